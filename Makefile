@@ -1,0 +1,43 @@
+# Thin names over the CMake presets (CMakePresets.json) and the scripts in tools/.
+.PHONY: build test demo bench tidy format format-check clean
+
+JOBS ?= $(shell nproc)
+BENCH ?= cholesky
+
+# The version that the tree is formatted with, where there are several.
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
+CODE_FILES = git ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu'
+
+# CMake looks for nvcc on the PATH only; the usual place is often not on it.
+ifeq ($(CUDACXX)$(shell command -v nvcc),)
+ifneq ($(wildcard /usr/local/cuda/bin/nvcc),)
+export CUDACXX := /usr/local/cuda/bin/nvcc
+endif
+endif
+
+build:
+	@tools/setup
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+
+test: build
+	ctest --preset release -j 2
+
+demo: build
+	tools/demo
+
+bench: build
+	build/release/strata bench $(BENCH)
+
+tidy:
+	python3 tools/test_tidy.py
+	tools/tidy --headers
+
+format:
+	$(CODE_FILES) | xargs -0 -r $(CLANG_FORMAT) -i
+
+format-check:
+	$(CODE_FILES) | xargs -0 -r $(CLANG_FORMAT) --dry-run -Werror
+
+clean:
+	rm -rf build

@@ -1,0 +1,155 @@
+// Options that the verbs share, progress and interrupts.
+
+#include "cli/app.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "cholesky/planning.hpp"
+
+namespace strata::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t writing = 0;
+volatile std::sig_atomic_t progress_shown = 0;
+
+constexpr unsigned kPatienceSeconds = 1;
+
+void end_at_once() {
+  constexpr std::string_view kWipe = "\r\033[K";
+  constexpr std::string_view kText = "strata: cancelled\n";
+  ssize_t ignored = 0;
+  if (progress_shown != 0) ignored = ::write(STDERR_FILENO, kWipe.data(), kWipe.size());
+  ignored += ::write(STDERR_FILENO, kText.data(), kText.size());
+  static_cast<void>(ignored);
+  _exit(kCancelled);
+}
+
+extern "C" void on_interrupt(int) {
+  if (interrupted != 0) end_at_once();
+  interrupted = 1;
+  alarm(kPatienceSeconds);
+}
+
+extern "C" void on_alarm(int) {
+  if (writing == 0) end_at_once();
+}
+
+CLI::Validator number_validator(bool zero_allowed) {
+  return CLI::Validator(
+      [zero_allowed](std::string& text) {
+        double value = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, status] = std::from_chars(text.data(), end, value);
+        const bool fine = status == std::errc{} && rest == end && std::isfinite(value) &&
+                          (value > 0 || (zero_allowed && value == 0));
+        return fine ? std::string()
+                    : fmt::format("'{}' is not a number {} 0", text,
+                                  zero_allowed ? "of at least" : "above");
+      },
+      zero_allowed ? ">= 0" : "> 0");
+}
+
+void show_progress(const Progress& progress) {
+  static std::chrono::steady_clock::time_point last;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last < std::chrono::milliseconds(200) || progress.total <= 0 || progress.seconds < 0.5)
+    return;
+  last = now;
+  const double share = std::min(1.0, progress.done / progress.total);
+  constexpr int kWidth = 30;
+  const auto filled = static_cast<std::size_t>(share * kWidth);
+  const bool counts_flops = std::string_view(progress.what) != "fit";
+  const std::string rate =
+      counts_flops ? fmt::format("{:.1f} GFLOP/s", progress.done / progress.seconds / 1e9)
+                   : fmt::format("{:.0f} evaluations", progress.done);
+  const double left = share > 0 ? progress.seconds * (1 - share) / share : 0;
+  const std::string eta = counts_flops ? fmt::format(", {:.0f} s left", left) : "";
+  fmt::print(stderr, "\r\033[K{:9} [{}{}] {:3.0f} %  {}{}", progress.what, std::string(filled, '='),
+             std::string(kWidth - filled, ' '), 100 * share, rate, eta);
+  std::fflush(stderr);
+  progress_shown = 1;
+}
+
+}  // namespace
+
+CLI::Validator positive_number() { return number_validator(false); }
+CLI::Validator nonnegative_number() { return number_validator(true); }
+
+void watch_interrupt() {
+  struct sigaction action {};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, nullptr);
+}
+
+void check_interrupt() {
+  if (interrupted != 0) throw Error(ErrorKind::cancelled, "cli", "cancelled");
+}
+
+void begin_output() {
+  writing = 1;
+  end_progress();
+  check_interrupt();
+}
+
+void end_progress() {
+  if (progress_shown != 0) fmt::print(stderr, "\r\033[K");
+  progress_shown = 0;
+}
+
+void CommonOptions::add_device_options(CLI::App& app) {
+  app.add_option("--devices", devices, "auto, host:N (N bounded CPU devices) or cuda:I,J")
+      ->capture_default_str();
+  app.add_option("--device-memory", device_memory,
+                 "budget of each device, e.g. 512MiB (default: what is free)");
+  app.add_option("--threads", threads, "compute queues of a device (default: chosen)")
+      ->check(CLI::Range(1, 16));
+  app.add_flag("--json", json, "print one JSON object");
+}
+
+void CommonOptions::add_to(CLI::App& app) {
+  add_device_options(app);
+  app.add_option("--host-memory", host_memory, "bound on the factor in host memory, e.g. 64GiB");
+  app.add_option("--tile", tile, "order of a tile (default: chosen)")->check(positive_number());
+  app.add_option("--policy", policy, "how device memory is managed: v3 or opt")
+      ->capture_default_str();
+  app.add_option("--rates", rates,
+                 "rates measured by 'strata info --calibrate -o', for predictions");
+  app.add_option("--trace", trace, "write the timeline in Chrome's trace format");
+  app.add_option("--report", report, "write a self-contained HTML page");
+  app.add_option("--seed", seed, "of every random choice")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+}
+
+Options CommonOptions::to_options() const {
+  Options options;
+  options.devices = devices;
+  if (!device_memory.empty())
+    options.device_memory_bytes = parse_bytes(device_memory, "--device-memory");
+  if (!host_memory.empty()) options.host_memory_bytes = parse_bytes(host_memory, "--host-memory");
+  options.tile = tile;
+  options.policy = parse_policy(policy);
+  options.compute_queues = threads;
+  if (!rates.empty()) options.rates = read_machine(rates);
+  options.progress = [terminal = isatty(STDERR_FILENO) != 0](const Progress& progress) {
+    if (terminal) show_progress(progress);
+    return interrupted == 0;
+  };
+  return options;
+}
+
+}  // namespace strata::cli

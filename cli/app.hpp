@@ -1,0 +1,117 @@
+#pragma once
+// What the verbs of the command line share: common options, progress, JSON, exit statuses.
+//
+// Contract: verbs parse, call the public API and print. Exit status: 0 done, 1 the numbers said no,
+// 2 usage, 3 environment or input, 130 cancelled. With --json one object goes to standard output
+// and nothing else does.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/strata.hpp"
+
+namespace strata::cli {
+
+inline constexpr int kDone = 0;
+inline constexpr int kNumbersSaidNo = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kEnvironment = 3;
+inline constexpr int kCancelled = 130;
+
+/// Options that every verb takes that runs or plans something.
+struct CommonOptions {
+  std::string devices = "auto";
+  std::string device_memory;
+  std::string host_memory;
+  std::string policy = "opt";
+  std::string rates;
+  std::string trace;
+  std::string report;
+  std::int64_t tile = 0;
+  int threads = 0;
+  std::uint64_t seed = 1;
+  bool json = false;
+  std::string command;  ///< the whole command line, for the report
+
+  /// Which devices, their memory and queues, --json.
+  void add_device_options(CLI::App& app);
+  /// All of them, for a verb that runs or plans a factorization.
+  void add_to(CLI::App& app);
+  /// Library options, with progress on standard error (if that is a terminal) and cancellation by
+  /// SIGINT. Throws Error{misuse, input} for what does not parse.
+  [[nodiscard]] Options to_options() const;
+};
+
+/// A verb: what runs when it was named on the command line; returns the exit status.
+using Run = std::function<int()>;
+
+void add_info(CLI::App& app, CommonOptions& common, Run& run);
+void add_plan(CLI::App& app, CommonOptions& common, Run& run);
+void add_solve(CLI::App& app, CommonOptions& common, Run& run);
+void add_loglik(CLI::App& app, CommonOptions& common, Run& run);
+void add_fit(CLI::App& app, CommonOptions& common, Run& run);
+void add_predict(CLI::App& app, CommonOptions& common, Run& run);
+void add_bench(CLI::App& app, CommonOptions& common, Run& run);
+
+/// Accepts finite numbers above 0, or not below 0; the message names the text.
+[[nodiscard]] CLI::Validator positive_number();
+[[nodiscard]] CLI::Validator nonnegative_number();
+
+// ---- interrupts
+
+/// From here on SIGINT asks for an orderly end: the library's progress callback and check_interrupt
+/// notice it. What has not ended a second later is ended, and so it is by a second SIGINT.
+void watch_interrupt();
+/// Throws Error{cancelled} after SIGINT; for stretches of work that tell no progress.
+void check_interrupt();
+/// The last check_interrupt: from here on files are written, and SIGINT waits for them.
+void begin_output();
+/// Wipes the progress line.
+void end_progress();
+
+// ---- files
+
+/// A file that was asked for, and the option that asked.
+struct OutputPath {
+  const char* option = "";
+  std::string path;  ///< empty: not asked for
+};
+
+/// Throws before any work is done, and leaves nothing behind: Error{storage} if an output, --trace
+/// and --report included, cannot be written; Error{misuse} if it would replace an input or another
+/// output.
+void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
+                   const std::vector<std::string>& inputs);
+/// Whether a path ends in `suffix`, or in `suffix` and .gz.
+[[nodiscard]] bool is_called(const std::string& path, std::string_view suffix);
+
+// ---- JSON, with the field names of the command line contract
+
+/// null if the value is not finite.
+[[nodiscard]] nlohmann::json number(double value);
+[[nodiscard]] nlohmann::json to_json(const FactorInfo& info);
+[[nodiscard]] nlohmann::json to_json(const Certificate& certificate);
+[[nodiscard]] nlohmann::json to_json(const MaternParameters& parameters);
+[[nodiscard]] nlohmann::json to_json(const Scores& scores, std::int64_t observations);
+/// n, tile, policy, devices, seconds, flops, …, traffic, planned_traffic.
+[[nodiscard]] nlohmann::json to_json(const RunReport& report);
+
+// ---- text
+
+/// The table of planned and measured bytes beside the floor; only the plan's column if nothing ran.
+void print_traffic(const RunReport& report, bool ran = true);
+/// Writes --trace and --report if they were asked for, then prints the results: `object` with
+/// --json, else what `print_text` prints and where the files are. Returns kDone.
+int finish(const CommonOptions& common, ReportData data, const nlohmann::json& object,
+           const std::function<void()>& print_text);
+
+/// One line on standard error for a factorization that failed, and `object` if --json asks for it;
+/// returns the exit status.
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info,
+                         const nlohmann::json& object);
+
+}  // namespace strata::cli

@@ -1,0 +1,74 @@
+#pragma once
+// Observations from a table, and models as files: what loglik, fit and predict share.
+//
+// Contract: rows whose holdout column is 1 are kept apart. A bad value is Error{input} that names
+// the file, the row (counted from 1, below the header) and the column.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/app.hpp"
+
+namespace strata::cli {
+
+struct ColumnNames {
+  std::string x;
+  std::string y;
+  std::string value;
+
+  void add_to(CLI::App& app, bool with_value);
+};
+
+struct Observations {
+  Points points;
+  std::vector<double> values;
+  std::vector<std::int64_t> rows;  ///< of the file, counted from 1
+
+  void add(double x, double y, double value, std::int64_t row);
+};
+
+struct SplitObservations {
+  Observations fit;
+  Observations holdout;
+};
+
+/// What keeps rows out of a fit: "" (a column called holdout, if there is one), "none", a column's
+/// name, or a share such as 0.1 that is drawn at random with `seed`.
+[[nodiscard]] SplitObservations read_observations(const std::string& path,
+                                                  const ColumnNames& columns,
+                                                  const std::string& holdout, std::uint64_t seed);
+
+/// Throws Error{numerical}, naming the two rows of the file, if points coincide and there is no
+/// nugget.
+void check_distinct(const Observations& observations, const std::string& path);
+
+[[nodiscard]] Mean parse_mean(const std::string& name);
+[[nodiscard]] const char* to_string(Mean mean);
+
+/// A fitted model with the names of its columns, so that predict needs no options.
+struct ModelFile {
+  Model model;
+  ColumnNames columns;
+  std::string source;
+  double log_likelihood = 0;
+};
+
+void write_model(const std::string& path, const ModelFile& model);
+/// Throws Error{input} if the file is missing or no model.
+[[nodiscard]] ModelFile read_model(const std::string& path);
+
+/// A regular grid over the points' bounding box with about `cells` cells, and which of its nodes
+/// lie near data.
+struct PredictionGrid {
+  MapGrid grid;
+  Points nodes;                        ///< those near data
+  std::vector<std::int64_t> position;  ///< of each node in the grid
+};
+[[nodiscard]] PredictionGrid make_grid(const Points& points, std::int64_t cells);
+
+/// Values at the nodes, NaN elsewhere.
+[[nodiscard]] std::vector<double> on_grid(const PredictionGrid& grid,
+                                          const std::vector<double>& values);
+
+}  // namespace strata::cli

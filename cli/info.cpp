@@ -1,0 +1,141 @@
+// strata info: version, backends, devices, kernel table, calibration.
+
+#include <fmt/format.h>
+
+#include "base/bytes.hpp"
+#include "cli/app.hpp"
+#include "kernels/backend.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct InfoArguments {
+  bool calibrate = false;
+  std::string output;
+  std::vector<std::int64_t> tiles;
+};
+
+std::vector<std::string> precisions_of(const KernelTable& table, Operation operation) {
+  std::vector<std::string> names;
+  for (int p = 0; p < 5; ++p) {
+    const auto precision = static_cast<Precision>(p);
+    if (table.find(operation, precision) != nullptr) names.emplace_back(to_string(precision));
+  }
+  return names;
+}
+
+json backend_json(const Backend& backend) {
+  json devices = json::array();
+  for (const DeviceDescription& d : backend.devices()) {
+    devices.push_back({{"name", d.name},
+                       {"model", d.model},
+                       {"memory_bytes", d.memory_bytes},
+                       {"compute_queues", d.compute_queues}});
+  }
+  json kernels = json::object();
+  for (int op = 0; op < kOperations; ++op) {
+    const auto operation = static_cast<Operation>(op);
+    kernels[std::string(to_string(operation))] = precisions_of(backend.kernels(), operation);
+  }
+  return {{"name", backend.name()}, {"devices", devices}, {"kernels", kernels}};
+}
+
+void print_backend(const Backend& backend) {
+  fmt::print("\nbackend {}\n", backend.name());
+  for (const DeviceDescription& d : backend.devices()) {
+    fmt::print("  {}: {}, {} free, {} compute queues\n", d.name, d.model,
+               format_bytes(d.memory_bytes), d.compute_queues);
+  }
+  fmt::print("  kernels\n");
+  for (int op = 0; op < kOperations; ++op) {
+    const auto operation = static_cast<Operation>(op);
+    fmt::print("    {:22}{}\n", to_string(operation),
+               fmt::join(precisions_of(backend.kernels(), operation), " "));
+  }
+}
+
+void print_rates(const Machine& machine) {
+  const DeviceModel& device = machine.devices.at(0);
+  fmt::print("{}: {:.1f} GFLOP/s fp64, host to device {:.1f} GB/s, device to host {:.1f} GB/s\n",
+             device.name, device.flops_per_second_fp64 / 1e9,
+             device.host_to_device.bytes_per_second / 1e9,
+             device.device_to_host.bytes_per_second / 1e9);
+  for (const KernelRate& k : device.kernels) {
+    fmt::print("  {:22}{:>12.3f} ms{:>10.1f} GFLOP/s", k.operation, 1e3 * k.seconds,
+               k.flops / k.seconds / 1e9);
+    if (k.share > 0) fmt::print("   takes {:.0f} % of the device", 100 * k.share);
+    fmt::print("\n");
+  }
+}
+
+int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
+  std::vector<std::int64_t> tiles = arguments.tiles;
+  const Options options = common.to_options();
+  check_outputs(common, {{"--output", arguments.output}}, {});
+  if (tiles.empty()) {
+    const Machine machine = Machine::detect(common.devices);
+    const bool gpu = machine.devices.at(0).name.rfind("cuda", 0) == 0;
+    tiles = gpu ? std::vector<std::int64_t>{512, 1024, 2048}
+                : std::vector<std::int64_t>{64, 128, 256, 512};
+  }
+  const Machine machine = calibrate(options, tiles);
+  begin_output();
+  if (!arguments.output.empty()) write_machine(arguments.output, machine);
+  const DeviceModel& d = machine.devices.at(0);
+  json kernels = json::array();
+  for (const KernelRate& k : d.kernels)
+    kernels.push_back({{"operation", k.operation}, {"flops", k.flops}, {"seconds", k.seconds}});
+  const json object = {{"devices", common.devices},
+                       {"flops_per_second", d.flops_per_second_fp64},
+                       {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
+                       {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
+                       {"kernels", kernels}};
+  return finish(common, {}, object, [&] {
+    print_rates(machine);
+    if (!arguments.output.empty()) fmt::print("rates written to {}\n", arguments.output);
+  });
+}
+
+int run_info(const InfoArguments& arguments, const CommonOptions& common) {
+  if (arguments.calibrate) return run_calibrate(arguments, common);
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  json backends = json::array({backend_json(host_backend())});
+  if (cuda != nullptr) backends.push_back(backend_json(*cuda));
+  const json object = {{"version", STRATA_VERSION},
+                       {"backends", backends},
+                       {"cuda", cuda != nullptr ? json("loaded") : json(why)}};
+  return finish(common, {}, object, [&] {
+    fmt::print("strata {}\n", STRATA_VERSION);
+    print_backend(host_backend());
+    if (cuda != nullptr) {
+      print_backend(*cuda);
+    } else {
+      fmt::print("\nbackend cuda: not available: {}\n", why);
+    }
+  });
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "info", "version, backends, devices and kernels; --calibrate measures rates");
+  auto arguments = std::make_shared<InfoArguments>();
+  common.add_device_options(*verb);
+  CLI::Option* calibrate =
+      verb->add_flag("--calibrate", arguments->calibrate, "measure kernels and links");
+  verb->add_option("-o,--output", arguments->output, "write the measured rates, for --rates")
+      ->needs(calibrate);
+  verb->add_option("--tiles", arguments->tiles, "tile orders to measure")
+      ->delimiter(',')
+      ->check(positive_number())
+      ->needs(calibrate);
+  verb->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_info(*arguments, common); };
+  });
+}
+
+}  // namespace strata::cli

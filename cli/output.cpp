@@ -1,0 +1,204 @@
+// What the verbs say: JSON, text, the files of --trace and --report, and whether they can be
+// written.
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "cli/app.hpp"
+#include "schedule/task.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+json traffic_json(const Traffic& traffic) {
+  return {{"host_to_device_bytes", traffic.host_to_device_bytes},
+          {"device_to_host_bytes", traffic.device_to_host_bytes},
+          {"device_to_device_bytes", traffic.device_to_device_bytes},
+          {"storage_read_bytes", traffic.storage_read_bytes},
+          {"storage_write_bytes", traffic.storage_write_bytes}};
+}
+
+void print_json(const json& object) { fmt::print("{}\n", object.dump(2)); }
+
+void write_page(const CommonOptions& common, ReportData data) {
+  data.command = common.command;
+  data.date = fmt::format(
+      "{:%Y-%m-%d %H:%M}",
+      fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  for (int op = 0; op < kOperations; ++op)
+    data.operation_names.emplace_back(to_string(static_cast<Operation>(op)));
+  if (!common.device_memory.empty())
+    data.device_memory_bytes = parse_bytes(common.device_memory, "--device-memory");
+  write_report(common.report, data);
+}
+
+/// Files are renamed into place, so what counts is the folder; a pipe or a device is written as it
+/// is.
+void check_writable(const OutputPath& output) {
+  const auto check = [&output](bool fine, int error) {
+    require(fine, ErrorKind::storage, "cli", "{}: cannot write '{}': {}", output.option,
+            output.path, std::strerror(error));
+  };
+  struct stat status {};
+  const bool exists = ::stat(output.path.c_str(), &status) == 0;
+  check(exists || errno == ENOENT, errno);
+  check(!exists || !S_ISDIR(status.st_mode), EISDIR);
+  if (exists && !S_ISREG(status.st_mode)) {
+    check(::access(output.path.c_str(), W_OK) == 0, errno);
+    return;
+  }
+  fs::path folder = fs::path(output.path).parent_path();
+  if (folder.empty()) folder = ".";
+  check(::access(folder.c_str(), W_OK | X_OK) == 0, errno);
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return fs::is_regular_file(a, error);
+  return fs::absolute(a, error).lexically_normal() == fs::absolute(b, error).lexically_normal() &&
+         !fs::exists(a, error);
+}
+
+}  // namespace
+
+bool is_called(const std::string& path, std::string_view suffix) {
+  std::string_view stem = path;
+  if (stem.ends_with(".gz")) stem.remove_suffix(3);
+  return stem.ends_with(suffix);
+}
+
+void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
+                   const std::vector<std::string>& inputs) {
+  outputs.push_back({"--trace", common.trace});
+  outputs.push_back({"--report", common.report});
+  std::erase_if(outputs, [](const OutputPath& output) { return output.path.empty(); });
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (const std::string& input : inputs) {
+      require(!same_file(outputs[i].path, input), ErrorKind::misuse, "cli",
+              "{} would replace the input '{}'", outputs[i].option, input);
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      require(!same_file(outputs[i].path, outputs[j].path), ErrorKind::misuse, "cli",
+              "{} and {} are the same file '{}'", outputs[j].option, outputs[i].option,
+              outputs[i].path);
+    }
+    check_writable(outputs[i]);
+  }
+}
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json to_json(const FactorInfo& info) {
+  json j = {{"ok", info.ok},
+            {"first_bad_pivot", info.first_bad_pivot},
+            {"log_determinant", info.ok ? number(info.log_determinant) : json(nullptr)}};
+  if (!info.ok) j["bad_pivot"] = number(info.bad_pivot);
+  return j;
+}
+
+json to_json(const Certificate& certificate) {
+  return {{"backward_error", number(certificate.backward_error)},
+          {"refinement_steps", certificate.refinement_steps},
+          {"precision", to_string(certificate.precision)},
+          {"bytes_moved", certificate.bytes_moved},
+          {"seconds", certificate.seconds}};
+}
+
+json to_json(const MaternParameters& parameters) {
+  return {{"variance", number(parameters.variance)},
+          {"range", number(parameters.range)},
+          {"smoothness", number(parameters.smoothness)},
+          {"nugget", number(parameters.nugget)}};
+}
+
+json to_json(const Scores& scores, std::int64_t observations) {
+  return {{"observations", observations},
+          {"rmse", number(scores.rmse)},
+          {"mae", number(scores.mae)},
+          {"crps", number(scores.crps)},
+          {"coverage95", number(scores.coverage95)}};
+}
+
+json to_json(const RunReport& report) {
+  json planned = traffic_json(report.planned_traffic);
+  planned["floor_bytes"] = report.planned_traffic.floor_bytes;
+  const double seconds = report.seconds > 0 ? report.seconds : report.predicted_seconds;
+  return {{"n", report.n},
+          {"tile", report.tile},
+          {"policy", report.policy},
+          {"devices", report.devices},
+          {"seconds", report.seconds},
+          {"plan_seconds", report.plan_seconds},
+          {"predicted_seconds", report.predicted_seconds},
+          {"flops", report.flops},
+          {"flops_per_second", seconds > 0 ? report.flops / seconds : 0.0},
+          {"tasks", report.tasks},
+          {"peak_device_bytes", report.peak_device_bytes},
+          {"traffic", traffic_json(report.traffic)},
+          {"planned_traffic", planned}};
+}
+
+void print_traffic(const RunReport& report, bool ran) {
+  const auto row = [&](const char* link, std::int64_t planned, std::int64_t measured) {
+    if (planned == 0 && measured == 0) return;
+    if (!ran) return fmt::print("  {:18}{:>14}\n", link, format_bytes(planned));
+    fmt::print(
+        "  {:18}{:>14}{:>14}   {}\n", link, format_bytes(planned), format_bytes(measured),
+        planned == measured ? "equal" : fmt::format("DIFFER by {} bytes", measured - planned));
+  };
+  const PlannedTraffic& planned = report.planned_traffic;
+  const Traffic& measured = report.traffic;
+  fmt::print("  {:18}{:>14}{}\n", "link", "planned", ran ? fmt::format("{:>14}", "measured") : "");
+  row("host to device", planned.host_to_device_bytes, measured.host_to_device_bytes);
+  row("device to host", planned.device_to_host_bytes, measured.device_to_host_bytes);
+  row("total", planned.total(), measured.total());
+  const double ratio = planned.floor_bytes > 0 ? static_cast<double>(planned.total()) /
+                                                     static_cast<double>(planned.floor_bytes)
+                                               : 0;
+  fmt::print("  {:18}{:>14}   bytes over the floor: {:.2f}\n", "floor",
+             format_bytes(planned.floor_bytes), ratio);
+}
+
+int finish(const CommonOptions& common, ReportData data, const json& object,
+           const std::function<void()>& print_text) {
+  begin_output();
+  const bool trace = !common.trace.empty() && data.run;
+  if (trace) write_chrome_trace(data.run->trace, common.trace);
+  if (!common.report.empty()) write_page(common, std::move(data));
+  if (common.json) {
+    print_json(object);
+    return kDone;
+  }
+  print_text();
+  if (trace) fmt::print("trace written to {}\n", common.trace);
+  if (!common.report.empty()) fmt::print("report written to {}\n", common.report);
+  return kDone;
+}
+
+int report_failed_factor(const CommonOptions& common, const FactorInfo& info, const json& object) {
+  end_progress();
+  if (common.json) print_json(object);
+  if (std::isnan(info.bad_pivot)) {
+    fmt::print(stderr, "strata: the matrix holds or produced a NaN: pivot {} is NaN\n",
+               info.first_bad_pivot);
+  } else {
+    fmt::print(stderr, "strata: the matrix is not positive definite: pivot {} is {:.6g}\n",
+               info.first_bad_pivot, info.bad_pivot);
+  }
+  return kNumbersSaidNo;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,108 @@
+// strata plan cholesky: what a factorization would do, before anything is allocated.
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "cli/app.hpp"
+
+namespace strata::cli {
+namespace {
+
+constexpr std::string_view kEmulated = "emulated:";
+
+struct PlanArguments {
+  std::int64_t n = 0;
+  std::string precision = "fp64";
+  bool generated = false;
+};
+
+/// N equal devices with round, made-up rates, and all the host memory that is wanted unless
+/// --host-memory says less.
+Machine emulated_machine(const std::string& devices, const Options& options) {
+  const std::string count = devices.substr(kEmulated.size());
+  const bool is_number = !count.empty() && count.size() <= 2 &&
+                         count.find_first_not_of("0123456789") == std::string::npos;
+  const int number = is_number ? std::stoi(count) : 0;
+  require(number >= 1 && number <= 64, ErrorKind::misuse, "devices",
+          "'{}': emulated:N takes 1 to 64 devices", devices);
+  require(options.device_memory_bytes > 0, ErrorKind::misuse, "devices",
+          "'{}' needs --device-memory", devices);
+  Machine machine = Machine::emulated(number, options.device_memory_bytes);
+  if (options.host_memory_bytes == 0)
+    machine.host_memory_bytes = std::numeric_limits<std::int64_t>::max();
+  return machine;
+}
+
+/// The machine that is named, a real one or "emulated:N", with the rates that were given.
+Machine machine_of(const CommonOptions& common, const Options& options) {
+  const bool emulated = common.devices.rfind(kEmulated, 0) == 0;
+  Machine machine = emulated ? emulated_machine(common.devices, options)
+                             : Machine::detect(common.devices, options.device_memory_bytes);
+  for (DeviceModel& device : machine.devices) {
+    if (options.compute_queues > 0) device.compute_queues = options.compute_queues;
+    if (!options.rates || options.rates->devices.empty()) continue;
+    DeviceModel measured = options.rates->devices[0];
+    measured.name = device.name;
+    measured.memory_bytes = device.memory_bytes;
+    if (emulated || options.compute_queues > 0) measured.compute_queues = device.compute_queues;
+    device = std::move(measured);
+  }
+  return machine;
+}
+
+void print_plan(const RunReport& report, bool measured_rates) {
+  fmt::print("cholesky of order {}, {} devices ({}), tile {}, policy {}\n", report.n,
+             report.devices.size(), fmt::join(report.devices, ", "), report.tile, report.policy);
+  print_traffic(report, false);
+  fmt::print("  {:18}{:>14} on each device\n", "peak memory",
+             format_bytes(report.peak_device_bytes));
+  fmt::print("  {:18}{:>14.3g} in {} tasks\n", "flops", report.flops, report.tasks);
+  fmt::print("  {:18}{:>12.3g} s ({:.1f} GFLOP/s{})\n", "predicted", report.predicted_seconds,
+             report.predicted_seconds > 0 ? report.flops / report.predicted_seconds / 1e9 : 0,
+             measured_rates ? "" : "; nominal rates, see strata info --calibrate");
+  fmt::print("  {:18}{:>12.3g} s\n", "planning took", report.plan_seconds);
+}
+
+int run_plan(const PlanArguments& arguments, const CommonOptions& common) {
+  const Options options = common.to_options();
+  check_outputs(common, {}, {common.rates});
+  const Precision precision = arguments.precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  const Machine machine = machine_of(common, options);
+  const RunReport report =
+      simulate_cholesky(arguments.n, machine, options, precision, arguments.generated);
+  ReportData data;
+  data.title = fmt::format("Plan of a Cholesky factorization of order {}", report.n);
+  data.subtitle = fmt::format("{} devices, tile {}, policy {}", report.devices.size(), report.tile,
+                              report.policy);
+  data.run = report;
+  data.simulated = true;
+  return finish(common, std::move(data), to_json(report),
+                [&] { print_plan(report, options.rates.has_value()); });
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand("plan", "what a run would do: bytes, floor, memory, seconds");
+  verb->require_subcommand(1);
+  CLI::App* algorithm = verb->add_subcommand("cholesky", "dense tile Cholesky");
+  auto arguments = std::make_shared<PlanArguments>();
+  common.add_to(*algorithm);
+  algorithm->get_option("--devices")
+      ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  algorithm->add_option("--n", arguments->n, "order of the matrix")
+      ->required()
+      ->check(nonnegative_number());
+  algorithm->add_option("--precision", arguments->precision, "fp64 or fp32")
+      ->check(CLI::IsMember({"fp64", "fp32"}));
+  algorithm->add_flag("--generated", arguments->generated,
+                      "the matrix is a covariance, generated on the devices");
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_plan(*arguments, common); };
+  });
+}
+
+}  // namespace strata::cli

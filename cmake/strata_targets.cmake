@@ -1,0 +1,40 @@
+# One static library a folder of src/: strata_folder(NAME DEPENDS target… [HEADERS_ONLY]).
+# Files called *_cuda.cpp or *.cu belong to the CUDA backend (strata_cuda_backend), not to the folder's library.
+function(strata_folder name)
+  cmake_parse_arguments(arg "HEADERS_ONLY" "" "DEPENDS" ${ARGN})
+  set(target strata_${name})
+  if(arg_HEADERS_ONLY)
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$")
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+  endif()
+  target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${target} ${scope} ${arg_DEPENDS})
+endfunction()
+
+# A shared object of CUDA sources that is loaded at run time: strata_cuda_module(TARGET SOURCES … LINK …).
+function(strata_cuda_module target)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${target} MODULE ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON
+                                             CUDA_ARCHITECTURES "${STRATA_CUDA_ARCHITECTURES}"
+                                             CUDA_RUNTIME_LIBRARY Static)
+  # 554: nvcc 13 takes MatrixView's conversion to constant elements for one that is never used.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Wno-pedantic --expt-relaxed-constexpr
+                                           --diag-suppress=554>)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src
+                                               ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(${target} PRIVATE ${arg_LINK})
+endfunction()
+
+# libstrata_cuda.so: the CUDA backend. libstrata_peers_cuda.so: what the benchmarks compare with; never part of the library.
+function(strata_cuda_targets)
+  find_package(CUDAToolkit REQUIRED)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/*.cu ${CMAKE_SOURCE_DIR}/src/kernels/*.cu)
+  strata_cuda_module(strata_cuda SOURCES ${sources} LINK strata_base strata_matrix strata_schedule CUDA::cublas)
+  strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu LINK CUDA::cusolver)
+endfunction()

@@ -1,0 +1,27 @@
+#pragma once
+// Measuring a machine, so that simulate() predicts it.
+//
+// Contract: only times are measured; nothing that is calibrated changes a result. Rates are kept in
+// a small JSON file.
+
+#include <string>
+#include <vector>
+
+#include "strata/machine.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// Measures the kernels of the devices that `options` names on tiles of the given orders, one at a
+/// time and all compute queues at once (for about `seconds` each, so that power limits show), and
+/// their links. All devices are taken to be like the first. Throws Error{device, memory} and
+/// Error{cancelled}.
+[[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
+                                Precision precision = Precision::fp64, double seconds = 0.5);
+
+/// Throws Error{storage}.
+void write_machine(const std::string& path, const Machine& machine);
+/// Throws Error{input} if the file is missing or is not what `write_machine` wrote.
+[[nodiscard]] Machine read_machine(const std::string& path);
+
+}  // namespace strata

@@ -1,0 +1,94 @@
+#pragma once
+// Dense symmetric positive definite systems, of any size the host can hold.
+//
+// Contract: only the lower triangle of A is read; A is never modified. One call serves matrices
+// that fit on the device and matrices that do not, and the factor is bit-identical whatever the
+// budget, the policy and the number of devices. T is double or float.
+
+#include <cstdint>
+#include <memory>
+
+#include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// The numerical outcome of a factorization.
+struct [[nodiscard]] FactorInfo {
+  bool ok = true;
+  std::int64_t first_bad_pivot =
+      -1;  ///< 0-based global index of the first pivot that is not positive; −1: none
+  double bad_pivot = 0;        ///< its value; NaN if the data held a NaN
+  double log_determinant = 0;  ///< of A, natural logarithm; only if ok
+  double growth = 1;  ///< max |L_ij|² / max A_ii; at most 1 for a positive definite matrix
+};
+
+/// What a solve hands back.
+struct [[nodiscard]] Certificate {
+  FactorInfo factor;
+  double backward_error = 0;  ///< max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞)
+  int refinement_steps = 0;
+  Precision precision = Precision::fp64;
+  std::int64_t bytes_moved = 0;
+  double seconds = 0;
+};
+
+/// A Cholesky factor A = L·Lᵀ in packed tiles in host memory. Move-only.
+class CholeskyFactor {
+ public:
+  CholeskyFactor(CholeskyFactor&&) noexcept;
+  CholeskyFactor& operator=(CholeskyFactor&&) noexcept;
+  ~CholeskyFactor();
+
+  [[nodiscard]] std::int64_t n() const noexcept;
+  [[nodiscard]] const FactorInfo& info() const noexcept;
+  /// Of the factorization.
+  [[nodiscard]] const RunReport& report() const noexcept;
+
+  /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if
+  /// the shapes or the precision do not fit or the factorization failed. Returns what the two
+  /// triangular solves did.
+  RunReport solve(MatrixView<double> b);
+  RunReport solve(MatrixView<float> b);
+  /// B ← L⁻¹·B.
+  RunReport solve_lower(MatrixView<double> b);
+
+  /// Copies L into the lower triangle of `out` (n × n); the rest of `out` is set to zero.
+  void copy_lower(MatrixView<double> out) const;
+  void copy_lower(MatrixView<float> out) const;
+
+  struct State;  ///< private to the library
+  explicit CholeskyFactor(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// Factors A (n × n, lower triangle). A numerical failure is in `info()`; everything else is thrown
+/// as Error.
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const double> a, const Options& options = {});
+[[nodiscard]] CholeskyFactor cholesky(MatrixView<const float> a, const Options& options = {});
+
+/// What `solve` hands back beside x.
+struct SolveResult {
+  Certificate certificate;
+  RunReport factor;
+  RunReport solve;
+};
+
+/// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is not positive
+/// definite, X is left as it was and certificate.factor.ok is false. One step of iterative
+/// refinement is taken if it improves.
+[[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
+                                MatrixView<double> x, const Options& options = {});
+
+/// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a
+/// simulated trace with its predicted seconds (`seconds` is 0: nothing runs). `generated`: the
+/// matrix is a covariance that is generated on the devices. Throws Error{memory} as `cholesky`
+/// would.
+[[nodiscard]] RunReport simulate_cholesky(std::int64_t n, const Machine& machine,
+                                          const Options& options = {},
+                                          Precision precision = Precision::fp64,
+                                          bool generated = false);
+
+}  // namespace strata

@@ -1,0 +1,167 @@
+#pragma once
+// Gaussian processes with a Matérn covariance: likelihood, maximum likelihood fit, prediction.
+//
+// Contract: exact (no approximation of the covariance), on the factorization of cholesky.hpp, so n
+// is bounded by host memory and not by the device's. Data are in memory; row numbers in messages
+// and results count from 0. Every function checks its data first: a coordinate or value that is not
+// finite is Error{input} and names its row; lengths that do not fit, no data, or a parameter
+// outside its domain are Error{misuse}; coincident points where there is no nugget are
+// Error{numerical} and name the two rows.
+//
+// Model: z(p) = m(p) + w(p) + ε, with the mean m of `Mean`, the process w of covariance
+//   c(h) = variance · 2^(1−ν)/Γ(ν) · (h/range)^ν · K_ν(h/range),   ν = smoothness,
+// h the Euclidean distance, and independent ε of variance `nugget` for each observation. The range
+// is not scaled by the smoothness, as in ExaGeoStat and in Matern() of the R package fields.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "strata/cholesky.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// Locations in the plane, in one unit of length for both coordinates.
+struct Points {
+  std::vector<double> x;
+  std::vector<double> y;
+
+  [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(x.size()); }
+};
+
+struct MaternParameters {
+  double variance = 1;      ///< > 0, squared units of the values
+  double range = 1;         ///< > 0, units of the coordinates
+  double smoothness = 0.5;  ///< ν in (0, 50]
+  double nugget = 0;        ///< >= 0, squared units of the values
+};
+
+enum class Mean : std::uint8_t {
+  sample,    ///< the arithmetic mean of the values is subtracted, and taken as known
+  zero,      ///< nothing is subtracted
+  constant,  ///< one coefficient, by generalized least squares
+  linear,    ///< a + b·x + c·y, by generalized least squares
+};
+
+/// How many coefficients a mean has: 1, 0, 1 and 3.
+[[nodiscard]] std::int64_t coefficient_count(Mean mean) noexcept;
+
+/// The two rows i < j of coincident points with the least i, then the least j; none if all points
+/// differ. O(n log n).
+[[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(
+    const Points& points);
+
+struct Likelihood {
+  /// −½·(n·log 2π + log|Σ| + rᵀΣ⁻¹r), r = z − Xβ̂, natural logarithm; NaN unless factor.ok.
+  double log_likelihood = 0;
+  double quadratic_form = 0;  ///< rᵀΣ⁻¹r; NaN unless factor.ok
+  FactorInfo factor;          ///< of Σ, nugget included
+  /// β̂: none for `zero`; the mean for `sample` and `constant`; a, b, c for `linear`, in the units
+  /// of the data.
+  std::vector<double> mean_coefficients;
+  RunReport run;  ///< of the factorization
+};
+
+/// The exact log-likelihood of `values` at given parameters. A covariance that is not positive
+/// definite is reported in `factor`. Throws also Error{numerical} if the points do not determine
+/// the mean (all on one line, for `linear`).
+[[nodiscard]] Likelihood log_likelihood(const Points& points, std::span<const double> values,
+                                        const MaternParameters& parameters, Mean mean,
+                                        const Options& options = {});
+
+/// 0 < lower < upper.
+struct Bounds {
+  double lower = 0;
+  double upper = 0;
+};
+
+struct FitOptions {
+  Mean mean = Mean::constant;
+  std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
+  std::optional<double> nugget;      ///< hold the nugget at this (0: none); else it is estimated
+  /// Where to start; else chosen on a sample of the points. Its variance matters only if the nugget
+  /// is held at a positive value.
+  std::optional<MaternParameters> start;
+  std::optional<Bounds> range_bounds;        ///< else from the extent of the points
+  std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5
+  std::optional<Bounds> noise_ratio_bounds;  ///< of nugget/variance; else 1e-8 to 100
+  int max_evaluations = 200;                 ///< on all points
+  /// Stop when the search radius, relative to each parameter, is below this, or when a step gains
+  /// less than a thousandth of this, relative to the log-likelihood.
+  double relative_tolerance = 1e-6;
+  /// progress: what = "fit", done = evaluations so far (with the fraction of the current one),
+  /// total = max_evaluations.
+  Options options;
+};
+
+/// One evaluation of the likelihood during a fit.
+struct FitStep {
+  double range = 0;
+  double smoothness = 0;
+  double nugget = 0;          ///< NaN if the factorization failed
+  double variance = 0;        ///< the best for the other parameters; NaN if it failed
+  double log_likelihood = 0;  ///< −∞ if it failed
+  double seconds = 0;         ///< that this evaluation took
+};
+
+struct FitResult {
+  MaternParameters parameters;
+  Likelihood likelihood;  ///< at `parameters`; its `run` is that of the last factorization
+  int evaluations = 0;    ///< on all points
+  std::vector<FitStep> path;
+  bool converged = false;  ///< false: stopped by max_evaluations
+  double seconds = 0;
+};
+
+/// Maximum likelihood estimates. With the nugget estimated or 0 the variance is profiled out:
+/// Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that fails on the way counts as a
+/// very bad value. Throws also Error{numerical} if the values do not vary about their mean, all
+/// points coincide, or no covariance on the way was positive definite; Error{cancelled} if progress
+/// says so.
+[[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
+                            const FitOptions& options = {});
+
+/// What prediction needs to know.
+struct Model {
+  MaternParameters parameters;
+  Mean mean = Mean::constant;
+  /// As in Likelihood::mean_coefficients; if empty they are estimated again.
+  std::vector<double> mean_coefficients;
+  Points points;
+  std::vector<double> values;
+};
+
+struct Prediction {
+  std::vector<double> mean;  ///< of a new observation, and of the process
+  /// Of a new observation: the nugget and the uncertainty of the estimated mean included.
+  std::vector<double> standard_error;
+  std::vector<double> process_standard_error;  ///< of m(p) + w(p): without the nugget
+  RunReport run;                               ///< of the factorization
+};
+
+/// Kriging: the best linear unbiased prediction at `targets`, and its standard errors. The
+/// coefficients of `constant` and `linear` are treated as estimated (universal kriging), those of
+/// `sample` and `zero` as known. `chunk` targets are computed at a time and need n·chunk·8 bytes of
+/// host memory; 0: chosen. Throws also Error{numerical} if the model's covariance is not positive
+/// definite.
+[[nodiscard]] Prediction predict(const Model& model, const Points& targets,
+                                 const Options& options = {}, std::int64_t chunk = 0);
+
+/// How good predictions were, over all observations.
+struct Scores {
+  double rmse = 0;        ///< root mean square error
+  double mae = 0;         ///< mean absolute error
+  double crps = 0;        ///< mean continuous ranked probability score of the normal predictions
+  double coverage95 = 0;  ///< share of observations inside the central 95 % interval
+};
+
+/// Compares predictions with what was observed; standard errors are >= 0. The score is that of
+/// Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", 2007, section
+/// 4.2, with the sign that makes small good.
+[[nodiscard]] Scores scores(std::span<const double> observed, std::span<const double> mean,
+                            std::span<const double> standard_error);
+
+}  // namespace strata

@@ -1,0 +1,177 @@
+#pragma once
+// The files that people have: NumPy .npy, Matrix Market .mtx and .csv tables.
+//
+// Contract:
+// * Every reader also takes the file gzipped; compressed data are recognized by their first bytes
+//   and unpacked in memory (several members are joined). How much a compressed file unpacks to is
+//   bounded by memory only: do not read archives from strangers on a machine that must not run out.
+// * A file that is missing, truncated or malformed is Error{input}, never a wrong number; the
+//   message names the file, the place and the offending text. Sizes that a file announces are
+//   checked against its length before anything is allocated.
+// * A writer puts everything into a temporary file in the same folder and renames it when it is
+//   complete, so a reader sees the old file or the whole new one. What goes wrong is Error{storage}
+//   and leaves nothing behind. A name that ends in .gz is written compressed. A path that is a
+//   device or a pipe is written directly.
+// * Matrices in memory are column-major, extents are 64-bit, indices are 0-based.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/matrix_view.hpp"
+#include "strata/precision.hpp"
+
+namespace strata {
+
+/// A matrix that owns its elements: column-major, packed (ld = max(1, rows)).
+template <class T>
+struct DenseMatrix {
+  std::vector<T> values;  ///< rows · cols elements
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+
+  [[nodiscard]] MatrixView<T> view() noexcept {
+    return {values.data(), rows, cols, rows > 1 ? rows : 1};
+  }
+  [[nodiscard]] MatrixView<const T> view() const noexcept {
+    return {values.data(), rows, cols, rows > 1 ? rows : 1};
+  }
+};
+
+/// A .npy array of one or two dimensions, fp64 or fp32, of either byte order and either memory
+/// order (format versions 1.0, 2.0 and 3.0). Move-only; immutable, so many threads may read it.
+///
+/// An uncompressed file whose elements are in this machine's byte order is mapped, not read: pages
+/// come in when they are touched, and the file may be larger than memory. It must not be shortened
+/// while it is open. Anything else is held in memory in native byte order.
+/// Source of the format: NumPy Enhancement Proposal 1 and numpy.lib.format.
+class NpyFile {
+ public:
+  /// Throws Error{input} if the file cannot be read or is not such an array, Error{memory}.
+  explicit NpyFile(const std::string& path);
+  NpyFile(NpyFile&&) noexcept;
+  NpyFile& operator=(NpyFile&&) noexcept;
+  ~NpyFile();
+
+  [[nodiscard]] int dimensions() const noexcept;  ///< 1 or 2
+  [[nodiscard]] std::int64_t rows() const noexcept;
+  [[nodiscard]] std::int64_t cols() const noexcept;     ///< 1 for a one-dimensional array
+  [[nodiscard]] Precision precision() const noexcept;   ///< fp64 or fp32
+  [[nodiscard]] bool fortran_order() const noexcept;    ///< as the file's header says
+  [[nodiscard]] bool row_major() const noexcept;        ///< C order, where that makes a difference
+  [[nodiscard]] bool mapped() const noexcept;           ///< the elements lie in the file itself
+  [[nodiscard]] const void* elements() const noexcept;  ///< rows · cols native elements, packed
+  [[nodiscard]] const std::string& name() const noexcept;  ///< the path it was opened with
+
+  /// The array as a rows × cols view, T double or float. Throws Error{misuse} if `T` is not the
+  /// file's precision or the file is row-major.
+  template <class T>
+  [[nodiscard]] MatrixView<const T> view() const;
+
+  /// The transpose of a row-major array, without a copy: cols × rows, column-major. A symmetric
+  /// matrix may be read through it as it is; its lower triangle is then the file's upper one.
+  /// Throws Error{misuse} if `T` is not the file's precision or the file is column-major.
+  template <class T>
+  [[nodiscard]] MatrixView<const T> transposed_view() const;
+
+  /// Reads every element once; throws Error{input} naming the first that is NaN or infinite.
+  void require_finite() const;
+
+  /// A copy, widened to fp64 and column-major. Throws Error{memory}.
+  [[nodiscard]] DenseMatrix<double> to_dense() const;
+
+  struct State;  ///< private to the library
+  explicit NpyFile(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// The array in `path` as an fp64 column-major matrix (one-dimensional: n × 1), all elements
+/// finite. Throws Error{input, memory}.
+[[nodiscard]] DenseMatrix<double> read_npy(const std::string& path);
+
+/// Writes a two-dimensional fp64 array in Fortran order (format version 1.0). Throws
+/// Error{storage}.
+void write_npy(const std::string& path, MatrixView<const double> matrix);
+/// Writes a one-dimensional fp64 array.
+void write_npy(const std::string& path, std::span<const double> vector);
+
+/// A Matrix Market file: real, integer or pattern (every entry is 1); coordinate or array; general,
+/// symmetric or skew-symmetric. Source of the format: Boisvert, Pozo, Remington, "The Matrix Market
+/// exchange formats: initial design", NISTIR 5935, 1996.
+struct MatrixMarket {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  bool symmetric = false;       ///< only the lower triangle is held
+  bool skew_symmetric = false;  ///< only the strictly lower triangle is held
+  bool is_array = false;        ///< dense: `row` and `col` are empty
+  /// Coordinate: entry k is at (row[k], col[k]), 0-based, in the order of the file, where one
+  /// position may come several times. Array: the elements that are held, column by column.
+  std::vector<std::int64_t> row;
+  std::vector<std::int64_t> col;
+  std::vector<double> value;
+
+  /// Entries that are held.
+  [[nodiscard]] std::int64_t entries() const noexcept {
+    return static_cast<std::int64_t>(value.size());
+  }
+  /// The whole matrix: both triangles of a symmetric one, repeated entries summed. Throws
+  /// Error{memory}, before it allocates, if rows · cols elements exceed this machine's memory.
+  [[nodiscard]] DenseMatrix<double> to_dense() const;
+};
+
+/// Reads a Matrix Market file. A symmetric coordinate file may store either triangle, but not both.
+/// Throws Error{input} with the line number: a bad header, an index outside the matrix, a value
+/// that is not a finite number, fewer or more entries than announced; Error{memory}.
+[[nodiscard]] MatrixMarket read_mtx(const std::string& path);
+
+/// Writes a dense matrix (array, real, general), digits enough to read the same values back. Throws
+/// Error{storage}.
+void write_mtx(const std::string& path, MatrixView<const double> matrix);
+/// Writes an n × 1 matrix.
+void write_mtx(const std::string& path, std::span<const double> vector);
+
+/// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz). Throws Error{misuse}
+/// for any other name, else as read_npy and read_mtx.
+[[nodiscard]] DenseMatrix<double> read_dense(const std::string& path);
+/// Writes what read_dense reads; a matrix of one column becomes a one-dimensional .npy array.
+void write_dense(const std::string& path, MatrixView<const double> matrix);
+
+/// A .csv file: one row of column names, then data. Cheap to copy; immutable.
+///
+/// Fields are separated by commas and may be quoted ("" is a quote inside quotes); lines end in LF
+/// or CRLF; empty lines are skipped; a UTF-8 byte order mark is ignored. Source: RFC 4180. Only the
+/// columns that are asked for have to hold numbers.
+class Table {
+ public:
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept;
+  [[nodiscard]] std::int64_t rows() const noexcept;
+  [[nodiscard]] bool has(std::string_view name) const noexcept;
+
+  /// One column as numbers, rows() of them. Throws Error{misuse}, with the names there are, if
+  /// there is no such column; Error{input}, with row, line, column and text, at a field that is
+  /// empty or not a finite number, or if two columns have that name.
+  [[nodiscard]] std::vector<double> column(std::string_view name) const;
+
+  struct State;  ///< private to the library
+  explicit Table(std::shared_ptr<const State> state);
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+/// Reads a table and checks its shape. Throws Error{input}: no header, a row with more or fewer
+/// fields than the header, an open quote; Error{memory}.
+[[nodiscard]] Table read_csv(const std::string& path);
+
+/// Writes columns of equal length, digits enough to read the same values back. A value that is not
+/// finite is written as nan or inf, which read_csv's column() refuses. Throws Error{misuse} if
+/// names and columns do not fit together, Error{storage}.
+void write_csv(const std::string& path, const std::vector<std::string>& names,
+               const std::vector<std::vector<double>>& columns);
+
+}  // namespace strata

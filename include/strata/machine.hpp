@@ -1,0 +1,74 @@
+#pragma once
+// Machine: what plan() and simulate() know of the hardware. Pure data.
+//
+// Contract: budgets bound what a plan may use; rates serve prediction only and never change a
+// result. All sizes are bytes, all times seconds.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strata/precision.hpp"
+
+namespace strata {
+
+/// Time of a transfer of b bytes: latency_seconds + b / bytes_per_second.
+struct LinkRate {
+  double bytes_per_second = 0;
+  double latency_seconds = 0;
+};
+
+/// One measured kernel: how long an isolated call on full tiles took.
+struct KernelRate {
+  std::string operation;  ///< "gemm", "potrf", …
+  Precision precision = Precision::fp64;
+  double flops = 0;    ///< of that call
+  double seconds = 0;  ///< of that call
+  /// The share of the device's rate that the call takes from kernels beside it, 0 to 1; 0: not
+  /// measured.
+  double share = 0;
+};
+
+struct DeviceModel {
+  std::string name;               ///< "host:0", "cuda:1", "emulated:2"
+  std::int64_t memory_bytes = 0;  ///< the budget
+  int compute_queues = 2;
+  LinkRate host_to_device;
+  LinkRate device_to_host;
+  /// The most that all compute queues together reach, for each precision of `Precision`; prediction
+  /// shares it.
+  double flops_per_second_fp64 = 0;
+  double flops_per_second_fp32 = 0;
+  std::vector<KernelRate> kernels;
+};
+
+struct Machine {
+  std::vector<DeviceModel> devices;
+  std::int64_t host_memory_bytes = 0;
+  std::vector<std::string> storage;
+  /// Bit i of entry [operation] says that the backend has the kernel for precision i. Empty:
+  /// everything.
+  std::vector<std::uint32_t> kernel_mask;
+
+  /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50
+  /// TFLOP/s FP64).
+  [[nodiscard]] static Machine emulated(int count, std::int64_t memory_bytes);
+
+  /// The devices named by `devices` ("auto", "host:2" for two CPU devices, "cuda:0,1"), each with a
+  /// budget of `memory_bytes` (0: what is free), and nominal rates until they are calibrated.
+  /// Throws Error{device}.
+  [[nodiscard]] static Machine detect(const std::string& devices = "auto",
+                                      std::int64_t memory_bytes = 0);
+};
+
+/// How a plan manages device memory (the literature's policies, and ours).
+enum class Policy : std::uint8_t {
+  sync,   ///< nothing stays; one queue
+  async,  ///< nothing stays; several queues
+  v1,     ///< the accumulator stays
+  v2,     ///< v1, and operands, least recently used evicted first
+  v3,     ///< v2, and the diagonal tile pinned until its column is solved
+  opt,    ///< furthest-next-use eviction and an order of tasks that reuses more
+};
+
+}  // namespace strata

@@ -1,0 +1,61 @@
+#pragma once
+// What a caller may choose about a run, and what a run tells afterwards.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strata/machine.hpp"
+#include "strata/trace.hpp"
+
+namespace strata {
+
+struct Progress {
+  double done = 0;   ///< work done so far, in the unit of `total`
+  double total = 0;  ///< work of the whole run: floating-point operations, or evaluations of a fit
+  double seconds = 0;     ///< since the run began
+  const char* what = "";  ///< "factor", "solve", "fit", "predict"
+};
+
+/// Called now and then from the calling thread; returning false cancels: Error{cancelled} is
+/// thrown.
+using ProgressCallback = std::function<bool(const Progress&)>;
+
+struct Options {
+  std::string devices = "auto";          ///< "auto", "host", "host:2", "cuda:0,1"
+  std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
+  std::int64_t host_memory_bytes = 0;  ///< bound on the factor kept in host memory; 0: what is free
+  std::int64_t tile = 0;               ///< order of a tile; 0: chosen from n and the device
+  Policy policy = Policy::opt;
+  int compute_queues = 0;        ///< a device; 0: chosen
+  std::optional<Machine> rates;  ///< calibrated rates for prediction
+  ProgressCallback progress;
+};
+
+/// The traffic a plan promises, beside the least that any schedule could move.
+struct PlannedTraffic : Traffic {
+  /// I/O lower bound of Cholesky (Beaumont, Eyraud-Dubois, Vérité, Langou 2022) plus one read and
+  /// one write of the triangle.
+  std::int64_t floor_bytes = 0;
+};
+
+/// What one or several planned runs did.
+struct RunReport {
+  std::int64_t n = 0;
+  std::int64_t tile = 0;
+  std::string policy;  ///< with the order that was chosen: "opt super_tile(4)"
+  std::vector<std::string> devices;
+  double seconds = 0;            ///< of running
+  double plan_seconds = 0;       ///< of planning
+  double predicted_seconds = 0;  ///< what simulate() said before the run; 0 if it was not asked
+  double flops = 0;
+  std::int64_t tasks = 0;
+  std::int64_t peak_device_bytes = 0;  ///< the largest over the devices
+  Traffic traffic;
+  PlannedTraffic planned_traffic;
+  Trace trace;
+};
+
+}  // namespace strata

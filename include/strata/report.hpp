@@ -1,0 +1,107 @@
+#pragma once
+// One self-contained HTML page that shows what a run did.
+//
+// Contract: every section is optional; a section without data does not appear. The page refers to
+// nothing outside itself. All text is escaped, values that are not finite are shown as missing, and
+// the page stays near 3 MB at most: more points, grid cells or spans than a screen can show are
+// thinned or merged, and the page says so.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// One large number at the top of the page.
+struct KeyFigure {
+  std::string label;  ///< "Log-likelihood"
+  std::string value;  ///< "−7,891.2"
+  std::string unit;   ///< "mm"; may be empty
+  std::string note;   ///< a few words under the value; may be empty
+};
+
+enum class MapQuantity : std::uint8_t {
+  value,           ///< data and predictions: all such layers share one colour scale
+  standard_error,  ///< all such layers share another
+};
+
+/// A regular grid; x0, x1, y0 and y1 are the centres of the outermost cells.
+struct MapGrid {
+  std::int64_t nx = 0;
+  std::int64_t ny = 0;
+  double x0 = 0;
+  double x1 = 1;
+  double y0 = 0;
+  double y1 = 1;
+};
+
+/// One panel of the map section: points, or a regular grid.
+struct MapLayer {
+  std::string name;  ///< "Observed", "Predicted"
+  std::string unit;  ///< of the values; may be empty
+  MapQuantity quantity = MapQuantity::value;
+  std::vector<double> x;      ///< points only, as long as `value`
+  std::vector<double> y;      ///< points only, as long as `value`
+  std::vector<double> value;  ///< grid: nx·ny values, value[j·nx + i] at column i, row j from y0
+                              ///< towards y1; NaN: masked
+  std::optional<MapGrid> grid;  ///< absent: the layer is points
+};
+
+struct ReportMap {
+  std::vector<MapLayer> layers;  ///< in the order of the panels
+  std::string x_label = "x";
+  std::string y_label = "y";
+};
+
+/// One evaluation of the likelihood, in the order of the optimizer.
+struct ReportEvaluation {
+  double range = 0;
+  double smoothness = 0;
+  double nugget = 0;
+  double variance = 0;
+  double log_likelihood = 0;
+};
+
+/// Values that were kept out of the fit, and what was predicted for them.
+struct ReportHoldOut {
+  static constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+
+  std::vector<double> observed;
+  std::vector<double> predicted;
+  /// Of a new observation (nugget included), as long as `predicted`; empty: no intervals are drawn.
+  std::vector<double> standard_error;
+  std::string unit;
+  double rmse = kAbsent;      ///< root mean squared error
+  double mae = kAbsent;       ///< mean absolute error
+  double crps = kAbsent;      ///< mean continuous ranked probability score
+  double coverage = kAbsent;  ///< share of values inside their 95 % interval, 0 to 1
+};
+
+struct ReportData {
+  std::string title;
+  std::string subtitle;
+  std::string command;  ///< the command line
+  std::string date;     ///< as it is to be shown
+  std::vector<KeyFigure> figures;
+  std::optional<ReportMap> map;
+  std::vector<ReportEvaluation> evaluations;
+  std::optional<ReportHoldOut> hold_out;
+  std::optional<RunReport> run;
+  bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
+  std::vector<std::string> operation_names;  ///< text of Span::operation
+  std::int64_t device_memory_bytes = 0;      ///< the budget of a device; 0: not shown
+};
+
+/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length
+/// or a grid has not nx·ny values.
+[[nodiscard]] std::string render_report(const ReportData& data);
+
+/// Writes the page; an existing file is replaced once the new one is whole. Throws as
+/// `render_report`, and Error{storage} if `path` cannot be written.
+void write_report(const std::string& path, const ReportData& data);
+
+}  // namespace strata

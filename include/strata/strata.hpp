@@ -1,0 +1,14 @@
+#pragma once
+// Everything: #include <strata/strata.hpp>.
+
+#include "strata/calibrate.hpp"
+#include "strata/cholesky.hpp"
+#include "strata/error.hpp"
+#include "strata/geostat.hpp"
+#include "strata/io.hpp"
+#include "strata/machine.hpp"
+#include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
+#include "strata/precision.hpp"
+#include "strata/report.hpp"
+#include "strata/trace.hpp"

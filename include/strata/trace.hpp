@@ -1,0 +1,74 @@
+#pragma once
+// Trace and Traffic: what happened, or would happen, on which queue and when.
+//
+// Contract: run() and simulate() return the same Trace for the same Plan, up to the times.
+// `Traffic` is a fold over a Trace and equals the Plan's to the byte. Times are seconds since the
+// run began.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace strata {
+
+enum class SpanKind : std::uint8_t { load, store, compute };
+
+struct Span {
+  SpanKind kind = SpanKind::compute;
+  std::uint8_t operation = 0;  ///< for compute: the Operation
+  std::uint16_t queue = 0;     ///< index into Trace::queues
+  std::int64_t bytes = 0;      ///< moved (load, store)
+  std::uint64_t block = 0;     ///< the bits of the BlockId that is written or moved
+  double flops = 0;            ///< done (compute)
+  double begin = 0;
+  double end = 0;
+};
+
+/// One track: a queue of a device.
+struct TraceQueue {
+  std::string device;  ///< "cuda:0"
+  std::string name;    ///< "copy in", "copy out", "compute 0", …
+  std::uint16_t device_index = 0;
+};
+
+/// Bytes over each link.
+struct Traffic {
+  std::int64_t host_to_device_bytes = 0;
+  std::int64_t device_to_host_bytes = 0;
+  std::int64_t device_to_device_bytes = 0;
+  std::int64_t storage_read_bytes = 0;
+  std::int64_t storage_write_bytes = 0;
+
+  [[nodiscard]] std::int64_t total() const noexcept {
+    return host_to_device_bytes + device_to_host_bytes + device_to_device_bytes +
+           storage_read_bytes + storage_write_bytes;
+  }
+  bool operator==(const Traffic&) const = default;
+};
+Traffic& operator+=(Traffic& a, const Traffic& b) noexcept;
+
+struct Trace {
+  std::vector<TraceQueue> queues;
+  std::vector<Span> spans;  ///< in the order of the plan; empty past `kSpansMax` steps
+  Traffic traffic;          ///< folded span by span, also where the spans are not kept
+  double seconds = 0;
+  double flops = 0;
+  std::int64_t spans_added = 0;  ///< by `add`, kept or not
+
+  /// Spans kept at most; a longer run keeps its totals only.
+  static constexpr std::int64_t kSpansMax = 1'000'000;
+
+  /// Adds a span to the totals, and keeps it; the span that is one too many empties `spans` for
+  /// good, so that a trace is either whole or absent.
+  void add(const Span& span);
+};
+
+/// Recomputes the traffic from the spans alone.
+[[nodiscard]] Traffic fold_traffic(const std::vector<Span>& spans) noexcept;
+
+/// Writes the trace in Chrome's trace event format (JSON; chrome://tracing, Perfetto): a process
+/// for each device, a thread for each queue, a complete event for each span (microseconds), named
+/// by its operation. An existing file is replaced once the new one is whole. Throws Error{storage}.
+void write_chrome_trace(const Trace& trace, const std::string& path);
+
+}  // namespace strata

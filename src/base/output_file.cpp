@@ -1,0 +1,129 @@
+// Write beside, then rename: the one order in which POSIX promises that readers see old or new.
+
+#include "base/output_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBufferBytes = 1 << 20;
+
+// Permissions of a new file: those of the one that it replaces, else what the process's mask
+// leaves.
+void copy_permissions(const std::string& from, int to) {
+  struct stat status {};
+  if (::stat(from.c_str(), &status) == 0) {
+    // Refused on some file systems; the new file then keeps the usual permissions.
+    [[maybe_unused]] const int ignored = ::fchmod(to, status.st_mode & 0777);
+  }
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path, Encode encode)
+    : path_(std::move(path)), target_(path_), encode_(std::move(encode)) {
+  buffer_.reserve(kBufferBytes);
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path_, ignored);
+  if (fs::is_directory(status)) fail_errno(EISDIR);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    // A device or a pipe is written to; renaming would replace it.
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail_errno(errno);
+    return;
+  }
+  if (fs::exists(status) && fs::is_symlink(path_, ignored)) target_ = fs::canonical(path_).string();
+  open_temporary();  // last: a constructor that throws has no destructor to remove the file
+}
+
+void OutputFile::open_temporary() {
+  static std::atomic<unsigned> counter{0};
+  const std::string folder = fs::path(target_).parent_path().string();
+  const std::string stem = folder.empty() ? "." : folder;
+  // A name that is taken was left by a process that was killed and had the same number.
+  for (int attempt = 0; attempt < 100 && descriptor_ < 0; ++attempt) {
+    temporary_ = fmt::format("{}/.strata-{}-{}.tmp", stem, ::getpid(), counter++);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno != EEXIST) break;
+  }
+  if (descriptor_ < 0) {
+    const int reason = errno;
+    temporary_.clear();
+    fail_errno(reason);
+  }
+  copy_permissions(target_, descriptor_);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::fail_errno(int reason) const {
+  fail(ErrorKind::storage, "file", "cannot write '{}': {}", path_, std::strerror(reason));
+}
+
+void OutputFile::write(std::string_view bytes) {
+  if (buffer_.size() + bytes.size() > kBufferBytes) flush();  // keeps the order, and the capacity
+  if (bytes.size() < kBufferBytes) {
+    buffer_ += bytes;
+  } else {
+    write_through(bytes);
+  }
+}
+
+void OutputFile::flush() {
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void OutputFile::write_through(std::string_view bytes) {
+  if (encode_) {
+    write_raw(encode_(bytes, false));
+  } else {
+    write_raw(bytes);
+  }
+}
+
+void OutputFile::write_raw(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail_errno(errno);
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
+void OutputFile::commit() {
+  flush();
+  if (encode_) write_raw(encode_({}, true));
+  if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_errno(errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(errno);
+  if (temporary_.empty()) return;
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_errno(errno);
+  temporary_.clear();
+}
+
+void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  OutputFile file(path);  // first: a path that cannot be written is noticed before the work
+  std::ostringstream text;
+  write(text);
+  file.write(std::move(text).str());
+  file.commit();
+}
+
+}  // namespace strata

@@ -1,0 +1,52 @@
+#pragma once
+// Output files that are either whole or absent.
+//
+// Contract: everything goes to a temporary file in the same folder, which commit() renames, so a
+// reader sees the old file or the whole new one and a failure leaves nothing behind; without
+// commit() the destructor removes it. A symbolic link is followed, permissions are kept; what is
+// not a regular file (a pipe, /dev/stdout) is written in place. Errors are Error{storage} and name
+// the path. Destructors never throw.
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+class OutputFile {
+ public:
+  /// Turns bytes into what is stored, e.g. compresses them; `last` ends the stream.
+  using Encode = std::function<std::string(std::string_view bytes, bool last)>;
+
+  /// Throws Error{storage} if no file can be made there.
+  explicit OutputFile(std::string path, Encode encode = nullptr);
+  OutputFile(const OutputFile&) = delete;  // owns a descriptor and a temporary file
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile();
+
+  /// Appends bytes. Throws Error{storage}.
+  void write(std::string_view bytes);
+  /// Makes what was written visible under the path. Throws Error{storage}. Nothing may follow.
+  void commit();
+
+ private:
+  void open_temporary();
+  void write_through(std::string_view bytes);
+  void write_raw(std::string_view bytes);
+  void flush();
+  [[noreturn]] void fail_errno(int reason) const;
+
+  std::string path_;       // as the caller named it
+  std::string target_;     // what is replaced: the path, or the file a symbolic link leads to
+  std::string temporary_;  // empty if the path is written directly
+  std::string buffer_;
+  Encode encode_;
+  int descriptor_ = -1;
+};
+
+/// Writes a text file that `write` fills. Throws Error{storage}; what `write` throws passes
+/// through.
+void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write);
+
+}  // namespace strata

@@ -1,0 +1,160 @@
+#include "cholesky/planning.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "base/check.hpp"
+#include "schedule/plan_layout.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::array<std::pair<Policy, const char*>, 6> kPolicies{{{Policy::sync, "sync"},
+                                                                   {Policy::async, "async"},
+                                                                   {Policy::v1, "v1"},
+                                                                   {Policy::v2, "v2"},
+                                                                   {Policy::v3, "v3"},
+                                                                   {Policy::opt, "opt"}}};
+
+/// Past this many block rows planning every candidate would be noticed; one is taken by formula.
+constexpr std::int64_t kSearchTilesMax = 96;
+
+/// Tasks grow with the cube of the block rows: more than these would make planning noticeable
+/// beside the run.
+constexpr std::int64_t kBlockRowsMax = 256;
+
+PlanOptions options_of(Policy policy) {
+  PlanOptions options;
+  switch (policy) {
+    case Policy::v3:
+      options.eviction = Eviction::least_recently_used;
+      options.pin_diagonal = true;
+      options.lookahead = 1;
+      return options;
+    case Policy::opt: return options;
+    default:
+      fail(ErrorKind::misuse, "plan", "policy {} does not exist yet: use v3 or opt",
+           to_string(policy));
+  }
+}
+
+/// Widths of super-tiles worth planning: the widest whose accumulators and operands fit, and those
+/// that cut the matrix into equal parts near it.
+std::set<std::int64_t> candidate_widths(std::int64_t tiles, std::int64_t slots) {
+  std::set<std::int64_t> widths;
+  const auto widest = static_cast<std::int64_t>(std::sqrt(static_cast<double>(slots) + 1)) - 1;
+  if (widest < 2 || slots >= tiles * (tiles + 1) / 2) return widths;
+  const std::int64_t parts = (tiles + widest - 1) / widest;
+  if (tiles > kSearchTilesMax) return {(tiles + parts - 1) / parts};
+  for (std::int64_t p = std::max<std::int64_t>(parts - 1, 1); p < parts + 3; ++p) {
+    const std::int64_t width = (tiles + p - 1) / p;
+    if (width >= 2) widths.insert(width);
+  }
+  widths.insert(widest);
+  return widths;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+const char* to_string(Policy policy) noexcept {
+  for (const auto& [value, name] : kPolicies) {
+    if (value == policy) return name;
+  }
+  return "?";
+}
+
+Policy parse_policy(const std::string& name) {
+  for (const auto& [value, known] : kPolicies) {
+    if (name == known) return value;
+  }
+  fail(ErrorKind::misuse, "options", "'{}' is no policy: use sync, async, v1, v2, v3 or opt", name);
+}
+
+std::int64_t choose_tile(std::int64_t n, std::int64_t requested, const Machine& machine,
+                         Precision precision) {
+  require(requested >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}", requested);
+  require(!machine.devices.empty(), ErrorKind::misuse, "plan",
+          "a machine without devices cannot compute");
+  if (requested > 0) return requested;
+  // Orders at which one GEMM of a tile nears the device's rate: 2048 on an H200 (54 of 57 TFLOP/s),
+  // 1024 on a core of a server CPU (56 GFLOP/s; 512: 49). Smaller matrices get smaller tiles, so
+  // that there are enough of them for all queues.
+  constexpr std::int64_t kTileMin = 32;
+  constexpr std::int64_t kSlotsWanted = 16;
+  const bool cpu = machine.devices[0].name.rfind("host", 0) == 0 ||
+                   machine.devices[0].name.rfind("reference", 0) == 0;
+  const double queues =
+      static_cast<double>(std::ssize(machine.devices)) * machine.devices[0].compute_queues;
+  const std::int64_t rows_wanted =
+      cpu ? std::max<std::int64_t>(8, std::llround(4 * std::sqrt(queues))) : 16;
+  const std::int64_t largest = cpu ? 1024 : 2048;
+  const std::int64_t smallest = cpu ? 64 : 256;
+  std::int64_t tile = largest;
+  while (tile > smallest && n < rows_wanted * tile) tile /= 2;
+  std::int64_t budget = machine.devices[0].memory_bytes;
+  for (const DeviceModel& device : machine.devices) budget = std::min(budget, device.memory_bytes);
+  const auto slots = [&] { return budget / (tile * tile * bytes_of(precision)); };
+  while (n > kBlockRowsMax * tile) tile *= 2;
+  while (tile > kTileMin && slots() < kSlotsWanted) tile /= 2;
+  return tile;
+}
+
+std::int64_t cholesky_floor_bytes(const CholeskyProblem& problem, std::int64_t memory_bytes) {
+  const auto size = static_cast<double>(bytes_of(problem.precision));
+  const auto n = static_cast<double>(problem.n);
+  const double triangle = n * (n + 1) / 2 * size;
+  const double compulsory = problem.point_dimensions > 0 ? triangle : 2 * triangle;
+  const auto memory = static_cast<double>(memory_bytes);
+  if (triangle <= memory * problem.devices || memory_bytes <= 0)
+    return static_cast<std::int64_t>(compulsory);
+  const double reloads = n * n * n / (3 * std::sqrt(2.0) * std::sqrt(memory / size)) * size;
+  return static_cast<std::int64_t>(compulsory + reloads);
+}
+
+PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
+  const auto start = std::chrono::steady_clock::now();
+  const PlanOptions options = options_of(policy);
+  PlannedRun best;
+  const auto consider = [&](Order order) {
+    auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, order));
+    auto plan = std::make_unique<Plan>(std::move(schedule), machine, options);
+    if (best.plan && plan->totals().traffic.total() >= best.plan->totals().traffic.total()) return;
+    best.plan = std::move(plan);
+    best.policy = policy == Policy::opt ? fmt::format("opt {}", order.name()) : to_string(policy);
+  };
+  const Schedule column = tile_cholesky(problem, {});
+  const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
+  std::set<std::int64_t> widths;
+  if (policy == Policy::opt) {
+    widths = candidate_widths(tiles, make_layout(column, machine).slots[kMatrixFamily].count);
+  }
+  if (tiles <= kSearchTilesMax || widths.empty()) consider({});
+  for (const std::int64_t width : widths) consider({width});
+  best.floor_bytes = cholesky_floor_bytes(problem, best.plan->layout().arena_bytes);
+  best.seconds = seconds_since(start);
+  return best;
+}
+
+PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& machine,
+                      Policy policy) {
+  const auto start = std::chrono::steady_clock::now();
+  PlannedRun planned;
+  auto schedule = std::make_shared<const Schedule>(triangular_solve(problem, sweep));
+  planned.plan = std::make_unique<Plan>(std::move(schedule), machine, options_of(policy));
+  planned.policy = to_string(policy);
+  const BlockTable& blocks = planned.plan->schedule().blocks;
+  // The least: L and X once in, X once out. No reuse across sweeps is counted.
+  planned.floor_bytes = blocks.total_bytes(kFactorFamily) + (problem.point_dimensions > 0 ? 1 : 2) *
+                                                                blocks.total_bytes(kSolutionFamily);
+  planned.seconds = seconds_since(start);
+  return planned;
+}
+
+}  // namespace strata

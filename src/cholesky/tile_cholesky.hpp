@@ -1,0 +1,41 @@
+#pragma once
+// The tasks of left-looking tile Cholesky, A = L·Lᵀ, lower triangle.
+//
+// Contract: emits tasks only; names no backend. The updates of each tile come in the same sequence
+// in every order, so no order changes a bit of the factor. Row m of tiles belongs to device m mod
+// D.
+
+#include <string>
+
+#include "schedule/task.hpp"
+
+namespace strata {
+
+/// In which order the tiles are finished.
+struct Order {
+  /// 0: column after column, the textbook order. w > 0: blocks of w·D rows × w columns of
+  /// accumulators stay on the devices while the operands stream past them.
+  std::int64_t super_tile = 0;
+
+  [[nodiscard]] std::string name() const;
+};
+
+/// What is to be factored.
+struct CholeskyProblem {
+  std::int64_t n = 0;
+  std::int64_t tile = 1;
+  Precision precision = Precision::fp64;
+  int devices = 1;
+  /// 0: A is stored. d > 0: A is the covariance of n points with d coordinates, generated tile by
+  /// tile.
+  std::int64_t point_dimensions = 0;
+};
+
+/// Families of the schedule's block table.
+inline constexpr int kMatrixFamily = 0;  ///< A, then L
+inline constexpr int kPointsFamily =
+    1;  ///< if generated: the points, n × d, a block for each row of tiles
+
+[[nodiscard]] Schedule tile_cholesky(const CholeskyProblem& problem, Order order);
+
+}  // namespace strata

@@ -1,0 +1,291 @@
+#include "cholesky/tile_factor.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "device/device_host.hpp"
+#include "scalar/dispatch.hpp"
+
+namespace strata {
+namespace {
+
+/// A simulation follows every step; past this many it would be noticed beside the run.
+constexpr std::int64_t kSimulatedStepsMax = 20'000;
+
+FactorInfo info_of(const RunOutcome& outcome, std::int64_t block_rows, std::int64_t tile) {
+  FactorInfo info;
+  for (std::int64_t k = 0; k < block_rows; ++k) {
+    const PivotStatus& pivot = outcome.pivots[static_cast<std::size_t>(k)];
+    if (pivot.bad_column >= 0) {
+      info.ok = false;
+      info.first_bad_pivot = k * tile + pivot.bad_column;
+      info.bad_pivot = pivot.bad_pivot;
+      info.log_determinant = std::numeric_limits<double>::quiet_NaN();
+      return info;
+    }
+    info.log_determinant += pivot.log_determinant;
+  }
+  return info;
+}
+
+/// Copies packed blocks of a rectangle back into a column-major matrix.
+template <class T>
+void unpack(MemoryStore& store, int family, MatrixView<T> out) {
+  const BlockTable& blocks = store.blocks();
+  for (std::int64_t c = 0; c < blocks.block_cols(family); ++c) {
+    for (std::int64_t r = 0; r < blocks.block_rows(family); ++r) {
+      const BlockExtent x = blocks.extent({family, r, c});
+      const auto* from = reinterpret_cast<const T*>(store.address({family, r, c}));
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        std::copy_n(from + j * x.rows, x.rows, out.column(x.col + j) + x.row);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
+    : options_(options), devices_(std::make_shared<DeviceSet>(options)), problem_(problem) {
+  problem_.devices = devices_->count();
+  problem_.tile = choose_tile(problem.n, options.tile, devices_->machine(), problem.precision);
+  planned_ = plan_cholesky(problem_, devices_->machine(), options.policy);
+  check_host_memory(planned_, problem_, devices_->machine(), options);
+  tiles_ = make_memory(planned_.plan->schedule().blocks, kMatrixFamily, nullptr);
+  if (planned_.plan->totals().steps <= kSimulatedStepsMax) {
+    predicted_seconds_ = simulate(*planned_.plan).seconds;
+  }
+}
+
+std::shared_ptr<FamilyMemory> TileFactor::make_memory(const BlockTable& blocks, int family,
+                                                      BlockSource source) {
+  if (devices_->backend().on_host()) {
+    return std::make_shared<FamilyMemory>(blocks, family, std::move(source));
+  }
+  // A GPU copies at full speed only from memory that it has pinned.
+  const auto allocate = [devices = devices_](std::int64_t bytes) {
+    auto buffer = std::make_shared<Buffer>(devices->device(0).allocate_host(bytes));
+    std::byte* data = buffer->data();
+    return std::shared_ptr<std::byte>(data,
+                                      [devices, buffer](std::byte*) mutable { buffer.reset(); });
+  };
+  return std::make_shared<FamilyMemory>(blocks, family, std::move(source), allocate);
+}
+
+void TileFactor::materialize(MemoryStore& store, int family) const {
+  if (!devices_->backend().on_host()) store.materialize(family, describe_host().compute_queues);
+}
+
+const FactorInfo& TileFactor::factor_stored(BlockSource source) {
+  // The CPU packs tiles as it needs them; a GPU copies from memory that was filled and pinned
+  // before.
+  if (!devices_->backend().on_host()) {
+    load(std::move(source), describe_host().compute_queues);
+  } else {
+    tiles_->reset(std::move(source));
+  }
+  return factor_loaded();
+}
+
+void TileFactor::load(BlockSource source, int threads) {
+  tiles_->reset(std::move(source));
+  MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
+  store.materialize(kMatrixFamily, threads);
+}
+
+const FactorInfo& TileFactor::factor_loaded() {
+  MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
+  RunOptions options;
+  options.progress = options_.progress;
+  options.what = "factor";
+  return factor(store, options);
+}
+
+const FactorInfo& TileFactor::factor_covariance(const double* points,
+                                                const CovarianceParameters& parameters) {
+  tiles_->reset(nullptr);
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  auto coordinates = make_memory(
+      blocks, kPointsFamily, source_of_view(points, std::max<std::int64_t>(problem_.n, 1), false));
+  MemoryStore store(blocks, {tiles_, coordinates});
+  materialize(store, kPointsFamily);
+  RunOptions options;
+  options.covariance = &parameters;
+  options.progress = options_.progress;
+  options.what = "factor";
+  return factor(store, options);
+}
+
+const FactorInfo& TileFactor::factor(MemoryStore& store, const RunOptions& options) {
+  factored_ = false;
+  RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
+  info_ = info_of(outcome, store.blocks().block_rows(kMatrixFamily), problem_.tile);
+  report_ = make_report(planned_, problem_, std::move(outcome.trace));
+  report_.predicted_seconds = predicted_seconds_;
+  factored_ = info_.ok;
+  return info_;
+}
+
+void TileFactor::check_usable(Precision precision, std::int64_t rows) const {
+  require(factored_, ErrorKind::misuse, "cholesky",
+          "there is no factor to solve with: the factorization failed at pivot {}",
+          info_.first_bad_pivot);
+  require(precision == problem_.precision, ErrorKind::misuse, "cholesky",
+          "a factor in {} cannot solve in {}", to_string(problem_.precision), to_string(precision));
+  require(rows == problem_.n, ErrorKind::misuse, "cholesky",
+          "a right-hand side of {} rows does not fit a factor of order {}", rows, problem_.n);
+}
+
+RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
+                                const RunOptions& options) {
+  const PlannedRun planned = plan_solve(problem, direction, devices_->machine(), options_.policy);
+  return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+}
+
+template <class T>
+RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
+  check_usable(precision_of<T>, b.rows);
+  SolveProblem problem;
+  problem.n = problem_.n;
+  problem.tile = problem_.tile;
+  problem.rhs = b.cols;
+  problem.rhs_tile = std::clamp<std::int64_t>(b.cols, 1, problem_.tile);
+  problem.precision = problem_.precision;
+  problem.devices = problem_.devices;
+  const BlockTable blocks = triangular_solve(problem, direction).blocks;
+  auto solution = make_memory(blocks, kSolutionFamily, source_of_view<T>(b.data, b.ld, false));
+  MemoryStore store(blocks, {tiles_, solution});
+  materialize(store, kSolutionFamily);
+  RunOptions options;
+  options.progress = options_.progress;
+  options.what = "solve";
+  RunReport report = run_solve(problem, direction, store, options);
+  unpack(store, kSolutionFamily, b);
+  return report;
+}
+
+RunReport TileFactor::whiten(const double* points, const double* targets,
+                             const CovarianceParameters& parameters, MatrixView<double> w) {
+  check_usable(Precision::fp64, w.rows);
+  SolveProblem problem;
+  problem.n = problem_.n;
+  problem.tile = problem_.tile;
+  problem.rhs = w.cols;
+  problem.rhs_tile = std::clamp<std::int64_t>(w.cols, 1, problem_.tile);
+  problem.devices = problem_.devices;
+  problem.point_dimensions = problem_.point_dimensions;
+  const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
+  const auto rows_of = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
+  MemoryStore store(
+      blocks,
+      {tiles_, make_memory(blocks, kSolutionFamily, nullptr),
+       make_memory(blocks, kRowPointsFamily, source_of_view(points, rows_of(w.rows), false)),
+       make_memory(blocks, kTargetPointsFamily, source_of_view(targets, rows_of(w.cols), false))});
+  materialize(store, kRowPointsFamily);
+  materialize(store, kTargetPointsFamily);
+  RunOptions options;
+  options.covariance = &parameters;
+  options.progress = options_.progress;
+  options.what = "predict";
+  RunReport report = run_solve(problem, Sweep::forward, store, options);
+  unpack(store, kSolutionFamily, w);
+  return report;
+}
+
+std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  std::vector<double> transposed(v.size(), 0.0);
+  std::vector<double> product(v.size(), 0.0);
+  const auto sweep_tiles = [&]<class T>(std::type_identity<T>, auto&& element) {
+    for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
+      for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+        const BlockId id(kMatrixFamily, r, c);
+        const BlockExtent x = blocks.extent(id);
+        const auto* l = reinterpret_cast<const T*>(tiles_->data() + blocks.byte_offset(id));
+        for (std::int64_t j = 0; j < x.cols; ++j) {
+          for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i) {
+            element(static_cast<std::size_t>(x.row + i), static_cast<std::size_t>(x.col + j),
+                    static_cast<double>(l[i + j * x.rows]));
+          }
+        }
+      }
+    }
+  };
+  dispatch(problem_.precision, [&]<class T>(std::type_identity<T> type) {
+    sweep_tiles(type, [&](std::size_t i, std::size_t j, double l) { transposed[j] += l * v[i]; });
+    sweep_tiles(type,
+                [&](std::size_t i, std::size_t j, double l) { product[i] += l * transposed[j]; });
+  });
+  return product;
+}
+
+template <class T>
+void TileFactor::copy_lower(MatrixView<T> out) const {
+  require(precision_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
+          ErrorKind::misuse, "cholesky", "a factor of order {} in {} does not fit {} by {}",
+          problem_.n, to_string(problem_.precision), out.rows, out.cols);
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  for (std::int64_t j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, T(0));
+  for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
+    for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+      const BlockId id(kMatrixFamily, r, c);
+      const BlockExtent x = blocks.extent(id);
+      const auto* from = reinterpret_cast<const T*>(tiles_->data() + blocks.byte_offset(id));
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        const std::int64_t above = r == c ? j : 0;
+        std::copy(from + j * x.rows + above, from + (j + 1) * x.rows,
+                  out.column(x.col + j) + x.row + above);
+      }
+    }
+  }
+}
+
+void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
+                       const Machine& machine, const Options& options) {
+  const std::int64_t needed = planned.plan->schedule().blocks.total_bytes(kMatrixFamily);
+  const std::int64_t there =
+      options.host_memory_bytes > 0 ? options.host_memory_bytes : machine.host_memory_bytes;
+  require(needed <= there, ErrorKind::memory, "cholesky",
+          "the factor of order {} needs {} ({} bytes) of host memory and there is {}", problem.n,
+          format_bytes(needed), needed, format_bytes(there));
+}
+
+RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem, Trace trace) {
+  RunReport report;
+  report.n = problem.n;
+  report.tile = problem.tile;
+  report.policy = planned.policy;
+  for (const DeviceModel& device : planned.plan->machine().devices) {
+    report.devices.push_back(device.name);
+  }
+  report.seconds = trace.seconds;
+  report.plan_seconds = planned.seconds;
+  report.flops = planned.plan->totals().flops;
+  report.tasks = planned.plan->totals().tasks;
+  report.peak_device_bytes = planned.plan->layout().arena_bytes;
+  report.traffic = trace.traffic;
+  static_cast<Traffic&>(report.planned_traffic) = planned.plan->totals().traffic;
+  report.planned_traffic.floor_bytes = planned.floor_bytes;
+  report.trace = std::move(trace);
+  return report;
+}
+
+void accumulate(RunReport& total, const RunReport& part) {
+  total.seconds += part.seconds;
+  total.plan_seconds += part.plan_seconds;
+  total.flops += part.flops;
+  total.tasks += part.tasks;
+  total.peak_device_bytes = std::max(total.peak_device_bytes, part.peak_device_bytes);
+  total.traffic += part.traffic;
+  static_cast<Traffic&>(total.planned_traffic) += part.planned_traffic;
+  total.planned_traffic.floor_bytes += part.planned_traffic.floor_bytes;
+}
+
+template RunReport TileFactor::sweep(Sweep, MatrixView<double>);
+template RunReport TileFactor::sweep(Sweep, MatrixView<float>);
+template void TileFactor::copy_lower(MatrixView<double>) const;
+template void TileFactor::copy_lower(MatrixView<float>) const;
+
+}  // namespace strata

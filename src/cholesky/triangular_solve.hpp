@@ -1,0 +1,31 @@
+#pragma once
+// The tasks of X ← L⁻¹·X and X ← L⁻ᵀ·X for many right-hand sides, L a tile Cholesky factor.
+//
+// Contract: emits tasks only. Row m of X belongs to device m mod D, as the tiles of L.
+
+#include "schedule/task.hpp"
+
+namespace strata {
+
+struct SolveProblem {
+  std::int64_t n = 0;
+  std::int64_t tile = 1;  ///< of L
+  std::int64_t rhs = 0;   ///< columns of X
+  std::int64_t rhs_tile = 1;
+  Precision precision = Precision::fp64;
+  int devices = 1;
+  /// 0: X is stored. d > 0: X starts as the covariance between the n points of L and `rhs` target
+  /// points with d coordinates, generated block by block (forward only).
+  std::int64_t point_dimensions = 0;
+};
+
+inline constexpr int kFactorFamily = 0;        ///< L
+inline constexpr int kSolutionFamily = 1;      ///< X
+inline constexpr int kRowPointsFamily = 2;     ///< if generated: n × d
+inline constexpr int kTargetPointsFamily = 3;  ///< if generated: rhs × d
+
+enum class Sweep : std::uint8_t { forward, backward };
+
+[[nodiscard]] Schedule triangular_solve(const SolveProblem& problem, Sweep sweep);
+
+}  // namespace strata

@@ -1,0 +1,135 @@
+#pragma once
+// CudaDevice and CudaQueue: a GPU behind the interface of device.hpp. Included by .cu files only.
+//
+// Contract: as device.hpp, and in addition
+// * a queue is a non-blocking stream; every call first makes the queue's GPU current on the calling
+//   thread, so threads and queues may be mixed freely (one thread at a time for each queue);
+// * kernels reach the stream by `stream()` and cuBLAS by `blas()`: one handle and one workspace a
+//   queue, made when first asked for, so that copy queues have none. The workspace
+//   (`kBlasWorkspaceBytes`) is not part of the device's budget; what queues, cuBLAS and the driver
+//   take beside the budget is `kReserveBytes`, which the free memory of a DeviceDescription already
+//   leaves out;
+// * functions given to `submit` must not call CUDA, and functions of different queues may run one
+// at
+//   a time: none may wait for another;
+// * a failure of the GPU itself is sticky: every later call fails, all events are done, and each
+//   `synchronize` says so. When a *host function* throws, functions behind it are skipped and so is
+//   all that is put into the queue from then on; copies and kernels already in the stream still run
+//   (their results mean nothing);
+// * times of events come from one epoch event a device. CUDA reports them as single-precision
+//   milliseconds: 1 µs at 10 s, 60 µs at 1000 s.
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/device.hpp"
+
+namespace strata {
+
+/// What NVIDIA advises for cuBLAS on Hopper (cuBLAS manual, cublasSetWorkspace).
+inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
+/// Left free beside the budget: workspaces of up to eight queues and the code of cuBLAS.
+inline constexpr std::int64_t kReserveBytes = std::int64_t{512} << 20;
+
+/// Throws Error{device} with CUDA's own words unless `status` is success; `call` says what was
+/// tried.
+void require_cuda(cudaError_t status, const char* call);
+void require_blas(cublasStatus_t status, const char* call);
+
+/// Events are slow to create (microseconds) and a run records one for each step: they are used
+/// again. Also keeps the epoch that their times count from. Thread-safe.
+class CudaEventPool {
+ public:
+  explicit CudaEventPool(int gpu);
+  CudaEventPool(const CudaEventPool&) = delete;  // owns events
+  CudaEventPool& operator=(const CudaEventPool&) = delete;
+  ~CudaEventPool();
+
+  [[nodiscard]] cudaEvent_t take();
+  void give_back(cudaEvent_t event) noexcept;
+  [[nodiscard]] cudaEvent_t epoch() const noexcept { return epoch_; }
+
+ private:
+  int gpu_;
+  cudaEvent_t epoch_ = nullptr;
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> idle_;
+};
+
+class CudaQueue final : public Queue {
+ public:
+  /// `events` outlives the queue.
+  CudaQueue(int gpu, QueuePriority priority, CudaEventPool& events);
+  ~CudaQueue() override;
+
+  void copy(void* destination, const void* source, std::int64_t bytes,
+            CopyDirection direction) override;
+  void submit(std::function<void()> function) override;
+  [[nodiscard]] Event record() override;
+  void wait(const Event& event) override;
+  void synchronize() override;
+  void abandon() override { abandoned_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool failed() const override;
+
+  /// For kernels; the queue's GPU is current while a kernel of the table is called.
+  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+  /// Its pointers to scalars are host pointers. Throws Error{device}.
+  [[nodiscard]] cublasHandle_t blas();
+
+  /// Calls `issue` with the queue's GPU current, or skips it if the queue has failed; what it
+  /// throws becomes the queue's failure. How a kernel table calls a kernel.
+  template <class F>
+  void attempt(F&& issue) {
+    if (skips()) return;
+    try {
+      make_current();
+      issue();
+    } catch (...) {
+      keep(std::current_exception());
+    }
+  }
+
+ private:
+  /// A function on its way through the stream. CUDA drops functions of a failed context without a
+  /// call, so the queue owns them.
+  struct HostCall {
+    CudaQueue* queue = nullptr;
+    std::function<void()> function;
+    std::atomic<bool> done{false};
+  };
+  static void CUDART_CB run_host_call(void* call);
+
+  [[nodiscard]] bool skips() const noexcept {
+    return failed_.load(std::memory_order_acquire) || abandoned_.load(std::memory_order_acquire);
+  }
+  void make_current() const;
+  void keep(std::exception_ptr failure) const noexcept;  // the first one stays
+
+  int gpu_;
+  CudaEventPool& events_;
+  cudaStream_t stream_ = nullptr;
+  cublasHandle_t blas_ = nullptr;
+  void* workspace_ = nullptr;
+  std::deque<std::unique_ptr<HostCall>> calls_;
+  mutable std::mutex mutex_;  // of failure_
+  mutable std::exception_ptr failure_;
+  mutable std::atomic<bool> failed_{false};
+  std::atomic<bool> abandoned_{false};
+};
+
+/// The GPUs the driver shows, in its order. Throws Error{device} when no driver or GPU answers.
+[[nodiscard]] std::vector<DeviceDescription> describe_cuda_devices();
+
+/// GPU `gpu` with a budget. Throws Error{device} if there is no such GPU, Error{memory} naming what
+/// was asked and what is free if the budget does not fit.
+[[nodiscard]] std::unique_ptr<Device> make_cuda_device(int gpu, std::int64_t budget_bytes);
+
+}  // namespace strata

@@ -1,0 +1,294 @@
+// HostDevice: queues are worker threads, events are completion counters.
+//
+// Method: a queue counts the work that it has finished; an event is a number that the count must
+// reach. Waiting for an event of another queue is itself a piece of work, which blocks the waiting
+// queue's thread on the other queue's condition variable. As events exist only once recorded, the
+// waits form no cycle.
+
+#include "device/device_host.hpp"
+
+#include <sched.h>
+#include <sys/sysinfo.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::align_val_t kAlignment{256};
+
+/// The progress of one queue. Shared by the queue and its events, so that an event may outlive the
+/// queue.
+struct Progress {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t done = 0;
+};
+
+class HostEvent final : public Event::State {
+ public:
+  HostEvent(std::shared_ptr<Progress> progress, Clock::time_point epoch)
+      : progress_(std::move(progress)),
+        epoch_(epoch),
+        when_(std::make_shared<std::atomic<double>>(0)) {}
+
+  [[nodiscard]] bool done() const override {
+    const std::lock_guard lock(progress_->mutex);
+    return progress_->done >= target;
+  }
+  void wait() const override { wait_for(*progress_, target); }
+  [[nodiscard]] double seconds() const override { return when_->load(); }
+
+  static void wait_for(Progress& progress, std::uint64_t target) {
+    std::unique_lock lock(progress.mutex);
+    progress.changed.wait(lock, [&] { return progress.done >= target; });
+  }
+
+  [[nodiscard]] const std::shared_ptr<Progress>& progress() const { return progress_; }
+  /// The work that stamps the time at which the queue came by.
+  [[nodiscard]] std::function<void()> stamp() const {
+    return [when = when_, epoch = epoch_] {
+      when->store(std::chrono::duration<double>(Clock::now() - epoch).count());
+    };
+  }
+
+  std::uint64_t target = 0;  ///< the count that the queue must reach
+
+ private:
+  std::shared_ptr<Progress> progress_;
+  Clock::time_point epoch_;
+  std::shared_ptr<std::atomic<double>> when_;
+};
+
+class HostQueue final : public Queue {
+ public:
+  explicit HostQueue(Clock::time_point epoch)
+      : epoch_(epoch), progress_(std::make_shared<Progress>()), worker_([this] { work(); }) {}
+
+  ~HostQueue() override {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    arrived_.notify_one();
+    worker_.join();
+  }
+
+  void copy(void* destination, const void* source, std::int64_t bytes, CopyDirection) override {
+    put([=] { std::memcpy(destination, source, static_cast<std::size_t>(bytes)); }, true);
+  }
+  void submit(std::function<void()> function) override { put(std::move(function), true); }
+
+  Event record() override {
+    auto event = std::make_unique<HostEvent>(progress_, epoch_);
+    event->target = put(event->stamp(), false);
+    return Event(std::move(event));
+  }
+
+  void wait(const Event& event) override {
+    const auto* other = static_cast<const HostEvent*>(event.state());
+    if (other == nullptr || other->progress() == progress_ || other->done()) return;
+    put([progress = other->progress(),
+         target = other->target] { HostEvent::wait_for(*progress, target); },
+        false);
+  }
+
+  void synchronize() override {
+    HostEvent::wait_for(*progress_, submitted_);
+    std::exception_ptr failure;
+    {
+      const std::lock_guard lock(mutex_);
+      failure = std::exchange(failure_, nullptr);
+      failed_ = false;
+      abandoned_ = false;
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void abandon() override { abandoned_ = true; }
+  [[nodiscard]] bool failed() const override { return failed_; }
+
+ private:
+  struct Work {
+    std::function<void()> function;
+    bool skippable;  // stamps and waits are not: nobody may hang
+  };
+
+  std::uint64_t put(std::function<void()> function, bool skippable) {
+    {
+      const std::lock_guard lock(mutex_);
+      pending_.push_back({std::move(function), skippable});
+    }
+    arrived_.notify_one();
+    return ++submitted_;
+  }
+
+  void work() {
+    for (;;) {
+      Work work;
+      {
+        std::unique_lock lock(mutex_);
+        arrived_.wait(lock, [this] { return closed_ || !pending_.empty(); });
+        if (pending_.empty()) return;
+        work = std::move(pending_.front());
+        pending_.pop_front();
+      }
+      if (!work.skippable || !(failed_ || abandoned_)) perform(work);
+      work.function = nullptr;  // what it holds is released before the work counts as done
+      {
+        const std::lock_guard lock(progress_->mutex);
+        ++progress_->done;
+      }
+      progress_->changed.notify_all();
+    }
+  }
+
+  void perform(const Work& work) {
+    try {
+      work.function();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+      failed_ = true;
+    }
+  }
+
+  Clock::time_point epoch_;
+  std::shared_ptr<Progress> progress_;
+  std::uint64_t submitted_ = 0;  // touched by the submitting thread alone
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Work> pending_;
+  std::exception_ptr failure_;
+  std::atomic<bool> failed_ = false;
+  std::atomic<bool> abandoned_ = false;
+  bool closed_ = false;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+/// What is handed out. Shared with the buffers, which give their bytes back.
+struct Account {
+  std::mutex mutex;
+  std::int64_t allocated = 0;
+  std::int64_t peak = 0;
+};
+
+std::byte* allocate_aligned(std::int64_t bytes) {
+  return static_cast<std::byte*>(
+      ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), kAlignment));
+}
+void release_aligned(std::byte* data) { ::operator delete(data, kAlignment); }
+
+class HostDevice final : public Device {
+ public:
+  HostDevice(int index, std::int64_t budget_bytes)
+      : description_(describe_host()),
+        budget_(budget_bytes),
+        account_(std::make_shared<Account>()) {
+    description_.name = fmt::format("host:{}", index);
+  }
+
+  [[nodiscard]] const DeviceDescription& description() const override { return description_; }
+  [[nodiscard]] std::int64_t budget_bytes() const override { return budget_; }
+  [[nodiscard]] std::int64_t allocated_bytes() const override {
+    const std::lock_guard lock(account_->mutex);
+    return account_->allocated;
+  }
+  [[nodiscard]] std::int64_t peak_allocated_bytes() const override {
+    const std::lock_guard lock(account_->mutex);
+    return account_->peak;
+  }
+
+  Buffer allocate(std::int64_t bytes) override {
+    require(bytes >= 0, ErrorKind::misuse, "device", "{}: {} bytes were asked for",
+            description_.name, bytes);
+    const std::lock_guard lock(account_->mutex);
+    const std::int64_t left = budget_ - account_->allocated;
+    require(bytes <= left, ErrorKind::memory, "device", "{}: {} asked, {} left of a budget of {}",
+            description_.name, format_bytes(bytes), format_bytes(left), format_bytes(budget_));
+    std::byte* data = obtain(bytes);
+    account_->allocated += bytes;
+    account_->peak = std::max(account_->peak, account_->allocated);
+    return {data, bytes, [account = account_, bytes](std::byte* memory) {
+              release_aligned(memory);
+              const std::lock_guard inner(account->mutex);
+              account->allocated -= bytes;
+            }};
+  }
+
+  Buffer allocate_host(std::int64_t bytes) override {
+    return {obtain(bytes), bytes, release_aligned};
+  }
+
+  std::unique_ptr<Queue> make_queue(QueuePriority) override {
+    return std::make_unique<HostQueue>(epoch_);
+  }
+
+ private:
+  [[nodiscard]] std::byte* obtain(std::int64_t bytes) const {
+    try {
+      return allocate_aligned(bytes);
+    } catch (const std::bad_alloc&) {
+      fail(ErrorKind::memory, "device", "{}: the system refused {}", description_.name,
+           format_bytes(bytes));
+    }
+  }
+
+  DeviceDescription description_;
+  std::int64_t budget_;
+  std::shared_ptr<Account> account_;
+  Clock::time_point epoch_ = Clock::now();
+};
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+std::int64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;) {
+    std::int64_t kib = 0;
+    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
+  }
+  struct sysinfo info {};
+  return sysinfo(&info) == 0 ? static_cast<std::int64_t>(info.freeram) * info.mem_unit : 0;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_host_device(int index, std::int64_t budget_bytes) {
+  require(budget_bytes >= 0, ErrorKind::misuse, "device", "a budget cannot be {} bytes",
+          budget_bytes);
+  return std::make_unique<HostDevice>(index, budget_bytes);
+}
+
+DeviceDescription describe_host() {
+  static const std::string model = cpu_model();
+  return {"host:0", model, available_memory(), usable_cores()};
+}
+
+}  // namespace strata

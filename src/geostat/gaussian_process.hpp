@@ -1,0 +1,49 @@
+#pragma once
+// GaussianProcess: the data of one problem beside a CovarianceSolver, ready for many evaluations.
+//
+// Contract: checks nothing (the public functions have), evaluates −2·log-likelihood's two parts for
+// any covariance. One evaluation is one factorization and one solve with L.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cholesky/covariance_solver.hpp"
+#include "geostat/regression.hpp"
+
+namespace strata {
+
+/// The points as the n × 2 matrix that CovarianceSolver takes.
+[[nodiscard]] std::vector<double> coordinate_matrix(const Points& points);
+
+class GaussianProcess {
+ public:
+  GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
+                  const Options& options);
+
+  struct Evaluation {
+    FactorInfo factor;
+    double quadratic_form = 0;  ///< NaN unless factor.ok
+    std::vector<double> mean_coefficients;
+  };
+  [[nodiscard]] Evaluation evaluate(const MaternParameters& parameters, const char* where);
+
+  [[nodiscard]] std::int64_t n() const noexcept { return n_; }
+  /// Of the last factorization.
+  [[nodiscard]] const RunReport& report() const noexcept { return solver_.report(); }
+
+ private:
+  std::int64_t n_;
+  Mean mean_;
+  MeanBasis basis_;
+  double shift_ = 0;          ///< subtracted from the values: less to cancel in the residual
+  std::vector<double> data_;  ///< [X | z − shift], n × (p + 1)
+  std::vector<double> work_;  ///< the same, whitened
+  CovarianceSolver solver_;
+};
+
+/// −½·(n·log 2π + log_determinant + quadratic_form).
+[[nodiscard]] double gaussian_log_likelihood(std::int64_t n, double log_determinant,
+                                             double quadratic_form);
+
+}  // namespace strata

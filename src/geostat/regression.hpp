@@ -1,0 +1,60 @@
+#pragma once
+// The mean of a Gaussian process: its columns and their least squares fit.
+//
+// Contract: columns are those of 1, x, y with x and y centred and divided by their standard
+// deviation, so that the fit is well conditioned wherever the origin of the coordinates lies;
+// coefficients that leave this header's functions for the user are in original coordinates.
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "strata/geostat.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata {
+
+/// The coefficients that are estimated by least squares: none, none, 1 and 3.
+[[nodiscard]] std::int64_t estimated_count(Mean mean) noexcept;
+
+class MeanBasis {
+ public:
+  MeanBasis(Mean mean, const Points& points);
+
+  [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
+  /// The row of the design matrix at a point; the first `columns()` entries count.
+  [[nodiscard]] std::array<double, 3> row(double x, double y) const;
+  /// Writes the design matrix, n × columns().
+  void fill(const Points& points, MatrixView<double> design) const;
+  /// From coefficients of the columns to a + b·x + c·y (or the constant alone).
+  [[nodiscard]] std::vector<double> in_original_coordinates(std::span<const double> scaled) const;
+
+ private:
+  std::int64_t columns_;
+  double x_centre_ = 0;
+  double y_centre_ = 0;
+  double x_scale_ = 1;
+  double y_scale_ = 1;
+};
+
+/// The mean at a point from coefficients as in Likelihood::mean_coefficients.
+[[nodiscard]] double mean_at(std::span<const double> coefficients, double x, double y);
+
+/// The arithmetic mean.
+[[nodiscard]] double sample_mean(std::span<const double> values);
+
+struct Regression {
+  std::vector<double> coefficients;  ///< p
+  std::vector<double> r;             ///< p × p upper triangle, column-major
+  double residual_square = 0;
+
+  /// ‖R⁻ᵀ·u‖²: the variance of uᵀβ̂ in units of the residual variance.
+  [[nodiscard]] double leverage(std::span<const double> u) const;
+};
+
+/// Least squares of the last column of w (n × (p + 1), p <= 3) on the others. On return these are
+/// orthonormal and the last column is the residual. Throws Error{numerical} if the columns are
+/// dependent.
+[[nodiscard]] Regression regress(MatrixView<double> w, const char* where);
+
+}  // namespace strata

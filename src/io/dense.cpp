@@ -1,0 +1,36 @@
+// Which format a dense matrix is in: its name decides.
+
+#include "base/check.hpp"
+#include "strata/io.hpp"
+
+namespace strata {
+namespace {
+
+enum class Format { npy, mtx };
+
+Format format_of(const std::string& path) {
+  std::string_view stem = path;
+  if (stem.ends_with(".gz")) stem.remove_suffix(3);
+  require(stem.ends_with(".npy") || stem.ends_with(".mtx"), ErrorKind::misuse, "io",
+          "{}: a matrix or a vector is a file called .npy or .mtx (or these with .gz)", path);
+  return stem.ends_with(".npy") ? Format::npy : Format::mtx;
+}
+
+}  // namespace
+
+DenseMatrix<double> read_dense(const std::string& path) {
+  return format_of(path) == Format::npy ? read_npy(path) : read_mtx(path).to_dense();
+}
+
+void write_dense(const std::string& path, MatrixView<const double> matrix) {
+  const bool npy = format_of(path) == Format::npy;
+  if (npy && matrix.cols == 1) {
+    write_npy(path, std::span(matrix.data, static_cast<std::size_t>(matrix.rows)));
+  } else if (npy) {
+    write_npy(path, matrix);
+  } else {
+    write_mtx(path, matrix);
+  }
+}
+
+}  // namespace strata

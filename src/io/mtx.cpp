@@ -1,0 +1,263 @@
+// Method: one pass over the lines, one entry a line, numbers through from_chars. Everything that
+// the header promises (extents, entries, triangle) is checked against what comes. Source of the
+// format: Boisvert, Pozo, Remington, NISTIR 5935, 1996. Some programs write the banner with a
+// single percent sign, or the upper instead of the lower triangle; both have one possible meaning
+// and are accepted.
+
+#include "io/mtx.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <new>
+
+#include "base/check.hpp"
+#include "io/file.hpp"
+#include "io/memory.hpp"
+#include "io/text.hpp"
+
+namespace strata {
+namespace {
+
+enum class Field { real, integer, pattern };
+
+class MtxParser {
+ public:
+  MtxParser(std::string_view text, const std::string& name) : lines_(text), name_(name) {}
+
+  MatrixMarket parse() {
+    parse_banner();
+    parse_sizes();
+    reserve();
+    std::string_view line;
+    while (next_line(line)) {
+      if (matrix_.entries() == announced_) {
+        fail_line("more than the {} entries announced", announced_);
+      }
+      parse_entry(line);
+    }
+    require(matrix_.entries() == announced_, ErrorKind::input, "mtx",
+            "{}: {} entries announced, {} found", name_, announced_, matrix_.entries());
+    return std::move(matrix_);
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail_line(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(ErrorKind::input, "mtx", "{}: line {}: {}", name_, lines_.number(),
+         fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // The next line that is neither blank nor a comment.
+  bool next_line(std::string_view& line) {
+    while (lines_.next(line)) {
+      if (!trim(line).empty() && line[0] != '%') return true;
+    }
+    return false;
+  }
+
+  static std::string lower_word(std::string_view& line) {
+    std::string word(take_word(line));
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return word;
+  }
+
+  void parse_banner() {
+    std::string_view line;
+    const bool any = lines_.next(line);
+    const std::string banner = any ? lower_word(line) : std::string();
+    require(banner == "%%matrixmarket" || banner == "%matrixmarket", ErrorKind::input, "mtx",
+            "{}: not a Matrix Market file: its first line must begin with %%MatrixMarket", name_);
+    const std::string object = lower_word(line);
+    const std::string format = lower_word(line);
+    const std::string field = lower_word(line);
+    const std::string symmetry = lower_word(line);
+    if (object != "matrix") fail_line("'{}' is not supported, only matrix", shown(object));
+    matrix_.is_array = format == "array";
+    if (!matrix_.is_array && format != "coordinate") {
+      fail_line("'{}' is neither coordinate nor array", shown(format));
+    }
+    field_ = field == "pattern"   ? Field::pattern
+             : field == "integer" ? Field::integer
+                                  : Field::real;
+    if (field_ == Field::real && field != "real" && field != "double") {
+      fail_line("'{}' is not real, integer or pattern", shown(field));
+    }
+    if (field_ == Field::pattern && matrix_.is_array) fail_line("an array cannot be a pattern");
+    matrix_.symmetric = symmetry == "symmetric";
+    matrix_.skew_symmetric = symmetry == "skew-symmetric";
+    if (!matrix_.symmetric && !matrix_.skew_symmetric && symmetry != "general") {
+      fail_line("'{}' is not general, symmetric or skew-symmetric", shown(symmetry));
+    }
+  }
+
+  std::int64_t take_size(std::string_view& line, const char* what) {
+    const std::string_view word = take_word(line);
+    const std::optional<std::int64_t> size = parse_integer(word);
+    if (!size || *size < 0) {
+      fail_line("'{}' is not a number of {} between 0 and 2^63 - 1", shown(word), what);
+    }
+    return *size;
+  }
+
+  void expect_end(std::string_view line) {
+    if (!trim(line).empty()) fail_line("unexpected text '{}'", shown(trim(line)));
+  }
+
+  void parse_sizes() {
+    std::string_view line;
+    require(next_line(line), ErrorKind::input, "mtx", "{}: the line of sizes is missing", name_);
+    matrix_.rows = take_size(line, "rows");
+    matrix_.cols = take_size(line, "columns");
+    half_ = matrix_.symmetric || matrix_.skew_symmetric;
+    if (half_ && matrix_.rows != matrix_.cols) {
+      fail_line("a symmetric matrix cannot be {} × {}", matrix_.rows, matrix_.cols);
+    }
+    announced_ = matrix_.is_array ? array_entries() : take_size(line, "entries");
+    expect_end(line);
+  }
+
+  // The elements of an array that are stored: all, or those of the (strictly) lower triangle. No
+  // file has 2^62 of them, so larger extents are refused before n + 1 can overflow.
+  std::int64_t array_entries() {
+    const std::int64_t n = matrix_.rows;
+    const bool huge = n > std::numeric_limits<std::int64_t>::max() / 2;
+    const std::int64_t second = !half_ || huge ? matrix_.cols : n + (matrix_.symmetric ? 1 : -1);
+    std::int64_t entries = 0;
+    if (huge || __builtin_mul_overflow(n, second, &entries)) {
+      fail_line("{} × {} elements are more than any file holds", n, matrix_.cols);
+    }
+    return half_ ? entries / 2 : entries;
+  }
+
+  void reserve() {
+    // The shortest entry is "1 1" or "1", and all but the last end in a line feed.
+    const std::int64_t bytes_least = matrix_.is_array ? 2 : field_ == Field::pattern ? 4 : 6;
+    if (announced_ > (lines_.bytes_left() + 1) / bytes_least) {
+      fail_line("{} entries announced, but only {} bytes follow", announced_, lines_.bytes_left());
+    }
+    const auto entries = static_cast<std::size_t>(announced_);
+    matrix_.value.reserve(entries);
+    if (matrix_.is_array) return;
+    matrix_.row.reserve(entries);
+    matrix_.col.reserve(entries);
+  }
+
+  std::int64_t take_index(std::string_view& line, const char* what, std::int64_t extent) {
+    const std::string_view word = take_word(line);
+    const std::optional<std::int64_t> index = parse_integer(word);
+    if (!index) fail_line("'{}' is not a {} number", shown(word), what);
+    if (*index < 1 || *index > extent) fail_line("{} {} is outside 1 ... {}", what, *index, extent);
+    return *index - 1;
+  }
+
+  void parse_entry(std::string_view line) {
+    std::int64_t i = 0;
+    std::int64_t j = 0;
+    if (!matrix_.is_array) {
+      i = take_index(line, "row", matrix_.rows);
+      j = take_index(line, "column", matrix_.cols);
+    }
+    double value = 1;
+    if (field_ != Field::pattern) {
+      const std::string_view word = take_word(line);
+      if (word.empty()) fail_line("the value is missing");
+      const ParsedNumber number = parse_number(word);
+      if (number.complaint != nullptr) fail_line("'{}' {}", shown(word), number.complaint);
+      value = number.value;
+    }
+    expect_end(line);
+    matrix_.value.push_back(half_ && !matrix_.is_array ? to_lower(i, j, value) : value);
+    if (matrix_.is_array) return;
+    matrix_.row.push_back(i);
+    matrix_.col.push_back(j);
+  }
+
+  // Moves an entry of a symmetric matrix into the lower triangle and returns its value there. A
+  // file with entries on both sides of the diagonal may mean them twice or once: refused.
+  double to_lower(std::int64_t& i, std::int64_t& j, double value) {
+    if (i == j && matrix_.skew_symmetric) {
+      fail_line("a skew-symmetric matrix has no diagonal entry ({}, {})", i + 1, j + 1);
+    }
+    (i < j ? any_upper_ : any_lower_) |= i != j;
+    if (any_upper_ && any_lower_) {
+      fail_line("entry ({}, {}) of a symmetric matrix is in the other triangle than those before",
+                i + 1, j + 1);
+    }
+    if (i >= j) return value;
+    std::swap(i, j);
+    return matrix_.skew_symmetric ? -value : value;
+  }
+
+  Lines lines_;
+  const std::string& name_;
+  MatrixMarket matrix_;
+  Field field_ = Field::real;
+  bool half_ = false;  // one triangle is stored
+  bool any_lower_ = false;
+  bool any_upper_ = false;
+  std::int64_t announced_ = 0;
+};
+
+}  // namespace
+
+MatrixMarket parse_mtx(std::string_view text, const std::string& name) try {
+  return MtxParser(text, name).parse();
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::memory, "mtx", "{}: its entries do not fit in memory", name);
+}
+
+MatrixMarket read_mtx(const std::string& path) {
+  const FileBytes file = FileBytes::read(path);
+  return parse_mtx(file.bytes(), path);
+}
+
+DenseMatrix<double> MatrixMarket::to_dense() const try {
+  DenseMatrix<double> dense;
+  dense.rows = rows;
+  dense.cols = cols;
+  dense.values.resize(
+      static_cast<std::size_t>(checked_elements(rows, cols, 8, "mtx", "Matrix Market")));
+  const MatrixView<double> a = dense.view();
+  const bool half = symmetric || skew_symmetric;
+  const auto add = [&](std::int64_t i, std::int64_t j, double v) {
+    a(i, j) += v;
+    if (half && i != j) a(j, i) += skew_symmetric ? -v : v;
+  };
+  if (!is_array) {
+    for (std::size_t k = 0; k < value.size(); ++k) add(row[k], col[k], value[k]);
+    return dense;
+  }
+  std::size_t k = 0;
+  for (std::int64_t j = 0; j < cols && k < value.size(); ++j) {
+    const std::int64_t first = symmetric ? j : skew_symmetric ? j + 1 : 0;
+    for (std::int64_t i = first; i < rows; ++i) add(i, j, value[k++]);
+  }
+  return dense;
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::memory, "mtx", "no memory for a dense {} × {} matrix", rows, cols);
+}
+
+void write_mtx(const std::string& path, MatrixView<const double> matrix) {
+  OutputFile file = open_output(path);
+  file.write(
+      fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", matrix.rows, matrix.cols));
+  std::string line;
+  for (std::int64_t j = 0; j < matrix.cols && matrix.rows > 0; ++j) {
+    for (std::int64_t i = 0; i < matrix.rows; ++i) {
+      line.clear();
+      append_number(line, matrix(i, j));
+      line += '\n';
+      file.write(line);
+    }
+  }
+  file.commit();
+}
+
+void write_mtx(const std::string& path, std::span<const double> vector) {
+  const auto n = static_cast<std::int64_t>(vector.size());
+  write_mtx(path, MatrixView<const double>{vector.data(), n, 1, n > 0 ? n : 1});
+}
+
+}  // namespace strata

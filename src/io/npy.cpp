@@ -1,0 +1,197 @@
+// Method: native elements are used where they lie, in the mapped file or in the unpacked bytes.
+// Bytes in the other order, or elements that are not aligned (a hand-made header), are copied once
+// into memory of our own. A row-major array becomes column-major by blocks that fit in cache.
+
+#include "io/npy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.hpp"
+#include "io/memory.hpp"
+
+namespace strata {
+
+struct NpyFile::State {
+  explicit State(FileBytes bytes) : file(std::move(bytes)) {}
+
+  FileBytes file;
+  NpyHeader header;
+  std::unique_ptr<std::byte[]> converted;  // null if the elements are used where they lie
+  const void* elements = nullptr;
+};
+
+namespace {
+
+constexpr std::int64_t kTransposeBlock = 64;
+
+// Calls f with the elements of `file` as const double* or const float*.
+template <class F>
+decltype(auto) with_elements(const NpyFile& file, F&& f) {
+  if (file.precision() == Precision::fp64) return f(static_cast<const double*>(file.elements()));
+  return f(static_cast<const float*>(file.elements()));
+}
+
+// out(i, j) = in[i · cols + j]
+template <class T>
+void transpose_into(const T* in, MatrixView<double> out) {
+  for (std::int64_t i0 = 0; i0 < out.rows; i0 += kTransposeBlock) {
+    const std::int64_t i1 = std::min(i0 + kTransposeBlock, out.rows);
+    for (std::int64_t j0 = 0; j0 < out.cols; j0 += kTransposeBlock) {
+      const std::int64_t j1 = std::min(j0 + kTransposeBlock, out.cols);
+      for (std::int64_t j = j0; j < j1; ++j) {
+        for (std::int64_t i = i0; i < i1; ++i) out(i, j) = in[i * out.cols + j];
+      }
+    }
+  }
+}
+
+// Copies elements of `size` bytes each into native byte order.
+std::unique_ptr<std::byte[]> copy_native(const char* data, std::int64_t bytes, std::int64_t size,
+                                         bool swap) {
+  auto copy = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes));
+  if (bytes > 0) std::memcpy(copy.get(), data, static_cast<std::size_t>(bytes));
+  if (swap) {
+    for (std::int64_t at = 0; at < bytes; at += size) {
+      std::reverse(copy.get() + at, copy.get() + at + size);
+    }
+  }
+  return copy;
+}
+
+}  // namespace
+
+NpyFile parse_npy(FileBytes file) {
+  auto state = std::make_unique<NpyFile::State>(std::move(file));
+  const std::string& name = state->file.name();
+  state->header = parse_npy_header(state->file.bytes(), name);
+  const NpyHeader& header = state->header;
+  const char* data = state->file.bytes().data() + header.data_offset;
+  const std::int64_t size = bytes_of(header.precision);
+  const bool swap = header.big_endian != (std::endian::native == std::endian::big);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::size_t>(size) == 0;
+  if (swap || !aligned) {
+    try {
+      state->converted = copy_native(data, header.data_bytes, size, swap);
+    } catch (const std::bad_alloc&) {
+      fail(ErrorKind::memory, "npy", "{}: no memory for a copy of {} bytes", name,
+           header.data_bytes);
+    }
+  }
+  state->elements = state->converted ? static_cast<const void*>(state->converted.get()) : data;
+  return NpyFile(std::move(state));
+}
+
+NpyFile::NpyFile(const std::string& path) : NpyFile(parse_npy(FileBytes::map(path))) {}
+NpyFile::NpyFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+NpyFile::NpyFile(NpyFile&&) noexcept = default;
+NpyFile& NpyFile::operator=(NpyFile&&) noexcept = default;
+NpyFile::~NpyFile() = default;
+
+int NpyFile::dimensions() const noexcept { return state_->header.dimensions; }
+std::int64_t NpyFile::rows() const noexcept { return state_->header.rows; }
+std::int64_t NpyFile::cols() const noexcept { return state_->header.cols; }
+Precision NpyFile::precision() const noexcept { return state_->header.precision; }
+bool NpyFile::fortran_order() const noexcept { return state_->header.fortran_order; }
+bool NpyFile::row_major() const noexcept { return !fortran_order() && rows() > 1 && cols() > 1; }
+bool NpyFile::mapped() const noexcept { return state_->file.mapped() && !state_->converted; }
+const void* NpyFile::elements() const noexcept { return state_->elements; }
+const std::string& NpyFile::name() const noexcept { return state_->file.name(); }
+
+template <class T>
+MatrixView<const T> NpyFile::view() const {
+  require(precision() == precision_of<T>, ErrorKind::misuse, "npy", "{}: asked for {}, it holds {}",
+          name(), to_string(precision_of<T>), to_string(precision()));
+  require(!row_major(), ErrorKind::misuse, "npy", "{}: asked for columns, it is row-major", name());
+  return {static_cast<const T*>(elements()), rows(), cols(), std::max<std::int64_t>(1, rows())};
+}
+
+template <class T>
+MatrixView<const T> NpyFile::transposed_view() const {
+  require(precision() == precision_of<T>, ErrorKind::misuse, "npy", "{}: asked for {}, it holds {}",
+          name(), to_string(precision_of<T>), to_string(precision()));
+  require(row_major(), ErrorKind::misuse, "npy", "{}: asked for rows, it is column-major", name());
+  return {static_cast<const T*>(elements()), cols(), rows(), cols()};
+}
+
+template MatrixView<const double> NpyFile::view<double>() const;
+template MatrixView<const float> NpyFile::view<float>() const;
+template MatrixView<const double> NpyFile::transposed_view<double>() const;
+template MatrixView<const float> NpyFile::transposed_view<float>() const;
+
+void NpyFile::require_finite() const {
+  const std::int64_t count = rows() * cols();
+  const std::int64_t bad = with_elements(*this, [count](const auto* x) {
+    return std::find_if(x, x + count, [](auto v) { return !std::isfinite(v); }) - x;
+  });
+  if (bad == count) return;
+  const std::int64_t lead = row_major() ? cols() : std::max<std::int64_t>(1, rows());
+  const std::int64_t i = row_major() ? bad / lead : bad % lead;
+  const std::int64_t j = row_major() ? bad % lead : bad / lead;
+  const double value = with_elements(*this, [bad](const auto* x) { return double{x[bad]}; });
+  fail(ErrorKind::input, "npy", "{}: element ({}, {}), counted from 0, is {}", name(), i, j, value);
+}
+
+DenseMatrix<double> NpyFile::to_dense() const try {
+  DenseMatrix<double> dense;
+  dense.rows = rows();
+  dense.cols = cols();
+  const std::int64_t count = checked_elements(rows(), cols(), 8, "npy", name());
+  if (row_major()) {
+    dense.values.resize(static_cast<std::size_t>(count));
+    with_elements(*this, [&dense](const auto* x) { transpose_into(x, dense.view()); });
+  } else {
+    with_elements(*this, [&](const auto* x) { dense.values.assign(x, x + count); });
+  }
+  return dense;
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::memory, "npy", "{}: no memory for {} × {} elements", name(), rows(), cols());
+}
+
+DenseMatrix<double> read_npy(const std::string& path) {
+  const NpyFile file(path);
+  file.require_finite();
+  return file.to_dense();
+}
+
+namespace {
+
+void write_array(const std::string& path, const std::string& shape, MatrixView<const double> data) {
+  const char order = std::endian::native == std::endian::little ? '<' : '>';
+  std::string text =
+      fmt::format("{{'descr': '{}f8', 'fortran_order': True, 'shape': {}, }}", order, shape);
+  // The elements begin at a multiple of 64 bytes, so that a mapped file is aligned.
+  constexpr std::size_t kPrefix = 10;
+  text.resize((kPrefix + text.size() + 1 + 63) / 64 * 64 - kPrefix - 1, ' ');
+  text += '\n';
+  OutputFile file = open_output(path);
+  file.write(std::string_view("\x93NUMPY\x01\x00", 8));
+  const std::array<char, 2> length{static_cast<char>(text.size() & 0xff),
+                                   static_cast<char>(text.size() >> 8)};
+  file.write({length.data(), length.size()});
+  file.write(text);
+  const std::size_t column_bytes = static_cast<std::size_t>(data.rows) * sizeof(double);
+  for (std::int64_t j = 0; j < data.cols && column_bytes > 0; ++j) {
+    file.write({reinterpret_cast<const char*>(data.column(j)), column_bytes});
+  }
+  file.commit();
+}
+
+}  // namespace
+
+void write_npy(const std::string& path, MatrixView<const double> matrix) {
+  write_array(path, fmt::format("({}, {})", matrix.rows, matrix.cols), matrix);
+}
+
+void write_npy(const std::string& path, std::span<const double> vector) {
+  const auto n = static_cast<std::int64_t>(vector.size());
+  write_array(path, fmt::format("({},)", n), {vector.data(), n, 1, n > 0 ? n : 1});
+}
+
+}  // namespace strata

@@ -1,0 +1,59 @@
+#pragma once
+// Numbers and names in text files.
+//
+// Contract: numbers are read and written independently of the locale and without loss: what
+// append_number writes, parse_number reads back bit for bit. Text that goes into a message goes
+// through shown(), so that messages stay one valid UTF-8 line.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+/// The text, at most about 40 bytes of it, with control characters and invalid UTF-8 as \xNN.
+[[nodiscard]] std::string shown(std::string_view text);
+
+/// A finite number, or what is wrong with it ("is not a number").
+struct ParsedNumber {
+  double value = 0;
+  const char* complaint = nullptr;  ///< nullptr: nothing
+};
+
+/// Reads a decimal number that fills `text`, up to blanks around it. What is too small for a double
+/// is read as zero.
+[[nodiscard]] ParsedNumber parse_number(std::string_view text);
+
+/// Reads a decimal integer that fills `text`; nothing if it is none or needs more than 64 bits.
+[[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
+
+/// Appends the shortest decimal number that reads back as `value`.
+void append_number(std::string& out, double value);
+
+/// Without blanks (space and tab) at both ends.
+[[nodiscard]] std::string_view trim(std::string_view text);
+
+/// Walks through the lines of a text; a line ends in LF, CRLF or with the text.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+
+  /// False at the end of the text.
+  [[nodiscard]] bool next(std::string_view& line);
+  /// The number of the line that next() gave last, from 1.
+  [[nodiscard]] std::int64_t number() const noexcept { return number_; }
+  /// Bytes that next() has not given yet.
+  [[nodiscard]] std::int64_t bytes_left() const noexcept {
+    return static_cast<std::int64_t>(rest_.size());
+  }
+
+ private:
+  std::string_view rest_;
+  std::int64_t number_ = 0;
+};
+
+/// Takes the first blank-separated word off `line`; empty if there is none.
+[[nodiscard]] std::string_view take_word(std::string_view& line);
+
+}  // namespace strata

@@ -1,0 +1,49 @@
+#pragma once
+// A backend: its devices and its kernels.
+//
+// Contract: the host backend is always there. The CUDA backend lives in libstrata_cuda.so, which is
+// loaded at run time; when the file or a driver or a GPU is missing there is simply no such device.
+// The plugin exports one function, `strata_cuda_backend`, of type `BackendFactory`.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "kernels/kernel_table.hpp"
+
+namespace strata {
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string name() const = 0;  ///< "host", "cuda"
+  [[nodiscard]] virtual std::vector<DeviceDescription> devices() const = 0;
+  /// Throws Error{device} if there is no device `index`, Error{memory} if the budget exceeds what
+  /// is free.
+  [[nodiscard]] virtual std::unique_ptr<Device> make_device(int index,
+                                                            std::int64_t budget_bytes) const = 0;
+  [[nodiscard]] virtual const KernelTable& kernels() const = 0;
+  /// True if kernels run as plain host code, so that a block store may be read by the queue itself.
+  [[nodiscard]] virtual bool on_host() const = 0;
+};
+
+/// The CPU backend (OpenBLAS or any BLAS/LAPACKE; Boost.Math), one thread a queue.
+[[nodiscard]] const Backend& host_backend();
+
+/// Reference kernels: plain loops on the host device, for tests and small checks.
+[[nodiscard]] const Backend& reference_backend();
+
+/// The CUDA backend, or nullptr, with the reason in `why` if that is not null. The file is looked
+/// for in $STRATA_CUDA_BACKEND (a file), beside the executable, in ../lib, and by the dynamic
+/// loader.
+[[nodiscard]] const Backend* cuda_backend(std::string* why = nullptr);
+
+/// What the plugin exports; throws Error{device} when no driver or GPU answers.
+using BackendFactory = const Backend& (*)();
+
+}  // namespace strata

@@ -1,0 +1,58 @@
+// The Matérn covariance on the CPU: distances column by column, then the correlation by closed form
+// where the smoothness is 1/2, 3/2 or 5/2, otherwise by MaternInterpolant, which every worker
+// thread keeps from tile to tile while the smoothness stays the same. A diagonal tile is symmetric
+// to the last bit, so its upper triangle is copied from the lower.
+
+#include <cmath>
+#include <optional>
+
+#include "kernels/covariance.hpp"
+#include "kernels/covariance_interpolant.hpp"
+
+namespace strata {
+namespace {
+
+template <class T>
+double distance(const BlockView& p, std::int64_t i, const BlockView& q, std::int64_t j) {
+  const T* a = static_cast<const T*>(p.data) + i;
+  const T* b = static_cast<const T*>(q.data) + j;
+  double square = 0;
+  for (std::int64_t k = 0; k < p.cols; ++k) {
+    const double difference = static_cast<double>(a[k * p.ld]) - static_cast<double>(b[k * q.ld]);
+    square += difference * difference;
+  }
+  return std::sqrt(square);
+}
+
+template <class T>
+void compute(const KernelArguments& arguments) {
+  const BlockView& out = arguments.out;
+  const CovarianceParameters& parameters = *arguments.covariance;
+  thread_local std::optional<MaternInterpolant> correlation;
+  if (!correlation || correlation->smoothness() != parameters.smoothness) {
+    correlation.emplace(parameters.smoothness);
+  }
+  const bool diagonal = parameters.same_points && out.row == out.col && out.rows == out.cols;
+  for (std::int64_t j = 0; j < out.cols; ++j) {
+    T* column = static_cast<T*>(out.data) + j * out.ld;
+    for (std::int64_t i = diagonal ? j : 0; i < out.rows; ++i) {
+      const double h = distance<T>(arguments.inputs[0], i, arguments.inputs[1], j);
+      double c = parameters.variance * (*correlation)(h / parameters.range);
+      if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
+      column[i] = static_cast<T>(c);
+      if (diagonal) static_cast<T*>(out.data)[j + i * out.ld] = column[i];
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void covariance_host(Queue& queue, const KernelArguments& arguments) {
+  queue.submit([arguments] { compute<T>(arguments); });
+}
+
+template void covariance_host<double>(Queue&, const KernelArguments&);
+template void covariance_host<float>(Queue&, const KernelArguments&);
+
+}  // namespace strata

@@ -1,0 +1,45 @@
+// The Matérn covariance exactly as the formula reads, in long double, with the Bessel and gamma
+// functions of Boost.Math: slow, and independent of bessel_k.hpp, whose errors it is there to find.
+
+#include <cmath>
+
+#include "kernels/covariance.hpp"
+#include "kernels/covariance_boost.hpp"
+
+namespace strata {
+namespace {
+
+template <class T>
+void compute(const KernelArguments& arguments, const CovarianceParameters& parameters) {
+  const BlockView& out = arguments.out;
+  const BlockView& p = arguments.inputs[0];
+  const BlockView& q = arguments.inputs[1];
+  for (std::int64_t j = 0; j < out.cols; ++j) {
+    for (std::int64_t i = 0; i < out.rows; ++i) {
+      long double square = 0;
+      for (std::int64_t k = 0; k < p.cols; ++k) {
+        const long double difference =
+            static_cast<long double>(static_cast<const T*>(p.data)[i + k * p.ld]) -
+            static_cast<const T*>(q.data)[j + k * q.ld];
+        square += difference * difference;
+      }
+      long double c =
+          parameters.variance *
+          matern_correlation_boost(parameters.smoothness, std::sqrt(square) / parameters.range);
+      if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
+      static_cast<T*>(out.data)[i + j * out.ld] = static_cast<T>(c);
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void covariance_reference(Queue& queue, const KernelArguments& arguments) {
+  queue.submit([arguments] { compute<T>(arguments, *arguments.covariance); });
+}
+
+template void covariance_reference<double>(Queue&, const KernelArguments&);
+template void covariance_reference<float>(Queue&, const KernelArguments&);
+
+}  // namespace strata

@@ -1,0 +1,43 @@
+// potrf by LAPACK, and then the diagonal is read.
+//
+// Method: ?potrf stops at a pivot ≤ 0 and leaves the pivot's value in its place on the diagonal,
+// but some builds (OpenBLAS up to 0.3.21 at least) go on past a NaN and all past +∞, because "≤ 0"
+// does not hold for them. Both stay visible: √NaN = NaN and √∞ = ∞ on the diagonal are exactly the
+// pivots that were bad. So the first diagonal element before info that is not positive and finite
+// names the column and the value; no copy of the block is needed.
+
+#include <cmath>
+
+#include "kernels/blas_host.hpp"
+#include "kernels/operand.hpp"
+#include "kernels/potrf.hpp"
+
+namespace strata {
+namespace {
+
+template <class T>
+PivotStatus factor(MatrixView<T> a) {
+  const std::int64_t info = blas::potrf(a);
+  const std::int64_t end = info > 0 ? info : a.cols;  // with the column where LAPACK stopped
+  PivotStatus status;
+  for (std::int64_t j = 0; j < end; ++j) {
+    const T diagonal = a(j, j);
+    if (j + 1 == info || !(diagonal > 0) || std::isinf(diagonal)) {
+      return {.bad_column = j, .bad_pivot = static_cast<double>(diagonal), .log_determinant = 0};
+    }
+    status.log_determinant += 2 * std::log(static_cast<double>(diagonal));
+  }
+  return status;
+}
+
+}  // namespace
+
+template <class T>
+void potrf_host(Queue& queue, const KernelArguments& arguments) {
+  queue.submit([arguments] { *arguments.status = factor(matrix_of<T>(arguments.out)); });
+}
+
+template void potrf_host<double>(Queue&, const KernelArguments&);
+template void potrf_host<float>(Queue&, const KernelArguments&);
+
+}  // namespace strata

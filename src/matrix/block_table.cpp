@@ -1,0 +1,103 @@
+#include "matrix/block_table.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+constexpr int kFamiliesMax = 255;  // the family is one byte of a BlockId, and all ones is no block
+
+std::int64_t blocks_of(std::int64_t extent, std::int64_t tile) {
+  return extent / tile + (extent % tile != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+int BlockTable::add(BlockFamily family) {
+  require(family.rows >= 0 && family.cols >= 0, ErrorKind::misuse, "matrix",
+          "{}: a matrix cannot be {} by {}", family.name, family.rows, family.cols);
+  require(family.tile_rows >= 1 && family.tile_cols >= 1, ErrorKind::misuse, "matrix",
+          "{}: a tile cannot be {} by {}", family.name, family.tile_rows, family.tile_cols);
+  require(family.shape != Shape::lower ||
+              (family.rows == family.cols && family.tile_rows == family.tile_cols),
+          ErrorKind::misuse, "matrix", "{}: a triangle must be square, not {} by {}", family.name,
+          family.rows, family.cols);
+  require(families() < kFamiliesMax, ErrorKind::misuse, "matrix", "{}: more than {} families",
+          family.name, kFamiliesMax);
+  Entry e;
+  e.block_rows = blocks_of(family.rows, family.tile_rows);
+  e.block_cols = blocks_of(family.cols, family.tile_cols);
+  const double bytes = static_cast<double>(family.rows) * static_cast<double>(family.cols) *
+                       static_cast<double>(bytes_of(family.precision));
+  require(bytes < 0x1p62 && std::max(e.block_rows, e.block_cols) < (1 << 28), ErrorKind::misuse,
+          "matrix", "{}: {} by {} elements are past what this library can address", family.name,
+          family.rows, family.cols);
+  e.count = family.shape == Shape::lower ? e.block_rows * (e.block_rows + 1) / 2
+                                         : e.block_rows * e.block_cols;
+  e.first_index = count_;
+  const std::int64_t size = bytes_of(family.precision);
+  e.capacity_bytes =
+      std::min(family.rows, family.tile_rows) * std::min(family.cols, family.tile_cols) * size;
+  e.family = std::move(family);
+  e.total_bytes = e.count == 0 ? 0 : elements_before(e, 0, e.block_cols) * size;
+  count_ += e.count;
+  entries_.push_back(std::move(e));
+  return families() - 1;
+}
+
+BlockExtent BlockTable::extent(BlockId id) const {
+  const BlockFamily& f = family(id.family());
+  BlockExtent x;
+  x.row = id.row() * f.tile_rows;
+  x.col = id.col() * f.tile_cols;
+  x.rows = std::min(f.tile_rows, f.rows - x.row);
+  x.cols = std::min(f.tile_cols, f.cols - x.col);
+  return x;
+}
+
+std::int64_t BlockTable::bytes(BlockId id) const {
+  const BlockExtent x = extent(id);
+  return x.rows * x.cols * bytes_of(family(id.family()).precision);
+}
+
+bool BlockTable::contains(BlockId id) const {
+  if (!id.valid() || id.family() >= families()) return false;
+  const Entry& e = entry(id.family());
+  if (id.row() >= e.block_rows || id.col() >= e.block_cols) return false;
+  return e.family.shape == Shape::rectangle || id.row() >= id.col();
+}
+
+std::int64_t BlockTable::index(BlockId id) const {
+  const Entry& e = entry(id.family());
+  const std::int64_t col = id.col();
+  if (e.family.shape == Shape::rectangle) return e.first_index + col * e.block_rows + id.row();
+  return e.first_index + col * e.block_rows - col * (col - 1) / 2 + (id.row() - col);
+}
+
+/// Elements of the packed blocks that come before block (row, col), column by column.
+std::int64_t BlockTable::elements_before(const Entry& e, std::int64_t row, std::int64_t col) const {
+  const BlockFamily& f = e.family;
+  const std::int64_t cols_before = std::min(col * f.tile_cols, f.cols);
+  const std::int64_t width = std::min(f.tile_cols, f.cols - cols_before);
+  if (f.shape == Shape::rectangle) return cols_before * f.rows + row * f.tile_rows * width;
+  // Whole block columns c < col hold (rows − c·tile)·width_c elements; only the last one may be
+  // narrower.
+  const std::int64_t full = std::min(col, f.cols / f.tile_cols);
+  std::int64_t elements =
+      full * f.rows * f.tile_cols - full * (full - 1) / 2 * f.tile_cols * f.tile_cols;
+  if (full < col) elements += (f.rows - full * f.tile_rows) * (cols_before - full * f.tile_cols);
+  return elements + (row > col ? (row - col) * f.tile_rows * width : 0);
+}
+
+std::int64_t BlockTable::byte_offset(BlockId id) const {
+  const Entry& e = entry(id.family());
+  return elements_before(e, id.row(), id.col()) * bytes_of(e.family.precision);
+}
+
+std::string BlockTable::name(BlockId id) const {
+  return fmt::format("{}({},{})", family(id.family()).name, id.row(), id.col());
+}
+
+}  // namespace strata

@@ -1,0 +1,117 @@
+#pragma once
+// The blocks of one problem: pure geometry, owns no data.
+//
+// Contract: a problem has a few *families* of blocks (the tiles of a lower triangle, the row blocks
+// of a right-hand side, the coordinates of the observations). A family cuts a rows × cols matrix
+// into blocks of at most tile_rows × tile_cols elements; only the last block row and column may be
+// smaller. A block is packed: column-major with ld equal to its own number of rows, so it moves as
+// one contiguous run of bytes. Extents and byte counts are 64-bit; a table takes O(families) memory
+// whatever the number of blocks.
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strata/precision.hpp"
+
+namespace strata {
+
+/// Where the first value of a block comes from.
+enum class Origin : std::uint8_t {
+  stored,     ///< it rests in a BlockStore and is read from there
+  generated,  ///< a task writes it where it is first needed: no transfer
+};
+
+enum class Shape : std::uint8_t { rectangle, lower };  ///< lower: only blocks with row >= col exist
+
+struct BlockFamily {
+  std::string name;
+  std::int64_t rows = 0;  ///< elements
+  std::int64_t cols = 0;  ///< elements
+  std::int64_t tile_rows = 1;
+  std::int64_t tile_cols = 1;
+  Shape shape = Shape::rectangle;
+  Precision precision = Precision::fp64;
+  Origin origin = Origin::stored;
+};
+
+/// Names one block: family, block row, block column. 8 bytes, totally ordered.
+struct BlockId {
+  std::uint64_t bits = ~std::uint64_t{0};
+
+  BlockId() = default;
+  constexpr BlockId(int family, std::int64_t row, std::int64_t col)
+      : bits(static_cast<std::uint64_t>(family) << 56 | static_cast<std::uint64_t>(row) << 28 |
+             static_cast<std::uint64_t>(col)) {}
+
+  [[nodiscard]] constexpr int family() const noexcept { return static_cast<int>(bits >> 56); }
+  [[nodiscard]] constexpr std::int64_t row() const noexcept {
+    return static_cast<std::int64_t>(bits >> 28 & 0xfffffff);
+  }
+  [[nodiscard]] constexpr std::int64_t col() const noexcept {
+    return static_cast<std::int64_t>(bits & 0xfffffff);
+  }
+  [[nodiscard]] constexpr bool valid() const noexcept { return bits != ~std::uint64_t{0}; }
+  auto operator<=>(const BlockId&) const = default;
+};
+
+/// Where a block lies in its family's matrix, in elements.
+struct BlockExtent {
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+class BlockTable {
+ public:
+  /// Adds a family and returns its number. Throws Error{misuse} on a negative extent, a tile below
+  /// 1, a `lower` family that is not square, a byte count past 2^62, 2^28 block rows or columns, or
+  /// a 256th family.
+  int add(BlockFamily family);
+
+  [[nodiscard]] int families() const noexcept { return static_cast<int>(entries_.size()); }
+  [[nodiscard]] const BlockFamily& family(int f) const { return entry(f).family; }
+  [[nodiscard]] std::int64_t block_rows(int f) const { return entry(f).block_rows; }
+  [[nodiscard]] std::int64_t block_cols(int f) const { return entry(f).block_cols; }
+
+  [[nodiscard]] BlockExtent extent(BlockId id) const;
+  [[nodiscard]] std::int64_t bytes(BlockId id) const;
+  [[nodiscard]] bool contains(BlockId id) const;
+
+  /// Bytes of the largest block of a family (0 if it has none).
+  [[nodiscard]] std::int64_t capacity_bytes(int f) const { return entry(f).capacity_bytes; }
+  /// Bytes of all blocks of a family.
+  [[nodiscard]] std::int64_t total_bytes(int f) const { return entry(f).total_bytes; }
+  /// Number of blocks of a family, and of all families together.
+  [[nodiscard]] std::int64_t count(int f) const { return entry(f).count; }
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+
+  /// Position of a block in 0 … count() − 1: families in order, each column by column.
+  [[nodiscard]] std::int64_t index(BlockId id) const;
+  /// Byte offset of a block among the packed blocks of its family, in the order of `index`.
+  [[nodiscard]] std::int64_t byte_offset(BlockId id) const;
+
+  /// "A(3,1)": the family's name, block row and block column.
+  [[nodiscard]] std::string name(BlockId id) const;
+
+ private:
+  struct Entry {
+    BlockFamily family;
+    std::int64_t block_rows = 0;
+    std::int64_t block_cols = 0;
+    std::int64_t count = 0;
+    std::int64_t first_index = 0;
+    std::int64_t capacity_bytes = 0;
+    std::int64_t total_bytes = 0;
+  };
+  [[nodiscard]] const Entry& entry(int f) const { return entries_[static_cast<std::size_t>(f)]; }
+  [[nodiscard]] std::int64_t elements_before(const Entry& e, std::int64_t row,
+                                             std::int64_t col) const;
+
+  std::vector<Entry> entries_;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace strata

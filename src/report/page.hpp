@@ -1,0 +1,51 @@
+#pragma once
+// The parts of the report page, each a pure function from data to text.
+//
+// Contract: a section returns HTML that is already escaped, or an empty string if it has no data.
+// Drawing is the script's: a section leaves a placeholder, and `page_data` the numbers for it.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "report/timeline.hpp"
+#include "strata/report.hpp"
+
+namespace strata::page {
+
+/// CSS and JavaScript of the page, without their enclosing elements.
+[[nodiscard]] std::string style();
+[[nodiscard]] std::string script();
+[[nodiscard]] std::string_view script_core();
+[[nodiscard]] std::string_view script_maps();
+[[nodiscard]] std::string_view script_charts();
+[[nodiscard]] std::string_view script_timeline();
+
+[[nodiscard]] std::string header_section(const ReportData& data);
+[[nodiscard]] std::string map_section(const ReportData& data);
+[[nodiscard]] std::string path_section(const ReportData& data);
+[[nodiscard]] std::string hold_out_section(const ReportData& data);
+[[nodiscard]] std::string run_section(const ReportData& data);
+[[nodiscard]] std::string timeline_section(const ReportData& data, const Timeline& timeline);
+[[nodiscard]] std::string traffic_section(const ReportData& data);
+
+/// The numbers behind the drawings. Columns are quantized and base64-coded: see columns.hpp.
+[[nodiscard]] nlohmann::json page_data(const ReportData& data, const Timeline& timeline);
+[[nodiscard]] nlohmann::json map_data(const ReportMap& map);
+[[nodiscard]] nlohmann::json path_data(const std::vector<ReportEvaluation>& evaluations);
+[[nodiscard]] nlohmann::json hold_out_data(const ReportHoldOut& hold_out);
+
+/// Index of the largest finite log-likelihood; 0 if none is finite. `evaluations` is not empty.
+[[nodiscard]] std::size_t best_evaluation(const std::vector<ReportEvaluation>& evaluations);
+
+/// Points drawn at most in a map panel; a layer with more becomes a grid of cell means.
+inline constexpr std::size_t kPointsMax = 20'000;
+/// Grid cells of all panels together.
+inline constexpr std::int64_t kCellsMax = 300'000;
+/// Evaluations drawn and listed at most.
+inline constexpr std::size_t kEvaluationsMax = 2'000;
+inline constexpr std::size_t kEvaluationRowsMax = 400;
+/// Hold-out values drawn at most.
+inline constexpr std::size_t kHoldOutMax = 1'500;
+
+}  // namespace strata::page

@@ -1,0 +1,138 @@
+// The page put together: head, sections in reading order, numbers, script.
+//
+// Method: text goes into the page only through `escape`; numbers for the script go in as JSON whose
+// '<', '>' and '&' are written \u003c, \u003e and \u0026, so no string can end the element that
+// holds it. A content security policy forbids every connection.
+
+#include "strata/report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/check.hpp"
+#include "base/output_file.hpp"
+#include "report/page.hpp"
+#include "report/text.hpp"
+
+namespace strata {
+namespace {
+
+void check_map(const ReportMap& map) {
+  for (const MapLayer& layer : map.layers) {
+    if (!layer.grid) {
+      require(layer.x.size() == layer.value.size() && layer.y.size() == layer.value.size(),
+              ErrorKind::misuse, "report", "map layer '{}' has {} x, {} y and {} values",
+              layer.name, layer.x.size(), layer.y.size(), layer.value.size());
+      continue;
+    }
+    const std::int64_t nx = layer.grid->nx;
+    const std::int64_t ny = layer.grid->ny;
+    const auto values = static_cast<std::int64_t>(layer.value.size());
+    require(nx > 0 && ny > 0 && values % nx == 0 && values / nx == ny, ErrorKind::misuse, "report",
+            "map layer '{}' has {} values for a grid of {} x {}", layer.name, values, nx, ny);
+  }
+}
+
+void check(const ReportData& data) {
+  if (data.map) check_map(*data.map);
+  if (!data.hold_out) return;
+  const ReportHoldOut& h = *data.hold_out;
+  require(h.predicted.size() == h.observed.size(), ErrorKind::misuse, "report",
+          "hold-out has {} observed and {} predicted values", h.observed.size(),
+          h.predicted.size());
+  require(h.standard_error.empty() || h.standard_error.size() == h.observed.size(),
+          ErrorKind::misuse, "report", "hold-out has {} observed values and {} standard errors",
+          h.observed.size(), h.standard_error.size());
+}
+
+/// JSON that may stand inside a script element.
+std::string embedded(const nlohmann::json& value) {
+  const std::string plain = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::string text;
+  text.reserve(plain.size());
+  for (const char c : plain) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else if (c == '>') {
+      text += "\\u003e";
+    } else if (c == '&') {
+      text += "\\u0026";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string page::header_section(const ReportData& data) {
+  std::string text = "<header>\n";
+  text += fmt::format("<h1>{}</h1>\n", escape(data.title));
+  if (!data.subtitle.empty())
+    text += fmt::format("<p class=\"lead\">{}</p>\n", escape(data.subtitle));
+  if (!data.command.empty()) {
+    text += fmt::format("<pre class=\"command\"><code>{}</code></pre>\n", escape(data.command));
+  }
+  if (!data.figures.empty()) text += "<dl class=\"figures\">\n";
+  for (const KeyFigure& figure : data.figures) {
+    text += fmt::format(
+        "<div><dt>{}</dt><dd>{}{}</dd>", escape(figure.label), escape(figure.value),
+        figure.unit.empty() ? "" : fmt::format(" <small>{}</small>", escape(figure.unit)));
+    if (!figure.note.empty())
+      text += fmt::format("<dd class=\"note\">{}</dd>", escape(figure.note));
+    text += "</div>\n";
+  }
+  if (!data.figures.empty()) text += "</dl>\n";
+  return text + "</header>\n";
+}
+
+std::string render_report(const ReportData& data) {
+  check(data);
+  const page::Timeline timeline = data.run ? page::timeline_of(data.run->trace) : page::Timeline{};
+  std::string text = fmt::format(
+      R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{}</title>
+<style>
+)",
+      page::escape(data.title));
+  text += page::style();
+  text += "</style>\n</head>\n<body>\n<main>\n";
+  text += page::header_section(data);
+  text += page::map_section(data);
+  text += page::path_section(data);
+  text += page::hold_out_section(data);
+  text += page::run_section(data);
+  text += page::timeline_section(data, timeline);
+  text += page::traffic_section(data);
+  text +=
+      "<noscript><p class=\"note\">The drawings need JavaScript; the tables do "
+      "not.</p></noscript>\n";
+  text += fmt::format("<footer>{}{}Strata</footer>\n", page::escape(data.date),
+                      data.date.empty() ? "" : " · ");
+  text += "</main>\n<div id=\"tip\" role=\"status\" hidden></div>\n";
+  text += "<svg id=\"seed\" width=\"0\" height=\"0\" aria-hidden=\"true\"></svg>\n";
+  text += "<script type=\"application/json\" id=\"report-data\">";
+  text += embedded(page::page_data(data, timeline));
+  text += "</script>\n<script>\n";
+  text += page::script();
+  text += "</script>\n</body>\n</html>\n";
+  return text;
+}
+
+void write_report(const std::string& path, const ReportData& data) {
+  const std::string text = render_report(data);
+  replace_file(path, [&text](std::ostream& out) { out << text; });
+}
+
+}  // namespace strata

@@ -1,0 +1,184 @@
+#include "run/device_set.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "device/device_host.hpp"
+
+namespace strata {
+namespace {
+
+constexpr int kDevicesMax = 64;
+
+const Backend& backend_named(const std::string& name, const std::string& text) {
+  if (name == "host") return host_backend();
+  if (name == "reference") return reference_backend();
+  require(name == "cuda", ErrorKind::misuse, "devices",
+          "'{}' names no devices: use auto, host:N or cuda:I,J", text);
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  require(cuda != nullptr, ErrorKind::device, "devices", "'{}': no CUDA device: {}", text, why);
+  return *cuda;
+}
+
+std::vector<int> parse_numbers(const std::string& list, const std::string& text) {
+  std::vector<int> numbers;
+  const char* at = list.data();
+  const char* end = at + list.size();
+  while (at < end) {
+    int value = -1;
+    const auto [rest, status] = std::from_chars(at, end, value);
+    const bool more = rest != end && *rest == ',' && rest + 1 != end;
+    require(status == std::errc{} && value >= 0 && (rest == end || more), ErrorKind::misuse,
+            "devices", "'{}' names no devices: use auto, host:N or cuda:I,J", text);
+    numbers.push_back(value);
+    at = rest == end ? end : rest + 1;
+  }
+  return numbers;
+}
+
+std::int64_t default_budget(const std::string& backend, std::int64_t free_bytes,
+                            std::int64_t devices) {
+  using namespace literals;
+  // A CPU device shares its memory with the factor that it computes; a GPU keeps some for library
+  // workspaces.
+  if (backend != "cuda") return free_bytes / (2 * devices);
+  return std::max<std::int64_t>(free_bytes - 1_GiB, free_bytes / 2);
+}
+
+/// Round figures of current hardware, for predictions before anything has been measured.
+void set_nominal_rates(DeviceModel& device, const std::string& backend, int cores) {
+  const bool gpu = backend == "cuda";
+  device.host_to_device = gpu ? LinkRate{50e9, 10e-6} : LinkRate{8e9, 2e-6};
+  device.device_to_host = device.host_to_device;
+  device.flops_per_second_fp64 = gpu ? 50e12 : 30e9 * cores;
+  device.flops_per_second_fp32 = gpu ? 50e12 : 60e9 * cores;
+}
+
+Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::int64_t memory_bytes,
+                     int compute_queues) {
+  const std::vector<DeviceDescription> present = backend.devices();
+  const bool gpu = choice.backend == "cuda";
+  Machine machine;
+  machine.host_memory_bytes = describe_host().memory_bytes;
+  const auto count = static_cast<int>(choice.indices.size());
+  for (const int index : choice.indices) {
+    require(!gpu || index < static_cast<int>(present.size()), ErrorKind::device, "devices",
+            "there is no device cuda:{}: this machine has {}", index, present.size());
+    const DeviceDescription& description = present[gpu ? static_cast<std::size_t>(index) : 0];
+    DeviceModel device;
+    device.name = fmt::format("{}:{}", choice.backend, index);
+    device.memory_bytes = memory_bytes > 0
+                              ? memory_bytes
+                              : default_budget(choice.backend, description.memory_bytes, count);
+    device.compute_queues = gpu ? 2 : std::max(1, description.compute_queues / count);
+    set_nominal_rates(device, choice.backend, device.compute_queues);
+    if (compute_queues > 0) device.compute_queues = compute_queues;
+    machine.devices.push_back(std::move(device));
+  }
+  machine.kernel_mask.assign(kOperations, 0);
+  for (int op = 0; op < kOperations; ++op) {
+    for (int p = 0; p < 5; ++p) {
+      const bool there =
+          backend.kernels().find(static_cast<Operation>(op), static_cast<Precision>(p)) != nullptr;
+      machine.kernel_mask[static_cast<std::size_t>(op)] |= static_cast<std::uint32_t>(there) << p;
+    }
+  }
+  return machine;
+}
+
+/// Takes over measured rates for the devices of the same kind.
+void apply_rates(Machine& machine, const Machine& rates) {
+  for (DeviceModel& device : machine.devices) {
+    const std::string kind = device.name.substr(0, device.name.find(':'));
+    for (const DeviceModel& measured : rates.devices) {
+      if (measured.name.substr(0, measured.name.find(':')) != kind) continue;
+      device.host_to_device = measured.host_to_device;
+      device.device_to_host = measured.device_to_host;
+      device.flops_per_second_fp64 = measured.flops_per_second_fp64;
+      device.flops_per_second_fp32 = measured.flops_per_second_fp32;
+      device.kernels = measured.kernels;
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+DeviceChoice choose_devices(const std::string& text) {
+  if (text == "auto" || text.empty()) {
+    const Backend* cuda = cuda_backend();
+    DeviceChoice choice{cuda != nullptr ? "cuda" : "host", {0}};
+    for (int d = 1; cuda != nullptr && d < static_cast<int>(cuda->devices().size()); ++d)
+      choice.indices.push_back(d);
+    return choice;
+  }
+  const std::size_t colon = text.find(':');
+  DeviceChoice choice{text.substr(0, colon), {0}};
+  (void)backend_named(choice.backend, text);
+  if (colon == std::string::npos) return choice;
+  const std::vector<int> numbers = parse_numbers(text.substr(colon + 1), text);
+  require(!numbers.empty(), ErrorKind::misuse, "devices",
+          "'{}' names no devices: use auto, host:N or cuda:I,J", text);
+  if (choice.backend == "cuda") {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      require(std::count(numbers.begin(), numbers.end(), numbers[i]) == 1, ErrorKind::misuse,
+              "devices", "'{}' names device {} twice", text, numbers[i]);
+    }
+    choice.indices = numbers;
+    return choice;
+  }
+  require(numbers.size() == 1 && numbers[0] >= 1 && numbers[0] <= kDevicesMax, ErrorKind::misuse,
+          "devices", "'{}': {}:N takes one number of devices from 1 to {}", text, choice.backend,
+          kDevicesMax);
+  choice.indices.clear();
+  for (int d = 0; d < numbers[0]; ++d) choice.indices.push_back(d);
+  return choice;
+}
+
+Machine Machine::detect(const std::string& devices, std::int64_t memory_bytes) {
+  const DeviceChoice choice = choose_devices(devices);
+  return make_machine(choice, backend_named(choice.backend, devices), memory_bytes, 0);
+}
+
+DeviceSet::DeviceSet(const Options& options) {
+  require(options.device_memory_bytes >= 0 && options.compute_queues >= 0 &&
+              options.compute_queues <= 16,
+          ErrorKind::misuse, "options",
+          "{} bytes of device memory and {} compute queues make no device",
+          options.device_memory_bytes, options.compute_queues);
+  const DeviceChoice choice = choose_devices(options.devices);
+  backend_ = &backend_named(choice.backend, options.devices);
+  machine_ = make_machine(choice, *backend_, options.device_memory_bytes, options.compute_queues);
+  if (options.rates) apply_rates(machine_, *options.rates);
+  for (std::size_t d = 0; d < choice.indices.size(); ++d) {
+    Entry entry;
+    entry.device = backend_->make_device(choice.indices[d], machine_.devices[d].memory_bytes);
+    devices_.push_back(std::move(entry));
+  }
+}
+
+std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
+  Entry& entry = devices_[static_cast<std::size_t>(d)];
+  std::vector<Queue*> queues;
+  for (int q = 0; q < layout.queues_per_device(); ++q) {
+    if (q == static_cast<int>(entry.queues.size())) {
+      entry.queues.push_back(entry.device->make_queue(QueuePriority::normal));
+    }
+    queues.push_back(entry.queues[static_cast<std::size_t>(q)].get());
+  }
+  return queues;
+}
+
+std::byte* DeviceSet::arena(int d, std::int64_t bytes) {
+  Entry& entry = devices_[static_cast<std::size_t>(d)];
+  if (entry.arena.bytes() < bytes) {
+    entry.arena = Buffer();  // the budget may not hold the old and the new one together
+    entry.arena = entry.device->allocate(bytes);
+  }
+  return entry.arena.data();
+}
+
+}  // namespace strata

@@ -1,0 +1,53 @@
+#pragma once
+// DeviceSet: the devices of a run, with their queues and arenas, kept from run to run.
+//
+// Contract: opened once from a caller's options; queues, arenas and their handles are made on first
+// use and reused. Not thread-safe: one run at a time.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.hpp"
+#include "schedule/plan.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// What "host:2" or "cuda:0,1" names.
+struct DeviceChoice {
+  std::string backend;       ///< "host", "cuda" or "reference"
+  std::vector<int> indices;  ///< one for each device
+};
+
+/// Parses a `--devices` text. "auto" is every GPU if there is one, else the host. "host:N" is N
+/// devices, "cuda:I,J" those indices. Throws Error{misuse} on other text and Error{device} if there
+/// is no such device.
+[[nodiscard]] DeviceChoice choose_devices(const std::string& text);
+
+class DeviceSet {
+ public:
+  explicit DeviceSet(const Options& options);
+
+  [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
+  [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
+  [[nodiscard]] int count() const noexcept { return static_cast<int>(devices_.size()); }
+  [[nodiscard]] Device& device(int d) { return *devices_[static_cast<std::size_t>(d)].device; }
+
+  /// The queues of a plan's layout for one device, in the order of their local numbers.
+  [[nodiscard]] std::vector<Queue*> queues(int d, const PlanLayout& layout);
+  /// At least `bytes` bytes on one device.
+  [[nodiscard]] std::byte* arena(int d, std::int64_t bytes);
+
+ private:
+  struct Entry {
+    std::unique_ptr<Device> device;
+    Buffer arena;
+    std::vector<std::unique_ptr<Queue>> queues;  // released before the arena and the device
+  };
+  const Backend* backend_ = nullptr;
+  Machine machine_;
+  std::vector<Entry> devices_;
+};
+
+}  // namespace strata

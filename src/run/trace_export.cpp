@@ -1,0 +1,118 @@
+// A Trace as Chrome trace events.
+//
+// Method: the event format of Google's "Trace Event Format" document: metadata events ("M") name
+// the processes (devices) and threads (queues), complete events ("X") carry begin and duration in
+// microseconds. The events are printed one by one, because a document tree of a million spans would
+// take a gigabyte.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/output_file.hpp"
+#include "matrix/block_table.hpp"
+#include "schedule/task.hpp"
+#include "strata/trace.hpp"
+
+namespace strata {
+namespace {
+
+/// A JSON string literal; bytes that are not UTF-8 become U+FFFD.
+std::string json_text(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string event_name(const Span& span) {
+  if (span.kind == SpanKind::load) return "load";
+  if (span.kind == SpanKind::store) return "store";
+  if (span.operation < kOperations) {
+    return std::string(to_string(static_cast<Operation>(span.operation)));
+  }
+  return fmt::format("operation {}", span.operation);
+}
+
+const char* category(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::load: return "load";
+    case SpanKind::store: return "store";
+    case SpanKind::compute: break;
+  }
+  return "compute";
+}
+
+/// JSON knows no NaN and no infinity.
+double finite(double value) { return std::isfinite(value) ? value : 0; }
+
+int process_of(const Trace& trace, std::size_t queue) {
+  return queue < trace.queues.size() ? trace.queues[queue].device_index : 0;
+}
+
+void write_names(const Trace& trace, std::ostream& out) {
+  std::map<int, std::string> devices;
+  for (const TraceQueue& queue : trace.queues) devices.emplace(queue.device_index, queue.device);
+  const char* separator = "";
+  for (const auto& [process, name] : devices) {
+    out << separator
+        << fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})",
+                       process, json_text(name));
+    separator = ",\n";
+  }
+  for (std::size_t queue = 0; queue < trace.queues.size(); ++queue) {
+    const int process = process_of(trace, queue);
+    out << separator
+        << fmt::format(
+               R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
+               process, queue, json_text(trace.queues[queue].name))
+        << separator
+        << fmt::format(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},)"
+                       R"("args":{{"sort_index":{}}}}})",
+                       process, queue, queue);
+  }
+}
+
+void write_span(const Trace& trace, const Span& span, fmt::memory_buffer& line) {
+  const double begin = finite(span.begin);
+  const double duration = std::fmax(0.0, finite(span.end - begin));
+  fmt::format_to(
+      std::back_inserter(line),
+      R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{)",
+      json_text(event_name(span)), category(span.kind), process_of(trace, span.queue), span.queue,
+      begin * 1e6, duration * 1e6);
+  BlockId block;
+  block.bits = span.block;
+  fmt::format_to(std::back_inserter(line), R"("block":"{:#018x}")", span.block);
+  if (block.valid()) {
+    fmt::format_to(std::back_inserter(line), R"(,"family":{},"row":{},"col":{})", block.family(),
+                   block.row(), block.col());
+  }
+  if (span.kind == SpanKind::compute) {
+    fmt::format_to(std::back_inserter(line), R"(,"flops":{:.17g}}}}})", finite(span.flops));
+  } else {
+    fmt::format_to(std::back_inserter(line), R"(,"bytes":{}}}}})", span.bytes);
+  }
+}
+
+}  // namespace
+
+void write_chrome_trace(const Trace& trace, const std::string& path) {
+  replace_file(path, [&trace](std::ostream& out) {
+    out << R"({"displayTimeUnit":"ms","traceEvents":[)" << '\n';
+    write_names(trace, out);
+    bool first = trace.queues.empty();
+    fmt::memory_buffer line;
+    for (const Span& span : trace.spans) {
+      line.clear();
+      write_span(trace, span, line);
+      if (!first) out << ",\n";
+      first = false;
+      out.write(line.data(), static_cast<std::streamsize>(line.size()));
+    }
+    out << "\n]}\n";
+  });
+}
+
+}  // namespace strata

@@ -1,0 +1,34 @@
+#pragma once
+// BlockStore: where blocks rest.
+//
+// Contract: a block is read and written whole, packed as in its BlockTable, into and from memory
+// that the caller owns. Different blocks may be read and written by several threads at once; the
+// same block may not be written while it is read or written. What is read is what was last written,
+// else what the block's source provides; a block with neither is Error{storage}. Failures are
+// Error{storage} and leave other blocks intact.
+
+#include <cstddef>
+
+#include "matrix/block_table.hpp"
+
+namespace strata {
+
+class BlockStore {
+ public:
+  BlockStore() = default;
+  BlockStore(const BlockStore&) = delete;
+  BlockStore& operator=(const BlockStore&) = delete;
+  virtual ~BlockStore() = default;
+
+  [[nodiscard]] virtual const BlockTable& blocks() const = 0;
+  virtual void read(BlockId id, std::byte* to) = 0;
+  virtual void write(BlockId id, const std::byte* from) = 0;
+
+  /// Memory in which the block rests now and into which it may be written, for devices that copy by
+  /// themselves; nullptr if the store is not memory. After writing there, the caller calls
+  /// `mark_written`.
+  [[nodiscard]] virtual std::byte* address(BlockId) { return nullptr; }
+  virtual void mark_written(BlockId) {}
+};
+
+}  // namespace strata

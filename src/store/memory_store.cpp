@@ -1,0 +1,133 @@
+#include "store/memory_store.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
+  try {
+    constexpr std::align_val_t kAlignment{4096};
+    auto* data = static_cast<std::byte*>(
+        ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), kAlignment));
+    return {data, [](std::byte* p) { ::operator delete(p, kAlignment); }};
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::memory, "store", "the system refused {} of host memory", format_bytes(bytes));
+  }
+}
+
+}  // namespace
+
+FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, BlockSource source,
+                           const Allocate& allocate)
+    : data_(allocate ? allocate(blocks.total_bytes(family))
+                     : allocate_pageable(blocks.total_bytes(family))),
+      source_(std::move(source)),
+      written_(static_cast<std::size_t>(blocks.count(family))) {}
+
+void FamilyMemory::reset(BlockSource source) {
+  source_ = std::move(source);
+  for (std::atomic<bool>& flag : written_) flag.store(false, std::memory_order_release);
+}
+
+MemoryStore::MemoryStore(BlockTable blocks, std::vector<std::shared_ptr<FamilyMemory>> families)
+    : blocks_(std::move(blocks)), families_(std::move(families)) {
+  std::int64_t first = 0;
+  for (int f = 0; f < blocks_.families(); ++f) {
+    first_index_.push_back(first);
+    first += blocks_.count(f);
+  }
+}
+
+FamilyMemory& MemoryStore::memory(BlockId id) const {
+  require(blocks_.contains(id) && families_[static_cast<std::size_t>(id.family())] != nullptr,
+          ErrorKind::storage, "store", "there is no place for block {}",
+          blocks_.contains(id) ? blocks_.name(id) : "?");
+  return *families_[static_cast<std::size_t>(id.family())];
+}
+
+std::int64_t MemoryStore::index_in_family(BlockId id) const {
+  return blocks_.index(id) - first_index_[static_cast<std::size_t>(id.family())];
+}
+
+void MemoryStore::read(BlockId id, std::byte* to) {
+  FamilyMemory& family = memory(id);
+  if (family.written(index_in_family(id))) {
+    std::memcpy(to, family.data() + blocks_.byte_offset(id),
+                static_cast<std::size_t>(blocks_.bytes(id)));
+    return;
+  }
+  require(family.source() != nullptr, ErrorKind::storage, "store", "block {} was never written",
+          blocks_.name(id));
+  family.source()(blocks_.extent(id), to);
+}
+
+void MemoryStore::write(BlockId id, const std::byte* from) {
+  FamilyMemory& family = memory(id);
+  std::memcpy(family.data() + blocks_.byte_offset(id), from,
+              static_cast<std::size_t>(blocks_.bytes(id)));
+  family.mark_written(index_in_family(id));
+}
+
+std::byte* MemoryStore::address(BlockId id) { return memory(id).data() + blocks_.byte_offset(id); }
+
+void MemoryStore::mark_written(BlockId id) { memory(id).mark_written(index_in_family(id)); }
+
+void MemoryStore::materialize(int family, int threads) {
+  std::vector<BlockId> ids;
+  const bool lower = blocks_.family(family).shape == Shape::lower;
+  for (std::int64_t c = 0; c < blocks_.block_cols(family); ++c) {
+    for (std::int64_t r = lower ? c : 0; r < blocks_.block_rows(family); ++r) {
+      const BlockId id(family, r, c);
+      if (!memory(id).written(index_in_family(id))) ids.push_back(id);
+    }
+  }
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < ids.size(); i = next++) {
+      try {
+        read(ids[i], address(ids[i]));
+        mark_written(ids[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = ids.size();
+      }
+    }
+  };
+  std::vector<std::jthread> workers;
+  for (int t = 1; t < threads; ++t) workers.emplace_back(work);
+  work();
+  workers.clear();  // joins
+  if (failure) std::rethrow_exception(failure);
+}
+
+template <class T>
+BlockSource source_of_view(const T* data, std::int64_t ld, bool lower) {
+  return [=](const BlockExtent& extent, std::byte* to) {
+    auto* out = reinterpret_cast<T*>(to);
+    for (std::int64_t j = 0; j < extent.cols; ++j) {
+      const T* column = data + extent.row + (extent.col + j) * ld;
+      T* packed = out + j * extent.rows;
+      const std::int64_t above =
+          lower ? std::clamp<std::int64_t>(extent.col + j - extent.row, 0, extent.rows) : 0;
+      std::fill(packed, packed + above, T(0));
+      std::copy(column + above, column + extent.rows, packed + above);
+    }
+  };
+}
+
+template BlockSource source_of_view(const double*, std::int64_t, bool);
+template BlockSource source_of_view(const float*, std::int64_t, bool);
+
+}  // namespace strata

@@ -1,0 +1,146 @@
+// Planned Cholesky against the definition of correct: the Schedule in order on one thread.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/random.hpp"
+#include "cholesky/planning.hpp"
+#include "run/run.hpp"
+#include "store/memory_store.hpp"
+#include "strata/error.hpp"
+#include "tests/support/backends.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata {
+namespace {
+
+using test::Matrix;
+
+/// Every byte of the lower triangle of tiles.
+std::vector<double> lower_of(MemoryStore& store) {
+  const BlockTable& blocks = store.blocks();
+  std::vector<double> all;
+  for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
+    for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+      const BlockExtent x = blocks.extent({kMatrixFamily, r, c});
+      const auto* data = reinterpret_cast<const double*>(store.address({kMatrixFamily, r, c}));
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i) all.push_back(data[i + j * x.rows]);
+      }
+    }
+  }
+  return all;
+}
+
+struct Case {
+  Matrix<double> matrix;
+  Matrix<double> points;
+  CholeskyProblem problem;
+  CovarianceParameters covariance{2.0, 0.3, 0.5, 0.1, true};
+
+  Case(std::int64_t n, std::int64_t tile, int devices, bool generated)
+      : matrix(test::random_spd_matrix<double>(n, 7)),
+        points(test::make_matrix<double>(n, 2, [](auto i, auto j) {
+          return random_uniform(11, static_cast<std::uint64_t>(2 * i + j));
+        })) {
+    problem.n = n;
+    problem.tile = tile;
+    problem.devices = devices;
+    problem.point_dimensions = generated ? 2 : 0;
+  }
+
+  [[nodiscard]] std::unique_ptr<MemoryStore> make_store(const std::string& backend) const {
+    const BlockTable blocks = tile_cholesky(problem, {}).blocks;
+    const bool generated = problem.point_dimensions > 0;
+    std::vector<std::shared_ptr<FamilyMemory>> families{std::make_shared<FamilyMemory>(
+        blocks, kMatrixFamily,
+        generated ? BlockSource() : source_of_view(matrix.data.data(), matrix.ld(), true))};
+    if (generated) {
+      families.push_back(std::make_shared<FamilyMemory>(
+          blocks, kPointsFamily, source_of_view(points.data.data(), points.ld(), false)));
+    }
+    auto store = std::make_unique<MemoryStore>(blocks, families);
+    test::prepare_store(*store, backend);
+    return store;
+  }
+
+  [[nodiscard]] std::vector<double> oracle(const std::string& backend) const {
+    const auto store = make_store(backend);
+    RunOptions options;
+    options.covariance = &covariance;
+    (void)run_in_order(tile_cholesky(problem, {}), test::backend_of(backend), *store, options);
+    return lower_of(*store);
+  }
+};
+
+/// Runs a case under a budget and checks everything that must hold of any run.
+void expect_same(const std::string& backend, const Case& c, const std::vector<double>& expected,
+                 std::int64_t budget, Policy policy) {
+  Options options;
+  options.devices = test::devices_text(backend, c.problem.devices);
+  options.device_memory_bytes = budget;
+  options.compute_queues = 2;
+  DeviceSet devices(options);
+  const auto store = c.make_store(backend);
+  const PlannedRun planned = plan_cholesky(c.problem, devices.machine(), policy);
+  ASSERT_LE(planned.plan->layout().arena_bytes, budget);
+  RunOptions run_options;
+  run_options.covariance = &c.covariance;
+  const RunOutcome outcome = run(*planned.plan, devices, *store, run_options);
+  EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
+  EXPECT_EQ(fold_traffic(outcome.trace.spans), planned.plan->totals().traffic);
+  EXPECT_EQ(static_cast<std::int64_t>(outcome.trace.spans.size()), planned.plan->totals().steps);
+  const std::vector<double> actual = lower_of(*store);
+  ASSERT_EQ(actual.size(), expected.size());
+  EXPECT_EQ(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(double)), 0)
+      << "n " << c.problem.n << " budget " << budget << ' ' << planned.policy;
+}
+
+class PlannedCholesky : public ::testing::TestWithParam<std::tuple<std::string, int, int, bool>> {};
+
+TEST_P(PlannedCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetAndPolicy) {
+  const auto [backend, n, devices, generated] = GetParam();
+  if (test::devices_text(backend, devices).empty()) GTEST_SKIP() << "too few GPUs";
+  constexpr std::int64_t kTile = 24;
+  const Case c(n, kTile, devices, generated);
+  const std::vector<double> expected = c.oracle(backend);
+  const Schedule schedule = tile_cholesky(c.problem, {});
+  const std::int64_t smallest = smallest_budget_bytes(schedule);
+  const std::int64_t slot = 2 * 256 + kTile * kTile * 8;
+  for (std::int64_t budget = smallest; budget <= smallest + 9 * slot; budget += slot) {
+    for (const Policy policy : {Policy::v3, Policy::opt}) {
+      expect_same(backend, c, expected, budget, policy);
+    }
+  }
+  expect_same(backend, c, expected, std::int64_t{1} << 24, Policy::opt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, PlannedCholesky,
+                         ::testing::Combine(::testing::ValuesIn(test::available_backends()),
+                                            ::testing::Values(0, 1, 2, 23, 24, 25, 3 * 24 + 7,
+                                                              8 * 24 + 1),
+                                            ::testing::Values(1, 2, 4), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_n" +
+                                  std::to_string(std::get<1>(info.param)) + "_devices" +
+                                  std::to_string(std::get<2>(info.param)) +
+                                  (std::get<3>(info.param) ? "_generated" : "_stored");
+                         });
+
+TEST(PlannedCholesky, RefusesABudgetBelowTheSmallestAndNamesIt) {
+  const Case c(100, 24, 1, false);
+  const std::int64_t smallest = smallest_budget_bytes(tile_cholesky(c.problem, {}));
+  try {
+    (void)plan_cholesky(c.problem, Machine::emulated(1, smallest - 1), Policy::opt);
+    FAIL() << "planned below the smallest budget";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(smallest)), std::string::npos)
+        << error.what();
+  }
+  EXPECT_NO_THROW((void)plan_cholesky(c.problem, Machine::emulated(1, smallest), Policy::opt));
+}
+
+}  // namespace
+}  // namespace strata

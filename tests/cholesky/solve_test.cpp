@@ -1,0 +1,233 @@
+// The public calls against LAPACK and against exact answers.
+
+#include <gtest/gtest.h>
+#include <lapacke.h>
+
+#include <cmath>
+#include <limits>
+
+#include "strata/cholesky.hpp"
+#include "strata/error.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata {
+namespace {
+
+using test::Matrix;
+
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+Options bounded(const std::string& devices, std::int64_t tile, std::int64_t tiles) {
+  Options options;
+  options.devices = devices;
+  options.tile = tile;
+  options.device_memory_bytes = tiles * (tile * tile * 8 + 256);
+  options.compute_queues = 2;
+  return options;
+}
+
+/// ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), the residual in long double, with the whole matrix.
+double backward_error(const Matrix<double>& a, const Matrix<double>& b, const Matrix<double>& x) {
+  double worst = 0;
+  for (std::int64_t c = 0; c < x.cols; ++c) {
+    long double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      long double r = b(i, c), row = 0;
+      for (std::int64_t j = 0; j < a.cols; ++j) {
+        r -= static_cast<long double>(a(i, j)) * x(j, c);
+        row += std::abs(a(i, j));
+      }
+      residual = std::max(residual, std::abs(r));
+      norm_a = std::max(norm_a, row);
+      norm_x = std::max<long double>(norm_x, std::abs(x(i, c)));
+      norm_b = std::max<long double>(norm_b, std::abs(b(i, c)));
+    }
+    if (residual > 0)
+      worst = std::max(worst, static_cast<double>(residual / (norm_a * norm_x + norm_b)));
+  }
+  return worst;
+}
+
+double lapack_log_determinant(Matrix<double> a) {
+  const auto n = static_cast<lapack_int>(a.rows);
+  EXPECT_EQ(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', n, a.data.data(), n), 0);
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.rows; ++i) sum += 2 * std::log(a(i, i));
+  return sum;
+}
+
+struct Problem {
+  const char* name;
+  Matrix<double> (*make)(std::int64_t n);
+};
+
+class Solve : public ::testing::TestWithParam<std::tuple<Problem, std::int64_t, std::string>> {};
+
+TEST_P(Solve, IsBackwardStableAndItsLogDeterminantIsLapacks) {
+  const auto& [problem, n, devices] = GetParam();
+  const Matrix<double> a = problem.make(n);
+  const Matrix<double> b = test::make_matrix<double>(
+      n, 5, [](auto i, auto j) { return std::sin(static_cast<double>(1 + i * 3 + j * 7)); });
+  Matrix<double> x(n, 5);
+  const SolveResult result = solve(a.view(), b.view(), x.view(), bounded(devices, 16, 7));
+  ASSERT_TRUE(result.certificate.factor.ok);
+  const auto order = static_cast<double>(n);
+  EXPECT_LE(backward_error(a, b, x), 10 * order * kEpsilon);
+  EXPECT_LE(result.certificate.backward_error, 10 * order * kEpsilon);
+  const double expected = lapack_log_determinant(a);
+  const double actual = result.certificate.factor.log_determinant;
+  // min(i, j) has determinant 1: its logarithm is exactly 0.
+  if (expected == 0) {
+    EXPECT_EQ(actual, 0);
+  } else {
+    EXPECT_LE(std::abs(actual - expected), 1e-12 * std::abs(expected));
+  }
+  EXPECT_EQ(result.factor.traffic, result.factor.planned_traffic);
+  EXPECT_EQ(result.solve.traffic, result.solve.planned_traffic);
+}
+
+const Problem kProblems[] = {
+    {"random", [](std::int64_t n) { return test::random_spd_matrix<double>(n, 42); }},
+    {"hilbert", [](std::int64_t n) { return test::hilbert_matrix<double>(n); }},
+    {"min", [](std::int64_t n) { return test::min_matrix<double>(n); }}};
+
+INSTANTIATE_TEST_SUITE_P(Matrices, Solve,
+                         ::testing::Combine(::testing::ValuesIn(kProblems),
+                                            ::testing::Values(1, 2, 15, 16, 17, 200),
+                                            ::testing::Values("host:1", "host:3", "auto")),
+                         [](const auto& info) {
+                           std::string devices = std::get<2>(info.param);
+                           if (devices.find(':') != std::string::npos)
+                             devices.erase(devices.find(':'), 1);
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  std::to_string(std::get<1>(info.param)) + "_" + devices;
+                         });
+
+TEST(Cholesky, FactorOfMinIsAllOnesAndReadsTheLowerTriangleOnly) {
+  const std::int64_t n = 77;
+  Matrix<double> a = test::min_matrix<double>(n);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < j; ++i) a(i, j) = nan;
+  }
+  const Matrix<double> before = a;
+  const CholeskyFactor factor = cholesky(std::as_const(a).view(), bounded("host:2", 16, 5));
+  ASSERT_TRUE(factor.info().ok);
+  Matrix<double> l(n, n);
+  factor.copy_lower(l.view());
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(l(i, j), i >= j ? 1.0 : 0.0);
+      if (i >= j) {
+        EXPECT_EQ(a(i, j), before(i, j));
+      }
+    }
+  }
+}
+
+TEST(Cholesky, SinglePrecisionFactorsAndSolves) {
+  const std::int64_t n = 100;
+  const Matrix<float> a = test::random_spd_matrix<float>(n, 3);
+  Matrix<float> b = test::make_matrix<float>(n, 3, [](auto i, auto j) { return double(i + j); });
+  const Matrix<float> rhs = b;
+  CholeskyFactor factor = cholesky(a.view(), bounded("auto", 16, 5));
+  ASSERT_TRUE(factor.info().ok);
+  (void)factor.solve(b.view());
+  for (std::int64_t c = 0; c < 3; ++c) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      double r = rhs(i, c);
+      for (std::int64_t j = 0; j < n; ++j) r -= static_cast<double>(a(i, j)) * b(j, c);
+      EXPECT_NEAR(r, 0, 1e-4 * n) << i;
+    }
+  }
+  Matrix<double> wrong(n, 1);
+  EXPECT_THROW((void)factor.solve(wrong.view()), Error);
+}
+
+class BadPivot : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(BadPivot, IsNamedExactlyInEveryColumn) {
+  const std::int64_t n = 53;
+  for (std::int64_t k = 0; k < n; ++k) {
+    Matrix<double> a = test::min_matrix<double>(n);
+    a(k, k) -= 3;  // every pivot of min(i, j) is 1, so this one becomes −2
+    const CholeskyFactor factor = cholesky(std::as_const(a).view(), bounded(GetParam(), 8, 6));
+    EXPECT_FALSE(factor.info().ok);
+    EXPECT_EQ(factor.info().first_bad_pivot, k);
+    EXPECT_EQ(factor.info().bad_pivot, -2);
+    EXPECT_TRUE(std::isnan(factor.info().log_determinant));
+  }
+}
+
+TEST_P(BadPivot, ANanIsReportedAsOneAndNothingIsSolved) {
+  const std::int64_t n = 53;
+  Matrix<double> a = test::min_matrix<double>(n);
+  a(40, 13) = std::numeric_limits<double>::quiet_NaN();
+  CholeskyFactor factor = cholesky(std::as_const(a).view(), bounded(GetParam(), 8, 6));
+  EXPECT_EQ(factor.info().first_bad_pivot, 40);
+  EXPECT_TRUE(std::isnan(factor.info().bad_pivot));
+  Matrix<double> b(n, 1);
+  EXPECT_THROW((void)factor.solve(b.view()), Error);
+
+  Matrix<double> x = test::make_matrix<double>(n, 1, [](auto, auto) { return 7.0; });
+  const SolveResult result =
+      solve(std::as_const(a).view(), std::as_const(b).view(), x.view(), bounded(GetParam(), 8, 6));
+  EXPECT_FALSE(result.certificate.factor.ok);
+  EXPECT_EQ(x(0, 0), 7.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, BadPivot, ::testing::Values("host:1", "host:2", "auto"),
+                         [](const auto& info) { return std::to_string(info.index); });
+
+TEST(Cholesky, SolvesMoreRightHandSidesThanATileHasColumns) {
+  const std::int64_t n = 90;
+  const Matrix<double> a = test::random_spd_matrix<double>(n, 5);
+  const Matrix<double> b = test::make_matrix<double>(
+      n, 45, [](auto i, auto j) { return std::cos(static_cast<double>(i * j + i)); });
+  Matrix<double> x(n, 45);
+  const SolveResult result = solve(a.view(), b.view(), x.view(), bounded("host:2", 16, 3));
+  EXPECT_LE(backward_error(a, b, x), 10 * n * kEpsilon);
+  EXPECT_EQ(result.solve.traffic, result.solve.planned_traffic);
+}
+
+TEST(Cholesky, MisuseIsNamed) {
+  const Matrix<double> a = test::random_spd_matrix<double>(6, 1);
+  const Matrix<double> b(5, 1);
+  Matrix<double> x(6, 1);
+  EXPECT_THROW((void)solve(a.view(), b.view(), x.view()), Error);
+  EXPECT_THROW((void)cholesky(MatrixView<const double>{a.data.data(), 6, 5, 6}), Error);
+  EXPECT_THROW((void)cholesky(MatrixView<const double>{a.data.data(), 6, 6, 5}), Error);
+  EXPECT_THROW((void)cholesky(MatrixView<const double>{nullptr, 6, 6, 6}), Error);
+  Options options;
+  options.host_memory_bytes = 100;
+  try {
+    (void)cholesky(a.view(), options);
+    FAIL() << "a factor of 168 bytes was kept in 100";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+    EXPECT_NE(std::string(error.what()).find("288"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Cholesky, ProgressCountsUpAndCanCancel) {
+  const Matrix<double> a = test::random_spd_matrix<double>(700, 2);
+  Options options = bounded("host:1", 16, 40);
+  double last = 0;
+  options.progress = [&](const Progress& p) {
+    EXPECT_GE(p.done, last);
+    EXPECT_LE(p.done, p.total * (1 + 1e-12));
+    last = p.done;
+    return true;
+  };
+  EXPECT_TRUE(cholesky(a.view(), options).info().ok);
+  options.progress = [](const Progress&) { return false; };
+  try {
+    (void)cholesky(test::random_spd_matrix<double>(1500, 2).view(), options);
+    FAIL() << "was not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace strata

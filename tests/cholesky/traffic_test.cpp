@@ -1,0 +1,126 @@
+// What the policies move, on emulated machines: nothing is computed here.
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/random.hpp"
+#include "cholesky/planning.hpp"
+#include "strata/error.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kTile = 32;
+constexpr std::int64_t kTileBytes = kTile * kTile * 8;
+
+CholeskyProblem problem_of(std::int64_t tiles, int devices = 1) {
+  CholeskyProblem problem;
+  problem.n = tiles * kTile;
+  problem.tile = kTile;
+  problem.devices = devices;
+  return problem;
+}
+
+PlannedRun plan_with_slots(std::int64_t tiles, std::int64_t slots, Policy policy, int devices = 1) {
+  return plan_cholesky(problem_of(tiles, devices), Machine::emulated(devices, slots * kTileBytes),
+                       policy);
+}
+
+TEST(Traffic, OptMovesAtMostSixTenthsOfV3With24TilesInRoomFor96) {
+  const PlannedRun v3 = plan_with_slots(24, 96, Policy::v3);
+  const PlannedRun opt = plan_with_slots(24, 96, Policy::opt);
+  EXPECT_LE(static_cast<double>(opt.plan->totals().traffic.host_to_device_bytes),
+            0.6 * static_cast<double>(v3.plan->totals().traffic.host_to_device_bytes))
+      << "loads: opt " << opt.plan->totals().loads << " (" << opt.policy << "), v3 "
+      << v3.plan->totals().loads;
+  RecordProperty("opt_loads", static_cast<int>(opt.plan->totals().loads));
+  RecordProperty("v3_loads", static_cast<int>(v3.plan->totals().loads));
+}
+
+TEST(Traffic, OptNeverMovesMoreThanV3) {
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const auto tiles = static_cast<std::int64_t>(1 + random_bits(3, 3 * i) % 30);
+    const int devices = 1 << random_bits(3, 3 * i + 1) % 3;
+    const std::int64_t triangle = tiles * (tiles + 1) / 2;
+    const auto slots = static_cast<std::int64_t>(3 + random_bits(3, 3 * i + 2) %
+                                                         static_cast<std::uint64_t>(triangle));
+    const PlanTotals v3 = plan_with_slots(tiles, slots, Policy::v3, devices).plan->totals();
+    const PlannedRun opt = plan_with_slots(tiles, slots, Policy::opt, devices);
+    EXPECT_LE(opt.plan->totals().traffic.host_to_device_bytes, v3.traffic.host_to_device_bytes)
+        << tiles << " tiles, " << slots << " slots, " << devices << " devices, " << opt.policy;
+    EXPECT_LE(opt.plan->totals().traffic.total(), v3.traffic.total());
+  }
+}
+
+TEST(Traffic, AMatrixThatFitsIsReadAndWrittenOnce) {
+  for (const Policy policy : {Policy::v3, Policy::opt}) {
+    const PlannedRun planned = plan_with_slots(12, 12 * 13 / 2, policy);
+    EXPECT_EQ(planned.plan->totals().traffic.host_to_device_bytes, 78 * kTileBytes);
+    EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 78 * kTileBytes);
+    EXPECT_EQ(planned.floor_bytes, 12 * kTile * (12 * kTile + 1) * 8);
+  }
+}
+
+TEST(Traffic, AGeneratedMatrixIsOnlyWritten) {
+  CholeskyProblem problem = problem_of(12);
+  problem.point_dimensions = 2;
+  const PlannedRun planned =
+      plan_cholesky(problem, Machine::emulated(1, 100 * kTileBytes), Policy::opt);
+  EXPECT_EQ(planned.plan->totals().traffic.host_to_device_bytes,
+            12 * kTile * 2 * 8);  // the coordinates
+  EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 78 * kTileBytes);
+}
+
+TEST(Traffic, TotalsOfTheAlgorithmAreItsTextbookCounts) {
+  const std::int64_t n = 10;
+  const PlanTotals totals = plan_with_slots(n, 60, Policy::opt).plan->totals();
+  EXPECT_EQ(totals.tasks, n + n * (n - 1) / 2 + n * (n - 1) / 2 + n * (n - 1) * (n - 2) / 6);
+  const auto order = static_cast<double>(n * kTile);
+  EXPECT_NEAR(totals.flops, order * order * order / 3, 0.01 * totals.flops);
+}
+
+TEST(Traffic, EqualInputsGiveByteEqualPlans) {
+  const auto text = [] {
+    std::ostringstream out;
+    plan_with_slots(9, 20, Policy::opt, 2).plan->write_text(out);
+    return out.str();
+  };
+  EXPECT_GT(text().size(), 1000u);
+  EXPECT_EQ(text(), text());
+}
+
+TEST(Traffic, PlansPast46341AndPast2To31Elements) {
+  CholeskyProblem problem;
+  problem.n = 1'000'000;
+  problem.tile = 16'384;
+  const PlannedRun planned =
+      plan_cholesky(problem, Machine::emulated(1, std::int64_t{64} << 30), Policy::opt);
+  const std::int64_t triangle_bytes = problem.n * problem.n / 2 * 8;
+  EXPECT_GT(planned.plan->totals().traffic.device_to_host_bytes, triangle_bytes);
+  EXPECT_LT(planned.plan->totals().traffic.device_to_host_bytes, triangle_bytes * 1.05);
+  EXPECT_GT(planned.floor_bytes, 2 * triangle_bytes);
+  EXPECT_NEAR(planned.plan->totals().flops, 1e18 / 3, 0.001e18);
+}
+
+TEST(Traffic, SimulationMovesWhatThePlanSays) {
+  for (const int devices : {1, 2, 4}) {
+    const PlannedRun planned = plan_with_slots(16, 30, Policy::opt, devices);
+    const Trace trace = simulate(*planned.plan);
+    EXPECT_EQ(trace.traffic, planned.plan->totals().traffic);
+    EXPECT_EQ(fold_traffic(trace.spans), trace.traffic);
+    EXPECT_DOUBLE_EQ(trace.flops, planned.plan->totals().flops);
+    EXPECT_GT(trace.seconds, trace.flops / (devices * 50e12));
+  }
+}
+
+TEST(Policies, ThoseThatDoNotExistYetAreRefused) {
+  for (const Policy policy : {Policy::sync, Policy::async, Policy::v1, Policy::v2}) {
+    EXPECT_THROW((void)plan_with_slots(4, 10, policy), Error);
+  }
+  EXPECT_EQ(parse_policy("v3"), Policy::v3);
+  EXPECT_THROW((void)parse_policy("best"), Error);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,167 @@
+// strata plan, info and bench, and the words of the command line itself.
+
+#include <cctype>
+
+#include "tests/cli/program.hpp"
+
+namespace strata::test {
+namespace {
+
+/// The number that stands before " bytes" at the end of a message.
+std::string bytes_in(const std::string& message) {
+  const std::size_t end = message.rfind(" bytes");
+  std::size_t begin = end == std::string::npos ? 0 : end;
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(message[begin - 1])) != 0) --begin;
+  return end == std::string::npos ? "" : message.substr(begin, end - begin);
+}
+
+TEST(CliPlan, EmulatedMachine) {
+  const json object = expect_json({"plan", "cholesky", "--n", "3000", "--tile", "256", "--devices",
+                                   "emulated:4", "--device-memory", "32MiB"});
+  expect_run_fields(object, 3000);
+  EXPECT_EQ(object.at("devices").size(), 4U);
+  EXPECT_EQ(object.at("seconds"), 0.0);
+  EXPECT_GT(object.at("predicted_seconds").get<double>(), 0.0);
+  EXPECT_LE(object.at("peak_device_bytes").get<std::int64_t>(), 32 << 20);
+  EXPECT_GT(object.at("planned_traffic").at("floor_bytes").get<std::int64_t>(), 0);
+}
+
+TEST(CliPlan, AMillionUnknownsNeedNoHardware) {
+  const json object = expect_json({"plan", "cholesky", "--n", "1000000", "--tile", "16384",
+                                   "--devices", "emulated:4", "--device-memory", "64GiB"});
+  expect_run_fields(object, 1'000'000);
+  // Every element of the triangle is read and written at least once.
+  const std::int64_t triangle = 8LL * 500'000 * 1'000'001;
+  EXPECT_GE(object.at("traffic").at("device_to_host_bytes").get<std::int64_t>(), triangle);
+  EXPECT_GE(object.at("planned_traffic").at("floor_bytes").get<std::int64_t>(), 2 * triangle);
+}
+
+TEST(CliPlan, TheBudgetThatIsNamedWorks) {
+  const Words command{"plan", "cholesky", "--n", "1000", "--devices", "host", "--device-memory"};
+  const Outcome outcome = run_program(command + Words{"1000"});
+  expect_complaint(outcome, 3, {"1000 bytes", "smallest"});
+  EXPECT_EQ(outcome.out, "");
+  const std::string smallest = bytes_in(outcome.err);
+  ASSERT_FALSE(smallest.empty()) << outcome.err;
+  const json object = expect_json(command + Words{smallest});
+  EXPECT_LE(object.at("peak_device_bytes").get<std::int64_t>(), std::stoll(smallest));
+  expect_refused(command + Words{std::to_string(std::stoll(smallest) - 1)}, 3, {smallest});
+}
+
+TEST(CliPlan, WritesWhatItSimulated) {
+  const Scratch scratch;
+  const std::string text =
+      expect_done({"plan", "cholesky", "--n", "500", "--tile", "64", "--devices", "emulated:2",
+                   "--device-memory", "4MiB", "--trace", scratch.path("t.json"), "--report",
+                   scratch.path("r.html")});
+  expect_pieces(text, {"order 500", "floor", "peak memory", "predicted", scratch.path("t.json")});
+  EXPECT_FALSE(json::parse(slurp(scratch.path("t.json")), nullptr, false).is_discarded());
+  EXPECT_NE(slurp(scratch.path("r.html")).find("simulated"), std::string::npos);
+}
+
+TEST(CliPlan, HostMemoryBoundsTheFactor) {
+  expect_refused({"plan", "cholesky", "--n", "1000000", "--tile", "16384", "--devices",
+                  "emulated:1", "--device-memory", "64GiB", "--host-memory", "1GiB"},
+                 3, {"1.00 GiB", "1000000"});
+}
+
+TEST(CliPlan, DevicesThatAreNone) {
+  const Words command{"plan", "cholesky", "--n", "100", "--devices"};
+  expect_refused(command + Words{"cuda:99"}, 3, {"cuda:99"});
+  for (const std::string name : {"nonsense", "host:0", "host:x", "host:-1", "host:1,", "emulated:0",
+                                 "emulated:x", "emulated:2"}) {
+    expect_refused(command + Words{name}, 2, {"'" + name + "'"});
+  }
+}
+
+TEST(CliPlan, OptionsThatMakeNoSense) {
+  const Words command{"plan", "cholesky", "--n", "100", "--devices", "host"};
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"--tile", "0"},           {"--tile", "x"},           {"--tile", "-3"},
+      {"--tile", "nan"},         {"--policy", "magic"},     {"--device-memory", "1x"},
+      {"--device-memory", "-5"}, {"--host-memory", "lots"}, {"--seed", "-1"},
+      {"--threads", "99"},       {"--precision", "fp12"}};
+  for (const auto& [option, value] : cases)
+    expect_refused(command + Words{option, value}, 2, {value});
+  expect_refused({"plan", "cholesky", "--n", "-1"}, 2, {"'-1'"});
+  expect_refused({"plan", "cholesky", "--n", "1e99"}, 2, {"1e99"});
+}
+
+TEST(CliInfo, NamesTheHost) {
+  const json object = expect_json({"info"});
+  EXPECT_EQ(object.at("version").get<std::string>().find_first_not_of("0123456789."),
+            std::string::npos);
+  const json& host = object.at("backends").at(0);
+  EXPECT_EQ(host.at("name"), "host");
+  EXPECT_GT(host.at("devices").at(0).at("memory_bytes").get<std::int64_t>(), 0);
+  EXPECT_EQ(host.at("kernels").at("potrf").at(0), "fp64");
+  expect_pieces(expect_done({"info"}), {"backend host", "potrf", "backend cuda"});
+}
+
+TEST(CliInfo, CalibratedRatesServeAPlan) {
+  const Scratch scratch;
+  const std::string rates = scratch.path("rates.json");
+  const json object = expect_json({"info", "--calibrate", "--devices", "host", "--device-memory",
+                                   "64MiB", "-o", rates, "--tiles", "32,64"});
+  EXPECT_GT(object.at("flops_per_second").get<double>(), 0.0);
+  EXPECT_GE(object.at("kernels").size(), 8U);
+  const Words plan{"plan", "cholesky", "--n", "1000", "--tile", "64", "--device-memory", "4MiB"};
+  for (const std::string devices : {"host", "emulated:1"}) {
+    const Words command = plan + Words{"--devices", devices};
+    const json measured = expect_json(command + Words{"--rates", rates});
+    const json nominal = expect_json(command);
+    EXPECT_NE(measured.at("predicted_seconds"), nominal.at("predicted_seconds"));
+    EXPECT_EQ(measured.at("flops"), nominal.at("flops"));
+  }
+  const std::string text = slurp(rates);
+  (void)scratch.put("cut.json", text.substr(0, text.size() / 2));
+  (void)scratch.put("other.json", R"({"format": "something else"})");
+  for (const std::string name : {"cut.json", "other.json", "absent.json"})
+    expect_refused(plan + Words{"--rates", scratch.path(name)}, 3, {name});
+  expect_refused({"info", "--calibrate", "-o", scratch.path("no/rates.json")}, 3,
+                 {"no/rates.json"});
+  expect_refused({"info", "-o", scratch.path("x.json")}, 2, {"--calibrate"});
+}
+
+TEST(CliBench, WithAndWithoutAPeer) {
+  const Words command =
+      Words{"bench", "cholesky", "--n", "256,300", "--repeats", "1"} + small_device();
+  const json alone = expect_json(command);
+  const json beside = expect_json(command + Words{"--peer", "openblas"});
+  ASSERT_EQ(alone.at("results").size(), 2U);
+  ASSERT_EQ(beside.at("results").size(), 2U);
+  for (const std::size_t i : {0U, 1U}) {
+    expect_run_fields(alone.at("results").at(i), i == 0 ? 256 : 300);
+    EXPECT_FALSE(alone.at("results").at(i).contains("peer"));
+    EXPECT_LT(alone.at("results").at(i).at("residual").get<double>(), 1e-13);
+    EXPECT_GT(beside.at("results").at(i).at("peer").at("seconds").get<double>(), 0.0);
+    EXPECT_GT(beside.at("results").at(i).at("ratio_to_peer").get<double>(), 0.0);
+  }
+  expect_refused(command + Words{"--peer", "nobody"}, 2, {"nobody"});
+}
+
+TEST(CliWords, HelpAndVersion) {
+  expect_pieces(expect_done({"--version"}), {"strata 0."});
+  expect_pieces(expect_done({"--help"}),
+                {"info", "plan", "solve", "loglik", "fit", "predict", "bench", "Examples"});
+  for (const std::string verb : {"info", "solve", "loglik", "fit", "predict"})
+    expect_pieces(expect_done({verb, "--help"}), {verb, "--json", "--device-memory"});
+  expect_pieces(expect_done({"plan", "cholesky", "--help"}), {"--n", "emulated:"});
+}
+
+TEST(CliWords, WordsThatAreNotKnown) {
+  expect_refused({}, 2, {"info, plan, solve, loglik, fit, predict, bench", "--help"});
+  expect_refused({"conquer"}, 2, {"'conquer'", "info, plan, solve"});
+  expect_refused({"plan"}, 2, {"strata plan", "cholesky"});
+  expect_refused({"plan", "magic"}, 2, {"'magic'", "cholesky"});
+  expect_refused({"--frobnicate"}, 2, {"'--frobnicate'"});
+  expect_refused({"fit", "d.csv", "--x", "x", "--y", "y", "--valu", "z"}, 2, {"'--valu'"});
+  expect_refused({"solve", "a.npy", "b.npy", "c.npy", "-o", "x.npy"}, 2, {"'c.npy'"});
+  expect_refused({"solve", "a.npy", "-o", "x.npy"}, 2, {"b is required", "strata solve --help"});
+  expect_refused({"fit", "d.csv", "--x", "x", "--y", "y"}, 2, {"--value"});
+  expect_refused({"plan", "cholesky", "--n"}, 2, {"--n"});
+  expect_refused({"plan", "cholesky", "--n", "2.5"}, 2, {"2.5"});
+}
+
+}  // namespace
+}  // namespace strata::test

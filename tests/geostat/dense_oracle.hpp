@@ -1,0 +1,200 @@
+#pragma once
+// What the geostat tests compare with: textbook formulas in long double on whole matrices.
+//
+// Contract: independent of the library: its own covariance (Boost.Math), its own Cholesky, normal
+// equations instead of orthogonalization. For n of a few hundred at most.
+
+#include <boost/math/special_functions/bessel.hpp>
+#include <boost/math/special_functions/gamma.hpp>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "strata/error.hpp"
+#include "strata/geostat.hpp"
+
+namespace strata {
+
+using Real = long double;
+using Vector = std::vector<Real>;
+using Matrix = std::vector<Vector>;  // rows
+
+inline Real oracle_covariance(const MaternParameters& p, Real h) {
+  if (h == 0) return p.variance;
+  const Real nu = p.smoothness;
+  const Real x = h / p.range;
+  return p.variance * std::exp2(1 - nu) / boost::math::tgamma(nu) * std::pow(x, nu) *
+         boost::math::cyl_bessel_k(nu, x);
+}
+
+inline Real oracle_covariance(const MaternParameters& p, const Points& a, std::size_t i,
+                              const Points& b, std::size_t j) {
+  return oracle_covariance(p, std::hypot(static_cast<Real>(a.x[i]) - b.x[j],  //
+                                         static_cast<Real>(a.y[i]) - b.y[j]));
+}
+
+/// L with L·Lᵀ = A.
+inline Matrix oracle_cholesky(Matrix a) {
+  for (std::size_t j = 0; j < a.size(); ++j) {
+    for (std::size_t i = j; i < a.size(); ++i) {
+      for (std::size_t k = 0; k < j; ++k) a[i][j] -= a[i][k] * a[j][k];
+      a[i][j] = i == j ? std::sqrt(a[j][j]) : a[i][j] / a[j][j];
+    }
+  }
+  return a;
+}
+
+/// A⁻¹·b from the factor.
+inline Vector oracle_solve(const Matrix& l, Vector b) {
+  const std::size_t n = b.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) b[i] -= l[i][k] * b[k];
+    b[i] /= l[i][i];
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < n; ++k) b[i] -= l[k][i] * b[k];
+    b[i] /= l[i][i];
+  }
+  return b;
+}
+
+inline Real oracle_dot(const Vector& a, const Vector& b) {
+  Real sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// The columns of an estimated mean, each a vector over the points.
+inline Matrix oracle_design(Mean mean, const Points& points) {
+  if (mean == Mean::zero || mean == Mean::sample) return {};
+  const Vector ones(points.x.size(), 1);
+  if (mean == Mean::constant) return {ones};
+  return {ones, Vector(points.x.begin(), points.x.end()), Vector(points.y.begin(), points.y.end())};
+}
+
+/// Everything about data at given parameters.
+struct DenseOracle {
+  DenseOracle(const Points& points, const std::vector<double>& values, const MaternParameters& p,
+              Mean mean)
+      : points_(points), parameters_(p), design_(oracle_design(mean, points)) {
+    const std::size_t n = values.size();
+    Matrix sigma(n, Vector(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        sigma[i][j] = oracle_covariance(p, points, i, points, j) + (i == j ? p.nugget : 0.0);
+      }
+    }
+    factor = oracle_cholesky(sigma);
+    for (std::size_t i = 0; i < n; ++i) log_determinant += 2 * std::log(factor[i][i]);
+    residual_.assign(values.begin(), values.end());
+    if (mean == Mean::sample) {
+      Real sum = 0;
+      for (const double z : values) sum += z;
+      beta = {sum / static_cast<Real>(n)};
+      for (Real& r : residual_) r -= beta[0];
+    }
+    if (!design_.empty()) {
+      Vector right;
+      Matrix gram(design_.size(), Vector(design_.size()));
+      for (std::size_t i = 0; i < design_.size(); ++i) {
+        solved_.push_back(oracle_solve(factor, design_[i]));
+        right.push_back(oracle_dot(solved_[i], residual_));
+        for (std::size_t j = 0; j < design_.size(); ++j) {
+          gram[j][i] = oracle_dot(design_[j], solved_[i]);
+        }
+      }
+      gram_factor_ = oracle_cholesky(gram);
+      beta = oracle_solve(gram_factor_, right);
+      for (std::size_t k = 0; k < design_.size(); ++k) {
+        for (std::size_t i = 0; i < n; ++i) residual_[i] -= beta[k] * design_[k][i];
+      }
+    }
+    weighted_ = oracle_solve(factor, residual_);
+    quadratic_form = oracle_dot(residual_, weighted_);
+    log_likelihood = -0.5L * (static_cast<Real>(n) * std::log(2 * std::acos(Real{-1})) +
+                              log_determinant + quadratic_form);
+  }
+
+  /// Mean and variance (without nugget) of the process at a target.
+  [[nodiscard]] std::pair<Real, Real> predict(const Points& targets, std::size_t t) const {
+    Vector c;
+    for (std::size_t i = 0; i < points_.x.size(); ++i) {
+      c.push_back(oracle_covariance(parameters_, points_, i, targets, t));
+    }
+    Real mean = oracle_dot(c, weighted_);
+    Real variance = parameters_.variance - oracle_dot(c, oracle_solve(factor, c));
+    if (design_.empty()) return {mean + (beta.empty() ? 0 : beta[0]), variance};
+    Vector u;
+    const Vector x{1, targets.x[t], targets.y[t]};
+    for (std::size_t k = 0; k < design_.size(); ++k) {
+      mean += x[k] * beta[k];
+      u.push_back(x[k] - oracle_dot(solved_[k], c));
+    }
+    variance += oracle_dot(u, oracle_solve(gram_factor_, u));
+    return {mean, variance};
+  }
+
+  Matrix factor;
+  Vector beta;
+  Real log_determinant = 0;
+  Real quadratic_form = 0;
+  Real log_likelihood = 0;
+
+ private:
+  Points points_;
+  MaternParameters parameters_;
+  Matrix design_;
+  Matrix solved_;  // Σ⁻¹X
+  Matrix gram_factor_;
+  Vector residual_;
+  Vector weighted_;  // Σ⁻¹r
+};
+
+/// Points in [0, 1]², a pure function of the seed.
+inline Points random_points(std::size_t n, std::uint64_t seed) {
+  Points points;
+  for (std::size_t i = 0; i < n; ++i) {
+    points.x.push_back(random_uniform(seed, 2 * i));
+    points.y.push_back(random_uniform(seed, 2 * i + 1));
+  }
+  return points;
+}
+
+/// A draw from the process, by the factor of its covariance.
+inline std::vector<double> simulate_field(const Points& points, const MaternParameters& p,
+                                          std::uint64_t seed) {
+  const std::size_t n = points.x.size();
+  const DenseOracle oracle(points, std::vector<double>(n, 0.0), p, Mean::zero);
+  std::vector<double> out;
+  for (std::size_t i = 0; i < n; ++i) {
+    Real sum = 0;
+    for (std::size_t k = 0; k <= i; ++k) sum += oracle.factor[i][k] * random_normal(seed, k);
+    out.push_back(static_cast<double>(sum));
+  }
+  return out;
+}
+
+/// Runs everything on a small host device.
+inline Options host_options() {
+  Options options;
+  options.devices = "host";
+  return options;
+}
+
+/// The kind of the Error that `f` throws, with its message appended to `message`.
+template <class F>
+std::optional<ErrorKind> kind_of_error(F&& f, std::string* message = nullptr) {
+  try {
+    f();
+  } catch (const Error& error) {
+    if (message != nullptr) *message = error.what();
+    return error.kind();
+  }
+  return std::nullopt;
+}
+
+}  // namespace strata

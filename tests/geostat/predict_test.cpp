@@ -1,0 +1,176 @@
+// predict against textbook formulas, and scores against numerical integration.
+
+#include <gtest/gtest.h>
+
+#include <boost/math/quadrature/gauss_kronrod.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/geostat/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+constexpr Mean kMeans[] = {Mean::sample, Mean::zero, Mean::constant, Mean::linear};
+
+Model example(Mean mean, double nugget) {
+  Model model;
+  model.parameters = {1.7, 0.15, 0.8, nugget};
+  model.mean = mean;
+  model.points = random_points(61, 11);
+  model.values = simulate_field(model.points, {1.7, 0.15, 0.8, 0.2}, 12);
+  for (std::size_t i = 0; i < model.values.size(); ++i) {
+    model.values[i] += 4 - 3 * model.points.y[i];
+  }
+  return model;
+}
+
+TEST(Predict, AgreesWithTheDenseOracle) {
+  Points targets = random_points(23, 13);
+  targets.x.push_back(40);  // far away: the mean alone
+  targets.y.push_back(-7);
+  for (const Mean mean : kMeans) {
+    for (const double nugget : {0.0, 0.2}) {
+      const Model model = example(mean, nugget);
+      const DenseOracle oracle(model.points, model.values, model.parameters, mean);
+      for (const std::int64_t chunk : {0, 1, 7, 24, 1000}) {
+        const Prediction got = predict(model, targets, host_options(), chunk);
+        ASSERT_EQ(got.mean.size(), targets.x.size());
+        ASSERT_EQ(got.standard_error.size(), targets.x.size());
+        ASSERT_EQ(got.process_standard_error.size(), targets.x.size());
+        for (std::size_t t = 0; t < targets.x.size(); ++t) {
+          const auto [expected, variance] = oracle.predict(targets, t);
+          const auto label = testing::Message()
+                             << "mean " << static_cast<int>(mean) << " target " << t;
+          EXPECT_NEAR(got.mean[t], static_cast<double>(expected),
+                      1e-10 * (1 + std::fabs(got.mean[t])))
+              << label;
+          EXPECT_NEAR(got.process_standard_error[t], static_cast<double>(std::sqrt(variance)),
+                      1e-9 * (1 + got.process_standard_error[t]))
+              << label;
+          EXPECT_NEAR(got.standard_error[t], static_cast<double>(std::sqrt(variance + nugget)),
+                      1e-9 * (1 + got.standard_error[t]))
+              << label;
+        }
+      }
+    }
+  }
+}
+
+TEST(Predict, GivenCoefficientsAreUsed) {
+  Model model = example(Mean::linear, 0.2);
+  const auto fitted =
+      log_likelihood(model.points, model.values, model.parameters, model.mean, host_options());
+  const Points targets = random_points(5, 14);
+  const Prediction estimated = predict(model, targets, host_options());
+  model.mean_coefficients = fitted.mean_coefficients;
+  const Prediction given = predict(model, targets, host_options());
+  for (std::size_t t = 0; t < 5; ++t) EXPECT_NEAR(given.mean[t], estimated.mean[t], 1e-11);
+  model.mean_coefficients[0] += 1;
+  const Prediction shifted = predict(model, targets, host_options());
+  for (std::size_t t = 0; t < 5; ++t) EXPECT_GT(shifted.mean[t], given.mean[t] + 1e-3);
+}
+
+TEST(Predict, InterpolatesWithoutNugget) {
+  for (const Mean mean : kMeans) {
+    const Model model = example(mean, 0);
+    const Prediction got = predict(model, model.points, host_options());
+    for (std::size_t i = 0; i < model.values.size(); ++i) {
+      EXPECT_NEAR(got.mean[i], model.values[i], 1e-10) << i;
+      EXPECT_LE(got.standard_error[i], 1e-6) << i;
+    }
+  }
+}
+
+TEST(Predict, Refuses) {
+  const Points targets = random_points(3, 15);
+  const auto kind = [&](const Model& model, const Points& at, std::int64_t chunk = 0) {
+    return kind_of_error([&] { static_cast<void>(predict(model, at, host_options(), chunk)); });
+  };
+  Model model = example(Mean::linear, 0);
+  EXPECT_EQ(kind(model, targets), std::nullopt);
+  EXPECT_EQ(kind(model, {}), ErrorKind::misuse);
+  EXPECT_EQ(kind(model, {{1, 2}, {1}}), ErrorKind::misuse);
+  EXPECT_EQ(kind(model, {{1, NAN}, {1, 1}}), ErrorKind::input);
+  EXPECT_EQ(kind(model, targets, -1), ErrorKind::misuse);
+  model.mean_coefficients = {1, 2};
+  EXPECT_EQ(kind(model, targets), ErrorKind::misuse);
+  model.mean_coefficients = {1, 2, NAN};
+  EXPECT_EQ(kind(model, targets), ErrorKind::misuse);
+  model = example(Mean::zero, 0);
+  model.values[3] = INFINITY;
+  EXPECT_EQ(kind(model, targets), ErrorKind::input);
+  model = example(Mean::zero, 0);
+  model.points.x[5] = model.points.x[4];
+  model.points.y[5] = model.points.y[4];
+  EXPECT_EQ(kind(model, targets), ErrorKind::numerical);
+  model = example(Mean::zero, 0);
+  model.parameters = {1, 1e3, 5, 0};  // numerically singular
+  EXPECT_EQ(kind(model, targets), ErrorKind::numerical);
+  model.parameters.range = -1;
+  EXPECT_EQ(kind(model, targets), ErrorKind::misuse);
+}
+
+TEST(Predict, Cancels) {
+  Options options = host_options();
+  options.progress = [](const Progress& p) { return std::string(p.what) != "predict"; };
+  EXPECT_EQ(
+      kind_of_error([&] {
+        static_cast<void>(predict(example(Mean::constant, 0.1), random_points(9, 16), options, 2));
+      }),
+      ErrorKind::cancelled);
+}
+
+/// ∫(F(t) − 1[t >= observed])² dt for a normal F, by quadrature.
+double crps_by_quadrature(double observed, double mean, double sigma) {
+  const auto below = [&](double t) { return 0.5 * std::erfc((mean - t) / sigma / std::sqrt(2.0)); };
+  const auto above = [&](double t) { return 0.5 * std::erfc((t - mean) / sigma / std::sqrt(2.0)); };
+  const auto integrate = [](auto&& f, double from, double to) {
+    return boost::math::quadrature::gauss_kronrod<double, 31>::integrate(f, from, to, 15, 1e-12);
+  };
+  const double reach = 12 * sigma + std::fabs(observed - mean);
+  return integrate([&](double t) { return below(t) * below(t); }, observed - reach, observed) +
+         integrate([&](double t) { return above(t) * above(t); }, observed, observed + reach);
+}
+
+TEST(Scores, AgainstQuadratureAndByHand) {
+  for (const double error : {-7.0, -1.3, -0.2, 0.0, 0.5, 2.0, 6.0}) {
+    for (const double sigma : {0.3, 1.0, 4.0}) {
+      const std::vector<double> observed{2 + error};
+      const std::vector<double> mean{2};
+      const std::vector<double> se{sigma};
+      const double expected = crps_by_quadrature(2 + error, 2, sigma);
+      EXPECT_NEAR(scores(observed, mean, se).crps, expected, 1e-9 * expected)
+          << error << " " << sigma;
+    }
+  }
+  const std::vector<double> observed{1, 2, 3, 4};
+  const std::vector<double> mean{1, 3, 3, 0};
+  const std::vector<double> se{0, 1 / 1.9599, 1, 1};
+  const Scores s = scores(observed, mean, se);
+  EXPECT_DOUBLE_EQ(s.rmse, std::sqrt(17.0 / 4));
+  EXPECT_DOUBLE_EQ(s.mae, 5.0 / 4);
+  EXPECT_DOUBLE_EQ(s.coverage95, 3.0 / 4);
+  const std::vector<double> narrower{0, 1 / 1.9601, 1, 1};
+  EXPECT_DOUBLE_EQ(scores(observed, mean, narrower).coverage95, 2.0 / 4);
+  const std::vector<double> certain{0, 0, 0, 0};
+  EXPECT_DOUBLE_EQ(scores(observed, mean, certain).crps, 5.0 / 4);
+}
+
+TEST(Scores, Refuses) {
+  const auto kind = [](const std::vector<double>& a, const std::vector<double>& b,
+                       const std::vector<double>& c) {
+    return kind_of_error([&] { static_cast<void>(scores(a, b, c)); });
+  };
+  EXPECT_EQ(kind({}, {}, {}), ErrorKind::misuse);
+  EXPECT_EQ(kind({1}, {1, 2}, {1}), ErrorKind::misuse);
+  EXPECT_EQ(kind({1}, {1}, {}), ErrorKind::misuse);
+  EXPECT_EQ(kind({1}, {1}, {-1}), ErrorKind::misuse);
+  EXPECT_EQ(kind({NAN}, {1}, {1}), ErrorKind::input);
+  EXPECT_EQ(kind({1}, {1}, {INFINITY}), ErrorKind::input);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,180 @@
+#include "io/mtx.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/random.hpp"
+#include "scratch.hpp"
+#include "strata/io.hpp"
+
+namespace strata {
+namespace {
+
+using test::expect_error;
+using test::Scratch;
+
+const std::string kReal = "%%MatrixMarket matrix coordinate real general\n";
+const std::string kSymmetric = "%%MatrixMarket matrix coordinate real symmetric\n";
+const std::string kSkew = "%%MatrixMarket matrix coordinate real skew-symmetric\n";
+const std::string kArray = "%%MatrixMarket matrix array real general\n";
+
+std::vector<double> dense(const std::string& text) {
+  return parse_mtx(text, "a.mtx").to_dense().values;
+}
+
+TEST(Mtx, ReadsCoordinates) {
+  const MatrixMarket a =
+      parse_mtx(kReal + "% a comment\n\n2 3 3\n1 1 1.5\n\n 2\t3  -4 \r\n2 1 1e2", "a.mtx");
+  EXPECT_EQ(a.rows, 2);
+  EXPECT_EQ(a.cols, 3);
+  EXPECT_FALSE(a.symmetric);
+  EXPECT_FALSE(a.is_array);
+  EXPECT_EQ(a.row, (std::vector<std::int64_t>{0, 1, 1}));
+  EXPECT_EQ(a.col, (std::vector<std::int64_t>{0, 2, 0}));
+  EXPECT_EQ(a.value, (std::vector<double>{1.5, -4, 100}));
+  EXPECT_EQ(a.to_dense().values, (std::vector<double>{1.5, 100, 0, 0, 0, -4}));
+}
+
+TEST(Mtx, ReadsIntegersPatternsAndOddBanners) {
+  EXPECT_EQ(dense("%%MatrixMarket matrix coordinate integer general\n1 2 1\n1 2 7\n"),
+            (std::vector<double>{0, 7}));
+  EXPECT_EQ(dense("%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n2 1\n"),
+            (std::vector<double>{0, 1, 1, 0}));
+  EXPECT_EQ(dense("%MatrixMarket MATRIX Coordinate REAL General\n1 1 1\n1 1 3"),
+            (std::vector<double>{3}));
+  EXPECT_EQ(dense(kReal + "0 0 0\n"), std::vector<double>{});
+}
+
+TEST(Mtx, SumsRepeatedEntriesAndFillsBothTriangles) {
+  EXPECT_EQ(dense(kReal + "1 1 3\n1 1 1\n1 1 2\n1 1 4\n"), (std::vector<double>{7}));
+  EXPECT_EQ(dense(kSymmetric + "2 2 4\n1 1 1\n2 1 3\n2 1 0.5\n2 2 9\n"),
+            (std::vector<double>{1, 3.5, 3.5, 9}));
+  EXPECT_EQ(dense(kSkew + "2 2 1\n2 1 3\n"), (std::vector<double>{0, 3, -3, 0}));
+}
+
+// A file that stores the upper triangle means the same matrix.
+TEST(Mtx, TurnsTheUpperTriangleIntoTheLower) {
+  const MatrixMarket a = parse_mtx(kSymmetric + "3 3 2\n1 3 5\n2 2 1\n", "a.mtx");
+  EXPECT_TRUE(a.symmetric);
+  EXPECT_EQ(a.row, (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(a.col, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(dense(kSkew + "2 2 1\n1 2 3\n"), (std::vector<double>{0, -3, 3, 0}));
+  expect_error(ErrorKind::input, {"a.mtx", "line 5", "(1, 3)"},
+               [] { (void)parse_mtx(kSymmetric + "3 3 3\n2 1 5\n2 2 1\n1 3 4\n", "a.mtx"); });
+}
+
+TEST(Mtx, ReadsArrays) {
+  EXPECT_EQ(dense(kArray + "2 2\n1\n2\n3\n4\n"), (std::vector<double>{1, 2, 3, 4}));
+  const MatrixMarket a =
+      parse_mtx("%%MatrixMarket matrix array real symmetric\n3 3\n1\n2\n3\n4\n5\n6\n", "a.mtx");
+  EXPECT_TRUE(a.is_array && a.symmetric);
+  EXPECT_EQ(a.entries(), 6);
+  EXPECT_EQ(a.to_dense().values, (std::vector<double>{1, 2, 3, 2, 4, 5, 3, 5, 6}));
+  EXPECT_EQ(dense("%%MatrixMarket matrix array integer skew-symmetric\n3 3\n1\n2\n3\n"),
+            (std::vector<double>{0, 1, 2, -1, 0, 3, -2, -3, 0}));
+  EXPECT_EQ(dense("%%MatrixMarket matrix array real skew-symmetric\n0 0\n"), std::vector<double>{});
+}
+
+TEST(Mtx, RefusesMalformedFiles) {
+  const struct {
+    std::string text;
+    const char* says;
+  } cases[] = {
+      {"", "not a Matrix Market"},
+      {"1 1 1\n", "not a Matrix Market"},
+      {"%%MatrixMarket vector coordinate real general\n", "'vector'"},
+      {"%%MatrixMarket matrix banded real general\n", "'banded'"},
+      {"%%MatrixMarket matrix coordinate complex general\n", "'complex'"},
+      {"%%MatrixMarket matrix coordinate real hermitian\n", "'hermitian'"},
+      {"%%MatrixMarket matrix coordinate real\n", "''"},
+      {"%%MatrixMarket matrix array pattern general\n", "pattern"},
+      {kReal, "sizes is missing"},
+      {kReal + "2 2\n", "''"},
+      {kReal + "2 -2 1\n", "'-2'"},
+      {kReal + "2 2.0 1\n", "'2.0'"},
+      {kReal + "2 2 1 1\n", "unexpected text '1'"},
+      {kReal + "2 9223372036854775808 1\n", "'9223372036854775808'"},
+      {kSymmetric + "2 3 0\n", "2 × 3"},
+      {kReal + "2 2 1000000000000000000\n1 1 1\n", "1000000000000000000 entries announced"},
+      {kReal + "9 9 9223372036854775807\n1 1 1\n", "bytes follow"},
+      {kArray + "4611686018427387904 4\n1\n", "more than any file"},
+      {kArray + "1000000000 1000000000\n1\n", "bytes follow"},
+      {kArray + "9223372036854775807 1\n1\n", "more than any file"},
+      {"%%MatrixMarket matrix array real symmetric\n9223372036854775807 9223372036854775807\n1\n",
+       "more than any file"},
+      {kReal + "2 2 2\n1 1 1.25\n1 2 \n", "value is missing"},
+      {kReal + "2 2 2\n1 1 1.25\n\n     \n", "2 entries announced, 1 found"},
+      {kReal + "2 2 1\n1 1 1\n2 2 2\n", "line 4: more than the 1 entries"},
+      {kReal + "2 2 1\n0 1 1\n", "line 3: row 0 is outside 1 ... 2"},
+      {kReal + "2 2 1\n1 3 1\n", "column 3 is outside 1 ... 2"},
+      {kReal + "2 2 1\n-1 1 1\n", "row -1"},
+      {kReal + "2 2 1\n1.0 1 1\n", "'1.0' is not a row number"},
+      {kReal + "2 2 1\n1 x 1\n", "'x' is not a column number"},
+      {kReal + "2 2 1\n1 1 1 7\n", "unexpected text '7'"},
+      {kReal + "2 2 1\n1 1 nan\n", "line 3: 'nan' is not a finite number"},
+      {kReal + "2 2 1\n1 1 1e999\n", "too large"},
+      {kReal + "2 2 1\n1 1 abc\n", "'abc' is not a number"},
+      {kSkew + "2 2 1\n1 1 3\n", "no diagonal entry (1, 1)"},
+  };
+  for (const auto& c : cases) {
+    expect_error(ErrorKind::input, {"bad.mtx", c.says},
+                 [&] { (void)parse_mtx(c.text, "bad.mtx"); });
+  }
+}
+
+TEST(Mtx, RefusesDenseCopiesPastMemory) {
+  const MatrixMarket a = parse_mtx(kReal + "4000000000 4000000000 1\n1 1 1\n", "a.mtx");
+  expect_error(ErrorKind::memory, {"4000000000 × 4000000000"}, [&] { (void)a.to_dense(); });
+}
+
+TEST(Mtx, ReadsBackWhatItWrites) {
+  const Scratch scratch;
+  std::vector<double> values(37 * 11);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = random_normal(3, k) * 1e-7;
+  for (const char* name : {"a.mtx", "a.mtx.gz"}) {
+    write_mtx(scratch.path(name), MatrixView<const double>{values.data(), 37, 11, 37});
+    const MatrixMarket a = read_mtx(scratch.path(name));
+    EXPECT_TRUE(a.is_array);
+    EXPECT_EQ(a.rows, 37);
+    EXPECT_EQ(a.cols, 11);
+    EXPECT_EQ(a.value, values);
+  }
+  write_mtx(scratch.path("v.mtx"), std::vector<double>{1, 0.1});
+  EXPECT_EQ(test::slurp(scratch.path("v.mtx")),
+            "%%MatrixMarket matrix array real general\n2 1\n1\n0.1\n");
+}
+
+// The real sets: what their catalogue says of them.
+TEST(Mtx, ReadsRealMatrices) {
+  const std::filesystem::path folder =
+      std::filesystem::path(STRATA_SOURCE_DIR) / "../shared/data/sparse";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no real matrices beside the source tree";
+  const struct {
+    const char* file;
+    std::int64_t n;
+    std::int64_t entries;
+  } cases[] = {{"1138_bus.mtx.gz", 1138, 2596},
+               {"Trefethen_2000.mtx.gz", 2000, 21953},
+               {"bcsstk16.mtx.gz", 4884, 147631},
+               {"mdual_laplacian.mtx.gz", 258569, 771701}};
+  for (const auto& c : cases) {
+    const MatrixMarket a = read_mtx((folder / c.file).string());
+    EXPECT_EQ(a.rows, c.n) << c.file;
+    EXPECT_EQ(a.cols, c.n) << c.file;
+    EXPECT_EQ(a.entries(), c.entries) << c.file;
+    EXPECT_TRUE(a.symmetric) << c.file;
+    for (std::size_t k = 0; k < a.row.size(); ++k) ASSERT_GE(a.row[k], a.col[k]) << c.file;
+  }
+  // Trefethen: the primes on the diagonal, ones where |i − j| is a power of two.
+  const DenseMatrix<double> t = read_mtx((folder / cases[1].file).string()).to_dense();
+  const MatrixView<const double> a = t.view();
+  EXPECT_EQ(a(0, 0), 2);
+  EXPECT_EQ(a(1999, 1999), 17389);
+  EXPECT_EQ(a(100, 100 + 512), 1);
+  EXPECT_EQ(a(100 + 512, 100), 1);
+  EXPECT_EQ(a(100, 103), 0);
+}
+
+}  // namespace
+}  // namespace strata

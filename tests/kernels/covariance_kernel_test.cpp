@@ -1,0 +1,220 @@
+// The covariance kernels: the reference on data checked by hand, host and CUDA against it.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "base/random.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/covariance.hpp"
+
+namespace strata {
+namespace {
+
+/// Runs what is submitted at once; enough of a queue for a host kernel.
+class ImmediateQueue final : public Queue {
+ public:
+  void copy(void* destination, const void* source, std::int64_t bytes, CopyDirection) override {
+    std::memcpy(destination, source, static_cast<std::size_t>(bytes));
+  }
+  void submit(std::function<void()> function) override { function(); }
+  [[nodiscard]] Event record() override { return {}; }
+  void wait(const Event&) override {}
+  void synchronize() override {}
+  [[nodiscard]] bool failed() const override { return false; }
+};
+
+/// A block with its operands: rows from P (m × d), columns from Q (n × d).
+template <class T>
+struct Problem {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t dimensions = 2;
+  std::vector<T> p;
+  std::vector<T> q;
+  CovarianceParameters parameters;
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+
+  [[nodiscard]] KernelArguments arguments(void* out, const void* p_data, const void* q_data) const {
+    KernelArguments a;
+    a.out = {out, rows, cols, rows, row, col};
+    a.inputs[0] = {const_cast<void*>(p_data), rows, dimensions, rows, row, 0};
+    a.inputs[1] = {const_cast<void*>(q_data), cols, dimensions, cols, col, 0};
+    a.covariance = &parameters;
+    return a;
+  }
+
+  [[nodiscard]] std::vector<T> on_host(KernelFunction kernel) const {
+    std::vector<T> out(static_cast<std::size_t>(rows * cols), T(-7));
+    ImmediateQueue queue;
+    kernel(queue, arguments(out.data(), p.data(), q.data()));
+    return out;
+  }
+
+  [[nodiscard]] std::vector<T> on_device(const Backend& backend) const {
+    const auto bytes = [](const std::vector<T>& v) {
+      return static_cast<std::int64_t>(v.size() * sizeof(T));
+    };
+    std::vector<T> out(static_cast<std::size_t>(rows * cols), T(-7));
+    const auto device = backend.make_device(0, 64 << 20);
+    const auto queue = device->make_queue(QueuePriority::normal);
+    const Buffer on_out = device->allocate(bytes(out));
+    const Buffer on_p = device->allocate(bytes(p));
+    const Buffer on_q = device->allocate(bytes(q));
+    queue->copy(on_p.data(), p.data(), bytes(p), CopyDirection::host_to_device);
+    queue->copy(on_q.data(), q.data(), bytes(q), CopyDirection::host_to_device);
+    const KernelFunction kernel = backend.kernels().find(Operation::covariance, precision_of<T>);
+    if (kernel == nullptr) ADD_FAILURE() << "no covariance kernel in backend " << backend.name();
+    if (kernel != nullptr) kernel(*queue, arguments(on_out.data(), on_p.data(), on_q.data()));
+    queue->copy(out.data(), on_out.data(), bytes(out), CopyDirection::device_to_host);
+    queue->synchronize();
+    return out;
+  }
+};
+
+template <class T>
+Problem<T> random_problem(std::int64_t rows, std::int64_t cols, std::int64_t dimensions,
+                          const CovarianceParameters& parameters, std::int64_t row,
+                          std::int64_t col) {
+  Problem<T> problem{rows, cols, dimensions, {}, {}, parameters, row, col};
+  // A coordinate depends on the element row, so that equal rows are the same point.
+  for (std::int64_t k = 0; k < dimensions; ++k) {
+    const auto at = [k](std::int64_t i) {
+      return static_cast<T>(10 * random_uniform(static_cast<std::uint64_t>(k),  //
+                                                static_cast<std::uint64_t>(i)));
+    };
+    for (std::int64_t i = 0; i < rows; ++i) problem.p.push_back(at(row + i));
+    for (std::int64_t j = 0; j < cols; ++j) problem.q.push_back(at(col + j));
+  }
+  return problem;
+}
+
+template <class T>
+void expect_equal_blocks(const std::vector<T>& value, const std::vector<T>& expected,
+                         const CovarianceParameters& p) {
+  // The correlation is good to 1e-13; distance / range adds an error of x·eps times the slope.
+  const double tolerance = sizeof(T) == 8 ? 2e-13 : 1.5e-7;
+  ASSERT_EQ(value.size(), expected.size());
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    ASSERT_TRUE(std::fabs(value[i] - expected[i]) <=
+                tolerance * std::fabs(expected[i]) + 2 * std::numeric_limits<T>::denorm_min())
+        << "element " << i << ": " << value[i] << " for " << expected[i] << ", smoothness "
+        << p.smoothness << ", range " << p.range;
+  }
+}
+
+template <class T>
+class Covariance : public ::testing::Test {};
+using Types = ::testing::Types<double, float>;
+TYPED_TEST_SUITE(Covariance, Types);
+
+TYPED_TEST(Covariance, ReferenceByHand) {
+  // Points (0,0), (3,4), (6,8): distances 5 and 10; range 5.
+  Problem<TypeParam> problem{3, 3, 2, {0, 3, 6, 0, 4, 8}, {0, 3, 6, 0, 4, 8}, {}, 0, 0};
+  const double e = std::exp(-1.0);
+  const double e2 = std::exp(-2.0);
+  const double eps = sizeof(TypeParam) == 8 ? 1e-15 : 1e-6;
+  struct Case {
+    double smoothness, at_one, at_two;
+  };
+  // Correlations at x = 1, 2 by the closed forms; for ν = 1 it is x·K_1(x), tabulated in Abramowitz
+  // and Stegun 9.8.
+  for (const Case& c : {Case{0.5, e, e2}, Case{1.5, 2 * e, 3 * e2},
+                        Case{2.5, (2 + 1 / 3.0) * e, (3 + 4 / 3.0) * e2},
+                        Case{1, 0.601907230197234575, 2 * 0.139865881816522427}}) {
+    problem.parameters = {2, 5, c.smoothness, 0.25, true};
+    const auto out = problem.on_host(covariance_reference<TypeParam>);
+    for (const int diagonal : {0, 4, 8}) {
+      EXPECT_NEAR(out[static_cast<std::size_t>(diagonal)], 2.25, eps);
+    }
+    for (const int near : {1, 3, 5, 7}) {
+      EXPECT_NEAR(out[static_cast<std::size_t>(near)], 2 * c.at_one, 2 * eps);
+    }
+    for (const int far : {2, 6}) {
+      EXPECT_NEAR(out[static_cast<std::size_t>(far)], 2 * c.at_two, 2 * eps);
+    }
+  }
+}
+
+TYPED_TEST(Covariance, NuggetFollowsTheElementAndNotTheDistance) {
+  // Two coincident points: the off-diagonal element has no nugget; neither has a cross-covariance.
+  Problem<TypeParam> problem{2, 2, 1, {1, 1}, {1, 1}, {3, 1, 0.7, 0.5, true}, 0, 0};
+  for (const KernelFunction kernel :
+       {&covariance_reference<TypeParam>, &covariance_host<TypeParam>}) {
+    problem.row = problem.col = 0;
+    problem.parameters.same_points = true;
+    EXPECT_EQ(problem.on_host(kernel), (std::vector<TypeParam>{3.5, 3, 3, 3.5}));
+    problem.row = 1;  // rows 1, 2 and columns 0, 1: the diagonal is element (0, 1)
+    EXPECT_EQ(problem.on_host(kernel), (std::vector<TypeParam>{3, 3, 3.5, 3}));
+    problem.row = problem.col = 5;
+    problem.parameters.same_points = false;
+    EXPECT_EQ(problem.on_host(kernel), (std::vector<TypeParam>{3, 3, 3, 3}));
+  }
+}
+
+TYPED_TEST(Covariance, HostAgainstReference) {
+  for (const double nu : {0.1, 0.5, 0.83, 1.0, 1.5, 2.2, 2.5, 6.0, 20.0}) {
+    for (const double range : {0.02, 1.3, 500.0}) {
+      const CovarianceParameters parameters{1.7, range, nu, 0.3, true};
+      for (const std::int64_t d : {1, 2, 3}) {
+        for (const auto& [rows, cols, row, col] :
+             {std::array<std::int64_t, 4>{17, 17, 34, 34}, {17, 9, 12, 10}, {1, 33, 40, 0}}) {
+          const auto p = random_problem<TypeParam>(rows, cols, d, parameters, row, col);
+          expect_equal_blocks(p.on_host(covariance_host<TypeParam>),
+                              p.on_host(covariance_reference<TypeParam>), parameters);
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Covariance, FarApartIsExactlyZeroAndNaNStays) {
+  Problem<TypeParam> problem{1, 3, 1, {0}, {TypeParam(1e30), TypeParam(NAN), 2}, {}, 0, 0};
+  for (const double nu : {0.5, 1.2, 2.5}) {
+    problem.parameters = {1, 1e-3, nu, 0, false};
+    for (const KernelFunction kernel :
+         {&covariance_reference<TypeParam>, &covariance_host<TypeParam>}) {
+      const auto out = problem.on_host(kernel);
+      EXPECT_EQ(out[0], 0) << nu;
+      EXPECT_TRUE(std::isnan(out[1])) << nu;
+      EXPECT_EQ(out[2], 0) << nu;  // x = 2000
+    }
+  }
+}
+
+TYPED_TEST(Covariance, DiagonalTileOfTheHostIsSymmetric) {
+  const std::int64_t n = 37;
+  const auto p = random_problem<TypeParam>(n, n, 2, {1, 2, 0.9, 0.1, true}, 74, 74);
+  const auto out = p.on_host(covariance_host<TypeParam>);
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < j; ++i) {
+      EXPECT_EQ(out[static_cast<std::size_t>(i + j * n)], out[static_cast<std::size_t>(j + i * n)]);
+    }
+  }
+}
+
+TYPED_TEST(Covariance, CudaAgainstReference) {
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  if (cuda == nullptr) GTEST_SKIP() << "no CUDA backend: " << why;
+  for (const double nu : {0.1, 0.5, 0.83, 1.0, 1.5, 2.2, 2.5, 6.0, 20.0}) {
+    for (const double range : {0.02, 1.3, 500.0}) {
+      const CovarianceParameters parameters{1.7, range, nu, 0.3, true};
+      for (const auto& [rows, cols, row, col] :
+           {std::array<std::int64_t, 4>{65, 65, 130, 130}, {67, 31, 12, 10}, {1, 129, 40, 0}}) {
+        const auto p = random_problem<TypeParam>(rows, cols, 3, parameters, row, col);
+        expect_equal_blocks(p.on_device(*cuda), p.on_host(covariance_reference<TypeParam>),
+                            parameters);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,206 @@
+#pragma once
+// Runs one kernel of one backend on matrices of the test, and compares.
+//
+// Contract: operands are copied to the device, the kernel is called through the backend's table,
+// and every operand comes back, with the padding below its rows, so that a test also sees what must
+// not be touched. Parameters are (backend, precision); a backend that this machine lacks gives no
+// instances.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/random.hpp"
+#include "kernels/backend.hpp"
+#include "scalar/dispatch.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata::testing {
+
+/// A column-major matrix of the test; its padding is NaN, which poisons whatever reads it.
+template <class T>
+struct Matrix {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t ld = 1;
+  std::vector<T> data;
+
+  Matrix() = default;
+  Matrix(std::int64_t rows_in, std::int64_t cols_in, std::int64_t padding = 0)
+      : rows(rows_in),
+        cols(cols_in),
+        ld(rows_in + padding),
+        data(static_cast<std::size_t>(ld * cols), std::numeric_limits<T>::quiet_NaN()) {}
+  template <class F>
+  Matrix(std::int64_t rows_in, std::int64_t cols_in, std::int64_t padding, F&& value)
+      : Matrix(rows_in, cols_in, padding) {
+    for (std::int64_t j = 0; j < cols; ++j) {
+      for (std::int64_t i = 0; i < rows; ++i) (*this)(i, j) = static_cast<T>(value(i, j));
+    }
+  }
+
+  T& operator()(std::int64_t i, std::int64_t j) {
+    return data[static_cast<std::size_t>(i + j * ld)];
+  }
+  const T& operator()(std::int64_t i, std::int64_t j) const {
+    return data[static_cast<std::size_t>(i + j * ld)];
+  }
+  [[nodiscard]] std::int64_t bytes() const {
+    return static_cast<std::int64_t>(data.size() * sizeof(T));
+  }
+};
+
+/// The same bits, NaN included.
+template <class T>
+[[nodiscard]] bool same_bits(const Matrix<T>& a, const Matrix<T>& b) {
+  return a.data.size() == b.data.size() &&
+         std::memcmp(a.data.data(), b.data.data(), a.data.size() * sizeof(T)) == 0;
+}
+
+/// Equal numbers (a zero has no sign here), NaN where NaN is.
+template <class T>
+[[nodiscard]] bool same_values(const Matrix<T>& a, const Matrix<T>& b) {
+  return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(),
+                    [](T x, T y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+struct KernelParameter {
+  const Backend* backend = nullptr;
+  Precision precision = Precision::fp64;
+};
+inline void PrintTo(const KernelParameter& parameter, std::ostream* stream) {
+  *stream << parameter.backend->name() << " " << to_string(parameter.precision);
+}
+
+/// The backends that are compared with the reference.
+inline std::vector<KernelParameter> tested_backends() {
+  std::vector<const Backend*> backends{&host_backend()};
+  if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
+  std::vector<KernelParameter> parameters;
+  for (const Backend* backend : backends) {
+    parameters.push_back({backend, Precision::fp64});
+    parameters.push_back({backend, Precision::fp32});
+  }
+  return parameters;
+}
+
+/// Those, and the reference itself.
+inline std::vector<KernelParameter> every_backend() {
+  std::vector<KernelParameter> parameters = tested_backends();
+  parameters.push_back({&reference_backend(), Precision::fp64});
+  parameters.push_back({&reference_backend(), Precision::fp32});
+  return parameters;
+}
+
+inline std::string name_of(const ::testing::TestParamInfo<KernelParameter>& info) {
+  return info.param.backend->name() + "_" + std::string(to_string(info.param.precision));
+}
+
+/// A device and a queue of one backend.
+class Runner {
+ public:
+  explicit Runner(const Backend& backend)
+      : backend_(backend),
+        device_(backend.make_device(0, 16_MiB)),
+        queue_(device_->make_queue(QueuePriority::normal)),
+        status_(device_->allocate_host(sizeof(PivotStatus))) {}
+
+  /// Calls the kernel. `offset` elements lie before each operand on the device.
+  template <class T>
+  PivotStatus run(Operation operation, Matrix<T>& out, std::vector<Matrix<T>> inputs = {},
+                  std::int64_t offset = 0) {
+    const KernelFunction kernel = backend_.kernels().find(operation, precision_of<T>);
+    if (kernel == nullptr) throw std::runtime_error("no such kernel");
+    std::vector<Buffer> memory;
+    KernelArguments arguments;
+    const std::vector<Matrix<T>> before = inputs;
+    arguments.out = load(out, offset, memory);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      arguments.inputs[i] = load(inputs[i], offset, memory);
+    }
+    arguments.status = ::new (static_cast<void*>(status_.data()))
+        PivotStatus{.bad_column = 99, .bad_pivot = 99, .log_determinant = 99};  // to be overwritten
+    kernel(*queue_, arguments);
+    store(out, arguments.out);
+    for (std::size_t i = 0; i < inputs.size(); ++i) store(inputs[i], arguments.inputs[i]);
+    queue_->synchronize();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_TRUE(same_bits(inputs[i], before[i])) << "input " << i << " was written";
+    }
+    return *arguments.status;
+  }
+
+ private:
+  template <class T>
+  BlockView load(Matrix<T>& matrix, std::int64_t offset, std::vector<Buffer>& memory) {
+    const auto skipped = offset * static_cast<std::int64_t>(sizeof(T));
+    memory.push_back(device_->allocate(matrix.bytes() + skipped));
+    std::byte* data = memory.back().data() + skipped;
+    queue_->copy(data, matrix.data.data(), matrix.bytes(), CopyDirection::host_to_device);
+    return {data, matrix.rows, matrix.cols, matrix.ld, 0, 0};
+  }
+  template <class T>
+  void store(Matrix<T>& matrix, const BlockView& block) {
+    queue_->copy(matrix.data.data(), block.data, matrix.bytes(), CopyDirection::device_to_host);
+  }
+
+  const Backend& backend_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Queue> queue_;
+  Buffer status_;
+};
+
+/// Tests with a body for any precision: `each([&](auto type) { using T = …; })`.
+class KernelTest : public ::testing::TestWithParam<KernelParameter> {
+ protected:
+  template <class F>
+  static void each(F&& body) {
+    Runner runner(*GetParam().backend);
+    dispatch(GetParam().precision, [&](auto type) { body(runner, type); });
+  }
+};
+
+/// Sizes on both sides of the edges of every block inside the kernels.
+inline constexpr std::int64_t kSizes[] = {1, 2, 3, 5, 17, 63, 64, 65, 130};
+
+/// A small whole number, −4 … 4: sums of products of such numbers are exact in both precisions.
+inline double small_integer(std::uint64_t seed, std::int64_t i, std::int64_t j) {
+  return static_cast<double>(random_bits(seed, static_cast<std::uint64_t>(i * 4096 + j)) % 9) - 4;
+}
+inline double uniform(std::uint64_t seed, std::int64_t i, std::int64_t j) {
+  return 2 * random_uniform(seed, static_cast<std::uint64_t>(i * 4096 + j)) - 1;
+}
+
+/// A factor with powers of two, 2^(j mod 3), in column j: substitutions with it are exact.
+inline double exact_factor(std::int64_t i, std::int64_t j) {
+  return i < j ? 0 : std::ldexp(1.0, static_cast<int>(j % 3));
+}
+/// The matrix exact_factor · exact_factorᵀ.
+inline double exact_spd(std::int64_t i, std::int64_t j) {
+  double sum = 0;
+  for (std::int64_t k = 0; k <= std::min(i, j); ++k) {
+    sum += std::ldexp(1.0, static_cast<int>(2 * (k % 3)));
+  }
+  return sum;
+}
+
+/// `matrix` with the strict upper triangle NaN: to be neither read nor written.
+template <class T>
+Matrix<T> lower_only(Matrix<T> matrix) {
+  for (std::int64_t j = 0; j < matrix.cols; ++j) {
+    for (std::int64_t i = 0; i < std::min(j, matrix.rows); ++i) {
+      matrix(i, j) = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+  return matrix;
+}
+
+}  // namespace strata::testing

@@ -1,0 +1,320 @@
+// The whole page: which sections appear, what hostile text and numbers do to it, how large it gets.
+
+#include "strata/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "strata/error.hpp"
+
+namespace strata {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const std::vector<std::string> kSections{"map", "path", "hold-out", "run", "timeline", "traffic"};
+
+bool has(const std::string& page, const std::string& text) {
+  return page.find(text) != std::string::npos;
+}
+
+bool has_section(const std::string& page, const std::string& id) {
+  return has(page, "<section id=\"" + id + "\">");
+}
+
+std::size_t occurrences(const std::string& page, const std::string& text) {
+  std::size_t count = 0;
+  for (auto at = page.find(text); at != std::string::npos; at = page.find(text, at + 1)) ++count;
+  return count;
+}
+
+json embedded(const std::string& page) {
+  const std::string open = "<script type=\"application/json\" id=\"report-data\">";
+  const auto begin = page.find(open) + open.size();
+  return json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+ReportMap small_map(const std::string& name = "Observed", double odd = 4) {
+  MapLayer points;
+  points.name = name;
+  points.unit = "mm";
+  points.x = {0, 1, 0.5};
+  points.y = {0, 0, 1};
+  points.value = {1, 2, odd};
+  MapLayer grid;
+  grid.name = "Predicted";
+  grid.grid = MapGrid{2, 3, 0, 1, 0, 1};
+  grid.value = {1, 2, 3, odd, 5, kNan};
+  return {{points, grid}, "x", "y"};
+}
+
+ReportHoldOut small_hold_out() {
+  ReportHoldOut h;
+  h.observed = {1, 2, 3, 4};
+  h.predicted = {1.1, 2.1, 2.9, 9};
+  h.standard_error = {1, 1, 1, 1};
+  h.rmse = 2.5;
+  return h;
+}
+
+RunReport small_run(int spans, const std::string& queue = "compute 0") {
+  RunReport run;
+  run.n = 1000;
+  run.seconds = 2;
+  run.flops = 3e12;
+  run.peak_device_bytes = 1 << 20;
+  run.trace.queues = {{"cuda:0", queue, 0}, {"cuda:0", "copy in", 0}};
+  for (int i = 0; i < spans; ++i) {
+    Span span;
+    span.kind = i % 2 == 0 ? SpanKind::compute : SpanKind::load;
+    span.queue = static_cast<std::uint16_t>(i % 2);
+    span.operation = static_cast<std::uint8_t>(i / 2 % 3);
+    span.bytes = i % 2 == 0 ? 0 : 1024;
+    span.begin = 2.0 * i / spans;
+    span.end = 2.0 * (i + 1) / spans;
+    run.trace.add(span);
+  }
+  run.traffic = run.trace.traffic;
+  run.planned_traffic.host_to_device_bytes = run.traffic.host_to_device_bytes;
+  run.planned_traffic.floor_bytes = 512;
+  return run;
+}
+
+ReportData full() {
+  ReportData data;
+  data.title = "A title";
+  data.subtitle = "A subtitle";
+  data.command = "strata fit data.csv";
+  data.date = "14 May 2025";
+  data.figures = {{"Range", "0.184", "km", "a note"}};
+  data.map = small_map();
+  data.evaluations = {
+      {0.1, 0.5, 1e-3, 2, -100}, {0.2, 0.5, 2e-3, 3, -90}, {0.3, 0.5, 3e-3, 1, -95}};
+  data.hold_out = small_hold_out();
+  data.run = small_run(20);
+  data.operation_names = {"potrf", "trsm", "syrk"};
+  data.device_memory_bytes = 2 << 20;
+  return data;
+}
+
+TEST(Report, an_empty_page_has_no_section) {
+  const std::string page = render_report(ReportData{});
+  for (const std::string& id : kSections) EXPECT_FALSE(has_section(page, id)) << id;
+  EXPECT_TRUE(embedded(page).empty());
+}
+
+TEST(Report, each_section_appears_with_its_data_and_only_then) {
+  const ReportData all = full();
+  const std::string page = render_report(all);
+  for (const std::string& id : kSections) EXPECT_TRUE(has_section(page, id)) << id;
+  for (const char* text : {"A title", "A subtitle", "strata fit data.csv", "14 May 2025", "0.184",
+                           "a note", "Observed", "potrf"}) {
+    EXPECT_TRUE(has(page, text)) << text;
+  }
+  for (const std::string& id : kSections) {
+    ReportData data;
+    if (id == "map") data.map = all.map;
+    if (id == "path") data.evaluations = all.evaluations;
+    if (id == "hold-out") data.hold_out = all.hold_out;
+    if (id == "run" || id == "timeline" || id == "traffic") data.run = all.run;
+    if (id == "run") {
+      data.run->trace = {};
+      data.run->traffic = {};
+      data.run->planned_traffic = {};
+    }
+    const std::string part = render_report(data);
+    for (const std::string& other : kSections) {
+      const bool expected = data.run && id != "run"
+                                ? other == "run" || other == "timeline" || other == "traffic"
+                                : other == id;
+      EXPECT_EQ(has_section(part, other), expected) << id << " " << other;
+    }
+  }
+}
+
+TEST(Report, headings_say_what_is_seen) {
+  const std::string page = render_report(full());
+  EXPECT_TRUE(has(page, "The log-likelihood reached −90.00 at evaluation 2 of 3"));
+  EXPECT_TRUE(has(page, "Held fixed: smoothness = 0.5000."));
+  EXPECT_TRUE(has(page, "75 % of 4 held-out values lie inside their 95 % interval"));
+  EXPECT_TRUE(has(page, "The run took 2.00 s at 1.50 Tflop/s"));
+  EXPECT_TRUE(has(page, "10.0 KiB moved, exactly as planned, 20.00 × the floor"));
+  EXPECT_TRUE(has(page, "The field predicted from 3 observations lies between 1.00 and 5.00"));
+}
+
+TEST(Report, a_difference_from_the_plan_is_shown_link_by_link) {
+  ReportData data = full();
+  EXPECT_FALSE(has(render_report(data), "class=\"wrong\""));
+  data.run->planned_traffic.host_to_device_bytes -= 1024;
+  data.run->planned_traffic.device_to_host_bytes += 1024;  // the totals agree, the links do not
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "10.0 KiB moved, which differs from the plan by 2.00 KiB"));
+  EXPECT_TRUE(has(page, "✗ 1.00 KiB more"));
+  EXPECT_TRUE(has(page, "✗ 1.00 KiB less"));
+}
+
+TEST(Report, a_simulated_run_is_never_called_measured) {
+  ReportData data = full();
+  EXPECT_TRUE(has(render_report(data), "measured"));
+  data.simulated = true;
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "simulated"));
+  EXPECT_FALSE(has(page, "measured"));
+}
+
+TEST(Report, hostile_text_stays_text_everywhere) {
+  const std::string hostile = "</script><img src=x onerror=alert(1)>\"'&\xff\xe2\x80\xa8";
+  ReportData data = full();
+  data.title = data.subtitle = data.command = data.date = hostile;
+  data.figures = {{hostile, hostile, hostile, hostile}};
+  data.map = small_map(hostile);
+  data.map->layers[0].unit = data.map->layers[1].unit = hostile;
+  data.map->x_label = data.map->y_label = hostile;
+  data.hold_out->unit = hostile;
+  data.run = small_run(20, hostile);
+  data.run->policy = hostile;
+  data.run->devices = {hostile};
+  data.operation_names = {hostile, hostile};
+  const std::string page = render_report(data);
+  EXPECT_FALSE(has(page, "<img"));
+  EXPECT_FALSE(has(page, "\"'&\xff"));
+  EXPECT_FALSE(has(page, "\xff"));
+  EXPECT_EQ(occurrences(page, "</script>"), occurrences(render_report(full()), "</script>"));
+  EXPECT_TRUE(has(page, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"));
+  const json numbers = embedded(page);
+  const std::string as_unicode =
+      "</script><img src=x onerror=alert(1)>\"'&\xEF\xBF\xBD\xe2\x80\xa8";
+  EXPECT_EQ(numbers["timeline"]["tracks"][0]["name"], as_unicode);
+  EXPECT_EQ(numbers["map"]["layers"][0]["name"], as_unicode);
+  EXPECT_EQ(numbers["holdOut"]["unit"], as_unicode);
+}
+
+TEST(Report, values_that_are_not_finite_are_missing_and_harm_nothing) {
+  ReportData data = full();
+  data.map = small_map("Observed", kInf);
+  data.map->layers[0].x[1] = kNan;
+  data.evaluations = {{kNan, kInf, -kInf, 0, kNan}, {0.1, 1, 0, 2, -kInf}, {0.2, 1, 0, 2, -80}};
+  data.hold_out->observed = {1, kNan, 3, kInf};
+  data.hold_out->standard_error = {0, kNan, -1, kInf};
+  data.run->trace.spans[3].begin = kNan;
+  data.run->trace.spans[4].end = kInf;
+  data.run->trace.spans[5].flops = kNan;
+  data.run->flops = kInf;
+  data.run->predicted_seconds = kNan;
+  const std::string page = render_report(data);
+  const json numbers = embedded(page);
+  EXPECT_EQ(numbers["timeline"]["seconds"], 2.0);
+  EXPECT_TRUE(numbers["path"]["rows"][0][1].is_null());
+  EXPECT_EQ(numbers["path"]["rows"][2][1], -80);
+  EXPECT_TRUE(has(page, "The log-likelihood reached −80.00 at evaluation 3 of 3"));
+  EXPECT_FALSE(has(page, ">nan"));
+  EXPECT_FALSE(has(page, ">inf"));
+  data.map->layers[0].value = data.map->layers[0].x = data.map->layers[0].y = {kNan, kNan};
+  EXPECT_NO_THROW(static_cast<void>(embedded(render_report(data))));
+}
+
+TEST(Report, the_page_refers_to_nothing_outside_itself) {
+  const std::string page = render_report(full());
+  for (const char* text : {"http://", "https://", "//cdn", "@import", "url(", "src=", "fetch("}) {
+    EXPECT_FALSE(has(page, text)) << text;
+  }
+  EXPECT_TRUE(has(page, "default-src 'none'"));
+}
+
+TEST(Report, a_huge_run_gives_a_bounded_page_that_says_it_merged) {
+  ReportData data = full();
+  data.run = small_run(300'000);
+  MapLayer& points = data.map->layers[0];
+  points.x.clear();
+  points.y.clear();
+  points.value.clear();
+  for (int i = 0; i < 200'000; ++i) {
+    points.x.push_back(i % 500);
+    points.y.push_back(i / 500);
+    points.value.push_back(std::sin(i));
+  }
+  MapLayer& grid = data.map->layers[1];
+  grid.grid = MapGrid{1500, 1000, 0, 499, 0, 399};
+  grid.value.assign(1'500'000, 0.25);
+  data.evaluations.resize(50'000, {0.2, 1, 0, 2, -80});
+  data.hold_out->observed.assign(80'000, 1);
+  data.hold_out->predicted = data.hold_out->standard_error = data.hold_out->observed;
+  const std::string page = render_report(data);
+  EXPECT_LT(page.size(), 3'000'000U);
+  EXPECT_TRUE(has(page, "300,000 spans; neighbours are merged"));
+  EXPECT_TRUE(has(page, "200,000 points, cell means"));
+  EXPECT_TRUE(has(page, "Drawn: 1,500 of 80,000"));
+  EXPECT_TRUE(has(page, "The first 400 of 50,000 evaluations"));
+  const json numbers = embedded(page);
+  EXPECT_LE(numbers["map"]["layers"][1]["grid"]["nx"].get<int>(), 500);
+  EXPECT_NEAR(numbers["map"]["layers"][1]["grid"]["v"]["lo"].get<double>(), 0.25, 1e-12);
+}
+
+TEST(Report, a_run_too_long_for_spans_says_so) {
+  ReportData data = full();
+  data.run->trace.spans.clear();
+  data.run->trace.spans_added = Trace::kSpansMax + 1;
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "The run is too long for a timeline"));
+  EXPECT_FALSE(embedded(page).contains("timeline"));
+}
+
+TEST(Report, vectors_that_do_not_fit_together_are_misuse) {
+  const auto kind_of = [](const ReportData& data) {
+    try {
+      static_cast<void>(render_report(data));
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::cancelled;
+  };
+  ReportData data = full();
+  data.map->layers[0].x.pop_back();
+  EXPECT_EQ(kind_of(data), ErrorKind::misuse);
+  data = full();
+  data.map->layers[1].grid->ny = 4;
+  EXPECT_EQ(kind_of(data), ErrorKind::misuse);
+  data = full();
+  data.hold_out->predicted.pop_back();
+  EXPECT_EQ(kind_of(data), ErrorKind::misuse);
+  data = full();
+  data.hold_out->standard_error.pop_back();
+  EXPECT_EQ(kind_of(data), ErrorKind::misuse);
+}
+
+TEST(Report, write_replaces_a_file_whole) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "strata_report.html";
+  std::ofstream(path) << std::string(1 << 20, 'x');
+  write_report(path.string(), full());
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_EQ(text.str(), render_report(full()));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".part"));
+  std::filesystem::remove(path);
+}
+
+TEST(Report, unwritable_path_is_a_storage_error_that_names_it) {
+  for (const std::string& path : {testing::TempDir() + "/strata_absent/report.html",
+                                  std::string(testing::TempDir()), std::string()}) {
+    try {
+      write_report(path, full());
+      FAIL() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::storage);
+      EXPECT_NE(std::string(error.what()).find("'" + path + "'"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,210 @@
+// Measured rates: plausible, and the same after a file.
+
+#include "strata/calibrate.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "schedule/task.hpp"
+#include "strata/error.hpp"
+#include "tests/support/backends.hpp"
+
+namespace strata::test {
+namespace {
+
+class Calibrate : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, Calibrate, ::testing::ValuesIn(available_backends()),
+                         [](const auto& info) { return info.param; });
+
+Options options_of(const std::string& devices, std::int64_t budget = 1 << 24) {
+  Options options;
+  options.devices = devices;
+  options.device_memory_bytes = budget;
+  options.compute_queues = 2;
+  return options;
+}
+
+bool positive(double value) { return std::isfinite(value) && value > 0; }
+
+TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
+  for (const Precision precision : {Precision::fp64, Precision::fp32}) {
+    const Machine machine = calibrate(options_of(GetParam()), {2, 17}, precision, 0.002);
+    ASSERT_EQ(machine.devices.size(), 1u);
+    const DeviceModel& device = machine.devices[0];
+    EXPECT_EQ(device.memory_bytes, 1 << 24);
+    EXPECT_TRUE(positive(precision == Precision::fp64 ? device.flops_per_second_fp64
+                                                      : device.flops_per_second_fp32));
+    for (const LinkRate& link : {device.host_to_device, device.device_to_host}) {
+      EXPECT_TRUE(positive(link.bytes_per_second));
+      EXPECT_TRUE(positive(link.latency_seconds));
+    }
+    ASSERT_EQ(device.kernels.size(), 2u * kOperations);
+    for (const KernelRate& kernel : device.kernels) {
+      EXPECT_TRUE(positive(kernel.flops)) << kernel.operation;
+      EXPECT_TRUE(positive(kernel.seconds)) << kernel.operation;
+      EXPECT_EQ(kernel.precision, precision);
+    }
+  }
+}
+
+TEST_P(Calibrate, TellsAllDevicesAlike) {
+  const std::string text = devices_text(GetParam(), 2);
+  if (text.empty()) GTEST_SKIP() << "fewer than two GPUs";
+  const Machine machine = calibrate(options_of(text), {8}, Precision::fp64, 0.001);
+  ASSERT_EQ(machine.devices.size(), 2u);
+  EXPECT_EQ(machine.devices[0].kernels.size(), machine.devices[1].kernels.size());
+  EXPECT_NE(machine.devices[0].name, machine.devices[1].name);
+}
+
+template <class F>
+void expect_error(ErrorKind kind, F call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+  }
+}
+
+TEST(CalibrateErrors, AreSaid) {
+  expect_error(ErrorKind::misuse, [] { (void)calibrate(options_of("host"), {}); });
+  for (const std::int64_t tile : {1, 0, -8}) {
+    expect_error(ErrorKind::misuse, [&] { (void)calibrate(options_of("host"), {8, tile}); });
+  }
+  expect_error(ErrorKind::memory, [] { (void)calibrate(options_of("host", 1 << 16), {1024}); });
+  expect_error(ErrorKind::misuse,
+               [] { (void)calibrate(options_of("host"), {8}, Precision::fp16, 0.001); });
+  Options cancelled = options_of("host");
+  cancelled.progress = [](const Progress&) { return false; };
+  expect_error(ErrorKind::cancelled, [&] { (void)calibrate(cancelled, {8}); });
+}
+
+TEST(CalibrateErrors, AVerySmallDeviceIsMeasuredToo) {
+  // Less than the transfers that are timed elsewhere.
+  EXPECT_NO_THROW((void)calibrate(options_of("host", 256), {2}, Precision::fp64, 0.001));
+}
+
+// ---- the file
+
+class MachineFile : public ::testing::Test {
+ protected:
+  MachineFile()
+      : path(std::filesystem::temp_directory_path() /
+             ("strata_machine_test_" + std::to_string(::getpid()) + ".json")) {}
+  ~MachineFile() override { std::filesystem::remove(path); }
+
+  void write(const std::string& text) const { std::ofstream(path) << text; }
+  [[nodiscard]] std::string read() const {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  static Machine machine() {
+    Machine machine = Machine::emulated(2, 1 << 30);
+    machine.devices[0].kernels = {{"gemm", Precision::fp64, 1.0 / 3, 1e-9},
+                                  {"potrf", Precision::fp32, 5e17, 0.1}};
+    machine.devices[1].compute_queues = 7;
+    machine.devices[1].device_to_host = {12'345.678, 0};
+    return machine;
+  }
+
+  std::filesystem::path path;
+};
+
+void expect_equal(const LinkRate& a, const LinkRate& b) {
+  EXPECT_EQ(a.bytes_per_second, b.bytes_per_second);
+  EXPECT_EQ(a.latency_seconds, b.latency_seconds);
+}
+
+TEST_F(MachineFile, ComesBackBitForBit) {
+  const Machine out = machine();
+  write_machine(path, out);
+  const Machine in = read_machine(path);
+  EXPECT_EQ(in.host_memory_bytes, out.host_memory_bytes);
+  ASSERT_EQ(in.devices.size(), out.devices.size());
+  for (std::size_t d = 0; d < out.devices.size(); ++d) {
+    const DeviceModel& a = in.devices[d];
+    const DeviceModel& b = out.devices[d];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.memory_bytes, b.memory_bytes);
+    EXPECT_EQ(a.compute_queues, b.compute_queues);
+    expect_equal(a.host_to_device, b.host_to_device);
+    expect_equal(a.device_to_host, b.device_to_host);
+    EXPECT_EQ(a.flops_per_second_fp64, b.flops_per_second_fp64);
+    EXPECT_EQ(a.flops_per_second_fp32, b.flops_per_second_fp32);
+    ASSERT_EQ(a.kernels.size(), b.kernels.size());
+    for (std::size_t k = 0; k < b.kernels.size(); ++k) {
+      EXPECT_EQ(a.kernels[k].operation, b.kernels[k].operation);
+      EXPECT_EQ(a.kernels[k].precision, b.kernels[k].precision);
+      EXPECT_EQ(a.kernels[k].flops, b.kernels[k].flops);
+      EXPECT_EQ(a.kernels[k].seconds, b.kernels[k].seconds);
+    }
+  }
+}
+
+void expect_input_error(const std::filesystem::path& path, const std::string& what) {
+  try {
+    (void)read_machine(path);
+    ADD_FAILURE() << "read " << what;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input) << what;
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(MachineFile, ThatIsMissingOrNoSuchFileIsAnInputError) {
+  expect_input_error(path, "a missing file");
+  expect_input_error(std::filesystem::temp_directory_path(), "a directory");
+  for (const char* text : {"", "{}", "[]", "null", "7", "{\"format\":\"strata machine 2\"}",
+                           "{\"format\":1}", "not json", "\xff\xfe"}) {
+    write(text);
+    expect_input_error(path, text);
+  }
+}
+
+TEST_F(MachineFile, ThatIsCutShortAnywhereIsAnInputError) {
+  write_machine(path, machine());
+  const std::string whole = read();
+  const std::size_t end = whole.rfind('}');
+  for (std::size_t length = 0; length <= end; ++length) {
+    write(whole.substr(0, length));
+    expect_input_error(path, whole.substr(0, length));
+  }
+}
+
+TEST_F(MachineFile, WithRatesThatAreNoRatesIsAnInputError) {
+  write_machine(path, machine());
+  const std::string whole = read();
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  for (const char* value : {"0", "-1.0", "1e999", "null", "\"fast\""}) {
+    write(replaced("\"bytes_per_second\": 50000000000.0",
+                   "\"bytes_per_second\": " + std::string(value)));
+    expect_input_error(path, value);
+    write(replaced("\"seconds\": 1e-09", "\"seconds\": " + std::string(value)));
+    expect_input_error(path, value);
+  }
+  write(replaced("\"latency_seconds\": 5e-06", "\"latency_seconds\": -1"));
+  expect_input_error(path, "a negative latency");
+  write(replaced("\"gemm\"", "7"));
+  expect_input_error(path, "a number for a name");
+}
+
+TEST_F(MachineFile, ThatCannotBeWrittenIsAStorageError) {
+  expect_error(ErrorKind::storage,
+               [] { write_machine("/nonexistent/directory/machine.json", machine()); });
+}
+
+}  // namespace
+}  // namespace strata::test

@@ -1,0 +1,166 @@
+// Which devices a text names, and what they are opened with.
+
+#include "run/device_set.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/bytes.hpp"
+#include "device/device_host.hpp"
+#include "strata/error.hpp"
+#include "tests/support/backends.hpp"
+
+namespace strata::test {
+namespace {
+
+TEST(ChooseDevices, ReadsHostTexts) {
+  for (const auto& [text, count] : std::vector<std::pair<std::string, std::size_t>>{
+           {"host", 1}, {"host:1", 1}, {"host:2", 2}, {"host:64", 64}, {"reference:3", 3}}) {
+    const DeviceChoice choice = choose_devices(text);
+    EXPECT_EQ(choice.backend, text.substr(0, text.find(':')));
+    ASSERT_EQ(choice.indices.size(), count) << text;
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(choice.indices[i], static_cast<int>(i));
+  }
+}
+
+TEST(ChooseDevices, RefusesOtherTextAndNamesIt) {
+  for (const char* text :
+       {"nonsense", "host:", "host:0", "host:65", "host:-1", "host:2,3", "host:2,", "host:two",
+        "host:2x", "host: 2", "host:99999999999", "Host", "host;2", ":", ":2", "gpu:0", " host"}) {
+    try {
+      (void)choose_devices(text);
+      ADD_FAILURE() << "accepted '" << text << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::misuse) << text;
+      EXPECT_NE(std::string(error.what()).find("'" + std::string(text) + "'"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(ChooseDevices, ReadsOrRefusesCudaTexts) {
+  // Without a GPU there is no such device, whatever else the text says.
+  const bool gpu = cuda_backend() != nullptr;
+  for (const char* text : {"cuda:", "cuda:0,0", "cuda:-1", "cuda:0,", "cuda:x"}) {
+    try {
+      (void)choose_devices(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), gpu ? ErrorKind::misuse : ErrorKind::device) << text;
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  }
+  if (gpu) {
+    EXPECT_EQ(choose_devices("cuda:0").indices, std::vector<int>{0});
+    EXPECT_EQ(choose_devices("cuda").indices, std::vector<int>{0});
+    EXPECT_EQ(choose_devices("cuda:1,0").indices, (std::vector<int>{1, 0}));
+    EXPECT_THROW((void)Machine::detect("cuda:1000"), Error);
+  } else {
+    EXPECT_THROW((void)choose_devices("cuda:0"), Error);
+  }
+}
+
+TEST(ChooseDevices, AutoIsEveryGpuElseTheHost) {
+  const Backend* cuda = cuda_backend();
+  for (const char* text : {"auto", ""}) {
+    const DeviceChoice choice = choose_devices(text);
+    EXPECT_EQ(choice.backend, cuda != nullptr ? "cuda" : "host");
+    EXPECT_EQ(choice.indices.size(), cuda != nullptr ? cuda->devices().size() : 1);
+  }
+}
+
+Options options_of(const std::string& devices, std::int64_t budget) {
+  Options options;
+  options.devices = devices;
+  options.device_memory_bytes = budget;
+  return options;
+}
+
+TEST(DeviceSet, OpensDevicesWithTheirBudgets) {
+  DeviceSet set(options_of("host:3", 4_MiB));
+  ASSERT_EQ(set.count(), 3);
+  ASSERT_EQ(set.machine().devices.size(), 3u);
+  for (int d = 0; d < 3; ++d) {
+    EXPECT_EQ(set.device(d).budget_bytes(), 4_MiB);
+    EXPECT_EQ(set.device(d).description().name, "host:" + std::to_string(d));
+    EXPECT_EQ(set.machine().devices[static_cast<std::size_t>(d)].name, "host:" + std::to_string(d));
+    EXPECT_GE(set.machine().devices[static_cast<std::size_t>(d)].compute_queues, 1);
+  }
+}
+
+TEST(DeviceSet, SharesFreeMemoryWhereNoBudgetIsGiven) {
+  const Machine machine = Machine::detect("host:4");
+  std::int64_t sum = 0;
+  for (const DeviceModel& device : machine.devices) sum += device.memory_bytes;
+  EXPECT_GT(sum, 0);
+  EXPECT_LE(sum, machine.host_memory_bytes);
+}
+
+TEST(DeviceSet, RefusesABudgetPastWhatIsFree) {
+  try {
+    DeviceSet set(options_of("host", std::int64_t{1} << 60));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+    EXPECT_NE(std::string(error.what()).find(format_bytes(std::int64_t{1} << 60)),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(DeviceSet, RefusesOptionsThatMakeNoDevice) {
+  Options options = options_of("host", -1);
+  EXPECT_THROW(DeviceSet set(options), Error);
+  options = options_of("host", 1_MiB);
+  options.compute_queues = -1;
+  EXPECT_THROW(DeviceSet set(options), Error);
+  options.compute_queues = 17;
+  EXPECT_THROW(DeviceSet set(options), Error);
+  options.compute_queues = 16;
+  EXPECT_NO_THROW(DeviceSet set(options));
+}
+
+TEST(DeviceSet, KeepsArenasAndQueuesFromRunToRun) {
+  DeviceSet set(options_of("host:2", 1_MiB));
+  std::byte* arena = set.arena(0, 600_KiB);
+  EXPECT_EQ(set.arena(0, 100_KiB), arena);
+  EXPECT_EQ(set.device(0).allocated_bytes(), 600_KiB);
+  EXPECT_EQ(set.device(1).allocated_bytes(), 0);
+  (void)set.arena(0, 900_KiB);  // the old and the new one together would not fit
+  EXPECT_EQ(set.device(0).allocated_bytes(), 900_KiB);
+  EXPECT_THROW((void)set.arena(0, 2_MiB), Error);
+  EXPECT_NO_THROW((void)set.arena(0, 1_MiB));
+  PlanLayout layout;
+  layout.compute_queues = 2;
+  const std::vector<Queue*> queues = set.queues(0, layout);
+  ASSERT_EQ(queues.size(), 4u);
+  EXPECT_EQ(set.queues(0, layout), queues);
+  layout.compute_queues = 1;
+  EXPECT_EQ(set.queues(0, layout), std::vector(queues.begin(), queues.end() - 1));
+}
+
+TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
+  Machine rates = Machine::emulated(1, 1);
+  rates.devices[0].name = "cuda:0";
+  rates.devices[0].host_to_device.bytes_per_second = 111;
+  rates.devices.push_back(rates.devices[0]);
+  rates.devices[1].name = "host:5";
+  rates.devices[1].host_to_device.bytes_per_second = 222;
+  rates.devices[1].kernels = {{"gemm", Precision::fp64, 10, 2}};
+  Options options = options_of("host:2", 1_MiB);
+  options.rates = rates;
+  const DeviceSet set(options);
+  for (const DeviceModel& device : set.machine().devices) {
+    EXPECT_EQ(device.host_to_device.bytes_per_second, 222);
+    EXPECT_EQ(device.kernels.size(), 1u);
+    EXPECT_EQ(device.memory_bytes, 1_MiB) << "budgets are the caller's";
+  }
+}
+
+TEST(DeviceSet, SaysWhichKernelsThereAre) {
+  const Machine machine = Machine::detect("host", 1_MiB);
+  ASSERT_EQ(machine.kernel_mask.size(), static_cast<std::size_t>(kOperations));
+  for (const std::uint32_t mask : machine.kernel_mask) EXPECT_EQ(mask, 0b11u);  // fp64 and fp32
+}
+
+}  // namespace
+}  // namespace strata::test

@@ -1,0 +1,404 @@
+// run() against the definition of correct, and what it does when something goes wrong.
+
+#include "run/run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "cholesky/planning.hpp"
+#include "store/memory_store.hpp"
+#include "strata/error.hpp"
+#include "tests/schedule/plan_checker.hpp"
+#include "tests/schedule/random_schedule.hpp"
+#include "tests/support/backends.hpp"
+#include "tests/support/fault_store.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata::test {
+namespace {
+
+using Bytes = std::vector<std::vector<std::byte>>;
+
+/// Every block of a store, by index; a block that is nowhere is empty.
+Bytes contents_of(BlockStore& store) {
+  const BlockTable& blocks = store.blocks();
+  Bytes all(static_cast<std::size_t>(blocks.count()));
+  for (int f = 0; f < blocks.families(); ++f) {
+    for (std::int64_t c = 0; c < blocks.block_cols(f); ++c) {
+      for (std::int64_t r = 0; r < blocks.block_rows(f); ++r) {
+        const BlockId id(f, r, c);
+        if (!blocks.contains(id)) continue;
+        std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
+        try {
+          store.read(id, bytes.data());
+        } catch (const Error&) {
+          continue;
+        }
+        all[static_cast<std::size_t>(blocks.index(id))] = std::move(bytes);
+      }
+    }
+  }
+  return all;
+}
+
+bool all_finite(const Bytes& blocks) {
+  for (const std::vector<std::byte>& block : blocks) {
+    for (std::size_t i = 0; i + 8 <= block.size(); i += 8) {
+      double value = 0;
+      std::memcpy(&value, block.data() + i, 8);
+      if (!std::isfinite(value)) return false;
+    }
+  }
+  return true;
+}
+
+/// A store of values near 1 on the diagonals of the tiles and small beside them.
+std::unique_ptr<MemoryStore> make_store(const BlockTable& blocks) {
+  std::vector<std::shared_ptr<FamilyMemory>> families;
+  for (int f = 0; f < blocks.families(); ++f) {
+    const bool stored = blocks.family(f).origin == Origin::stored;
+    const auto source = [f](const BlockExtent& x, std::byte* to) {
+      auto* values = reinterpret_cast<double*>(to);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        for (std::int64_t i = 0; i < x.rows; ++i) {
+          const auto index = static_cast<std::uint64_t>((x.row + i) * 1000 + x.col + j);
+          const double noise = 0.2 * random_uniform(static_cast<std::uint64_t>(f), index) - 0.1;
+          values[i + j * x.rows] = noise + (i == j ? 1.0 : 0.0);
+        }
+      }
+    };
+    families.push_back(
+        std::make_shared<FamilyMemory>(blocks, f, stored ? BlockSource(source) : BlockSource()));
+  }
+  return std::make_unique<MemoryStore>(blocks, families);
+}
+
+DeviceSet make_devices(const std::string& text, std::int64_t budget = 1 << 20) {
+  Options options;
+  options.devices = text;
+  options.device_memory_bytes = budget;
+  options.compute_queues = 3;
+  return DeviceSet(options);
+}
+
+class Run : public ::testing::TestWithParam<std::string> {
+ protected:
+  const Backend& backend = backend_of(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Run, ::testing::ValuesIn(available_backends()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
+  std::map<int, DeviceSet> device_sets;
+  for (int devices = 1; devices <= 4; ++devices) {
+    const std::string text = devices_text(GetParam(), devices);
+    if (!text.empty()) device_sets.emplace(devices, make_devices(text));
+  }
+  CovarianceParameters covariance{0.2, 0.7, 0.5, 0.1, true};
+  RunOptions run_options;
+  run_options.covariance = &covariance;
+  int overflowed = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Schedule schedule = random_schedule(seed);
+    const auto devices = device_sets.find(schedule.devices);
+    if (devices == device_sets.end()) continue;
+    const auto expected = make_store(schedule.blocks);
+    (void)run_in_order(schedule, backend, *expected, run_options);
+
+    Dice dice(seed + 77);
+    PlanOptions options;
+    options.eviction =
+        dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
+    options.pin_diagonal = dice.roll(2) == 0;
+    options.lookahead = std::int64_t{1} << dice.roll(19);
+    Machine machine = devices->second.machine();
+    for (DeviceModel& device : machine.devices) {
+      device.memory_bytes = smallest_budget_bytes(schedule) + dice.roll(16) * 512;
+      device.compute_queues = static_cast<int>(1 + seed % 3);
+    }
+    const Plan plan(std::make_shared<const Schedule>(schedule), machine, options);
+    const auto actual = make_store(schedule.blocks);
+    prepare_store(*actual, GetParam());
+    const RunOutcome outcome = run(plan, devices->second, *actual, run_options);
+    ASSERT_EQ(outcome.trace.traffic, plan.totals().traffic) << "seed " << seed;
+    ASSERT_EQ(fold_traffic(outcome.trace.spans), plan.totals().traffic);
+    ASSERT_EQ(outcome.trace.spans_added, plan.totals().steps);
+    const Bytes want = contents_of(*expected);
+    ASSERT_TRUE(contents_of(*actual) == want) << "seed " << seed;
+    overflowed += all_finite(want) ? 0 : 1;
+  }
+  EXPECT_LE(overflowed, 5) << "a wrong operand would not show among infinities";
+}
+
+// ---- Cholesky problems, for what follows
+
+constexpr std::int64_t kTile = 8;
+constexpr std::int64_t kTiles = 5;
+
+/// Tile Cholesky of a well-conditioned matrix, optionally with a bad pivot, on two devices (one if
+/// there is only one GPU) with few slots.
+struct Problem {
+  Problem(const std::string& backend_name, std::int64_t bad_column = -1)
+      : backend(backend_name),
+        devices_count(devices_text(backend, 2).empty() ? 1 : 2),
+        matrix(random_spd_matrix<double>(kTile * kTiles, 7)) {
+    if (bad_column >= 0) matrix(bad_column, bad_column) = -1;
+    CholeskyProblem problem;
+    problem.n = kTile * kTiles;
+    problem.tile = kTile;
+    problem.devices = devices_count;
+    schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
+  }
+
+  [[nodiscard]] std::unique_ptr<MemoryStore> store() const {
+    const BlockTable& blocks = schedule->blocks;
+    auto store = std::make_unique<MemoryStore>(
+        blocks, std::vector{std::make_shared<FamilyMemory>(
+                    blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
+    prepare_store(*store, backend);
+    return store;
+  }
+  [[nodiscard]] DeviceSet devices() const {
+    return make_devices(devices_text(backend, devices_count), 6 * kTile * kTile * 8);
+  }
+  [[nodiscard]] Plan plan(const DeviceSet& set) const {
+    return {schedule, set.machine(), PlanOptions{}};
+  }
+  [[nodiscard]] Bytes expected() const {
+    const auto s = store();
+    (void)run_in_order(*schedule, backend_of(backend), *s);
+    return contents_of(*s);
+  }
+
+  std::string backend;
+  int devices_count;
+  Matrix<double> matrix;
+  std::shared_ptr<const Schedule> schedule;
+};
+
+/// The devices still work: a fresh run gives the right bits.
+void expect_usable(const Problem& problem, DeviceSet& devices, const Bytes& expected) {
+  const auto store = problem.store();
+  const Plan plan = problem.plan(devices);
+  const RunOutcome outcome = run(plan, devices, *store);
+  EXPECT_FALSE(outcome.bad_pivot);
+  EXPECT_EQ(outcome.trace.traffic, plan.totals().traffic);
+  EXPECT_TRUE(contents_of(*store) == expected) << "other bits";
+}
+
+TEST_P(Run, GivesTheSameAnswerAgainAndAgainOnTheSameDevices) {
+  const Problem problem(GetParam());
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  for (int i = 0; i < 3; ++i) expect_usable(problem, devices, expected);
+}
+
+TEST_P(Run, OfNoTasksTouchesNothing) {
+  DeviceSet devices = make_devices(devices_text(GetParam(), 1));
+  const Plan plan(std::make_shared<const Schedule>(tile_cholesky({}, {})), devices.machine(), {});
+  const auto store = make_store(plan.schedule().blocks);
+  const RunOutcome outcome = run(plan, devices, *store);
+  EXPECT_FALSE(outcome.bad_pivot);
+  EXPECT_TRUE(outcome.trace.spans.empty());
+}
+
+TEST_P(Run, EveryDroppedTaskIsRefusedOrChangesTheAnswer) {
+  const Problem problem(GetParam());
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  const std::vector<Task> tasks = tasks_of(*problem.schedule);
+  ASSERT_EQ(tasks.size(), 35u);
+  for (std::size_t drop = 0; drop < tasks.size(); ++drop) {
+    std::vector<Task> fewer = tasks;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(drop));
+    const Plan plan(std::make_shared<const Schedule>(
+                        schedule_of(problem.schedule->blocks, problem.devices_count, {3}, {fewer})),
+                    devices.machine(), {});
+    const auto store = problem.store();
+    const RunOutcome outcome = run(plan, devices, *store);
+    EXPECT_TRUE(outcome.bad_pivot || contents_of(*store) != expected) << "task " << drop;
+  }
+  expect_usable(problem, devices, expected);
+}
+
+TEST_P(Run, ABadPivotEndsTheRunEarlyAndIsNamed) {
+  const Problem good(GetParam());
+  const Bytes expected = good.expected();
+  DeviceSet devices = good.devices();
+  for (const std::int64_t column :
+       {std::int64_t{0}, kTile - 1, 2 * kTile, 2 * kTile + 3, kTile * kTiles - 1}) {
+    const Problem problem(GetParam(), column);
+    const auto store = problem.store();
+    const RunOutcome outcome = run(problem.plan(devices), devices, *store);
+    ASSERT_TRUE(outcome.bad_pivot) << column;
+    for (std::int64_t k = 0; k < column / kTile; ++k) {
+      EXPECT_EQ(outcome.pivots[static_cast<std::size_t>(k)].bad_column, -1);
+    }
+    const PivotStatus& bad = outcome.pivots[static_cast<std::size_t>(column / kTile)];
+    EXPECT_EQ(bad.bad_column, column % kTile);
+    EXPECT_LE(bad.bad_pivot, -1);
+    expect_usable(good, devices, expected);
+  }
+}
+
+TEST_P(Run, ABadPivotInALongRunLeavesTheRestUndone) {
+  // Far more than the windows in flight (three of about 512 steps), so the end must not be reached.
+  constexpr std::int64_t kLong = 40;
+  Matrix<double> matrix = random_spd_matrix<double>(2 * kLong, 7);
+  matrix(4, 4) = -1;
+  CholeskyProblem problem;
+  problem.n = 2 * kLong;
+  problem.tile = 2;
+  DeviceSet devices = make_devices(devices_text(GetParam(), 1));
+  const Plan plan(std::make_shared<const Schedule>(tile_cholesky(problem, {})), devices.machine(),
+                  {});
+  ASSERT_GT(plan.totals().steps, 10'000);
+  const BlockTable& blocks = plan.schedule().blocks;
+  MemoryStore store(blocks, {std::make_shared<FamilyMemory>(
+                                blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
+  prepare_store(store, GetParam());
+  const RunOutcome outcome = run(plan, devices, store);
+  EXPECT_TRUE(outcome.bad_pivot);
+  EXPECT_EQ(outcome.pivots[2].bad_column, 0);
+  EXPECT_LT(outcome.trace.spans_added, 4'000);
+}
+
+TEST_P(Run, RefusesAnArenaThatTheDevicesDoNotHold) {
+  const Problem problem(GetParam());
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  Machine larger = devices.machine();
+  for (DeviceModel& device : larger.devices) device.memory_bytes = 1 << 20;
+  const Plan plan(problem.schedule, larger, {});
+  ASSERT_GT(plan.layout().arena_bytes, devices.device(0).budget_bytes());
+  const auto store = problem.store();
+  const Bytes before = contents_of(*store);
+  try {
+    (void)run(plan, devices, *store);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+  }
+  EXPECT_TRUE(contents_of(*store) == before);
+  expect_usable(problem, devices, expected);
+}
+
+// ---- faults of the store (the queues of a GPU copy by themselves and never call it)
+
+TEST(RunFaults, EveryReadAndWriteThatFailsIsThrownAndTheDevicesLiveOn) {
+  const Problem problem("host");
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  const Plan plan = problem.plan(devices);
+  enum class Kind { read, short_read, write };
+  for (const Kind kind : {Kind::read, Kind::short_read, Kind::write}) {
+    const std::int64_t count = kind == Kind::write ? plan.totals().stores : plan.totals().loads;
+    for (std::int64_t k = 1; k <= count; ++k) {
+      Faults faults;
+      if (kind == Kind::read) faults.read_fails = {k};
+      if (kind == Kind::short_read) faults.short_read = {k};
+      if (kind == Kind::write) faults.write_fails = {k};
+      FaultStore store(problem.store(), faults);
+      const std::string what = kind == Kind::read    ? "injected: read "
+                               : kind == Kind::write ? "injected: write "
+                                                     : "injected: short read ";
+      try {
+        (void)run(plan, devices, store);
+        ADD_FAILURE() << what << k << " went unnoticed";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::storage);
+        EXPECT_EQ(std::string(error.what()).rfind(what + std::to_string(k) + " of ", 0), 0u)
+            << error.what();
+      }
+      const std::int64_t reads = store.reads();
+      const std::int64_t writes = store.writes();
+      expect_usable(problem, devices, expected);
+      EXPECT_EQ(store.reads(), reads) << "a queue still reads after the run has ended";
+      EXPECT_EQ(store.writes(), writes) << "a queue still writes after the run has ended";
+    }
+  }
+}
+
+TEST(RunFaults, TwoFailuresAreOneError) {
+  const Problem problem("host");
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  for (std::int64_t k = 1; k <= 6; ++k) {
+    FaultStore store(problem.store(),
+                     {.read_fails = {k, k + 1}, .write_fails = {k, k + 2}, .short_read = {k + 3}});
+    EXPECT_THROW((void)run(problem.plan(devices), devices, store), Error);
+    expect_usable(problem, devices, expected);
+  }
+}
+
+TEST(RunFaults, WhatIsNoErrorOfOursPassesThrough) {
+  const Problem problem("host");
+  DeviceSet devices = problem.devices();
+  const BlockTable& blocks = problem.schedule->blocks;
+  MemoryStore store(
+      blocks, {std::make_shared<FamilyMemory>(blocks, 0, [](const BlockExtent& x, std::byte*) {
+        if (x.row == 2 * kTile) throw std::domain_error("not ours");
+      })});
+  EXPECT_THROW((void)run(problem.plan(devices), devices, store), std::domain_error);
+  expect_usable(problem, devices, problem.expected());
+}
+
+TEST(RunFaults, ABitFlipWithoutAChecksumChangesTheAnswer) {
+  const Problem problem("host");
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  FaultStore store(problem.store(), {.bit_flip = {4}});
+  (void)run(problem.plan(devices), devices, store);
+  EXPECT_FALSE(contents_of(store.inner()) == expected) << "why blocks on disk carry checksums";
+}
+
+TEST(RunFaults, AProgressCallbackThatSaysNoCancels) {
+  const Problem problem("host");
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  const Plan plan = problem.plan(devices);
+  // Slow enough that the callback is asked: its interval is 50 ms, and the loads of a queue add up.
+  Faults faults;
+  faults.seconds_slow = 0.3 / static_cast<double>(plan.totals().loads);
+  FaultStore store(problem.store(), faults);
+  RunOptions options;
+  options.what = "factor";
+  int asked = 0;
+  options.progress = [&](const Progress& progress) {
+    ++asked;
+    EXPECT_STREQ(progress.what, "factor");
+    EXPECT_LE(progress.done, progress.total);
+    EXPECT_EQ(progress.total, plan.totals().flops);
+    return false;
+  };
+  try {
+    (void)run(plan, devices, store, options);
+    ADD_FAILURE() << "not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::cancelled);
+  }
+  EXPECT_EQ(asked, 1);
+  EXPECT_LT(store.reads(), plan.totals().loads);
+  const std::int64_t calls = store.reads() + store.writes();
+  expect_usable(problem, devices, expected);
+  EXPECT_EQ(store.reads() + store.writes(), calls) << "a queue still runs after the run has ended";
+}
+
+TEST(RunFaults, AThrowingProgressCallbackEndsTheRun) {
+  const Problem problem("host");
+  DeviceSet devices = problem.devices();
+  const Plan plan = problem.plan(devices);
+  Faults faults;
+  faults.seconds_slow = 0.3 / static_cast<double>(plan.totals().loads);
+  FaultStore store(problem.store(), faults);
+  RunOptions options;
+  options.progress = [](const Progress&) -> bool { throw std::logic_error("mine"); };
+  EXPECT_THROW((void)run(plan, devices, store, options), std::logic_error);
+  expect_usable(problem, devices, problem.expected());
+}
+
+}  // namespace
+}  // namespace strata::test

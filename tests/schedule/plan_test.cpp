@@ -1,0 +1,361 @@
+// Plans: as text, worked out by hand; proven by the checker; and optimal where that is known.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <sstream>
+
+#include "cholesky/tile_cholesky.hpp"
+#include "schedule/plan.hpp"
+#include "strata/error.hpp"
+#include "tests/schedule/plan_checker.hpp"
+#include "tests/schedule/random_schedule.hpp"
+
+namespace strata::test {
+namespace {
+
+Machine machine_of(int devices, std::int64_t budget, int compute_queues) {
+  Machine machine = Machine::emulated(devices, budget);
+  for (DeviceModel& device : machine.devices) device.compute_queues = compute_queues;
+  return machine;
+}
+
+Plan plan_of(const Schedule& schedule, std::int64_t budget, int compute_queues,
+             PlanOptions options = {}) {
+  return {std::make_shared<const Schedule>(schedule),
+          machine_of(schedule.devices, budget, compute_queues), options};
+}
+
+Schedule cholesky_of(std::int64_t tiles, int devices, bool generated = false) {
+  CholeskyProblem problem;
+  problem.n = 2 * tiles;
+  problem.tile = 2;
+  problem.devices = devices;
+  problem.point_dimensions = generated ? 2 : 0;
+  return tile_cholesky(problem, {});
+}
+
+std::string text_of(const Plan& plan) {
+  std::ostringstream out;
+  plan.write_text(out);
+  return out.str();
+}
+
+// ---- golden plans
+
+// Six tiles, three slots (a slot is 256 bytes), one compute queue. By hand: A(1,1) takes the slot
+// of A(0,0), which nobody reads again, after its last reader (c0 #3) and its store (out #1). The
+// gemm needs A(2,0) and A(1,0), so A(2,1) can only take the slot of A(1,1), which has just gone
+// home; it comes back for the trsm into the slot of A(1,0), which is done. Seven loads: one more
+// than there are tiles. No load waits for anything but its slot.
+TEST(GoldenPlan, ThreeTilesInThreeSlots) {
+  EXPECT_EQ("\n" + text_of(plan_of(cholesky_of(3, 1), 3 * 256, 1)), R"(
+0:in #1 load A(0,0)@0
+0:c0 #1 potrf A(0,0)@0 after 0:in #1
+0:out #1 store A(0,0)@0 after 0:c0 #1, 0:in #1
+0:in #2 load A(1,0)@1
+0:c0 #2 trsm A(1,0)@1 A(0,0)@0 after 0:in #2
+0:out #2 store A(1,0)@1 after 0:c0 #2, 0:in #2
+0:in #3 load A(2,0)@2
+0:c0 #3 trsm A(2,0)@2 A(0,0)@0 after 0:in #3
+0:out #3 store A(2,0)@2 after 0:c0 #3, 0:in #3
+0:in #4 load A(1,1)@0 after 0:c0 #3, 0:out #1
+0:c0 #4 syrk A(1,1)@0 A(1,0)@1 after 0:in #4
+0:c0 #5 potrf A(1,1)@0
+0:out #4 store A(1,1)@0 after 0:c0 #5, 0:in #4
+0:in #5 load A(2,1)@0 after 0:c0 #5, 0:out #4
+0:c0 #6 gemm A(2,1)@0 A(2,0)@2 A(1,0)@1 after 0:in #5
+0:in #6 load A(1,1)@1 after 0:c0 #6
+0:c0 #7 trsm A(2,1)@0 A(1,1)@1 after 0:in #6
+0:out #5 store A(2,1)@0 after 0:c0 #7, 0:in #5
+0:in #7 load A(2,2)@1 after 0:c0 #7
+0:c0 #8 syrk A(2,2)@1 A(2,0)@2 after 0:in #7
+0:c0 #9 syrk A(2,2)@1 A(2,1)@0
+0:c0 #10 potrf A(2,2)@1
+0:out #6 store A(2,2)@1 after 0:c0 #10, 0:in #7
+)");
+}
+
+// Rows 0 and 2 on device 0, row 1 on device 1. By hand: what crosses goes through the host, so the
+// loads of A(0,0) on device 1 and of A(1,0) and A(1,1) on device 0 wait for the other's store.
+// Device 1 has room for all it needs; on device 0, A(2,1) takes the slot of A(0,0), and A(1,1) and
+// then A(2,2) that of A(1,0).
+TEST(GoldenPlan, ThreeTilesOnTwoDevices) {
+  EXPECT_EQ("\n" + text_of(plan_of(cholesky_of(3, 2), 3 * 256, 1)), R"(
+0:in #1 load A(0,0)@0
+0:c0 #1 potrf A(0,0)@0 after 0:in #1
+0:out #1 store A(0,0)@0 after 0:c0 #1, 0:in #1
+1:in #1 load A(0,0)@0 after 0:out #1
+1:in #2 load A(1,0)@1
+1:c0 #1 trsm A(1,0)@1 A(0,0)@0 after 1:in #2
+1:out #1 store A(1,0)@1 after 1:c0 #1, 1:in #2
+0:in #2 load A(2,0)@1
+0:c0 #2 trsm A(2,0)@1 A(0,0)@0 after 0:in #2
+0:out #2 store A(2,0)@1 after 0:c0 #2, 0:in #2
+1:in #3 load A(1,1)@2
+1:c0 #2 syrk A(1,1)@2 A(1,0)@1 after 1:in #3
+1:c0 #3 potrf A(1,1)@2
+1:out #2 store A(1,1)@2 after 1:c0 #3, 1:in #3
+0:in #3 load A(1,0)@2 after 1:out #1
+0:in #4 load A(2,1)@0 after 0:c0 #2, 0:out #1
+0:c0 #3 gemm A(2,1)@0 A(2,0)@1 A(1,0)@2 after 0:in #4
+0:in #5 load A(1,1)@2 after 0:c0 #3, 1:out #2
+0:c0 #4 trsm A(2,1)@0 A(1,1)@2 after 0:in #5
+0:out #3 store A(2,1)@0 after 0:c0 #4, 0:in #4
+0:in #6 load A(2,2)@2 after 0:c0 #4
+0:c0 #5 syrk A(2,2)@2 A(2,0)@1 after 0:in #6
+0:c0 #6 syrk A(2,2)@2 A(2,1)@0
+0:c0 #7 potrf A(2,2)@2
+0:out #4 store A(2,2)@2 after 0:c0 #7, 0:in #6
+)");
+}
+
+// ---- the checker, and what it proves
+
+TEST(PlanChecker, ProvesCholeskyPlans) {
+  for (const int devices : {1, 2, 3, 4}) {
+    for (const bool generated : {false, true}) {
+      for (const std::int64_t tiles : {1, 2, 3, 5, 9}) {
+        const Schedule schedule = cholesky_of(tiles, devices, generated);
+        for (const int extra : {0, 1, 4, 50}) {
+          for (const bool lru : {false, true}) {
+            PlanOptions options;
+            options.eviction = lru ? Eviction::least_recently_used : Eviction::furthest_next_use;
+            options.pin_diagonal = lru;
+            const Plan plan =
+                plan_of(schedule, smallest_budget_bytes(schedule) + extra * 256, 2, options);
+            ASSERT_EQ(check_plan(plan), "") << devices << ' ' << tiles << ' ' << extra;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanChecker, ProvesPlansOfRandomSchedules) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const Schedule schedule = random_schedule(seed);
+    Dice dice(seed + 1'000'000);
+    PlanOptions options;
+    options.eviction =
+        dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
+    options.pin_diagonal = dice.roll(2) == 0;
+    options.lookahead = std::int64_t{1} << dice.roll(19);
+    const std::int64_t budget = smallest_budget_bytes(schedule) + dice.roll(20) * 256;
+    const Plan plan = plan_of(schedule, budget, static_cast<int>(1 + dice.roll(3)), options);
+    ASSERT_LE(plan.layout().arena_bytes, budget);
+    ASSERT_EQ(check_plan(plan), "") << "seed " << seed;
+    const std::vector<FlatStep> steps = flatten(plan);
+    Traffic traffic;
+    for (const FlatStep& flat : steps) {
+      const std::int64_t bytes = schedule.blocks.bytes(flat.step.task.out);
+      if (flat.step.kind == StepKind::load) traffic.host_to_device_bytes += bytes;
+      if (flat.step.kind == StepKind::store) traffic.device_to_host_bytes += bytes;
+    }
+    ASSERT_EQ(traffic, plan.totals().traffic);
+    ASSERT_EQ(std::ssize(steps), plan.totals().steps);
+    ASSERT_EQ(std::ssize(tasks_of(schedule)), plan.totals().tasks);
+    ASSERT_EQ(text_of(plan), text_of(plan)) << "equal inputs must give equal plans";
+  }
+}
+
+/// Drops each wait of a plan in turn: what is not implied by the others must be noticed.
+int waits_that_matter(const Plan& plan) {
+  const std::vector<FlatStep> steps = flatten(plan);
+  int needed = 0;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    for (std::size_t w = 0; w < steps[s].waits.size(); ++w) {
+      std::vector<FlatStep> mutant = steps;
+      mutant[s].waits.erase(mutant[s].waits.begin() + static_cast<std::ptrdiff_t>(w));
+      const std::string found = PlanChecker(plan.schedule(), plan.layout()).check(mutant);
+      const bool implied = PlanChecker::implied(steps, s, w, plan.schedule(), plan.layout());
+      EXPECT_EQ(found.empty(), implied) << "step " << s << " wait " << w << ' ' << found;
+      needed += implied ? 0 : 1;
+    }
+  }
+  return needed;
+}
+
+TEST(PlanChecker, NoticesEveryDroppedWaitThatIsNotImplied) {
+  EXPECT_GT(waits_that_matter(plan_of(cholesky_of(3, 1), 3 * 256, 1)), 10);
+  EXPECT_GT(waits_that_matter(plan_of(cholesky_of(4, 2), 4 * 256, 2)), 30);
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const Schedule schedule = random_schedule(seed);
+    if (tasks_of(schedule).size() > 60) continue;
+    (void)waits_that_matter(plan_of(schedule, smallest_budget_bytes(schedule) + 256, 2));
+  }
+}
+
+TEST(PlanChecker, NoticesEveryDroppedStepAndEverySwappedSlot) {
+  const Plan plan = plan_of(cholesky_of(4, 2), 4 * 256, 2);
+  const std::vector<FlatStep> steps = flatten(plan);
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    std::vector<FlatStep> mutant = steps;
+    mutant.erase(mutant.begin() + static_cast<std::ptrdiff_t>(s));
+    EXPECT_NE(PlanChecker(plan.schedule(), plan.layout()).check(mutant), "") << "step " << s;
+    mutant = steps;
+    mutant[s].step.slots[0] = (mutant[s].step.slots[0] + 1) % 4;
+    EXPECT_NE(PlanChecker(plan.schedule(), plan.layout()).check(mutant), "") << "slot " << s;
+  }
+}
+
+// ---- Belady
+
+constexpr std::int64_t kMany = 6;  // blocks that are only read
+
+/// Tasks that read blocks of "A" in the given sets; "C" always has its slot.
+Schedule reader_of(const std::vector<std::vector<int>>& reads) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 2 * kMany, .cols = 2, .tile_rows = 2, .tile_cols = 2});
+  blocks.add({.name = "C", .rows = 2, .cols = 2, .tile_rows = 2, .tile_cols = 2});
+  std::vector<Task> tasks;
+  for (const std::vector<int>& read : reads) {
+    Task task;
+    task.operation = read.size() == 1 ? Operation::syrk : Operation::gemm;
+    task.out = BlockId(1, 0, 0);
+    for (const int block : read) task.inputs[task.input_count++] = BlockId(0, block, 0);
+    tasks.push_back(task);
+  }
+  return schedule_of(std::move(blocks), 1, {2, 1}, {tasks});
+}
+
+/// The fewest loads of any way to keep at most `slots` blocks: all ways at once, as sets of bits.
+std::int64_t fewest_loads(const std::vector<std::vector<int>>& reads, int slots) {
+  constexpr std::size_t kSets = 1 << kMany;
+  constexpr std::int64_t kNone = 1 << 20;
+  std::vector<std::int64_t> cost(kSets, kNone);
+  cost[0] = 0;
+  for (const std::vector<int>& read : reads) {
+    unsigned need = 0;
+    for (const int block : read) need |= 1U << block;
+    std::vector<std::int64_t> next(kSets, kNone);
+    for (unsigned had = 0; had < kSets; ++had) {
+      const std::int64_t loads = cost[had] + std::popcount(need & ~had);
+      for (unsigned keep = 0; keep < kSets; ++keep) {
+        const bool possible =
+            (keep & need) == need && (keep & ~(had | need)) == 0 && std::popcount(keep) <= slots;
+        if (possible) next[keep] = std::min(next[keep], loads);
+      }
+    }
+    cost = next;
+  }
+  return *std::min_element(cost.begin(), cost.end());
+}
+
+std::int64_t loads_of(const std::vector<std::vector<int>>& reads, int slots, Eviction eviction) {
+  const Plan plan = plan_of(reader_of(reads), (slots + 1) * 256, 1, {.eviction = eviction});
+  EXPECT_EQ(plan.layout().slots[0].count, std::min<std::int64_t>(slots, kMany));
+  return plan.totals().loads - 1;  // C
+}
+
+TEST(Eviction, FurthestNextUseLoadsAsLittleAsAnythingCan) {
+  int better_than_lru = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Dice dice(seed);
+    const int slots = static_cast<int>(2 + dice.roll(4));
+    std::vector<std::vector<int>> reads(static_cast<std::size_t>(5 + dice.roll(20)));
+    for (std::vector<int>& read : reads) {
+      read.push_back(static_cast<int>(dice.roll(kMany)));
+      if (dice.roll(3) == 0) read.push_back(static_cast<int>(dice.roll(kMany)));
+    }
+    const std::int64_t loads = loads_of(reads, slots, Eviction::furthest_next_use);
+    EXPECT_EQ(loads, fewest_loads(reads, slots)) << "seed " << seed;
+    if (loads < loads_of(reads, slots, Eviction::least_recently_used)) ++better_than_lru;
+  }
+  EXPECT_GT(better_than_lru, 30) << "the test distinguishes the two";
+}
+
+TEST(Eviction, LeastRecentlyUsedIsWhatItSays) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Dice dice(seed + 500);
+    const int slots = static_cast<int>(2 + dice.roll(4));
+    std::vector<std::vector<int>> reads;
+    std::vector<int> recent;  // the latest last
+    std::int64_t expected = 0;
+    for (std::int64_t i = 0; i < 30; ++i) {
+      const int block = static_cast<int>(dice.roll(kMany));
+      reads.push_back({block});
+      const auto found = std::find(recent.begin(), recent.end(), block);
+      expected += found == recent.end() ? 1 : 0;
+      if (found != recent.end()) recent.erase(found);
+      recent.push_back(block);
+      if (std::ssize(recent) > slots) recent.erase(recent.begin());
+    }
+    EXPECT_EQ(loads_of(reads, slots, Eviction::least_recently_used), expected) << seed;
+  }
+}
+
+// ---- what cannot be planned
+
+template <class F>
+void expect_error(ErrorKind kind, const std::string& part, F call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error; expected " << part;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(Plan, RefusesABudgetBelowTheSmallestAndNamesIt) {
+  const Schedule schedule = cholesky_of(5, 2, true);
+  EXPECT_EQ(smallest_budget_bytes(schedule), 5 * 256);
+  expect_error(ErrorKind::memory, "smallest that works with these tiles is 1280 bytes",
+               [&] { (void)plan_of(schedule, 1279, 1); });
+  EXPECT_EQ(plan_of(schedule, 1280, 1).layout().arena_bytes, 1280);
+  Machine uneven = machine_of(2, 1 << 20, 1);
+  uneven.devices[1].memory_bytes = 1279;
+  expect_error(ErrorKind::memory, "1279",
+               [&] { (void)Plan(std::make_shared<const Schedule>(schedule), uneven, {}); });
+}
+
+TEST(Plan, RefusesFewerDevicesThanTheScheduleHas) {
+  expect_error(ErrorKind::misuse, "3", [] {
+    (void)Plan(std::make_shared<const Schedule>(cholesky_of(5, 3)), machine_of(2, 1 << 20, 1), {});
+  });
+}
+
+TEST(Plan, RefusesAKernelThatTheBackendLacks) {
+  const auto schedule = std::make_shared<const Schedule>(cholesky_of(3, 1));
+  Machine machine = machine_of(1, 1 << 20, 1);
+  machine.kernel_mask.assign(kOperations, 0xff);
+  EXPECT_NO_THROW((void)Plan(schedule, machine, {}));
+  machine.kernel_mask[static_cast<std::size_t>(Operation::gemm)] = 0b10;  // fp32 only
+  expect_error(ErrorKind::device, "gemm in fp64", [&] { (void)Plan(schedule, machine, {}); });
+  EXPECT_NO_THROW((void)Plan(std::make_shared<const Schedule>(cholesky_of(2, 1)), machine, {}))
+      << "two tiles need no gemm";
+}
+
+TEST(Plan, RefusesToReadAGeneratedBlockBeforeItIsWritten) {
+  const Schedule whole = cholesky_of(3, 2, true);
+  const std::vector<Task> tasks = tasks_of(whole);
+  int covariances = 0;
+  for (std::size_t drop = 0; drop < tasks.size(); ++drop) {
+    if (tasks[drop].operation != Operation::covariance) continue;
+    ++covariances;
+    std::vector<Task> fewer = tasks;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(drop));
+    const Schedule schedule = schedule_of(whole.blocks, 2, whole.operands, {fewer});
+    expect_error(ErrorKind::misuse, whole.blocks.name(tasks[drop].out) + " is read before",
+                 [&] { (void)plan_of(schedule, 1 << 20, 1); });
+  }
+  EXPECT_EQ(covariances, 6);
+}
+
+TEST(Plan, RefusesATaskThatNeedsMoreBlocksThanItsScheduleSays) {
+  Schedule schedule = cholesky_of(4, 1);
+  schedule.operands = {2};
+  expect_error(ErrorKind::memory, "more blocks than there are slots",
+               [&] { (void)plan_of(schedule, 2 * 256, 1); });
+}
+
+TEST(Plan, OfNoTasksIsEmpty) {
+  const Plan plan = plan_of(cholesky_of(0, 1), 0, 1);
+  EXPECT_EQ(plan.totals(), PlanTotals());
+  EXPECT_EQ(text_of(plan), "");
+  EXPECT_EQ(simulate(plan).seconds, 0);
+}
+
+}  // namespace
+}  // namespace strata::test

@@ -1,0 +1,215 @@
+// simulate() and the kernel times behind it, against arithmetic done by hand.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "schedule/machine_model.hpp"
+#include "schedule/plan.hpp"
+#include "tests/schedule/plan_checker.hpp"
+#include "tests/schedule/random_schedule.hpp"
+
+namespace strata::test {
+namespace {
+
+// Tiles of 4 × 4 doubles: 128 bytes, and a gemm of 128 flops.
+constexpr double kTileBytes = 128;
+constexpr double kGemmFlops = 128;
+
+/// A tile takes one second each way; a lone gemm `gemm_seconds`; all together `rate` flop/s.
+Machine machine_of(int compute_queues, double gemm_seconds, double rate, double latency = 0) {
+  Machine machine = Machine::emulated(1, 1 << 20);
+  DeviceModel& device = machine.devices[0];
+  device.compute_queues = compute_queues;
+  device.host_to_device = device.device_to_host = {kTileBytes, latency};
+  device.flops_per_second_fp64 = rate;
+  device.kernels = {{"gemm", Precision::fp64, kGemmFlops, gemm_seconds}};
+  return machine;
+}
+
+/// `count` products of three tiles of their own: C_i ← C_i − A_i·B_iᵀ, final.
+Schedule products(std::int64_t count) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 4 * count, .cols = 12, .tile_rows = 4, .tile_cols = 4});
+  std::vector<Task> tasks;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Task task;
+    task.operation = Operation::gemm;
+    task.final = true;
+    task.out = BlockId(0, i, 0);
+    task.inputs = {BlockId(0, i, 1), BlockId(0, i, 2)};
+    task.input_count = 2;
+    tasks.push_back(task);
+  }
+  return schedule_of(std::move(blocks), 1, {3}, {tasks});
+}
+
+Trace simulate_on(const Schedule& schedule, const Machine& machine) {
+  return simulate(Plan(std::make_shared<const Schedule>(schedule), machine, {}));
+}
+
+/// The spans of a kind, as "begin-end" in seconds.
+std::vector<std::pair<double, double>> times(const Trace& trace, SpanKind kind) {
+  std::vector<std::pair<double, double>> all;
+  for (const Span& span : trace.spans) {
+    if (span.kind == kind) all.emplace_back(span.begin, span.end);
+  }
+  return all;
+}
+using Times = std::vector<std::pair<double, double>>;
+
+void expect_times(const Trace& trace, SpanKind kind, const Times& expected) {
+  const Times actual = times(trace, kind);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(actual[i].first, expected[i].first, 1e-9) << i;
+    EXPECT_NEAR(actual[i].second, expected[i].second, 1e-9) << i;
+  }
+}
+
+TEST(Simulate, OneProductIsThreeLoadsAKernelAndAStore) {
+  const Trace trace = simulate_on(products(1), machine_of(1, 4, kGemmFlops / 4));
+  expect_times(trace, SpanKind::load, {{0, 1}, {1, 2}, {2, 3}});
+  expect_times(trace, SpanKind::compute, {{3, 7}});
+  expect_times(trace, SpanKind::store, {{7, 8}});
+  EXPECT_NEAR(trace.seconds, 8, 1e-9);
+  EXPECT_EQ(trace.flops, kGemmFlops);
+}
+
+TEST(Simulate, EveryTransferPaysTheLatency) {
+  const Trace trace = simulate_on(products(1), machine_of(1, 4, kGemmFlops / 4, 0.25));
+  EXPECT_NEAR(trace.seconds, 3 * 1.25 + 4 + 1.25, 1e-9);
+}
+
+TEST(Simulate, TransfersRunBesideTheComputation) {
+  // Loads 0–6, kernels 3–7 and 7–11, stores 7–8 and 11–12; one after the other would be 16.
+  const Trace trace = simulate_on(products(2), machine_of(1, 4, kGemmFlops / 4));
+  expect_times(trace, SpanKind::compute, {{3, 7}, {7, 11}});
+  expect_times(trace, SpanKind::store, {{7, 8}, {11, 12}});
+  EXPECT_NEAR(trace.seconds, 12, 1e-9);
+}
+
+TEST(Simulate, KernelsThatFillTheDeviceShareIt) {
+  // Each would fill the device. The first is alone for 3 s and has 1 s left when the second comes;
+  // at half speed it ends at 8, when the second has done 1 of its 4 s.
+  const Trace trace = simulate_on(products(2), machine_of(2, 4, kGemmFlops / 4));
+  expect_times(trace, SpanKind::compute, {{3, 8}, {6, 11}});
+  EXPECT_NEAR(trace.seconds, 12, 1e-9);
+}
+
+TEST(Simulate, KernelsBoundByLatencyDoNotSlowEachOther) {
+  // Each uses a quarter of the device's rate.
+  const Trace trace = simulate_on(products(2), machine_of(2, 4, kGemmFlops));
+  expect_times(trace, SpanKind::compute, {{3, 7}, {6, 10}});
+  EXPECT_NEAR(trace.seconds, 11, 1e-9);
+}
+
+TEST(Simulate, SharesThatAddUpToMoreThanOneSlowAllAlike) {
+  // Each uses three quarters: together 1.5, so both run at 2/3 speed. The first has 1 s left at 6,
+  // ends at 7.5; by then the second has done 1 of 4 s and is alone.
+  const Trace trace = simulate_on(products(2), machine_of(2, 4, kGemmFlops / 3));
+  expect_times(trace, SpanKind::compute, {{3, 7.5}, {6, 10.5}});
+}
+
+TEST(Simulate, WithoutMeasurementsTheQueuesDivideTheRate) {
+  Machine machine = machine_of(2, 1, kGemmFlops);
+  machine.devices[0].kernels.clear();
+  const Trace trace = simulate_on(products(1), machine);
+  expect_times(trace, SpanKind::compute, {{3, 5}});  // half the rate: 2 s
+}
+
+TEST(Simulate, NeverStartsAStepBeforeItsWaitsAreDone) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Schedule schedule = random_schedule(seed);
+    Machine machine =
+        Machine::emulated(schedule.devices, smallest_budget_bytes(schedule) + 3 * 256);
+    const Plan plan(std::make_shared<const Schedule>(schedule), machine, {});
+    const Trace trace = simulate(plan);
+    const std::vector<FlatStep> steps = flatten(plan);
+    ASSERT_EQ(trace.spans.size(), steps.size());
+    std::vector<std::vector<double>> ends(static_cast<std::size_t>(plan.layout().queues()));
+    double last = 0;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const Span& span = trace.spans[s];
+      const Step& step = steps[s].step;
+      ASSERT_EQ(span.queue, step.queue);
+      ASSERT_EQ(span.block, step.task.out.bits);
+      auto& own = ends[step.queue];
+      ASSERT_LE(own.empty() ? 0 : own.back(), span.begin);
+      for (const Wait& wait : steps[s].waits) {
+        ASSERT_LE(ends[wait.queue][wait.sequence - 1], span.begin);
+      }
+      ASSERT_LE(span.begin, span.end);
+      own.push_back(span.end);
+      last = std::max(last, span.end);
+    }
+    EXPECT_EQ(trace.seconds, last);
+    EXPECT_EQ(trace.traffic, plan.totals().traffic);
+    EXPECT_NEAR(trace.flops, plan.totals().flops, 1e-9 * trace.flops);
+  }
+}
+
+// ---- kernel_seconds
+
+TEST(KernelSeconds, InterpolatesRatesOverTheCubeRootOfTheFlops) {
+  DeviceModel device;
+  device.compute_queues = 2;
+  device.flops_per_second_fp64 = 100;
+  device.flops_per_second_fp32 = 400;
+  device.kernels = {{"gemm", Precision::fp64, 27e3, 27e3 / 300},  // order 30: rate 300
+                    {"gemm", Precision::fp64, 1e3, 1e3 / 100},    // order 10: rate 100
+                    {"syrk", Precision::fp64, 8e3, 1},
+                    {"gemm", Precision::fp32, 8e3, 2}};
+  const auto seconds = [&](Operation operation, double flops, Precision p = Precision::fp64) {
+    return kernel_seconds(device, operation, p, flops);
+  };
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 1e3), 10);
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 27e3), 90);
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 8e3), 8e3 / 200);  // order 20: half way
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 64e3), 64e3 / 300);
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 125), 10 * 0.5);  // half the order: half the time
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 1e-9), 10 * 0.1);
+  EXPECT_DOUBLE_EQ(seconds(Operation::syrk, 8e3), 1);
+  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 8e3, Precision::fp32), 2);
+  EXPECT_DOUBLE_EQ(seconds(Operation::potrf, 1e3), 1e3 / 50);  // not measured: a queue's share
+  EXPECT_DOUBLE_EQ(seconds(Operation::syrk, 1e3, Precision::fp32), 1e3 / 200);
+  EXPECT_DOUBLE_EQ(seconds(Operation::covariance, 10), 50 * 10.0 / 50);
+}
+
+TEST(KernelSeconds, IsFiniteWhateverTheModel) {
+  DeviceModel nothing;
+  for (const double flops : {0.0, 1.0, 1e30}) {
+    EXPECT_TRUE(std::isfinite(kernel_seconds(nothing, Operation::gemm, Precision::fp64, flops)));
+  }
+  nothing.kernels = {{"gemm", Precision::fp64, 1e3, 0}};  // a rate that is none
+  EXPECT_DOUBLE_EQ(kernel_seconds(nothing, Operation::gemm, Precision::fp64, 10), 20);
+  EXPECT_EQ(transfer_seconds({50, 0.5}, 100), 2.5);
+}
+
+// ---- flops
+
+TEST(FlopsOf, AreTheTextbookCounts) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 7, .cols = 5, .tile_rows = 4, .tile_cols = 3});
+  Task task;
+  const auto flops = [&](Operation operation, BlockId out, BlockId in) {
+    task.operation = operation;
+    task.out = out;
+    task.inputs[0] = in;
+    return flops_of(blocks, task);
+  };
+  const BlockId b43(0, 0, 0);  // 4 × 3
+  const BlockId b42(0, 0, 1);  // 4 × 2
+  const BlockId b33(0, 1, 0);  // 3 × 3
+  EXPECT_DOUBLE_EQ(flops(Operation::potrf, b33, b33), 9 + 4.5 + 0.5);
+  EXPECT_DOUBLE_EQ(flops(Operation::trsm, b43, b33), 4 * 9);
+  EXPECT_DOUBLE_EQ(flops(Operation::syrk, b33, b42), 3 * 4 * 2);
+  EXPECT_DOUBLE_EQ(flops(Operation::gemm, b43, b42), 2 * 4 * 3 * 2);
+  EXPECT_DOUBLE_EQ(flops(Operation::gemm_left, b42, b43), 2 * 4 * 2 * 3);
+  EXPECT_DOUBLE_EQ(flops(Operation::gemm_left_transposed, b33, b42), 2 * 3 * 3 * 4);
+  EXPECT_DOUBLE_EQ(flops(Operation::trsm_left, b42, b33), 16 * 2);
+  EXPECT_DOUBLE_EQ(flops(Operation::covariance, b42, b33), 8);
+}
+
+}  // namespace
+}  // namespace strata::test

@@ -1,0 +1,43 @@
+#pragma once
+// The devices that tests of runs are repeated on.
+//
+// Contract: "host" is always there; "cuda" if this machine has a GPU. Device texts are as
+// `--devices` takes them. Tests that need several GPUs ask `devices_text` and skip where it is
+// empty: CPU devices can be made at will, GPUs cannot.
+
+#include <string>
+#include <vector>
+
+#include "kernels/backend.hpp"
+#include "store/memory_store.hpp"
+
+namespace strata::test {
+
+[[nodiscard]] inline std::vector<std::string> available_backends() {
+  std::vector<std::string> names{"host"};
+  if (cuda_backend() != nullptr) names.emplace_back("cuda");
+  return names;
+}
+
+[[nodiscard]] inline const Backend& backend_of(const std::string& name) {
+  return name == "cuda" ? *cuda_backend() : host_backend();
+}
+
+/// "host:2" or "cuda:0,1"; "" if the machine has fewer GPUs.
+[[nodiscard]] inline std::string devices_text(const std::string& backend, int count) {
+  if (backend == "host") return "host:" + std::to_string(count);
+  if (static_cast<int>(backend_of(backend).devices().size()) < count) return "";
+  std::string text = backend + ":0";
+  for (int d = 1; d < count; ++d) text += "," + std::to_string(d);
+  return text;
+}
+
+/// A GPU copies by itself: for it, what the sources provide is put into the memory first.
+inline void prepare_store(MemoryStore& store, const std::string& backend) {
+  if (backend_of(backend).on_host()) return;
+  for (int f = 0; f < store.blocks().families(); ++f) {
+    if (store.blocks().family(f).origin == Origin::stored) store.materialize(f, 1);
+  }
+}
+
+}  // namespace strata::test

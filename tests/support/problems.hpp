@@ -1,0 +1,71 @@
+#pragma once
+// Problems and oracles that the tests share.
+//
+// Contract: matrices in closed form, so that no test needs a file; the oracles use none of the
+// library's kernels.
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata::test {
+
+/// An owned column-major matrix.
+template <class T>
+struct Matrix {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::vector<T> data;
+
+  Matrix(std::int64_t r, std::int64_t c)
+      : rows(r), cols(c), data(static_cast<std::size_t>(r * c)) {}
+  T& operator()(std::int64_t i, std::int64_t j) {
+    return data[static_cast<std::size_t>(i + j * rows)];
+  }
+  const T& operator()(std::int64_t i, std::int64_t j) const {
+    return data[static_cast<std::size_t>(i + j * rows)];
+  }
+  [[nodiscard]] std::int64_t ld() const { return rows > 0 ? rows : 1; }
+  MatrixView<T> view() { return {data.data(), rows, cols, ld()}; }
+  MatrixView<const T> view() const { return {data.data(), rows, cols, ld()}; }
+};
+
+template <class T, class F>
+Matrix<T> make_matrix(std::int64_t rows, std::int64_t cols, F element) {
+  Matrix<T> a(rows, cols);
+  for (std::int64_t j = 0; j < cols; ++j) {
+    for (std::int64_t i = 0; i < rows; ++i) a(i, j) = static_cast<T>(element(i, j));
+  }
+  return a;
+}
+
+/// min(i, j), counted from 1: integers, and its factor is all ones.
+template <class T>
+Matrix<T> min_matrix(std::int64_t n) {
+  return make_matrix<T>(n, n,
+                        [](auto i, auto j) { return static_cast<double>(std::min(i, j) + 1); });
+}
+
+/// The Hilbert matrix plus 1e-6 on the diagonal: condition about 2e6. (With 1e-8 two backward
+/// stable factorizations may differ in the log-determinant by more than 1e-12 of it.)
+template <class T>
+Matrix<T> hilbert_matrix(std::int64_t n) {
+  return make_matrix<T>(n, n, [](auto i, auto j) {
+    return 1.0 / static_cast<double>(i + j + 1) + (i == j ? 1e-6 : 0.0);
+  });
+}
+
+/// Symmetric, uniform in [−1, 1) off the diagonal, diagonally dominant.
+template <class T>
+Matrix<T> random_spd_matrix(std::int64_t n, std::uint64_t seed) {
+  return make_matrix<T>(n, n, [=](auto i, auto j) {
+    const auto lo = static_cast<std::uint64_t>(std::min(i, j));
+    const auto hi = static_cast<std::uint64_t>(std::max(i, j));
+    return i == j ? static_cast<double>(n) : 2 * random_uniform(seed, hi * (hi + 1) / 2 + lo) - 1;
+  });
+}
+
+}  // namespace strata::test

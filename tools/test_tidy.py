@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Self test of tools/tidy: every rule must fire on a small bad tree, and none on a good one."""
+
+import pathlib
+import runpy
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIDY = pathlib.Path(__file__).resolve().parent / "tidy"
+RULES = runpy.run_path(str(TIDY))
+TOP = "#pragma once\n// Contract: none.\n"
+
+
+def tidy(files, headers=False):
+    """The findings in a tree of {path: text}."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            target = pathlib.Path(root) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        findings, count = RULES["check_tree"](root, headers)
+    assert count == len(files)
+    return findings
+
+
+class TidyTest(unittest.TestCase):
+    def expect_finding(self, files, finding, headers=False):
+        findings = tidy(files, headers)
+        self.assertEqual(len(findings), 1, findings)
+        self.assertIn(finding, findings[0])
+
+    def expect_clean(self, files, headers=False):
+        self.assertEqual(tidy(files, headers), [])
+
+    def include(self, path, target):
+        return {path: (TOP if path.endswith("hpp") else "") + f'#include "{target}"\n'}
+
+    def test_includes_leftward_are_clean(self):
+        for path, target in [
+                ("src/matrix/a.hpp", "base/check.hpp"), ("src/matrix/a.hpp", "matrix/b.hpp"),
+                ("src/kernels/a.cpp", "store/block_store.hpp"), ("src/io/a.cpp", "strata/io.hpp"),
+                ("src/io/a.cpp", "strata/matrix_view.hpp"), ("src/report/a.cpp", "strata/trace.hpp"),
+                ("src/report/a.cpp", "strata/geostat.hpp"), ("src/sparse/a.cpp", "lu/lu.hpp"),
+                ("include/strata/strata.hpp", "strata/io.hpp"), ("cli/a.cpp", "strata/io.hpp"),
+                ("include/strata/options.hpp", "strata/machine.hpp")]:
+            self.expect_clean(self.include(path, target))
+
+    def test_includes_rightward_or_sideways(self):
+        for path, target in [
+                ("src/base/a.hpp", "scalar/dispatch.hpp"), ("src/matrix/a.cpp", "store/x.hpp"),
+                ("src/store/a.cpp", "device/device.hpp"), ("src/schedule/a.cpp", "store/x.hpp"),
+                ("src/run/a.cpp", "cholesky/x.hpp"), ("src/cholesky/a.cpp", "lu/x.hpp"),
+                ("src/krylov/a.cpp", "sparse/x.hpp"), ("src/io/a.cpp", "strata/cholesky.hpp"),
+                ("src/io/a.cpp", "device/device.hpp"), ("src/geostat/a.cpp", "io/csv.hpp"),
+                ("src/report/a.cpp", "strata/io.hpp"), ("src/run/a.cpp", "strata/strata.hpp"),
+                ("include/strata/machine.hpp", "strata/cholesky.hpp")]:
+            self.expect_finding(self.include(path, target), f"may not include {target}")
+
+    def test_unknown_layers(self):
+        self.expect_finding({"src/misc/a.cpp": "int a;\n"}, "src/misc/a.cpp:1: belongs to no layer")
+        self.expect_finding({"include/strata/new.hpp": TOP}, "belongs to no layer")
+        self.expect_finding(self.include("src/run/a.cpp", "strata/new.hpp"), "no public header")
+
+    def test_public_headers_stay_public(self):
+        self.expect_finding(self.include("include/strata/io.hpp", "base/check.hpp"), "private")
+        for target in ["fmt/format.h", "zlib.h", "nlohmann/json.hpp", "boost/math.hpp"]:
+            self.expect_finding({"include/strata/io.hpp": TOP + f"#include <{target}>\n"},
+                                f"io.hpp:3: public header includes {target}")
+
+    def test_cuda_stays_in_its_folders(self):
+        cuda = "#include <cuda_runtime.h>\n"
+        self.expect_clean({"src/device/a.cu": cuda, "src/kernels/b_cuda.hpp": TOP + cuda})
+        self.expect_finding({"src/run/a.cpp": "\n" + cuda}, "src/run/a.cpp:2: CUDA include")
+        self.expect_finding({"src/run/a.cu": "int a;\n"}, "CUDA source outside")
+
+    def test_lengths(self):
+        self.expect_clean({"src/run/a.cpp": "//\n" * 600, "src/run/b.cpp": "//" + "x" * 98 + "\n"})
+        self.expect_finding({"src/run/a.cpp": "//\n" * 601}, "a.cpp:601: file of 601 lines")
+        self.expect_finding({"tests/run/a.cpp": "\n//" + "x" * 99}, "a.cpp:2: line of 101 columns")
+        # Columns are characters, not bytes.
+        self.expect_clean({"src/run/a.cpp": "//" + "ν" * 98 + "\n"})
+
+    def test_long_functions(self):
+        def function(head, lines):
+            return {"src/run/a.cpp": f"namespace a {{\n{head} {{\n" + "  f();\n" * (lines - 2) +
+                                     "}\n}\n"}
+        for head in ["void f(int a)", "template <class T>\nauto X<T>::f() const -> int",
+                     "struct stat f(int)", "X::X(int a) : a_(a)", 'extern "C" int f()']:
+            extra = head.count("\n")
+            self.expect_clean(function(head, 70))
+            self.expect_finding(function(head, 71), f"a.cpp:{2 + extra}: function of 71 lines")
+        for head in ["struct A", "class A : public B", "enum class E : int", "namespace b"]:
+            self.expect_clean(function(head, 200))
+        self.expect_clean({"src/run/a.cpp": "void f() {\n" + 'g("{");  // {\n' * 68 + "}\n" +
+                                            "void g() {\n" + "h();\n" * 68 + "}\n"})
+
+    def test_headers_begin_with_their_contract(self):
+        self.expect_finding({"src/run/a.hpp": "// Contract.\n#pragma once\n"}, "#pragma once")
+        self.expect_finding({"src/run/a.hpp": "#pragma once\n\n#include <vector>\n"}, "contract")
+
+    def test_banned_words(self):
+        for line, word in [
+                ("int* a = new int[3];", "raw new"), ("auto a = new (std::nothrow) A;", "raw new"),
+                ("delete a;", "raw delete"), ("delete[] a;", "raw delete"),
+                ("void* a = malloc(3);", "C memory"), ("std::free(a);", "C memory"),
+                ("cudaMalloc(&p, 3);", "CUDA memory"), ("cudaFreeAsync(p, s);", "CUDA memory"),
+                ("printf(\"a\");", "printing"), ("std::cout << 1;", "printing"),
+                ("std::cerr << 1;", "printing"), ("using namespace std;", "using namespace std")]:
+            self.expect_finding({"src/run/a.cpp": line + "\n"}, f"a.cpp:1: banned: {word}")
+        for word in ["TO" "DO", "FIX" "ME", "XX" "X"]:
+            self.expect_finding({"src/run/a.cpp": f"// {word}: later\n"}, f"unfinished: {word}")
+
+    def test_words_that_are_allowed(self):
+        self.expect_clean({
+            "src/run/a.cpp": "A(const A&) = delete;\nauto p = ::operator new(3, al);\n"
+                             "::operator delete(p, al);\nauto q = new (p) A{};\n// new printf( in a comment, malloc(3)\n"
+                             "auto s = \"new delete printf(\";\nauto n = 1'000'000; snprintf(b);\n"
+                             "int renewed = newest; auto r = R\"(delete x)\";\n",
+            "src/device/a.cu": "cudaMalloc(&p, 3);\n",
+            "cli/a.cpp": "std::cout << 1;\n", "tests/run/a_test.cpp": "printf(\"a\");\n"})
+
+    def test_exit_status(self):
+        for text, status in [("int a;\n", 0), ("int* a = new int;\n", 1)]:
+            with tempfile.TemporaryDirectory() as root:
+                (pathlib.Path(root) / "src/run").mkdir(parents=True)
+                (pathlib.Path(root) / "src/run/a.cpp").write_text(text, encoding="utf-8")
+                result = subprocess.run([sys.executable, str(TIDY), "--root", root],
+                                        capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, status)
+            self.assertEqual(result.stdout, "src/run/a.cpp:1: banned: raw new\n" * status)
+
+    def test_headers_compile_alone(self):
+        bad = {"src/run/a.hpp": TOP + "inline std::string f() { return {}; }\n"}
+        self.expect_clean(bad)
+        self.expect_finding(bad, "src/run/a.hpp:1: does not compile alone", headers=True)
+        self.expect_clean({"src/run/a.hpp": TOP + "#include <string>\ninline std::string s;\n"},
+                          headers=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
