@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "base/random.hpp"
 #include "cholesky/planning.hpp"
 #include "run/run.hpp"
@@ -93,7 +91,7 @@ void expect_same(const std::string& backend, const Case& c, const std::vector<do
   EXPECT_EQ(static_cast<std::int64_t>(outcome.trace.spans.size()), planned.plan->totals().steps);
   const std::vector<double> actual = lower_of(*store);
   ASSERT_EQ(actual.size(), expected.size());
-  EXPECT_EQ(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(double)), 0)
+  EXPECT_TRUE(test::same_bits(actual, expected))
       << "n " << c.problem.n << " budget " << budget << ' ' << planned.policy;
 }
 

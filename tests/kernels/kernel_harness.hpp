@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -22,6 +21,7 @@
 #include "kernels/backend.hpp"
 #include "scalar/dispatch.hpp"
 #include "strata/matrix_view.hpp"
+#include "tests/support/problems.hpp"
 
 namespace strata::testing {
 
@@ -61,8 +61,7 @@ struct Matrix {
 /// The same bits, NaN included.
 template <class T>
 [[nodiscard]] bool same_bits(const Matrix<T>& a, const Matrix<T>& b) {
-  return a.data.size() == b.data.size() &&
-         std::memcmp(a.data.data(), b.data.data(), a.data.size() * sizeof(T)) == 0;
+  return test::same_bits(a.data, b.data);
 }
 
 /// Equal numbers (a zero has no sign here), NaN where NaN is.

@@ -6,12 +6,20 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "base/random.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata::test {
+
+/// The same bits, NaN included. (memcmp itself takes no null pointer, not even for no bytes.)
+template <class T>
+[[nodiscard]] bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
 
 /// An owned column-major matrix.
 template <class T>
