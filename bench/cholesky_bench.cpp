@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "bench/in_core_bench.hpp"
 #include "bench/peers.hpp"
 #include "bench/random_matrix.hpp"
 #include "cholesky/tile_factor.hpp"
@@ -56,11 +57,6 @@ double residual_of(const TileFactor& factor, std::int64_t n, std::uint64_t seed)
     worst = std::max(worst, std::abs(y[static_cast<std::size_t>(i)] - exact) / (row_norm * norm));
   }
   return worst;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 CholeskyBenchRow bench_size(const CholeskyBench& bench, const Options& options, std::int64_t n,

@@ -14,7 +14,9 @@
 #include <string_view>
 
 #include "base/bytes.hpp"
+#include "base/check.hpp"
 #include "cholesky/planning.hpp"
+#include "run/potrf_tuning.hpp"
 
 namespace strata::cli {
 namespace {
@@ -126,6 +128,13 @@ void CommonOptions::add_to(CLI::App& app) {
   app.add_option("--tile", tile, "order of a tile (default: chosen)")->check(positive_number());
   app.add_option("--policy", policy, "how device memory is managed: v3 or opt")
       ->capture_default_str();
+  app.add_option("--path", path,
+                 "auto, in-core (the whole matrix on one device, or an error) or planned")
+      ->capture_default_str();
+  app.add_option("--variant", variant, "of the factorization on a GPU: auto, left, right or fused")
+      ->capture_default_str();
+  app.add_flag("--reproducible", reproducible,
+               "the planned path: the same bits whatever the memory and the devices");
   app.add_option("--rates", rates,
                  "rates measured by 'strata info --calibrate -o', for predictions");
   app.add_option("--trace", trace, "write the timeline in Chrome's trace format");
@@ -143,6 +152,13 @@ Options CommonOptions::to_options() const {
   if (!host_memory.empty()) options.host_memory_bytes = parse_bytes(host_memory, "--host-memory");
   options.tile = tile;
   options.policy = parse_policy(policy);
+  options.path = parse_path(path);
+  if (reproducible) {
+    require(options.path != CholeskyPath::in_core, ErrorKind::misuse, "cli",
+            "--reproducible is the planned path: it excludes --path {}", path);
+    options.path = CholeskyPath::planned;
+  }
+  options.blocking.variant = parse_variant(variant);
   options.compute_queues = threads;
   if (!rates.empty()) options.rates = read_machine(rates);
   options.progress = [terminal = isatty(STDERR_FILENO) != 0](const Progress& progress) {

@@ -28,6 +28,9 @@ struct CommonOptions {
   std::string device_memory;
   std::string host_memory;
   std::string policy = "opt";
+  std::string path = "auto";
+  std::string variant = "auto";
+  bool reproducible = false;
   std::string rates;
   std::string trace;
   std::string report;
@@ -97,7 +100,7 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
 [[nodiscard]] nlohmann::json to_json(const Certificate& certificate);
 [[nodiscard]] nlohmann::json to_json(const MaternParameters& parameters);
 [[nodiscard]] nlohmann::json to_json(const Scores& scores, std::int64_t observations);
-/// n, tile, policy, devices, seconds, flops, …, traffic, planned_traffic.
+/// n, tile, path, policy, devices, seconds, flops, …, traffic, planned_traffic.
 [[nodiscard]] nlohmann::json to_json(const RunReport& report);
 
 // ---- text

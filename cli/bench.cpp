@@ -1,9 +1,10 @@
-// strata bench cholesky: our rate beside a peer's, in one run.
+// strata bench: our rates beside a peer's, in one run.
 
 #include <fmt/format.h>
 
+#include "base/check.hpp"
 #include "bench/cholesky_bench.hpp"
-#include "cli/app.hpp"
+#include "cli/bench.hpp"
 
 namespace strata::cli {
 namespace {
@@ -13,6 +14,14 @@ using nlohmann::json;
 struct BenchArguments {
   bench::CholeskyBench bench;
   std::string precision = "fp64";
+  bool in_core = false;
+  int repeats = 0;  ///< 0: the benchmark's own
+  int ib = 0;
+  int recnb = 0;
+  int nb = 0;
+  std::vector<std::string> variants;
+  std::int64_t batch = 0;
+  double gemm_seconds = 0;
 };
 
 json row_json(const bench::CholeskyBenchRow& row) {
@@ -53,12 +62,33 @@ void print_rows(const std::vector<bench::CholeskyBenchRow>& rows) {
     fmt::print("peer: {} ({})\n", rows[0].peer.name, rows[0].peer.what);
 }
 
+bench::InCoreBench in_core_bench(const BenchArguments& arguments, const bench::CholeskyBench& all) {
+  bench::InCoreBench bench;
+  bench.sizes = all.sizes;
+  bench.precision = all.precision;
+  if (arguments.repeats > 0) bench.repeats = arguments.repeats;
+  bench.seed = all.seed;
+  bench.peer = all.peer;
+  bench.peer_threads = all.peer_threads;
+  for (const std::string& name : arguments.variants) bench.variants.push_back(parse_variant(name));
+  bench.batch = arguments.batch;
+  bench.gemm_seconds = arguments.gemm_seconds;
+  return bench;
+}
+
 int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   bench::CholeskyBench bench = arguments.bench;
   bench.precision = arguments.precision == "fp32" ? Precision::fp32 : Precision::fp64;
   bench.seed = common.seed;
-  const Options options = common.to_options();
+  Options options = common.to_options();
   check_outputs(common, {}, {common.rates});
+  if (arguments.repeats > 0) bench.repeats = arguments.repeats;
+  options.blocking.ib = arguments.ib;
+  options.blocking.recnb = arguments.recnb;
+  options.blocking.nb = arguments.nb;
+  if (arguments.in_core) return run_in_core(in_core_bench(arguments, bench), common, options);
+  require(arguments.variants.empty() && arguments.batch == 0 && arguments.gemm_seconds == 0,
+          ErrorKind::misuse, "cli", "--variants, --batch and --gemm-seconds are for --in-core");
   const auto rows = run_cholesky_bench(bench, options);
   json results = json::array();
   for (const auto& row : rows) results.push_back(row_json(row));
@@ -72,35 +102,75 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   return finish(common, std::move(data), object, [&] { print_rows(rows); });
 }
 
+template <class B>
+void add_bench_options(CLI::App& app, B& bench, std::string& precision, int& repeats) {
+  app.add_option("--n", bench.sizes, "orders, separated by commas")
+      ->delimiter(',')
+      ->check(positive_number())
+      ->capture_default_str();
+  app.add_option("--precision", precision, "fp64 or fp32")->check(CLI::IsMember({"fp64", "fp32"}));
+  app.add_option("--repeats", repeats, "runs of which the median counts")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--peer-threads", bench.peer_threads, "threads of openblas (default: all cores)")
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm = verb.add_subcommand("cholesky", "dense tile Cholesky, or in core");
+  auto arguments = std::make_shared<BenchArguments>();
+  bench::CholeskyBench& bench = arguments->bench;
+  bench.sizes = {8192};
+  common.add_to(*algorithm);
+  add_bench_options(*algorithm, bench, arguments->precision, arguments->repeats);
+  algorithm->add_option("--peer", bench.peer, "openblas or cusolver")
+      ->check(CLI::IsMember({"openblas", "cusolver"}));
+  algorithm->add_flag("--calibrate", bench.calibrate,
+                      "measure rates for the tile first, and predict with them");
+  algorithm->add_flag("--in-core", arguments->in_core,
+                      "ours and the peer's alone, on a matrix that lies on the device");
+  algorithm
+      ->add_option("--variants", arguments->variants,
+                   "in core: fused, left, right, separated by commas")
+      ->delimiter(',');
+  algorithm->add_option("--ib", arguments->ib, "columns factored at a time (default: tuned)");
+  algorithm->add_option("--recnb", arguments->recnb, "tile of the fused kernel (default: tuned)");
+  algorithm->add_option("--nb", arguments->nb, "columns of a panel (default: tuned)");
+  algorithm->add_option("--batch", arguments->batch, "in core: so many matrices by potrf_batched")
+      ->check(CLI::Range(2, 1'000'000));
+  algorithm
+      ->add_option("--gemm-seconds", arguments->gemm_seconds,
+                   "in core: measure GEMM for so long afterwards")
+      ->check(positive_number());
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_bench(*arguments, common); };
+  });
+}
+
+void add_potf2(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("potf2", "every variant and blocking of the in-core factorization");
+  auto arguments = std::make_shared<Potf2Arguments>();
+  bench::Potf2Bench& bench = arguments->bench;
+  bench.sizes = {512, 1024, 2048, 4096, 8192, 16384};
+  common.add_to(*algorithm);
+  add_bench_options(*algorithm, bench, arguments->precision, bench.repeats);
+  algorithm->add_flag("--peer", bench.peer, "the device's peer beside ours");
+  algorithm->add_flag("--tune", arguments->tune,
+                      "write the best of each order to the tuning table of this GPU");
+  algorithm->add_option("-o,--output", arguments->output,
+                        "the tuning table (default: where runs read it)");
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_potf2(*arguments, common); };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("bench", "benchmarks, with peers beside them");
   verb->require_subcommand(1);
-  CLI::App* algorithm = verb->add_subcommand("cholesky", "dense tile Cholesky");
-  auto arguments = std::make_shared<BenchArguments>();
-  arguments->bench.sizes = {8192};
-  common.add_to(*algorithm);
-  algorithm->add_option("--n", arguments->bench.sizes, "orders, separated by commas")
-      ->delimiter(',')
-      ->check(positive_number())
-      ->capture_default_str();
-  algorithm->add_option("--precision", arguments->precision, "fp64 or fp32")
-      ->check(CLI::IsMember({"fp64", "fp32"}));
-  algorithm->add_option("--repeats", arguments->bench.repeats, "runs of which the median counts")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  algorithm->add_option("--peer", arguments->bench.peer, "openblas or cusolver")
-      ->check(CLI::IsMember({"openblas", "cusolver"}));
-  algorithm
-      ->add_option("--peer-threads", arguments->bench.peer_threads,
-                   "threads of openblas (default: all cores)")
-      ->check(CLI::Range(1, 1024));
-  algorithm->add_flag("--calibrate", arguments->bench.calibrate,
-                      "measure rates for the tile first, and predict with them");
-  algorithm->callback([&run, &common, arguments] {
-    run = [&common, arguments] { return run_bench(*arguments, common); };
-  });
+  add_cholesky(*verb, common, run);
+  add_potf2(*verb, common, run);
 }
 
 }  // namespace strata::cli

@@ -138,6 +138,7 @@ json to_json(const RunReport& report) {
   const double seconds = report.seconds > 0 ? report.seconds : report.predicted_seconds;
   return {{"n", report.n},
           {"tile", report.tile},
+          {"path", report.path},
           {"policy", report.policy},
           {"devices", report.devices},
           {"seconds", report.seconds},

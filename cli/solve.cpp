@@ -71,8 +71,8 @@ void check_symmetric(MatrixView<const double> a, const std::string& path) {
 void print_solve(const SolveResult& result, MatrixView<const double> b, const std::string& output) {
   const Certificate& c = result.certificate;
   const RunReport& factor = result.factor;
-  fmt::print("solved {} unknowns, {} right-hand sides, with {} (tile {}, {})\n", b.rows, b.cols,
-             fmt::join(factor.devices, ", "), factor.tile, factor.policy);
+  fmt::print("solved {} unknowns, {} right-hand sides, with {} ({}, tile {}, {})\n", b.rows, b.cols,
+             fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
   fmt::print("  backward error    {:.2e}\n  log determinant   {:.15g}\n  refinement steps  {}\n",
              c.backward_error, c.factor.log_determinant, c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",

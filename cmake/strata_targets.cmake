@@ -24,7 +24,7 @@ function(strata_cuda_module target)
                                              CUDA_ARCHITECTURES "${STRATA_CUDA_ARCHITECTURES}"
                                              CUDA_RUNTIME_LIBRARY Static)
   # 554: nvcc 13 takes MatrixView's conversion to constant elements for one that is never used.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Wno-pedantic --expt-relaxed-constexpr
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Wno-pedantic --expt-relaxed-constexpr -lineinfo
                                            --diag-suppress=554>)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src
                                                ${CMAKE_SOURCE_DIR}/include)
@@ -36,5 +36,6 @@ function(strata_cuda_targets)
   find_package(CUDAToolkit REQUIRED)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/*.cu ${CMAKE_SOURCE_DIR}/src/kernels/*.cu)
   strata_cuda_module(strata_cuda SOURCES ${sources} LINK strata_base strata_matrix strata_schedule CUDA::cublas)
-  strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu LINK CUDA::cusolver)
+  strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu
+                     LINK CUDA::cusolver CUDA::cublas)
 endfunction()

@@ -2,8 +2,10 @@
 // Dense symmetric positive definite systems, of any size the host can hold.
 //
 // Contract: only the lower triangle of A is read; A is never modified. One call serves matrices
-// that fit on the device and matrices that do not, and the factor is bit-identical whatever the
-// budget, the policy and the number of devices. T is double or float.
+// that fit on the device and matrices that do not. On the planned path, and with a tile of the
+// caller's, the factor is bit-identical whatever the budget, the policy and the number of devices;
+// by itself a call may factor in core what a single GPU holds (options.hpp: path). T is double or
+// float.
 
 #include <cstdint>
 #include <memory>

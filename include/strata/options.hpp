@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "strata/cholesky_options.hpp"
 #include "strata/machine.hpp"
 #include "strata/trace.hpp"
 
@@ -29,6 +30,8 @@ struct Options {
   std::int64_t host_memory_bytes = 0;  ///< bound on the factor kept in host memory; 0: what is free
   std::int64_t tile = 0;               ///< order of a tile; 0: chosen from n and the device
   Policy policy = Policy::opt;
+  CholeskyPath path = CholeskyPath::automatic;
+  CholeskyBlocking blocking;     ///< on GPUs; zeros: as tuned
   int compute_queues = 0;        ///< a device; 0: chosen
   std::optional<Machine> rates;  ///< calibrated rates for prediction
   ProgressCallback progress;
@@ -45,6 +48,7 @@ struct PlannedTraffic : Traffic {
 struct RunReport {
   std::int64_t n = 0;
   std::int64_t tile = 0;
+  std::string path;    ///< "in-core" or "planned"
   std::string policy;  ///< with the order that was chosen: "opt super_tile(4)"
   std::vector<std::string> devices;
   double seconds = 0;            ///< of running

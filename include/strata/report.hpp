@@ -81,6 +81,21 @@ struct ReportHoldOut {
   double coverage = kAbsent;  ///< share of values inside their 95 % interval, 0 to 1
 };
 
+/// One line of a chart, by ascending x.
+struct ReportSeries {
+  std::string name;
+  std::vector<double> x;  ///< above 0; as long as `y`
+  std::vector<double> y;
+};
+
+/// Lines over a logarithmic horizontal axis.
+struct ReportChart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<ReportSeries> series;
+};
+
 struct ReportData {
   std::string title;
   std::string subtitle;
@@ -89,6 +104,7 @@ struct ReportData {
   std::vector<KeyFigure> figures;
   std::optional<ReportMap> map;
   std::vector<ReportEvaluation> evaluations;
+  std::vector<ReportChart> charts;
   std::optional<ReportHoldOut> hold_out;
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"

@@ -3,6 +3,8 @@
 
 #include "strata/calibrate.hpp"
 #include "strata/cholesky.hpp"
+#include "strata/cholesky_options.hpp"
+#include "strata/device_cholesky.hpp"
 #include "strata/error.hpp"
 #include "strata/geostat.hpp"
 #include "strata/io.hpp"

@@ -165,10 +165,8 @@ RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const Option
   CholeskyProblem problem;
   problem.n = n;
   problem.precision = precision;
-  problem.devices = static_cast<int>(machine.devices.size());
-  problem.tile = choose_tile(n, options.tile, machine, precision);
   problem.point_dimensions = generated ? 2 : 0;
-  const PlannedRun planned = plan_cholesky(problem, machine, options.policy);
+  const PlannedRun planned = plan_path(problem, machine, options);
   check_host_memory(planned, problem, machine, options);
   RunReport report = make_report(planned, problem, simulate(*planned.plan));
   report.predicted_seconds = report.seconds;

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <set>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "run/potrf_tuning.hpp"
 #include "schedule/plan_layout.hpp"
 
 namespace strata {
@@ -57,6 +59,27 @@ std::set<std::int64_t> candidate_widths(std::int64_t tiles, std::int64_t slots) 
   return widths;
 }
 
+constexpr std::array<std::pair<CholeskyPath, const char*>, 3> kPaths{
+    {{CholeskyPath::automatic, "auto"},
+     {CholeskyPath::in_core, "in-core"},
+     {CholeskyPath::planned, "planned"}}};
+
+std::int64_t smallest_memory(const Machine& machine) {
+  std::int64_t bytes = machine.devices[0].memory_bytes;
+  for (const DeviceModel& device : machine.devices) bytes = std::min(bytes, device.memory_bytes);
+  return bytes;
+}
+
+/// Whether a call that leaves the path open takes the in-core one. A column of right-hand sides for
+/// each 32 of the matrix has to fit beside it, so that the solves that follow run well.
+bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const Options& options) {
+  if (options.path != CholeskyPath::automatic) return options.path == CholeskyPath::in_core;
+  const std::int64_t n = problem.n;
+  return options.tile == 0 && problem.point_dimensions == 0 && n <= kInCoreOrderMax &&
+         machine.devices.size() == 1 && machine.devices[0].name.rfind("cuda", 0) == 0 &&
+         n * (n + n / 32 + 1) * bytes_of(problem.precision) <= machine.devices[0].memory_bytes;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -75,6 +98,20 @@ Policy parse_policy(const std::string& name) {
     if (name == known) return value;
   }
   fail(ErrorKind::misuse, "options", "'{}' is no policy: use sync, async, v1, v2, v3 or opt", name);
+}
+
+const char* to_string(CholeskyPath path) noexcept {
+  for (const auto& [value, name] : kPaths) {
+    if (value == path) return name;
+  }
+  return "?";
+}
+
+CholeskyPath parse_path(const std::string& name) {
+  for (const auto& [value, known] : kPaths) {
+    if (name == known) return value;
+  }
+  fail(ErrorKind::misuse, "options", "'{}' is no path: use auto, in-core or planned", name);
 }
 
 std::int64_t choose_tile(std::int64_t n, std::int64_t requested, const Machine& machine,
@@ -98,8 +135,7 @@ std::int64_t choose_tile(std::int64_t n, std::int64_t requested, const Machine& 
   const std::int64_t smallest = cpu ? 64 : 256;
   std::int64_t tile = largest;
   while (tile > smallest && n < rows_wanted * tile) tile /= 2;
-  std::int64_t budget = machine.devices[0].memory_bytes;
-  for (const DeviceModel& device : machine.devices) budget = std::min(budget, device.memory_bytes);
+  const std::int64_t budget = smallest_memory(machine);
   const auto slots = [&] { return budget / (tile * tile * bytes_of(precision)); };
   while (n > kBlockRowsMax * tile) tile *= 2;
   while (tile > kTileMin && slots() < kSlotsWanted) tile /= 2;
@@ -140,6 +176,43 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
   best.floor_bytes = cholesky_floor_bytes(problem, best.plan->layout().arena_bytes);
   best.seconds = seconds_since(start);
   return best;
+}
+
+PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
+  check_potrf_options(options.blocking);
+  problem.devices = static_cast<int>(machine.devices.size());
+  const bool in_core = takes_in_core(problem, machine, options);
+  if (in_core) {
+    require(options.tile == 0, ErrorKind::misuse, "options",
+            "a tile of order {} cannot be asked for in core, where the matrix is one tile",
+            options.tile);
+    const std::int64_t needed = problem.n * problem.n * bytes_of(problem.precision);
+    require(!machine.devices.empty() && needed <= machine.devices[0].memory_bytes,
+            ErrorKind::memory, "plan",
+            "in core the matrix of order {} needs {} ({} bytes) of device memory and there is {}",
+            problem.n, format_bytes(needed), needed,
+            format_bytes(machine.devices.empty() ? 0 : machine.devices[0].memory_bytes));
+    problem.devices = 1;
+    problem.tile = std::max<std::int64_t>(problem.n, 1);
+  } else {
+    problem.tile = choose_tile(problem.n, options.tile, machine, problem.precision);
+  }
+  PlannedRun planned = plan_cholesky(problem, machine, options.policy);
+  planned.in_core = in_core;
+  return planned;
+}
+
+std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
+                             const Machine& machine) {
+  const std::int64_t most = std::clamp<std::int64_t>(rhs, 1, problem.tile);
+  if (problem.tile < problem.n || problem.n == 0) return most;
+  // Slots are cut at multiples of 256 bytes: the factor's, the block's and those of coordinates.
+  constexpr std::int64_t kRounding = 1024;
+  const std::int64_t size = bytes_of(problem.precision);
+  const std::int64_t taken = (problem.n + problem.point_dimensions) * problem.n * size + kRounding;
+  const std::int64_t column = (problem.n + problem.point_dimensions) * size;
+  const std::int64_t columns = (smallest_memory(machine) - taken) / column;
+  return columns >= most ? most : std::max<std::int64_t>(columns / 2, 1);  // one moves meanwhile
 }
 
 PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& machine,

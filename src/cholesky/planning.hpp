@@ -8,6 +8,7 @@
 #include "cholesky/tile_cholesky.hpp"
 #include "cholesky/triangular_solve.hpp"
 #include "schedule/plan.hpp"
+#include "strata/options.hpp"
 
 namespace strata {
 
@@ -17,7 +18,20 @@ struct PlannedRun {
   std::string policy;  ///< "v3", "opt column", "opt super_tile(8)"
   double seconds = 0;  ///< of planning
   std::int64_t floor_bytes = 0;
+  bool in_core = false;  ///< the matrix is one tile
 };
+
+/// Beyond this order the planned path is taken by itself: it computes while it transfers, and the
+/// kernels of its tiles are as fast as the whole. Below, transfers are short beside the launches
+/// that small tiles cost.
+inline constexpr std::int64_t kInCoreOrderMax = 8192;
+
+/// A plan of a problem whose tile and devices follow from the options: the whole matrix as one tile
+/// on one device for the in-core path, else the tile of choose_tile() on all of them. Fills them in
+/// `problem`. Throws as plan_cholesky, Error{misuse} for a tile in core or blocking that does not
+/// exist, and Error{memory} if the matrix has to be in core and does not fit.
+[[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
+                                   const Options& options);
 
 /// The order of tiles for n unknowns: the size at which the device's kernels are efficient, halved
 /// until a budget holds enough tiles to reuse them. `requested` > 0 is taken as it is.
@@ -44,5 +58,14 @@ struct PlannedRun {
 /// "v3", "opt", …; and back, throwing Error{misuse}.
 [[nodiscard]] const char* to_string(Policy policy) noexcept;
 [[nodiscard]] Policy parse_policy(const std::string& name);
+
+/// "auto", "in-core", "planned"; and back, throwing Error{misuse}.
+[[nodiscard]] const char* to_string(CholeskyPath path) noexcept;
+[[nodiscard]] CholeskyPath parse_path(const std::string& name);
+
+/// The columns of a block of `rhs` right-hand sides: those of a tile, or fewer where the factor is
+/// one tile that leaves less of the smallest budget free. At least 1.
+[[nodiscard]] std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
+                                           const Machine& machine);
 
 }  // namespace strata

@@ -49,9 +49,7 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
 
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
     : options_(options), devices_(std::make_shared<DeviceSet>(options)), problem_(problem) {
-  problem_.devices = devices_->count();
-  problem_.tile = choose_tile(problem.n, options.tile, devices_->machine(), problem.precision);
-  planned_ = plan_cholesky(problem_, devices_->machine(), options.policy);
+  planned_ = plan_path(problem_, devices_->machine(), options);
   check_host_memory(planned_, problem_, devices_->machine(), options);
   tiles_ = make_memory(planned_.plan->schedule().blocks, kMatrixFamily, nullptr);
   if (planned_.plan->totals().steps <= kSimulatedStepsMax) {
@@ -98,6 +96,7 @@ void TileFactor::load(BlockSource source, int threads) {
 const FactorInfo& TileFactor::factor_loaded() {
   MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
   RunOptions options;
+  options.potrf = options_.blocking;
   options.progress = options_.progress;
   options.what = "factor";
   return factor(store, options);
@@ -113,6 +112,7 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   materialize(store, kPointsFamily);
   RunOptions options;
   options.covariance = &parameters;
+  options.potrf = options_.blocking;
   options.progress = options_.progress;
   options.what = "factor";
   return factor(store, options);
@@ -140,7 +140,8 @@ void TileFactor::check_usable(Precision precision, std::int64_t rows) const {
 
 RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
                                 const RunOptions& options) {
-  const PlannedRun planned = plan_solve(problem, direction, devices_->machine(), options_.policy);
+  PlannedRun planned = plan_solve(problem, direction, devices_->machine(), options_.policy);
+  planned.in_core = planned_.in_core;
   return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
 }
 
@@ -151,7 +152,7 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   problem.n = problem_.n;
   problem.tile = problem_.tile;
   problem.rhs = b.cols;
-  problem.rhs_tile = std::clamp<std::int64_t>(b.cols, 1, problem_.tile);
+  problem.rhs_tile = choose_rhs_tile(b.cols, problem_, devices_->machine());
   problem.precision = problem_.precision;
   problem.devices = problem_.devices;
   const BlockTable blocks = triangular_solve(problem, direction).blocks;
@@ -173,7 +174,7 @@ RunReport TileFactor::whiten(const double* points, const double* targets,
   problem.n = problem_.n;
   problem.tile = problem_.tile;
   problem.rhs = w.cols;
-  problem.rhs_tile = std::clamp<std::int64_t>(w.cols, 1, problem_.tile);
+  problem.rhs_tile = choose_rhs_tile(w.cols, problem_, devices_->machine());
   problem.devices = problem_.devices;
   problem.point_dimensions = problem_.point_dimensions;
   const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
@@ -256,9 +257,10 @@ RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem,
   RunReport report;
   report.n = problem.n;
   report.tile = problem.tile;
+  report.path = to_string(planned.in_core ? CholeskyPath::in_core : CholeskyPath::planned);
   report.policy = planned.policy;
-  for (const DeviceModel& device : planned.plan->machine().devices) {
-    report.devices.push_back(device.name);
+  for (int d = 0; d < problem.devices; ++d) {
+    report.devices.push_back(planned.plan->machine().devices[static_cast<std::size_t>(d)].name);
   }
   report.seconds = trace.seconds;
   report.plan_seconds = planned.seconds;

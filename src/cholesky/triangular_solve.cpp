@@ -83,7 +83,7 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .tile_cols = problem.rhs_tile,
                        .precision = problem.precision,
                        .origin = d > 0 ? Origin::generated : Origin::stored});
-  schedule.operands = {1, 2};
+  schedule.operands = {1, problem.tile < problem.n ? 2 : 1};
   if (d == 0) return;
   schedule.blocks.add({.name = "P",
                        .rows = problem.n,

@@ -8,6 +8,8 @@
 
 #include "device/device_cuda.hpp"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -137,6 +139,12 @@ CudaQueue::CudaQueue(int gpu, QueuePriority priority, CudaEventPool& events)
 CudaQueue::~CudaQueue() {
   (void)cudaSetDevice(gpu_);
   (void)cudaStreamSynchronize(stream_);  // the functions in it refer to this queue
+  if (side_ != nullptr) {
+    (void)cudaStreamSynchronize(side_);
+    (void)cudaStreamDestroy(side_);
+  }
+  if (order_ != nullptr) (void)cudaEventDestroy(order_);
+  if (scratch_ != nullptr) (void)cudaFree(scratch_);
   if (blas_ != nullptr) (void)cublasDestroy(blas_);
   if (workspace_ != nullptr) (void)cudaFree(workspace_);
   (void)cudaStreamDestroy(stream_);
@@ -170,6 +178,40 @@ cublasHandle_t CudaQueue::blas() {
     require_blas(status, "giving cuBLAS its stream and workspace");
   }
   return blas_;
+}
+
+void* CudaQueue::scratch(std::int64_t bytes) {
+  if (bytes > scratch_bytes_) {
+    if (scratch_ != nullptr) {  // cudaFree waits for the kernels that use it
+      scratch_bytes_ = 0;
+      require_cuda(cudaFree(std::exchange(scratch_, nullptr)), "cudaFree");
+    }
+    const std::int64_t size = std::max(bytes, kScratchBytes);
+    require_cuda(cudaMalloc(&scratch_, static_cast<std::size_t>(size)),
+                 "allocating scratch memory of a queue");
+    scratch_bytes_ = size;
+  }
+  return scratch_;
+}
+
+cudaStream_t CudaQueue::side_stream() {
+  if (side_ == nullptr) {
+    int least = 0;
+    int greatest = 0;
+    require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
+    require_cuda(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, greatest),
+                 "cudaStreamCreate");
+  }
+  return side_;
+}
+
+void CudaQueue::order(cudaStream_t from, cudaStream_t to) {
+  if (order_ == nullptr) {
+    require_cuda(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  // A wait refers to what was recorded last when it was issued, so one event serves all.
+  require_cuda(cudaEventRecord(order_, from), "cudaEventRecord");
+  require_cuda(cudaStreamWaitEvent(to, order_, cudaEventWaitDefault), "cudaStreamWaitEvent");
 }
 
 void CudaQueue::copy(void* destination, const void* source, std::int64_t bytes,
@@ -450,6 +492,31 @@ std::vector<DeviceDescription> describe_cuda_devices() {
   const int count = count_gpus();
   for (int gpu = 0; gpu < count; ++gpu) descriptions.push_back(describe(gpu));
   return descriptions;
+}
+
+bool cuda_device_owns(int gpu, const void* first, std::int64_t bytes) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, first) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  if (attributes.type != cudaMemoryTypeDevice || attributes.device != gpu) return false;
+  // Only the driver knows how far the allocation goes; it is asked without linking it.
+  if (cudaSetDevice(gpu) != cudaSuccess) return false;  // the driver answers for the current one
+  using GetRange = CUresult (*)(CUdeviceptr*, std::size_t*, CUdeviceptr);
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  if (cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, 12000, cudaEnableDefault,
+                                       &found) != cudaSuccess ||
+      found != cudaDriverEntryPointSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  const auto address = reinterpret_cast<CUdeviceptr>(first);
+  if (reinterpret_cast<GetRange>(function)(&base, &size, address) != CUDA_SUCCESS) return false;
+  return bytes >= 0 && static_cast<std::size_t>(bytes) <= size - (address - base);
 }
 
 std::unique_ptr<Device> make_cuda_device(int gpu, std::int64_t budget_bytes) {

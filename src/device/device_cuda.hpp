@@ -36,6 +36,8 @@ namespace strata {
 
 /// What NVIDIA advises for cuBLAS on Hopper (cuBLAS manual, cublasSetWorkspace).
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
+/// The least that a queue takes for the bookkeeping of its kernels, once one asks for it.
+inline constexpr std::int64_t kScratchBytes = std::int64_t{1} << 20;
 /// Left free beside the budget: workspaces of up to eight queues and the code of cuBLAS.
 inline constexpr std::int64_t kReserveBytes = std::int64_t{512} << 20;
 
@@ -84,6 +86,17 @@ class CudaQueue final : public Queue {
   /// Its pointers to scalars are host pointers. Throws Error{device}.
   [[nodiscard]] cublasHandle_t blas();
 
+  /// At least `bytes` of device memory for the bookkeeping of kernels of this queue, contents
+  /// undefined; what an earlier kernel of the queue uses of it, it has finished with when a later
+  /// one begins. Not part of the budget. Valid until the next call. Throws Error{device}.
+  [[nodiscard]] void* scratch(std::int64_t bytes);
+  /// A second stream of higher priority, for work that a kernel of the table forks off and joins
+  /// before it returns. Throws Error{device}.
+  [[nodiscard]] cudaStream_t side_stream();
+  /// What is put into `to` from now on starts after what is in `from` now; both belong to this
+  /// queue.
+  void order(cudaStream_t from, cudaStream_t to);
+
   /// Calls `issue` with the queue's GPU current, or skips it if the queue has failed; what it
   /// throws becomes the queue's failure. How a kernel table calls a kernel.
   template <class F>
@@ -118,6 +131,10 @@ class CudaQueue final : public Queue {
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;
+  void* scratch_ = nullptr;
+  std::int64_t scratch_bytes_ = 0;
+  cudaStream_t side_ = nullptr;
+  cudaEvent_t order_ = nullptr;
   std::deque<std::unique_ptr<HostCall>> calls_;
   mutable std::mutex mutex_;  // of failure_
   mutable std::exception_ptr failure_;
@@ -127,6 +144,9 @@ class CudaQueue final : public Queue {
 
 /// The GPUs the driver shows, in its order. Throws Error{device} when no driver or GPU answers.
 [[nodiscard]] std::vector<DeviceDescription> describe_cuda_devices();
+
+/// True if [first, first + bytes) lies in one allocation of the memory of GPU `gpu`.
+[[nodiscard]] bool cuda_device_owns(int gpu, const void* first, std::int64_t bytes);
 
 /// GPU `gpu` with a budget. Throws Error{device} if there is no such GPU, Error{memory} naming what
 /// was asked and what is free if the budget does not fit.

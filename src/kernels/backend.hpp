@@ -28,6 +28,9 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<Device> make_device(int index,
                                                             std::int64_t budget_bytes) const = 0;
   [[nodiscard]] virtual const KernelTable& kernels() const = 0;
+  /// True if [first, first + bytes) is memory of device `index` that its kernels read and write at
+  /// full speed.
+  [[nodiscard]] virtual bool reaches(int index, const void* first, std::int64_t bytes) const = 0;
   /// True if kernels run as plain host code, so that a block store may be read by the queue itself.
   [[nodiscard]] virtual bool on_host() const = 0;
 };

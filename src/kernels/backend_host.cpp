@@ -40,6 +40,9 @@ class HostBackend final : public Backend {
     return make_host_device(index, budget_bytes);
   }
   [[nodiscard]] const KernelTable& kernels() const override { return kernels_; }
+  [[nodiscard]] bool reaches(int, const void* first, std::int64_t) const override {
+    return first != nullptr;
+  }
   [[nodiscard]] bool on_host() const override { return true; }
 
  private:

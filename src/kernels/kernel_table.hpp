@@ -10,6 +10,7 @@
 
 #include "device/device.hpp"
 #include "schedule/task.hpp"
+#include "strata/cholesky_options.hpp"
 
 namespace strata {
 
@@ -43,16 +44,40 @@ struct CovarianceParameters {
   bool same_points = true;
 };
 
+/// How potrf blocks a matrix. Other values than those a backend has are its to refuse
+/// (Error{misuse}), before anything is launched.
+using PotrfVariant = CholeskyVariant;
+using PotrfOptions = CholeskyBlocking;
+
 struct KernelArguments {
   BlockView out;
   std::array<BlockView, 2> inputs{};
   /// potrf: where to report; memory from Device::allocate_host, never null.
   PivotStatus* status = nullptr;
+  /// potrf: how; null: as tuned. Read before the call returns.
+  const PotrfOptions* potrf = nullptr;
   /// covariance: alive until the run ends; never null.
   const CovarianceParameters* covariance = nullptr;
 };
 
 using KernelFunction = void (*)(Queue& queue, const KernelArguments& arguments);
+
+/// One matrix of a batch: n × n, column-major, in memory of the device; ld >= max(n, 1).
+struct BatchEntry {
+  void* data = nullptr;
+  std::int64_t n = 0;
+  std::int64_t ld = 1;
+};
+
+/// A batch of factorizations, of equal or different orders. Both arrays are host memory from
+/// Device::allocate_host, stay put until the work is done, and hold `count` elements.
+struct BatchArguments {
+  const BatchEntry* entries = nullptr;
+  PivotStatus* statuses = nullptr;  ///< one a matrix, overwritten, as potrf does
+  std::int64_t count = 0;
+};
+
+using BatchFunction = void (*)(Queue& queue, const BatchArguments& arguments);
 
 class KernelTable {
  public:
@@ -63,12 +88,20 @@ class KernelTable {
   [[nodiscard]] KernelFunction find(Operation operation, Precision precision) const {
     return entries_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(precision)];
   }
+  /// potrf of a batch; nullptr if the backend has none.
+  [[nodiscard]] BatchFunction find_batched(Precision precision) const {
+    return batched_[static_cast<std::size_t>(precision)];
+  }
+  void set_batched(Precision precision, BatchFunction function) {
+    batched_[static_cast<std::size_t>(precision)] = function;
+  }
 
  private:
   KernelFunction& at(Operation operation, Precision precision) {
     return entries_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(precision)];
   }
   std::array<std::array<KernelFunction, 5>, kOperations> entries_{};
+  std::array<BatchFunction, 5> batched_{};
 };
 
 }  // namespace strata

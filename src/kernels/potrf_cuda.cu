@@ -1,233 +1,181 @@
-// potrf on the GPU: recursive, with kernels of our own for 64 columns.
+// potrf on the GPU, for a block of any order in device memory.
 //
-// Method: split the columns in two, A = [A11 ·; A21 A22]. Factor A11 = L11·L11ᵀ, solve
-// L21 = A21·L11⁻ᵀ, update A22 ← A22 − L21·L21ᵀ, factor A22 (Gustavson, "Recursion leads to
-// automatic variable blocking for dense linear-algebra algorithms", 1997). The panel solve splits
-// the columns of L11 in the same way. At 64 columns one thread block factors the diagonal block in
-// registers, and each row of the panel is one thread's forward substitution. Recursion, because
-// half of the arithmetic is then one product with k = n/2, where cuBLAS is fastest, and nothing has
-// to be tuned; kernels of our own at the end, because the pivots must be seen and a failure must
-// keep its column and value.
+// Method: three algorithms over the same tile kernel (fused_cuda.cu).
+// * fused: one launch does it all.
+// * left: for each panel of nb columns, subtract everything to its left (a product with a long k,
+//   where cuBLAS is fastest), then factor the panel by the fused kernel. While a panel is factored
+//   on the side stream, of higher priority, the next one is updated with what was finished before.
+// * right: factor a panel, then subtract it from everything to its right, panel by panel, the next
+//   one first, so that it is factored on the side stream while the rest is updated.
+// All updates are products of full rectangles, because cuBLAS is slower in syrk (45 TFLOP/s on an
+// H200 where gemm reaches 58), and far slower for a small diagonal block with a long k. They run
+// over the upper triangles of the diagonal blocks, which are not ours: those are put aside before
+// and brought back after. In the words of Haidar, Abdelfattah, Tomov, Dongarra (2017): the fused
+// kernel is their fused panel (potf2 and its solve) with look-ahead, ib its inner block, recnb its
+// tile, nb the panel.
 //
 // A bad pivot: its column and all later ones of the diagonal block are multiplied by zero instead
-// of 1/√pivot, and what follows in the tile computes with whatever it finds. No branch or loop
-// depends on those values, so nothing hangs; the status keeps the first failure because later ones
-// look before they write. Kernels of one stream see each other's writes to the status.
+// of 1/√pivot, and what follows computes with whatever it finds. No branch or loop depends on those
+// values, so nothing hangs. The verdict stays in device memory until the end, where it is written
+// to the status once.
 
-#include <cmath>
+#include <algorithm>
+#include <string>
 
 #include "kernels/blas_cuda.hpp"
+#include "kernels/fused_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
+#include "strata/error.hpp"
 
 namespace strata {
 namespace {
 
-constexpr int kPanel = 64;              // columns of a diagonal block
-constexpr int kSide = 16;               // its thread block is 16 × 16
-constexpr int kPatch = kPanel / kSide;  // each thread holds 4 × 4 elements
-constexpr int kSolveRows = 64;          // rows of the panel a thread block solves
-constexpr int kSolveColumns = 16;       // of them in registers at a time
-constexpr int kReportThreads = 256;
+constexpr std::int64_t kVerdictBytes = 128;
 
-/// patch[u][v] ← A(x + 16u, y + 16v) where that lies in the lower triangle, else zero.
+[[noreturn]] void refuse(const char* name, int value, const char* allowed) {
+  throw Error(ErrorKind::misuse, "potrf",
+              std::string(name) + " " + std::to_string(value) + " is not one of " + allowed);
+}
+
+/// The options with every zero replaced by what was best on an H200 (docs/benchmarks.md).
 template <class T>
-__device__ void load_patch(T (&patch)[kPatch][kPatch], const T* a, int n, std::int64_t ld, int x,
-                           int y) {
-#pragma unroll
-  for (int v = 0; v < kPatch; ++v) {
-#pragma unroll
-    for (int u = 0; u < kPatch; ++u) {
-      const int i = x + kSide * u;
-      const int j = y + kSide * v;
-      patch[u][v] = i < n && j <= i ? a[i + j * ld] : T{0};
+PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
+  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 20480 : 24576;
+  PotrfOptions options = asked != nullptr ? *asked : PotrfOptions{};
+  if (options.variant == PotrfVariant::automatic) {
+    options.variant = n <= kFusedMax ? PotrfVariant::fused : PotrfVariant::left;
+  }
+  if (options.ib == 0) options.ib = 8;
+  if (options.recnb == 0) options.recnb = n <= 6144 ? 64 : 128;
+  if (options.nb == 0) options.nb = n <= 16384 ? 512 : 1024;
+  if (options.ib != 4 && options.ib != 8) refuse("ib", options.ib, "4, 8");
+  if (options.recnb != 64 && options.recnb != 128) refuse("recnb", options.recnb, "64, 128");
+  if (options.nb < 0 || options.nb % 128 != 0) refuse("nb", options.nb, "the multiples of 128");
+  return options;
+}
+
+constexpr int kAsideThreads = 256;
+
+/// Of one block.
+__host__ __device__ constexpr std::int64_t aside_elements(std::int64_t width) {
+  return width * (width - 1) / 2;
+}
+
+/// The strict upper triangles of the diagonal blocks of `width` columns, to `aside` or back: one
+/// block after the other, column after column, without gaps.
+template <class T>
+__global__ void __launch_bounds__(kAsideThreads)
+    put_aside(T* a, std::int64_t n, std::int64_t ld, std::int64_t width, T* aside, bool back) {
+  const std::int64_t j = blockIdx.x;     // a column of the matrix
+  const std::int64_t above = j % width;  // elements of it that are put aside
+  const std::int64_t first = j - above;  // the block's first row
+  T* column = a + first + j * ld;
+  T* place = aside + first / width * aside_elements(width) + above * (above - 1) / 2;
+  for (std::int64_t i = threadIdx.x; i < above; i += kAsideThreads) {
+    if (back) {
+      column[i] = place[i];
+    } else {
+      place[i] = column[i];
     }
   }
 }
 
-/// The way back, lower triangle only.
+/// One factorization of A by panels: what `left` and `right` share.
 template <class T>
-__device__ void store_patch(const T (&patch)[kPatch][kPatch], T* a, int n, std::int64_t ld, int x,
-                            int y) {
-#pragma unroll
-  for (int v = 0; v < kPatch; ++v) {
-#pragma unroll
-    for (int u = v; u < kPatch; ++u) {
-      const int i = x + kSide * u;
-      const int j = y + kSide * v;
-      if (i < n && j <= i) a[i + j * ld] = patch[u][v];
-    }
+class Panels {
+ public:
+  Panels(CudaQueue& queue, MatrixView<T> a, const PotrfOptions& options, std::byte* scratch)
+      : queue_(queue), a_(a), options_(options), scratch_(scratch), side_(queue.side_stream()) {}
+
+  /// The verdict, the bookkeeping of each panel (both zero at first), and what is put aside.
+  static std::int64_t zeroed_bytes(std::int64_t n, const PotrfOptions& options) {
+    return kVerdictBytes +
+           (n + options.nb - 1) / options.nb * fused::scratch_bytes(n, options.recnb);
   }
-}
-
-/// Factors a diagonal block of n <= 64 columns. Thread (x, y) holds the elements
-/// (x + 16u, y + 16v), so that all threads have work until the last columns. One barrier a column:
-/// its owners publish it, unscaled, in one of two buffers in turn.
-template <class T>
-__global__ void __launch_bounds__(kSide* kSide)
-    factor_block(T* a, int n, std::int64_t ld, std::int64_t first_column, PivotStatus* status) {
-  __shared__ T published[2][kPanel];
-  const int x = static_cast<int>(threadIdx.x) % kSide;
-  const int y = static_cast<int>(threadIdx.x) / kSide;
-  const bool reporter = threadIdx.x == 0;
-  if (reporter && first_column == 0) *status = PivotStatus{};
-
-  T patch[kPatch][kPatch];
-  load_patch(patch, a, n, ld, x, y);
-
-  bool failed = false;  // the same in all threads
-#pragma unroll
-  for (int w = 0; w < kPatch; ++w) {  // column k = z + 16w is patch[·][w] of the threads y == z
-    for (int z = 0; z < kSide; ++z) {
-      const int k = z + kSide * w;
-      if (k >= n) break;
-      T* column = published[k % 2];
-      if (y == z) {
-#pragma unroll
-        for (int u = 0; u < kPatch; ++u) column[x + kSide * u] = patch[u][w];
-      }
-      __syncthreads();
-
-      const T pivot = column[k];
-      if (!failed && (!(pivot > T{0}) || isinf(pivot))) {
-        failed = true;
-        if (reporter && status->bad_column < 0) {
-          status->bad_column = first_column + k;
-          status->bad_pivot = static_cast<double>(pivot);
-        }
-      }
-      const T root = failed ? pivot : sqrt(pivot);
-      const T scale = failed ? T{0} : T{1} / root;
-
-      T below[kPatch];  // L(x + 16u, k)
-#pragma unroll
-      for (int u = w; u < kPatch; ++u) below[u] = column[x + kSide * u] * scale;
-      if (y == z) {
-#pragma unroll
-        for (int u = w; u < kPatch; ++u) {
-          patch[u][w] = u == w && x == z ? root : below[u];  // rows above k are never stored
-        }
-      }
-#pragma unroll
-      for (int v = w; v < kPatch; ++v) {
-        if (v > w || y > z) {                              // columns right of k
-          const T across = column[y + kSide * v] * scale;  // L(y + 16v, k)
-#pragma unroll
-          for (int u = v; u < kPatch; ++u) patch[u][v] -= below[u] * across;
-        }
-      }
-    }
+  static std::int64_t scratch_bytes(std::int64_t n, const PotrfOptions& options) {
+    return zeroed_bytes(n, options) + (n + options.nb - 1) / options.nb *
+                                          aside_elements(options.nb) *
+                                          static_cast<std::int64_t>(sizeof(T));
   }
 
-  store_patch(patch, a, n, ld, x, y);
-}
-
-/// B ← B·L⁻ᵀ for B rows × n, n <= 64: one thread a row. L waits in shared memory (all threads of a
-/// warp read the same element of it), 16 columns of the row are in registers at a time; the solved
-/// columns before them are read back from B, which only this thread has written.
-template <class T>
-__global__ void __launch_bounds__(kSolveRows)
-    solve_rows(T* b, std::int64_t rows, std::int64_t ldb, const T* l, int n, std::int64_t ldl) {
-  __shared__ T lower[kPanel][kPanel];  // lower[k][j] = L(j, k), zero outside the triangle
-  __shared__ T inverse[kPanel];        // 1 / L(j, j), zero past n
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int k = 0; k < kPanel; ++k) {
-    for (int j = thread; j < kPanel; j += kSolveRows) {
-      lower[k][j] = k <= j && j < n ? l[j + k * ldl] : T{0};
-    }
+  void run() {
+    aside(false);
+    options_.variant == PotrfVariant::left ? left() : right();
+    aside(true);
   }
-  for (int j = thread; j < kPanel; j += kSolveRows) {
-    inverse[j] = j < n ? T{1} / l[j + j * ldl] : T{0};
-  }
-  __syncthreads();
 
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kSolveRows + thread;
-  if (i >= rows) return;
-  T* row = b + i;  // row[j * ldb] = B(i, j)
-  for (int first = 0; first < n; first += kSolveColumns) {
-    T value[kSolveColumns];  // B(i, first + c)
-#pragma unroll
-    for (int c = 0; c < kSolveColumns; ++c) {
-      value[c] = first + c < n ? row[(first + c) * ldb] : T{0};
+ private:
+  void left() {
+    for (std::int64_t c0 = 0; c0 < a_.cols; c0 += options_.nb) {
+      const std::int64_t before = std::max<std::int64_t>(c0 - options_.nb, 0);
+      if (c0 > 0) {
+        queue_.order(side_, queue_.stream());
+        update_panel(c0, before, c0);  // with the panel that was just factored
+      }
+      factor_panel(c0);
+      const std::int64_t c1 = end_of(c0);
+      if (c1 < a_.cols && c0 > 0) update_panel(c1, 0, c0);  // the next panel, in the meantime
     }
-#pragma unroll 4
-    for (int k = 0; k < first; ++k) {
-      const T solved = row[k * ldb];
-#pragma unroll
-      for (int c = 0; c < kSolveColumns; ++c) value[c] -= solved * lower[k][first + c];
-    }
-#pragma unroll
-    for (int k = 0; k < kSolveColumns; ++k) {
-      value[k] *= inverse[first + k];
-#pragma unroll
-      for (int c = k + 1; c < kSolveColumns; ++c) {
-        value[c] -= value[k] * lower[first + k][first + c];
+    queue_.order(side_, queue_.stream());
+  }
+
+  void right() {
+    for (std::int64_t c0 = 0; c0 < a_.cols; c0 += options_.nb) {
+      if (c0 == 0) factor_panel(0);
+      queue_.order(side_, queue_.stream());
+      const std::int64_t c1 = end_of(c0);
+      for (std::int64_t c = c1; c < a_.cols; c = end_of(c)) {
+        update_panel(c, c0, c1);
+        if (c == c1) factor_panel(c1);
       }
     }
-#pragma unroll
-    for (int c = 0; c < kSolveColumns; ++c) {
-      if (first + c < n) row[(first + c) * ldb] = value[c];
-    }
   }
-}
 
-/// log det = Σ 2·log L_jj by one thread block, always in the same order.
-template <class T>
-__global__ void __launch_bounds__(kReportThreads)
-    report_log_determinant(const T* a, std::int64_t n, std::int64_t ld, PivotStatus* status) {
-  __shared__ double sums[kReportThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  double sum = 0;
-  for (std::int64_t j = thread; j < n; j += kReportThreads) {
-    sum += 2 * log(static_cast<double>(a[j + j * ld]));
+  void aside(bool back) {
+    auto* place = reinterpret_cast<T*>(scratch_ + zeroed_bytes(a_.cols, options_));
+    put_aside<<<static_cast<unsigned>(a_.cols), kAsideThreads, 0, queue_.stream()>>>(
+        a_.data, a_.cols, a_.ld, options_.nb, place, back);
+    blas::require_launched("potrf: put_aside");
   }
-  sums[thread] = sum;
-  for (int half = kReportThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (thread < half) sums[thread] += sums[thread + half];
-  }
-  if (thread == 0) status->log_determinant = status->bad_column < 0 ? sums[0] : 0.0;
-}
 
-/// Where n > 64 columns are cut: a multiple of 64, near the middle.
-std::int64_t cut(std::int64_t n) { return (n / kPanel + 1) / 2 * kPanel; }
-
-template <class T>
-void solve_panel(CudaQueue& queue, MatrixView<const T> l, MatrixView<T> b) {
-  if (b.cols <= kPanel) {
-    const auto blocks = static_cast<unsigned>((b.rows + kSolveRows - 1) / kSolveRows);
-    solve_rows<T><<<blocks, kSolveRows, 0, queue.stream()>>>(b.data, b.rows, b.ld, l.data,
-                                                             static_cast<int>(b.cols), l.ld);
-    blas::require_launched("potrf: solve_rows");
-    return;
+  [[nodiscard]] std::int64_t end_of(std::int64_t column) const {
+    return std::min(column + options_.nb, a_.cols);
   }
-  const std::int64_t n1 = cut(b.cols);
-  const std::int64_t n2 = b.cols - n1;
-  const MatrixView<T> b1 = b.block(0, 0, b.rows, n1);
-  const MatrixView<T> b2 = b.block(0, n1, b.rows, n2);
-  solve_panel<T>(queue, l.block(0, 0, n1, n1), b1);
-  blas::gemm_minus<T>(queue, CUBLAS_OP_N, CUBLAS_OP_T, n1, b1, l.block(n1, 0, n2, n1), b2);
-  solve_panel<T>(queue, l.block(n1, n1, n2, n2), b2);
-}
 
-template <class T>
-void factor(CudaQueue& queue, MatrixView<T> a, std::int64_t first_column, PivotStatus* status) {
-  if (a.cols <= kPanel) {
-    factor_block<T><<<1, kSide * kSide, 0, queue.stream()>>>(a.data, static_cast<int>(a.cols), a.ld,
-                                                             first_column, status);
-    blas::require_launched("potrf: factor_block");
-    return;
+  /// On the side stream, after what the main stream has been given.
+  void factor_panel(std::int64_t c0) {
+    const std::int64_t cols = end_of(c0) - c0;
+    // A share of the GPU by which the panel takes about as long as the products beside it, which
+    // are 2·c0 / nb times as much work; more than that of its work, because it is less efficient.
+    const auto blocks = static_cast<int>(std::clamp<std::int64_t>(
+        kProcessors * 3 * options_.nb / (2 * (options_.nb + 2 * c0)), kPanelBlocks, kProcessors));
+    queue_.order(queue_.stream(), side_);
+    const std::int64_t bytes = fused::scratch_bytes(a_.rows, options_.recnb);
+    fused::factor(side_, a_.block(c0, c0, a_.rows - c0, cols),
+                  {.tile = options_.recnb, .ib = options_.ib, .blocks = blocks}, c0,
+                  reinterpret_cast<fused::Verdict*>(scratch_), nullptr,
+                  scratch_ + kVerdictBytes + c0 / options_.nb * bytes);
   }
-  const std::int64_t n1 = cut(a.cols);
-  const std::int64_t n2 = a.cols - n1;
-  const MatrixView<T> a11 = a.block(0, 0, n1, n1);
-  const MatrixView<T> a21 = a.block(n1, 0, n2, n1);
-  const MatrixView<T> a22 = a.block(n1, n1, n2, n2);
-  factor(queue, a11, first_column, status);
-  solve_panel<T>(queue, a11, a21);
-  blas::syrk_minus<T>(queue, a21, a22);
-  factor(queue, a22, first_column + n1, status);
-}
+
+  /// The panel at column c ← it − L(c:, first:last)·L(c:c + nb, first:last)ᵀ.
+  void update_panel(std::int64_t c, std::int64_t first, std::int64_t last) {
+    const std::int64_t width = end_of(c) - c;
+    const std::int64_t rows = a_.rows - c;
+    blas::gemm_minus<T>(queue_, CUBLAS_OP_N, CUBLAS_OP_T, last - first,
+                        a_.block(c, first, rows, last - first),
+                        a_.block(c, first, width, last - first), a_.block(c, c, rows, width));
+  }
+
+  static constexpr int kProcessors = 132;  // about; of an H200
+  static constexpr int kPanelBlocks = 24;  // at least
+
+  CudaQueue& queue_;
+  MatrixView<T> a_;
+  PotrfOptions options_;
+  std::byte* scratch_;
+  cudaStream_t side_;
+};
 
 }  // namespace
 
@@ -235,10 +183,22 @@ template <class T>
 void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
   auto& cuda = static_cast<CudaQueue&>(queue);
   const auto a = matrix_of<T>(arguments.out);
-  factor(cuda, a, 0, arguments.status);
-  report_log_determinant<T>
-      <<<1, kReportThreads, 0, cuda.stream()>>>(a.data, a.cols, a.ld, arguments.status);
-  blas::require_launched("potrf: report_log_determinant");
+  const PotrfOptions options = resolve<T>(arguments.potrf, a.cols);
+  const bool fused = options.variant == PotrfVariant::fused || a.cols <= options.nb;
+  const std::int64_t zeroed = fused ? kVerdictBytes + fused::scratch_bytes(a.rows, options.recnb)
+                                    : Panels<T>::zeroed_bytes(a.cols, options);
+  auto* scratch = static_cast<std::byte*>(
+      cuda.scratch(fused ? zeroed : Panels<T>::scratch_bytes(a.cols, options)));
+  auto* verdict = reinterpret_cast<fused::Verdict*>(scratch);
+  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(zeroed), cuda.stream()),
+               "cudaMemsetAsync");
+  if (fused && a.cols > 0) {
+    fused::factor(cuda.stream(), a, {.tile = options.recnb, .ib = options.ib, .blocks = 0}, 0,
+                  verdict, arguments.status, scratch + kVerdictBytes);
+    return;
+  }
+  if (!fused) Panels<T>(cuda, a, options, scratch).run();
+  fused::report<T>(cuda.stream(), a, verdict, arguments.status);
 }
 
 template void potrf_cuda<double>(Queue&, const KernelArguments&);

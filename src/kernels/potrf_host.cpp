@@ -11,12 +11,12 @@
 #include "kernels/blas_host.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
+#include "kernels/potrf_one.hpp"
 
 namespace strata {
-namespace {
 
 template <class T>
-PivotStatus factor(MatrixView<T> a) {
+PivotStatus factor_host(MatrixView<T> a) {
   const std::int64_t info = blas::potrf(a);
   const std::int64_t end = info > 0 ? info : a.cols;  // with the column where LAPACK stopped
   PivotStatus status;
@@ -30,13 +30,13 @@ PivotStatus factor(MatrixView<T> a) {
   return status;
 }
 
-}  // namespace
-
 template <class T>
 void potrf_host(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] { *arguments.status = factor(matrix_of<T>(arguments.out)); });
+  queue.submit([arguments] { *arguments.status = factor_host(matrix_of<T>(arguments.out)); });
 }
 
+template PivotStatus factor_host(MatrixView<double>);
+template PivotStatus factor_host(MatrixView<float>);
 template void potrf_host<double>(Queue&, const KernelArguments&);
 template void potrf_host<float>(Queue&, const KernelArguments&);
 

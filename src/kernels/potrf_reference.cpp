@@ -6,12 +6,12 @@
 
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
+#include "kernels/potrf_one.hpp"
 
 namespace strata {
-namespace {
 
 template <class T>
-PivotStatus factor(MatrixView<T> a) {
+PivotStatus factor_reference(MatrixView<T> a) {
   PivotStatus status;
   for (std::int64_t j = 0; j < a.cols; ++j) {
     T pivot = a(j, j);
@@ -30,13 +30,13 @@ PivotStatus factor(MatrixView<T> a) {
   return status;
 }
 
-}  // namespace
-
 template <class T>
 void potrf_reference(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] { *arguments.status = factor(matrix_of<T>(arguments.out)); });
+  queue.submit([arguments] { *arguments.status = factor_reference(matrix_of<T>(arguments.out)); });
 }
 
+template PivotStatus factor_reference(MatrixView<double>);
+template PivotStatus factor_reference(MatrixView<float>);
 template void potrf_reference<double>(Queue&, const KernelArguments&);
 template void potrf_reference<float>(Queue&, const KernelArguments&);
 

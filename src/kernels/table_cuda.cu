@@ -8,6 +8,7 @@
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
+#include "kernels/potrf_batched.hpp"
 #include "kernels/solve.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/trsm.hpp"
@@ -17,6 +18,11 @@ namespace {
 
 template <KernelFunction kernel>
 void attempt(Queue& queue, const KernelArguments& arguments) {
+  static_cast<CudaQueue&>(queue).attempt([&] { kernel(queue, arguments); });
+}
+
+template <BatchFunction kernel>
+void attempt_batched(Queue& queue, const BatchArguments& arguments) {
   static_cast<CudaQueue&>(queue).attempt([&] { kernel(queue, arguments); });
 }
 
@@ -31,6 +37,7 @@ void add(KernelTable& table) {
   table.set(Operation::trsm_left_transposed, precision, attempt<trsm_left_transposed_cuda<T>>);
   table.set(Operation::gemm_left, precision, attempt<gemm_left_cuda<T>>);
   table.set(Operation::gemm_left_transposed, precision, attempt<gemm_left_transposed_cuda<T>>);
+  table.set_batched(precision, attempt_batched<potrf_batched_cuda<T>>);
 }
 
 class CudaBackend final : public Backend {
@@ -51,6 +58,9 @@ class CudaBackend final : public Backend {
     return make_cuda_device(index, budget_bytes);
   }
   [[nodiscard]] const KernelTable& kernels() const override { return kernels_; }
+  [[nodiscard]] bool reaches(int index, const void* first, std::int64_t bytes) const override {
+    return cuda_device_owns(index, first, bytes);
+  }
   [[nodiscard]] bool on_host() const override { return false; }
 
  private:

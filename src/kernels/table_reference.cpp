@@ -3,6 +3,7 @@
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
+#include "kernels/potrf_batched.hpp"
 #include "kernels/solve.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
@@ -15,6 +16,7 @@ template <class T>
 void add(KernelTable& table) {
   constexpr Precision precision = precision_of<T>;
   table.set(Operation::potrf, precision, potrf_reference<T>);
+  table.set_batched(precision, potrf_batched_reference<T>);
   table.set(Operation::trsm, precision, trsm_reference<T>);
   table.set(Operation::syrk, precision, syrk_reference<T>);
   table.set(Operation::gemm, precision, gemm_reference<T>);

@@ -1,6 +1,13 @@
-// trsm by cuBLAS: right side, lower, transposed.
+// trsm on the GPU: right side, lower, transposed.
+//
+// Method: the fused tile kernel (fused_cuda.cu), where half of the arithmetic is on the tensor
+// cores. cuBLAS solves in steps that each fill little of the GPU: 9.5 TFLOP/s at order 2048 on an
+// H200, and half of that beside other work.
+
+#include <cstddef>
 
 #include "kernels/blas_cuda.hpp"
+#include "kernels/fused_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/trsm.hpp"
 
@@ -8,8 +15,15 @@ namespace strata {
 
 template <class T>
 void trsm_cuda(Queue& queue, const KernelArguments& arguments) {
-  blas::trsm(static_cast<CudaQueue&>(queue), CUBLAS_SIDE_RIGHT, CUBLAS_OP_T,
-             matrix_of<const T>(arguments.inputs[0]), matrix_of<T>(arguments.out));
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const auto l = matrix_of<const T>(arguments.inputs[0]);
+  const auto x = matrix_of<T>(arguments.out);
+  const fused::Shape shape{.tile = x.rows * x.cols < 2048 * 1024 ? 64 : 128, .ib = 8, .blocks = 0};
+  const std::int64_t bytes = fused::scratch_bytes(x.rows, shape.tile);
+  void* scratch = cuda.scratch(bytes);
+  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
+               "cudaMemsetAsync");
+  fused::solve(cuda.stream(), l, x, shape, scratch);
 }
 
 template void trsm_cuda<double>(Queue&, const KernelArguments&);

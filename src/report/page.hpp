@@ -19,12 +19,14 @@ namespace strata::page {
 [[nodiscard]] std::string_view script_core();
 [[nodiscard]] std::string_view script_maps();
 [[nodiscard]] std::string_view script_charts();
+[[nodiscard]] std::string_view script_curves();
 [[nodiscard]] std::string_view script_timeline();
 
 [[nodiscard]] std::string header_section(const ReportData& data);
 [[nodiscard]] std::string map_section(const ReportData& data);
 [[nodiscard]] std::string path_section(const ReportData& data);
 [[nodiscard]] std::string hold_out_section(const ReportData& data);
+[[nodiscard]] std::string charts_section(const ReportData& data);
 [[nodiscard]] std::string run_section(const ReportData& data);
 [[nodiscard]] std::string timeline_section(const ReportData& data, const Timeline& timeline);
 [[nodiscard]] std::string traffic_section(const ReportData& data);
@@ -33,6 +35,7 @@ namespace strata::page {
 [[nodiscard]] nlohmann::json page_data(const ReportData& data, const Timeline& timeline);
 [[nodiscard]] nlohmann::json map_data(const ReportMap& map);
 [[nodiscard]] nlohmann::json path_data(const std::vector<ReportEvaluation>& evaluations);
+[[nodiscard]] nlohmann::json chart_data(const ReportChart& chart);
 [[nodiscard]] nlohmann::json hold_out_data(const ReportHoldOut& hold_out);
 
 /// Index of the largest finite log-likelihood; 0 if none is finite. `evaluations` is not empty.

@@ -235,6 +235,14 @@ json path_data(const std::vector<ReportEvaluation>& evaluations) {
   return {{"rows", rows}};
 }
 
+json chart_data(const ReportChart& chart) {
+  json series = json::array();
+  for (const ReportSeries& s : chart.series) {
+    series.push_back({{"name", s.name}, {"x", s.x}, {"y", s.y}});
+  }
+  return {{"x", chart.x_label}, {"y", chart.y_label}, {"series", series}};
+}
+
 json hold_out_data(const ReportHoldOut& hold_out) {
   const std::vector<std::size_t> kept = strided(hold_out.observed.size(), kHoldOutMax);
   json out{{"observed", quantized(picked(hold_out.observed, kept))},
@@ -258,6 +266,7 @@ json page_data(const ReportData& data, const Timeline& timeline) {
   json out = json::object();
   if (data.map) out["map"] = map_data(*data.map);
   if (!data.evaluations.empty()) out["path"] = path_data(data.evaluations);
+  for (const ReportChart& chart : data.charts) out["charts"].push_back(chart_data(chart));
   if (data.hold_out) out["holdOut"] = hold_out_data(*data.hold_out);
   if (timeline.spans > 0) out["timeline"] = timeline_data(timeline, data.operation_names);
   return out;

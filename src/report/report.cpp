@@ -37,6 +37,12 @@ void check_map(const ReportMap& map) {
 
 void check(const ReportData& data) {
   if (data.map) check_map(*data.map);
+  for (const ReportChart& chart : data.charts) {
+    for (const ReportSeries& series : chart.series) {
+      require(series.x.size() == series.y.size(), ErrorKind::misuse, "report",
+              "line '{}' has {} x and {} y", series.name, series.x.size(), series.y.size());
+    }
+  }
   if (!data.hold_out) return;
   const ReportHoldOut& h = *data.hold_out;
   require(h.predicted.size() == h.observed.size(), ErrorKind::misuse, "report",
@@ -112,6 +118,7 @@ std::string render_report(const ReportData& data) {
   text += page::map_section(data);
   text += page::path_section(data);
   text += page::hold_out_section(data);
+  text += page::charts_section(data);
   text += page::run_section(data);
   text += page::timeline_section(data, timeline);
   text += page::traffic_section(data);

@@ -266,7 +266,7 @@ std::string_view script_core() {
 std::string script() {
   std::string text = "'use strict';\n(() => {\n";
   for (const std::string_view part :
-       {script_core(), script_maps(), script_charts(), script_timeline()}) {
+       {script_core(), script_maps(), script_charts(), script_curves(), script_timeline()}) {
     text += part;
   }
   return text + "})();\n";

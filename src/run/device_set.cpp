@@ -12,17 +12,6 @@ namespace {
 
 constexpr int kDevicesMax = 64;
 
-const Backend& backend_named(const std::string& name, const std::string& text) {
-  if (name == "host") return host_backend();
-  if (name == "reference") return reference_backend();
-  require(name == "cuda", ErrorKind::misuse, "devices",
-          "'{}' names no devices: use auto, host:N or cuda:I,J", text);
-  std::string why;
-  const Backend* cuda = cuda_backend(&why);
-  require(cuda != nullptr, ErrorKind::device, "devices", "'{}': no CUDA device: {}", text, why);
-  return *cuda;
-}
-
 std::vector<int> parse_numbers(const std::string& list, const std::string& text) {
   std::vector<int> numbers;
   const char* at = list.data();
@@ -107,6 +96,17 @@ void apply_rates(Machine& machine, const Machine& rates) {
 
 }  // namespace
 
+const Backend& backend_named(const std::string& name, const std::string& text) {
+  if (name == "host") return host_backend();
+  if (name == "reference") return reference_backend();
+  require(name == "cuda", ErrorKind::misuse, "devices",
+          "'{}' names no devices: use auto, host:N or cuda:I,J", text);
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  require(cuda != nullptr, ErrorKind::device, "devices", "'{}': no CUDA device: {}", text, why);
+  return *cuda;
+}
+
 DeviceChoice choose_devices(const std::string& text) {
   if (text == "auto" || text.empty()) {
     const Backend* cuda = cuda_backend();
@@ -153,6 +153,7 @@ DeviceSet::DeviceSet(const Options& options) {
   backend_ = &backend_named(choice.backend, options.devices);
   machine_ = make_machine(choice, *backend_, options.device_memory_bytes, options.compute_queues);
   if (options.rates) apply_rates(machine_, *options.rates);
+  tuning_ = potrf_tuning_of(*backend_, choice.indices[0]);
   for (std::size_t d = 0; d < choice.indices.size(); ++d) {
     Entry entry;
     entry.device = backend_->make_device(choice.indices[d], machine_.devices[d].memory_bytes);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "run/potrf_tuning.hpp"
 #include "schedule/plan.hpp"
 #include "strata/options.hpp"
 
@@ -25,6 +26,10 @@ struct DeviceChoice {
 /// is no such device.
 [[nodiscard]] DeviceChoice choose_devices(const std::string& text);
 
+/// The backend called `name`; `text` is what the caller wrote, for the message. Throws as
+/// choose_devices().
+[[nodiscard]] const Backend& backend_named(const std::string& name, const std::string& text);
+
 class DeviceSet {
  public:
   explicit DeviceSet(const Options& options);
@@ -32,6 +37,8 @@ class DeviceSet {
   [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
   [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
   [[nodiscard]] int count() const noexcept { return static_cast<int>(devices_.size()); }
+  /// Of potrf, on the first device; the others are taken to be like it.
+  [[nodiscard]] const PotrfTuning& tuning() const noexcept { return tuning_; }
   [[nodiscard]] Device& device(int d) { return *devices_[static_cast<std::size_t>(d)].device; }
 
   /// The queues of a plan's layout for one device, in the order of their local numbers.
@@ -47,6 +54,7 @@ class DeviceSet {
   };
   const Backend* backend_ = nullptr;
   Machine machine_;
+  PotrfTuning tuning_;
   std::vector<Entry> devices_;
 };
 

@@ -50,7 +50,8 @@ class Runner {
         layout_(plan.layout()),
         store_(store),
         options_(options),
-        backend_(devices.backend()) {
+        backend_(devices.backend()),
+        tuning_(devices.tuning()) {
     const BlockTable& blocks = plan.schedule().blocks;
     std::int64_t pivots = 1;
     for (int f = 0; f < blocks.families(); ++f) pivots = std::max(pivots, blocks.block_rows(f));
@@ -170,6 +171,9 @@ class Runner {
     arguments.status = pivots_ + task.out.row();
     arguments.covariance = options_.covariance;
     const Precision precision = blocks.family(task.out.family()).precision;
+    const PotrfOptions potrf =
+        with_tuning(options_.potrf, tuning_.options_for(precision, arguments.out.cols));
+    arguments.potrf = &potrf;
     backend_.kernels().find(task.operation, precision)(queue, arguments);
   }
 
@@ -264,6 +268,7 @@ class Runner {
   BlockStore& store_;
   const RunOptions& options_;
   const Backend& backend_;
+  const PotrfTuning& tuning_;
   Buffer pivot_memory_;
   PivotStatus* pivots_ = nullptr;
   std::vector<std::byte*> arenas_;  // by device

@@ -16,6 +16,7 @@ class InOrder {
         backend_(backend),
         store_(store),
         options_(options),
+        tuning_(potrf_tuning_of(backend, 0)),
         device_(
             backend.make_device(0, backend.devices().at(0).memory_bytes / 2)),  // others take, too
         queue_(device_->make_queue(QueuePriority::normal)) {
@@ -83,6 +84,9 @@ class InOrder {
     arguments.status = pivots_ + task.out.row();
     arguments.covariance = options_.covariance;
     const Precision precision = schedule_.blocks.family(task.out.family()).precision;
+    const PotrfOptions potrf =
+        with_tuning(options_.potrf, tuning_.options_for(precision, arguments.out.cols));
+    arguments.potrf = &potrf;
     const KernelFunction kernel = backend_.kernels().find(task.operation, precision);
     require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
             to_string(task.operation), to_string(precision));
@@ -95,6 +99,7 @@ class InOrder {
   const Backend& backend_;
   BlockStore& store_;
   const RunOptions& options_;
+  PotrfTuning tuning_;
   std::unique_ptr<Device> device_;
   std::map<BlockId, Block> memory_;
   Buffer pivot_memory_;

@@ -13,6 +13,9 @@
 namespace strata {
 namespace {
 
+/// What one thread fills at a time: long enough that taking it costs nothing.
+constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
+
 std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
   try {
     constexpr std::align_val_t kAlignment{4096};
@@ -82,26 +85,41 @@ std::byte* MemoryStore::address(BlockId id) { return memory(id).data() + blocks_
 void MemoryStore::mark_written(BlockId id) { memory(id).mark_written(index_in_family(id)); }
 
 void MemoryStore::materialize(int family, int threads) {
+  // Columns of a block are a packed block themselves: a large one is shared by the threads.
+  struct Piece {
+    BlockExtent extent;
+    std::byte* to;
+  };
   std::vector<BlockId> ids;
+  std::vector<Piece> pieces;
   const bool lower = blocks_.family(family).shape == Shape::lower;
   for (std::int64_t c = 0; c < blocks_.block_cols(family); ++c) {
     for (std::int64_t r = lower ? c : 0; r < blocks_.block_rows(family); ++r) {
       const BlockId id(family, r, c);
-      if (!memory(id).written(index_in_family(id))) ids.push_back(id);
+      if (memory(id).written(index_in_family(id))) continue;
+      require(memory(id).source() != nullptr, ErrorKind::storage, "store",
+              "block {} was never written", blocks_.name(id));
+      ids.push_back(id);
+      const BlockExtent x = blocks_.extent(id);
+      const std::int64_t column_bytes = x.rows * bytes_of(blocks_.family(family).precision);
+      const std::int64_t columns = std::max<std::int64_t>(kPieceBytes / column_bytes, 1);
+      for (std::int64_t j = 0; j < x.cols; j += columns) {
+        pieces.push_back({{x.row, x.col + j, x.rows, std::min(columns, x.cols - j)},
+                          address(id) + j * column_bytes});
+      }
     }
   }
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;
   const auto work = [&] {
-    for (std::size_t i = next++; i < ids.size(); i = next++) {
+    for (std::size_t i = next++; i < pieces.size(); i = next++) {
       try {
-        read(ids[i], address(ids[i]));
-        mark_written(ids[i]);
+        families_[static_cast<std::size_t>(family)]->source()(pieces[i].extent, pieces[i].to);
       } catch (...) {
         const std::lock_guard lock(mutex);
         failure = std::current_exception();
-        next = ids.size();
+        next = pieces.size();
       }
     }
   };
@@ -110,6 +128,7 @@ void MemoryStore::materialize(int family, int threads) {
   work();
   workers.clear();  // joins
   if (failure) std::rethrow_exception(failure);
+  for (const BlockId id : ids) mark_written(id);
 }
 
 template <class T>

@@ -15,8 +15,8 @@
 
 namespace strata {
 
-/// Fills a packed block, e.g. from an array, a file or a formula. May be called by several threads
-/// at once.
+/// Fills a packed block, or some columns of one, e.g. from an array, a file or a formula. May be
+/// called by several threads at once.
 using BlockSource = std::function<void(const BlockExtent& extent, std::byte* to)>;
 
 /// The packed blocks of one family, in the order of BlockTable::index.

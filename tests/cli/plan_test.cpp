@@ -140,6 +140,78 @@ TEST(CliBench, WithAndWithoutAPeer) {
   expect_refused(command + Words{"--peer", "nobody"}, 2, {"nobody"});
 }
 
+TEST(CliBench, InCoreWithAPeerInTheSameMemory) {
+  const Scratch scratch;
+  const std::string page = scratch.path("r.html");
+  const Words command{"bench",     "cholesky",   "--in-core",  "--n",      "64,150",
+                      "--repeats", "2",          "--peer",     "openblas", "--gemm-seconds",
+                      "0.01",      "--variants", "left,right", "--report", page};
+  const json object = expect_json(command + small_device());
+  EXPECT_GT(object.at("gemm").at("flops_per_second").get<double>(), 0.0);
+  ASSERT_EQ(object.at("results").size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const json& row = object.at("results").at(i);
+    EXPECT_EQ(row.at("n"), i < 2 ? 64 : 150);
+    EXPECT_EQ(row.at("variant"), i % 2 == 0 ? "left" : "right");
+    EXPECT_EQ(row.at("all_seconds").size(), 2U);
+    EXPECT_GT(row.at("flops_per_second").get<double>(), 0.0);
+    EXPECT_GT(row.at("ratio_to_peer").get<double>(), 0.0);
+    EXPECT_GT(row.at("ratio_to_gemm").get<double>(), 0.0);
+    EXPECT_LT(row.at("residual").get<double>(), 1e-13);
+    EXPECT_GT(row.at("residual").get<double>(), 0.0);
+    EXPECT_EQ(row.at("count"), 1);
+    EXPECT_EQ(row.at("matrix_bytes"), (i < 2 ? 64 * 64 : 150 * 150) * 8);
+  }
+  expect_pieces(slurp(page), {"Rate against the order", "openblas"});
+  expect_pieces(expect_done(command + small_device()), {"residual", "GEMM", "peer: openblas"});
+}
+
+TEST(CliBench, ABatchInCore) {
+  const Words command{"bench",     "cholesky",    "--in-core", "--n", "32,33",
+                      "--repeats", "1",           "--batch",   "20",  "--peer",
+                      "openblas",  "--precision", "fp32"};
+  const json object = expect_json(command + small_device());
+  EXPECT_EQ(object.at("benchmark"), "potrf_batched");
+  ASSERT_EQ(object.at("results").size(), 2U);
+  for (const json& row : object.at("results")) {
+    EXPECT_EQ(row.at("count"), 20);
+    EXPECT_LT(row.at("residual").get<double>(), 1e-5);
+    EXPECT_GT(row.at("peer").at("seconds").get<double>(), 0.0);
+  }
+}
+
+TEST(CliBench, InCoreOptionsThatMakeNoSense) {
+  const Words plain = Words{"bench", "cholesky", "--n", "64", "--repeats", "1"};
+  const Words core = plain + Words{"--in-core"};
+  expect_refused(plain + small_device() + Words{"--batch", "3"}, 2, {"--batch", "--in-core"});
+  expect_refused(core + small_device() + Words{"--peer", "cusolver"}, 2, {"'cusolver'"});
+  expect_refused(core + small_device() + Words{"--variants", "left,up"}, 2, {"'up'"});
+  expect_refused(core + small_device() + Words{"--ib", "5"}, 2, {"ib is 5"});
+  expect_refused(core + Words{"--devices", "host:2"}, 2, {"'host:2'"});
+  expect_refused(core + Words{"--devices", "host", "--device-memory", "1KiB"}, 3, {"1.00 KiB"});
+}
+
+TEST(CliBench, TheHostHasNothingToTune) {
+  const Scratch scratch;
+  const std::string table = scratch.path("t.json");
+  const Words command{"bench", "potf2", "--n", "64,100", "--repeats", "1"};
+  const json object =
+      expect_json(command + small_device() + Words{"--tune", "-o", table, "--peer"});
+  ASSERT_EQ(object.at("results").size(), 2U);
+  for (const json& row : object.at("results")) {
+    EXPECT_EQ(row.at("measurements").size(), 1U);
+    EXPECT_EQ(row.at("best").at("variant"), "auto");
+    EXPECT_GT(row.at("best").at("flops_per_second").get<double>(), 0.0);
+    EXPECT_GT(row.at("ratio_to_peer").get<double>(), 0.0);
+  }
+  EXPECT_FALSE(object.contains("tuning"));
+  EXPECT_EQ(slurp(table), "");
+  expect_pieces(expect_done(command + small_device()), {"nothing to tune"});
+  expect_refused(command + small_device() + Words{"-o", table}, 2, {"--tune"});
+  expect_refused(command + small_device() + Words{"--tune", "-o", scratch.path("no/t.json")}, 3,
+                 {"no/t.json"});
+}
+
 TEST(CliWords, HelpAndVersion) {
   expect_pieces(expect_done({"--version"}), {"strata 0."});
   expect_pieces(expect_done({"--help"}),

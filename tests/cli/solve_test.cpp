@@ -118,6 +118,45 @@ TEST_F(CliSolve, BudgetsAndFormatsDoNotChangeABit) {
   }
 }
 
+TEST_F(CliSolve, InCoreIsWithinRoundingOfThePlannedPath) {
+  write_system(190, 2);
+  const Words planned = command() + Words{"--reproducible"};
+  const json tiles = expect_json(planned + Words{"--tile", "32"});
+  EXPECT_EQ(tiles.at("path"), "planned");
+  const DenseMatrix<double> x = read_dense(path("x.npy"));
+  const json core = expect_json(command() + Words{"--path", "in-core", "--variant", "left"});
+  expect_run_fields(core, 190);
+  EXPECT_EQ(core.at("path"), "in-core");
+  EXPECT_EQ(core.at("tile"), 190);
+  EXPECT_EQ(core.at("tasks"), 1);
+  EXPECT_EQ(core.at("solve").at("path"), "in-core");
+  EXPECT_LE(core.at("certificate").at("backward_error").get<double>(), 1e-15);
+  const DenseMatrix<double> y = read_dense(path("x.npy"));
+  for (std::size_t k = 0; k < x.values.size(); ++k) EXPECT_NEAR(x.values[k], y.values[k], 1e-14);
+  expect_pieces(expect_done(command() + Words{"--path", "in-core"}), {"in-core, tile 190"});
+}
+
+TEST_F(CliSolve, InCoreNeverFallsBack) {
+  write_system(190, 1);
+  const Words small{"solve",     path("A.npy"), path("b.npy"),     "-o",    path("x.npy"),
+                    "--devices", "host",        "--device-memory", "200KiB"};
+  refuse(small + Words{"--path", "in-core"}, 3, {"288800 bytes", "200 KiB", "190"});
+  expect_done(small + Words{"--path", "planned", "--tile", "32"});
+  std::filesystem::remove(path("x.npy"));
+  const Words core = command() + Words{"--path", "in-core"};
+  refuse(core + Words{"--tile", "32"}, 2, {"tile", "32"});
+  refuse(core + Words{"--reproducible"}, 2, {"--reproducible", "in-core"});
+  refuse(command() + Words{"--path", "sideways"}, 2, {"'sideways'"});
+  refuse(command() + Words{"--variant", "up"}, 2, {"'up'"});
+}
+
+TEST_F(CliSolve, InCoreNamesTheSamePivot) {
+  write_system(100, 1);
+  a.view()(70, 70) = -3;
+  write_npy(path("A.npy"), std::as_const(a).view());
+  refuse(command() + Words{"--path", "in-core"}, 1, {"not positive definite", "pivot 70 is -"});
+}
+
 TEST_F(CliSolve, OrderNoneAndOne) {
   for (const std::int64_t n : {0, 1}) {
     write_system(n, 2);

@@ -45,6 +45,29 @@ TEST(Backend, NoTwoEntriesOfATableAreTheSame) {
   }
 }
 
+TEST(Backend, HasABatchedPotrfInBothPrecisions) {
+  for (const Backend* backend : every_backend()) {
+    const BatchFunction fp64 = backend->kernels().find_batched(Precision::fp64);
+    const BatchFunction fp32 = backend->kernels().find_batched(Precision::fp32);
+    EXPECT_NE(fp64, nullptr) << backend->name();
+    EXPECT_NE(fp32, nullptr) << backend->name();
+    EXPECT_NE(fp64, fp32) << backend->name();
+    EXPECT_EQ(backend->kernels().find_batched(Precision::fp16), nullptr) << backend->name();
+  }
+}
+
+TEST(Backend, ReachesItsOwnMemory) {
+  for (const Backend* backend : every_backend()) {
+    const auto device = backend->make_device(0, 1_MiB);
+    const Buffer memory = device->allocate(1000);
+    EXPECT_TRUE(backend->reaches(0, memory.data(), 1000)) << backend->name();
+    EXPECT_TRUE(backend->reaches(0, memory.data() + 500, 500)) << backend->name();
+    EXPECT_FALSE(backend->reaches(0, nullptr, 8)) << backend->name();
+    const std::vector<std::byte> on_the_heap(1000);
+    EXPECT_EQ(backend->reaches(0, on_the_heap.data(), 1000), backend->on_host()) << backend->name();
+  }
+}
+
 TEST(Backend, KnowsItsNameAndWhereItRuns) {
   EXPECT_EQ(host_backend().name(), "host");
   EXPECT_EQ(reference_backend().name(), "reference");

@@ -140,6 +140,23 @@ TEST(Report, each_section_appears_with_its_data_and_only_then) {
   }
 }
 
+TEST(Report, charts_have_a_legend_a_table_and_numbers) {
+  ReportData data;
+  data.charts = {{"Rate <of> it", "order", "GFLOP/s", {{"left", {512, 1024}, {1.5, 22.25}}}},
+                 {"Another", "order", "seconds", {}}};
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has_section(page, "chart-0"));
+  EXPECT_TRUE(has_section(page, "chart-1"));
+  EXPECT_TRUE(has(page, "Rate &lt;of&gt; it"));
+  EXPECT_TRUE(has(page, "<td>1,024</td><td>22.25</td>"));
+  const json charts = embedded(page).at("charts");
+  EXPECT_EQ(charts.at(0).at("series").at(0).at("name"), "left");
+  EXPECT_EQ(charts.at(0).at("series").at(0).at("y").at(1), 22.25);
+  EXPECT_EQ(charts.at(1).at("y"), "seconds");
+  data.charts[0].series[0].y.pop_back();
+  EXPECT_THROW((void)render_report(data), Error);
+}
+
 TEST(Report, headings_say_what_is_seen) {
   const std::string page = render_report(full());
   EXPECT_TRUE(has(page, "The log-likelihood reached −90.00 at evaluation 2 of 3"));

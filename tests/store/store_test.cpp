@@ -64,6 +64,29 @@ TEST(MemoryStore, MaterializesEveryBlockOnceAndKeepsWhatWasWritten) {
   }
 }
 
+TEST(MemoryStore, MaterializesALargeBlockInPiecesThatMakeTheWhole) {
+  constexpr std::int64_t n = 1700;  // 22 MiB, and its columns cut nothing evenly
+  for (const Shape shape : {Shape::rectangle, Shape::lower}) {
+    BlockTable table;
+    (void)table.add(
+        {.name = "A", .rows = n, .cols = n, .tile_rows = n, .tile_cols = n, .shape = shape});
+    std::vector<double> values(static_cast<std::size_t>(n * n));
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k + 1);
+    const bool lower = shape == Shape::lower;
+    const auto store = make_memory_store(table, {source_of_view(values.data(), n, lower)});
+    store->materialize(0, 3);
+    const auto* out = reinterpret_cast<const double*>(store->address({0, 0, 0}));
+    std::int64_t wrong = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double expected = lower && i < j ? 0.0 : static_cast<double>(i + j * n + 1);
+        wrong += out[i + j * n] == expected ? 0 : 1;
+      }
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
 TEST(MemoryStore, MaterializePassesOnAFailureAndStops) {
   for (const int threads : {1, 4}) {
     const BlockTable table = conformance_table();

@@ -1,0 +1,40 @@
+#pragma once
+// What libstrata_peers_cuda.so exports: the C interface between the benchmarks and cuSOLVER.
+//
+// Contract: matrices are column-major in memory of a GPU, doubles or (fp32) floats; a batch of
+// `count` matrices of order n lies one after another, ld·n elements apart, and matrix b is filled
+// by seed + b. Each call has finished when it returns 0; otherwise it returns −1 and writes one
+// line to `message`. Handles and workspaces are kept from call to call. Not thread-safe.
+
+#include <cstdint>
+
+namespace strata::bench {
+
+/// Lower triangles as random_matrix.hpp has them, zeros above; rows from n on are left alone.
+using BenchFill = int(void* a, std::int64_t n, std::int64_t ld, std::int64_t count, bool fp32,
+                      std::uint64_t seed, char* message, std::int64_t message_bytes);
+
+/// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) in fp64 for one random v, A as it was filled.
+using BenchResidual = int(const void* l, std::int64_t n, std::int64_t ld, bool fp32,
+                          std::uint64_t seed, double* residual, char* message,
+                          std::int64_t message_bytes);
+
+/// Memory that is free on the GPU that was used last (at first: 0).
+using BenchFreeBytes = int(std::int64_t* bytes, char* message, std::int64_t message_bytes);
+
+/// One cusolverDnXpotrf in place: its seconds between two events, and its info.
+using CusolverPotrf = int(void* a, std::int64_t n, std::int64_t ld, bool fp32, double* seconds,
+                          int* info, char* message, std::int64_t message_bytes);
+
+/// One cusolverDnDpotrfBatched or cusolverDnSpotrfBatched in place, likewise; `info` is the first
+/// that is not zero. The array of pointers is made before the time begins.
+using CusolverPotrfBatched = int(void* a, std::int64_t n, std::int64_t ld, std::int64_t count,
+                                 bool fp32, double* seconds, int* info, char* message,
+                                 std::int64_t message_bytes);
+
+/// Products C ← C − A·Bᵀ with C of order 16384 and 8192 inner columns, or as much less as memory
+/// demands, for about `seconds` on the GPU that was used last.
+using DgemmRate = int(bool fp32, double seconds, double* flops_per_second, char* message,
+                      std::int64_t message_bytes);
+
+}  // namespace strata::bench

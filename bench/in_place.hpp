@@ -1,0 +1,64 @@
+#pragma once
+// Matrices of the benchmarks where they are factored: filling them, other people's factorizations
+// of them, and how good a factor is.
+//
+// Contract: one object serves host memory, another the memory of GPUs through
+// libstrata_peers_cuda.so. Calls return when their work is done. A peer works on the same memory as
+// ours: there need be only one copy of a matrix.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "strata/precision.hpp"
+
+namespace strata::bench {
+
+/// `count` matrices of order n, one after another, ld·n elements apart.
+struct Matrices {
+  void* data = nullptr;
+  std::int64_t n = 0;
+  std::int64_t ld = 0;
+  std::int64_t count = 1;
+  Precision precision = Precision::fp64;
+
+  [[nodiscard]] std::int64_t bytes_each() const { return ld * n * bytes_of(precision); }
+  [[nodiscard]] std::int64_t bytes() const { return count * bytes_each(); }
+  /// Multiplications and additions of all factorizations: n³/3 each, with the lower terms.
+  [[nodiscard]] double flops() const {
+    const auto order = static_cast<double>(n);
+    return static_cast<double>(count) * (order * order * order / 3 + order * order / 2 + order / 6);
+  }
+};
+
+class InPlace {
+ public:
+  InPlace() = default;
+  InPlace(const InPlace&) = delete;
+  InPlace& operator=(const InPlace&) = delete;
+  virtual ~InPlace() = default;
+
+  /// Lower triangles as random_matrix.hpp has them, of seed + b for matrix b; zeros above.
+  virtual void fill(const Matrices& a, std::uint64_t seed) = 0;
+  /// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random v and the last of the factored matrices.
+  [[nodiscard]] virtual double residual(const Matrices& l, std::uint64_t seed) = 0;
+
+  /// "cusolver", "openblas"; and in full, with what its time covers.
+  [[nodiscard]] virtual std::string peer() const = 0;
+  [[nodiscard]] virtual std::string peer_name(Precision precision, bool batched) const = 0;
+  [[nodiscard]] virtual std::string peer_what() const = 0;
+  /// The peer's seconds for the factorizations. Throws Error{numerical} if it calls one bad.
+  [[nodiscard]] virtual double peer_potrf(const Matrices& a) = 0;
+
+  /// The rate of the peer's GEMM over about `seconds`, in flops a second.
+  [[nodiscard]] virtual double gemm_rate(Precision precision, double seconds) = 0;
+  /// Memory of the device that is free; −1 if that is not known.
+  [[nodiscard]] virtual std::int64_t free_bytes() = 0;
+};
+
+/// For host memory; `threads` of the peer, 0: all cores.
+[[nodiscard]] std::unique_ptr<InPlace> make_host_in_place(int threads);
+/// For device memory; throws Error{device} where libstrata_peers_cuda.so is not.
+[[nodiscard]] std::unique_ptr<InPlace> make_cuda_in_place();
+
+}  // namespace strata::bench

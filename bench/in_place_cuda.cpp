@@ -1,0 +1,119 @@
+// Device memory and cuSOLVER, through libstrata_peers_cuda.so. See in_place.hpp, cuda_peers.hpp.
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.hpp"
+#include "bench/cuda_peers.hpp"
+#include "bench/in_place.hpp"
+
+namespace strata::bench {
+namespace {
+
+/// The folder of the running program.
+std::string program_folder() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  const std::string program(path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  return program.substr(0, program.find_last_of('/'));
+}
+
+/// The functions of the plugin, which stays for the rest of the process.
+class Plugin {
+ public:
+  Plugin() : file_(program_folder() + "/libstrata_peers_cuda.so") {
+    library_ = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    require(library_ != nullptr, ErrorKind::device, "bench", "no cuSOLVER here: {}", dlerror());
+    bind(fill, "strata_bench_fill");
+    bind(residual, "strata_bench_residual");
+    bind(free_bytes, "strata_bench_free_bytes");
+    bind(potrf, "strata_cusolver_potrf");
+    bind(potrf_batched, "strata_cusolver_potrf_batched");
+    bind(gemm_rate, "strata_dgemm_rate");
+  }
+
+  /// Calls a function with its arguments and a place for a message.
+  template <class F, class... Args>
+  static void call(F* function, const char* what, Args... args) {
+    std::array<char, 512> message{};
+    const int status = function(args..., message.data(), std::ssize(message));
+    require(status == 0, ErrorKind::device, "bench", "{}: {}", what, message.data());
+  }
+
+  BenchFill* fill = nullptr;
+  BenchResidual* residual = nullptr;
+  BenchFreeBytes* free_bytes = nullptr;
+  CusolverPotrf* potrf = nullptr;
+  CusolverPotrfBatched* potrf_batched = nullptr;
+  DgemmRate* gemm_rate = nullptr;
+
+ private:
+  template <class F>
+  void bind(F*& function, const char* name) {
+    function = reinterpret_cast<F*>(dlsym(library_, name));
+    require(function != nullptr, ErrorKind::device, "bench", "{} lacks {}", file_, name);
+  }
+
+  std::string file_;
+  void* library_ = nullptr;
+};
+
+class CudaInPlace final : public InPlace {
+ public:
+  void fill(const Matrices& a, std::uint64_t seed) override {
+    Plugin::call(plugin_.fill, "filling", a.data, a.n, a.ld, a.count, single(a.precision), seed);
+  }
+  [[nodiscard]] double residual(const Matrices& l, std::uint64_t seed) override {
+    double worst = 0;
+    const void* last = static_cast<const std::byte*>(l.data) + (l.count - 1) * l.bytes_each();
+    Plugin::call(plugin_.residual, "residual", last, l.n, l.ld, single(l.precision),
+                 seed + static_cast<std::uint64_t>(l.count - 1), &worst);
+    return worst;
+  }
+
+  [[nodiscard]] std::string peer() const override { return "cusolver"; }
+  [[nodiscard]] std::string peer_name(Precision, bool batched) const override {
+    return batched ? "cusolver potrfBatched" : "cusolver Xpotrf";
+  }
+  [[nodiscard]] std::string peer_what() const override {
+    return "in place, device memory, one GPU";
+  }
+  [[nodiscard]] double peer_potrf(const Matrices& a) override {
+    double seconds = 0;
+    int info = 0;
+    if (a.count > 1) {
+      Plugin::call(plugin_.potrf_batched, "cuSOLVER", a.data, a.n, a.ld, a.count,
+                   single(a.precision), &seconds, &info);
+    } else {
+      Plugin::call(plugin_.potrf, "cuSOLVER", a.data, a.n, a.ld, single(a.precision), &seconds,
+                   &info);
+    }
+    require(info == 0, ErrorKind::numerical, "bench", "cuSOLVER failed with info {}", info);
+    return seconds;
+  }
+
+  [[nodiscard]] double gemm_rate(Precision precision, double seconds) override {
+    double rate = 0;
+    Plugin::call(plugin_.gemm_rate, "cuBLAS", single(precision), seconds, &rate);
+    return rate;
+  }
+  [[nodiscard]] std::int64_t free_bytes() override {
+    std::int64_t bytes = 0;
+    Plugin::call(plugin_.free_bytes, "memory", &bytes);
+    return bytes;
+  }
+
+ private:
+  static bool single(Precision precision) { return precision == Precision::fp32; }
+
+  Plugin plugin_;
+};
+
+}  // namespace
+
+std::unique_ptr<InPlace> make_cuda_in_place() { return std::make_unique<CudaInPlace>(); }
+
+}  // namespace strata::bench

@@ -1,0 +1,186 @@
+// Host memory and the LAPACK that this program is linked with, threaded. See in_place.hpp.
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "base/check.hpp"
+#include "bench/in_place.hpp"
+#include "bench/random_matrix.hpp"
+#include "scalar/dispatch.hpp"
+
+namespace strata::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int all_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+template <class F>
+void in_parallel(std::int64_t count, F work) {
+  std::vector<std::jthread> threads;
+  const std::int64_t parts = all_cores();
+  for (std::int64_t t = 0; t < parts; ++t) {
+    threads.emplace_back([=] {
+      for (std::int64_t i = t; i < count; i += parts) work(i);
+    });
+  }
+}
+
+lapack_int potrf(std::int64_t n, double* a, std::int64_t ld) {
+  return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', static_cast<lapack_int>(n), a,
+                             static_cast<lapack_int>(ld));
+}
+lapack_int potrf(std::int64_t n, float* a, std::int64_t ld) {
+  return LAPACKE_spotrf_work(LAPACK_COL_MAJOR, 'L', static_cast<lapack_int>(n), a,
+                             static_cast<lapack_int>(ld));
+}
+
+void multiply(int m, const double* a, const double* b, double* c) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1, c, m);
+}
+void multiply(int m, const float* a, const float* b, float* c) {
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1, c, m);
+}
+
+double vector_element(std::uint64_t seed, std::int64_t i) {
+  return random_uniform(seed + 1, static_cast<std::uint64_t>(i)) - 0.5;
+}
+
+class HostInPlace final : public InPlace {
+ public:
+  explicit HostInPlace(int threads) : threads_(threads > 0 ? threads : all_cores()) {
+    set_threads_ = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+  }
+
+  void fill(const Matrices& a, std::uint64_t seed) override {
+    dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
+      in_parallel(a.count * a.n, [a, seed](std::int64_t column) {
+        const std::int64_t b = column / a.n;
+        const std::int64_t j = column % a.n;
+        T* out = static_cast<T*>(a.data) + b * a.ld * a.n + j * a.ld;
+        std::fill_n(out, j, T{0});
+        for (std::int64_t i = j; i < a.n; ++i) {
+          out[i] = static_cast<T>(random_element(a.n, seed + static_cast<std::uint64_t>(b), i, j));
+        }
+      });
+    });
+  }
+
+  [[nodiscard]] double residual(const Matrices& l, std::uint64_t seed) override {
+    double worst = 0;
+    dispatch(l.precision, [&]<class T>(std::type_identity<T>) {
+      const T* last = static_cast<const T*>(l.data) + (l.count - 1) * l.ld * l.n;
+      worst = residual_of(last, l.n, l.ld, seed + static_cast<std::uint64_t>(l.count - 1));
+    });
+    return worst;
+  }
+
+  [[nodiscard]] std::string peer() const override { return "openblas"; }
+  [[nodiscard]] std::string peer_name(Precision precision, bool batched) const override {
+    return fmt::format("openblas {}potrf, {} threads{}", precision == Precision::fp32 ? "s" : "d",
+                       threads_, batched ? ", one matrix after another" : "");
+  }
+  [[nodiscard]] std::string peer_what() const override { return "in place, host memory"; }
+
+  [[nodiscard]] double peer_potrf(const Matrices& a) override {
+    lapack_int info = 0;
+    const double elapsed = threaded([&] {
+      dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
+        T* data = static_cast<T*>(a.data);
+        for (std::int64_t b = 0; b < a.count && info == 0; ++b) {
+          info = potrf(a.n, data + b * a.ld * a.n, a.ld);
+        }
+      });
+    });
+    require(info == 0, ErrorKind::numerical, "bench", "openblas potrf failed with info {}", info);
+    return elapsed;
+  }
+
+  [[nodiscard]] double gemm_rate(Precision precision, double seconds) override {
+    constexpr int kOrder = 1024;
+    double flops = 0;
+    const auto start = Clock::now();
+    (void)threaded([&] {
+      dispatch(precision, [&]<class T>(std::type_identity<T>) {
+        std::vector<T> values(3 * kOrder * kOrder);
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<T>(2 * random_uniform(1, i) - 1);
+        do {
+          multiply(kOrder, values.data(), values.data() + kOrder * kOrder,
+                   values.data() + 2 * kOrder * kOrder);
+          flops += 2.0 * kOrder * kOrder * kOrder;
+        } while (seconds_since(start) < seconds);
+      });
+    });
+    return flops / seconds_since(start);
+  }
+
+  [[nodiscard]] std::int64_t free_bytes() override { return -1; }
+
+ private:
+  /// Our kernels are single-threaded calls made by several queues; the setting is put back for
+  /// them.
+  template <class F>
+  double threaded(F&& work) {
+    require(set_threads_ != nullptr, ErrorKind::device, "bench",
+            "the BLAS of this build is not OpenBLAS");
+    set_threads_(threads_);
+    const auto start = Clock::now();
+    work();
+    const double elapsed = seconds_since(start);
+    set_threads_(1);
+    return elapsed;
+  }
+
+  template <class T>
+  static double residual_of(const T* l, std::int64_t n, std::int64_t ld, std::uint64_t seed) {
+    const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+    std::vector<double> w(at(n)), y(at(n)), v(at(n));
+    for (std::int64_t i = 0; i < n; ++i) v[at(i)] = vector_element(seed, i);
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = j; i < n; ++i)
+        w[at(j)] += static_cast<double>(l[i + j * ld]) * v[at(i)];
+      for (std::int64_t i = j; i < n; ++i)
+        y[at(i)] += static_cast<double>(l[i + j * ld]) * w[at(j)];
+    }
+    double worst = 0;
+    double norm_a = 0;
+    double norm_v = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      double exact = 0;
+      double norm = 0;
+      for (std::int64_t j = 0; j < n; ++j) {
+        const auto a = static_cast<double>(static_cast<T>(random_element(n, seed, i, j)));
+        exact += a * v[at(j)];
+        norm += std::abs(a);
+      }
+      const double error = std::abs(y[at(i)] - exact);
+      if (!(error <= worst)) worst = error;  // keeps a NaN
+      norm_a = std::max(norm_a, norm);
+      norm_v = std::max(norm_v, std::abs(v[at(i)]));
+    }
+    return worst / (norm_a * norm_v);
+  }
+
+  int threads_;
+  void (*set_threads_)(int) = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<InPlace> make_host_in_place(int threads) {
+  return std::make_unique<HostInPlace>(threads);
+}
+
+}  // namespace strata::bench

@@ -1,0 +1,48 @@
+#pragma once
+// bench potf2: our in-core factorization in every variant and blocking, for the tuning table.
+//
+// Contract: measured as in in_core_bench.hpp. What the backend refuses is left out. The host has
+// nothing to tune: one measurement an order.
+
+#include "bench/in_core_bench.hpp"
+
+namespace strata::bench {
+
+struct Potf2Bench {
+  std::vector<std::int64_t> sizes;
+  Precision precision = Precision::fp64;
+  int repeats = 3;
+  std::uint64_t seed = 1;
+  bool peer = false;  ///< the peer of the device beside ours
+  int peer_threads = 0;
+};
+
+struct Potf2Measurement {
+  PotrfOptions options;
+  double seconds = 0;  ///< the median
+};
+
+struct Potf2Row {
+  std::int64_t n = 0;
+  double flops = 0;
+  std::vector<Potf2Measurement> measurements;  ///< not empty
+  PeerResult peer{};
+
+  /// The fastest; of a variant, nullptr if there is none.
+  [[nodiscard]] const Potf2Measurement& best() const;
+  [[nodiscard]] const Potf2Measurement* best(CholeskyVariant variant) const;
+};
+
+struct Potf2Result {
+  std::string device;
+  std::string model;
+  bool tunable = false;
+  std::vector<Potf2Row> rows;
+
+  /// The fastest of each order.
+  [[nodiscard]] PotrfTuning tuning(Precision precision) const;
+};
+
+[[nodiscard]] Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options);
+
+}  // namespace strata::bench

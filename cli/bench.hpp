@@ -1,0 +1,26 @@
+#pragma once
+// The benchmarks that work in the memory of one device, behind `strata bench`.
+//
+// Contract: as app.hpp has it for verbs; options are parsed by bench.cpp.
+
+#include "bench/in_core_bench.hpp"
+#include "bench/potf2_bench.hpp"
+#include "cli/app.hpp"
+
+namespace strata::cli {
+
+/// bench cholesky --in-core.
+int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
+                const Options& options);
+
+struct Potf2Arguments {
+  bench::Potf2Bench bench;
+  std::string precision = "fp64";
+  bool tune = false;
+  std::string output;  ///< of the tuning table; empty: where the library reads it
+};
+
+/// bench potf2.
+int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common);
+
+}  // namespace strata::cli

@@ -1,0 +1,160 @@
+// strata bench potf2: every variant and blocking, and the tuning table that comes of them.
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "cli/bench.hpp"
+
+namespace strata::cli {
+namespace {
+
+using bench::Potf2Measurement;
+using bench::Potf2Result;
+using bench::Potf2Row;
+using nlohmann::json;
+
+constexpr CholeskyVariant kVariants[] = {CholeskyVariant::fused, CholeskyVariant::left,
+                                         CholeskyVariant::right};
+
+json to_json(const Potf2Measurement& m, double flops) {
+  return {{"variant", to_string(m.options.variant)},
+          {"ib", m.options.ib},
+          {"recnb", m.options.recnb},
+          {"nb", m.options.nb},
+          {"seconds", m.seconds},
+          {"flops_per_second", flops / m.seconds}};
+}
+
+json row_json(const Potf2Row& row) {
+  json measurements = json::array();
+  for (const Potf2Measurement& m : row.measurements) measurements.push_back(to_json(m, row.flops));
+  json object = {
+      {"n", row.n}, {"best", to_json(row.best(), row.flops)}, {"measurements", measurements}};
+  if (!row.peer.name.empty()) {
+    object["peer"] = {{"name", row.peer.name},
+                      {"seconds", row.peer.seconds},
+                      {"flops_per_second", row.flops / row.peer.seconds}};
+    object["ratio_to_peer"] = row.peer.seconds / row.best().seconds;
+  }
+  return object;
+}
+
+void print_rows(const Potf2Result& result) {
+  fmt::print("{} ({}), GFLOP/s\n", result.device, result.model);
+  fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10}  {}\n", "n", "fused", "left", "right", "peer",
+             "best");
+  for (const Potf2Row& row : result.rows) {
+    const auto rate = [&](double seconds) {
+      return fmt::format("{:.1f}", row.flops / seconds / 1e9);
+    };
+    const auto best_of = [&](CholeskyVariant variant) {
+      const Potf2Measurement* m = row.best(variant);
+      return m == nullptr ? std::string("-") : rate(m->seconds);
+    };
+    const PotrfOptions& o = row.best().options;
+    const std::string best =
+        result.tunable
+            ? fmt::format("{} ib {} recnb {} nb {}", to_string(o.variant), o.ib, o.recnb, o.nb)
+            : fmt::format("{} (nothing to tune)", rate(row.best().seconds));
+    fmt::print("{:8} {:>10} {:>10} {:>10} {:>10}  {}\n", row.n, best_of(kVariants[0]),
+               best_of(kVariants[1]), best_of(kVariants[2]),
+               row.peer.name.empty() ? "-" : rate(row.peer.seconds), best);
+  }
+}
+
+/// One line: over the orders, the best of the measurements that `belongs` takes.
+template <class F>
+void add_series(ReportChart& chart, const Potf2Result& result, std::string name, F belongs) {
+  ReportSeries series;
+  series.name = std::move(name);
+  for (const Potf2Row& row : result.rows) {
+    double seconds = 0;
+    for (const Potf2Measurement& m : row.measurements) {
+      if (belongs(m.options) && (seconds == 0 || m.seconds < seconds)) seconds = m.seconds;
+    }
+    if (seconds == 0) continue;
+    series.x.push_back(static_cast<double>(row.n));
+    series.y.push_back(row.flops / seconds / 1e9);
+  }
+  if (!series.x.empty()) chart.series.push_back(std::move(series));
+}
+
+ReportChart variants_chart(const Potf2Result& result) {
+  ReportChart chart{
+      "Rate against the order: the best blocking of each variant", "order", "GFLOP/s", {}};
+  for (const CholeskyVariant variant : kVariants) {
+    add_series(chart, result, to_string(variant),
+               [=](const PotrfOptions& o) { return o.variant == variant; });
+  }
+  if (!result.tunable) add_series(chart, result, "ours", [](const PotrfOptions&) { return true; });
+  ReportSeries peer;
+  for (const Potf2Row& row : result.rows) {
+    if (row.peer.name.empty()) continue;
+    peer.name = row.peer.name;
+    peer.x.push_back(static_cast<double>(row.n));
+    peer.y.push_back(row.flops / row.peer.seconds / 1e9);
+  }
+  if (!peer.x.empty()) chart.series.push_back(std::move(peer));
+  return chart;
+}
+
+ReportData page_of(const Potf2Result& result) {
+  ReportData data;
+  data.title = "Tuning of potrf";
+  data.subtitle = fmt::format("{}, {}", result.device, result.model);
+  data.charts.push_back(variants_chart(result));
+  if (!result.tunable) return data;
+  ReportChart tiles{"fused: inner block and tile", "order", "GFLOP/s", {}};
+  for (const int ib : {4, 8}) {
+    for (const int recnb : {64, 128}) {
+      add_series(tiles, result, fmt::format("ib {}, recnb {}", ib, recnb),
+                 [=](const PotrfOptions& o) {
+                   return o.variant == CholeskyVariant::fused && o.ib == ib && o.recnb == recnb;
+                 });
+    }
+  }
+  data.charts.push_back(std::move(tiles));
+  for (const CholeskyVariant variant : {CholeskyVariant::left, CholeskyVariant::right}) {
+    ReportChart panels{
+        fmt::format("{}: width of a panel", to_string(variant)), "order", "GFLOP/s", {}};
+    for (const int nb : {128, 256, 512, 1024}) {
+      add_series(panels, result, fmt::format("nb {}", nb),
+                 [=](const PotrfOptions& o) { return o.variant == variant && o.nb == nb; });
+    }
+    if (!panels.series.empty()) data.charts.push_back(std::move(panels));
+  }
+  return data;
+}
+
+}  // namespace
+
+int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common) {
+  const Options options = common.to_options();
+  require(arguments.tune || arguments.output.empty(), ErrorKind::misuse, "cli",
+          "--output '{}' is for --tune", arguments.output);
+  const std::string path = arguments.output.empty() ? potrf_tuning_path() : arguments.output;
+  require(!arguments.tune || !path.empty(), ErrorKind::misuse, "cli",
+          "there is no place for the table: name one with --output");
+  check_outputs(common, {{"--output", arguments.output}}, {});
+  bench::Potf2Bench bench = arguments.bench;
+  bench.precision = arguments.precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  bench.seed = common.seed;
+  const Potf2Result result = run_potf2_bench(bench, options);
+  const bool writes = arguments.tune && result.tunable;
+  json results = json::array();
+  for (const Potf2Row& row : result.rows) results.push_back(row_json(row));
+  json object = {{"benchmark", "potf2"},     {"precision", arguments.precision},
+                 {"repeats", bench.repeats}, {"device", result.device},
+                 {"model", result.model},    {"results", results}};
+  if (writes) {
+    begin_output();
+    write_potrf_tuning(path, result.tuning(bench.precision));
+    object["tuning"] = path;
+  }
+  return finish(common, page_of(result), object, [&] {
+    print_rows(result);
+    if (writes) fmt::print("table written to {}\n", path);
+  });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,333 @@
+// The fused Cholesky kernel: a left-looking tile factorization in one launch.
+//
+// Method: thread blocks draw tiles (i, j) from a counter, column by column. A block keeps its tile
+// in registers, subtracts the products L(i, k)·L(j, k)ᵀ in the order of k as the tiles on the left
+// are finished, then factors the tile (i = j) or solves with L(j, j), writes it once, and says so.
+// A tile depends only on tiles drawn before it, and a block draws its next tile only when it is
+// done with the last: so the least unfinished tile is always being worked on, whatever number of
+// blocks runs, and nothing can wait in a circle. The sequence of operations on a tile is fixed:
+// equal inputs give equal bits.
+//
+// Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
+// the chain of diagonal tiles belongs to one block that never lets go of it: factor (j, j), solve
+// (j + 1, j), subtract it from (j + 1, j + 1), all in shared memory. The products of those tiles
+// with what is further to the left are subtracted by other blocks, in time.
+//
+// Why: no launch and no barrier between steps, so that neither their latency (small n) nor the
+// panel (large n) is on the way; look-ahead comes by itself, as blocks that run out of a column
+// begin the next. After Haidar, Abdelfattah, Tomov, Dongarra, "High-performance Cholesky
+// factorization for GPU-only execution" (2017), which fuses the panel, and the static tile
+// schedules of PLASMA (Kurzak, Ltaief, Dongarra, Badia, "Scheduling dense linear algebra operations
+// on multicore processors", 2010).
+//
+// Memory: what one block writes and another reads is ordered by release and acquire at GPU scope on
+// `done[i]`, the number of tiles of tile row i that are finished; they finish in the order of k.
+
+#include "kernels/fused_cuda.hpp"
+
+#include <algorithm>
+
+#include "kernels/blas_cuda.hpp"
+#include "kernels/fused_task_cuda.hpp"
+
+namespace strata::fused {
+namespace {
+
+/// From a ticket to its tile. Tickets of one block only grow, so the search goes on where it was.
+/// chained: diagonal tiles and those below them are finished by the chain, and have tickets only
+/// for their products, if they have any. Otherwise the next diagonal tile comes as early as it may.
+struct TileOrder {
+  int rows;
+  int cols;
+  bool factors;
+  bool chained;
+  int col = 0;
+  int first = 0;  ///< the ticket of the first tile of column `col`
+
+  __device__ int special(int j) const {
+    if (chained) return j == 0 ? 0 : (j + 1 < rows) + (j + 1 < cols);
+    return (j == 0) + (j + 1 < rows) + (j + 1 < cols);
+  }
+  __device__ int count(int j) const { return factors ? special(j) + max(rows - j - 2, 0) : rows; }
+  /// Returns false past the last tile.
+  __device__ bool find(int ticket, Tile& tile) {
+    while (col < cols && ticket - first >= count(col)) first += count(col++);
+    if (col >= cols) return false;
+    int place = ticket - first;
+    tile = {place, col, Work::finish};
+    if (!factors) return true;
+    const int specials = special(col);
+    if (place >= specials) {
+      tile.i = col + 2 + place - specials;
+      return true;
+    }
+    if (!chained && col == 0 && place-- == 0) {
+      tile.i = 0;
+      return true;
+    }
+    tile.i = col + 1;
+    if (chained) tile.work = place == 0 ? Work::products_below : Work::products_diagonal;
+    if (place == 1) tile.j = col + 1;
+    return true;
+  }
+};
+
+/// Barriers of the chain: kAll of its workers; the others from the workers to the publishing warp.
+enum class ChainBarrier : int { all = 2, factored = 3, solved = 4 };
+
+template <int kThreads>
+__device__ inline void come(ChainBarrier id) {
+  asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(id)), "n"(kThreads) : "memory");
+}
+template <int kThreads>
+__device__ inline void come_and_go(ChainBarrier id) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<int>(id)), "n"(kThreads) : "memory");
+}
+
+/// The fifth warp of the chain tells the other blocks: a fence takes as long as it takes all stores
+/// to arrive, and the workers need not wait for that.
+template <class T>
+__device__ void publish_chain(const Arguments<T>& arguments, int tile_rows, int tile_cols) {
+  using S = Sizes<T, kSolve>;
+  for (int j = 0; j < tile_cols; ++j) {
+    come<S::kBlock>(ChainBarrier::factored);
+    if (lane() == 0) publish(arguments.done + j, j + 1);
+    if (j + 1 == tile_rows) return;
+    come<S::kBlock>(ChainBarrier::solved);
+    if (lane() == 0) publish(arguments.done + j + 1, j + 1);
+  }
+}
+
+/// The diagonal tiles and those just below them, for kTile == 64: the diagonal tile in the first
+/// half of the pipeline, the one below in the second, the next diagonal tile behind it. See the
+/// head of this file.
+template <class T, int kIb, bool kVectors>
+__device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scratch) {
+  using S = Sizes<T, kSolve>;
+  using Task = TileTask<T, kSolve, kVectors>;
+  const int tile_rows = static_cast<int>((arguments.rows + kSolve - 1) / kSolve);
+  const int tile_cols = static_cast<int>((arguments.cols + kSolve - 1) / kSolve);
+  if (threadIdx.x == 0) atomicExch(&arguments.book->chain_processor, 1 + processor());
+  if (warp() == S::kWarps) return publish_chain(arguments, tile_rows, tile_cols);
+  T* below = shared + kSolve * S::kLd;
+  T* ahead = below + kSolve * S::kLd;
+  typename Task::Sum sum;
+  Task task{arguments, shared, 0, 0};
+  task.read_negative(sum);
+  task.write_tile(sum);
+  come<S::kThreads>(ChainBarrier::all);
+  for (int j = 0; j < tile_cols; ++j) {
+    task.i = task.j = j;
+    const Task next{arguments, shared, j + 1, j};        // the tile below
+    const Task corner{arguments, shared, j + 1, j + 1};  // the next diagonal tile
+    const bool has_corner = j + 1 < tile_cols;
+    const Finisher<T, kSolve, kIb, kVectors> finisher{task, scratch};
+    finisher.template factor_from<S::kWarps>(0);
+    come_and_go<S::kBlock>(ChainBarrier::factored);
+    if (j + 1 == tile_rows) return;
+    // The first two warps are done early, and fetch what other blocks have prepared.
+    if (warp() < 2) {
+      if (j > 0) (void)await(arguments.below_ready + j, 1);
+      const BlockCopy<T, kSolve, kSolve, 2 * kWarp> copy(next.x(j), arguments.ldx, next.rows(),
+                                                         kVectors);
+      copy.issue(below, S::kLd, next.cols());
+      if (has_corner) {
+        if (j > 0) (void)await(arguments.diagonal_ready + j + 1, 1);
+        const BlockCopy<T, kSolve, kSolve, 2 * kWarp> copy_corner(corner.x(j + 1), arguments.ldx,
+                                                                  corner.rows(), kVectors);
+        copy_corner.issue(ahead, S::kLd, corner.cols());
+      }
+    }
+    commit_copies();
+    wait_copies<0>();
+    come<S::kThreads>(ChainBarrier::all);
+    const bool is_plain = next.plain();
+    solve_columns(static_cast<const T*>(below), S::kLd, static_cast<const T*>(shared), S::kLd,
+                  finisher.inverses(), [&](int row, int col, T even, T odd) {
+                    *reinterpret_cast<Pair<T>*>(below + row + col * S::kLd) = {even, odd};
+                    next.put(row, col, even, odd, is_plain);
+                  });
+    come<S::kThreads>(ChainBarrier::all);
+    come_and_go<S::kBlock>(ChainBarrier::solved);
+    if (!has_corner) return;
+    const int end = corner.rows();
+    sum.each_pair([&](int row, int col, T& first, T& second) {
+      row += next.warp_row();
+      col += next.warp_col();
+      const Pair<T> pair = read_both(ahead + row + col * S::kLd);
+      first = row == col && row >= end ? T{-1} : -pair.x;  // outside, as in read_negative
+      second = row + 1 == col && row + 1 >= end ? T{-1} : -pair.y;
+    });
+    const T* l = below;
+    tile::multiply<kSolve>(sum, l + next.warp_row(), S::kLd, l + next.warp_col(), S::kLd);
+    next.write_tile(sum);
+    come<S::kThreads>(ChainBarrier::all);
+  }
+}
+
+template <class T, int kTile, int kIb, bool kVectors>
+__global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlocksPerSm)
+    run_tiles(const __grid_constant__ Arguments<T> arguments) {
+  using S = Sizes<T, kTile>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ int drawn;
+  T* shared = reinterpret_cast<T*>(memory);
+  auto* scratch = reinterpret_cast<double*>(memory + S::kScratchAt);
+  const bool chained = kTile == 64 && arguments.factors;
+  const int tile_cols = static_cast<int>((arguments.cols + kTile - 1) / kTile);
+  bool last = false;  // this block has finished the last diagonal tile
+  if (chained && blockIdx.x == 0) {
+    if constexpr (kTile == 64) run_chain<T, kIb, kVectors>(arguments, shared, scratch);
+    last = true;
+  } else if (warp() >= S::kWarps) {
+    return;  // barriers count only the threads that are left
+  } else {
+    auto* barriers = reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt);
+    if (threadIdx.x < kStages) {
+      init_barrier(&barriers->full[threadIdx.x], 1);
+      init_barrier(&barriers->empty[threadIdx.x], S::kWarps);
+    }
+    fence_bulk();
+    int used = 0;
+    TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
+                    arguments.factors, chained};
+    for (;;) {
+      if (threadIdx.x == 0) {
+        // The chain has a multiprocessor to itself, where there are others.
+        const bool leave = chained && gridDim.x >= 8 &&
+                           acquire(&arguments.book->chain_processor) == 1 + processor();
+        drawn = leave ? 0x7fffffff : atomicAdd(&arguments.book->ticket, 1);
+      }
+      __syncthreads();
+      Tile tile;
+      const bool more = order.find(drawn, tile);
+      __syncthreads();  // before the next ticket is drawn
+      if (!more) break;
+      run_tile<T, kTile, kIb, kVectors>(arguments, shared, scratch, barriers, used, tile);
+      if (arguments.factors && tile.i == tile.j && tile.j == tile_cols - 1) last = true;
+    }
+  }
+  if (last && arguments.status != nullptr) {
+    __syncthreads();
+    if (warp() >= S::kWarps) return;
+    write_status<S::kThreads>(arguments.x, arguments.cols, arguments.ldx, arguments.verdict,
+                              arguments.status, reinterpret_cast<double*>(memory));
+  }
+}
+
+// ---- launches ---------------------------------------------------------------------------------
+
+template <class T, int kTile, int kIb, bool kVectors>
+void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) {
+  using S = Sizes<T, kTile>;
+  int gpu = 0;
+  int multiprocessors = 0;
+  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  require_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu),
+               "multiprocessors");
+  require_cuda(cudaFuncSetAttribute(run_tiles<T, kTile, kIb, kVectors>,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+               "shared memory of the fused kernel");
+  const std::int64_t tile_rows = (arguments.rows + kTile - 1) / kTile;
+  const std::int64_t tile_cols = (arguments.cols + kTile - 1) / kTile;
+  std::int64_t blocks = std::min<std::int64_t>(std::int64_t{multiprocessors} * S::kBlocksPerSm,
+                                               tile_rows * tile_cols);
+  if (blocks_max > 0) blocks = std::min<std::int64_t>(blocks, blocks_max);
+  run_tiles<T, kTile, kIb, kVectors>
+      <<<static_cast<unsigned>(blocks), S::kBlock, S::kBytes, stream>>>(arguments);
+  blas::require_launched("the fused kernel");
+}
+
+template <class T, bool kVectors>
+void launch_shape(cudaStream_t stream, const Arguments<T>& arguments, Shape shape) {
+  if (shape.tile == 64) {
+    shape.ib == 4 ? launch<T, 64, 4, kVectors>(stream, arguments, shape.blocks)
+                  : launch<T, 64, 8, kVectors>(stream, arguments, shape.blocks);
+  } else {
+    shape.ib == 4 ? launch<T, 128, 4, kVectors>(stream, arguments, shape.blocks)
+                  : launch<T, 128, 8, kVectors>(stream, arguments, shape.blocks);
+  }
+}
+
+template <class T>
+void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch) {
+  if (arguments.rows == 0 || arguments.cols == 0) return;
+  const std::int64_t tile_rows = (arguments.rows + shape.tile - 1) / shape.tile;
+  arguments.book = static_cast<Bookkeeping*>(scratch);
+  arguments.done = reinterpret_cast<int*>(arguments.book + 1);
+  arguments.below_ready = arguments.done + tile_rows;
+  arguments.diagonal_ready = arguments.below_ready + tile_rows;
+  const auto aligned = [](const T* data, std::int64_t ld) {
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
+           ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
+  };
+  aligned(arguments.x, arguments.ldx) && aligned(arguments.l, arguments.ldl)
+      ? launch_shape<T, true>(stream, arguments, shape)
+      : launch_shape<T, false>(stream, arguments, shape);
+}
+
+constexpr int kReportThreads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(kReportThreads)
+    report_kernel(const T* a, std::int64_t n, std::int64_t ld, const Verdict* verdict,
+                  PivotStatus* status) {
+  __shared__ double sums[kReportThreads];
+  write_status<kReportThreads>(a, n, ld, verdict, status, sums);
+}
+
+}  // namespace
+
+std::int64_t scratch_bytes(std::int64_t rows, int tile) {
+  const std::int64_t flags = (rows + tile - 1) / tile * 3 * static_cast<std::int64_t>(sizeof(int));
+  return static_cast<std::int64_t>(sizeof(Bookkeeping)) + (flags + 127) / 128 * 128;
+}
+
+template <class T>
+void factor(cudaStream_t stream, MatrixView<T> a, Shape shape, std::int64_t first_column,
+            Verdict* verdict, PivotStatus* status, void* scratch) {
+  Arguments<T> arguments{};
+  arguments.x = a.data;
+  arguments.ldx = a.ld;
+  arguments.l = a.data;
+  arguments.ldl = a.ld;
+  arguments.rows = a.rows;
+  arguments.cols = a.cols;
+  arguments.first_column = first_column;
+  arguments.verdict = verdict;
+  arguments.status = status;
+  arguments.factors = true;
+  run(stream, arguments, shape, scratch);
+}
+
+template <class T>
+void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, Shape shape,
+           void* scratch) {
+  Arguments<T> arguments{};
+  arguments.x = x.data;
+  arguments.ldx = x.ld;
+  arguments.l = l.data;
+  arguments.ldl = l.ld;
+  arguments.rows = x.rows;
+  arguments.cols = x.cols;
+  run(stream, arguments, shape, scratch);
+}
+
+template <class T>
+void report(cudaStream_t stream, MatrixView<const T> l, const Verdict* verdict,
+            PivotStatus* status) {
+  report_kernel<T><<<1, kReportThreads, 0, stream>>>(l.data, l.cols, l.ld, verdict, status);
+  blas::require_launched("potrf: report");
+}
+
+template void factor<double>(cudaStream_t, MatrixView<double>, Shape, std::int64_t, Verdict*,
+                             PivotStatus*, void*);
+template void factor<float>(cudaStream_t, MatrixView<float>, Shape, std::int64_t, Verdict*,
+                            PivotStatus*, void*);
+template void solve<double>(cudaStream_t, MatrixView<const double>, MatrixView<double>, Shape,
+                            void*);
+template void solve<float>(cudaStream_t, MatrixView<const float>, MatrixView<float>, Shape, void*);
+template void report<double>(cudaStream_t, MatrixView<const double>, const Verdict*, PivotStatus*);
+template void report<float>(cudaStream_t, MatrixView<const float>, const Verdict*, PivotStatus*);
+
+}  // namespace strata::fused

@@ -1,0 +1,524 @@
+#pragma once
+// One tile of a factorization or a solve, from its first product to its result. For fused_cuda.cu
+// and potrf_batched_cuda.cu.
+//
+// Contract: tile (i, j) of X is brought to its end by one thread block: sum = −A(i, j) + Σ_k
+// X(i, k)·L(j, k)ᵀ in registers, then −sum is factored (i = j) or solved with L(j, j), and written.
+// Where other blocks are at work on the same matrix, `done` says what they have finished.
+
+#include <climits>
+
+#include "kernels/fused_cuda.hpp"
+#include "kernels/tile_factor_cuda.hpp"
+
+namespace strata::fused {
+
+using namespace tile;
+
+/// At the head of the scratch memory; three flags a tile row follow it. All zero at the launch.
+struct Bookkeeping {
+  int ticket;
+  int chain_processor;  ///< 1 + the multiprocessor that the chain runs on
+  int padding[30];
+};
+
+template <class T>
+struct Arguments {
+  T* x;  ///< rows × cols; its tiles are updated
+  std::int64_t ldx;
+  const T* l;  ///< factoring: x; solving: cols × cols
+  std::int64_t ldl;
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t first_column;
+  Bookkeeping* book;
+  int* done;            ///< finished tiles of a tile row; null: this block does them all, in order
+  int* below_ready;     ///< [j]: tile (j + 1, j) lacks only its solve
+  int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
+  Verdict* verdict;
+  PivotStatus* status;  ///< where the whole factorization reports; or null
+  bool factors;         ///< x is l
+};
+
+/// Sizes of one instance. T double or float, kTile 64 or 128.
+template <class T, int kTile>
+struct Sizes {
+  static constexpr int kWarps = kTile == 64 ? 4 : 8;
+  static constexpr int kThreads = kWarps * kWarp;
+  static constexpr int kBlock = kThreads + (kTile == 64 ? kWarp : 0);  // and one that publishes
+  static constexpr int kLd = padded(kTile);
+  static constexpr int kLdProduct = padded(kSolve);  // of a block of L that multiplies
+  static constexpr int kLdSolve = sizeof(T) == 8 ? kSolve + 2 : kLdProduct;  // of one that solves
+  static constexpr int kWarpRows = kTile / 2;  // of the product of a warp
+  static constexpr int kWarpsAcross = kTile / kWarpCols;
+  static constexpr int kStage = 2 * kDepth * kLd;  // elements of both operands
+  static constexpr int kPipeline = kStages * kStage;
+  // A tile takes half of the pipeline (64) or all of it (128), once that has run dry. The blocks of
+  // L that solve use the other half, or memory of their own; so does the next tile of the chain.
+  static constexpr int kSolveBlock = kSolve * kLdProduct;
+  static constexpr int kOwn = kTile == 64 ? kSolveBlock : 2 * kSolveBlock;
+  static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
+  static constexpr int kScratch = 2 * 64 + kInverses;  // doubles: factor_panel; inverses
+  static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
+  static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
+  static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
+  // Bulk copies cost 64 clocks each, whatever their size (measured): as long as the products of a
+  // stage take for tiles of 128 doubles, and too long for all others.
+  static constexpr bool kBulk = kTile == 128 && sizeof(T) == 8;
+};
+
+// ---- flags and tickets ------------------------------------------------------------------------
+
+__device__ inline int acquire(const int* flag) {
+  int value = 0;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+
+/// After a block barrier, by one thread: what the block has written is there for whom sees the
+/// flag.
+__device__ inline void publish(int* flag, int value) {
+  __threadfence();
+  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+/// Waits until *flag >= count, and returns it; the whole warp then sees what was written before.
+__device__ inline int await(const int* flag, int count) {
+  int value = 0;
+  if (lane() == 0) {
+    value = acquire(flag);
+    while (value < count) {
+      __nanosleep(20);
+      value = acquire(flag);
+    }
+  }
+  __syncwarp();
+  return __shfl_sync(0xffffffffu, value, 0);
+}
+
+__device__ inline int processor() {
+  int id = 0;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+  return id;
+}
+
+enum class Work { finish, products_below, products_diagonal };
+
+struct Tile {
+  int i = 0;
+  int j = 0;
+  Work work = Work::finish;
+};
+
+// ---- one tile ---------------------------------------------------------------------------------
+
+template <class T>
+__device__ inline Pair<T> read_both(const T* from) {
+  return *reinterpret_cast<const Pair<T>*>(from);
+}
+
+template <class T, int kTile, bool kVectors>
+struct TileTask {
+  using S = Sizes<T, kTile>;
+  using Sum = Accumulator<T, S::kWarpRows>;
+  const Arguments<T>& arguments;
+  T* shared;
+  int i;
+  int j;
+
+  [[nodiscard]] __device__ bool diagonal() const { return arguments.factors && i == j; }
+  [[nodiscard]] __device__ T* x(int k) const {
+    return arguments.x + static_cast<std::int64_t>(i) * kTile +
+           static_cast<std::int64_t>(k) * kTile * arguments.ldx;
+  }
+  [[nodiscard]] __device__ const T* l(int k) const {
+    return arguments.l + static_cast<std::int64_t>(j) * kTile +
+           static_cast<std::int64_t>(k) * kTile * arguments.ldl;
+  }
+  [[nodiscard]] __device__ int rows() const {
+    return static_cast<int>(min(static_cast<std::int64_t>(kTile),
+                                arguments.rows - static_cast<std::int64_t>(i) * kTile));
+  }
+  [[nodiscard]] __device__ int cols() const {
+    return static_cast<int>(min(static_cast<std::int64_t>(kTile),
+                                arguments.cols - static_cast<std::int64_t>(j) * kTile));
+  }
+  [[nodiscard]] __device__ int warp_row() const { return warp() / S::kWarpsAcross * S::kWarpRows; }
+  [[nodiscard]] __device__ int warp_col() const { return warp() % S::kWarpsAcross * kWarpCols; }
+
+  /// All of the tile is there and may be read and written two rows at a time.
+  [[nodiscard]] __device__ bool plain() const {
+    return kVectors && rows() == kTile && cols() == kTile;
+  }
+
+  /// sum ← −A(i, j). What lies outside is the unit matrix, which stays what it is.
+  __device__ void read_negative(Sum& sum) const {
+    const T* from = x(j) + warp_row() + warp_col() * arguments.ldx;
+    if (plain()) {
+      sum.each_pair([&](int row, int col, T& first, T& second) {
+        const Pair<T> pair = read_both(from + row + col * arguments.ldx);
+        first = -pair.x;
+        second = -pair.y;
+      });
+      return;
+    }
+    const int row_end = rows() - warp_row();
+    const int col_end = cols() - warp_col();
+    const int offset = diagonal() ? warp_col() - warp_row() : 2 * kTile;  // of the diagonal
+    sum.each_pair([&](int row, int col, T& first, T& second) {
+      const T* at = from + row + col * arguments.ldx;
+      const bool inside = col < col_end;
+      first = inside && row < row_end ? -at[0] : (row == col + offset ? T{-1} : T{0});
+      second = inside && row + 1 < row_end ? -at[1] : (row + 1 == col + offset ? T{-1} : T{0});
+    });
+  }
+
+  /// The tiles k < known_ready() of both rows are finished.
+  [[nodiscard]] __device__ int known_ready() const {
+    return arguments.done == nullptr ? INT_MAX : 0;
+  }
+  /// Waits until the tiles of stage `stage` are finished; tiles k < ready are known to be.
+  __device__ void wait_for(int stage, int& ready) const {
+    const int k = stage / (kTile / kDepth);
+    if (ready > k) return;
+    ready = await(arguments.done + i, k + 1);
+    if (arguments.factors && i != j) ready = min(ready, await(arguments.done + j, k + 1));
+  }
+
+  /// sum += Σ_{k < inner} X(i, k)·L(j, k)ᵀ, each k as soon as it is there. `used` counts the stages
+  /// that this block has had in the pipeline before.
+  __device__ void multiply(Sum& sum, int inner, StageBarriers* barriers, int& used) const {
+    if (inner == 0) return;
+    const int stages = inner * (kTile / kDepth);
+    if constexpr (S::kBulk && kVectors) {
+      multiply_bulk(sum, stages, barriers, used);
+      used += stages;
+      __syncthreads();
+    } else {
+      multiply_staged(sum, stages);
+    }
+  }
+
+  /// With bulk copies. The warps take turns to fetch a stage, each lane a column of an operand, and
+  /// wait for each other only as far as the pipeline is short.
+  __device__ void multiply_bulk(Sum& sum, int stages, StageBarriers* barriers, int used) const {
+    const bool both = !diagonal();
+    const bool second = lane() >= kDepth;  // this lane fetches from L
+    const auto bytes_of = [](int rows) {   // some rows more where that makes 16 bytes, inside of ld
+      return (rows * static_cast<int>(sizeof(T)) + 15) / 16 * 16;
+    };
+    const int bytes = bytes_of(second ? cols() : rows());
+    const int all = kDepth * (bytes_of(rows()) + (both ? bytes_of(cols()) : 0));
+    const std::int64_t ld = second ? arguments.ldl : arguments.ldx;
+    const T* from = (second ? l(0) : x(0)) + lane() % kDepth * ld;
+    int ready = known_ready();
+    const auto fetch = [&](int stage) {
+      wait_for(stage, ready);
+      fence_bulk();  // what others wrote and await() has seen comes before the copies
+      const int turn = used + stage;
+      const int slot = turn % kStages;
+      wait_phase(&barriers->empty[slot], turn / kStages % 2 ^ 1);
+      if (lane() == 0) arrive_expecting(&barriers->full[slot], all);
+      __syncwarp();
+      if (!second || both) {
+        copy_bulk(shared + slot * S::kStage + lane() * S::kLd, from + stage * (kDepth * ld), bytes,
+                  &barriers->full[slot]);
+      }
+    };
+    const auto enter = [&](int stage) {  // the stage's place, once it is there
+      const int turn = used + stage;
+      wait_phase(&barriers->full[turn % kStages], turn / kStages % 2);
+      return turn % kStages * S::kStage;
+    };
+    fence_bulk();  // and so does what this block wrote to the pipeline
+    __syncthreads();
+    if (warp() < kStages - 1) fetch(warp());
+    const T* a = shared + warp_row();
+    const T* b = shared + (both ? kDepth * S::kLd : 0) + warp_col();
+    // One fragment is read while the other is used, over the ends of stages too.
+    typename Sum::Fragment fragment[2];
+    int at = enter(0);
+    Sum::read(fragment[0], a + at, S::kLd, b + at, S::kLd);
+    constexpr int kSteps = kDepth / Sum::kStep;
+#pragma unroll 1
+    for (int stage = 0; stage < stages; ++stage) {
+      const int slot = (used + stage) % kStages;
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        int place = at + (step + 1) * Sum::kStep * S::kLd;
+        if (step == kSteps - 1) {
+          __syncwarp();
+          if (lane() == 0) arrive(&barriers->empty[slot]);  // this warp has read the stage
+          if (stage + 1 < stages) at = enter(stage + 1);
+          place = at;
+        }
+        Sum::read(fragment[(step + 1) % 2], a + place, S::kLd, b + place, S::kLd);
+        sum.multiply(fragment[step % 2]);
+        if (step == kSteps / 2 - 1) {
+          const int ahead = stage + kStages - 1;
+          if (ahead < stages && warp() == ahead % S::kWarps) fetch(ahead);
+        }
+      }
+    }
+  }
+
+  /// With copies by all threads, spread between the products, and a barrier a stage.
+  __device__ void multiply_staged(Sum& sum, int stages) const {
+    using Copy = StageCopy<T, kTile, S::kThreads, kVectors>;
+    const bool both = !diagonal();
+    Copy copy_x(x(0), arguments.ldx, rows());
+    Copy copy_l(l(0), arguments.ldl, both ? cols() : 0);
+    int ready = known_ready();
+    const auto copy = [&](int part, int stage) {
+      T* to = shared + stage % kStages * S::kStage;
+      copy_x.issue(part, to, stage < stages);
+      copy_l.issue(part, to + kDepth * S::kLd, stage < stages);
+    };
+#pragma unroll 1
+    for (int stage = 0; stage < kStages - 1; ++stage) {
+      wait_for(stage, ready);
+      for (int part = 0; part < Copy::kCopies; ++part) copy(part, stage);
+      commit_copies();
+    }
+    const T* a = shared + warp_row();
+    const T* b = shared + (both ? kDepth * S::kLd : 0) + warp_col();
+    wait_copies<kStages - 2>();
+    __syncthreads();
+    typename Sum::Fragment fragment[2];  // as above
+    Sum::read(fragment[0], a, S::kLd, b, S::kLd);
+    constexpr int kSteps = kDepth / Sum::kStep;
+    static_assert(Copy::kCopies <= kSteps);
+#pragma unroll 1
+    for (int stage = 0; stage < stages; ++stage) {
+      const int at = stage % kStages * S::kStage;
+      const int next = (stage + 1) % kStages * S::kStage;
+      const int ahead = stage + kStages - 1;
+      if (ahead < stages) wait_for(ahead, ready);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        int place = at + (step + 1) * Sum::kStep * S::kLd;
+        if (step == kSteps - 1) {
+          place = next;
+          commit_copies();
+          wait_copies<kStages - 2>();
+          __syncthreads();  // the next stage is there for all, and this one has been read by all
+        }
+        Sum::read(fragment[(step + 1) % 2], a + place, S::kLd, b + place, S::kLd);
+        if (step < Copy::kCopies && step < kSteps - 1) copy(step, ahead);
+        if (step == kSteps - 2 && Copy::kCopies == kSteps) copy(step + 1, ahead);
+        sum.multiply(fragment[step % 2]);
+      }
+    }
+    wait_copies<0>();
+    __syncthreads();
+  }
+
+  /// Makes a diagonal tile at the edge the unit matrix outside of A, as read_negative does: copies
+  /// of 16 bytes bring more rows than there are.
+  __device__ void trim(Sum& sum) const {
+    if (!diagonal() || rows() == kTile) return;
+    const int end = rows();
+    sum.each_pair([&](int row, int col, T& first, T& second) {
+      row += warp_row();
+      col += warp_col();
+      if (row >= end || col >= end) first = row == col ? T{-1} : T{0};
+      if (row + 1 >= end || col >= end) second = row + 1 == col ? T{-1} : T{0};
+    });
+  }
+
+  /// The tile in shared memory ← −sum.
+  __device__ void write_tile(Sum& sum) const {
+    sum.each_pair([&](int row, int col, T& first, T& second) {
+      T* at = shared + warp_row() + row + (warp_col() + col) * S::kLd;
+      at[0] = -first;
+      at[1] = -second;
+    });
+  }
+
+  /// Elements (row, col) and (row + 1, col) of the tile to global memory, where they belong to it;
+  /// `whole`: both do, and may be written as one.
+  __device__ void put(int row, int col, T even, T odd, bool whole) const {
+    T* at = x(j) + row + col * arguments.ldx;
+    if (whole) {
+      *reinterpret_cast<Pair<T>*>(at) = {even, odd};
+      return;
+    }
+    if (col >= cols()) return;
+    if (row < rows() && (!diagonal() || row >= col)) at[0] = even;
+    if (row + 1 < rows() && (!diagonal() || row + 1 >= col)) at[1] = odd;
+  }
+  __device__ void put_negative(Sum& sum) const {
+    const bool is_plain = plain();
+    const bool lower = diagonal();
+    sum.each_pair([&](int row, int col, T& first, T& second) {
+      row += warp_row();
+      col += warp_col();
+      put(row, col, -first, -second, is_plain && (!lower || row >= col));
+    });
+  }
+};
+
+/// What is left of a tile in shared memory when its products are subtracted.
+template <class T, int kTile, int kIb, bool kVectors>
+struct Finisher {
+  using S = Sizes<T, kTile>;
+  using Task = TileTask<T, kTile, kVectors>;
+
+  const Task& task;
+  double* scratch;  ///< of factor_columns; behind it the inverses
+
+  __device__ double* inverses() const { return scratch + 2 * 64; }
+
+  /// Called by the last warp that factors: the others do not see all pivots.
+  __device__ void report(BadPivot bad, int first) const {
+    const Arguments<T>& a = task.arguments;
+    if (lane() != 0 || bad.column == kSolve || acquire(&a.verdict->failed) != 0) return;
+    a.verdict->failed = 1;
+    a.verdict->bad_column =
+        a.first_column + static_cast<std::int64_t>(task.j) * kTile + first + bad.column;
+    a.verdict->bad_pivot = bad.pivot;
+  }
+
+  /// X(from …, second half) −= X(from …, first half)·B(…, first half)ᵀ, B in shared memory, for
+  /// kTile == 128; kRows rows a warp.
+  template <int kRows>
+  __device__ void update_second_half(int from, const T* b, int ldb) const {
+    Accumulator<T, kRows> sum;
+    set_zero(sum);
+    const int row = from + warp() / 2 * kRows;
+    const int col = warp() % 2 * kWarpCols;
+    tile::multiply<kSolve>(sum, static_cast<const T*>(task.shared) + row, S::kLd, b + col, ldb);
+    T* to = task.shared + row + (kSolve + col) * S::kLd;
+    sum.each_pair([&](int r, int c, T& first, T& second) {
+      to[r + c * S::kLd] -= first;
+      to[r + 1 + c * S::kLd] -= second;
+    });
+  }
+
+  /// 64 columns of the diagonal tile from the row and column `first`, by the first kWarps warps,
+  /// into both memories. Ends behind no barrier.
+  template <int kWarps>
+  __device__ void factor_from(int first) const {
+    const bool is_plain = task.plain();
+    T* corner = task.shared + first * (S::kLd + 1);
+    const auto put = [&](int row, int col, T even, T odd) {
+      task.put(first + row, first + col, even, odd, is_plain && row >= col);
+    };
+    const BadPivot bad = factor_panel<kIb, kWarps>(corner, S::kLd, scratch, inverses(), put);
+    if (warp() == kWarps - 1) report(bad, first);
+  }
+
+  __device__ void factor() const {
+    factor_from<S::kWarps>(0);
+    if constexpr (kTile == 128) {
+      __syncthreads();
+      update_second_half<16>(kSolve, task.shared + kSolve, S::kLd);
+      __syncthreads();
+      if (warp() < 4) factor_from<4>(kSolve);
+    }
+  }
+
+  /// A 64 × 64 block of L(j, j), rows and columns from (row, col), into `to`; zero outside.
+  __device__ void load_block(T* to, int ld, int row, int col) const {
+    const Arguments<T>& a = task.arguments;
+    const std::int64_t corner = static_cast<std::int64_t>(task.j) * kTile;
+    const BlockCopy<T, kSolve, kSolve, S::kThreads> copy(
+        a.l + corner + row + (corner + col) * a.ldl, a.ldl, task.cols() - row, kVectors);
+    copy.issue(to, ld, task.cols() - col);
+    commit_copies();
+  }
+
+  /// Columns first … first + 63 of the tile, with the diagonal block in `block`, `count` of whose
+  /// columns belong to the matrix. Ends with the results in both memories, behind no barrier.
+  __device__ void solve_half(int first, const T* block, int count) const {
+    wait_copies<0>();
+    __syncthreads();
+    if (warp() < 2) invert_blocks(inverses(), block, S::kLdSolve, count, 0);
+    __syncthreads();
+    T* x = task.shared + first * S::kLd;
+    const bool is_plain = task.plain();
+    solve_columns(static_cast<const T*>(x), S::kLd, block, S::kLdSolve, inverses(),
+                  [&](int row, int col, T even, T odd) {
+                    if constexpr (kTile == 128) {  // the second half needs the first
+                      x[row + col * S::kLd] = even;
+                      x[row + 1 + col * S::kLd] = odd;
+                    }
+                    task.put(row, first + col, even, odd, is_plain);
+                  });
+  }
+
+  __device__ void solve() const {
+    T* first = kTile == 64 ? task.shared + kSolve * S::kLd : task.shared + S::kPipeline;
+    load_block(first, S::kLdSolve, 0, 0);
+    if constexpr (kTile == 128) {
+      T* second = first + S::kSolveBlock;
+      const int cols = task.cols();
+      if (cols > kSolve) load_block(second, S::kLdProduct, kSolve, 0);
+      solve_half(0, first, cols);
+      if (cols <= kSolve) return;
+      __syncthreads();
+      load_block(first, S::kLdSolve, kSolve, kSolve);
+      update_second_half<32>(0, second, S::kLdProduct);
+      solve_half(kSolve, first, cols - kSolve);
+    } else {
+      solve_half(0, first, task.cols());
+    }
+  }
+};
+
+/// *status ← the verdict and log det = Σ 2·log L_jj, by one block, always in the same order.
+template <int kThreads, class T>
+__device__ void write_status(const T* a, std::int64_t n, std::int64_t ld, const Verdict* verdict,
+                             PivotStatus* status, double* sums) {
+  const int thread = static_cast<int>(threadIdx.x);
+  double sum = 0;
+  for (std::int64_t j = thread; j < n; j += kThreads) {
+    sum += 2 * log(static_cast<double>(__ldcg(a + j + j * ld)));
+  }
+  __syncthreads();
+  sums[thread] = sum;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (thread < half) sums[thread] += sums[thread + half];
+  }
+  if (thread != 0) return;
+  const bool failed = acquire(&verdict->failed) != 0;
+  status->bad_column = failed ? __ldcg(&verdict->bad_column) : -1;
+  status->bad_pivot = failed ? __ldcg(&verdict->bad_pivot) : 0;
+  status->log_determinant = failed ? 0 : sums[0];
+}
+
+/// One tile from beginning to end, or its products alone. `used` as in TileTask::multiply.
+template <class T, int kTile, int kIb, bool kVectors>
+__device__ void run_tile(const Arguments<T>& arguments, T* shared, double* scratch,
+                         StageBarriers* barriers, int& used, Tile tile) {
+  const TileTask<T, kTile, kVectors> task{arguments, shared, tile.i, tile.j};
+  typename TileTask<T, kTile, kVectors>::Sum sum;
+  task.read_negative(sum);
+  task.multiply(sum, tile.work == Work::products_diagonal ? tile.j - 1 : tile.j, barriers, used);
+  if constexpr (kVectors) task.trim(sum);
+  int* flag = arguments.done + tile.i;
+  int value = tile.j + 1;
+  if (tile.work != Work::finish) {
+    task.put_negative(sum);
+    flag = tile.work == Work::products_below ? arguments.below_ready + tile.j
+                                             : arguments.diagonal_ready + tile.j;
+    value = 1;
+  } else {
+    task.write_tile(sum);
+    const Finisher<T, kTile, kIb, kVectors> finisher{task, scratch};
+    if (task.diagonal()) {
+      __syncthreads();
+      finisher.factor();
+    } else {
+      if (arguments.factors && arguments.done != nullptr) {
+        (void)await(arguments.done + tile.j, tile.j + 1);
+      }
+      finisher.solve();
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0 && arguments.done != nullptr) publish(flag, value);
+}
+
+}  // namespace strata::fused

@@ -1,0 +1,222 @@
+#pragma once
+// What one thread block does with tiles, 1: how they come to shared memory.
+//
+// Contract: tiles in shared memory are column-major, `ld` elements from column to column; with
+// ld = padded(order), ≡ 4 (mod 16), neither vector loads nor products of fp64 have bank conflicts.
+// All functions are called by all threads of a block, or of a warp where they say so. T is double
+// or float. Only for *_cuda.cu.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace strata::tile {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kWarpCols = 32;     // of the product of one warp
+inline constexpr int kDepth = 16;        // of a stage of a product
+inline constexpr int kStages = 4;        // in flight
+inline constexpr int kSolve = 64;        // columns that factor_columns and solve_columns treat
+inline constexpr int kRowsPerWarp = 16;  // there
+
+__host__ __device__ constexpr int padded(int order) { return order + 4; }
+
+__device__ inline int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+__device__ inline int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+
+/// Two neighbours.
+template <class T>
+using Pair = std::conditional_t<sizeof(T) == 8, double2, float2>;
+
+// ---- asynchronous copies from global to shared memory -----------------------------------------
+
+__device__ inline unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+/// Copies `bytes` (0 … kBytes) and fills the rest of the kBytes with zeros.
+template <int kBytes>
+__device__ inline void copy_async(void* shared, const void* global, int bytes) {
+  const unsigned to = shared_address(shared);
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes)
+                 : "memory");
+  } else if constexpr (kBytes == 8) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(global), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(global), "r"(bytes)
+                 : "memory");
+  }
+}
+/// Copies kBytes, or writes zeros if `ignored` is not 0.
+template <int kBytes>
+__device__ inline void copy_async_unless(void* shared, const void* global, int ignored) {
+  const unsigned to = shared_address(shared);
+  if constexpr (kBytes == 16) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, p; }" ::
+            "r"(to),
+        "l"(global), "r"(ignored)
+        : "memory");
+  } else {
+    copy_async<kBytes>(shared, global, ignored != 0 ? 0 : kBytes);
+  }
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Waits until at most kPending groups of this thread are in flight.
+template <int kPending>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+/// What one thread copies of a kRows × kCols block (column-major in both memories): always the same
+/// rows, of kCols / kPasses columns apart. Rows past `rows` and columns past `cols` become zeros.
+/// `vectors`: 16-byte copies may be used.
+template <class T, int kRows, int kCols, int kThreads>
+class BlockCopy {
+ public:
+  __device__ BlockCopy(const T* global, std::int64_t ldg, int rows, bool vectors)
+      : ldg_(ldg), vectors_(vectors) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int width = vectors ? kVector : 1;
+    row_ = thread % (kRows / width) * width;
+    col_ = thread / (kRows / width);
+    const int valid = min(max(rows - row_, 0), width);
+    bytes_ = valid * static_cast<int>(sizeof(T));
+    from_ = valid > 0 ? global + row_ + col_ * ldg : global;
+    if (valid == 0) ldg_ = 0;
+  }
+
+  __device__ void issue(T* shared, int ld, int cols = kCols) const {
+    if (vectors_) {
+      copy<kVector>(shared, ld, cols);
+    } else {
+      copy<1>(shared, ld, cols);
+    }
+  }
+  /// To the next block, to the right.
+  __device__ void advance() { from_ += kCols * ldg_; }
+
+ private:
+  static constexpr int kVector = 16 / sizeof(T);
+
+  template <int kWidth>
+  __device__ void copy(T* shared, int ld, int cols) const {
+    constexpr int kStep = kThreads * kWidth / kRows;  // columns between the copies of a thread
+    static_assert(kThreads * kWidth % kRows == 0 && kCols % kStep == 0);
+    T* to = shared + row_ + col_ * ld;
+#pragma unroll
+    for (int k = 0; k < kCols; k += kStep) {
+      const bool inside = col_ + k < cols;
+      copy_async<kWidth * sizeof(T)>(to + k * ld, inside ? from_ + k * ldg_ : from_,
+                                     inside ? bytes_ : 0);
+    }
+  }
+
+  const T* from_;
+  std::int64_t ldg_;
+  int row_;
+  int col_;
+  int bytes_;
+  bool vectors_;
+};
+
+/// What one thread copies of the operands of stages, kTile × kDepth each, from left to right: 16
+/// bytes at a time (kVectors) or as many in single elements, so that copies can be spread between
+/// products. What begins below `rows` is copied, with what follows in the same 16 bytes; the rest
+/// becomes zeros.
+template <class T, int kTile, int kThreads, bool kVectors>
+class StageCopy {
+ public:
+  static constexpr int kVector = 16 / sizeof(T);
+  static constexpr int kCopies = kDepth * kTile / kVector / kThreads;  // of 16 bytes, a stage
+
+  __device__ StageCopy(const T* global, std::int64_t ldg, int rows) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int row = thread % kColumn * kWidth;
+    const int col = thread / kColumn;
+    const bool inside = row < rows;
+    from_ = inside ? global + row + col * ldg : global;
+    stride_ = inside ? kStep * ldg : 0;
+    offset_ = row + col * padded(kTile);
+    // Opaque, lest it is computed again at each copy.
+    asm volatile("mov.b32 %0, %1;" : "=r"(ignored_) : "r"(inside ? 0 : 1));
+  }
+  /// The next copy: number `part` < kCopies of its stage, whose operand is at `shared`. Zeros if it
+  /// is not `wanted`: cheaper than a branch between products.
+  __device__ void issue(int part, T* shared, bool wanted) {
+    constexpr int kEach = kVectors ? 1 : kVector;
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      copy_async_unless<kWidth * sizeof(T)>(
+          shared + offset_ + (part * kEach + c) * kStep * padded(kTile), from_,
+          wanted ? ignored_ : 1);
+      from_ += stride_;
+    }
+  }
+
+ private:
+  static constexpr int kWidth = kVectors ? kVector : 1;
+  static constexpr int kColumn = kTile / kWidth;    // copies a column
+  static constexpr int kStep = kThreads / kColumn;  // columns between the copies of a thread
+
+  const T* from_;
+  std::int64_t stride_;
+  int offset_;
+  int ignored_;  ///< 1: zeros are to be written
+};
+
+// ---- bulk copies, and the barriers in shared memory that count them ---------------------------
+
+/// What the copies and the products of stages tell each other by: full[] when a stage is there,
+/// empty[] when all warps have read it.
+struct StageBarriers {
+  unsigned long long full[kStages];
+  unsigned long long empty[kStages];
+};
+
+__device__ inline void init_barrier(unsigned long long* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ inline void arrive(unsigned long long* barrier) {
+  asm volatile(
+      "{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(shared_address(barrier))
+      : "memory");
+}
+/// Arrives, and says how many bytes of bulk copies the phase also waits for.
+__device__ inline void arrive_expecting(unsigned long long* barrier, int bytes) {
+  asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+/// Waits for the end of the phase with that parity.
+__device__ inline void wait_phase(unsigned long long* barrier, int parity) {
+  unsigned done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+  }
+}
+
+/// One thread copies contiguous bytes; `barrier` counts them. All three are multiples of 16.
+__device__ inline void copy_bulk(void* shared, const void* global, int bytes,
+                                 unsigned long long* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+/// Orders ordinary accesses of this thread before bulk copies.
+__device__ inline void fence_bulk() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+}  // namespace strata::tile

@@ -1,0 +1,189 @@
+// The tuning table as JSON: see potrf_tuning.hpp.
+
+#include "run/potrf_tuning.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/check.hpp"
+#include "base/output_file.hpp"
+
+namespace strata {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "strata potrf 1";
+constexpr std::int64_t kPanelUnit = 128;
+constexpr std::array<std::pair<PotrfVariant, const char*>, 4> kVariants{
+    {{PotrfVariant::automatic, "auto"},
+     {PotrfVariant::fused, "fused"},
+     {PotrfVariant::left, "left"},
+     {PotrfVariant::right, "right"}}};
+
+json to_json(const PotrfTuning::Entry& entry) {
+  const PotrfOptions& options = entry.options;
+  return {{"precision", to_string(entry.precision)},
+          {"n", entry.n},
+          {"variant", to_string(options.variant)},
+          {"ib", options.ib},
+          {"recnb", options.recnb},
+          {"nb", options.nb}};
+}
+
+PotrfTuning::Entry entry_from(const json& j) {
+  PotrfTuning::Entry entry;
+  const auto precision = j.at("precision").get<std::string>();
+  require(precision == "fp64" || precision == "fp32", ErrorKind::input, "tuning",
+          "'{}' is no precision", precision);
+  entry.precision = precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  entry.n = j.at("n").get<std::int64_t>();
+  require(entry.n >= 1, ErrorKind::input, "tuning", "a matrix cannot be of order {}", entry.n);
+  entry.options.variant = parse_variant(j.at("variant").get<std::string>());
+  entry.options.ib = j.at("ib").get<int>();
+  entry.options.recnb = j.at("recnb").get<int>();
+  entry.options.nb = j.at("nb").get<int>();
+  check_potrf_options(entry.options);
+  return entry;
+}
+
+/// Every table of a file; none if there is no file.
+std::vector<PotrfTuning> read_tables(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || !fs::exists(path, error)) return {};
+  std::ifstream in(path);
+  require(in.good(), ErrorKind::input, "tuning", "{}: cannot be read", path);
+  std::ostringstream text;
+  text << in.rdbuf();  // a directory opens, but reads as nothing
+  try {
+    const json file = json::parse(text.str());
+    require(file.at("format") == kFormat, ErrorKind::input, "tuning", "is not a tuning table");
+    std::vector<PotrfTuning> tables;
+    for (const json& table : file.at("tables")) {
+      PotrfTuning& tuning = tables.emplace_back();
+      tuning.model = table.at("model").get<std::string>();
+      for (const json& entry : table.at("entries")) tuning.entries.push_back(entry_from(entry));
+    }
+    return tables;
+  } catch (const json::exception&) {
+    fail(ErrorKind::input, "tuning", "{}: is not a tuning table", path);
+  } catch (const Error& problem) {
+    fail(ErrorKind::input, "tuning", "{}: {}", path, problem.what());
+  }
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+PotrfOptions PotrfTuning::options_for(Precision precision, std::int64_t n) const {
+  const auto distance = [n](const Entry& entry) {
+    return std::abs(
+        std::log(static_cast<double>(std::max<std::int64_t>(n, 1)) / static_cast<double>(entry.n)));
+  };
+  const Entry* best = nullptr;
+  for (const Entry& entry : entries) {
+    if (entry.precision != precision) continue;
+    const bool nearer = best == nullptr || distance(entry) < distance(*best) ||
+                        (distance(entry) == distance(*best) && entry.n < best->n);
+    if (nearer) best = &entry;
+  }
+  return best == nullptr ? PotrfOptions{} : best->options;
+}
+
+std::string potrf_tuning_path() {
+  const std::string file = environment("STRATA_TUNING");
+  if (!file.empty()) return file;
+  std::string folder = environment("XDG_CONFIG_HOME");
+  if (folder.empty()) {
+    const std::string home = environment("HOME");
+    if (home.empty()) return "";
+    folder = home + "/.config";
+  }
+  return folder + "/strata/potrf.json";
+}
+
+PotrfTuning read_potrf_tuning(const std::string& path, const std::string& model) {
+  for (PotrfTuning& table : read_tables(path)) {
+    if (table.model == model) return std::move(table);
+  }
+  return {model, {}};
+}
+
+void write_potrf_tuning(const std::string& path, const PotrfTuning& tuning) {
+  std::vector<PotrfTuning> tables = read_tables(path);
+  auto table = std::find_if(tables.begin(), tables.end(),
+                            [&](const PotrfTuning& t) { return t.model == tuning.model; });
+  if (table == tables.end()) table = tables.insert(table, {tuning.model, {}});
+  for (const PotrfTuning::Entry& entry : tuning.entries) {
+    std::erase_if(table->entries, [&](const PotrfTuning::Entry& old) {
+      return old.precision == entry.precision && old.n == entry.n;
+    });
+    table->entries.push_back(entry);
+  }
+  json list = json::array();
+  for (const PotrfTuning& t : tables) {
+    json entries = json::array();
+    for (const PotrfTuning::Entry& entry : t.entries) entries.push_back(to_json(entry));
+    list.push_back({{"model", t.model}, {"entries", entries}});
+  }
+  const json file = {{"format", kFormat}, {"tables", list}};
+  std::error_code error;  // what cannot be made is told by replace_file
+  fs::create_directories(fs::path(path).parent_path(), error);
+  replace_file(path, [&](std::ostream& out) { out << file.dump(1) << '\n'; });
+}
+
+PotrfTuning potrf_tuning_of(const Backend& backend, int index) {
+  if (backend.on_host()) return {};
+  const std::vector<DeviceDescription> devices = backend.devices();
+  const auto i = static_cast<std::size_t>(index);
+  if (i >= devices.size()) return {};
+  return read_potrf_tuning(potrf_tuning_path(), devices[i].model);
+}
+
+PotrfOptions with_tuning(const PotrfOptions& asked, const PotrfOptions& tuned) {
+  if (asked.variant != PotrfVariant::automatic && asked.variant != tuned.variant) return asked;
+  const auto filled = [](int value, int other) { return value != 0 ? value : other; };
+  return {.variant = tuned.variant,
+          .ib = filled(asked.ib, tuned.ib),
+          .recnb = filled(asked.recnb, tuned.recnb),
+          .nb = filled(asked.nb, tuned.nb)};
+}
+
+void check_potrf_options(const PotrfOptions& options) {
+  const auto [variant, ib, recnb, nb] = options;
+  require(std::any_of(kVariants.begin(), kVariants.end(),
+                      [v = variant](const auto& known) { return known.first == v; }),
+          ErrorKind::misuse, "options", "{} is no variant", static_cast<int>(variant));
+  require(ib == 0 || ib == 4 || ib == 8, ErrorKind::misuse, "options", "ib is {}: use 4 or 8", ib);
+  require(recnb == 0 || recnb == 64 || recnb == 128, ErrorKind::misuse, "options",
+          "recnb is {}: use 64 or 128", recnb);
+  require(nb >= 0 && nb % kPanelUnit == 0, ErrorKind::misuse, "options",
+          "nb is {}: use a multiple of {}", nb, kPanelUnit);
+}
+
+const char* to_string(PotrfVariant variant) noexcept {
+  for (const auto& [value, name] : kVariants) {
+    if (value == variant) return name;
+  }
+  return "?";
+}
+
+PotrfVariant parse_variant(const std::string& name) {
+  for (const auto& [value, known] : kVariants) {
+    if (name == known) return value;
+  }
+  fail(ErrorKind::misuse, "options", "'{}' is no variant: use auto, fused, left or right", name);
+}
+
+}  // namespace strata

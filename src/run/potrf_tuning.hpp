@@ -1,0 +1,57 @@
+#pragma once
+// The tuning table of potrf: which variant and blocking is fastest on a GPU, by order.
+//
+// Contract: `strata bench potf2 --tune` writes the table, runs read it. One file holds the tables
+// of several GPU models; a model without one gets the backend's defaults, and so does every device
+// if there is no file. The host has nothing to tune and never reads it.
+
+#include <string>
+#include <vector>
+
+#include "kernels/backend.hpp"
+
+namespace strata {
+
+struct PotrfTuning {
+  struct Entry {
+    Precision precision = Precision::fp64;
+    std::int64_t n = 0;  ///< at least 1
+    PotrfOptions options;
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  std::string model;  ///< as DeviceDescription has it: "NVIDIA H200"
+  std::vector<Entry> entries;
+
+  /// Of the entry whose order is the nearest to n by ratio (of two as near, the smaller); all
+  /// zeros, "the backend's choice", if there is none for the precision.
+  [[nodiscard]] PotrfOptions options_for(Precision precision, std::int64_t n) const;
+};
+
+/// $STRATA_TUNING, else strata/potrf.json in $XDG_CONFIG_HOME or $HOME/.config; "" if none is set.
+[[nodiscard]] std::string potrf_tuning_path();
+
+/// The table of a model; empty if there is no such file or it knows the model not. Throws
+/// Error{input}, naming the file, if it is not what `write_potrf_tuning` wrote.
+[[nodiscard]] PotrfTuning read_potrf_tuning(const std::string& path, const std::string& model);
+
+/// Puts the entries into the file, which is made if need be, in place of those of the same model,
+/// precision and order; everything else in it stays. Throws Error{storage}, and Error{input} as
+/// reading does.
+void write_potrf_tuning(const std::string& path, const PotrfTuning& tuning);
+
+/// The table at potrf_tuning_path() for a device of a backend.
+[[nodiscard]] PotrfTuning potrf_tuning_of(const Backend& backend, int index);
+
+/// What was asked for, with "as tuned" filled in where the table has the variant that was asked
+/// for.
+[[nodiscard]] PotrfOptions with_tuning(const PotrfOptions& asked, const PotrfOptions& tuned);
+
+/// Throws Error{misuse} that names a value which no backend has.
+void check_potrf_options(const PotrfOptions& options);
+
+/// "auto", "fused", "left", "right"; and back, throwing Error{misuse}.
+[[nodiscard]] const char* to_string(PotrfVariant variant) noexcept;
+[[nodiscard]] PotrfVariant parse_variant(const std::string& name);
+
+}  // namespace strata

@@ -1,0 +1,168 @@
+// The tuning table: the nearest order, what a file keeps, and files that are none.
+
+#include "run/potrf_tuning.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "strata/error.hpp"
+#include "tests/io/scratch.hpp"
+
+namespace strata {
+namespace {
+
+using test::Scratch;
+using test::slurp;
+
+constexpr PotrfOptions kFused{PotrfVariant::fused, 8, 64, 0};
+constexpr PotrfOptions kLeft{PotrfVariant::left, 8, 128, 256};
+constexpr PotrfOptions kRight{PotrfVariant::right, 4, 0, 512};
+
+PotrfTuning example() {
+  return {"GPU A",
+          {{Precision::fp64, 1024, kFused},
+           {Precision::fp64, 4096, kLeft},
+           {Precision::fp32, 2048, kRight}}};
+}
+
+/// An environment variable for the time of a test.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name); old != nullptr) old_ = old, had_ = true;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  Environment(const Environment&) = delete;  // puts the variable back
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() { had_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+void expect_refused(const std::string& path, const std::string& piece) {
+  try {
+    (void)read_potrf_tuning(path, "GPU A");
+    FAIL() << piece;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
+  }
+}
+
+TEST(PotrfTuning, TakesTheNearestOrderByRatio) {
+  const PotrfTuning tuning = example();
+  for (const std::int64_t n : {0, 1, 1000, 1024, 2047, 2048})  // 2048 is as near to both
+    EXPECT_EQ(tuning.options_for(Precision::fp64, n), kFused) << n;
+  for (const std::int64_t n : {2049, 2600, 4096, 100000})
+    EXPECT_EQ(tuning.options_for(Precision::fp64, n), kLeft) << n;
+  EXPECT_EQ(tuning.options_for(Precision::fp32, 5), kRight);
+  EXPECT_EQ(PotrfTuning{}.options_for(Precision::fp64, 100), PotrfOptions{});
+}
+
+TEST(PotrfTuning, WhatIsAskedForComesBeforeTheTable) {
+  EXPECT_EQ(with_tuning({}, kLeft), kLeft);
+  EXPECT_EQ(with_tuning({.nb = 512}, kLeft), (PotrfOptions{PotrfVariant::left, 8, 128, 512}));
+  EXPECT_EQ(with_tuning({.variant = PotrfVariant::left, .ib = 4}, kLeft),
+            (PotrfOptions{PotrfVariant::left, 4, 128, 256}));
+  const PotrfOptions right{.variant = PotrfVariant::right};
+  EXPECT_EQ(with_tuning(right, kLeft), right) << "tuned for another variant";
+  EXPECT_EQ(with_tuning({}, {}), PotrfOptions{});
+}
+
+TEST(PotrfTuning, AFileKeepsTheTablesOfAllModels) {
+  const Scratch scratch;
+  const std::string path = scratch.path("new/folder/potrf.json");
+  EXPECT_TRUE(read_potrf_tuning(path, "GPU A").entries.empty()) << "there is no file yet";
+  write_potrf_tuning(path, example());
+  write_potrf_tuning(path, {"GPU B", {{Precision::fp64, 1024, kRight}}});
+  EXPECT_EQ(read_potrf_tuning(path, "GPU A").entries, example().entries);
+  EXPECT_EQ(read_potrf_tuning(path, "GPU B").options_for(Precision::fp64, 1), kRight);
+  EXPECT_TRUE(read_potrf_tuning(path, "GPU C").entries.empty());
+  write_potrf_tuning(path, {"GPU A", {{Precision::fp64, 1024, kLeft}}});
+  const PotrfTuning again = read_potrf_tuning(path, "GPU A");
+  EXPECT_EQ(again.entries.size(), 3U);
+  EXPECT_EQ(again.options_for(Precision::fp64, 1024), kLeft);
+  EXPECT_EQ(again.options_for(Precision::fp32, 2048), kRight);
+}
+
+TEST(PotrfTuning, AFileThatIsNoneIsNamed) {
+  const Scratch scratch;
+  const std::string good = scratch.path("good.json");
+  write_potrf_tuning(good, example());
+  const std::string text = slurp(good);
+  expect_refused(scratch.put("cut.json", text.substr(0, text.size() / 2)), "tuning table");
+  expect_refused(scratch.put("other.json", R"({"format": "strata machine 1"})"), "tuning table");
+  expect_refused(scratch.put("list.json", "[1, 2]"), "tuning table");
+  expect_refused(scratch.put("empty.json", ""), "tuning table");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return scratch.put("changed.json", changed);
+  };
+  expect_refused(with("\"fused\"", "\"sideways\""), "sideways");
+  expect_refused(with("\"ib\": 8", "\"ib\": 7"), "7");
+  expect_refused(with("\"recnb\": 64", "\"recnb\": 65"), "65");
+  expect_refused(with("\"nb\": 256", "\"nb\": 100"), "100");
+  expect_refused(with("\"n\": 1024", "\"n\": 0"), "order 0");
+  expect_refused(with("\"fp64\"", "\"fp12\""), "fp12");
+  expect_refused(with("\"n\": 1024", "\"n\": \"many\""), "tuning table");
+  EXPECT_THROW(write_potrf_tuning(scratch.path("cut.json"), example()), Error)
+      << "a file that is none is not replaced";
+  EXPECT_THROW(write_potrf_tuning(scratch.path("good.json/x.json"), example()), Error);
+}
+
+TEST(PotrfTuning, ThePlaceOfTheFile) {
+  const Environment home("HOME", "/home/somebody");
+  const Environment config("XDG_CONFIG_HOME", nullptr);
+  const Environment tuning("STRATA_TUNING", nullptr);
+  EXPECT_EQ(potrf_tuning_path(), "/home/somebody/.config/strata/potrf.json");
+  {
+    const Environment other("XDG_CONFIG_HOME", "/etc/xdg");
+    EXPECT_EQ(potrf_tuning_path(), "/etc/xdg/strata/potrf.json");
+    const Environment file("STRATA_TUNING", "/tmp/t.json");
+    EXPECT_EQ(potrf_tuning_path(), "/tmp/t.json");
+  }
+  const Environment nobody("HOME", nullptr);
+  EXPECT_EQ(potrf_tuning_path(), "");
+  EXPECT_TRUE(read_potrf_tuning("", "GPU A").entries.empty());
+}
+
+TEST(PotrfTuning, TheHostNeverReadsIt) {
+  const Scratch scratch;
+  const Environment file("STRATA_TUNING", scratch.put("t.json", "nonsense").c_str());
+  EXPECT_TRUE(potrf_tuning_of(host_backend(), 0).entries.empty());
+  if (const Backend* cuda = cuda_backend(); cuda != nullptr) {
+    EXPECT_THROW((void)potrf_tuning_of(*cuda, 0), Error);
+  }
+}
+
+TEST(PotrfTuning, OptionsThatDoNotExistAreRefused) {
+  for (const PotrfOptions& good : {PotrfOptions{}, kFused, kLeft, kRight})
+    EXPECT_NO_THROW(check_potrf_options(good));
+  const std::vector<std::pair<PotrfOptions, std::string>> bad{{{.ib = 5}, "ib is 5"},
+                                                              {{.ib = -4}, "ib is -4"},
+                                                              {{.recnb = 96}, "recnb is 96"},
+                                                              {{.nb = 127}, "nb is 127"},
+                                                              {{.nb = -128}, "nb is -128"}};
+  for (const auto& [options, piece] : bad) {
+    try {
+      check_potrf_options(options);
+      ADD_FAILURE() << piece;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::misuse);
+      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_THROW(check_potrf_options({.variant = static_cast<PotrfVariant>(9)}), Error);
+  EXPECT_THROW((void)parse_variant("up"), Error);
+  for (const char* name : {"auto", "fused", "left", "right"})
+    EXPECT_STREQ(to_string(parse_variant(name)), name);
+}
+
+}  // namespace
+}  // namespace strata
