@@ -113,7 +113,12 @@ std::vector<CholeskyBenchRow> run_cholesky_bench(const CholeskyBench& bench,
       run_options.rates = calibrate(
           options, {choose_tile(n, options.tile, machine, bench.precision)}, bench.precision);
     }
-    rows.push_back(bench_size(bench, run_options, n, peer.get()));
+    if (bench.policies.empty()) rows.push_back(bench_size(bench, run_options, n, peer.get()));
+    for (const Policy policy : bench.policies) {
+      run_options.policy = policy;
+      run_options.path = CholeskyPath::planned;  // in core there is nothing to manage
+      rows.push_back(bench_size(bench, run_options, n, peer.get()));
+    }
   }
   return rows;
 }

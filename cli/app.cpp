@@ -126,7 +126,7 @@ void CommonOptions::add_to(CLI::App& app) {
   add_device_options(app);
   app.add_option("--host-memory", host_memory, "bound on the factor in host memory, e.g. 64GiB");
   app.add_option("--tile", tile, "order of a tile (default: chosen)")->check(positive_number());
-  app.add_option("--policy", policy, "how device memory is managed: v3 or opt")
+  app.add_option("--policy", policy, "how device memory is managed: sync, async, v1, v2, v3 or opt")
       ->capture_default_str();
   app.add_option("--path", path,
                  "auto, in-core (the whole matrix on one device, or an error) or planned")

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/check.hpp"
 #include "bench/cholesky_bench.hpp"
+#include "cholesky/planning.hpp"
 #include "cli/bench.hpp"
 
 namespace strata::cli {
@@ -14,6 +17,7 @@ using nlohmann::json;
 struct BenchArguments {
   bench::CholeskyBench bench;
   std::string precision = "fp64";
+  std::vector<std::string> policies;
   bool in_core = false;
   int repeats = 0;  ///< 0: the benchmark's own
   int ib = 0;
@@ -40,26 +44,69 @@ json row_json(const bench::CholeskyBenchRow& row) {
   return object;
 }
 
+/// Bytes over the floor of a run.
+double over_floor(const RunReport& run, std::int64_t bytes) {
+  return static_cast<double>(bytes) /
+         static_cast<double>(std::max<std::int64_t>(1, run.planned_traffic.floor_bytes));
+}
+
 void print_rows(const std::vector<bench::CholeskyBenchRow>& rows) {
-  fmt::print("{:>8} {:>6} {:22} {:>10} {:>11} {:>11} {:>9} {:>7} {:>11} {:>7}\n", "n", "tile",
-             "policy", "seconds", "GFLOP/s", "predicted", "plan %", "floor x", "peer", "ratio");
+  fmt::print("{:>8} {:>6} {:22} {:>10} {:>11} {:>11} {:>9} {:>7} {:>7} {:>7} {:>11} {:>7}\n", "n",
+             "tile", "policy", "seconds", "GFLOP/s", "predicted", "plan %", "in x", "out x",
+             "floor x", "peer", "ratio");
   for (const bench::CholeskyBenchRow& row : rows) {
     const RunReport& run = row.run;
-    const double floor =
-        static_cast<double>(run.traffic.total()) /
-        static_cast<double>(std::max<std::int64_t>(1, run.planned_traffic.floor_bytes));
     const std::string peer =
         row.peer.name.empty() ? "" : fmt::format("{:.1f}", run.flops / row.peer.seconds / 1e9);
     const std::string ratio =
         row.peer.name.empty() ? "" : fmt::format("{:.3f}", row.peer.seconds / run.seconds);
-    fmt::print("{:8} {:6} {:22} {:10.4f} {:11.1f} {:11.4f} {:9.3f} {:7.2f} {:>11} {:>7}\n", run.n,
-               run.tile, run.policy, run.seconds, run.flops / run.seconds / 1e9,
-               run.predicted_seconds, 100 * run.plan_seconds / run.seconds, floor, peer, ratio);
+    fmt::print(
+        "{:8} {:6} {:22} {:10.4f} {:11.1f} {:11.4f} {:9.3f} {:7.2f} {:7.2f} {:7.2f} {:>11} {:>7}\n",
+        run.n, run.tile, run.policy, run.seconds, run.flops / run.seconds / 1e9,
+        run.predicted_seconds, 100 * run.plan_seconds / run.seconds,
+        over_floor(run, run.traffic.host_to_device_bytes),
+        over_floor(run, run.traffic.device_to_host_bytes), over_floor(run, run.traffic.total()),
+        peer, ratio);
     if (!(run.traffic == run.planned_traffic))
       fmt::print("         traffic differs from the plan\n");
   }
   if (!rows.empty() && !rows[0].peer.name.empty())
     fmt::print("peer: {} ({})\n", rows[0].peer.name, rows[0].peer.what);
+}
+
+/// Rate and bytes against the order, a curve for each policy.
+std::vector<ReportChart> policy_charts(const std::vector<bench::CholeskyBenchRow>& rows,
+                                       const std::vector<Policy>& policies) {
+  ReportChart rate{"Rate against the order", "order", "GFLOP/s", {}};
+  ReportChart in{"Bytes from host to device over the floor", "order", "times the floor", {}};
+  ReportChart out{"Bytes from device to host over the floor", "order", "times the floor", {}};
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    std::array<ReportSeries, 3> series;
+    for (std::size_t r = p; r < rows.size(); r += policies.size()) {
+      const RunReport& run = rows[r].run;
+      const std::array<double, 3> y{run.flops / run.seconds / 1e9,
+                                    over_floor(run, run.traffic.host_to_device_bytes),
+                                    over_floor(run, run.traffic.device_to_host_bytes)};
+      for (std::size_t c = 0; c < series.size(); ++c) {
+        series[c].x.push_back(static_cast<double>(run.n));
+        series[c].y.push_back(y[c]);
+      }
+    }
+    for (ReportSeries& line : series) line.name = to_string(policies[p]);
+    rate.series.push_back(std::move(series[0]));
+    in.series.push_back(std::move(series[1]));
+    out.series.push_back(std::move(series[2]));
+  }
+  return {std::move(rate), std::move(in), std::move(out)};
+}
+
+std::vector<Policy> policies_of(const std::vector<std::string>& names) {
+  if (names == std::vector<std::string>{"all"}) {
+    return {Policy::sync, Policy::async, Policy::v1, Policy::v2, Policy::v3, Policy::opt};
+  }
+  std::vector<Policy> policies;
+  for (const std::string& name : names) policies.push_back(parse_policy(name));
+  return policies;
 }
 
 bench::InCoreBench in_core_bench(const BenchArguments& arguments, const bench::CholeskyBench& all) {
@@ -89,6 +136,9 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   if (arguments.in_core) return run_in_core(in_core_bench(arguments, bench), common, options);
   require(arguments.variants.empty() && arguments.batch == 0 && arguments.gemm_seconds == 0,
           ErrorKind::misuse, "cli", "--variants, --batch and --gemm-seconds are for --in-core");
+  bench.policies = policies_of(arguments.policies);
+  require(bench.policies.empty() || options.path != CholeskyPath::in_core, ErrorKind::misuse, "cli",
+          "--policies are for the planned path");
   const auto rows = run_cholesky_bench(bench, options);
   json results = json::array();
   for (const auto& row : rows) results.push_back(row_json(row));
@@ -99,6 +149,7 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   ReportData data;
   data.title = "Cholesky benchmark";
   data.run = rows.back().run;
+  if (!bench.policies.empty()) data.charts = policy_charts(rows, bench.policies);
   return finish(common, std::move(data), object, [&] { print_rows(rows); });
 }
 
@@ -126,6 +177,10 @@ void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
       ->check(CLI::IsMember({"openblas", "cusolver"}));
   algorithm->add_flag("--calibrate", bench.calibrate,
                       "measure rates for the tile first, and predict with them");
+  algorithm
+      ->add_option("--policies", arguments->policies,
+                   "a row for each of these policies, separated by commas, or all")
+      ->delimiter(',');
   algorithm->add_flag("--in-core", arguments->in_core,
                       "ours and the peer's alone, on a matrix that lies on the device");
   algorithm

@@ -28,19 +28,25 @@ constexpr std::int64_t kSearchTilesMax = 96;
 /// beside the run.
 constexpr std::int64_t kBlockRowsMax = 256;
 
+/// The literature's policies (Ren, Ltaief, Abdulah, Keyes, "Accelerating Mixed-Precision
+/// Out-of-Core Cholesky Factorization with Static Task Scheduling", 2024), each one step from the
+/// one before, and ours, which is what PlanOptions are by themselves.
 PlanOptions options_of(Policy policy) {
   PlanOptions options;
+  if (policy == Policy::opt) return options;
+  options.eviction = Eviction::least_recently_used;
+  options.lookahead = 1;
   switch (policy) {
-    case Policy::v3:
-      options.eviction = Eviction::least_recently_used;
-      options.pin_diagonal = true;
-      options.lookahead = 1;
-      return options;
-    case Policy::opt: return options;
-    default:
-      fail(ErrorKind::misuse, "plan", "policy {} does not exist yet: use v3 or opt",
-           to_string(policy));
+    case Policy::sync: options.one_queue = true; [[fallthrough]];
+    case Policy::async:
+      options.keep = Keep::nothing;
+      options.copies_in_stream = true;
+      break;
+    case Policy::v1: options.keep = Keep::accumulator; break;
+    case Policy::v3: options.pin_diagonal = true; break;
+    default: break;
   }
+  return options;
 }
 
 /// Widths of super-tiles worth planning: the widest whose accumulators and operands fit, and those

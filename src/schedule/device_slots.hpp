@@ -7,6 +7,7 @@
 // block that was used longest ago, so that its slot is soon free for a load that runs ahead.
 
 #include <cstdint>
+#include <deque>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -39,7 +40,7 @@ class DeviceSlots {
       for (Slot& slot : family.slots) {
         slot.readers.resize(static_cast<std::size_t>(layout.queues_per_device()));
       }
-      for (std::int64_t s = range.count; s-- > 0;) family.free.push_back(static_cast<int>(s));
+      for (std::int64_t s = 0; s < range.count; ++s) family.free.push_back(static_cast<int>(s));
       families_.push_back(std::move(family));
     }
   }
@@ -74,12 +75,12 @@ class DeviceSlots {
     if (ranked) release(family, number);
   }
 
-  /// An empty slot, or −1.
+  /// The slot that has been empty longest, so that what used it is likely done; −1: none is.
   [[nodiscard]] int take_free(int family) {
-    std::vector<int>& free = families_[static_cast<std::size_t>(family)].free;
+    std::deque<int>& free = families_[static_cast<std::size_t>(family)].free;
     if (free.empty()) return -1;
-    const int number = free.back();
-    free.pop_back();
+    const int number = free.front();
+    free.pop_front();
     return number;
   }
   /// The slot whose block should leave: never a held one. −1 if all are held.
@@ -95,7 +96,7 @@ class DeviceSlots {
     s.id = BlockId();
     s.dirty = s.pinned = false;
   }
-  /// Removes a stale copy and gives its slot back.
+  /// Removes a block that is not held and gives its slot back.
   void drop(int family, int number) {
     evict(family, number);
     families_[static_cast<std::size_t>(family)].free.push_back(number);
@@ -112,7 +113,7 @@ class DeviceSlots {
   using Rank = std::tuple<int, std::int64_t, std::int64_t, int>;
   struct Family {
     std::vector<Slot> slots;
-    std::vector<int> free;
+    std::deque<int> free;
     std::set<Rank> ranking;
   };
 

@@ -92,8 +92,21 @@ struct PlanTotals {
 /// Which block leaves when a slot is needed.
 enum class Eviction : std::uint8_t { least_recently_used, furthest_next_use };
 
+/// What may stay on a device when a task is done with it.
+enum class Keep : std::uint8_t {
+  nothing,      ///< the output goes home after every task, and all operands leave
+  accumulator,  ///< inputs leave, the output stays until its last update
+  all,          ///< whatever there is room for
+};
+
 struct PlanOptions {
   Eviction eviction = Eviction::furthest_next_use;
+  Keep keep = Keep::all;
+  /// Loads and stores go through the compute queue of the task that they serve; else through copy
+  /// queues of their own, where they run ahead.
+  bool copies_in_stream = false;
+  /// Only the first compute queue of each device is used.
+  bool one_queue = false;
   /// Keep the diagonal block of the current column as long as anything else can leave (v3).
   bool pin_diagonal = false;
   /// Tasks whose uses are known ahead of the one being planned.

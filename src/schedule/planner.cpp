@@ -46,7 +46,7 @@ class PlanReader::Planner {
         family_of_[static_cast<std::size_t>(block)] = static_cast<std::uint8_t>(f);
       }
     }
-    home_loads_.resize(static_cast<std::size_t>(blocks_.count() * layout.devices), 0);
+    home_loads_.resize(static_cast<std::size_t>(blocks_.count() * loading_queues()), 0);
   }
 
   bool next(PlanWindow& window) {
@@ -88,6 +88,8 @@ class PlanReader::Planner {
     const int device = task.device;
     const Operands operands(task);
     std::array<int, 3> number{-1, -1, -1};
+    if (options_.copies_in_stream) stream_ = least_busy_queue(device);
+    if (options_.pin_diagonal) unpin_diagonal(task);
     for (int i = 0; i < operands.count; ++i) {
       const BlockId id = operands.ids[at(i)];
       number[at(i)] = slots(device).find(blocks_.index(id));
@@ -100,14 +102,27 @@ class PlanReader::Planner {
     const BlockId out = operands.ids[0];
     take_ownership(device, out);
     compute(task, operands, number);
-    if (task.final) store(device, out, number[0]);
+    if (task.final || options_.keep == Keep::nothing) store(device, out, number[0]);
     for (int i = 0; i < operands.count; ++i) {
       Slot& slot = slots(device).slot(operands.ids[at(i)].family(), number[at(i)]);
       slot.next_use = entry.next_use[at(i)];
       slot.last_use = ahead_.position();
       slots(device).release(operands.ids[at(i)].family(), number[at(i)]);
+      if (leaves(task, i) && !slot.dirty) let_go(device, operands.ids[at(i)], number[at(i)]);
     }
     if (options_.pin_diagonal) pin_diagonal(task);
+  }
+
+  /// Whether operand i of a task that is done (0: its output) gives up its slot.
+  [[nodiscard]] bool leaves(const Task& task, int i) const {
+    if (options_.keep == Keep::all) return false;
+    return options_.keep == Keep::nothing || i > 0 || task.final;
+  }
+
+  void let_go(int device, BlockId id, int number) {
+    home(blocks_.index(id)).holders &= ~(std::uint64_t{1} << device);
+    if (pinned_[at(device)] == id) pinned_[at(device)].reset();
+    slots(device).drop(id.family(), number);
   }
 
   /// Brings a block into a slot of the device, which is then held.
@@ -163,12 +178,21 @@ class PlanReader::Planner {
     home(block).valid = false;
   }
 
+  /// The solves of a column are done when the device begins another column.
+  void unpin_diagonal(const Task& task) {
+    std::optional<BlockId>& pinned = pinned_[at(task.device)];
+    if (!pinned || pinned->family() != task.out.family() || pinned->col() == task.out.col()) return;
+    DeviceSlots& mine = slots(task.device);
+    mine.set_pinned(pinned->family(), mine.find(blocks_.index(*pinned)), false);
+    pinned.reset();
+  }
+
   void pin_diagonal(const Task& task) {
     if (task.operation != Operation::potrf && task.operation != Operation::trsm) return;
     const BlockId diagonal = task.operation == Operation::potrf ? task.out : task.inputs[0];
     std::optional<BlockId>& pinned = pinned_[at(task.device)];
-    if (pinned == diagonal) return;
     DeviceSlots& mine = slots(task.device);
+    if (pinned == diagonal || mine.find(blocks_.index(diagonal)) < 0) return;
     if (pinned) mine.set_pinned(pinned->family(), mine.find(blocks_.index(*pinned)), false);
     mine.set_pinned(diagonal.family(), mine.find(blocks_.index(diagonal)), true);
     pinned = diagonal;
@@ -192,9 +216,26 @@ class PlanReader::Planner {
   // ---- steps
   // --------------------------------------------------------------------------------------
 
+  /// The queue of a device's loads or stores: the copy queue, or the stream of the current task. (A
+  /// value that another device has to hand over leaves through that device's first compute queue.)
+  [[nodiscard]] int copy_queue(int device, int copy) const {
+    if (!options_.copies_in_stream) return layout_.queue(device, copy);
+    if (stream_ / layout_.queues_per_device() == device) return stream_;
+    return layout_.queue(device, PlanLayout::kFirstCompute);
+  }
+
+  /// Queues that may load a block, for which home_loads_ has an entry.
+  [[nodiscard]] int loading_queues() const {
+    return options_.copies_in_stream ? layout_.queues() : layout_.devices;
+  }
+  [[nodiscard]] std::int64_t load_entry(std::int64_t block, int queue) const {
+    const int which = options_.copies_in_stream ? queue : queue / layout_.queues_per_device();
+    return block * loading_queues() + which;
+  }
+
   void load(int device, BlockId id, int number) {
     const std::int64_t block = blocks_.index(id);
-    const int queue = layout_.queue(device, PlanLayout::kCopyIn);
+    const int queue = copy_queue(device, PlanLayout::kCopyIn);
     Slot& slot = slots(device).slot(id.family(), number);
     Step& step = begin_step(StepKind::load, queue, id, number);
     wait_for_uses(step, device, slot);
@@ -204,27 +245,28 @@ class PlanReader::Planner {
         transfer_seconds(machine_.devices[at(device)].host_to_device, blocks_.bytes(id));
     slot.ready = slot.idle = advance(queue, slot.idle, seconds);
     wrote(slot, step);
-    home_loads_[at(block * layout_.devices + device)] = step.sequence;
+    home_loads_[at(load_entry(block, queue))] = step.sequence;
     totals_.traffic.host_to_device_bytes += blocks_.bytes(id);
     ++totals_.loads;
   }
 
   void store(int device, BlockId id, int number) {
     const std::int64_t block = blocks_.index(id);
-    const int queue = layout_.queue(device, PlanLayout::kCopyOut);
+    const int queue = copy_queue(device, PlanLayout::kCopyOut);
     Slot& slot = slots(device).slot(id.family(), number);
     Step& step = begin_step(StepKind::store, queue, id, number);
     add_wait(step, slot.writer);
     add_wait(step, home(block).store);
-    for (int d = 0; d < layout_.devices; ++d) {  // nobody may still be reading what is overwritten
-      add_wait(step, {static_cast<std::uint16_t>(layout_.queue(d, PlanLayout::kCopyIn)),
-                      home_loads_[at(block * layout_.devices + d)]});
+    for (int i = 0; i < loading_queues(); ++i) {  // nobody may still be reading what is overwritten
+      const int loader = options_.copies_in_stream ? i : layout_.queue(i, PlanLayout::kCopyIn);
+      add_wait(step,
+               {static_cast<std::uint16_t>(loader), home_loads_[at(load_entry(block, loader))]});
     }
     finish_step(step);
     const double seconds =
         transfer_seconds(machine_.devices[at(device)].device_to_host, blocks_.bytes(id));
     slot.idle = std::max(slot.idle, advance(queue, slot.ready, seconds));
-    slot.readers[PlanLayout::kCopyOut] = step.sequence;
+    slot.readers[at(queue - layout_.queue(device, 0))] = step.sequence;
     slot.dirty = false;
     home(block).valid = true;
     home(block).store = {step.queue, step.sequence};
@@ -266,7 +308,9 @@ class PlanReader::Planner {
   /// The compute queue on which the task can start first; the one that wrote its output, if it is
   /// as early.
   [[nodiscard]] int choose_queue(int device, double ready, const Slot& out) const {
+    if (options_.copies_in_stream) return stream_;
     const int first = layout_.queue(device, PlanLayout::kFirstCompute);
+    if (options_.one_queue) return first;
     const int writer = out.writer.sequence > 0 ? static_cast<int>(out.writer.queue) : first;
     int best = std::max(writer, first);
     double best_start = std::max(clock_[at(best)], ready);
@@ -276,6 +320,16 @@ class PlanReader::Planner {
         best = q;
         best_start = start;
       }
+    }
+    return best;
+  }
+
+  /// The compute queue with the least work so far, for a task whose copies go through it too.
+  [[nodiscard]] int least_busy_queue(int device) const {
+    const int first = layout_.queue(device, PlanLayout::kFirstCompute);
+    int best = first;
+    for (int q = first; q < first + layout_.compute_queues && !options_.one_queue; ++q) {
+      if (clock_[at(q)] < clock_[at(best)]) best = q;
     }
     return best;
   }
@@ -361,9 +415,10 @@ class PlanReader::Planner {
   std::vector<std::uint64_t> known_;  // by queue and queue: what the first has already waited for
   std::vector<Home> home_;            // by block
   std::vector<std::uint8_t> family_of_;         // by block
-  std::vector<std::uint64_t> home_loads_;       // by block and device: the last load
+  std::vector<std::uint64_t> home_loads_;       // by load_entry(): the last load
   std::vector<std::optional<BlockId>> pinned_;  // by device
   std::array<Rate, kOperations> rates_{};
+  int stream_ = 0;  // the current task's queue, if its copies go through it
   PlanTotals totals_;
   PlanWindow* window_ = nullptr;
   bool flushed_ = false;

@@ -111,6 +111,11 @@ TEST_P(PlannedCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetAndPolic
       expect_same(backend, c, expected, budget, policy);
     }
   }
+  for (const Policy policy : {Policy::sync, Policy::async, Policy::v1, Policy::v2}) {
+    for (const std::int64_t budget : {smallest, smallest + 4 * slot}) {
+      expect_same(backend, c, expected, budget, policy);
+    }
+  }
   expect_same(backend, c, expected, std::int64_t{1} << 24, Policy::opt);
 }
 

@@ -1,7 +1,10 @@
 // What the policies move, on emulated machines: nothing is computed here.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
 #include <sstream>
 
 #include "base/random.hpp"
@@ -53,8 +56,20 @@ TEST(Traffic, OptNeverMovesMoreThanV3) {
   }
 }
 
+TEST(Traffic, OptStaysNearTheFloorWith64Tiles) {
+  const auto over_floor = [](std::int64_t slots, Policy policy) {
+    const PlannedRun planned = plan_with_slots(64, slots, policy);
+    return static_cast<double>(planned.plan->totals().traffic.total()) /
+           static_cast<double>(planned.floor_bytes);
+  };
+  constexpr std::int64_t kTriangle = 64 * 65 / 2;
+  EXPECT_LE(over_floor(kTriangle / 4, Policy::opt), 1.1);
+  EXPECT_LE(over_floor(kTriangle / 16, Policy::opt), 1.4);
+  EXPECT_GT(over_floor(kTriangle / 16, Policy::v3), 5);
+}
+
 TEST(Traffic, AMatrixThatFitsIsReadAndWrittenOnce) {
-  for (const Policy policy : {Policy::v3, Policy::opt}) {
+  for (const Policy policy : {Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned = plan_with_slots(12, 12 * 13 / 2, policy);
     EXPECT_EQ(planned.plan->totals().traffic.host_to_device_bytes, 78 * kTileBytes);
     EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 78 * kTileBytes);
@@ -114,11 +129,68 @@ TEST(Traffic, SimulationMovesWhatThePlanSays) {
   }
 }
 
-TEST(Policies, ThoseThatDoNotExistYetAreRefused) {
-  for (const Policy policy : {Policy::sync, Policy::async, Policy::v1, Policy::v2}) {
-    EXPECT_THROW((void)plan_with_slots(4, 10, policy), Error);
+constexpr std::array<Policy, 6> kEvery{Policy::sync, Policy::async, Policy::v1,
+                                       Policy::v2,   Policy::v3,    Policy::opt};
+
+TEST(Policies, MoveLessAndLessFromSyncToOpt) {
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const auto tiles = static_cast<std::int64_t>(2 + random_bits(5, 3 * i) % 28);
+    const int devices = static_cast<int>(1 + random_bits(5, 3 * i + 1) % 4);
+    const std::int64_t triangle = tiles * (tiles + 1) / 2;
+    const auto slots = static_cast<std::int64_t>(3 + random_bits(5, 3 * i + 2) %
+                                                         static_cast<std::uint64_t>(triangle));
+    std::array<std::int64_t, 6> bytes{};
+    for (std::size_t p = 0; p < kEvery.size(); ++p) {
+      bytes[p] = plan_with_slots(tiles, slots, kEvery[p], devices).plan->totals().traffic.total();
+    }
+    const std::string where = fmt::format("{} tiles, {} slots, {} devices", tiles, slots, devices);
+    EXPECT_EQ(bytes[0], bytes[1]) << where;  // sync and async differ in time only
+    EXPECT_GT(bytes[1], bytes[2]) << where;
+    EXPECT_GE(bytes[2], bytes[3]) << where;
+    EXPECT_GE(bytes[3], bytes[4]) << where;
+    EXPECT_GE(bytes[4], bytes[5]) << where;
   }
-  EXPECT_EQ(parse_policy("v3"), Policy::v3);
+}
+
+TEST(Policies, WithoutReuseMoveWhatTheTasksTouch) {
+  for (const std::int64_t n : {1, 2, 3, 7, 20}) {
+    const std::int64_t pairs = n * (n - 1) / 2;
+    const std::int64_t triples = n * (n - 1) * (n - 2) / 6;
+    const std::int64_t tiles = n * (n + 1) / 2;
+    for (const std::int64_t slots : {3L, 10L, 400L}) {
+      // potrf touches one tile, trsm and syrk two, gemm three; each writes one of them.
+      for (const Policy policy : {Policy::sync, Policy::async}) {
+        const PlanTotals none = plan_with_slots(n, slots, policy).plan->totals();
+        EXPECT_EQ(none.loads, n + 2 * 2 * pairs + 3 * triples) << n << ' ' << slots;
+        EXPECT_EQ(none.stores, n + 2 * pairs + triples) << n << ' ' << slots;
+      }
+      const PlanTotals v1 = plan_with_slots(n, slots, Policy::v1).plan->totals();
+      EXPECT_EQ(v1.loads, tiles + 2 * pairs + 2 * triples) << n << ' ' << slots;
+      EXPECT_EQ(v1.stores, tiles) << n << ' ' << slots;
+    }
+  }
+}
+
+TEST(Policies, SyncUsesOneQueueAndAsyncAllComputeQueues) {
+  const auto queues_of = [](Policy policy) {
+    const PlannedRun planned = plan_with_slots(8, 12, policy);
+    std::set<int> queues;
+    PlanReader reader(*planned.plan);
+    PlanWindow window;
+    while (reader.next(window)) {
+      for (const Step& step : window.steps) queues.insert(step.queue);
+    }
+    return queues;
+  };
+  EXPECT_EQ(queues_of(Policy::sync), (std::set<int>{PlanLayout::kFirstCompute}));
+  EXPECT_EQ(queues_of(Policy::async),
+            (std::set<int>{PlanLayout::kFirstCompute, PlanLayout::kFirstCompute + 1}));
+  EXPECT_TRUE(queues_of(Policy::v1).contains(PlanLayout::kCopyIn));
+  EXPECT_TRUE(queues_of(Policy::v1).contains(PlanLayout::kCopyOut));
+}
+
+TEST(Policies, HaveNames) {
+  for (const Policy policy : kEvery) EXPECT_EQ(parse_policy(to_string(policy)), policy);
   EXPECT_THROW((void)parse_policy("best"), Error);
 }
 

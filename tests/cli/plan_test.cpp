@@ -140,6 +140,28 @@ TEST(CliBench, WithAndWithoutAPeer) {
   expect_refused(command + Words{"--peer", "nobody"}, 2, {"nobody"});
 }
 
+TEST(CliBench, EveryPolicyInOneRun) {
+  const Words command =
+      Words{"bench", "cholesky", "--n", "300", "--tile", "50", "--repeats", "1", "--policies"} +
+      Words{"all", "--device-memory", "200KiB"};
+  const nlohmann::json results = expect_json(command).at("results");
+  ASSERT_EQ(results.size(), 6U);
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();
+  for (const nlohmann::json& row : results) {
+    const nlohmann::json& traffic = row.at("traffic");
+    std::int64_t bytes = 0;
+    for (const auto& [link, value] : traffic.items()) {
+      bytes += value.get<std::int64_t>();
+      EXPECT_EQ(value, row.at("planned_traffic").at(link)) << row.at("policy");
+    }
+    EXPECT_LE(bytes, before) << row.at("policy");
+    before = bytes;
+    EXPECT_LT(row.at("residual").get<double>(), 1e-14);
+  }
+  EXPECT_EQ(results[0].at("policy"), "sync");
+  expect_refused(Words{"bench", "cholesky", "--n", "64", "--policies", "v9"}, 2, {"v9"});
+}
+
 TEST(CliBench, InCoreWithAPeerInTheSameMemory) {
   const Scratch scratch;
   const std::string page = scratch.path("r.html");

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -101,7 +102,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
   RunOptions run_options;
   run_options.covariance = &covariance;
   int overflowed = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Schedule schedule = random_schedule(seed);
     const auto devices = device_sets.find(schedule.devices);
     if (devices == device_sets.end()) continue;
@@ -114,6 +115,10 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
         dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
     options.pin_diagonal = dice.roll(2) == 0;
     options.lookahead = std::int64_t{1} << dice.roll(19);
+    options.keep = std::array{Keep::all, Keep::all, Keep::accumulator,
+                              Keep::nothing}[static_cast<std::size_t>(dice.roll(4))];
+    options.copies_in_stream = dice.roll(4) == 0;
+    options.one_queue = dice.roll(8) == 0;
     Machine machine = devices->second.machine();
     for (DeviceModel& device : machine.devices) {
       device.memory_bytes = smallest_budget_bytes(schedule) + dice.roll(16) * 512;

@@ -49,8 +49,11 @@ inline std::vector<Task> tasks_of(const Schedule& schedule) {
 
 class PlanChecker {
  public:
-  PlanChecker(const Schedule& schedule, const PlanLayout& layout)
-      : schedule_(schedule), layout_(layout), clock_of_queue_(at(layout.queues())) {
+  PlanChecker(const Schedule& schedule, const PlanLayout& layout, bool copies_in_stream = false)
+      : schedule_(schedule),
+        layout_(layout),
+        copies_in_stream_(copies_in_stream),
+        clock_of_queue_(at(layout.queues())) {
     for (Clock& clock : clock_of_queue_) clock.assign(at(layout.queues()), 0);
     history_.resize(at(layout.queues()));
   }
@@ -125,10 +128,10 @@ class PlanChecker {
     step_ = flat.step;
     const int device = step_.queue / layout_.queues_per_device();
     const int local = step_.queue % layout_.queues_per_device();
-    const int expected = step_.kind == StepKind::load ? PlanLayout::kCopyIn
-                         : step_.kind == StepKind::store
-                             ? PlanLayout::kCopyOut
-                             : std::max(local, PlanLayout::kFirstCompute);
+    const bool copies = step_.kind != StepKind::compute && !copies_in_stream_;
+    const int expected = !copies                        ? std::max(local, PlanLayout::kFirstCompute)
+                         : step_.kind == StepKind::load ? PlanLayout::kCopyIn
+                                                        : PlanLayout::kCopyOut;
     if (device != step_.task.device || local != expected) complain("on a wrong queue");
     Clock& mine = clock_of_queue_[step_.queue];
     if (step_.sequence != mine[step_.queue] + 1) complain("sequence has a gap");
@@ -220,6 +223,7 @@ class PlanChecker {
 
   const Schedule& schedule_;
   const PlanLayout& layout_;
+  bool copies_in_stream_;
   Step step_;
   Clock now_;
   std::vector<Clock> clock_of_queue_;
@@ -239,7 +243,7 @@ inline std::string check_plan(const Plan& plan) {
     end = range.offset + range.count * range.slot_bytes;
   }
   if (end > layout.arena_bytes) return "slots past the arena";
-  return PlanChecker(plan.schedule(), layout).check(flatten(plan));
+  return PlanChecker(plan.schedule(), layout, plan.options().copies_in_stream).check(flatten(plan));
 }
 
 }  // namespace strata::test
