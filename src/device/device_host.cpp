@@ -88,6 +88,7 @@ class HostQueue final : public Queue {
   }
 
   void copy(void* destination, const void* source, std::int64_t bytes, CopyDirection) override {
+    if (bytes <= 0) return;  // and the addresses may be null, which memcpy does not take
     put([=] { std::memcpy(destination, source, static_cast<std::size_t>(bytes)); }, true);
   }
   void submit(std::function<void()> function) override { put(std::move(function), true); }

@@ -33,45 +33,6 @@
 namespace strata::fused {
 namespace {
 
-/// From a ticket to its tile. Tickets of one block only grow, so the search goes on where it was.
-/// chained: diagonal tiles and those below them are finished by the chain, and have tickets only
-/// for their products, if they have any. Otherwise the next diagonal tile comes as early as it may.
-struct TileOrder {
-  int rows;
-  int cols;
-  bool factors;
-  bool chained;
-  int col = 0;
-  int first = 0;  ///< the ticket of the first tile of column `col`
-
-  __device__ int special(int j) const {
-    if (chained) return j == 0 ? 0 : (j + 1 < rows) + (j + 1 < cols);
-    return (j == 0) + (j + 1 < rows) + (j + 1 < cols);
-  }
-  __device__ int count(int j) const { return factors ? special(j) + max(rows - j - 2, 0) : rows; }
-  /// Returns false past the last tile.
-  __device__ bool find(int ticket, Tile& tile) {
-    while (col < cols && ticket - first >= count(col)) first += count(col++);
-    if (col >= cols) return false;
-    int place = ticket - first;
-    tile = {place, col, Work::finish};
-    if (!factors) return true;
-    const int specials = special(col);
-    if (place >= specials) {
-      tile.i = col + 2 + place - specials;
-      return true;
-    }
-    if (!chained && col == 0 && place-- == 0) {
-      tile.i = 0;
-      return true;
-    }
-    tile.i = col + 1;
-    if (chained) tile.work = place == 0 ? Work::products_below : Work::products_diagonal;
-    if (place == 1) tile.j = col + 1;
-    return true;
-  }
-};
-
 /// Barriers of the chain: kAll of its workers; the others from the workers to the publishing warp.
 enum class ChainBarrier : int { all = 2, factored = 3, solved = 4 };
 

@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "kernels/fused_cuda.hpp"
+#include "kernels/fused_order.hpp"
 #include "kernels/tile_factor_cuda.hpp"
 
 namespace strata::fused {
@@ -101,14 +102,6 @@ __device__ inline int processor() {
   asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
   return id;
 }
-
-enum class Work { finish, products_below, products_diagonal };
-
-struct Tile {
-  int i = 0;
-  int j = 0;
-  Work work = Work::finish;
-};
 
 // ---- one tile ---------------------------------------------------------------------------------
 

@@ -150,6 +150,16 @@ TEST_P(DeviceConformance, CopiesThereAndBack) {
   EXPECT_EQ(std::memcmp(in.data(), out.data(), n), 0);
 }
 
+TEST_P(DeviceConformance, CopiesOfNothingNeedNoMemory) {
+  const auto device = make(64_KiB);
+  const auto queue = device->make_queue(QueuePriority::normal);
+  for (const CopyDirection direction :
+       {CopyDirection::host_to_device, CopyDirection::device_to_host}) {
+    queue->copy(nullptr, nullptr, 0, direction);
+  }
+  EXPECT_NO_THROW(queue->synchronize());
+}
+
 TEST_P(DeviceConformance, CopiesBetweenDevices) {
   if (GetParam().devices < 2) GTEST_SKIP() << "one device";
   const auto first = make(4_KiB, 0);

@@ -1,0 +1,68 @@
+#pragma once
+// The order in which the fused Cholesky kernel draws its tiles.
+//
+// Contract: plain C++, so that it is tested without a GPU. A tile depends only on tiles with
+// smaller tickets and, where there is a chain, on what the chain can do once those are finished:
+// one block beside the chain's gets to the end.
+
+namespace strata::fused {
+
+/// What a ticket asks for.
+enum class Work {
+  finish,             ///< the tile from beginning to end
+  products_below,     ///< tile (j + 1, j) but for its solve, which is the chain's
+  products_diagonal,  ///< tile (j, j) but for the product with tile (j, j − 1); that is the chain's
+};
+
+struct Tile {
+  int i = 0;
+  int j = 0;
+  Work work = Work::finish;
+};
+
+/// From a ticket to its tile. Tickets of one block only grow, so the search goes on where it was.
+/// Column by column; the next diagonal tile and the tile below this one come first. chained: those
+/// are finished by the chain, and have tickets only for their products, if they have any. Not
+/// factoring: a solve of rows × cols tiles.
+struct TileOrder {
+  int rows = 0;
+  int cols = 0;
+  bool factors = true;
+  bool chained = false;
+  int col = 0;
+  int first = 0;  ///< the ticket of the first tile of column `col`
+
+  /// Tiles of column j that come before the rest.
+  [[nodiscard]] constexpr int special(int j) const {
+    const int ahead = (j + 1 < rows ? 1 : 0) + (j + 1 < cols ? 1 : 0);
+    if (chained) return j == 0 ? 0 : ahead;
+    return ahead + (j == 0 ? 1 : 0);
+  }
+  [[nodiscard]] constexpr int count(int j) const {
+    if (!factors) return rows;
+    return special(j) + (rows - j > 2 ? rows - j - 2 : 0);
+  }
+  /// Returns false past the last tile.
+  constexpr bool find(int ticket, Tile& tile) {
+    while (col < cols && ticket - first >= count(col)) first += count(col++);
+    if (col >= cols) return false;
+    int place = ticket - first;
+    tile = {place, col, Work::finish};
+    if (!factors) return true;
+    const int specials = special(col);
+    if (place >= specials) {
+      tile.i = col + 2 + place - specials;
+      return true;
+    }
+    if (!chained && col == 0 && place-- == 0) {
+      tile.i = 0;
+      return true;
+    }
+    tile.i = col + 1;
+    if (chained) tile.work = place == 0 ? Work::products_below : Work::products_diagonal;
+    if (place == 1) tile.j = col + 1;
+    return true;
+  }
+};
+
+}  // namespace strata::fused

@@ -1,0 +1,148 @@
+// The order of tiles of the fused Cholesky kernel, without a GPU: every tile once, and one block
+// beside the chain's gets to the end.
+
+#include "kernels/fused_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace strata::fused {
+namespace {
+
+std::vector<Tile> tiles_of(TileOrder order) {
+  std::vector<Tile> tiles;
+  Tile tile;
+  for (int ticket = 0; order.find(ticket, tile); ++ticket) tiles.push_back(tile);
+  return tiles;
+}
+
+/// What the flags of the kernel say, and what its chain does with them.
+struct Progress {
+  int rows;
+  int cols;
+  std::vector<int> done;       // finished tiles of a row
+  std::vector<bool> below;     // products of tile (j + 1, j)
+  std::vector<bool> diagonal;  // products of tile (j, j)
+  int chain = 0;               // the chain's next diagonal tile
+  bool factored = false;       // it has factored that, and waits to solve
+
+  Progress(int r, int c)
+      : rows(r),
+        cols(c),
+        done(static_cast<std::size_t>(r)),
+        below(static_cast<std::size_t>(r)),
+        diagonal(static_cast<std::size_t>(r)) {}
+
+  int& row(int i) { return done[static_cast<std::size_t>(i)]; }
+
+  /// As far as the chain gets.
+  void run_chain() {
+    while (chain < cols) {
+      const int j = chain;
+      if (!factored) row(j) = j + 1;
+      factored = true;
+      if (j + 1 == rows) {
+        chain = cols;
+        return;
+      }
+      const auto next = static_cast<std::size_t>(j + 1);
+      if (j > 0 && !below[next - 1]) return;
+      if (j > 0 && j + 1 < cols && !diagonal[next]) return;
+      row(j + 1) = j + 1;
+      factored = false;
+      ++chain;
+    }
+  }
+
+  /// Whether a block that draws this tile now can finish it.
+  bool can_finish(const Tile& tile, bool factors) {
+    const auto [i, j, work] = tile;
+    if (work == Work::products_diagonal) return row(i) >= j - 1;
+    if (!factors) return row(i) >= j;
+    if (i == j) return row(i) >= j;
+    if (row(i) < j || row(j) < j) return false;
+    return work == Work::products_below || row(j) >= j + 1;
+  }
+
+  void finish(const Tile& tile) {
+    const auto j = static_cast<std::size_t>(tile.j);
+    if (tile.work == Work::products_below) {
+      below[j] = true;
+    } else if (tile.work == Work::products_diagonal) {
+      diagonal[j] = true;
+    } else {
+      ASSERT_EQ(row(tile.i), tile.j) << "tiles of a row finish from left to right";
+      row(tile.i) = tile.j + 1;
+    }
+  }
+};
+
+class FusedOrder : public ::testing::TestWithParam<std::tuple<bool, bool>> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, FusedOrder,
+                         ::testing::Values(std::tuple{true, false}, std::tuple{true, true},
+                                           std::tuple{false, false}));
+
+TEST_P(FusedOrder, OneBlockGetsToTheEnd) {
+  const auto [factors, chained] = GetParam();
+  for (int rows = 1; rows <= 14; ++rows) {
+    for (int cols = 1; cols <= (factors ? rows : 14); ++cols) {
+      Progress progress(rows, cols);
+      for (const Tile& tile : tiles_of({rows, cols, factors, chained})) {
+        if (chained) progress.run_chain();
+        ASSERT_TRUE(progress.can_finish(tile, factors))
+            << rows << " x " << cols << ": (" << tile.i << ", " << tile.j << ")";
+        progress.finish(tile);
+      }
+      if (chained) progress.run_chain();
+      for (int i = 0; i < rows; ++i) {
+        EXPECT_EQ(progress.row(i), factors ? std::min(i + 1, cols) : cols) << rows << " x " << cols;
+      }
+    }
+  }
+}
+
+TEST_P(FusedOrder, EveryTileOnce) {
+  const auto [factors, chained] = GetParam();
+  for (int rows = 1; rows <= 14; ++rows) {
+    for (int cols = 1; cols <= (factors ? rows : 14); ++cols) {
+      std::set<std::tuple<int, int, Work>> seen;
+      for (const Tile& tile : tiles_of({rows, cols, factors, chained})) {
+        EXPECT_TRUE(seen.insert({tile.i, tile.j, tile.work}).second);
+        EXPECT_LT(tile.i, rows);
+        EXPECT_LT(tile.j, cols);
+        EXPECT_TRUE(!factors || tile.i >= tile.j);
+      }
+      if (!chained) {
+        const int triangle = cols * (cols + 1) / 2 + (rows - cols) * cols;
+        EXPECT_EQ(static_cast<int>(seen.size()), factors ? triangle : rows * cols);
+      }
+    }
+  }
+}
+
+TEST(FusedOrderHandChecked, FourByFour) {
+  const std::vector<Tile> plain = tiles_of({4, 4, true, false});
+  const std::vector<std::pair<int, int>> expected{{0, 0}, {1, 0}, {1, 1}, {2, 0}, {3, 0},
+                                                  {2, 1}, {2, 2}, {3, 1}, {3, 2}, {3, 3}};
+  ASSERT_EQ(plain.size(), expected.size());
+  for (std::size_t k = 0; k < plain.size(); ++k) {
+    EXPECT_EQ(std::pair(plain[k].i, plain[k].j), expected[k]) << k;
+  }
+  // Of column 0 the chain needs no products; (1, 1) has none either.
+  const std::vector<Tile> chained = tiles_of({4, 4, true, true});
+  const std::vector<std::tuple<int, int, Work>> words{
+      {2, 0, Work::finish},           {3, 0, Work::finish},
+      {2, 1, Work::products_below},   {2, 2, Work::products_diagonal},
+      {3, 1, Work::finish},           {3, 2, Work::products_below},
+      {3, 3, Work::products_diagonal}};
+  ASSERT_EQ(chained.size(), words.size());
+  for (std::size_t k = 0; k < chained.size(); ++k) {
+    EXPECT_EQ(std::tuple(chained[k].i, chained[k].j, chained[k].work), words[k]) << k;
+  }
+}
+
+}  // namespace
+}  // namespace strata::fused
