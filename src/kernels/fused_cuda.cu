@@ -33,7 +33,7 @@
 namespace strata::fused {
 namespace {
 
-/// Barriers of the chain: kAll of its workers; the others from the workers to the publishing warp.
+/// Barriers of the chain: `all` is of its workers, the others from them to the warp that publishes.
 enum class ChainBarrier : int { all = 2, factored = 3, solved = 4 };
 
 template <int kThreads>
