@@ -34,20 +34,19 @@ void gemm_minus(CudaQueue& queue, cublasOperation_t op_a, cublasOperation_t op_b
   require_launched("gemm");
 }
 
-/// X ← op(L)⁻¹·X (left) or X·op(L)⁻¹ (right).
+/// X ← op(L)⁻¹·X.
 template <class T>
-void trsm(CudaQueue& queue, cublasSideMode_t side, cublasOperation_t op, MatrixView<const T> l,
-          MatrixView<T> x) {
+void trsm_left(CudaQueue& queue, cublasOperation_t op, MatrixView<const T> l, MatrixView<T> x) {
   const T one{1};
   if constexpr (std::is_same_v<T, double>) {
     require_blas(
-        cublasDtrsm_64(queue.blas(), side, CUBLAS_FILL_MODE_LOWER, op, CUBLAS_DIAG_NON_UNIT, x.rows,
-                       x.cols, &one, l.data, l.ld, x.data, x.ld),
+        cublasDtrsm_64(queue.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
+                       CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
         "cublasDtrsm");
   } else {
     require_blas(
-        cublasStrsm_64(queue.blas(), side, CUBLAS_FILL_MODE_LOWER, op, CUBLAS_DIAG_NON_UNIT, x.rows,
-                       x.cols, &one, l.data, l.ld, x.data, x.ld),
+        cublasStrsm_64(queue.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
+                       CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
         "cublasStrsm");
   }
   require_launched("trsm");

@@ -68,7 +68,6 @@ __device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scra
   using Task = TileTask<T, kSolve, kVectors>;
   const int tile_rows = static_cast<int>((arguments.rows + kSolve - 1) / kSolve);
   const int tile_cols = static_cast<int>((arguments.cols + kSolve - 1) / kSolve);
-  if (threadIdx.x == 0) atomicExch(&arguments.book->chain_processor, 1 + processor());
   if (warp() == S::kWarps) return publish_chain(arguments, tile_rows, tile_cols);
   T* below = shared + kSolve * S::kLd;
   T* ahead = below + kSolve * S::kLd;
@@ -153,12 +152,7 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
     TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
                     arguments.factors, chained};
     for (;;) {
-      if (threadIdx.x == 0) {
-        // The chain has a multiprocessor to itself, where there are others.
-        const bool leave = chained && gridDim.x >= 8 &&
-                           acquire(&arguments.book->chain_processor) == 1 + processor();
-        drawn = leave ? 0x7fffffff : atomicAdd(&arguments.book->ticket, 1);
-      }
+      if (threadIdx.x == 0) drawn = atomicAdd(&arguments.book->ticket, 1);
       __syncthreads();
       Tile tile;
       const bool more = order.find(drawn, tile);

@@ -1,6 +1,9 @@
 #pragma once
 // One launch that factors, or solves with, a matrix of any order: tiles in the order of their
 // dependences. For potrf_cuda.cu and trsm_cuda.cu.
+//
+// Contract: matrices are column-major in device memory, with any leading dimension; calls enqueue
+// and return. Equal inputs give equal bits, whatever runs beside. T is double or float.
 
 #include "device/device_cuda.hpp"
 #include "kernels/kernel_table.hpp"

@@ -19,8 +19,7 @@ using namespace tile;
 /// At the head of the scratch memory; three flags a tile row follow it. All zero at the launch.
 struct Bookkeeping {
   int ticket;
-  int chain_processor;  ///< 1 + the multiprocessor that the chain runs on
-  int padding[30];
+  int padding[31];
 };
 
 template <class T>
@@ -63,8 +62,9 @@ struct Sizes {
   static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
   static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
   static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
-  // Bulk copies cost 64 clocks each, whatever their size (measured): as long as the products of a
-  // stage take for tiles of 128 doubles, and too long for all others.
+  // Bulk copies cost about 64 clocks each, whatever their size (from the rates at which they fed
+  // tiles of 64 and 128): as long as the products of a stage take for tiles of 128 doubles, and too
+  // long for all others.
   static constexpr bool kBulk = kTile == 128 && sizeof(T) == 8;
 };
 
@@ -97,12 +97,6 @@ __device__ inline int await(const int* flag, int count) {
   return __shfl_sync(0xffffffffu, value, 0);
 }
 
-__device__ inline int processor() {
-  int id = 0;
-  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
-  return id;
-}
-
 // ---- one tile ---------------------------------------------------------------------------------
 
 template <class T>
@@ -114,6 +108,7 @@ template <class T, int kTile, bool kVectors>
 struct TileTask {
   using S = Sizes<T, kTile>;
   using Sum = Accumulator<T, S::kWarpRows>;
+
   const Arguments<T>& arguments;
   T* shared;
   int i;

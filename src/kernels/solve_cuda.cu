@@ -9,14 +9,14 @@ namespace strata {
 
 template <class T>
 void trsm_left_cuda(Queue& queue, const KernelArguments& arguments) {
-  blas::trsm(static_cast<CudaQueue&>(queue), CUBLAS_SIDE_LEFT, CUBLAS_OP_N,
-             matrix_of<const T>(arguments.inputs[0]), matrix_of<T>(arguments.out));
+  blas::trsm_left(static_cast<CudaQueue&>(queue), CUBLAS_OP_N,
+                  matrix_of<const T>(arguments.inputs[0]), matrix_of<T>(arguments.out));
 }
 
 template <class T>
 void trsm_left_transposed_cuda(Queue& queue, const KernelArguments& arguments) {
-  blas::trsm(static_cast<CudaQueue&>(queue), CUBLAS_SIDE_LEFT, CUBLAS_OP_T,
-             matrix_of<const T>(arguments.inputs[0]), matrix_of<T>(arguments.out));
+  blas::trsm_left(static_cast<CudaQueue&>(queue), CUBLAS_OP_T,
+                  matrix_of<const T>(arguments.inputs[0]), matrix_of<T>(arguments.out));
 }
 
 template <class T>

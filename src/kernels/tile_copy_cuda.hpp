@@ -72,7 +72,7 @@ __device__ inline void wait_copies() {
 }
 
 /// What one thread copies of a kRows × kCols block (column-major in both memories): always the same
-/// rows, of kCols / kPasses columns apart. Rows past `rows` and columns past `cols` become zeros.
+/// rows, of every so many columns. Rows past `rows` and columns past `cols` become zeros.
 /// `vectors`: 16-byte copies may be used.
 template <class T, int kRows, int kCols, int kThreads>
 class BlockCopy {
@@ -96,8 +96,6 @@ class BlockCopy {
       copy<1>(shared, ld, cols);
     }
   }
-  /// To the next block, to the right.
-  __device__ void advance() { from_ += kCols * ldg_; }
 
  private:
   static constexpr int kVector = 16 / sizeof(T);

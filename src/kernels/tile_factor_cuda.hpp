@@ -28,8 +28,8 @@ __device__ inline double2 read_pair(const float* from) {
 
 /// X(·, c) ← X(·, c) − Σ_{k < first} X(·, k)·L(c, k) for the 16 rows of this warp, `strip`, and the
 /// columns first <= c < first + kIb (4 or 8), on the tensor cores. What falls on the diagonal
-/// block, rows first … of the panel, also goes to `block` (kIb × kIb, packed), if that is not null;
-/// `strip_row` is the strip's first row.
+/// block, rows first … of the panel, also goes to `block` (kIb × kIb, packed); `strip_row` is the
+/// strip's first row.
 template <int kIb, class T>
 __device__ inline void eliminate(T* strip, int ldx, const T* l, int ldl, int first, int strip_row,
                                  double* block) {
@@ -69,7 +69,7 @@ __device__ inline void eliminate(T* strip, int ldx, const T* l, int ldl, int fir
   own[ldx] = static_cast<T>(value[1]);
   own[ldx + 1] = static_cast<T>(value[3]);
   const int row = strip_row + 2 * g - first;  // even, as kIb is
-  if (block != nullptr && row >= 0 && row < kIb) {
+  if (row >= 0 && row < kIb) {
     double* to = block + row + 2 * t * kIb;
     to[0] = value[0];
     to[1] = value[2];
@@ -190,17 +190,15 @@ __device__ inline void solve_strip(T* strip, int ld, int first, const Diagonal<k
   }
 }
 
-/// Factors columns first_column … last_column (multiples of kIb; the columns before are factored)
-/// of a panel of 16·kWarps rows and 64 columns in shared memory, whose first 64 rows are the
+/// Factors a panel of 16·kWarps rows and 64 columns in shared memory, whose first 64 rows are the
 /// diagonal block: left-looking, kIb columns at a time. Every thread factors the kIb × kIb diagonal
 /// block for itself, which costs less than handing columns around, and solves a row. Called by
 /// kWarps warps. `scratch` holds two such blocks.
 template <int kIb, int kWarps, class T>
-__device__ inline BadPivot factor_columns(T* x, int ld, double* scratch, int first_column = 0,
-                                          int last_column = kSolve) {
+__device__ inline BadPivot factor_columns(T* x, int ld, double* scratch) {
   const int strip_row = warp() * kRowsPerWarp;
   BadPivot bad;
-  for (int first = first_column; first < last_column; first += kIb) {
+  for (int first = 0; first < kSolve; first += kIb) {
     double* block = scratch + first / kIb % 2 * kIb * kIb;  // the other one may still be read
     const bool works = strip_row + kRowsPerWarp > first;    // the same in a warp
     if (works) eliminate<kIb>(x + strip_row, ld, x, ld, first, strip_row, block);

@@ -1,8 +1,8 @@
 // trsm on the GPU: right side, lower, transposed.
 //
-// Method: the fused tile kernel (fused_cuda.cu), where half of the arithmetic is on the tensor
-// cores. cuBLAS solves in steps that each fill little of the GPU: 9.5 TFLOP/s at order 2048 on an
-// H200, and half of that beside other work.
+// Method: the fused tile kernel (fused_cuda.cu), all but the solves with tiles on the diagonal
+// being products of tiles. cuBLAS solves in steps that each fill little of the GPU: 9.5 TFLOP/s at
+// order 2048 on an H200, and half of that beside other work.
 
 #include <cstddef>
 

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -110,15 +109,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     (void)run_in_order(schedule, backend, *expected, run_options);
 
     Dice dice(seed + 77);
-    PlanOptions options;
-    options.eviction =
-        dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
-    options.pin_diagonal = dice.roll(2) == 0;
-    options.lookahead = std::int64_t{1} << dice.roll(19);
-    options.keep = std::array{Keep::all, Keep::all, Keep::accumulator,
-                              Keep::nothing}[static_cast<std::size_t>(dice.roll(4))];
-    options.copies_in_stream = dice.roll(4) == 0;
-    options.one_queue = dice.roll(8) == 0;
+    const PlanOptions options = random_plan_options(dice);
     Machine machine = devices->second.machine();
     for (DeviceModel& device : machine.devices) {
       device.memory_bytes = smallest_budget_bytes(schedule) + dice.roll(16) * 512;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <bit>
 #include <sstream>
 
@@ -137,15 +136,7 @@ TEST(PlanChecker, ProvesPlansOfRandomSchedules) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const Schedule schedule = random_schedule(seed);
     Dice dice(seed + 1'000'000);
-    PlanOptions options;
-    options.eviction =
-        dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
-    options.pin_diagonal = dice.roll(2) == 0;
-    options.lookahead = std::int64_t{1} << dice.roll(19);
-    options.keep = std::array{Keep::all, Keep::all, Keep::accumulator,
-                              Keep::nothing}[static_cast<std::size_t>(dice.roll(4))];
-    options.copies_in_stream = dice.roll(4) == 0;
-    options.one_queue = dice.roll(8) == 0;
+    const PlanOptions options = random_plan_options(dice);
     const std::int64_t budget = smallest_budget_bytes(schedule) + dice.roll(20) * 256;
     const Plan plan = plan_of(schedule, budget, static_cast<int>(1 + dice.roll(3)), options);
     ASSERT_LE(plan.layout().arena_bytes, budget);

@@ -6,10 +6,12 @@
 // stored tiles. Devices, order, re-reads and rewrites are random; `final` is set on half of the
 // last writes. Values stay near 1, so that a wrong operand changes bits.
 
+#include <array>
 #include <set>
 #include <vector>
 
 #include "base/random.hpp"
+#include "schedule/plan.hpp"
 #include "schedule/task.hpp"
 
 namespace strata::test {
@@ -27,6 +29,20 @@ class Dice {
   std::uint64_t seed_;
   std::uint64_t next_ = 0;
 };
+
+/// Any combination, half of them with all blocks kept.
+inline PlanOptions random_plan_options(Dice& dice) {
+  constexpr std::array kKeep{Keep::all, Keep::all, Keep::accumulator, Keep::nothing};
+  PlanOptions options;
+  options.eviction =
+      dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
+  options.pin_diagonal = dice.roll(2) == 0;
+  options.lookahead = std::int64_t{1} << dice.roll(19);
+  options.keep = kKeep[static_cast<std::size_t>(dice.roll(std::ssize(kKeep)))];
+  options.copies_in_stream = dice.roll(4) == 0;
+  options.one_queue = dice.roll(8) == 0;
+  return options;
+}
 
 inline constexpr int kStoredTiles = 0;
 inline constexpr int kGeneratedTiles = 1;
