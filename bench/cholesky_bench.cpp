@@ -10,7 +10,7 @@
 #include "base/check.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/peers.hpp"
-#include "bench/random_matrix.hpp"
+#include "bench/test_matrix.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "scalar/dispatch.hpp"
 #include "strata/calibrate.hpp"
@@ -30,7 +30,7 @@ BlockSource random_source(std::int64_t n, std::uint64_t seed) {
     auto* out = reinterpret_cast<T*>(to);
     for (std::int64_t j = 0; j < x.cols; ++j) {
       for (std::int64_t i = 0; i < x.rows; ++i) {
-        out[i + j * x.rows] = static_cast<T>(random_element(n, seed, x.row + i, x.col + j));
+        out[i + j * x.rows] = static_cast<T>(element({.seed = seed}, n, x.row + i, x.col + j));
       }
     }
   };
@@ -50,7 +50,7 @@ double residual_of(const TileFactor& factor, std::int64_t n, std::uint64_t seed)
     double exact = 0;
     double row_norm = 0;
     for (std::int64_t j = 0; j < n; ++j) {
-      const double a = random_element(n, seed, i, j);
+      const double a = element({.seed = seed}, n, i, j);
       exact += a * v[static_cast<std::size_t>(j)];
       row_norm += std::abs(a);
     }

@@ -1,11 +1,11 @@
 #pragma once
 // bench cholesky: our planned factorization beside a peer's, in one process.
 //
-// Contract: both factor the same matrix (uniform random off the diagonal, n on it; random.hpp, by
-// seed). Ours starts from tiles in host memory and ends with the factor there; what a peer's time
-// covers is said by `PeerResult::what`. Ours and the peer's runs alternate, so that a machine whose
-// speed drifts serves both alike. Figures are medians over `repeats` runs after one to warm up
-// (none at the largest sizes, where repeats is 1).
+// Contract: both factor the same matrix (`random` of test_matrix.hpp, by seed). Ours starts from
+// tiles in host memory and ends with the factor there; what a peer's time covers is said by
+// `PeerResult::what`. Ours and the peer's runs alternate, so that a machine whose speed drifts
+// serves both alike. Figures are medians over `repeats` runs after one to warm up (none at the
+// largest sizes, where repeats is 1).
 
 #include <cstdint>
 #include <string>

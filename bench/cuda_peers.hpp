@@ -8,15 +8,17 @@
 
 #include <cstdint>
 
+#include "bench/test_matrix.hpp"
+
 namespace strata::bench {
 
-/// Lower triangles as random_matrix.hpp has them, zeros above; rows from n on are left alone.
+/// Lower triangles as test_matrix.hpp has them, zeros above; rows from n on are left alone.
 using BenchFill = int(void* a, std::int64_t n, std::int64_t ld, std::int64_t count, bool fp32,
-                      std::uint64_t seed, char* message, std::int64_t message_bytes);
+                      TestMatrix matrix, char* message, std::int64_t message_bytes);
 
 /// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) in fp64 for one random v, A as it was filled.
 using BenchResidual = int(const void* l, std::int64_t n, std::int64_t ld, bool fp32,
-                          std::uint64_t seed, double* residual, char* message,
+                          TestMatrix matrix, double* residual, char* message,
                           std::int64_t message_bytes);
 
 /// Memory that is free on the GPU that was used last (at first: 0).

@@ -55,20 +55,20 @@ void bench_size(const InCoreBench& bench, const Options& options, std::int64_t n
   std::vector<double> peer_seconds;
   for (int r = 0; r <= bench.repeats; ++r) {  // the first to warm up
     for (InCoreRow& row : fresh) {
-      in_place.fill(a, bench.seed);
+      in_place.fill(a, bench.matrix);
       const std::int64_t before = in_place.free_bytes();
       const double seconds = site.factor(row.options);
       if (r == 0) {
         if (before >= 0) {
           row.extra_device_bytes = std::max<std::int64_t>(before - in_place.free_bytes(), 0);
         }
-        row.residual = in_place.residual(a, bench.seed);
+        row.residual = in_place.residual(a, bench.matrix);
       } else {
         row.all_seconds.push_back(seconds);
       }
     }
     if (bench.peer.empty()) continue;
-    in_place.fill(a, bench.seed);
+    in_place.fill(a, bench.matrix);
     const double seconds = in_place.peer_potrf(a);
     if (r > 0) peer_seconds.push_back(seconds);
   }

@@ -2,7 +2,7 @@
 // bench cholesky --in-core: our in-core factorization alone, on matrices that lie in the memory of
 // the device already, beside the peer's of the same memory.
 //
-// Contract: the matrix (random_matrix.hpp, by seed) is filled before every run, which is not timed;
+// Contract: the matrix (test_matrix.hpp) is filled before every run, which is not timed;
 // ours and the peer's runs alternate. Ours is timed between two events of its queue, the peer's
 // likewise. Figures are medians over `repeats` runs after one to warm up. One device only.
 
@@ -45,7 +45,7 @@ struct InCoreBench {
   std::vector<std::int64_t> sizes;
   Precision precision = Precision::fp64;
   int repeats = 5;
-  std::uint64_t seed = 1;
+  TestMatrix matrix;
   std::string peer;  ///< "", or the one of the device: "openblas", "cusolver"
   int peer_threads = 0;
   std::vector<CholeskyVariant> variants;  ///< empty: the one of the options

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "bench/test_matrix.hpp"
 #include "strata/precision.hpp"
 
 namespace strata::bench {
@@ -38,10 +39,10 @@ class InPlace {
   InPlace& operator=(const InPlace&) = delete;
   virtual ~InPlace() = default;
 
-  /// Lower triangles as random_matrix.hpp has them, of seed + b for matrix b; zeros above.
-  virtual void fill(const Matrices& a, std::uint64_t seed) = 0;
+  /// Lower triangles as test_matrix.hpp has them, of seed + b for matrix b; zeros above.
+  virtual void fill(const Matrices& a, const TestMatrix& matrix) = 0;
   /// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random v and the last of the factored matrices.
-  [[nodiscard]] virtual double residual(const Matrices& l, std::uint64_t seed) = 0;
+  [[nodiscard]] virtual double residual(const Matrices& l, const TestMatrix& matrix) = 0;
 
   /// "cusolver", "openblas"; and in full, with what its time covers.
   [[nodiscard]] virtual std::string peer() const = 0;

@@ -63,14 +63,14 @@ class Plugin {
 
 class CudaInPlace final : public InPlace {
  public:
-  void fill(const Matrices& a, std::uint64_t seed) override {
-    Plugin::call(plugin_.fill, "filling", a.data, a.n, a.ld, a.count, single(a.precision), seed);
+  void fill(const Matrices& a, const TestMatrix& matrix) override {
+    Plugin::call(plugin_.fill, "filling", a.data, a.n, a.ld, a.count, single(a.precision), matrix);
   }
-  [[nodiscard]] double residual(const Matrices& l, std::uint64_t seed) override {
+  [[nodiscard]] double residual(const Matrices& l, const TestMatrix& matrix) override {
     double worst = 0;
     const void* last = static_cast<const std::byte*>(l.data) + (l.count - 1) * l.bytes_each();
     Plugin::call(plugin_.residual, "residual", last, l.n, l.ld, single(l.precision),
-                 seed + static_cast<std::uint64_t>(l.count - 1), &worst);
+                 of_batch(matrix, l.count - 1), &worst);
     return worst;
   }
 

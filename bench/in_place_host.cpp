@@ -12,7 +12,6 @@
 
 #include "base/check.hpp"
 #include "bench/in_place.hpp"
-#include "bench/random_matrix.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata::bench {
@@ -63,25 +62,25 @@ class HostInPlace final : public InPlace {
     set_threads_ = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
   }
 
-  void fill(const Matrices& a, std::uint64_t seed) override {
+  void fill(const Matrices& a, const TestMatrix& matrix) override {
     dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
-      in_parallel(a.count * a.n, [a, seed](std::int64_t column) {
+      in_parallel(a.count * a.n, [a, matrix](std::int64_t column) {
         const std::int64_t b = column / a.n;
         const std::int64_t j = column % a.n;
         T* out = static_cast<T*>(a.data) + b * a.ld * a.n + j * a.ld;
         std::fill_n(out, j, T{0});
         for (std::int64_t i = j; i < a.n; ++i) {
-          out[i] = static_cast<T>(random_element(a.n, seed + static_cast<std::uint64_t>(b), i, j));
+          out[i] = static_cast<T>(element(of_batch(matrix, b), a.n, i, j));
         }
       });
     });
   }
 
-  [[nodiscard]] double residual(const Matrices& l, std::uint64_t seed) override {
+  [[nodiscard]] double residual(const Matrices& l, const TestMatrix& matrix) override {
     double worst = 0;
     dispatch(l.precision, [&]<class T>(std::type_identity<T>) {
       const T* last = static_cast<const T*>(l.data) + (l.count - 1) * l.ld * l.n;
-      worst = residual_of(last, l.n, l.ld, seed + static_cast<std::uint64_t>(l.count - 1));
+      worst = residual_of(last, l.n, l.ld, of_batch(matrix, l.count - 1));
     });
     return worst;
   }
@@ -144,10 +143,10 @@ class HostInPlace final : public InPlace {
   }
 
   template <class T>
-  static double residual_of(const T* l, std::int64_t n, std::int64_t ld, std::uint64_t seed) {
+  static double residual_of(const T* l, std::int64_t n, std::int64_t ld, const TestMatrix& matrix) {
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     std::vector<double> w(at(n)), y(at(n)), v(at(n));
-    for (std::int64_t i = 0; i < n; ++i) v[at(i)] = vector_element(seed, i);
+    for (std::int64_t i = 0; i < n; ++i) v[at(i)] = vector_element(matrix.seed, i);
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t i = j; i < n; ++i)
         w[at(j)] += static_cast<double>(l[i + j * ld]) * v[at(i)];
@@ -161,7 +160,7 @@ class HostInPlace final : public InPlace {
       double exact = 0;
       double norm = 0;
       for (std::int64_t j = 0; j < n; ++j) {
-        const auto a = static_cast<double>(static_cast<T>(random_element(n, seed, i, j)));
+        const auto a = static_cast<double>(static_cast<T>(element(matrix, n, i, j)));
         exact += a * v[at(j)];
         norm += std::abs(a);
       }

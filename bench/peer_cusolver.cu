@@ -15,12 +15,13 @@
 #include <vector>
 
 #include "bench/cuda_peers.hpp"
-#include "bench/random_matrix.hpp"
 
 namespace {
 
 using strata::random_uniform;
-using strata::bench::random_element;
+using strata::bench::element;
+using strata::bench::of_batch;
+using strata::bench::TestMatrix;
 
 void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess)
@@ -105,26 +106,23 @@ unsigned blocks(std::int64_t items, std::int64_t each, std::int64_t most = 1 << 
 
 /// One thread an element, column-major, matrix after matrix.
 template <class T>
-__global__ void fill(T* a, std::int64_t n, std::int64_t ld, std::int64_t count,
-                     std::uint64_t seed) {
+__global__ void fill(T* a, std::int64_t n, std::int64_t ld, std::int64_t count, TestMatrix matrix) {
   const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
   if (i >= n) return;
   for (std::int64_t b = blockIdx.z; b < count; b += gridDim.z) {
-    T* matrix = a + b * ld * n;
+    T* out = a + b * ld * n;
     for (std::int64_t j = blockIdx.y; j < n; j += gridDim.y) {
-      const auto value =
-          i < j ? 0.0 : random_element(n, seed + static_cast<std::uint64_t>(b), i, j);
-      matrix[i + j * ld] = static_cast<T>(value);
+      out[i + j * ld] = static_cast<T>(i < j ? 0.0 : element(of_batch(matrix, b), n, i, j));
     }
   }
 }
 
 template <class T>
 void fill_matrices(void* a, std::int64_t n, std::int64_t ld, std::int64_t count,
-                   std::uint64_t seed) {
+                   const TestMatrix& matrix) {
   const int threads = n <= 64 ? 64 : 256;
   const dim3 grid(blocks(n, threads), blocks(n, 1, 4096), blocks(count, 1, 16384));
-  fill<<<grid, threads>>>(static_cast<T*>(a), n, ld, count, seed);
+  fill<<<grid, threads>>>(static_cast<T*>(a), n, ld, count, matrix);
   check(cudaGetLastError(), "fill");
   check(cudaDeviceSynchronize(), "fill");
 }
@@ -173,7 +171,7 @@ __global__ void product(const T* l, std::int64_t n, std::int64_t ld, const doubl
 
 /// errors_i = |y_i − Σ_j A_ij·v_j| and norms_i = Σ_j |A_ij|, one warp a row.
 template <class T>
-__global__ void compare_rows(std::int64_t n, std::uint64_t seed, const double* y, double* errors,
+__global__ void compare_rows(std::int64_t n, TestMatrix matrix, const double* y, double* errors,
                              double* norms) {
   const std::int64_t i = (blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -181,8 +179,8 @@ __global__ void compare_rows(std::int64_t n, std::uint64_t seed, const double* y
   double sum = 0;
   double norm = 0;
   for (std::int64_t j = lane; j < n; j += kWarp) {
-    const auto a = static_cast<double>(static_cast<T>(random_element(n, seed, i, j)));
-    sum += a * vector_element(seed, j);
+    const auto a = static_cast<double>(static_cast<T>(element(matrix, n, i, j)));
+    sum += a * vector_element(matrix.seed, j);
     norm += std::abs(a);
   }
   sum = sum_of_warp(sum);
@@ -206,22 +204,22 @@ double largest(const double* device, std::int64_t n) {
 }
 
 template <class T>
-double residual(const void* data, std::int64_t n, std::int64_t ld, std::uint64_t seed) {
+double residual(const void* data, std::int64_t n, std::int64_t ld, const TestMatrix& matrix) {
   const auto* l = static_cast<const T*>(data);
   const DeviceMemory memory = allocate(4 * n * static_cast<std::int64_t>(sizeof(double)));
   auto* w = static_cast<double*>(memory.get());
   double* y = w + n;
   double* errors = y + n;
   double* norms = errors + n;
-  transposed_product<T><<<blocks(n * kWarp, kThreads), kThreads>>>(l, n, ld, seed, w);
+  transposed_product<T><<<blocks(n * kWarp, kThreads), kThreads>>>(l, n, ld, matrix.seed, w);
   product<T><<<blocks(n, kThreads), kThreads>>>(l, n, ld, w, y);
-  compare_rows<T><<<blocks(n * kWarp, kThreads), kThreads>>>(n, seed, y, errors, norms);
+  compare_rows<T><<<blocks(n * kWarp, kThreads), kThreads>>>(n, matrix, y, errors, norms);
   check(cudaGetLastError(), "residual");
   check(cudaDeviceSynchronize(), "residual");
   double norm_v = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    norm_v =
-        std::max(norm_v, std::abs(random_uniform(seed + 1, static_cast<std::uint64_t>(i)) - 0.5));
+    norm_v = std::max(
+        norm_v, std::abs(random_uniform(matrix.seed + 1, static_cast<std::uint64_t>(i)) - 0.5));
   }
   return largest(errors, n) / (largest(norms, n) * norm_v);
 }
@@ -364,21 +362,21 @@ int guarded(char* message, std::int64_t message_bytes, F&& work) {
 }  // namespace
 
 extern "C" int strata_bench_fill(void* a, std::int64_t n, std::int64_t ld, std::int64_t count,
-                                 bool fp32, std::uint64_t seed, char* message,
+                                 bool fp32, TestMatrix matrix, char* message,
                                  std::int64_t message_bytes) {
   return guarded(message, message_bytes, [&] {
     use_device_of(a);
-    fp32 ? fill_matrices<float>(a, n, ld, count, seed)
-         : fill_matrices<double>(a, n, ld, count, seed);
+    fp32 ? fill_matrices<float>(a, n, ld, count, matrix)
+         : fill_matrices<double>(a, n, ld, count, matrix);
   });
 }
 
 extern "C" int strata_bench_residual(const void* l, std::int64_t n, std::int64_t ld, bool fp32,
-                                     std::uint64_t seed, double* result, char* message,
+                                     TestMatrix matrix, double* result, char* message,
                                      std::int64_t message_bytes) {
   return guarded(message, message_bytes, [&] {
     use_device_of(l);
-    *result = fp32 ? residual<float>(l, n, ld, seed) : residual<double>(l, n, ld, seed);
+    *result = fp32 ? residual<float>(l, n, ld, matrix) : residual<double>(l, n, ld, matrix);
   });
 }
 

@@ -9,7 +9,7 @@ double Peer::factor(std::int64_t n, Precision precision, std::uint64_t seed) {
   const std::unique_ptr<Device> device = backend_.make_device(0, a.bytes());
   const Buffer memory = device->allocate(a.bytes());
   a.data = memory.data();
-  in_place_->fill(a, seed);
+  in_place_->fill(a, {.seed = seed});
   return in_place_->peer_potrf(a);
 }
 

@@ -32,7 +32,7 @@ std::vector<double> measure(const Potf2Bench& bench, InCoreSite& site, InPlace& 
   std::vector<double> seconds;
   try {
     for (int r = 0; r <= bench.repeats; ++r) {
-      in_place.fill(site.matrices(), bench.seed);
+      in_place.fill(site.matrices(), {.seed = bench.seed});
       const double elapsed = site.factor(choice);
       if (r > 0) seconds.push_back(elapsed);
     }
@@ -65,7 +65,7 @@ Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_
           "the device has no potrf for order {}", n);
   if (!bench.peer) return row;
   for (int r = 0; r <= bench.repeats; ++r) {
-    in_place.fill(site.matrices(), bench.seed);
+    in_place.fill(site.matrices(), {.seed = bench.seed});
     const double seconds = in_place.peer_potrf(site.matrices());
     if (r > 0) row.peer.all_seconds.push_back(seconds);
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
+#include <optional>
 
 #include "base/check.hpp"
 #include "bench/cholesky_bench.hpp"
@@ -26,6 +28,9 @@ struct BenchArguments {
   std::vector<std::string> variants;
   std::int64_t batch = 0;
   double gemm_seconds = 0;
+  std::string matrix;  ///< "": random
+  std::optional<double> condition;
+  std::optional<double> smoothness;
 };
 
 json row_json(const bench::CholeskyBenchRow& row) {
@@ -109,12 +114,30 @@ std::vector<Policy> policies_of(const std::vector<std::string>& names) {
   return policies;
 }
 
+bench::TestMatrix test_matrix(const BenchArguments& arguments, std::uint64_t seed) {
+  static const std::map<std::string, bench::MatrixKind> kinds{
+      {"", bench::MatrixKind::random},
+      {"random", bench::MatrixKind::random},
+      {"graded", bench::MatrixKind::graded},
+      {"matern", bench::MatrixKind::matern}};
+  bench::TestMatrix matrix;
+  matrix.kind = kinds.at(arguments.matrix);
+  matrix.seed = seed;
+  require(!arguments.condition || matrix.kind == bench::MatrixKind::graded, ErrorKind::misuse,
+          "cli", "--condition {} is for --matrix graded", arguments.condition.value_or(0));
+  require(!arguments.smoothness || matrix.kind == bench::MatrixKind::matern, ErrorKind::misuse,
+          "cli", "--smoothness {} is for --matrix matern", arguments.smoothness.value_or(0));
+  matrix.condition = arguments.condition.value_or(matrix.condition);
+  matrix.smoothness = arguments.smoothness.value_or(matrix.smoothness);
+  return matrix;
+}
+
 bench::InCoreBench in_core_bench(const BenchArguments& arguments, const bench::CholeskyBench& all) {
   bench::InCoreBench bench;
   bench.sizes = all.sizes;
   bench.precision = all.precision;
   if (arguments.repeats > 0) bench.repeats = arguments.repeats;
-  bench.seed = all.seed;
+  bench.matrix = test_matrix(arguments, all.seed);
   bench.peer = all.peer;
   bench.peer_threads = all.peer_threads;
   for (const std::string& name : arguments.variants) bench.variants.push_back(parse_variant(name));
@@ -136,6 +159,8 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   if (arguments.in_core) return run_in_core(in_core_bench(arguments, bench), common, options);
   require(arguments.variants.empty() && arguments.batch == 0 && arguments.gemm_seconds == 0,
           ErrorKind::misuse, "cli", "--variants, --batch and --gemm-seconds are for --in-core");
+  require(arguments.matrix.empty() && !arguments.condition && !arguments.smoothness,
+          ErrorKind::misuse, "cli", "--matrix, --condition and --smoothness are for --in-core");
   bench.policies = policies_of(arguments.policies);
   require(bench.policies.empty() || options.path != CholeskyPath::in_core, ErrorKind::misuse, "cli",
           "--policies are for the planned path");
@@ -166,6 +191,30 @@ void add_bench_options(CLI::App& app, B& bench, std::string& precision, int& rep
       ->check(CLI::Range(1, 1024));
 }
 
+void add_in_core_options(CLI::App& app, BenchArguments& arguments) {
+  app.add_flag("--in-core", arguments.in_core,
+               "ours and the peer's alone, on a matrix that lies on the device");
+  app.add_option("--matrix", arguments.matrix, "in core: random (default), graded or matern")
+      ->check(CLI::IsMember({"random", "graded", "matern"}));
+  app.add_option("--condition", arguments.condition,
+                 "graded: the square of the largest over the smallest scale, 1 to 1e14 "
+                 "(default: 1e6); the condition number up to a factor of about 2")
+      ->check(CLI::Range(1.0, 1e14));
+  app.add_option("--smoothness", arguments.smoothness, "matern: 0.5 (default) or 1.5")
+      ->check(CLI::IsMember({0.5, 1.5}));
+  app.add_option("--variants", arguments.variants,
+                 "in core: fused, left, right, separated by commas")
+      ->delimiter(',');
+  app.add_option("--ib", arguments.ib, "columns factored at a time (default: tuned)");
+  app.add_option("--recnb", arguments.recnb, "tile of the fused kernel (default: tuned)");
+  app.add_option("--nb", arguments.nb, "columns of a panel (default: tuned)");
+  app.add_option("--batch", arguments.batch, "in core: so many matrices by potrf_batched")
+      ->check(CLI::Range(2, 1'000'000));
+  app.add_option("--gemm-seconds", arguments.gemm_seconds,
+                 "in core: measure GEMM for so long afterwards")
+      ->check(positive_number());
+}
+
 void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm = verb.add_subcommand("cholesky", "dense tile Cholesky, or in core");
   auto arguments = std::make_shared<BenchArguments>();
@@ -181,21 +230,7 @@ void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
       ->add_option("--policies", arguments->policies,
                    "a row for each of these policies, separated by commas, or all")
       ->delimiter(',');
-  algorithm->add_flag("--in-core", arguments->in_core,
-                      "ours and the peer's alone, on a matrix that lies on the device");
-  algorithm
-      ->add_option("--variants", arguments->variants,
-                   "in core: fused, left, right, separated by commas")
-      ->delimiter(',');
-  algorithm->add_option("--ib", arguments->ib, "columns factored at a time (default: tuned)");
-  algorithm->add_option("--recnb", arguments->recnb, "tile of the fused kernel (default: tuned)");
-  algorithm->add_option("--nb", arguments->nb, "columns of a panel (default: tuned)");
-  algorithm->add_option("--batch", arguments->batch, "in core: so many matrices by potrf_batched")
-      ->check(CLI::Range(2, 1'000'000));
-  algorithm
-      ->add_option("--gemm-seconds", arguments->gemm_seconds,
-                   "in core: measure GEMM for so long afterwards")
-      ->check(positive_number());
+  add_in_core_options(*algorithm, *arguments);
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_bench(*arguments, common); };
   });

@@ -43,8 +43,26 @@ json row_json(const InCoreRow& row, const InCoreResult& result) {
   return object;
 }
 
-void print_rows(const InCoreResult& result) {
-  fmt::print("{} ({}), in core\n", result.device, result.model);
+/// "graded, condition 1e+06".
+std::string to_text(const bench::TestMatrix& matrix) {
+  switch (matrix.kind) {
+    case bench::MatrixKind::graded: return fmt::format("graded, condition {:g}", matrix.condition);
+    case bench::MatrixKind::matern:
+      return fmt::format("matern, smoothness {:g}", matrix.smoothness);
+    case bench::MatrixKind::random: break;
+  }
+  return "random";
+}
+
+void put_matrix(json& object, const bench::TestMatrix& matrix) {
+  const std::string text = to_text(matrix);
+  object["matrix"] = text.substr(0, text.find(','));
+  if (matrix.kind == bench::MatrixKind::graded) object["condition"] = matrix.condition;
+  if (matrix.kind == bench::MatrixKind::matern) object["smoothness"] = matrix.smoothness;
+}
+
+void print_rows(const InCoreResult& result, const bench::TestMatrix& matrix) {
+  fmt::print("{} ({}), in core, matrix: {}\n", result.device, result.model, to_text(matrix));
   fmt::print("{:>8} {:>7} {:7} {:>3} {:>5} {:>5} {:>11} {:>10} {:>10} {:>7} {:>9} {:>10}\n", "n",
              "count", "variant", "ib", "recnb", "nb", "seconds", "GFLOP/s", "peer", "ratio",
              "residual", "extra");
@@ -64,10 +82,10 @@ void print_rows(const InCoreResult& result) {
     fmt::print("peer: {} ({})\n", result.rows[0].peer.name, result.rows[0].peer.what);
 }
 
-ReportData page_of(const InCoreResult& result) {
+ReportData page_of(const InCoreResult& result, const bench::TestMatrix& matrix) {
   ReportData data;
   data.title = "Cholesky in core";
-  data.subtitle = fmt::format("{}, {}", result.device, result.model);
+  data.subtitle = fmt::format("{}, {}; matrix: {}", result.device, result.model, to_text(matrix));
   ReportChart chart{"Rate against the order", "order", "GFLOP/s", {}};
   std::map<std::string, ReportSeries> series;
   for (const InCoreRow& row : result.rows) {
@@ -99,11 +117,13 @@ int run_in_core(const bench::InCoreBench& bench, const CommonOptions& common,
                  {"device", result.device},
                  {"model", result.model},
                  {"results", results}};
+  put_matrix(object, bench.matrix);
   if (bench.gemm_seconds > 0) {
     object["gemm"] = {{"seconds", bench.gemm_seconds},
                       {"flops_per_second", result.gemm_flops_per_second}};
   }
-  return finish(common, page_of(result), object, [&] { print_rows(result); });
+  return finish(common, page_of(result, bench.matrix), object,
+                [&] { print_rows(result, bench.matrix); });
 }
 
 }  // namespace strata::cli

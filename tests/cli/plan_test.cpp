@@ -188,6 +188,29 @@ TEST(CliBench, InCoreWithAPeerInTheSameMemory) {
   expect_pieces(expect_done(command + small_device()), {"residual", "GEMM", "peer: openblas"});
 }
 
+TEST(CliBench, InCoreOnAnyOfTheMatrices) {
+  const Words command =
+      Words{"bench", "cholesky", "--in-core", "--n", "90", "--repeats", "1"} + small_device();
+  EXPECT_EQ(expect_json(command).at("matrix"), "random");
+  EXPECT_FALSE(expect_json(command + Words{"--matrix", "random"}).contains("condition"));
+  const json graded = expect_json(command + Words{"--matrix", "graded", "--condition", "1e14"});
+  EXPECT_EQ(graded.at("matrix"), "graded");
+  EXPECT_EQ(graded.at("condition"), 1e14);
+  EXPECT_LT(graded.at("results").at(0).at("residual").get<double>(), 1e-14);
+  const json matern = expect_json(command + Words{"--matrix", "matern", "--smoothness", "1.5"});
+  EXPECT_EQ(matern.at("matrix"), "matern");
+  EXPECT_EQ(matern.at("smoothness"), 1.5);
+  EXPECT_LT(matern.at("results").at(0).at("residual").get<double>(), 1e-14);
+  expect_pieces(expect_done(command + Words{"--matrix", "graded"}), {"graded, condition 1e+06"});
+  expect_pieces(expect_done(command + Words{"--matrix", "matern"}), {"matern, smoothness 0.5"});
+  expect_refused(command + Words{"--matrix", "hilbert"}, 2, {"hilbert"});
+  expect_refused(command + Words{"--condition", "100"}, 2, {"--condition 100", "graded"});
+  expect_refused(command + Words{"--matrix", "graded", "--condition", "1e15"}, 2, {"--condition"});
+  expect_refused(command + Words{"--matrix", "graded", "--smoothness", "0.5"}, 2, {"matern"});
+  expect_refused(command + Words{"--matrix", "matern", "--smoothness", "1"}, 2, {"--smoothness"});
+  expect_refused({"bench", "cholesky", "--n", "64", "--matrix", "matern"}, 2, {"--in-core"});
+}
+
 TEST(CliBench, ABatchInCore) {
   const Words command{"bench",     "cholesky",    "--in-core", "--n", "32,33",
                       "--repeats", "1",           "--batch",   "20",  "--peer",
