@@ -16,7 +16,8 @@ namespace strata::bench {
 using BenchFill = int(void* a, std::int64_t n, std::int64_t ld, std::int64_t count, bool fp32,
                       TestMatrix matrix, char* message, std::int64_t message_bytes);
 
-/// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) in fp64 for one random v, A as it was filled.
+/// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random v, A as it was filled;
+/// evaluated as compensated_sum.hpp has it.
 using BenchResidual = int(const void* l, std::int64_t n, std::int64_t ld, bool fp32,
                           TestMatrix matrix, double* residual, char* message,
                           std::int64_t message_bytes);

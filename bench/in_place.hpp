@@ -41,7 +41,8 @@ class InPlace {
 
   /// Lower triangles as test_matrix.hpp has them, of seed + b for matrix b; zeros above.
   virtual void fill(const Matrices& a, const TestMatrix& matrix) = 0;
-  /// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random v and the last of the factored matrices.
+  /// ‖A·v − L·(Lᵀ·v)‖∞ / (‖A‖∞·‖v‖∞) for one random v and the last of the factored matrices,
+  /// evaluated as compensated_sum.hpp has it.
   [[nodiscard]] virtual double residual(const Matrices& l, const TestMatrix& matrix) = 0;
 
   /// "cusolver", "openblas"; and in full, with what its time covers.

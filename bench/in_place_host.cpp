@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "bench/compensated_sum.hpp"
 #include "bench/in_place.hpp"
 #include "scalar/dispatch.hpp"
 
@@ -145,26 +146,27 @@ class HostInPlace final : public InPlace {
   template <class T>
   static double residual_of(const T* l, std::int64_t n, std::int64_t ld, const TestMatrix& matrix) {
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
-    std::vector<double> w(at(n)), y(at(n)), v(at(n));
+    std::vector<double> v(at(n));
+    std::vector<CompensatedSum> y(at(n));
     for (std::int64_t i = 0; i < n; ++i) v[at(i)] = vector_element(matrix.seed, i);
     for (std::int64_t j = 0; j < n; ++j) {
+      CompensatedSum w;
       for (std::int64_t i = j; i < n; ++i)
-        w[at(j)] += static_cast<double>(l[i + j * ld]) * v[at(i)];
+        w.add_product(static_cast<double>(l[i + j * ld]), v[at(i)]);
       for (std::int64_t i = j; i < n; ++i)
-        y[at(i)] += static_cast<double>(l[i + j * ld]) * w[at(j)];
+        y[at(i)].add_product(static_cast<double>(l[i + j * ld]), w);
     }
     double worst = 0;
     double norm_a = 0;
     double norm_v = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      double exact = 0;
       double norm = 0;
       for (std::int64_t j = 0; j < n; ++j) {
         const auto a = static_cast<double>(static_cast<T>(element(matrix, n, i, j)));
-        exact += a * v[at(j)];
+        y[at(i)].add_product(-a, v[at(j)]);
         norm += std::abs(a);
       }
-      const double error = std::abs(y[at(i)] - exact);
+      const double error = std::abs(y[at(i)].value());
       if (!(error <= worst)) worst = error;  // keeps a NaN
       norm_a = std::max(norm_a, norm);
       norm_v = std::max(norm_v, std::abs(v[at(i)]));

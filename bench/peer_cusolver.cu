@@ -14,11 +14,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "bench/compensated_sum.hpp"
 #include "bench/cuda_peers.hpp"
 
 namespace {
 
 using strata::random_uniform;
+using strata::bench::CompensatedSum;
 using strata::bench::element;
 using strata::bench::of_batch;
 using strata::bench::TestMatrix;
@@ -136,9 +138,18 @@ __device__ double vector_element(std::uint64_t seed, std::int64_t i) {
   return random_uniform(seed + 1, static_cast<std::uint64_t>(i)) - 0.5;
 }
 
+__device__ double of_lane_above(double value, int distance) {
+  return __shfl_down_sync(0xffffffffU, value, static_cast<unsigned>(distance));
+}
+
 __device__ double sum_of_warp(double value) {
+  for (int half = kWarp / 2; half > 0; half /= 2) value += of_lane_above(value, half);
+  return value;
+}
+
+__device__ CompensatedSum sum_of_warp(CompensatedSum value) {
   for (int half = kWarp / 2; half > 0; half /= 2) {
-    value += __shfl_down_sync(0xffffffffU, value, static_cast<unsigned>(half));
+    value.add(CompensatedSum{of_lane_above(value.sum, half), of_lane_above(value.rest, half)});
   }
   return value;
 }
@@ -146,13 +157,13 @@ __device__ double sum_of_warp(double value) {
 /// w = Lᵀ·v, one warp a column.
 template <class T>
 __global__ void transposed_product(const T* l, std::int64_t n, std::int64_t ld, std::uint64_t seed,
-                                   double* w) {
+                                   CompensatedSum* w) {
   const std::int64_t j = (blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (j >= n) return;
-  double sum = 0;
+  CompensatedSum sum;
   for (std::int64_t i = j + lane; i < n; i += kWarp) {
-    sum += static_cast<double>(l[i + j * ld]) * vector_element(seed, i);
+    sum.add_product(static_cast<double>(l[i + j * ld]), vector_element(seed, i));
   }
   sum = sum_of_warp(sum);
   if (lane == 0) w[j] = sum;
@@ -160,33 +171,34 @@ __global__ void transposed_product(const T* l, std::int64_t n, std::int64_t ld, 
 
 /// y = L·w, one thread a row.
 template <class T>
-__global__ void product(const T* l, std::int64_t n, std::int64_t ld, const double* w, double* y) {
+__global__ void product(const T* l, std::int64_t n, std::int64_t ld, const CompensatedSum* w,
+                        CompensatedSum* y) {
   const std::int64_t i = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
   if (i >= n) return;
-  double sum = 0;
+  CompensatedSum sum;
 #pragma unroll 8
-  for (std::int64_t j = 0; j <= i; ++j) sum += static_cast<double>(l[i + j * ld]) * w[j];
+  for (std::int64_t j = 0; j <= i; ++j) sum.add_product(static_cast<double>(l[i + j * ld]), w[j]);
   y[i] = sum;
 }
 
 /// errors_i = |y_i − Σ_j A_ij·v_j| and norms_i = Σ_j |A_ij|, one warp a row.
 template <class T>
-__global__ void compare_rows(std::int64_t n, TestMatrix matrix, const double* y, double* errors,
-                             double* norms) {
+__global__ void compare_rows(std::int64_t n, TestMatrix matrix, const CompensatedSum* y,
+                             double* errors, double* norms) {
   const std::int64_t i = (blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (i >= n) return;
-  double sum = 0;
+  CompensatedSum sum = lane == 0 ? y[i] : CompensatedSum{};
   double norm = 0;
   for (std::int64_t j = lane; j < n; j += kWarp) {
     const auto a = static_cast<double>(static_cast<T>(element(matrix, n, i, j)));
-    sum += a * vector_element(matrix.seed, j);
+    sum.add_product(-a, vector_element(matrix.seed, j));
     norm += std::abs(a);
   }
   sum = sum_of_warp(sum);
   norm = sum_of_warp(norm);
   if (lane == 0) {
-    errors[i] = std::abs(y[i] - sum);
+    errors[i] = std::abs(sum.value());
     norms[i] = norm;
   }
 }
@@ -206,10 +218,10 @@ double largest(const double* device, std::int64_t n) {
 template <class T>
 double residual(const void* data, std::int64_t n, std::int64_t ld, const TestMatrix& matrix) {
   const auto* l = static_cast<const T*>(data);
-  const DeviceMemory memory = allocate(4 * n * static_cast<std::int64_t>(sizeof(double)));
-  auto* w = static_cast<double*>(memory.get());
-  double* y = w + n;
-  double* errors = y + n;
+  const DeviceMemory memory = allocate(6 * n * static_cast<std::int64_t>(sizeof(double)));
+  auto* w = static_cast<CompensatedSum*>(memory.get());
+  CompensatedSum* y = w + n;
+  auto* errors = reinterpret_cast<double*>(y + n);
   double* norms = errors + n;
   transposed_product<T><<<blocks(n * kWarp, kThreads), kThreads>>>(l, n, ld, matrix.seed, w);
   product<T><<<blocks(n, kThreads), kThreads>>>(l, n, ld, w, y);
