@@ -8,6 +8,7 @@
 // largest sizes, where repeats is 1).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct PeerResult {
   std::string what;    ///< "in place, host memory"
   double seconds = 0;  ///< the median
   std::vector<double> all_seconds;
+  std::optional<double> residual;  ///< in core: as ours, of the factor of the warm-up
 };
 
 struct CholeskyBenchRow {

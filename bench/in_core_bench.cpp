@@ -52,7 +52,7 @@ void bench_size(const InCoreBench& bench, const Options& options, std::int64_t n
   for (const PotrfOptions& choice : choices_of(bench, options, site.devices().tuning(), n)) {
     fresh.push_back({.matrices = a, .options = choice});
   }
-  std::vector<double> peer_seconds;
+  PeerResult peer;
   for (int r = 0; r <= bench.repeats; ++r) {  // the first to warm up
     for (InCoreRow& row : fresh) {
       in_place.fill(a, bench.matrix);
@@ -70,10 +70,14 @@ void bench_size(const InCoreBench& bench, const Options& options, std::int64_t n
     if (bench.peer.empty()) continue;
     in_place.fill(a, bench.matrix);
     const double seconds = in_place.peer_potrf(a);
-    if (r > 0) peer_seconds.push_back(seconds);
+    if (r == 0) {
+      peer.residual = in_place.residual(a, bench.matrix);
+    } else {
+      peer.all_seconds.push_back(seconds);
+    }
   }
   for (InCoreRow& row : fresh) {
-    row.peer.all_seconds = peer_seconds;
+    row.peer = peer;
     add_row(std::move(row), in_place, bench, rows);
   }
 }

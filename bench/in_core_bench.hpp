@@ -4,7 +4,8 @@
 //
 // Contract: the matrix (test_matrix.hpp) is filled before every run, which is not timed;
 // ours and the peer's runs alternate. Ours is timed between two events of its queue, the peer's
-// likewise. Figures are medians over `repeats` runs after one to warm up. One device only.
+// likewise. Figures are medians over `repeats` runs after one to warm up, whose factors, ours and
+// the peer's, are compared with the matrix. One device only.
 
 #include <cstdint>
 #include <memory>

@@ -39,6 +39,8 @@ json row_json(const InCoreRow& row, const InCoreResult& result) {
                       {"all_seconds", row.peer.all_seconds},
                       {"flops_per_second", flops / row.peer.seconds}};
     object["ratio_to_peer"] = row.peer.seconds / row.seconds;
+    object["peer"]["residual"] = number(*row.peer.residual);
+    object["residual_ratio"] = number(row.residual / *row.peer.residual);
   }
   return object;
 }
@@ -63,18 +65,22 @@ void put_matrix(json& object, const bench::TestMatrix& matrix) {
 
 void print_rows(const InCoreResult& result, const bench::TestMatrix& matrix) {
   fmt::print("{} ({}), in core, matrix: {}\n", result.device, result.model, to_text(matrix));
-  fmt::print("{:>8} {:>7} {:7} {:>3} {:>5} {:>5} {:>11} {:>10} {:>10} {:>7} {:>9} {:>10}\n", "n",
-             "count", "variant", "ib", "recnb", "nb", "seconds", "GFLOP/s", "peer", "ratio",
-             "residual", "extra");
+  fmt::print(
+      "{:>8} {:>7} {:7} {:>3} {:>5} {:>5} {:>11} {:>10} {:>10} {:>7} {:>9} {:>9} {:>6} {:>10}\n",
+      "n", "count", "variant", "ib", "recnb", "nb", "seconds", "GFLOP/s", "peer", "ratio",
+      "residual", "peer's", "ratio", "extra");
   for (const InCoreRow& row : result.rows) {
     const double flops = row.matrices.flops();
     const bool peer = !row.peer.name.empty();
-    fmt::print("{:8} {:7} {:7} {:3} {:5} {:5} {:11.4g} {:10.1f} {:>10} {:>7} {:9.1e} {:>10}\n",
-               row.matrices.n, row.matrices.count, to_string(row.options.variant), row.options.ib,
-               row.options.recnb, row.options.nb, row.seconds, flops / row.seconds / 1e9,
-               peer ? fmt::format("{:.1f}", flops / row.peer.seconds / 1e9) : "",
-               peer ? fmt::format("{:.3f}", row.peer.seconds / row.seconds) : "", row.residual,
-               row.extra_device_bytes >= 0 ? format_bytes(row.extra_device_bytes) : "");
+    fmt::print(
+        "{:8} {:7} {:7} {:3} {:5} {:5} {:11.4g} {:10.1f} {:>10} {:>7} {:9.1e} {:>9} {:>6} {:>10}\n",
+        row.matrices.n, row.matrices.count, to_string(row.options.variant), row.options.ib,
+        row.options.recnb, row.options.nb, row.seconds, flops / row.seconds / 1e9,
+        peer ? fmt::format("{:.1f}", flops / row.peer.seconds / 1e9) : "",
+        peer ? fmt::format("{:.3f}", row.peer.seconds / row.seconds) : "", row.residual,
+        peer ? fmt::format("{:.1e}", *row.peer.residual) : "",
+        peer ? fmt::format("{:.2f}", row.residual / *row.peer.residual) : "",
+        row.extra_device_bytes >= 0 ? format_bytes(row.extra_device_bytes) : "");
   }
   if (result.gemm_flops_per_second > 0)
     fmt::print("GEMM, sustained: {:.1f} GFLOP/s\n", result.gemm_flops_per_second / 1e9);

@@ -181,11 +181,17 @@ TEST(CliBench, InCoreWithAPeerInTheSameMemory) {
     EXPECT_GT(row.at("ratio_to_gemm").get<double>(), 0.0);
     EXPECT_LT(row.at("residual").get<double>(), 1e-13);
     EXPECT_GT(row.at("residual").get<double>(), 0.0);
+    const double theirs = row.at("peer").at("residual").get<double>();
+    EXPECT_LT(theirs, 1e-15);
+    EXPECT_DOUBLE_EQ(row.at("residual_ratio").get<double>(),
+                     row.at("residual").get<double>() / theirs);
+    EXPECT_EQ(row.at("peer"), object.at("results").at(i - i % 2).at("peer"));
     EXPECT_EQ(row.at("count"), 1);
     EXPECT_EQ(row.at("matrix_bytes"), (i < 2 ? 64 * 64 : 150 * 150) * 8);
   }
   expect_pieces(slurp(page), {"Rate against the order", "openblas"});
-  expect_pieces(expect_done(command + small_device()), {"residual", "GEMM", "peer: openblas"});
+  expect_pieces(expect_done(command + small_device()),
+                {"residual", "peer's", "GEMM", "peer: openblas"});
 }
 
 TEST(CliBench, InCoreOnAnyOfTheMatrices) {
