@@ -22,7 +22,7 @@ struct CholeskyBench {
   Precision precision = Precision::fp64;
   int repeats = 3;
   std::uint64_t seed = 1;
-  std::string peer;        ///< "", "openblas" or "cusolver"
+  std::string peer;        ///< "", "openblas", "cusolver" or "magma"
   int peer_threads = 0;    ///< openblas; 0: all cores
   bool calibrate = false;  ///< measure rates for the tile before predicting
 };

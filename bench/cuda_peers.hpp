@@ -1,5 +1,5 @@
 #pragma once
-// What libstrata_peers_cuda.so exports: the C interface between the benchmarks and cuSOLVER.
+// What libstrata_peers_cuda.so exports: the C interface between the benchmarks, cuSOLVER and MAGMA.
 //
 // Contract: matrices are column-major in memory of a GPU, doubles or (fp32) floats; a batch of
 // `count` matrices of order n lies one after another, ld·n elements apart, and matrix b is filled
@@ -34,6 +34,15 @@ using CusolverPotrf = int(void* a, std::int64_t n, std::int64_t ld, bool fp32, d
 using CusolverPotrfBatched = int(void* a, std::int64_t n, std::int64_t ld, std::int64_t count,
                                  bool fp32, double* seconds, int* info, char* message,
                                  std::int64_t message_bytes);
+
+/// Loads MAGMA, unless that was done, and writes its version ("2.8.0").
+using MagmaStart = int(char* version, std::int64_t version_bytes, char* message,
+                       std::int64_t message_bytes);
+
+/// One magma_dpotrf_native or magma_spotrf_native in place: its seconds by the clock of the host,
+/// the GPU idle before and after, and its info.
+using MagmaPotrf = int(void* a, std::int64_t n, std::int64_t ld, bool fp32, double* seconds,
+                       int* info, char* message, std::int64_t message_bytes);
 
 /// Products C ← C − A·Bᵀ with C of order 16384 and 8192 inner columns, or as much less as memory
 /// demands, for about `seconds` on the GPU that was used last.

@@ -131,18 +131,22 @@ double InCoreSite::factor(const PotrfOptions& options) {
   return end.seconds() - begin.seconds();
 }
 
-std::unique_ptr<InPlace> make_in_place(const Options& options, int peer_threads) {
+std::unique_ptr<InPlace> make_in_place(const Options& options, const std::string& peer,
+                                       int peer_threads) {
   const DeviceChoice choice = choose_devices(options.devices);
   require(choice.indices.size() == 1 || options.devices == "auto", ErrorKind::misuse, "bench",
           "'{}' names {} devices: in core takes one", options.devices, choice.indices.size());
-  return choice.backend == "cuda" ? make_cuda_in_place() : make_host_in_place(peer_threads);
+  const bool on_host = choice.backend != "cuda";
+  const bool served = on_host ? peer == "openblas" : peer == "cusolver" || peer == "magma";
+  require(peer.empty() || served, ErrorKind::misuse, "bench",
+          "'{}' cannot work in the memory of '{}': use {}", peer, options.devices,
+          on_host ? "openblas" : "cusolver or magma");
+  if (on_host) return make_host_in_place(peer_threads);
+  return make_cuda_in_place(peer.empty() ? "cusolver" : peer);
 }
 
 InCoreResult run_in_core_bench(const InCoreBench& bench, const Options& options) {
-  const std::unique_ptr<InPlace> in_place = make_in_place(options, bench.peer_threads);
-  require(bench.peer.empty() || bench.peer == in_place->peer(), ErrorKind::misuse, "bench",
-          "'{}' cannot work in the memory of '{}': use {}", bench.peer, options.devices,
-          in_place->peer());
+  const std::unique_ptr<InPlace> in_place = make_in_place(options, bench.peer, bench.peer_threads);
   check_potrf_options(options.blocking);
   InCoreResult result;
   {

@@ -4,8 +4,8 @@
 //
 // Contract: the matrix (test_matrix.hpp) is filled before every run, which is not timed;
 // ours and the peer's runs alternate. Ours is timed between two events of its queue, the peer's
-// likewise. Figures are medians over `repeats` runs after one to warm up, whose factors, ours and
-// the peer's, are compared with the matrix. One device only.
+// likewise (magma: by the clock of the host). Figures are medians over `repeats` runs after one to
+// warm up, whose factors, ours and the peer's, are compared with the matrix. One device only.
 
 #include <cstdint>
 #include <memory>
@@ -47,7 +47,7 @@ struct InCoreBench {
   Precision precision = Precision::fp64;
   int repeats = 5;
   TestMatrix matrix;
-  std::string peer;  ///< "", or the one of the device: "openblas", "cusolver"
+  std::string peer;  ///< "", or one of the device: "openblas"; "cusolver", "magma"
   int peer_threads = 0;
   std::vector<CholeskyVariant> variants;  ///< empty: the one of the options
   std::int64_t batch = 0;                 ///< matrices at a time by potrf_batched; 0: one by potrf
@@ -71,10 +71,12 @@ struct InCoreResult {
   double gemm_flops_per_second = 0;  ///< sustained for gemm_seconds, after the rows
 };
 
-/// The helper for the device that `options` name. Throws Error{misuse} for several devices.
-[[nodiscard]] std::unique_ptr<InPlace> make_in_place(const Options& options, int peer_threads);
+/// The helper for the device that `options` name; `peer`: "" for the device's own. Throws
+/// Error{misuse} for several devices and for a peer that does not work in the device's memory.
+[[nodiscard]] std::unique_ptr<InPlace> make_in_place(const Options& options,
+                                                     const std::string& peer, int peer_threads);
 
-/// Throws Error{misuse} for a peer that does not work in the device's memory.
+/// Throws what make_in_place throws, and Error{misuse} for a batch beside magma.
 [[nodiscard]] InCoreResult run_in_core_bench(const InCoreBench& bench, const Options& options);
 
 [[nodiscard]] double median(std::vector<double> values);

@@ -45,8 +45,7 @@ class InPlace {
   /// evaluated as compensated_sum.hpp has it.
   [[nodiscard]] virtual double residual(const Matrices& l, const TestMatrix& matrix) = 0;
 
-  /// "cusolver", "openblas"; and in full, with what its time covers.
-  [[nodiscard]] virtual std::string peer() const = 0;
+  /// The peer in full: "cusolver Xpotrf"; and what its time covers.
   [[nodiscard]] virtual std::string peer_name(Precision precision, bool batched) const = 0;
   [[nodiscard]] virtual std::string peer_what() const = 0;
   /// The peer's seconds for the factorizations. Throws Error{numerical} if it calls one bad.
@@ -60,7 +59,8 @@ class InPlace {
 
 /// For host memory; `threads` of the peer, 0: all cores.
 [[nodiscard]] std::unique_ptr<InPlace> make_host_in_place(int threads);
-/// For device memory; throws Error{device} where libstrata_peers_cuda.so is not.
-[[nodiscard]] std::unique_ptr<InPlace> make_cuda_in_place();
+/// For device memory; `peer`: "cusolver" or "magma". Throws Error{device} where
+/// libstrata_peers_cuda.so or the peer is not.
+[[nodiscard]] std::unique_ptr<InPlace> make_cuda_in_place(const std::string& peer = "cusolver");
 
 }  // namespace strata::bench

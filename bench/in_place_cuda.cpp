@@ -1,4 +1,5 @@
-// Device memory and cuSOLVER, through libstrata_peers_cuda.so. See in_place.hpp, cuda_peers.hpp.
+// Device memory, cuSOLVER and MAGMA, through libstrata_peers_cuda.so. See in_place.hpp,
+// cuda_peers.hpp.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -26,13 +27,15 @@ class Plugin {
  public:
   Plugin() : file_(program_folder() + "/libstrata_peers_cuda.so") {
     library_ = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    require(library_ != nullptr, ErrorKind::device, "bench", "no cuSOLVER here: {}", dlerror());
+    require(library_ != nullptr, ErrorKind::device, "bench", "no peers here: {}", dlerror());
     bind(fill, "strata_bench_fill");
     bind(residual, "strata_bench_residual");
     bind(free_bytes, "strata_bench_free_bytes");
     bind(potrf, "strata_cusolver_potrf");
     bind(potrf_batched, "strata_cusolver_potrf_batched");
     bind(gemm_rate, "strata_dgemm_rate");
+    bind(magma_start, "strata_magma_start");
+    bind(magma_potrf, "strata_magma_potrf");
   }
 
   /// Calls a function with its arguments and a place for a message.
@@ -49,6 +52,8 @@ class Plugin {
   CusolverPotrf* potrf = nullptr;
   CusolverPotrfBatched* potrf_batched = nullptr;
   DgemmRate* gemm_rate = nullptr;
+  MagmaStart* magma_start = nullptr;
+  MagmaPotrf* magma_potrf = nullptr;
 
  private:
   template <class F>
@@ -61,7 +66,7 @@ class Plugin {
   void* library_ = nullptr;
 };
 
-class CudaInPlace final : public InPlace {
+class CudaInPlace : public InPlace {
  public:
   void fill(const Matrices& a, const TestMatrix& matrix) override {
     Plugin::call(plugin_.fill, "filling", a.data, a.n, a.ld, a.count, single(a.precision), matrix);
@@ -74,7 +79,6 @@ class CudaInPlace final : public InPlace {
     return worst;
   }
 
-  [[nodiscard]] std::string peer() const override { return "cusolver"; }
   [[nodiscard]] std::string peer_name(Precision, bool batched) const override {
     return batched ? "cusolver potrfBatched" : "cusolver Xpotrf";
   }
@@ -106,14 +110,49 @@ class CudaInPlace final : public InPlace {
     return bytes;
   }
 
- private:
+ protected:
   static bool single(Precision precision) { return precision == Precision::fp32; }
+  [[nodiscard]] const Plugin& plugin() const noexcept { return plugin_; }
 
+ private:
   Plugin plugin_;
+};
+
+/// MAGMA is the peer; GEMM is still cuBLAS's.
+class CudaInPlaceBesideMagma final : public CudaInPlace {
+ public:
+  CudaInPlaceBesideMagma() {
+    std::array<char, 64> version{};
+    Plugin::call(plugin().magma_start, "magma", version.data(), std::ssize(version));
+    version_ = version.data();
+  }
+
+  [[nodiscard]] std::string peer_name(Precision precision, bool) const override {
+    return fmt::format("magma {} {}potrf_native", version_, single(precision) ? "s" : "d");
+  }
+  [[nodiscard]] std::string peer_what() const override {
+    return "in place, device memory, one GPU, by the clock of the host";
+  }
+  [[nodiscard]] double peer_potrf(const Matrices& a) override {
+    require(a.count == 1, ErrorKind::misuse, "bench", "magma takes one matrix here, not {}",
+            a.count);
+    double seconds = 0;
+    int info = 0;
+    Plugin::call(plugin().magma_potrf, "magma", a.data, a.n, a.ld, single(a.precision), &seconds,
+                 &info);
+    require(info == 0, ErrorKind::numerical, "bench", "MAGMA failed with info {}", info);
+    return seconds;
+  }
+
+ private:
+  std::string version_;
 };
 
 }  // namespace
 
-std::unique_ptr<InPlace> make_cuda_in_place() { return std::make_unique<CudaInPlace>(); }
+std::unique_ptr<InPlace> make_cuda_in_place(const std::string& peer) {
+  if (peer == "magma") return std::make_unique<CudaInPlaceBesideMagma>();
+  return std::make_unique<CudaInPlace>();
+}
 
 }  // namespace strata::bench

@@ -86,7 +86,6 @@ class HostInPlace final : public InPlace {
     return worst;
   }
 
-  [[nodiscard]] std::string peer() const override { return "openblas"; }
   [[nodiscard]] std::string peer_name(Precision precision, bool batched) const override {
     return fmt::format("openblas {}potrf, {} threads{}", precision == Precision::fp32 ? "s" : "d",
                        threads_, batched ? ", one matrix after another" : "");

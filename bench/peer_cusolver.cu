@@ -16,19 +16,19 @@
 
 #include "bench/compensated_sum.hpp"
 #include "bench/cuda_peers.hpp"
+#include "bench/cuda_plugin.hpp"
 
 namespace {
 
 using strata::random_uniform;
+using strata::bench::check;
 using strata::bench::CompensatedSum;
 using strata::bench::element;
+using strata::bench::guarded;
 using strata::bench::of_batch;
 using strata::bench::TestMatrix;
+using strata::bench::use_device_of;
 
-void check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess)
-    throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
-}
 void check(cusolverStatus_t status, const char* what) {
   if (status != CUSOLVER_STATUS_SUCCESS)
     throw std::runtime_error(std::string(what) + ": status " + std::to_string(status));
@@ -47,14 +47,6 @@ DeviceMemory allocate(std::int64_t bytes) {
   void* p = nullptr;
   check(cudaMalloc(&p, bytes > 0 ? static_cast<std::size_t>(bytes) : 1), "cudaMalloc");
   return DeviceMemory(p);
-}
-
-/// The GPU of a pointer becomes the one that is used.
-void use_device_of(const void* data) {
-  cudaPointerAttributes attributes{};
-  check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
-  if (attributes.type != cudaMemoryTypeDevice) throw std::runtime_error("not device memory");
-  check(cudaSetDevice(attributes.device), "cudaSetDevice");
 }
 
 /// What is kept from call to call, on one GPU. Never destroyed: the driver may be gone by then.
@@ -358,17 +350,6 @@ double gemm_rate(double seconds) {
   const double elapsed = run(times);
   return 2.0 * static_cast<double>(m) * static_cast<double>(m) * static_cast<double>(inner) *
          times / elapsed;
-}
-
-template <class F>
-int guarded(char* message, std::int64_t message_bytes, F&& work) {
-  try {
-    work();
-    return 0;
-  } catch (const std::exception& error) {
-    std::snprintf(message, static_cast<std::size_t>(message_bytes), "%s", error.what());
-    return -1;
-  }
 }
 
 }  // namespace

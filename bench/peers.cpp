@@ -17,12 +17,12 @@ std::unique_ptr<Peer> make_peer(const std::string& name, int threads) {
   if (name.empty()) return nullptr;
   if (name == "openblas")
     return std::make_unique<Peer>(make_host_in_place(threads), host_backend());
-  require(name == "cusolver", ErrorKind::misuse, "bench",
-          "'{}' is no peer: use openblas or cusolver", name);
+  require(name == "cusolver" || name == "magma", ErrorKind::misuse, "bench",
+          "'{}' is no peer: use openblas, cusolver or magma", name);
   std::string why;
   const Backend* cuda = cuda_backend(&why);
-  require(cuda != nullptr, ErrorKind::device, "bench", "no GPU for cusolver: {}", why);
-  return std::make_unique<Peer>(make_cuda_in_place(), *cuda);
+  require(cuda != nullptr, ErrorKind::device, "bench", "no GPU for {}: {}", name, why);
+  return std::make_unique<Peer>(make_cuda_in_place(name), *cuda);
 }
 
 }  // namespace strata::bench

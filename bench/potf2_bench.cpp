@@ -98,7 +98,7 @@ PotrfTuning Potf2Result::tuning(Precision precision) const {
 }
 
 Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options) {
-  const std::unique_ptr<InPlace> in_place = make_in_place(options, bench.peer_threads);
+  const std::unique_ptr<InPlace> in_place = make_in_place(options, "", bench.peer_threads);
   Potf2Result result;
   {
     DeviceSet devices(options);

@@ -222,8 +222,8 @@ void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
   bench.sizes = {8192};
   common.add_to(*algorithm);
   add_bench_options(*algorithm, bench, arguments->precision, arguments->repeats);
-  algorithm->add_option("--peer", bench.peer, "openblas or cusolver")
-      ->check(CLI::IsMember({"openblas", "cusolver"}));
+  algorithm->add_option("--peer", bench.peer, "openblas, cusolver, or magma where it is installed")
+      ->check(CLI::IsMember({"openblas", "cusolver", "magma"}));
   algorithm->add_flag("--calibrate", bench.calibrate,
                       "measure rates for the tile first, and predict with them");
   algorithm

@@ -98,7 +98,7 @@ TEST_P(HostInPlace, ResidualIsTheErrorThatWasMade) {
 }
 
 /// Host and GPU fill the same matrix and find the same residual of the same wrong factor.
-TEST_P(HostInPlace, AGpuDoesTheSame) {
+TEST_P(HostInPlace, CudaDoesTheSame) {
   const Backend* cuda = cuda_backend();
   if (cuda == nullptr) GTEST_SKIP() << "no GPU";
   const std::unique_ptr<Device> device = cuda->make_device(0, 16_MiB);

@@ -236,6 +236,7 @@ TEST(CliBench, InCoreOptionsThatMakeNoSense) {
   const Words core = plain + Words{"--in-core"};
   expect_refused(plain + small_device() + Words{"--batch", "3"}, 2, {"--batch", "--in-core"});
   expect_refused(core + small_device() + Words{"--peer", "cusolver"}, 2, {"'cusolver'"});
+  expect_refused(core + small_device() + Words{"--peer", "magma"}, 2, {"'magma'", "openblas"});
   expect_refused(core + small_device() + Words{"--variants", "left,up"}, 2, {"'up'"});
   expect_refused(core + small_device() + Words{"--ib", "5"}, 2, {"ib is 5"});
   expect_refused(core + Words{"--devices", "host:2"}, 2, {"'host:2'"});
