@@ -75,7 +75,35 @@ Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_
   return row;
 }
 
+/// One order in the blocking that a run with these options takes.
+TimedOrder time_order(const Potf2Bench& bench, const Options& options, std::int64_t n,
+                      InPlace& in_place) {
+  InCoreSite site(options, n, 1, bench.precision);
+  const PotrfOptions tuned = site.devices().tuning().options_for(bench.precision, n);
+  const std::vector<double> seconds =
+      measure(bench, site, in_place, with_tuning(options.blocking, tuned));
+  require(!seconds.empty(), ErrorKind::device, "bench", "the device has no potrf for order {}", n);
+  return {n, site.matrices().flops(), median(seconds)};
+}
+
+std::vector<TimedOrder> time_small_orders(const Potf2Bench& bench, const Options& options,
+                                          InPlace& in_place) {
+  std::vector<TimedOrder> times;
+  try {
+    for (std::int64_t n = 64; n <= 1024; n *= 2) {
+      times.push_back(time_order(bench, options, n, in_place));
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::memory) throw;
+  }
+  return times;
+}
+
 }  // namespace
+
+double seconds_bound(const TimedOrder& whole, const TimedOrder& small) {
+  return static_cast<double>(whole.n) / static_cast<double>(small.n) * small.seconds;
+}
 
 const Potf2Measurement& Potf2Row::best() const {
   return *std::min_element(measurements.begin(), measurements.end(),
@@ -108,6 +136,10 @@ Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options) {
   }
   for (const std::int64_t n : bench.sizes) {
     result.rows.push_back(bench_size(bench, options, n, *in_place));
+  }
+  result.small = time_small_orders(bench, options, *in_place);
+  for (const std::int64_t n : bench.share_of) {
+    result.whole.push_back(time_order(bench, options, n, *in_place));
   }
   return result;
 }

@@ -3,6 +3,12 @@
 //
 // Contract: measured as in in_core_bench.hpp. What the backend refuses is left out. The host has
 // nothing to tune: one measurement an order.
+//
+// Besides, the time t(nb) of one factorization of small orders, 64 to 1024, in the blocking that
+// runs take (the tuning table's, if there is one), and of whole matrices of the orders asked for. A
+// blocked factorization of order n contains n/nb factorizations of diagonal blocks of order nb; if
+// nothing else ran beside any of them, they would be the share n/nb·t(nb) over the time of the
+// whole. What runs beside them makes the true share smaller: it is an upper bound.
 
 #include "bench/in_core_bench.hpp"
 
@@ -15,6 +21,7 @@ struct Potf2Bench {
   std::uint64_t seed = 1;
   bool peer = false;  ///< the peer of the device beside ours
   int peer_threads = 0;
+  std::vector<std::int64_t> share_of;  ///< orders of whole matrices
 };
 
 struct Potf2Measurement {
@@ -33,11 +40,22 @@ struct Potf2Row {
   [[nodiscard]] const Potf2Measurement* best(CholeskyVariant variant) const;
 };
 
+struct TimedOrder {
+  std::int64_t n = 0;
+  double flops = 0;
+  double seconds = 0;  ///< the median
+};
+
+/// The seconds that n/nb small factorizations would take one after another.
+[[nodiscard]] double seconds_bound(const TimedOrder& whole, const TimedOrder& small);
+
 struct Potf2Result {
   std::string device;
   std::string model;
   bool tunable = false;
   std::vector<Potf2Row> rows;
+  std::vector<TimedOrder> small;  ///< 64, 128 … 1024, but for those that the device has no room for
+  std::vector<TimedOrder> whole;  ///< as asked for
 
   /// The fastest of each order.
   [[nodiscard]] PotrfTuning tuning(Precision precision) const;

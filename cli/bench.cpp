@@ -245,6 +245,12 @@ void add_potf2(CLI::App& verb, CommonOptions& common, Run& run) {
   common.add_to(*algorithm);
   add_bench_options(*algorithm, bench, arguments->precision, bench.repeats);
   algorithm->add_flag("--peer", bench.peer, "the device's peer beside ours");
+  algorithm
+      ->add_option("--share-of", bench.share_of,
+                   "also factor these orders, separated by commas, and say what share of that time "
+                   "their diagonal blocks of order 64 to 1024 would take at most")
+      ->delimiter(',')
+      ->check(positive_number());
   algorithm->add_flag("--tune", arguments->tune,
                       "write the best of each order to the tuning table of this GPU");
   algorithm->add_option("-o,--output", arguments->output,

@@ -11,6 +11,7 @@ namespace {
 using bench::Potf2Measurement;
 using bench::Potf2Result;
 using bench::Potf2Row;
+using bench::TimedOrder;
 using nlohmann::json;
 
 constexpr CholeskyVariant kVariants[] = {CholeskyVariant::fused, CholeskyVariant::left,
@@ -37,6 +38,57 @@ json row_json(const Potf2Row& row) {
     object["ratio_to_peer"] = row.peer.seconds / row.best().seconds;
   }
   return object;
+}
+
+json to_json(const TimedOrder& order) {
+  return {{"n", order.n},
+          {"seconds", order.seconds},
+          {"flops_per_second", order.flops / order.seconds}};
+}
+
+/// The small orders of which a matrix of order `whole.n` can have several diagonal blocks.
+std::vector<TimedOrder> blocks_of(const TimedOrder& whole, const Potf2Result& result) {
+  std::vector<TimedOrder> blocks;
+  for (const TimedOrder& small : result.small) {
+    if (small.n < whole.n) blocks.push_back(small);
+  }
+  return blocks;
+}
+
+void put_shares(json& object, const Potf2Result& result) {
+  object["small"] = json::array();
+  for (const TimedOrder& small : result.small) object["small"].push_back(to_json(small));
+  if (result.whole.empty()) return;
+  object["share_of"] = json::array();
+  for (const TimedOrder& whole : result.whole) {
+    json entry = to_json(whole);
+    entry["upper_bounds"] = json::array();
+    for (const TimedOrder& small : blocks_of(whole, result)) {
+      const double seconds = seconds_bound(whole, small);
+      entry["upper_bounds"].push_back(
+          {{"nb", small.n}, {"seconds", seconds}, {"share", seconds / whole.seconds}});
+    }
+    object["share_of"].push_back(entry);
+  }
+}
+
+void print_shares(const Potf2Result& result) {
+  fmt::print("one factorization of a small order\n{:>8} {:>11} {:>10}\n", "nb", "seconds",
+             "GFLOP/s");
+  for (const TimedOrder& small : result.small) {
+    fmt::print("{:8} {:11.4g} {:10.1f}\n", small.n, small.seconds,
+               small.flops / small.seconds / 1e9);
+  }
+  for (const TimedOrder& whole : result.whole) {
+    fmt::print(
+        "n = {}: {:.4g} s, {:.1f} GFLOP/s; n/nb diagonal blocks, if nothing hid them (an "
+        "upper bound):\n",
+        whole.n, whole.seconds, whole.flops / whole.seconds / 1e9);
+    for (const TimedOrder& small : blocks_of(whole, result)) {
+      const double seconds = seconds_bound(whole, small);
+      fmt::print("{:8} {:11.4g} {:9.1f}%\n", small.n, seconds, 100 * seconds / whole.seconds);
+    }
+  }
 }
 
 void print_rows(const Potf2Result& result) {
@@ -98,11 +150,36 @@ ReportChart variants_chart(const Potf2Result& result) {
   return chart;
 }
 
+void add_share_charts(ReportData& data, const Potf2Result& result) {
+  ReportChart times{"Time of one factorization of a small order", "order", "microseconds", {}};
+  times.series.emplace_back().name = "ours";
+  for (const TimedOrder& small : result.small) {
+    times.series[0].x.push_back(static_cast<double>(small.n));
+    times.series[0].y.push_back(1e6 * small.seconds);
+  }
+  if (!result.small.empty()) data.charts.push_back(std::move(times));
+  ReportChart shares{"Diagonal blocks in the whole, if nothing hid them: an upper bound",
+                     "order of a block",
+                     "percent of the time",
+                     {}};
+  for (const TimedOrder& whole : result.whole) {
+    ReportSeries line;
+    line.name = fmt::format("n = {}", whole.n);
+    for (const TimedOrder& small : blocks_of(whole, result)) {
+      line.x.push_back(static_cast<double>(small.n));
+      line.y.push_back(100 * seconds_bound(whole, small) / whole.seconds);
+    }
+    if (!line.x.empty()) shares.series.push_back(std::move(line));
+  }
+  if (!shares.series.empty()) data.charts.push_back(std::move(shares));
+}
+
 ReportData page_of(const Potf2Result& result) {
   ReportData data;
   data.title = "Tuning of potrf";
   data.subtitle = fmt::format("{}, {}", result.device, result.model);
   data.charts.push_back(variants_chart(result));
+  add_share_charts(data, result);
   if (!result.tunable) return data;
   ReportChart tiles{"fused: inner block and tile", "order", "GFLOP/s", {}};
   for (const int ib : {4, 8}) {
@@ -146,6 +223,7 @@ int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common) {
   json object = {{"benchmark", "potf2"},     {"precision", arguments.precision},
                  {"repeats", bench.repeats}, {"device", result.device},
                  {"model", result.model},    {"results", results}};
+  put_shares(object, result);
   if (writes) {
     begin_output();
     write_potrf_tuning(path, result.tuning(bench.precision));
@@ -153,6 +231,7 @@ int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common) {
   }
   return finish(common, page_of(result), object, [&] {
     print_rows(result);
+    print_shares(result);
     if (writes) fmt::print("table written to {}\n", path);
   });
 }

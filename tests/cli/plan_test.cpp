@@ -1,6 +1,7 @@
 // strata plan, info and bench, and the words of the command line itself.
 
 #include <cctype>
+#include <map>
 
 #include "tests/cli/program.hpp"
 
@@ -262,6 +263,43 @@ TEST(CliBench, TheHostHasNothingToTune) {
   expect_refused(command + small_device() + Words{"-o", table}, 2, {"--tune"});
   expect_refused(command + small_device() + Words{"--tune", "-o", scratch.path("no/t.json")}, 3,
                  {"no/t.json"});
+}
+
+TEST(CliBench, SmallOrdersAndTheirShareOfTheWhole) {
+  const Scratch scratch;
+  const std::string page = scratch.path("p.html");
+  const Words command{"bench", "potf2", "--n", "64", "--repeats", "1", "--devices", "host"};
+  const json object = expect_json(
+      command + Words{"--device-memory", "16MiB", "--share-of", "300,64", "--report", page});
+  const json& small = object.at("small");
+  ASSERT_EQ(small.size(), 5U);
+  std::map<std::int64_t, double> seconds;
+  for (const json& order : small) {
+    seconds[order.at("n")] = order.at("seconds");
+    EXPECT_GT(order.at("seconds").get<double>(), 0.0);
+  }
+  EXPECT_EQ(seconds.begin()->first, 64);
+  EXPECT_EQ(seconds.rbegin()->first, 1024);
+  const json& whole = object.at("share_of").at(0);
+  EXPECT_EQ(whole.at("n"), 300);
+  const json& bounds = whole.at("upper_bounds");
+  ASSERT_EQ(bounds.size(), 3U);  // 512 is no block of 300
+  for (const json& bound : bounds) {
+    const auto nb = bound.at("nb").get<std::int64_t>();
+    const double sum = 300 * seconds.at(nb) / static_cast<double>(nb);
+    EXPECT_NEAR(bound.at("seconds").get<double>(), sum, 1e-12 * sum);
+    const double share = sum / whole.at("seconds").get<double>();
+    EXPECT_NEAR(bound.at("share").get<double>(), share, 1e-12 * share);
+  }
+  EXPECT_TRUE(object.at("share_of").at(1).at("upper_bounds").empty());
+  expect_pieces(slurp(page), {"small order", "upper bound", "n = 300"});
+  const Words tight = command + Words{"--device-memory", "4MiB"};
+  const json fits = expect_json(tight);
+  EXPECT_EQ(fits.at("small").size(), 4U);  // 1024 takes 8 MiB
+  EXPECT_FALSE(fits.contains("share_of"));
+  expect_pieces(expect_done(tight + Words{"--share-of", "200"}), {"n = 200", "upper bound"});
+  expect_refused(tight + Words{"--share-of", "1024"}, 3, {"4.00 MiB"});
+  expect_refused(tight + Words{"--share-of", "0"}, 2, {"--share-of"});
 }
 
 TEST(CliWords, HelpAndVersion) {
