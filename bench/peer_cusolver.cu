@@ -16,7 +16,7 @@
 
 #include "bench/compensated_sum.hpp"
 #include "bench/cuda_peers.hpp"
-#include "bench/cuda_plugin.hpp"
+#include "bench/plugin_cuda.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "bench/cuda_peers.hpp"
-#include "bench/cuda_plugin.hpp"
 #include "bench/magma.hpp"
+#include "bench/plugin_cuda.hpp"
 
 namespace {
 
