@@ -6,6 +6,8 @@
 #include <lapacke.h>
 
 #include <cmath>
+#include <ostream>
+#include <string>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -16,9 +18,11 @@ namespace strata::bench {
 namespace {
 
 struct Case {
+  const char* name;
   MatrixKind kind;
   std::int64_t n;
 };
+void PrintTo(const Case& c, std::ostream* stream) { *stream << c.name << " " << c.n; }
 
 class HostInPlace : public testing::TestWithParam<Case> {
  protected:
@@ -128,9 +132,14 @@ TEST_P(HostInPlace, CudaDoesTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrices, HostInPlace,
-                         testing::Values(Case{MatrixKind::random, 1}, Case{MatrixKind::random, 70},
-                                         Case{MatrixKind::graded, 33}, Case{MatrixKind::matern, 2},
-                                         Case{MatrixKind::matern, 101}));
+                         testing::Values(Case{"random", MatrixKind::random, 1},
+                                         Case{"random", MatrixKind::random, 70},
+                                         Case{"graded", MatrixKind::graded, 33},
+                                         Case{"matern", MatrixKind::matern, 2},
+                                         Case{"matern", MatrixKind::matern, 101}),
+                         [](const auto& info) {
+                           return std::string(info.param.name) + "_" + std::to_string(info.param.n);
+                         });
 
 }  // namespace
 }  // namespace strata::bench
