@@ -110,8 +110,11 @@ std::vector<CholeskyBenchRow> run_cholesky_bench(const CholeskyBench& bench,
   for (const std::int64_t n : bench.sizes) {
     if (bench.calibrate) {
       const Machine machine = Machine::detect(options.devices, options.device_memory_bytes);
-      run_options.rates = calibrate(
-          options, {choose_tile(n, options.tile, machine, bench.precision)}, bench.precision);
+      CholeskyProblem problem;
+      problem.n = n;
+      problem.precision = bench.precision;
+      run_options.rates =
+          calibrate(options, calibration_tiles(problem, options.tile, machine), bench.precision);
     }
     if (bench.policies.empty()) rows.push_back(bench_size(bench, run_options, n, peer.get()));
     for (const Policy policy : bench.policies) {

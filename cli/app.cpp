@@ -62,6 +62,17 @@ CLI::Validator number_validator(bool zero_allowed) {
       zero_allowed ? ">= 0" : "> 0");
 }
 
+/// "auto" is 0 to the library.
+CLI::Validator tile_order() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text != "auto") return positive_number()(text);
+        text = "0";
+        return std::string();
+      },
+      "auto or > 0");
+}
+
 void show_progress(const Progress& progress) {
   static std::chrono::steady_clock::time_point last;
   const auto now = std::chrono::steady_clock::now();
@@ -117,7 +128,7 @@ void CommonOptions::add_device_options(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--device-memory", device_memory,
                  "budget of each device, e.g. 512MiB (default: what is free)");
-  app.add_option("--threads", threads, "compute queues of a device (default: chosen)")
+  app.add_option("--threads", threads, "compute queues of a device (default: as predicted fastest)")
       ->check(CLI::Range(1, 16));
   app.add_flag("--json", json, "print one JSON object");
 }
@@ -125,7 +136,10 @@ void CommonOptions::add_device_options(CLI::App& app) {
 void CommonOptions::add_to(CLI::App& app) {
   add_device_options(app);
   app.add_option("--host-memory", host_memory, "bound on the factor in host memory, e.g. 64GiB");
-  app.add_option("--tile", tile, "order of a tile (default: chosen)")->check(positive_number());
+  app.add_option("--tile", tile,
+                 "order of a tile, or auto: the one that is predicted to be fastest")
+      ->transform(tile_order())
+      ->default_str("auto");
   app.add_option("--policy", policy, "how device memory is managed: sync, async, v1, v2, v3 or opt")
       ->capture_default_str();
   app.add_option("--path", path,
@@ -134,7 +148,8 @@ void CommonOptions::add_to(CLI::App& app) {
   app.add_option("--variant", variant, "of the factorization on a GPU: auto, left, right or fused")
       ->capture_default_str();
   app.add_flag("--reproducible", reproducible,
-               "the planned path: the same bits whatever the memory and the devices");
+               "the planned path, its tile by n and the kind of device: the same bits whatever the "
+               "memory, the number of devices and the rates");
   app.add_option("--rates", rates,
                  "rates measured by 'strata info --calibrate -o', for predictions");
   app.add_option("--trace", trace, "write the timeline in Chrome's trace format");

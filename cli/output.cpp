@@ -141,6 +141,7 @@ json to_json(const RunReport& report) {
           {"path", report.path},
           {"policy", report.policy},
           {"devices", report.devices},
+          {"compute_queues", report.compute_queues},
           {"seconds", report.seconds},
           {"plan_seconds", report.plan_seconds},
           {"predicted_seconds", report.predicted_seconds},

@@ -54,9 +54,9 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
 }
 
 void print_plan(const RunReport& report, bool measured_rates) {
-  fmt::print("cholesky of order {}, {} devices ({}), {}, tile {}, policy {}\n", report.n,
-             report.devices.size(), fmt::join(report.devices, ", "), report.path, report.tile,
-             report.policy);
+  fmt::print("cholesky of order {}, {} devices ({}) of {} queues, {}, tile {}, policy {}\n",
+             report.n, report.devices.size(), fmt::join(report.devices, ", "),
+             report.compute_queues, report.path, report.tile, report.policy);
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
              format_bytes(report.peak_device_bytes));

@@ -1,8 +1,9 @@
 #pragma once
 // Measuring a machine, so that simulate() predicts it.
 //
-// Contract: only times are measured; nothing that is calibrated changes a result. Rates are kept in
-// a small JSON file.
+// Contract: only times are measured. What is calibrated changes a result no further than by the
+// tile that is then predicted to be the fastest (options.hpp: tile). Rates are kept in a small JSON
+// file.
 
 #include <string>
 #include <vector>

@@ -14,8 +14,10 @@ enum class CholeskyPath : std::uint8_t {
   /// In core where a single GPU holds the matrix and that is the faster road, else planned.
   automatic,
   in_core,  ///< the whole matrix is one tile on one device; Error{memory} if it does not fit
-  /// Tiles that come and go: any size, and the same bits whatever the budget, the policy and the
-  /// number of devices.
+  /// Tiles that come and go: any size, and the same bits whatever the budget, the policy, the rates
+  /// and the number of devices. (A tile that is not asked for follows from n and the kind of
+  /// device;
+  /// only a budget that cannot hold the three tiles of a task makes it smaller.)
   planned,
 };
 

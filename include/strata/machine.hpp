@@ -1,8 +1,10 @@
 #pragma once
 // Machine: what plan() and simulate() know of the hardware. Pure data.
 //
-// Contract: budgets bound what a plan may use; rates serve prediction only and never change a
-// result. All sizes are bytes, all times seconds.
+// Contract: budgets bound what a plan may use; rates serve prediction only. What is predicted
+// decides which tile and how many queues are fastest, where a caller leaves that open: a tile
+// changes the rounding of a result, and nothing else here does. All sizes are bytes, all times
+// seconds.
 
 #include <cstdint>
 #include <string>

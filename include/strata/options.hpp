@@ -28,11 +28,13 @@ struct Options {
   std::string devices = "auto";          ///< "auto", "host", "host:2", "cuda:0,1"
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
   std::int64_t host_memory_bytes = 0;  ///< bound on the factor kept in host memory; 0: what is free
-  std::int64_t tile = 0;               ///< order of a tile; 0: chosen from n and the device
+  /// Order of a tile. 0: the one with which simulate() predicts the fastest run on these devices,
+  /// or, with CholeskyPath::planned, the one that follows from n and the kind of device alone.
+  std::int64_t tile = 0;
   Policy policy = Policy::opt;
   CholeskyPath path = CholeskyPath::automatic;
   CholeskyBlocking blocking;     ///< on GPUs; zeros: as tuned
-  int compute_queues = 0;        ///< a device; 0: chosen
+  int compute_queues = 0;        ///< a device; 0: as predicted to be fastest
   std::optional<Machine> rates;  ///< calibrated rates for prediction
   ProgressCallback progress;
 };
@@ -51,8 +53,9 @@ struct RunReport {
   std::string path;    ///< "in-core" or "planned"
   std::string policy;  ///< with the order that was chosen: "opt super_tile(4)"
   std::vector<std::string> devices;
+  int compute_queues = 0;        ///< of each device
   double seconds = 0;            ///< of running
-  double plan_seconds = 0;       ///< of planning
+  double plan_seconds = 0;       ///< of planning, with the search for a tile
   double predicted_seconds = 0;  ///< what simulate() said before the run; 0 if it was not asked
   double flops = 0;
   std::int64_t tasks = 0;

@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "cholesky/tile_search.hpp"
 #include "run/potrf_tuning.hpp"
 #include "schedule/plan_layout.hpp"
 
@@ -23,10 +24,6 @@ constexpr std::array<std::pair<Policy, const char*>, 6> kPolicies{{{Policy::sync
 
 /// Past this many block rows planning every candidate would be noticed; one is taken by formula.
 constexpr std::int64_t kSearchTilesMax = 96;
-
-/// Tasks grow with the cube of the block rows: more than these would make planning noticeable
-/// beside the run.
-constexpr std::int64_t kBlockRowsMax = 256;
 
 /// The literature's policies (Ren, Ltaief, Abdulah, Keyes, "Accelerating Mixed-Precision
 /// Out-of-Core Cholesky Factorization with Static Task Scheduling", 2024), each one step from the
@@ -70,10 +67,25 @@ constexpr std::array<std::pair<CholeskyPath, const char*>, 3> kPaths{
      {CholeskyPath::in_core, "in-core"},
      {CholeskyPath::planned, "planned"}}};
 
-std::int64_t smallest_memory(const Machine& machine) {
-  std::int64_t bytes = machine.devices[0].memory_bytes;
-  for (const DeviceModel& device : machine.devices) bytes = std::min(bytes, device.memory_bytes);
-  return bytes;
+// Orders at which one GEMM of a tile nears the device's rate: 2048 on an H200 (54 of 57 TFLOP/s),
+// 1024 on a core of a server CPU (56 GFLOP/s; 512: 49). Smaller matrices get smaller tiles, so
+// that there are enough of them for all queues.
+constexpr std::int64_t kTileMin = 32;
+constexpr std::int64_t kRowsWantedCpu = 8;
+constexpr std::int64_t kRowsWantedGpu = 16;
+
+std::int64_t efficient_tile(std::int64_t n, const Machine& machine, std::int64_t rows_wanted) {
+  const bool cpu = is_cpu(machine);
+  const std::int64_t smallest = cpu ? 64 : 256;
+  std::int64_t tile = cpu ? 1024 : 2048;
+  while (tile > smallest && n < rows_wanted * tile) tile /= 2;
+  while (n > kBlockRowsMax * tile) tile *= 2;
+  return tile;
+}
+
+void require_devices(const Machine& machine) {
+  require(!machine.devices.empty(), ErrorKind::misuse, "plan",
+          "a machine without devices cannot compute");
 }
 
 /// Whether a call that leaves the path open takes the in-core one. A column of right-hand sides for
@@ -120,32 +132,54 @@ CholeskyPath parse_path(const std::string& name) {
   fail(ErrorKind::misuse, "options", "'{}' is no path: use auto, in-core or planned", name);
 }
 
-std::int64_t choose_tile(std::int64_t n, std::int64_t requested, const Machine& machine,
-                         Precision precision) {
-  require(requested >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}", requested);
-  require(!machine.devices.empty(), ErrorKind::misuse, "plan",
-          "a machine without devices cannot compute");
-  if (requested > 0) return requested;
-  // Orders at which one GEMM of a tile nears the device's rate: 2048 on an H200 (54 of 57 TFLOP/s),
-  // 1024 on a core of a server CPU (56 GFLOP/s; 512: 49). Smaller matrices get smaller tiles, so
-  // that there are enough of them for all queues.
-  constexpr std::int64_t kTileMin = 32;
-  constexpr std::int64_t kSlotsWanted = 16;
-  const bool cpu = machine.devices[0].name.rfind("host", 0) == 0 ||
-                   machine.devices[0].name.rfind("reference", 0) == 0;
+std::int64_t smallest_memory(const Machine& machine) {
+  std::int64_t bytes = machine.devices[0].memory_bytes;
+  for (const DeviceModel& device : machine.devices) bytes = std::min(bytes, device.memory_bytes);
+  return bytes;
+}
+
+bool is_cpu(const Machine& machine) {
+  const std::string& name = machine.devices[0].name;
+  return name.rfind("host", 0) == 0 || name.rfind("reference", 0) == 0;
+}
+
+std::int64_t rule_tile(const CholeskyProblem& problem, const Machine& machine) {
+  require_devices(machine);
   const double queues =
       static_cast<double>(std::ssize(machine.devices)) * machine.devices[0].compute_queues;
   const std::int64_t rows_wanted =
-      cpu ? std::max<std::int64_t>(8, std::llround(4 * std::sqrt(queues))) : 16;
-  const std::int64_t largest = cpu ? 1024 : 2048;
-  const std::int64_t smallest = cpu ? 64 : 256;
-  std::int64_t tile = largest;
-  while (tile > smallest && n < rows_wanted * tile) tile /= 2;
+      is_cpu(machine) ? std::max<std::int64_t>(kRowsWantedCpu, std::llround(4 * std::sqrt(queues)))
+                      : kRowsWantedGpu;
+  constexpr std::int64_t kSlotsWanted = 16;
+  std::int64_t tile = efficient_tile(problem.n, machine, rows_wanted);
   const std::int64_t budget = smallest_memory(machine);
-  const auto slots = [&] { return budget / (tile * tile * bytes_of(precision)); };
-  while (n > kBlockRowsMax * tile) tile *= 2;
+  const auto slots = [&] { return budget / (tile * tile * bytes_of(problem.precision)); };
   while (tile > kTileMin && slots() < kSlotsWanted) tile /= 2;
   return tile;
+}
+
+std::int64_t reproducible_tile(const CholeskyProblem& problem, const Machine& machine) {
+  require_devices(machine);
+  CholeskyProblem smaller = problem;
+  smaller.tile =
+      efficient_tile(problem.n, machine, is_cpu(machine) ? kRowsWantedCpu : kRowsWantedGpu);
+  const std::int64_t budget = smallest_memory(machine);
+  while (smaller.tile > kTileMin && smallest_budget_bytes(tile_cholesky(smaller, {})) > budget)
+    smaller.tile /= 2;
+  return smaller.tile;
+}
+
+std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem, std::int64_t requested,
+                                            const Machine& machine) {
+  if (requested > 0) return {requested};
+  const std::int64_t rule = rule_tile(problem, machine);
+  std::vector<std::int64_t> tiles{rule};
+  if (rule / 2 >= kTileMin) tiles.insert(tiles.begin(), rule / 2);
+  // Each queue measures with four blocks.
+  const std::int64_t needed =
+      4 * machine.devices[0].compute_queues * 4 * rule * rule * bytes_of(problem.precision);
+  if (2 * rule <= problem.n && needed <= smallest_memory(machine)) tiles.push_back(2 * rule);
+  return tiles;
 }
 
 std::int64_t cholesky_floor_bytes(const CholeskyProblem& problem, std::int64_t memory_bytes) {
@@ -160,25 +194,32 @@ std::int64_t cholesky_floor_bytes(const CholeskyProblem& problem, std::int64_t m
   return static_cast<std::int64_t>(compulsory + reloads);
 }
 
-PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
-  const auto start = std::chrono::steady_clock::now();
-  const PlanOptions options = options_of(policy);
-  PlannedRun best;
-  const auto consider = [&](Order order) {
-    auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, order));
-    auto plan = std::make_unique<Plan>(std::move(schedule), machine, options);
-    if (best.plan && plan->totals().traffic.total() >= best.plan->totals().traffic.total()) return;
-    best.plan = std::move(plan);
-    best.policy = policy == Policy::opt ? fmt::format("opt {}", order.name()) : to_string(policy);
-  };
+std::vector<Order> candidate_orders(const CholeskyProblem& problem, const Machine& machine,
+                                    Policy policy) {
   const Schedule column = tile_cholesky(problem, {});
   const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
   std::set<std::int64_t> widths;
   if (policy == Policy::opt) {
     widths = candidate_widths(tiles, make_layout(column, machine).slots[kMatrixFamily].count);
   }
-  if (tiles <= kSearchTilesMax || widths.empty()) consider({});
-  for (const std::int64_t width : widths) consider({width});
+  std::vector<Order> orders;
+  if (tiles <= kSearchTilesMax || widths.empty()) orders.push_back({});
+  for (const std::int64_t width : widths) orders.push_back({width});
+  return orders;
+}
+
+PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
+  const auto start = std::chrono::steady_clock::now();
+  const PlanOptions options = options_of(policy);
+  PlannedRun best;
+  for (const Order order : candidate_orders(problem, machine, policy)) {
+    auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, order));
+    auto plan = std::make_unique<Plan>(std::move(schedule), machine, options);
+    if (best.plan && plan->totals().traffic.total() >= best.plan->totals().traffic.total())
+      continue;
+    best.plan = std::move(plan);
+    best.policy = policy == Policy::opt ? fmt::format("opt {}", order.name()) : to_string(policy);
+  }
   best.floor_bytes = cholesky_floor_bytes(problem, best.plan->layout().arena_bytes);
   best.seconds = seconds_since(start);
   return best;
@@ -186,6 +227,9 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
   check_potrf_options(options.blocking);
+  require(options.tile >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}",
+          options.tile);
+  const auto start = std::chrono::steady_clock::now();
   problem.devices = static_cast<int>(machine.devices.size());
   const bool in_core = takes_in_core(problem, machine, options);
   if (in_core) {
@@ -200,11 +244,16 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
             format_bytes(machine.devices.empty() ? 0 : machine.devices[0].memory_bytes));
     problem.devices = 1;
     problem.tile = std::max<std::int64_t>(problem.n, 1);
-  } else {
-    problem.tile = choose_tile(problem.n, options.tile, machine, problem.precision);
+    PlannedRun planned = plan_cholesky(problem, machine, options.policy);
+    planned.in_core = true;
+    return planned;
   }
-  PlannedRun planned = plan_cholesky(problem, machine, options.policy);
-  planned.in_core = in_core;
+  const bool searched = options.tile == 0 && options.path != CholeskyPath::planned;
+  if (!searched)
+    problem.tile = options.tile > 0 ? options.tile : reproducible_tile(problem, machine);
+  PlannedRun planned =
+      search_tiles(problem, machine, options.policy, searched, options.compute_queues == 0);
+  planned.seconds = seconds_since(start);
   return planned;
 }
 

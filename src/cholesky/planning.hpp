@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cholesky/tile_cholesky.hpp"
 #include "cholesky/triangular_solve.hpp"
@@ -15,8 +16,9 @@ namespace strata {
 /// A plan with how it came about.
 struct PlannedRun {
   std::unique_ptr<Plan> plan;
-  std::string policy;  ///< "v3", "opt column", "opt super_tile(8)"
-  double seconds = 0;  ///< of planning
+  std::string policy;            ///< "v3", "opt column", "opt super_tile(8)"
+  double seconds = 0;            ///< of planning
+  double predicted_seconds = 0;  ///< by simulate(), where the choice of the tile asked it; else 0
   std::int64_t floor_bytes = 0;
   bool in_core = false;  ///< the matrix is one tile
 };
@@ -26,23 +28,52 @@ struct PlannedRun {
 /// that small tiles cost.
 inline constexpr std::int64_t kInCoreOrderMax = 8192;
 
+/// Tasks grow with the cube of the block rows: more than these would make planning noticeable
+/// beside the run.
+inline constexpr std::int64_t kBlockRowsMax = 256;
+
 /// A plan of a problem whose tile and devices follow from the options: the whole matrix as one tile
-/// on one device for the in-core path, else the tile of choose_tile() on all of them. Fills them in
-/// `problem`. Throws as plan_cholesky, Error{misuse} for a tile in core or blocking that does not
-/// exist, and Error{memory} if the matrix has to be in core and does not fit.
+/// on one device for the in-core path, else tiles on all of them. A tile that is not asked for is
+/// the fastest by simulation (tile_search.hpp), or, if the planned path is asked for, that of
+/// reproducible_tile(). Fills both in `problem`. Throws as plan_cholesky, Error{misuse} for a tile
+/// in core or blocking that does not exist, and Error{memory} if the matrix has to be in core and
+/// does not fit.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
                                    const Options& options);
 
-/// The order of tiles for n unknowns: the size at which the device's kernels are efficient, halved
-/// until a budget holds enough tiles to reuse them. `requested` > 0 is taken as it is.
-[[nodiscard]] std::int64_t choose_tile(std::int64_t n, std::int64_t requested,
-                                       const Machine& machine, Precision precision);
+/// The order of tiles by a rule of thumb, where the search begins: the size at which the device's
+/// kernels are efficient, smaller for small matrices so that all queues have work, halved until a
+/// budget holds enough tiles to reuse them. Throws Error{misuse} for a machine without devices.
+[[nodiscard]] std::int64_t rule_tile(const CholeskyProblem& problem, const Machine& machine);
+
+/// The order of tiles that follows from n and the kind of device alone, so that the bits of the
+/// factor do not depend on the budget, the rates, the policy or the number of devices. Only a
+/// budget that cannot hold the tiles of one task halves it. Throws as rule_tile.
+[[nodiscard]] std::int64_t reproducible_tile(const CholeskyProblem& problem,
+                                             const Machine& machine);
+
+/// The tiles whose kernels should be measured, so that the search finds rates for what it compares:
+/// `requested` alone if it is above 0, else the rule's and its neighbours, as far as the budget can
+/// hold what a measurement needs.
+[[nodiscard]] std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem,
+                                                          std::int64_t requested,
+                                                          const Machine& machine);
+
+/// The smallest budget of the devices of a machine, in bytes; it has at least one.
+[[nodiscard]] std::int64_t smallest_memory(const Machine& machine);
+
+/// True for devices that are CPUs: their small tiles are efficient, and their queues are cores.
+[[nodiscard]] bool is_cpu(const Machine& machine);
 
 /// Plans a factorization. For `opt` the orders that could be best for the slots at hand are
 /// planned, and the one that moves the fewest bytes is taken; ties go to the textbook order. Throws
 /// Error{misuse} for a policy that does not exist yet, Error{memory} as Plan does.
 [[nodiscard]] PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
                                        Policy policy);
+
+/// The orders that plan_cholesky compares, the textbook's first where it is one of them.
+[[nodiscard]] std::vector<Order> candidate_orders(const CholeskyProblem& problem,
+                                                  const Machine& machine, Policy policy);
 
 /// Plans a triangular solve.
 [[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,

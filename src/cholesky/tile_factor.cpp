@@ -52,7 +52,8 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
   planned_ = plan_path(problem_, devices_->machine(), options);
   check_host_memory(planned_, problem_, devices_->machine(), options);
   tiles_ = make_memory(planned_.plan->schedule().blocks, kMatrixFamily, nullptr);
-  if (planned_.plan->totals().steps <= kSimulatedStepsMax) {
+  predicted_seconds_ = planned_.predicted_seconds;
+  if (predicted_seconds_ == 0 && planned_.plan->totals().steps <= kSimulatedStepsMax) {
     predicted_seconds_ = simulate(*planned_.plan).seconds;
   }
 }
@@ -140,7 +141,7 @@ void TileFactor::check_usable(Precision precision, std::int64_t rows) const {
 
 RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
                                 const RunOptions& options) {
-  PlannedRun planned = plan_solve(problem, direction, devices_->machine(), options_.policy);
+  PlannedRun planned = plan_solve(problem, direction, planned_.plan->machine(), options_.policy);
   planned.in_core = planned_.in_core;
   return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
 }
@@ -262,6 +263,7 @@ RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem,
   for (int d = 0; d < problem.devices; ++d) {
     report.devices.push_back(planned.plan->machine().devices[static_cast<std::size_t>(d)].name);
   }
+  report.compute_queues = planned.plan->layout().compute_queues;
   report.seconds = trace.seconds;
   report.plan_seconds = planned.seconds;
   report.flops = planned.plan->totals().flops;

@@ -1,6 +1,7 @@
 #include "run/device_set.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/bytes.hpp"
@@ -37,13 +38,51 @@ std::int64_t default_budget(const std::string& backend, std::int64_t free_bytes,
   return std::max<std::int64_t>(free_bytes - 1_GiB, free_bytes / 2);
 }
 
-/// Round figures of current hardware, for predictions before anything has been measured.
+/// What a kernel on a tile reaches of a device's GEMM on large tiles.
+struct NominalShape {
+  std::int64_t tile;
+  double gemm, syrk, trsm, potrf;
+};
+
+/// An H200 (bench/results/2026-11-21-h200-rates.json, potrf from the in-core table of
+/// docs/benchmarks.md; 256 and 4096 of trsm and syrk by the trend) and a core of a server CPU with
+/// AVX-512 (OpenBLAS, `info --calibrate --tiles 64,128,256,512,1024`), all rounded.
+constexpr std::array<NominalShape, 5> kNominalGpu{{{256, 0.08, 0.04, 0.01, 0.002},
+                                                   {512, 0.27, 0.15, 0.02, 0.01},
+                                                   {1024, 0.75, 0.35, 0.06, 0.04},
+                                                   {2048, 0.98, 0.88, 0.18, 0.15},
+                                                   {4096, 1.0, 0.9, 0.4, 0.5}}};
+constexpr std::array<NominalShape, 5> kNominalCpu{{{64, 0.5, 0.3, 0.25, 0.1},
+                                                   {128, 0.85, 0.6, 0.5, 0.3},
+                                                   {256, 0.95, 0.75, 0.65, 0.5},
+                                                   {512, 0.97, 0.85, 0.8, 0.6},
+                                                   {1024, 1.0, 0.95, 0.9, 0.7}}};
+
+/// Kernels alone on their device: `rate` is that of GEMM on large tiles, in flop/s.
+void add_nominal_kernels(DeviceModel& device, bool gpu, Precision precision, double rate) {
+  for (const NominalShape& shape : gpu ? kNominalGpu : kNominalCpu) {
+    const auto t = static_cast<double>(shape.tile);
+    const auto add = [&](Operation operation, double flops, double share) {
+      device.kernels.push_back(
+          {std::string(to_string(operation)), precision, flops, flops / (rate * share)});
+    };
+    add(Operation::gemm, 2 * t * t * t, shape.gemm);
+    add(Operation::syrk, t * (t + 1) * t, shape.syrk);
+    add(Operation::trsm, t * t * t, shape.trsm);
+    add(Operation::potrf, t * t * t / 3, shape.potrf);
+  }
+}
+
+/// Round figures of current hardware, for predictions before anything has been measured. `cores`:
+/// those of a CPU device.
 void set_nominal_rates(DeviceModel& device, const std::string& backend, int cores) {
   const bool gpu = backend == "cuda";
   device.host_to_device = gpu ? LinkRate{50e9, 10e-6} : LinkRate{8e9, 2e-6};
   device.device_to_host = device.host_to_device;
   device.flops_per_second_fp64 = gpu ? 50e12 : 30e9 * cores;
   device.flops_per_second_fp32 = gpu ? 50e12 : 60e9 * cores;
+  add_nominal_kernels(device, gpu, Precision::fp64, gpu ? 50e12 : 30e9);
+  add_nominal_kernels(device, gpu, Precision::fp32, gpu ? 50e12 : 60e9);
 }
 
 Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::int64_t memory_bytes,

@@ -43,7 +43,8 @@ DeviceModel device_from(const json& j) {
     const bool single = k.at("precision").get<std::string>() == "fp32";
     device.kernels.push_back({k.at("operation").get<std::string>(),
                               single ? Precision::fp32 : Precision::fp64,
-                              number_from(k, "flops", true), number_from(k, "seconds", true)});
+                              number_from(k, "flops", true), number_from(k, "seconds", true),
+                              k.contains("share") ? number_from(k, "share", false) : 0.0});
   }
   return device;
 }

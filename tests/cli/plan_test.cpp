@@ -27,6 +27,23 @@ TEST(CliPlan, EmulatedMachine) {
   EXPECT_GT(object.at("planned_traffic").at("floor_bytes").get<std::int64_t>(), 0);
 }
 
+TEST(CliPlan, TheTileThatIsChosenIsNamed) {
+  const Words command{"plan", "cholesky", "--n", "9000", "--devices", "emulated:2"};
+  const Words budget{"--device-memory", "64MiB"};
+  const json chosen = expect_json(command + budget);
+  EXPECT_EQ(expect_json(command + budget + Words{"--tile", "auto"}).at("tile"), chosen.at("tile"));
+  EXPECT_EQ(expect_json(command + budget + Words{"--tile", "700"}).at("tile"), 700);
+  EXPECT_EQ(chosen.at("compute_queues"), 2);
+  const json one_queue = expect_json(command + budget + Words{"--threads", "1"});
+  EXPECT_EQ(one_queue.at("compute_queues"), 1);
+  // Whatever the memory.
+  const json less = expect_json(command + Words{"--device-memory", "16MiB", "--reproducible"});
+  const json more = expect_json(command + Words{"--device-memory", "4GiB", "--reproducible"});
+  EXPECT_EQ(less.at("tile"), more.at("tile"));
+  EXPECT_GT(less.at("traffic").at("host_to_device_bytes"),
+            more.at("traffic").at("host_to_device_bytes"));
+}
+
 TEST(CliPlan, AMillionUnknownsNeedNoHardware) {
   const json object = expect_json({"plan", "cholesky", "--n", "1000000", "--tile", "16384",
                                    "--devices", "emulated:4", "--device-memory", "64GiB"});
@@ -79,9 +96,9 @@ TEST(CliPlan, OptionsThatMakeNoSense) {
   const Words command{"plan", "cholesky", "--n", "100", "--devices", "host"};
   const std::vector<std::pair<std::string, std::string>> cases{
       {"--tile", "0"},           {"--tile", "x"},           {"--tile", "-3"},
-      {"--tile", "nan"},         {"--policy", "magic"},     {"--device-memory", "1x"},
-      {"--device-memory", "-5"}, {"--host-memory", "lots"}, {"--seed", "-1"},
-      {"--threads", "99"},       {"--precision", "fp12"}};
+      {"--tile", "nan"},         {"--tile", "best"},        {"--policy", "magic"},
+      {"--device-memory", "1x"}, {"--device-memory", "-5"}, {"--host-memory", "lots"},
+      {"--seed", "-1"},          {"--threads", "99"},       {"--precision", "fp12"}};
   for (const auto& [option, value] : cases)
     expect_refused(command + Words{option, value}, 2, {value});
   expect_refused({"plan", "cholesky", "--n", "-1"}, 2, {"'-1'"});

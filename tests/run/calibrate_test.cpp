@@ -107,7 +107,7 @@ class MachineFile : public ::testing::Test {
   }
   static Machine machine() {
     Machine machine = Machine::emulated(2, 1 << 30);
-    machine.devices[0].kernels = {{"gemm", Precision::fp64, 1.0 / 3, 1e-9},
+    machine.devices[0].kernels = {{"gemm", Precision::fp64, 1.0 / 3, 1e-9, 0.7},
                                   {"potrf", Precision::fp32, 5e17, 0.1}};
     machine.devices[1].compute_queues = 7;
     machine.devices[1].device_to_host = {12'345.678, 0};
@@ -144,6 +144,7 @@ TEST_F(MachineFile, ComesBackBitForBit) {
       EXPECT_EQ(a.kernels[k].precision, b.kernels[k].precision);
       EXPECT_EQ(a.kernels[k].flops, b.kernels[k].flops);
       EXPECT_EQ(a.kernels[k].seconds, b.kernels[k].seconds);
+      EXPECT_EQ(a.kernels[k].share, b.kernels[k].share);
     }
   }
 }

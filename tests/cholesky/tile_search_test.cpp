@@ -1,0 +1,260 @@
+// The choice of the tile and of the queues: against trying all of them, and what may change it.
+
+#include "cholesky/tile_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/random.hpp"
+#include "schedule/machine_model.hpp"
+#include "strata/cholesky.hpp"
+#include "strata/error.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata {
+namespace {
+
+CholeskyProblem problem_of(std::int64_t n, int devices, bool generated = false) {
+  CholeskyProblem problem;
+  problem.n = n;
+  problem.devices = devices;
+  problem.point_dimensions = generated ? 2 : 0;
+  return problem;
+}
+
+std::int64_t roll(std::uint64_t seed, std::uint64_t i, std::int64_t sides) {
+  return static_cast<std::int64_t>(random_bits(seed, i) % static_cast<std::uint64_t>(sides));
+}
+
+/// CPU devices whose GEMM reaches half its rate at tiles of order `half`, so slow that there is
+/// time to simulate everything.
+Machine slow_machine(int devices, std::int64_t memory, double half, int queues = 2) {
+  Machine machine = Machine::emulated(devices, memory);
+  for (DeviceModel& device : machine.devices) {
+    device.name = "host:0";
+    device.compute_queues = queues;
+    device.flops_per_second_fp64 = 2e7;
+    device.host_to_device = device.device_to_host = {1e6, 1e-4};
+    for (const double t : {16.0, 64.0, 128.0, 256.0, 512.0, 1024.0}) {
+      const double rate = 1e7 * t / (t + half);
+      device.kernels.push_back({"gemm", Precision::fp64, 2 * t * t * t, 2 * t * t * t / rate});
+      device.kernels.push_back({"syrk", Precision::fp64, t * t * t, t * t * t / rate});
+      device.kernels.push_back({"trsm", Precision::fp64, t * t * t, 1.5 * t * t * t / rate});
+      device.kernels.push_back({"potrf", Precision::fp64, t * t * t / 3, t * t * t / rate});
+    }
+  }
+  return machine;
+}
+
+TEST(TileSearch, TheBoundIsNeverAboveWhatSimulateSays) {
+  double closest = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto dice = [&](std::uint64_t i, std::int64_t sides) { return roll(seed, i, sides); };
+    const int devices = static_cast<int>(1 + dice(0, 4));
+    CholeskyProblem problem = problem_of(1 + dice(1, 1500), devices, dice(2, 3) == 0);
+    problem.tile = 16 + dice(3, 300);
+    const int queues = static_cast<int>(1 + dice(4, 4));
+    const std::int64_t memory = smallest_budget_bytes(tile_cholesky(problem, {})) +
+                                dice(5, 30) * problem.tile * problem.tile * 8;
+    Machine machine = slow_machine(devices, memory, 50.0 * static_cast<double>(dice(6, 10)));
+    for (DeviceModel& device : machine.devices) device.compute_queues = queues;
+    if (dice(7, 4) == 0) machine = Machine::emulated(devices, memory);
+    if (dice(8, 3) == 0) machine.devices[0].flops_per_second_fp64 *= 3;
+    const double bound = simulated_seconds_min(problem, machine, machine.devices[0].compute_queues);
+    const PlannedRun planned =
+        plan_cholesky(problem, machine, dice(9, 2) == 0 ? Policy::opt : Policy::v3);
+    const double seconds = simulate(*planned.plan).seconds;
+    ASSERT_LE(bound, seconds * (1 + 1e-9)) << "seed " << seed;
+    closest = std::max(closest, bound / seconds);
+  }
+  EXPECT_GT(closest, 0.9) << "a bound that says nothing";
+}
+
+TEST(TileSearch, FindsWhatTryingEveryTileFinds) {
+  std::set<std::int64_t> chosen;
+  int away_from_the_rule = 0;
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    const int devices = static_cast<int>(1 + roll(seed, 0, 3));
+    CholeskyProblem problem = problem_of(600 + roll(seed, 1, 1500), devices, roll(seed, 2, 3) == 0);
+    const Machine machine = slow_machine(devices, (1 + roll(seed, 3, 16)) << 20,
+                                         10.0 * std::pow(4.0, static_cast<double>(seed % 4)));
+    const std::int64_t rule = rule_tile(problem, machine);
+    double best = std::numeric_limits<double>::infinity();
+    for (const std::int64_t tile : candidate_tiles(problem, machine, rule)) {
+      problem.tile = tile;
+      best = std::min(best, simulate(*plan_cholesky(problem, machine, Policy::opt).plan).seconds);
+    }
+    const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, false);
+    EXPECT_EQ(found.predicted_seconds, best) << "seed " << seed << ", tile " << problem.tile;
+    EXPECT_EQ(simulate(*found.plan).seconds, found.predicted_seconds);
+    EXPECT_EQ(found.plan->schedule().blocks.family(kMatrixFamily).tile_rows, problem.tile);
+    chosen.insert(problem.tile);
+    away_from_the_rule += problem.tile != rule ? 1 : 0;
+  }
+  EXPECT_GE(chosen.size(), 3u) << "the machines differ too little";
+  EXPECT_GE(away_from_the_rule, 5);
+}
+
+TEST(TileSearch, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
+  int searched = 0;
+  int ruled = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Machine machine = slow_machine(1, std::int64_t{64} << 20, 100);
+    // From a rate at which nothing can be simulated in time to one at which everything can.
+    const double faster = std::pow(10.0, static_cast<double>(seed % 8));
+    for (KernelRate& k : machine.devices[0].kernels) k.seconds /= faster;
+    machine.devices[0].flops_per_second_fp64 *= faster;
+    machine.devices[0].host_to_device.bytes_per_second *= faster;
+    machine.devices[0].device_to_host.bytes_per_second *= faster;
+    CholeskyProblem problem = problem_of(200 + roll(seed, 1, 1800), 1);
+    const std::int64_t rule = rule_tile(problem, machine);
+    const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, true);
+    if (found.predicted_seconds == 0) {
+      ++ruled;
+      EXPECT_EQ(problem.tile, rule);
+    } else {
+      ++searched;
+      const double cost =
+          static_cast<double>(planning_steps(problem)) * (kPlanStepSeconds + kSimulateStepSeconds) +
+          2 * kPlanSetupSeconds;
+      EXPECT_LE(cost, kPlanningShareMax * found.predicted_seconds) << "seed " << seed;
+      CholeskyProblem at_rule = problem;
+      at_rule.tile = rule;
+      EXPECT_LE(found.predicted_seconds,
+                simulate(*plan_cholesky(at_rule, machine, Policy::opt).plan).seconds);
+    }
+  }
+  EXPECT_GT(searched, 20);
+  EXPECT_GT(ruled, 20);
+}
+
+TEST(TileSearch, StepsArePlannedTasksAndTransfers) {
+  for (const std::int64_t n : {1, 100, 101, 950}) {
+    for (const bool generated : {false, true}) {
+      CholeskyProblem problem = problem_of(n, 1, generated);
+      problem.tile = 100;
+      const PlanTotals totals =
+          plan_cholesky(problem, Machine::emulated(1, 1 << 30), Policy::opt).plan->totals();
+      const std::int64_t tiles = (n + 99) / 100 * ((n + 99) / 100 + 1) / 2;
+      EXPECT_EQ(planning_steps(problem), totals.tasks + 2 * tiles) << n;
+    }
+  }
+}
+
+TEST(TileSearch, RatesOfOneSizeSayNothingAboutAnother) {
+  Machine machine = slow_machine(1, 64 << 20, 400);
+  CholeskyProblem problem = problem_of(1500, 1);
+  const std::int64_t rule = rule_tile(problem, machine);
+  (void)search_tiles(problem, machine, Policy::opt, true, false);
+  EXPECT_NE(problem.tile, rule);
+  std::erase_if(machine.devices[0].kernels, [](const KernelRate& k) { return k.flops > 2 * 4096; });
+  const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, false);
+  EXPECT_EQ(problem.tile, rule);
+  EXPECT_EQ(found.predicted_seconds, 0);
+}
+
+/// A GPU whose GEMM fills `share` of it.
+Machine machine_with_share(double share, int queues) {
+  Machine machine = Machine::emulated(1, 64 << 20);
+  DeviceModel& device = machine.devices[0];
+  device.compute_queues = queues;
+  device.flops_per_second_fp64 = 1e8;
+  const double rate = share * 1e8;
+  for (const double t : {64.0, 128.0, 256.0, 512.0}) {
+    device.kernels.push_back({"gemm", Precision::fp64, 2 * t * t * t, 2 * t * t * t / rate});
+    device.kernels.push_back({"syrk", Precision::fp64, t * t * t, t * t * t / rate});
+    device.kernels.push_back({"trsm", Precision::fp64, t * t * t, t * t * t / rate});
+    device.kernels.push_back({"potrf", Precision::fp64, t * t * t / 3, t * t * t / 3 / rate});
+  }
+  return machine;
+}
+
+int queues_found(double share, int queues, bool free = true) {
+  CholeskyProblem problem = problem_of(3000, 1);
+  problem.tile = 150;
+  const PlannedRun found =
+      search_tiles(problem, machine_with_share(share, queues), Policy::opt, false, free);
+  EXPECT_EQ(problem.tile, 150);
+  return found.plan->layout().compute_queues;
+}
+
+TEST(TileSearch, TakesMoreQueuesWhereOneDoesNotFillTheDevice) {
+  EXPECT_EQ(queues_found(0.5, 1), 2);
+  EXPECT_EQ(queues_found(1.0, 1), 1);
+  EXPECT_EQ(queues_found(1.0, 2), 2) << "nothing is gained by fewer";
+  EXPECT_EQ(queues_found(0.25, 2), 4);
+  EXPECT_EQ(queues_found(0.5, 2), 2);
+  EXPECT_EQ(queues_found(0.25, 2, false), 2) << "asked for";
+  EXPECT_EQ(queues_found(0.04, 16), 16) << "the most there are";
+}
+
+TEST(TileSearch, OfAMachineWithoutDevicesIsMisuse) {
+  CholeskyProblem problem = problem_of(100, 0);
+  EXPECT_THROW((void)plan_path(problem, Machine(), Options()), Error);
+  Options negative;
+  negative.tile = -1;
+  EXPECT_THROW((void)plan_path(problem, Machine::emulated(1, 1 << 20), negative), Error);
+}
+
+// ---- what the tile may depend on
+
+TEST(ReproducibleTile, DependsOnTheOrderAndTheKindOfDeviceAlone) {
+  for (const std::string name : {"host", "cuda"}) {
+    for (const std::int64_t n : {0, 1, 100, 513, 3000, 20'000, 600'000}) {
+      std::set<std::int64_t> tiles;
+      for (std::uint64_t seed = 0; seed < 30; ++seed) {
+        const int devices = static_cast<int>(1 + roll(seed, 0, 8));
+        const std::int64_t memory = std::int64_t{2048} << (20 + roll(seed, 1, 10));
+        Machine machine = slow_machine(devices, memory, 100, static_cast<int>(1 + seed % 5));
+        for (DeviceModel& device : machine.devices) device.name = name + ":0";
+        if (roll(seed, 2, 2) == 0) machine.devices[0].kernels.clear();
+        tiles.insert(reproducible_tile(problem_of(n, devices, roll(seed, 3, 2) == 0), machine));
+      }
+      EXPECT_EQ(tiles.size(), 1u) << name << ' ' << n;
+    }
+  }
+}
+
+TEST(ReproducibleTile, GivesWayOnlyToABudgetThatCannotHoldIt) {
+  CholeskyProblem problem = problem_of(20'000, 1);
+  Machine machine = slow_machine(1, std::int64_t{1} << 30, 100);
+  problem.tile = reproducible_tile(problem, machine);
+  EXPECT_EQ(problem.tile, 1024);
+  const std::int64_t smallest = smallest_budget_bytes(tile_cholesky(problem, {}));
+  machine.devices[0].memory_bytes = smallest;
+  EXPECT_EQ(reproducible_tile(problem, machine), 1024);
+  machine.devices[0].memory_bytes = smallest - 1;
+  EXPECT_EQ(reproducible_tile(problem, machine), 512);
+}
+
+TEST(ReproducibleTile, SoThePlannedPathHasTheSameBitsUnderEveryBudget) {
+  const std::int64_t n = 700;
+  const test::Matrix<double> a = test::random_spd_matrix<double>(n, 3);
+  std::vector<double> expected;
+  std::set<std::int64_t> tiles;
+  for (const bool planned : {true, false}) {
+    for (const std::int64_t memory : {200'000, 500'000, 2'000'000, 50'000'000}) {
+      for (const std::string devices : {"host:1", "host:3"}) {
+        Options options;
+        options.devices = devices;
+        options.device_memory_bytes = memory;
+        if (planned) options.path = CholeskyPath::planned;
+        const CholeskyFactor factor = cholesky(a.view(), options);
+        tiles.insert(factor.report().tile);
+        if (!planned) continue;
+        test::Matrix<double> l(n, n);
+        factor.copy_lower(l.view());
+        if (expected.empty()) expected = l.data;
+        EXPECT_TRUE(test::same_bits(l.data, expected)) << devices << ' ' << memory;
+      }
+    }
+    if (planned) {
+      EXPECT_EQ(tiles.size(), 1u);
+    }
+  }
+  EXPECT_GT(tiles.size(), 1u) << "left to itself the tile follows the budget";
+}
+
+}  // namespace
+}  // namespace strata
