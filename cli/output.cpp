@@ -149,6 +149,7 @@ json to_json(const RunReport& report) {
           {"flops_per_second", seconds > 0 ? report.flops / seconds : 0.0},
           {"tasks", report.tasks},
           {"peak_device_bytes", report.peak_device_bytes},
+          {"host_bytes", report.host_bytes},
           {"traffic", traffic_json(report.traffic)},
           {"planned_traffic", planned}};
 }

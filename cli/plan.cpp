@@ -60,6 +60,7 @@ void print_plan(const RunReport& report, bool measured_rates) {
   print_traffic(report, false);
   fmt::print("  {:18}{:>14} on each device\n", "peak memory",
              format_bytes(report.peak_device_bytes));
+  fmt::print("  {:18}{:>14} for the factor\n", "host memory", format_bytes(report.host_bytes));
   fmt::print("  {:18}{:>14.3g} in {} tasks\n", "flops", report.flops, report.tasks);
   fmt::print("  {:18}{:>12.3g} s ({:.1f} GFLOP/s{})\n", "predicted", report.predicted_seconds,
              report.predicted_seconds > 0 ? report.flops / report.predicted_seconds / 1e9 : 0,

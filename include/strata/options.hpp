@@ -27,7 +27,8 @@ using ProgressCallback = std::function<bool(const Progress&)>;
 struct Options {
   std::string devices = "auto";          ///< "auto", "host", "host:2", "cuda:0,1"
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
-  std::int64_t host_memory_bytes = 0;  ///< bound on the factor kept in host memory; 0: what is free
+  /// Bound on the factor kept in host memory, with the coordinates of points; 0: what is free.
+  std::int64_t host_memory_bytes = 0;
   /// Order of a tile. 0: the one with which simulate() predicts the fastest run on these devices,
   /// or, with CholeskyPath::planned, the one that follows from n and the kind of device alone.
   std::int64_t tile = 0;
@@ -60,6 +61,7 @@ struct RunReport {
   double flops = 0;
   std::int64_t tasks = 0;
   std::int64_t peak_device_bytes = 0;  ///< the largest over the devices
+  std::int64_t host_bytes = 0;  ///< of the factor in host memory, with the coordinates of points
   Traffic traffic;
   PlannedTraffic planned_traffic;
   Trace trace;

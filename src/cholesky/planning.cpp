@@ -225,10 +225,51 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
   return best;
 }
 
+CholeskyNeeds cholesky_needs(const CholeskyProblem& problem, std::int64_t budget) {
+  CholeskyProblem other = problem;
+  const auto fits = [&](std::int64_t tile) {
+    other.tile = tile;
+    return smallest_budget_bytes(tile_cholesky(other, {})) <= budget;
+  };
+  CholeskyNeeds needs;
+  const Schedule schedule = tile_cholesky(problem, {});
+  needs.device_bytes = smallest_budget_bytes(schedule);
+  for (int f = 0; f < schedule.blocks.families(); ++f)
+    needs.host_bytes += schedule.blocks.total_bytes(f);
+  // One tile is a slot; two rows of tiles are three slots already, so between n/√3 and n tiles need
+  // more than the whole. Below n the need grows with the tile.
+  const std::int64_t n = std::max<std::int64_t>(problem.n, 1);
+  if (fits(n)) {
+    needs.tile_max = n;
+    return needs;
+  }
+  std::int64_t too_large = n;
+  while (too_large - needs.tile_max > 1) {
+    const std::int64_t middle = needs.tile_max + (too_large - needs.tile_max) / 2;
+    (fits(middle) ? needs.tile_max : too_large) = middle;
+  }
+  return needs;
+}
+
+void check_device_memory(const CholeskyProblem& problem, const Machine& machine) {
+  const std::int64_t budget = smallest_memory(machine);
+  const CholeskyNeeds needs = cholesky_needs(problem, budget);
+  if (needs.device_bytes <= budget) return;
+  const std::string largest = needs.tile_max > 0
+                                  ? fmt::format("the largest tile for it is {}", needs.tile_max)
+                                  : std::string("no tile is small enough for it");
+  fail(ErrorKind::memory, "plan",
+       "a device memory of {} ({} bytes) is too small for order {}: {}; the smallest that works "
+       "with tiles of {} is {} ({} of host memory are needed beside it): {} bytes",
+       format_bytes(budget), budget, problem.n, largest, problem.tile,
+       format_bytes(needs.device_bytes), format_bytes(needs.host_bytes), needs.device_bytes);
+}
+
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
   check_potrf_options(options.blocking);
   require(options.tile >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}",
           options.tile);
+  require_devices(machine);
   const auto start = std::chrono::steady_clock::now();
   problem.devices = static_cast<int>(machine.devices.size());
   const bool in_core = takes_in_core(problem, machine, options);
@@ -236,23 +277,29 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
     require(options.tile == 0, ErrorKind::misuse, "options",
             "a tile of order {} cannot be asked for in core, where the matrix is one tile",
             options.tile);
-    const std::int64_t needed = problem.n * problem.n * bytes_of(problem.precision);
-    require(!machine.devices.empty() && needed <= machine.devices[0].memory_bytes,
-            ErrorKind::memory, "plan",
-            "in core the matrix of order {} needs {} ({} bytes) of device memory and there is {}",
-            problem.n, format_bytes(needed), needed,
-            format_bytes(machine.devices.empty() ? 0 : machine.devices[0].memory_bytes));
     problem.devices = 1;
     problem.tile = std::max<std::int64_t>(problem.n, 1);
+    const std::int64_t needed = smallest_budget_bytes(tile_cholesky(problem, {}));
+    const std::int64_t there = machine.devices[0].memory_bytes;
+    require(
+        needed <= there, ErrorKind::memory, "plan",
+        "in core the matrix of order {} ({} bytes) needs {} of device memory ({} bytes) and there "
+        "is {}",
+        problem.n, problem.n * problem.n * bytes_of(problem.precision), format_bytes(needed),
+        needed, format_bytes(there));
     PlannedRun planned = plan_cholesky(problem, machine, options.policy);
     planned.in_core = true;
     return planned;
   }
   const bool searched = options.tile == 0 && options.path != CholeskyPath::planned;
-  if (!searched)
-    problem.tile = options.tile > 0 ? options.tile : reproducible_tile(problem, machine);
+  problem.tile = searched           ? rule_tile(problem, machine)
+                 : options.tile > 0 ? options.tile
+                                    : reproducible_tile(problem, machine);
+  check_device_memory(problem, machine);
+  Machine bounded = machine;
+  if (options.host_memory_bytes > 0) bounded.host_memory_bytes = options.host_memory_bytes;
   PlannedRun planned =
-      search_tiles(problem, machine, options.policy, searched, options.compute_queues == 0);
+      search_tiles(problem, bounded, options.policy, searched, options.compute_queues == 0);
   planned.seconds = seconds_since(start);
   return planned;
 }

@@ -37,7 +37,7 @@ inline constexpr std::int64_t kBlockRowsMax = 256;
 /// the fastest by simulation (tile_search.hpp), or, if the planned path is asked for, that of
 /// reproducible_tile(). Fills both in `problem`. Throws as plan_cholesky, Error{misuse} for a tile
 /// in core or blocking that does not exist, and Error{memory} if the matrix has to be in core and
-/// does not fit.
+/// does not fit, or as check_device_memory.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
                                    const Options& options);
 
@@ -64,6 +64,23 @@ inline constexpr std::int64_t kBlockRowsMax = 256;
 
 /// True for devices that are CPUs: their small tiles are efficient, and their queues are cores.
 [[nodiscard]] bool is_cpu(const Machine& machine);
+
+/// What a factorization needs at least; all in bytes.
+struct CholeskyNeeds {
+  std::int64_t device_bytes = 0;  ///< of each device, in tiles of problem.tile
+  /// The largest tile that can be planned with a budget; n is the whole matrix. 0: none can.
+  std::int64_t tile_max = 0;
+  /// Of the host: the factor's packed tiles, and the coordinates of a matrix that is generated.
+  std::int64_t host_bytes = 0;
+};
+
+/// The needs of `problem` in its tile, and the largest tile for `budget` bytes of device memory.
+[[nodiscard]] CholeskyNeeds cholesky_needs(const CholeskyProblem& problem, std::int64_t budget);
+
+/// Throws Error{memory} unless each device holds what one task needs in tiles of `problem.tile`.
+/// The message says the smallest budget for this tile, the largest tile for this budget, and what
+/// the host needs.
+void check_device_memory(const CholeskyProblem& problem, const Machine& machine);
 
 /// Plans a factorization. For `opt` the orders that could be best for the slots at hand are
 /// planned, and the one that moves the fewest bytes is taken; ties go to the textbook order. Throws

@@ -246,12 +246,17 @@ void TileFactor::copy_lower(MatrixView<T> out) const {
 
 void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
                        const Machine& machine, const Options& options) {
-  const std::int64_t needed = planned.plan->schedule().blocks.total_bytes(kMatrixFamily);
-  const std::int64_t there =
-      options.host_memory_bytes > 0 ? options.host_memory_bytes : machine.host_memory_bytes;
-  require(needed <= there, ErrorKind::memory, "cholesky",
-          "the factor of order {} needs {} ({} bytes) of host memory and there is {}", problem.n,
-          format_bytes(needed), needed, format_bytes(there));
+  const CholeskyNeeds needs = cholesky_needs(problem, 0);
+  const bool bounded = options.host_memory_bytes > 0;
+  std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
+  // What a CPU computes in is host memory too; a caller's bound is on the factor.
+  if (!bounded && is_cpu(machine)) there -= problem.devices * planned.plan->layout().arena_bytes;
+  require(
+      needs.host_bytes <= there, ErrorKind::memory, "cholesky",
+      "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
+      "of host memory, of which there is {}",
+      problem.tile, format_bytes(needs.device_bytes), problem.n, format_bytes(needs.host_bytes),
+      needs.host_bytes, format_bytes(std::max<std::int64_t>(there, 0)));
 }
 
 RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem, Trace trace) {
@@ -266,6 +271,7 @@ RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem,
   report.compute_queues = planned.plan->layout().compute_queues;
   report.seconds = trace.seconds;
   report.plan_seconds = planned.seconds;
+  report.host_bytes = cholesky_needs(problem, 0).host_bytes;
   report.flops = planned.plan->totals().flops;
   report.tasks = planned.plan->totals().tasks;
   report.peak_device_bytes = planned.plan->layout().arena_bytes;

@@ -67,8 +67,9 @@ class TileFactor {
   bool factored_ = false;
 };
 
-/// The least host memory for the factor of a planned problem; throws Error{memory} if `machine` or
-/// the options do not have it.
+/// Throws Error{memory}, naming the host memory that a planned problem needs (CholeskyNeeds), if it
+/// is more than the options allow, or than `machine` has beside the memory of devices that are
+/// CPUs.
 void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
                        const Machine& machine, const Options& options);
 

@@ -236,7 +236,10 @@ std::vector<std::int64_t> candidate_tiles(const CholeskyProblem& problem, const 
     other.tile = step < 0 ? rule >> -step : rule << step;
     const bool sensible = other.tile >= smallest && rows_of_tiles(other) >= problem.devices &&
                           rows_of_tiles(other) >= 2 && rows_of_tiles(other) <= kBlockRowsMax;
-    const bool fits = sensible && smallest_budget_bytes(tile_cholesky(other, {})) <= budget;
+    const CholeskyNeeds needs =
+        sensible || other.tile == rule ? cholesky_needs(other, 0) : CholeskyNeeds();
+    const bool fits =
+        sensible && needs.device_bytes <= budget && needs.host_bytes <= machine.host_memory_bytes;
     if (other.tile == rule || fits) tiles.push_back(other.tile);
   }
   return tiles;

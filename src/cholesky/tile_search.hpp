@@ -39,8 +39,8 @@ inline constexpr double kPlanSetupSeconds = 40e-6;
 [[nodiscard]] std::int64_t planning_steps(const CholeskyProblem& problem);
 
 /// The tiles that are considered, in increasing order: those near `rule` that leave no device
-/// without work, that the smallest budget holds enough of to run at all, and whose plan has at most
-/// kBlockRowsMax rows.
+/// without work, that the smallest budget holds enough of to run at all, whose factor fits in the
+/// machine's host memory, and whose plan has at most kBlockRowsMax rows. And `rule` itself.
 [[nodiscard]] std::vector<std::int64_t> candidate_tiles(const CholeskyProblem& problem,
                                                         const Machine& machine, std::int64_t rule);
 

@@ -74,6 +74,9 @@ TEST(InCore, NeverFallsBack) {
     EXPECT_NE(std::string(error.what()).find("8000000 bytes"), std::string::npos) << error.what();
   }
   EXPECT_EQ(path_of(1000, machine_of("cuda", 8'000'000), options), "in-core");
+  // A slot is a multiple of 256 bytes: 190² · 8 = 288,800 are not enough.
+  EXPECT_THROW((void)path_of(190, machine_of("cuda", 289'023), options), Error);
+  EXPECT_EQ(path_of(190, machine_of("cuda", 289'024), options), "in-core");
   options.tile = 64;
   EXPECT_THROW((void)path_of(1000, machine_of("cuda", 8'000'000), options), Error);
   options = {};

@@ -145,5 +145,79 @@ TEST(PlannedCholesky, RefusesABudgetBelowTheSmallestAndNamesIt) {
   EXPECT_NO_THROW((void)plan_cholesky(c.problem, Machine::emulated(1, smallest), Policy::opt));
 }
 
+// ---- what cannot fit
+
+/// Whether a problem is planned in tiles of `tile` with devices of `budget` bytes.
+bool can_plan(CholeskyProblem problem, std::int64_t tile, std::int64_t budget) {
+  const Machine machine = Machine::emulated(problem.devices, budget);
+  problem.tile = tile;
+  try {
+    return plan_cholesky(problem, machine, Policy::v3).plan != nullptr;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory) << error.what();
+    return false;
+  }
+}
+
+TEST(CholeskyNeeds, AreWhatWorksAndNoByteLess) {
+  int none = 0;
+  int whole = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto roll = [&](std::uint64_t i, std::int64_t sides) {
+      return static_cast<std::int64_t>(random_bits(seed, i) % static_cast<std::uint64_t>(sides));
+    };
+    CholeskyProblem problem;
+    problem.n = 1 + roll(0, 60);
+    problem.tile = 1 + roll(1, problem.n + 5);
+    problem.devices = static_cast<int>(1 + roll(2, 3));
+    problem.point_dimensions = roll(3, 4) == 0 ? 1 + roll(4, 3) : 0;
+    problem.precision = roll(5, 2) == 0 ? Precision::fp64 : Precision::fp32;
+    const std::int64_t budget = roll(6, 3 * problem.n * problem.n * 8 + 2000);
+    const CholeskyNeeds needs = cholesky_needs(problem, budget);
+    EXPECT_TRUE(can_plan(problem, problem.tile, needs.device_bytes)) << seed;
+    EXPECT_FALSE(can_plan(problem, problem.tile, needs.device_bytes - 1)) << seed;
+    std::int64_t largest = 0;
+    for (std::int64_t tile = 1; tile <= problem.n; ++tile) {
+      if (can_plan(problem, tile, budget)) largest = tile;
+    }
+    EXPECT_EQ(needs.tile_max, largest) << "seed " << seed << ", n " << problem.n;
+    none += largest == 0 ? 1 : 0;
+    whole += largest == problem.n ? 1 : 0;
+    // The host holds what the blocks of the store add up to.
+    std::int64_t host = problem.n * problem.point_dimensions * bytes_of(problem.precision);
+    for (std::int64_t c = 0; c < problem.n; c += problem.tile) {
+      for (std::int64_t r = c; r < problem.n; r += problem.tile) {
+        host += std::min(problem.tile, problem.n - r) * std::min(problem.tile, problem.n - c) *
+                bytes_of(problem.precision);
+      }
+    }
+    EXPECT_EQ(needs.host_bytes, host) << seed;
+  }
+  EXPECT_GT(none, 0);
+  EXPECT_GT(whole, 10);
+  EXPECT_LT(whole, 140);
+}
+
+TEST(CholeskyNeeds, AreSaidBeforeAnythingIsPlanned) {
+  for (const std::int64_t n : {100, 1'000'000, 100'000'000}) {
+    for (const std::int64_t tile : {0, 64}) {
+      CholeskyProblem problem;
+      problem.n = n;
+      Options options;
+      options.tile = tile;
+      try {
+        (void)plan_path(problem, Machine::emulated(2, 1000), options);
+        FAIL() << n;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::memory);
+        const std::string what = error.what();
+        EXPECT_NE(what.find("largest tile for it is 5;"), std::string::npos) << what;
+        EXPECT_NE(what.find(tile == 0 ? "24576 bytes" : "98304 bytes"), std::string::npos) << what;
+        EXPECT_LT(what.size(), 380u);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strata

@@ -66,6 +66,36 @@ TEST(CliPlan, TheBudgetThatIsNamedWorks) {
   expect_refused(command + Words{std::to_string(std::stoll(smallest) - 1)}, 3, {smallest});
 }
 
+TEST(CliPlan, TheTileThatIsNamedIsTheLargestThatWorks) {
+  const Words command{"plan", "cholesky", "--n", "1000", "--devices", "emulated:2"};
+  const Words budget{"--device-memory", "50000"};
+  const Outcome outcome = run_program(command + budget + Words{"--tile", "300"});
+  expect_complaint(outcome, 3, {"50000 bytes", "smallest that works with tiles of 300", "host"});
+  const std::string before = "largest tile for it is ";
+  const std::size_t at = outcome.err.find(before);
+  ASSERT_NE(at, std::string::npos) << outcome.err;
+  const int largest = std::stoi(outcome.err.substr(at + before.size()));
+  EXPECT_EQ(largest, 45);  // 3 · 45² · 8 = 48,600, and 46² · 8 is already 67 times 256
+  EXPECT_EQ(expect_json(command + budget + Words{"--tile", "45"}).at("tile"), 45);
+  expect_refused(command + budget + Words{"--tile", "46"}, 3, {"tile for it is 45"});
+  const Words works{"--device-memory", bytes_in(outcome.err), "--tile", "300"};
+  EXPECT_EQ(expect_json(command + works).at("tile"), 300);
+}
+
+TEST(CliPlan, TheHostMemoryThatIsNamedWorks) {
+  const Words command{
+      "plan", "cholesky",        "--n",  "1001",   "--devices",    "emulated:1", "--tile",
+      "100",  "--device-memory", "1MiB", "--json", "--host-memory"};
+  const Outcome outcome = run_program(command + Words{"1MiB"});
+  expect_complaint(outcome, 3, {"1.00 MiB", "order 1001", "235 KiB"});
+  const std::string needed = bytes_in(outcome.err);
+  // Ten rows of tiles of 100, and one of one row: 55 tiles, ten strips and a corner.
+  EXPECT_EQ(needed, std::to_string(8 * (55 * 100 * 100 + 10 * 100 + 1)));
+  const Outcome works = run_program(command + Words{needed});
+  EXPECT_EQ(json::parse(works.out).at("host_bytes"), std::stoll(needed));
+  expect_refused(command + Words{std::to_string(std::stoll(needed) - 1)}, 3, {needed});
+}
+
 TEST(CliPlan, WritesWhatItSimulated) {
   const Scratch scratch;
   const std::string text =
