@@ -62,6 +62,9 @@ void print_rates(const Machine& machine) {
              device.name, device.flops_per_second_fp64 / 1e9,
              device.host_to_device.bytes_per_second / 1e9,
              device.device_to_host.bytes_per_second / 1e9);
+  if (machine.device_to_device.bytes_per_second > 0) {
+    fmt::print("  device to device {:.1f} GB/s\n", machine.device_to_device.bytes_per_second / 1e9);
+  }
   for (const KernelRate& k : device.kernels) {
     fmt::print("  {:22}{:>12.3f} ms{:>10.1f} GFLOP/s", k.operation, 1e3 * k.seconds,
                k.flops / k.seconds / 1e9);
@@ -87,11 +90,13 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   json kernels = json::array();
   for (const KernelRate& k : d.kernels)
     kernels.push_back({{"operation", k.operation}, {"flops", k.flops}, {"seconds", k.seconds}});
-  const json object = {{"devices", common.devices},
-                       {"flops_per_second", d.flops_per_second_fp64},
-                       {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
-                       {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
-                       {"kernels", kernels}};
+  const json object = {
+      {"devices", common.devices},
+      {"flops_per_second", d.flops_per_second_fp64},
+      {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
+      {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
+      {"device_to_device_bytes_per_second", machine.device_to_device.bytes_per_second},
+      {"kernels", kernels}};
   return finish(common, {}, object, [&] {
     print_rates(machine);
     if (!arguments.output.empty()) fmt::print("rates written to {}\n", arguments.output);

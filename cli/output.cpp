@@ -167,6 +167,7 @@ void print_traffic(const RunReport& report, bool ran) {
   fmt::print("  {:18}{:>14}{}\n", "link", "planned", ran ? fmt::format("{:>14}", "measured") : "");
   row("host to device", planned.host_to_device_bytes, measured.host_to_device_bytes);
   row("device to host", planned.device_to_host_bytes, measured.device_to_host_bytes);
+  row("device to device", planned.device_to_device_bytes, measured.device_to_device_bytes);
   row("total", planned.total(), measured.total());
   const double ratio = planned.floor_bytes > 0 ? static_cast<double>(planned.total()) /
                                                      static_cast<double>(planned.floor_bytes)

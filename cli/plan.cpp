@@ -41,6 +41,8 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
   const bool emulated = common.devices.rfind(kEmulated, 0) == 0;
   Machine machine = emulated ? emulated_machine(common.devices, options)
                              : Machine::detect(common.devices, options.device_memory_bytes);
+  if (options.rates && options.rates->device_to_device.bytes_per_second > 0)
+    machine.device_to_device = options.rates->device_to_device;
   for (DeviceModel& device : machine.devices) {
     if (options.compute_queues > 0) device.compute_queues = options.compute_queues;
     if (!options.rates || options.rates->devices.empty()) continue;

@@ -15,8 +15,8 @@ namespace strata {
 
 /// Measures the kernels of the devices that `options` names on tiles of the given orders, one at a
 /// time and all compute queues at once (for about `seconds` each, so that power limits show), and
-/// their links. All devices are taken to be like the first. Throws Error{device, memory} and
-/// Error{cancelled}.
+/// their links, between the first two devices as well where they can copy directly. All devices are
+/// taken to be like the first. Throws Error{device, memory} and Error{cancelled}.
 [[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
                                 Precision precision = Precision::fp64, double seconds = 0.5);
 

@@ -46,6 +46,9 @@ struct DeviceModel {
 
 struct Machine {
   std::vector<DeviceModel> devices;
+  /// From any device to any other, as if each pair had a link of its own; without a rate there is
+  /// none, and what devices have to tell each other goes through the host.
+  LinkRate device_to_device;
   std::int64_t host_memory_bytes = 0;
   std::vector<std::string> storage;
   /// Bit i of entry [operation] says that the backend has the kernel for precision i. Empty:
@@ -53,7 +56,7 @@ struct Machine {
   std::vector<std::uint32_t> kernel_mask;
 
   /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50
-  /// TFLOP/s FP64).
+  /// TFLOP/s FP64), without links between the devices.
   [[nodiscard]] static Machine emulated(int count, std::int64_t memory_bytes);
 
   /// The devices named by `devices` ("auto", "host:2" for two CPU devices, "cuda:0,1"), each with a

@@ -11,13 +11,13 @@
 
 namespace strata {
 
-enum class SpanKind : std::uint8_t { load, store, compute };
+enum class SpanKind : std::uint8_t { load, store, compute, peer };  // peer: a copy between devices
 
 struct Span {
   SpanKind kind = SpanKind::compute;
   std::uint8_t operation = 0;  ///< for compute: the Operation
   std::uint16_t queue = 0;     ///< index into Trace::queues
-  std::int64_t bytes = 0;      ///< moved (load, store)
+  std::int64_t bytes = 0;      ///< moved (load, store, peer)
   std::uint64_t block = 0;     ///< the bits of the BlockId that is written or moved
   double flops = 0;            ///< done (compute)
   double begin = 0;
@@ -27,7 +27,7 @@ struct Span {
 /// One track: a queue of a device.
 struct TraceQueue {
   std::string device;  ///< "cuda:0"
-  std::string name;    ///< "copy in", "copy out", "compute 0", …
+  std::string name;    ///< "copy in", "copy out", "compute 0", …, "peer in"
   std::uint16_t device_index = 0;
 };
 

@@ -519,6 +519,13 @@ bool cuda_device_owns(int gpu, const void* first, std::int64_t bytes) {
   return bytes >= 0 && static_cast<std::size_t>(bytes) <= size - (address - base);
 }
 
+bool cuda_devices_linked(int from, int to) {
+  int possible = 0;
+  const bool known = cudaDeviceCanAccessPeer(&possible, to, from) == cudaSuccess;
+  (void)cudaGetLastError();
+  return known && possible != 0;
+}
+
 std::unique_ptr<Device> make_cuda_device(int gpu, std::int64_t budget_bytes) {
   const int count = count_gpus();
   if (gpu < 0 || gpu >= count) {

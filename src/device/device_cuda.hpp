@@ -148,6 +148,9 @@ class CudaQueue final : public Queue {
 /// True if [first, first + bytes) lies in one allocation of the memory of GPU `gpu`.
 [[nodiscard]] bool cuda_device_owns(int gpu, const void* first, std::int64_t bytes);
 
+/// True if GPU `to` can read the memory of GPU `from` directly.
+[[nodiscard]] bool cuda_devices_linked(int from, int to);
+
 /// GPU `gpu` with a budget. Throws Error{device} if there is no such GPU, Error{memory} naming what
 /// was asked and what is free if the budget does not fit.
 [[nodiscard]] std::unique_ptr<Device> make_cuda_device(int gpu, std::int64_t budget_bytes);

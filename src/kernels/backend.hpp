@@ -31,6 +31,8 @@ class Backend {
   /// True if [first, first + bytes) is memory of device `index` that its kernels read and write at
   /// full speed.
   [[nodiscard]] virtual bool reaches(int index, const void* first, std::int64_t bytes) const = 0;
+  /// True if device `from` can be copied from by device `to` without a detour.
+  [[nodiscard]] virtual bool linked(int from, int to) const = 0;
   /// True if kernels run as plain host code, so that a block store may be read by the queue itself.
   [[nodiscard]] virtual bool on_host() const = 0;
 };

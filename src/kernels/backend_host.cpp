@@ -43,6 +43,7 @@ class HostBackend final : public Backend {
   [[nodiscard]] bool reaches(int, const void* first, std::int64_t) const override {
     return first != nullptr;
   }
+  [[nodiscard]] bool linked(int, int) const override { return true; }
   [[nodiscard]] bool on_host() const override { return true; }
 
  private:

@@ -61,6 +61,9 @@ class CudaBackend final : public Backend {
   [[nodiscard]] bool reaches(int index, const void* first, std::int64_t bytes) const override {
     return cuda_device_owns(index, first, bytes);
   }
+  [[nodiscard]] bool linked(int from, int to) const override {
+    return cuda_devices_linked(from, to);
+  }
   [[nodiscard]] bool on_host() const override { return false; }
 
  private:

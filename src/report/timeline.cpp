@@ -134,7 +134,7 @@ nlohmann::json track_data(const Track& track, double seconds) {
 }  // namespace
 
 int code_of(const Span& span) {
-  if (span.kind == SpanKind::load) return 0;
+  if (span.kind == SpanKind::load || span.kind == SpanKind::peer) return 0;
   if (span.kind == SpanKind::store) return 1;
   return 2 + span.operation;
 }

@@ -18,7 +18,7 @@ namespace strata::page {
 
 inline constexpr std::size_t kBoxesMax = 40'000;
 
-/// What a box is coloured by: 0 load, 1 store, 2 + operation.
+/// What a box is coloured by: 0 load (from the host or another device), 1 store, 2 + operation.
 [[nodiscard]] int code_of(const Span& span);
 [[nodiscard]] std::string code_name(int code, const std::vector<std::string>& operation_names);
 

@@ -76,6 +76,7 @@ class Calibrator {
     for (const std::int64_t tile : tiles) measure_kernels(tile, model);
     model.host_to_device = measure_link(CopyDirection::host_to_device);
     model.device_to_host = measure_link(CopyDirection::device_to_host);
+    if (devices_.count() > 1 && devices_.linked()) machine.device_to_device = measure_peer();
     for (DeviceModel& device : machine.devices) {
       const std::string name = device.name;
       const std::int64_t memory = device.memory_bytes;
@@ -269,14 +270,28 @@ class Calibrator {
     const std::int64_t bytes = std::min(kLinkBytes, devices_.device(0).budget_bytes() / 2);
     Buffer memory = devices_.device(0).allocate(bytes);
     std::memset(host.data(), 1, static_cast<std::size_t>(bytes));
-    Queue& queue = *queues_[PlanLayout::kCopyIn];
     const bool in = direction == CopyDirection::host_to_device;
+    return time_copies(in ? memory.data() : host.data(), in ? host.data() : memory.data(), bytes,
+                       direction);
+  }
+
+  /// From the second device to the first, by the first one's queue, as a plan does it.
+  LinkRate measure_peer() {
+    std::int64_t bytes = kLinkBytes;
+    for (int d = 0; d < 2; ++d) bytes = std::min(bytes, devices_.device(d).budget_bytes() / 2);
+    Buffer to = devices_.device(0).allocate(bytes);
+    Buffer from = devices_.device(1).allocate(bytes);
+    return time_copies(to.data(), from.data(), bytes, CopyDirection::device_to_device);
+  }
+
+  LinkRate time_copies(std::byte* to, const std::byte* from, std::int64_t bytes,
+                       CopyDirection direction) {
+    Queue& queue = *queues_[PlanLayout::kCopyIn];
     const auto time = [&](std::int64_t size, int repeats) {
       std::vector<double> times;
       for (int i = 0; i < repeats; ++i) {
         const Event begin = queue.record();
-        queue.copy(in ? memory.data() : host.data(), in ? host.data() : memory.data(), size,
-                   direction);
+        queue.copy(to, from, size, direction);
         const Event end = queue.record();
         queue.synchronize();
         times.push_back(end.seconds() - begin.seconds());

@@ -85,6 +85,13 @@ void set_nominal_rates(DeviceModel& device, const std::string& backend, int core
   add_nominal_kernels(device, gpu, Precision::fp32, gpu ? 50e12 : 60e9);
 }
 
+bool all_linked(const DeviceChoice& choice, const Backend& backend) {
+  return std::all_of(choice.indices.begin(), choice.indices.end(), [&](int from) {
+    return std::all_of(choice.indices.begin(), choice.indices.end(),
+                       [&](int to) { return from == to || backend.linked(from, to); });
+  });
+}
+
 Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::int64_t memory_bytes,
                      int compute_queues) {
   const std::vector<DeviceDescription> present = backend.devices();
@@ -106,6 +113,8 @@ Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::in
     if (compute_queues > 0) device.compute_queues = compute_queues;
     machine.devices.push_back(std::move(device));
   }
+  // Devices that are CPUs share one memory: copies between them save nothing, until measured.
+  if (gpu && count > 1 && all_linked(choice, backend)) machine.device_to_device = {100e9, 10e-6};
   machine.kernel_mask.assign(kOperations, 0);
   for (int op = 0; op < kOperations; ++op) {
     for (int p = 0; p < 5; ++p) {
@@ -117,8 +126,9 @@ Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::in
   return machine;
 }
 
-/// Takes over measured rates for the devices of the same kind.
-void apply_rates(Machine& machine, const Machine& rates) {
+/// Takes over measured rates for the devices of the same kind; a link between devices, if there is
+/// one to take.
+void apply_rates(Machine& machine, const Machine& rates, bool linked) {
   for (DeviceModel& device : machine.devices) {
     const std::string kind = device.name.substr(0, device.name.find(':'));
     for (const DeviceModel& measured : rates.devices) {
@@ -128,6 +138,8 @@ void apply_rates(Machine& machine, const Machine& rates) {
       device.flops_per_second_fp64 = measured.flops_per_second_fp64;
       device.flops_per_second_fp32 = measured.flops_per_second_fp32;
       device.kernels = measured.kernels;
+      if (linked && rates.device_to_device.bytes_per_second > 0)
+        machine.device_to_device = rates.device_to_device;
       break;
     }
   }
@@ -191,7 +203,8 @@ DeviceSet::DeviceSet(const Options& options) {
   const DeviceChoice choice = choose_devices(options.devices);
   backend_ = &backend_named(choice.backend, options.devices);
   machine_ = make_machine(choice, *backend_, options.device_memory_bytes, options.compute_queues);
-  if (options.rates) apply_rates(machine_, *options.rates);
+  linked_ = all_linked(choice, *backend_);
+  if (options.rates) apply_rates(machine_, *options.rates, linked_);
   tuning_ = potrf_tuning_of(*backend_, choice.indices[0]);
   for (std::size_t d = 0; d < choice.indices.size(); ++d) {
     Entry entry;

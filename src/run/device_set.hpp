@@ -36,6 +36,8 @@ class DeviceSet {
 
   [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
   [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
+  /// Whether every device can copy from every other without a detour.
+  [[nodiscard]] bool linked() const noexcept { return linked_; }
   [[nodiscard]] int count() const noexcept { return static_cast<int>(devices_.size()); }
   /// Of potrf, on the first device; the others are taken to be like it.
   [[nodiscard]] const PotrfTuning& tuning() const noexcept { return tuning_; }
@@ -55,6 +57,7 @@ class DeviceSet {
   const Backend* backend_ = nullptr;
   Machine machine_;
   PotrfTuning tuning_;
+  bool linked_ = false;
   std::vector<Entry> devices_;
 };
 

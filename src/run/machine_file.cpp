@@ -73,6 +73,9 @@ void write_machine(const std::string& path, const Machine& machine) {
   }
   const json file = {{"format", "strata machine 1"},
                      {"host_memory_bytes", machine.host_memory_bytes},
+                     {"device_to_device", machine.device_to_device.bytes_per_second > 0
+                                              ? to_json(machine.device_to_device)
+                                              : json(nullptr)},
                      {"devices", devices}};
   replace_file(path, [&](std::ostream& out) { out << file.dump(1) << '\n'; });
 }
@@ -88,6 +91,8 @@ Machine read_machine(const std::string& path) {
             "is not a file of rates");
     Machine machine;
     machine.host_memory_bytes = file.at("host_memory_bytes").get<std::int64_t>();
+    if (file.contains("device_to_device") && !file.at("device_to_device").is_null())
+      machine.device_to_device = link_from(file.at("device_to_device"));
     for (const json& j : file.at("devices")) machine.devices.push_back(device_from(j));
     return machine;
   } catch (const json::exception&) {

@@ -116,15 +116,18 @@ class Runner {
       if (step.kind == StepKind::load) load(*log.queue, step);
       if (step.kind == StepKind::store) store(*log.queue, step);
       if (step.kind == StepKind::compute) compute(*log.queue, step);
+      if (step.kind == StepKind::peer) copy_from_peer(*log.queue, step);
       log.events.push_back(log.queue->record());
       ++log.issued;
     }
   }
 
   [[nodiscard]] std::byte* slot_address(const Step& step, int family, int operand) const {
+    return address_on(step.task.device, family, step.slots[static_cast<std::size_t>(operand)]);
+  }
+  [[nodiscard]] std::byte* address_on(std::size_t device, int family, std::int32_t slot) const {
     const SlotRange& range = layout_.slots[static_cast<std::size_t>(family)];
-    return arenas_[step.task.device] + range.offset +
-           range.slot_bytes * step.slots[static_cast<std::size_t>(operand)];
+    return arenas_[device] + range.offset + range.slot_bytes * slot;
   }
 
   void load(Queue& queue, const Step& step) {
@@ -145,6 +148,13 @@ class Runner {
     } else {
       queue.copy(address(id), from, store_.blocks().bytes(id), CopyDirection::device_to_host);
     }
+  }
+
+  void copy_from_peer(Queue& queue, const Step& step) {
+    const BlockId id = step.task.out;
+    queue.copy(slot_address(step, id.family(), 0),
+               address_on(step.source, id.family(), step.slots[1]), store_.blocks().bytes(id),
+               CopyDirection::device_to_device);
   }
 
   [[nodiscard]] std::byte* address(BlockId id) const {

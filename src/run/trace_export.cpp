@@ -29,6 +29,7 @@ std::string json_text(std::string_view text) {
 std::string event_name(const Span& span) {
   if (span.kind == SpanKind::load) return "load";
   if (span.kind == SpanKind::store) return "store";
+  if (span.kind == SpanKind::peer) return "peer copy";
   if (span.operation < kOperations) {
     return std::string(to_string(static_cast<Operation>(span.operation)));
   }
@@ -39,6 +40,7 @@ const char* category(SpanKind kind) {
   switch (kind) {
     case SpanKind::load: return "load";
     case SpanKind::store: return "store";
+    case SpanKind::peer: return "peer";
     case SpanKind::compute: break;
   }
   return "compute";

@@ -26,6 +26,7 @@ struct Slot {
   bool pinned = false;
   Wait writer;                         ///< the step that last wrote the slot
   std::vector<std::uint64_t> readers;  ///< since then, by queue of this device: sequence number
+  std::vector<std::uint64_t> peers;    ///< and by device, of the queue that copies from here
   double ready = 0;                    ///< estimated time at which the value is there
   double idle = 0;                     ///< estimated time at which its last use ends
 };
@@ -39,6 +40,7 @@ class DeviceSlots {
       family.slots.resize(static_cast<std::size_t>(range.count));
       for (Slot& slot : family.slots) {
         slot.readers.resize(static_cast<std::size_t>(layout.queues_per_device()));
+        slot.peers.resize(layout.peers ? static_cast<std::size_t>(layout.devices) : 0);
       }
       for (std::int64_t s = 0; s < range.count; ++s) family.free.push_back(static_cast<int>(s));
       families_.push_back(std::move(family));

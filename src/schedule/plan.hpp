@@ -2,13 +2,15 @@
 // Plan: a Schedule turned into steps on the queues of devices of bounded memory. Pure data.
 //
 // Contract:
-// * Each device has a copy-in queue, a copy-out queue and `compute_queues` compute queues; a queue
-// runs its steps in order.
+// * Each device has a copy-in queue, a copy-out queue and `compute_queues` compute queues, and a
+// queue for copies from other devices where the machine links them; a queue runs its steps in
+// order.
 //   A step waits only for steps that stand before it in the plan, so a plan cannot deadlock.
 // * Device memory is an arena of slots: a family of blocks has its own slots, all of that family's
 // largest size.
-// * A block has one writer at a time; what another device needs travels through the host. A written
-// block goes home
+// * A block has one writer at a time. What another device needs travels through the host, or, where
+// that is faster by the machine's rates, from a device that has its latest value in a slot; that
+// slot is not written again before the copy is done. A written block goes home
 //   as soon as no later task writes it, or when its slot is needed.
 // * Equal inputs give byte-equal plans. No device, disk or thread is touched.
 // * Steps are made in windows; totals are known before the first step is run, from a first pass
@@ -31,7 +33,8 @@
 
 namespace strata {
 
-enum class StepKind : std::uint8_t { load, store, compute };
+/// `peer` is a load whose source is a slot of another device.
+enum class StepKind : std::uint8_t { load, store, compute, peer };
 
 /// "Queue `queue` has done its first `sequence` steps."
 struct Wait {
@@ -44,9 +47,12 @@ struct Step {
   StepKind kind = StepKind::compute;
   std::uint16_t queue = 0;     ///< global number: see PlanLayout::queue
   std::uint64_t sequence = 0;  ///< 1, 2, … within its queue
-  Task task;                   ///< compute: the task; load and store: `out` is the block that moves
-  std::array<std::int32_t, 3> slots{-1, -1, -1};  ///< of out and inputs, numbered within the family
-  std::uint32_t wait_begin = 0;                   ///< into PlanWindow::waits
+  Task task;                   ///< compute: the task; else `out` is the block that moves
+  /// Of out and inputs, numbered within the family; of a peer copy, on the device and on its
+  /// source.
+  std::array<std::int32_t, 3> slots{-1, -1, -1};
+  std::uint16_t source = 0;      ///< peer: the device from which the block is copied
+  std::uint32_t wait_begin = 0;  ///< into PlanWindow::waits
   std::uint32_t wait_count = 0;
 };
 
@@ -67,11 +73,14 @@ struct PlanLayout {
   std::int64_t arena_bytes = 0;
   int compute_queues = 1;
   int devices = 1;
+  bool peers = false;  ///< there are copies between devices, and queues for them
 
   static constexpr int kCopyIn = 0;
   static constexpr int kCopyOut = 1;
   static constexpr int kFirstCompute = 2;
-  [[nodiscard]] int queues_per_device() const noexcept { return kFirstCompute + compute_queues; }
+  /// The local number of the queue of copies from other devices, behind the compute queues.
+  [[nodiscard]] int peer_in() const noexcept { return kFirstCompute + compute_queues; }
+  [[nodiscard]] int queues_per_device() const noexcept { return peer_in() + (peers ? 1 : 0); }
   [[nodiscard]] int queues() const noexcept { return devices * queues_per_device(); }
   [[nodiscard]] int queue(int device, int local) const noexcept {
     return device * queues_per_device() + local;
@@ -86,6 +95,7 @@ struct PlanTotals {
   std::int64_t steps = 0;
   std::int64_t loads = 0;
   std::int64_t stores = 0;
+  std::int64_t peer_copies = 0;
   bool operator==(const PlanTotals&) const = default;
 };
 
@@ -160,7 +170,8 @@ class PlanReader {
 };
 
 /// Follows the plan on a clock model of its machine: the same spans as run(), at predicted times.
-/// Compute steps of one device share its rate; transfers in each direction have their link's rate.
+/// Compute steps of one device share its rate; transfers in each direction, and between devices,
+/// have their link's rate.
 [[nodiscard]] Trace simulate(const Plan& plan);
 
 /// The queues of a plan, in the order of their numbers.

@@ -41,6 +41,7 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine) {
   PlanLayout layout;
   layout.devices = schedule.devices;
   layout.compute_queues = std::max(1, machine.devices[0].compute_queues);
+  layout.peers = layout.devices > 1 && machine.device_to_device.bytes_per_second > 0;
   std::int64_t budget = machine.devices[0].memory_bytes;
   for (int d = 0; d < schedule.devices; ++d) {
     budget = std::min(budget, machine.devices[static_cast<std::size_t>(d)].memory_bytes);
@@ -97,6 +98,7 @@ std::vector<TraceQueue> trace_queues(const Plan& plan) {
     for (int q = 0; q < layout.compute_queues; ++q) {
       queues.push_back({device, fmt::format("compute {}", q), index});
     }
+    if (layout.peers) queues.push_back({device, "peer in", index});
   }
   return queues;
 }
@@ -110,7 +112,9 @@ Span span_of(const BlockTable& blocks, const Step& step) {
     span.operation = static_cast<std::uint8_t>(step.task.operation);
     span.flops = step.task.operation == Operation::covariance ? 0 : flops_of(blocks, step.task);
   } else {
-    span.kind = step.kind == StepKind::load ? SpanKind::load : SpanKind::store;
+    span.kind = step.kind == StepKind::load    ? SpanKind::load
+                : step.kind == StepKind::store ? SpanKind::store
+                                               : SpanKind::peer;
     span.bytes = blocks.bytes(step.task.out);
   }
   return span;
@@ -123,6 +127,7 @@ void Plan::write_text(std::ostream& out) const {
     const int local = queue % layout_.queues_per_device();
     if (local == PlanLayout::kCopyIn) return fmt::format("{}:in", device);
     if (local == PlanLayout::kCopyOut) return fmt::format("{}:out", device);
+    if (local == layout_.peer_in()) return fmt::format("{}:peer", device);
     return fmt::format("{}:c{}", device, local - PlanLayout::kFirstCompute);
   };
   PlanReader reader(*this);
@@ -130,10 +135,13 @@ void Plan::write_text(std::ostream& out) const {
   while (reader.next(window)) {
     for (const Step& step : window.steps) {
       const Task& task = step.task;
-      const char* verb = step.kind == StepKind::load ? "load" : "store";
+      const char* verb = step.kind == StepKind::load    ? "load"
+                         : step.kind == StepKind::store ? "store"
+                                                        : "copy";
       out << queue_name(step.queue) << " #" << step.sequence << ' '
           << (step.kind == StepKind::compute ? to_string(task.operation) : verb) << ' '
           << blocks.name(task.out) << '@' << step.slots[0];
+      if (step.kind == StepKind::peer) out << " from " << step.source << '@' << step.slots[1];
       for (int i = 0; step.kind == StepKind::compute && i < task.input_count; ++i) {
         out << ' ' << blocks.name(task.inputs[static_cast<std::size_t>(i)]) << '@'
             << step.slots[static_cast<std::size_t>(i) + 1];

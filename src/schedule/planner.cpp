@@ -15,6 +15,7 @@ namespace strata {
 namespace {
 
 constexpr std::size_t kWindowSteps = 512;
+constexpr int kNoDevice = -1;
 
 }  // namespace
 
@@ -128,7 +129,8 @@ class PlanReader::Planner {
   /// Brings a block into a slot of the device, which is then held.
   int fetch(int device, BlockId id, bool value_needed) {
     const std::int64_t block = blocks_.index(id);
-    if (value_needed && !home(block).valid) send_home(id, block);
+    const int source = value_needed ? peer_source(device, id, block) : kNoDevice;
+    if (value_needed && source == kNoDevice && !home(block).valid) send_home(id, block);
     const int family = id.family();
     DeviceSlots& mine = slots(device);
     int number = mine.take_free(family);
@@ -148,11 +150,32 @@ class PlanReader::Planner {
     }
     mine.place(family, number, id, block);
     home(block).holders |= std::uint64_t{1} << device;
-    if (value_needed) load(device, id, number);
+    if (value_needed && source == kNoDevice) load(device, id, number);
+    if (value_needed && source != kNoDevice) copy_from_peer(device, id, number, source);
     return number;
   }
 
-  /// A value that only another device has goes to the host, so that it can travel on.
+  /// The device from which a block's latest value comes faster than by the host: of those that have
+  /// it in a slot, the one where it is there first. kNoDevice: by the host.
+  [[nodiscard]] int peer_source(int device, BlockId id, std::int64_t block) {
+    if (!layout_.peers || options_.copies_in_stream) return kNoDevice;
+    int source = kNoDevice;
+    for (int d = 0; d < layout_.devices; ++d) {
+      if (d == device || (home(block).holders >> d & 1) == 0) continue;
+      const auto ready = [&](int of) {
+        return slots(of).slot(id.family(), slots(of).find(block)).ready;
+      };
+      if (source == kNoDevice || ready(d) < ready(source)) source = d;
+    }
+    if (source == kNoDevice) return kNoDevice;
+    const std::int64_t bytes = blocks_.bytes(id);
+    double by_host = transfer_seconds(machine_.devices[at(device)].host_to_device, bytes);
+    if (!home(block).valid)
+      by_host += transfer_seconds(machine_.devices[at(source)].device_to_host, bytes);
+    return transfer_seconds(machine_.device_to_device, bytes) < by_host ? source : kNoDevice;
+  }
+
+  /// A value that only another device has, and that is to go by the host, goes there first.
   void send_home(BlockId id, std::int64_t block) {
     for (int d = 0; d < layout_.devices; ++d) {
       const int number = slots(d).find(block);
@@ -250,6 +273,26 @@ class PlanReader::Planner {
     ++totals_.loads;
   }
 
+  void copy_from_peer(int device, BlockId id, int number, int source) {
+    const int queue = layout_.queue(device, layout_.peer_in());
+    const int from = slots(source).find(blocks_.index(id));
+    Slot& slot = slots(device).slot(id.family(), number);
+    Slot& there = slots(source).slot(id.family(), from);
+    Step& step = begin_step(StepKind::peer, queue, id, number);
+    step.source = static_cast<std::uint16_t>(source);
+    step.slots[1] = from;
+    wait_for_uses(step, device, slot);
+    add_wait(step, there.writer);
+    finish_step(step);
+    const double seconds = transfer_seconds(machine_.device_to_device, blocks_.bytes(id));
+    slot.ready = slot.idle = advance(queue, std::max(slot.idle, there.ready), seconds);
+    there.idle = std::max(there.idle, slot.ready);
+    wrote(slot, step);
+    there.peers[at(device)] = step.sequence;
+    totals_.traffic.device_to_device_bytes += blocks_.bytes(id);
+    ++totals_.peer_copies;
+  }
+
   void store(int device, BlockId id, int number) {
     const std::int64_t block = blocks_.index(id);
     const int queue = copy_queue(device, PlanLayout::kCopyOut);
@@ -311,10 +354,12 @@ class PlanReader::Planner {
     if (options_.copies_in_stream) return stream_;
     const int first = layout_.queue(device, PlanLayout::kFirstCompute);
     if (options_.one_queue) return first;
-    const int writer = out.writer.sequence > 0 ? static_cast<int>(out.writer.queue) : first;
-    int best = std::max(writer, first);
+    const int end = first + layout_.compute_queues;
+    const int writer = static_cast<int>(out.writer.queue);  // or the queue of a copy
+    const bool computes = out.writer.sequence > 0 && writer >= first && writer < end;
+    int best = computes ? writer : first;
     double best_start = std::max(clock_[at(best)], ready);
-    for (int q = first; q < first + layout_.compute_queues; ++q) {
+    for (int q = first; q < end; ++q) {
       const double start = std::max(clock_[at(q)], ready);
       if (start < best_start) {
         best = q;
@@ -379,10 +424,15 @@ class PlanReader::Planner {
     for (int q = 0; q < layout_.queues_per_device(); ++q) {
       add_wait(step, {static_cast<std::uint16_t>(layout_.queue(device, q)), slot.readers[at(q)]});
     }
+    for (int d = 0; d < static_cast<int>(slot.peers.size()); ++d) {
+      const int queue = layout_.queue(d, layout_.peer_in());
+      add_wait(step, {static_cast<std::uint16_t>(queue), slot.peers[at(d)]});
+    }
   }
   static void wrote(Slot& slot, const Step& step) {
     slot.writer = {step.queue, step.sequence};
     std::fill(slot.readers.begin(), slot.readers.end(), 0);
+    std::fill(slot.peers.begin(), slot.peers.end(), 0);
   }
 
   /// Estimated end of `seconds` of work put into a queue; a clock only for choosing queues.

@@ -91,6 +91,9 @@ class Simulator {
       queue.remaining = transfer_seconds(device.host_to_device, blocks.bytes(step.task.out));
     } else if (step.kind == StepKind::store) {
       queue.remaining = transfer_seconds(device.device_to_host, blocks.bytes(step.task.out));
+    } else if (step.kind == StepKind::peer) {
+      queue.remaining =
+          transfer_seconds(plan_.machine().device_to_device, blocks.bytes(step.task.out));
     } else {
       const Precision precision = blocks.family(step.task.out.family()).precision;
       const double flops = flops_of(blocks, step.task);

@@ -1,7 +1,8 @@
 // Trace and Traffic: the bookkeeping that run() and simulate() share.
 //
 // Method: traffic is a fold over spans. A load crosses the link from host to device, a store the
-// link back, a computation none; storage and peer traffic is added by whoever moves it. Keeping the
+// link back, a peer copy the link between devices, a computation none; storage traffic is added by
+// whoever moves it. Keeping the
 // fold beside the spans lets a run that is too long to keep its spans still prove its byte counts.
 
 #include "strata/trace.hpp"
@@ -14,6 +15,7 @@ namespace {
 void fold(Traffic& traffic, const Span& span) noexcept {
   if (span.kind == SpanKind::load) traffic.host_to_device_bytes += span.bytes;
   if (span.kind == SpanKind::store) traffic.device_to_host_bytes += span.bytes;
+  if (span.kind == SpanKind::peer) traffic.device_to_device_bytes += span.bytes;
 }
 
 }  // namespace

@@ -74,14 +74,18 @@ struct Case {
 
 /// Runs a case under a budget and checks everything that must hold of any run.
 void expect_same(const std::string& backend, const Case& c, const std::vector<double>& expected,
-                 std::int64_t budget, Policy policy) {
+                 std::int64_t budget, Policy policy, bool linked = false) {
   Options options;
   options.devices = test::devices_text(backend, c.problem.devices);
   options.device_memory_bytes = budget;
   options.compute_queues = 2;
   DeviceSet devices(options);
   const auto store = c.make_store(backend);
-  const PlannedRun planned = plan_cholesky(c.problem, devices.machine(), policy);
+  Machine machine = devices.machine();
+  if (linked) machine.device_to_device = {1e15, 0};
+  const PlannedRun planned = plan_cholesky(c.problem, machine, policy);
+  EXPECT_EQ(planned.plan->totals().peer_copies > 0,
+            linked && c.problem.devices > 1 && c.problem.n > c.problem.tile);
   ASSERT_LE(planned.plan->layout().arena_bytes, budget);
   RunOptions run_options;
   run_options.covariance = &c.covariance;
@@ -109,6 +113,7 @@ TEST_P(PlannedCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetAndPolic
   for (std::int64_t budget = smallest; budget <= smallest + 9 * slot; budget += slot) {
     for (const Policy policy : {Policy::v3, Policy::opt}) {
       expect_same(backend, c, expected, budget, policy);
+      expect_same(backend, c, expected, budget, policy, true);
     }
   }
   for (const Policy policy : {Policy::sync, Policy::async, Policy::v1, Policy::v2}) {

@@ -161,7 +161,19 @@ TEST(CliInfo, CalibratedRatesServeAPlan) {
     EXPECT_NE(measured.at("predicted_seconds"), nominal.at("predicted_seconds"));
     EXPECT_EQ(measured.at("flops"), nominal.at("flops"));
   }
-  const std::string text = slurp(rates);
+  // Devices that can copy from each other do.
+  EXPECT_EQ(object.at("device_to_device_bytes_per_second"), 0.0);
+  std::string text = slurp(rates);
+  const std::string none = "\"device_to_device\": null";
+  ASSERT_NE(text.find(none), std::string::npos);
+  text.replace(text.find("null", text.find(none)), 4,
+               R"({"bytes_per_second": 1e15, "latency_seconds": 0})");
+  const Words two = plan + Words{"--devices", "emulated:2"};
+  const json apart = expect_json(two + Words{"--rates", rates});
+  const json linked = expect_json(two + Words{"--rates", scratch.put("linked.json", text)});
+  EXPECT_EQ(apart.at("traffic").at("device_to_device_bytes"), 0);
+  EXPECT_GT(linked.at("traffic").at("device_to_device_bytes").get<std::int64_t>(), 0);
+  expect_run_fields(linked, 1000);
   (void)scratch.put("cut.json", text.substr(0, text.size() / 2));
   (void)scratch.put("other.json", R"({"format": "something else"})");
   for (const std::string name : {"cut.json", "other.json", "absent.json"})

@@ -36,6 +36,7 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
   for (const Precision precision : {Precision::fp64, Precision::fp32}) {
     const Machine machine = calibrate(options_of(GetParam()), {2, 17}, precision, 0.002);
     ASSERT_EQ(machine.devices.size(), 1u);
+    EXPECT_EQ(machine.device_to_device.bytes_per_second, 0) << "nobody to copy from";
     const DeviceModel& device = machine.devices[0];
     EXPECT_EQ(device.memory_bytes, 1 << 24);
     EXPECT_TRUE(positive(precision == Precision::fp64 ? device.flops_per_second_fp64
@@ -60,6 +61,8 @@ TEST_P(Calibrate, TellsAllDevicesAlike) {
   ASSERT_EQ(machine.devices.size(), 2u);
   EXPECT_EQ(machine.devices[0].kernels.size(), machine.devices[1].kernels.size());
   EXPECT_NE(machine.devices[0].name, machine.devices[1].name);
+  EXPECT_TRUE(positive(machine.device_to_device.bytes_per_second));
+  EXPECT_TRUE(positive(machine.device_to_device.latency_seconds));
 }
 
 template <class F>
@@ -122,11 +125,29 @@ void expect_equal(const LinkRate& a, const LinkRate& b) {
   EXPECT_EQ(a.latency_seconds, b.latency_seconds);
 }
 
+void expect_equal(const Machine& in, const Machine& out);
+
 TEST_F(MachineFile, ComesBackBitForBit) {
-  const Machine out = machine();
-  write_machine(path, out);
-  const Machine in = read_machine(path);
+  Machine out = machine();
+  for (const LinkRate link : {LinkRate{}, LinkRate{1e11 / 3, 1e-6}}) {
+    out.device_to_device = link;
+    write_machine(path, out);
+    expect_equal(read_machine(path), out);
+  }
+}
+
+TEST_F(MachineFile, OfBeforeLinksWereMeasuredIsRead) {
+  write_machine(path, machine());
+  std::string text = read();
+  const std::string link = "\"device_to_device\": null,";
+  ASSERT_NE(text.find(link), std::string::npos) << text;
+  write(text.erase(text.find(link), link.size()));
+  expect_equal(read_machine(path), machine());
+}
+
+void expect_equal(const Machine& in, const Machine& out) {
   EXPECT_EQ(in.host_memory_bytes, out.host_memory_bytes);
+  expect_equal(in.device_to_device, out.device_to_device);
   ASSERT_EQ(in.devices.size(), out.devices.size());
   for (std::size_t d = 0; d < out.devices.size(); ++d) {
     const DeviceModel& a = in.devices[d];

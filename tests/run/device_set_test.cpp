@@ -156,6 +156,23 @@ TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
   }
 }
 
+TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
+  Options options = options_of("host:2", 1_MiB);
+  EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0)
+      << "one memory, until it is measured";
+  Machine rates = Machine::emulated(1, 1);
+  rates.devices[0].name = "host:0";
+  rates.device_to_device = {123, 0.5};
+  options.rates = rates;
+  const DeviceSet set(options);
+  EXPECT_TRUE(set.linked());
+  EXPECT_EQ(set.machine().device_to_device.bytes_per_second, 123);
+  EXPECT_EQ(set.machine().device_to_device.latency_seconds, 0.5);
+  rates.devices[0].name = "cuda:0";
+  options.rates = rates;
+  EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0) << "another kind";
+}
+
 TEST(DeviceSet, SaysWhichKernelsThereAre) {
   const Machine machine = Machine::detect("host", 1_MiB);
   ASSERT_EQ(machine.kernel_mask.size(), static_cast<std::size_t>(kOperations));

@@ -101,6 +101,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
   RunOptions run_options;
   run_options.covariance = &covariance;
   int overflowed = 0;
+  std::int64_t peer_copies = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Schedule schedule = random_schedule(seed);
     const auto devices = device_sets.find(schedule.devices);
@@ -115,6 +116,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
       device.memory_bytes = smallest_budget_bytes(schedule) + dice.roll(16) * 512;
       device.compute_queues = static_cast<int>(1 + seed % 3);
     }
+    machine.device_to_device = dice.roll(2) == 0 ? LinkRate{1e15, 0} : LinkRate{};
     const Plan plan(std::make_shared<const Schedule>(schedule), machine, options);
     const auto actual = make_store(schedule.blocks);
     prepare_store(*actual, GetParam());
@@ -122,11 +124,13 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     ASSERT_EQ(outcome.trace.traffic, plan.totals().traffic) << "seed " << seed;
     ASSERT_EQ(fold_traffic(outcome.trace.spans), plan.totals().traffic);
     ASSERT_EQ(outcome.trace.spans_added, plan.totals().steps);
+    peer_copies += plan.totals().peer_copies;
     const Bytes want = contents_of(*expected);
     ASSERT_TRUE(contents_of(*actual) == want) << "seed " << seed;
     overflowed += all_finite(want) ? 0 : 1;
   }
   EXPECT_LE(overflowed, 5) << "a wrong operand would not show among infinities";
+  EXPECT_TRUE(peer_copies > 300 || device_sets.size() < 4);
 }
 
 // ---- Cholesky problems, for what follows
@@ -316,6 +320,29 @@ TEST(RunFaults, EveryReadAndWriteThatFailsIsThrownAndTheDevicesLiveOn) {
       EXPECT_EQ(store.writes(), writes) << "a queue still writes after the run has ended";
     }
   }
+}
+
+TEST(RunFaults, AReadOrWriteThatFailsBesideCopiesBetweenDevicesIsThrown) {
+  const Problem problem("host");
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  Machine linked = devices.machine();
+  linked.device_to_device = {1e15, 0};
+  const Plan plan(problem.schedule, linked, {});
+  ASSERT_GT(plan.totals().peer_copies, 5);
+  for (const bool reading : {true, false}) {
+    const std::int64_t count = reading ? plan.totals().loads : plan.totals().stores;
+    for (std::int64_t k = 1; k <= count; ++k) {
+      Faults faults;
+      (reading ? faults.read_fails : faults.write_fails) = {k};
+      FaultStore store(problem.store(), faults);
+      EXPECT_THROW((void)run(plan, devices, store), Error) << k;
+      expect_usable(problem, devices, expected);
+    }
+  }
+  const auto store = problem.store();
+  (void)run(plan, devices, *store);
+  EXPECT_TRUE(contents_of(*store) == expected);
 }
 
 TEST(RunFaults, TwoFailuresAreOneError) {

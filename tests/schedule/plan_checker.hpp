@@ -5,13 +5,15 @@
 // `check_plan` returns "" or the first violation in words. Method: vector clocks (Fidge, Mattern
 // 1988). A step knows what its queue did before it and, for each wait, what the awaited step knew.
 // 1. Waits are in range and point backwards in the plan.
-// 2. Any two accesses to one slot, or to the home of one block, of which one is a write, are
-//    ordered by that knowledge. It suffices to compare with the last write and the reads since:
-//    older ones are ordered before those.
+// 2. Any two accesses to one slot of one device, or to the home of one block, of which one is a
+//    write, are ordered by that knowledge (a copy between devices reads the one and writes the
+//    other). It suffices to compare with the last write and the reads since: older ones are ordered
+//    before those.
 // 3. So the outcome is that of the plan read from top to bottom; there, the computations are the
 //    schedule's tasks in program order, every operand is its block at its latest version, and at
 //    the end every block that was written rests at home at its latest version.
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <string>
@@ -67,6 +69,7 @@ class PlanChecker {
       if (!error_.empty()) return error_;
       if (step.kind == StepKind::load) load(step);
       if (step.kind == StepKind::store) store(step);
+      if (step.kind == StepKind::peer) copy_from_peer(step);
       if (step.kind == StepKind::compute) {
         if (next_task == tasks.size() || !same(tasks[next_task], step.task)) complain("not due");
         ++next_task;
@@ -129,7 +132,9 @@ class PlanChecker {
     const int device = step_.queue / layout_.queues_per_device();
     const int local = step_.queue % layout_.queues_per_device();
     const bool copies = step_.kind != StepKind::compute && !copies_in_stream_;
-    const int expected = !copies                        ? std::max(local, PlanLayout::kFirstCompute)
+    const int last = PlanLayout::kFirstCompute + layout_.compute_queues - 1;
+    const int expected = step_.kind == StepKind::peer ? last + 1
+                         : !copies ? std::clamp(local, PlanLayout::kFirstCompute, last)
                          : step_.kind == StepKind::load ? PlanLayout::kCopyIn
                                                         : PlanLayout::kCopyOut;
     if (device != step_.task.device || local != expected) complain("on a wrong queue");
@@ -164,13 +169,14 @@ class PlanChecker {
     uses = {{step_.queue, step_.sequence}, {}};
   }
 
-  Place slot(BlockId id, int operand) {
+  Place slot(BlockId id, int operand) { return slot_on(step_.task.device, id, operand); }
+  Place slot_on(int device, BlockId id, int operand) {
     const std::int32_t number = step_.slots[at(operand)];
     const SlotRange& range = layout_.slots[at(id.family())];
     if (number < 0 || number >= range.count || schedule_.blocks.bytes(id) > range.slot_bytes) {
       complain("no such slot");
     }
-    return {step_.task.device, id.family(), static_cast<std::uint64_t>(number)};
+    return {device, id.family(), static_cast<std::uint64_t>(number)};
   }
   static Place home_of(BlockId id) { return {-1, -1, id.bits}; }
 
@@ -203,6 +209,23 @@ class PlanChecker {
     reads(place);
     writes(home_of(id));
     home_[id] = contents_[place].version;
+  }
+  /// A load whose source is a slot of another device, which has to hold the latest value; both
+  /// slots are places like any other, so what writes the source afterwards has to come after the
+  /// copy.
+  void copy_from_peer(const Step& step) {
+    const BlockId id = step.task.out;
+    if (!layout_.peers || step.source >= layout_.devices || step.source == step.task.device) {
+      complain("no such peer");
+      return;
+    }
+    const Place from = slot_on(step.source, id, 1);
+    const Place to = slot(id, 0);
+    expect_latest(from, id);
+    if (contents_[from].version < 0) complain("copies what nobody wrote");
+    reads(from);
+    writes(to);
+    contents_[to] = contents_[from];
   }
   void compute(const Step& step) {
     const Task& task = step.task;

@@ -35,18 +35,19 @@ TEST(Trace, add_folds_each_kind_into_its_own_total) {
   trace.add(span(SpanKind::compute, 0, 7.5, 5));
   trace.add(span(SpanKind::store, 30, 0, 4));
   trace.add(span(SpanKind::load, 1, 0, 3));
-  EXPECT_EQ(trace.traffic, (Traffic{101, 30, 0, 0, 0}));
+  trace.add(span(SpanKind::peer, 7, 0, 1));
+  EXPECT_EQ(trace.traffic, (Traffic{101, 30, 7, 0, 0}));
   EXPECT_EQ(trace.flops, 7.5);
   EXPECT_EQ(trace.seconds, 5);
-  EXPECT_EQ(trace.spans.size(), 4U);
-  EXPECT_EQ(trace.spans_added, 4);
+  EXPECT_EQ(trace.spans.size(), 5U);
+  EXPECT_EQ(trace.spans_added, 5);
   EXPECT_EQ(trace.spans[2].kind, SpanKind::store);
 }
 
 TEST(Trace, fold_of_the_spans_equals_the_running_total) {
   Trace trace;
   for (int i = 0; i < 999; ++i) {
-    trace.add(span(static_cast<SpanKind>(i % 3), std::int64_t{1} << (i % 50), i, i));
+    trace.add(span(static_cast<SpanKind>(i % 4), std::int64_t{1} << (i % 50), i, i));
   }
   EXPECT_EQ(fold_traffic(trace.spans), trace.traffic);
   EXPECT_GT(trace.traffic.host_to_device_bytes, std::int64_t{1} << 40);
