@@ -104,7 +104,8 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
   virtual ~Queue() = default;
 
-  /// Copies `bytes` bytes. Both regions stay valid and untouched until the copy is done.
+  /// Copies `bytes` bytes. Both regions stay valid and untouched until the copy is done. Between
+  /// devices one of them is this queue's and the other is of the same backend.
   virtual void copy(void* destination, const void* source, std::int64_t bytes,
                     CopyDirection direction) = 0;
   /// Runs a host function in the queue's order. What it throws becomes the queue's failure.

@@ -8,7 +8,6 @@
 #include "device/device_host.hpp"
 
 #include <sched.h>
-#include <sys/sysinfo.h>
 
 #include <atomic>
 #include <chrono>
@@ -22,6 +21,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/host_memory.hpp"
 
 namespace strata {
 namespace {
@@ -243,8 +243,8 @@ class HostDevice final : public Device {
     try {
       return allocate_aligned(bytes);
     } catch (const std::bad_alloc&) {
-      fail(ErrorKind::memory, "device", "{}: the system refused {}", description_.name,
-           format_bytes(bytes));
+      fail(ErrorKind::memory, "device", "{}: the system refused {}; {} are free", description_.name,
+           format_bytes(bytes), format_bytes(available_host_memory()));
     }
   }
 
@@ -260,16 +260,6 @@ std::string cpu_model() {
     if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
   }
   return "CPU";
-}
-
-std::int64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;) {
-    std::int64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
-  }
-  struct sysinfo info {};
-  return sysinfo(&info) == 0 ? static_cast<std::int64_t>(info.freeram) * info.mem_unit : 0;
 }
 
 int usable_cores() {
@@ -289,7 +279,7 @@ std::unique_ptr<Device> make_host_device(int index, std::int64_t budget_bytes) {
 
 DeviceDescription describe_host() {
   static const std::string model = cpu_model();
-  return {"host:0", model, available_memory(), usable_cores()};
+  return {"host:0", model, available_host_memory(), usable_cores()};
 }
 
 }  // namespace strata

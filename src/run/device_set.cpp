@@ -194,21 +194,26 @@ Machine Machine::detect(const std::string& devices, std::int64_t memory_bytes) {
   return make_machine(choice, backend_named(choice.backend, devices), memory_bytes, 0);
 }
 
-DeviceSet::DeviceSet(const Options& options) {
+DeviceSet::DeviceSet(const Options& options)
+    : DeviceSet(backend_named(choose_devices(options.devices).backend, options.devices),
+                choose_devices(options.devices).indices, options) {}
+
+DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
+                     const Options& options)
+    : backend_(&backend) {
   require(options.device_memory_bytes >= 0 && options.compute_queues >= 0 &&
               options.compute_queues <= 16,
           ErrorKind::misuse, "options",
           "{} bytes of device memory and {} compute queues make no device",
           options.device_memory_bytes, options.compute_queues);
-  const DeviceChoice choice = choose_devices(options.devices);
-  backend_ = &backend_named(choice.backend, options.devices);
-  machine_ = make_machine(choice, *backend_, options.device_memory_bytes, options.compute_queues);
-  linked_ = all_linked(choice, *backend_);
+  const DeviceChoice choice{backend.name(), indices};
+  machine_ = make_machine(choice, backend, options.device_memory_bytes, options.compute_queues);
+  linked_ = all_linked(choice, backend);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);
-  tuning_ = potrf_tuning_of(*backend_, choice.indices[0]);
-  for (std::size_t d = 0; d < choice.indices.size(); ++d) {
+  tuning_ = potrf_tuning_of(backend, indices[0]);
+  for (std::size_t d = 0; d < indices.size(); ++d) {
     Entry entry;
-    entry.device = backend_->make_device(choice.indices[d], machine_.devices[d].memory_bytes);
+    entry.device = backend.make_device(indices[d], machine_.devices[d].memory_bytes);
     devices_.push_back(std::move(entry));
   }
 }

@@ -33,6 +33,8 @@ struct DeviceChoice {
 class DeviceSet {
  public:
   explicit DeviceSet(const Options& options);
+  /// The devices `indices` of a backend; options.devices is not read.
+  DeviceSet(const Backend& backend, const std::vector<int>& indices, const Options& options);
 
   [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
   [[nodiscard]] const Machine& machine() const noexcept { return machine_; }

@@ -9,6 +9,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/host_memory.hpp"
 
 namespace strata {
 namespace {
@@ -23,7 +24,8 @@ std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
         ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), kAlignment));
     return {data, [](std::byte* p) { ::operator delete(p, kAlignment); }};
   } catch (const std::bad_alloc&) {
-    fail(ErrorKind::memory, "store", "the system refused {} of host memory", format_bytes(bytes));
+    fail(ErrorKind::memory, "store", "the system refused {} of host memory; {} are free",
+         format_bytes(bytes), format_bytes(available_host_memory()));
   }
 }
 

@@ -150,6 +150,17 @@ TEST_F(CliSolve, InCoreNeverFallsBack) {
   refuse(command() + Words{"--variant", "up"}, 2, {"'up'"});
 }
 
+TEST_F(CliSolve, MemoryThatIsNotThereIsRefused) {
+  write_system(60, 1);
+  const std::string before = slurp(path("A.npy"));
+  const Words solve{"solve",       path("A.npy"), path("b.npy"), "-o",
+                    path("x.npy"), "--devices",   "host"};
+  refuse(solve + Words{"--device-memory", "900TiB"}, 3, {"900 TiB asked", "free"});
+  refuse(solve + Words{"--device-memory", "500"}, 3, {"500 bytes", "smallest", "host memory"});
+  refuse(solve + Words{"--host-memory", "1KiB"}, 3, {"1.00 KiB", "order 60", "host memory"});
+  EXPECT_EQ(slurp(path("A.npy")), before);
+}
+
 TEST_F(CliSolve, InCoreNamesTheSamePivot) {
   write_system(100, 1);
   a.view()(70, 70) = -3;

@@ -1,0 +1,167 @@
+// Devices that die in the middle of a run, and memory that is refused before it.
+
+#include <gtest/gtest.h>
+
+#include "cholesky/tile_cholesky.hpp"
+#include "run/run.hpp"
+#include "store/memory_store.hpp"
+#include "strata/error.hpp"
+#include "tests/support/fault_device.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata::test {
+namespace {
+
+constexpr std::int64_t kTile = 8;
+constexpr std::int64_t kOrder = 5 * kTile - 3;
+constexpr int kDevices = 3;
+
+/// A factorization on three devices with few slots, with or without a link between them.
+class DeviceFaultRun : public ::testing::TestWithParam<bool> {
+ protected:
+  DeviceFaultRun() : matrix(random_spd_matrix<double>(kOrder, 7)), before(matrix.data) {
+    CholeskyProblem problem;
+    problem.n = kOrder;
+    problem.tile = kTile;
+    problem.devices = kDevices;
+    schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
+    const auto store = make_store();
+    (void)run_in_order(*schedule, host_backend(), *store);
+    expected = factor_of(*store);
+  }
+
+  [[nodiscard]] std::unique_ptr<MemoryStore> make_store() const {
+    const BlockTable& blocks = schedule->blocks;
+    return std::make_unique<MemoryStore>(
+        blocks, std::vector{std::make_shared<FamilyMemory>(
+                    blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
+  }
+  [[nodiscard]] std::vector<double> factor_of(MemoryStore& store) const {
+    std::vector<double> all;
+    for (std::int64_t c = 0; c < schedule->blocks.block_cols(0); ++c) {
+      for (std::int64_t r = c; r < schedule->blocks.block_rows(0); ++r) {
+        const BlockId id(0, r, c);
+        std::vector<double> block(static_cast<std::size_t>(schedule->blocks.bytes(id)) / 8);
+        store.read(id, reinterpret_cast<std::byte*>(block.data()));
+        all.insert(all.end(), block.begin(), block.end());
+      }
+    }
+    return all;
+  }
+  [[nodiscard]] DeviceSet make_devices() const {
+    Options options;
+    options.device_memory_bytes = 6 * kTile * kTile * 8;
+    options.compute_queues = 2;
+    return {backend, {0, 1, 2}, options};
+  }
+  [[nodiscard]] Plan plan_on(const DeviceSet& devices) const {
+    Machine machine = devices.machine();
+    if (GetParam()) machine.device_to_device = {1e15, 0};
+    return {schedule, machine, {}};
+  }
+
+  /// Runs into an error of this kind; the caller's matrix is what it was.
+  void expect_failure(DeviceSet& devices, ErrorKind kind, const std::string& what) const {
+    const auto store = make_store();
+    try {
+      (void)run(plan_on(devices), devices, *store);
+      ADD_FAILURE() << what << " went unnoticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind);
+      EXPECT_EQ(std::string(error.what()), what);
+    }
+    EXPECT_TRUE(same_bits(matrix.data, before));
+  }
+  void expect_usable(DeviceSet& devices) {
+    backend.heal();
+    const auto store = make_store();
+    const Plan plan = plan_on(devices);
+    const RunOutcome outcome = run(plan, devices, *store);
+    EXPECT_EQ(outcome.trace.traffic, plan.totals().traffic);
+    EXPECT_TRUE(same_bits(factor_of(*store), expected));
+  }
+
+  Matrix<double> matrix;
+  std::vector<double> before;
+  std::vector<double> expected;
+  std::shared_ptr<const Schedule> schedule;
+  FaultBackend backend;
+};
+
+INSTANTIATE_TEST_SUITE_P(Links, DeviceFaultRun, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "linked" : "apart"; });
+
+TEST_P(DeviceFaultRun, ADeviceThatDiesAnywhereEndsTheRunWithItsError) {
+  {
+    DeviceSet devices = make_devices();
+    expect_usable(devices);
+    for (int d = 0; d < kDevices; ++d) {
+      expect_usable(devices);
+      const std::int64_t operations = backend.operations(static_cast<std::size_t>(d));
+      ASSERT_GE(operations, 15);
+      for (std::int64_t k = 1; k <= operations; ++k) {
+        backend.set({.dying_device = d, .dies_at = k});
+        expect_failure(devices, ErrorKind::device,
+                       fmt::format("injected: host:{} died at operation {}", d, k));
+        if (k % 5 == 0) expect_usable(devices);
+      }
+    }
+    EXPECT_GT(backend.buffers(), 0);
+  }
+  EXPECT_EQ(backend.buffers(), 0) << "released";
+}
+
+TEST_P(DeviceFaultRun, ADeviceThatStaysDeadFailsEveryRun) {
+  DeviceSet devices = make_devices();
+  backend.set({.dying_device = 1, .dies_at = 4});
+  for (int i = 0; i < 3; ++i)
+    expect_failure(devices, ErrorKind::device, "injected: host:1 died at operation 4");
+  expect_usable(devices);
+}
+
+TEST_P(DeviceFaultRun, MemoryThatIsRefusedIsSaidAndNothingIsKept) {
+  {
+    DeviceSet devices = make_devices();
+    for (std::int64_t k = 1; k <= kDevices; ++k) {
+      DeviceSet fresh = make_devices();
+      backend.set({.refused_device = k});
+      expect_failure(fresh, ErrorKind::memory, fmt::format("injected: allocation {} refused", k));
+      expect_usable(fresh);
+    }
+    backend.set({.refused_host = 1});
+    expect_failure(devices, ErrorKind::memory, "injected: allocation 1 refused");
+    expect_usable(devices);
+  }
+  EXPECT_EQ(backend.buffers(), 0);
+}
+
+template <class F>
+std::string error_of(ErrorKind kind, F call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(RefusedMemory, SaysWhatWasAskedAndWhatWasThere) {
+  constexpr std::int64_t kMuch = std::int64_t{1} << 60;
+  const auto device = host_backend().make_device(0, 1 << 20);
+  const std::string by_device =
+      error_of(ErrorKind::memory, [&] { (void)device->allocate_host(kMuch); });
+  EXPECT_NE(by_device.find("1048576 TiB"), std::string::npos) << by_device;
+  EXPECT_NE(by_device.find("are free"), std::string::npos) << by_device;
+  BlockTable blocks;
+  blocks.add(
+      {.name = "A", .rows = 1 << 29, .cols = 1 << 28, .tile_rows = 1 << 20, .tile_cols = 1 << 20});
+  const std::string by_store =
+      error_of(ErrorKind::memory, [&] { const FamilyMemory memory(blocks, 0); });
+  EXPECT_NE(by_store.find("1048576 TiB"), std::string::npos) << by_store;
+  EXPECT_NE(by_store.find("are free"), std::string::npos) << by_store;
+}
+
+}  // namespace
+}  // namespace strata::test

@@ -1,0 +1,168 @@
+#pragma once
+// FaultBackend: devices that die and allocations that are refused, when and where a test says.
+//
+// Contract. It passes every call on to the host backend, and may do exactly these wrongs:
+// * `dying_device` dies at its operation `dies_at` (copies and functions put into its queues,
+// counted
+//   from 1 over all of them): that one and all later ones fail in their queue with Error{device},
+//   "injected: host:1 died at operation 7"; events complete. So it stays until `heal()`.
+// * the allocation number `refused_device` (of device memory) or `refused_host` (of host memory),
+// each
+//   counted from 1 over all devices, throws Error{memory}: "injected: allocation 1 refused".
+// It counts the buffers that are alive. With no fault set it is the host backend. For one thread.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/check.hpp"
+#include "kernels/backend.hpp"
+
+namespace strata::test {
+
+struct DeviceFaults {
+  int dying_device = -1;
+  std::int64_t dies_at = 0;
+  std::int64_t refused_device = 0;
+  std::int64_t refused_host = 0;
+};
+
+/// What the backend and its devices share.
+struct FaultLedger {
+  DeviceFaults faults;
+  std::int64_t device_allocations = 0;
+  std::int64_t host_allocations = 0;
+  std::atomic<std::int64_t> buffers = 0;  ///< alive now
+};
+
+class FaultQueue final : public Queue {
+ public:
+  /// `operations`: of all queues of the device.
+  FaultQueue(std::unique_ptr<Queue> inner, int device, std::shared_ptr<FaultLedger> ledger,
+             std::shared_ptr<std::int64_t> operations)
+      : inner_(std::move(inner)),
+        device_(device),
+        ledger_(std::move(ledger)),
+        operations_(std::move(operations)) {}
+
+  void copy(void* destination, const void* source, std::int64_t bytes,
+            CopyDirection direction) override {
+    if (!dies()) inner_->copy(destination, source, bytes, direction);
+  }
+  void submit(std::function<void()> function) override {
+    if (!dies()) inner_->submit(std::move(function));
+  }
+  Event record() override { return inner_->record(); }
+  void wait(const Event& event) override { inner_->wait(event); }
+  void synchronize() override { inner_->synchronize(); }
+  void abandon() override { inner_->abandon(); }
+  [[nodiscard]] bool failed() const override { return inner_->failed(); }
+
+ private:
+  bool dies() {
+    const DeviceFaults& faults = ledger_->faults;
+    const std::int64_t count = ++*operations_;
+    if (device_ != faults.dying_device || faults.dies_at == 0 || count < faults.dies_at)
+      return false;
+    inner_->submit([device = device_, at = faults.dies_at] {
+      fail(ErrorKind::device, "fault", "injected: host:{} died at operation {}", device, at);
+    });
+    return true;
+  }
+
+  std::unique_ptr<Queue> inner_;
+  int device_;
+  std::shared_ptr<FaultLedger> ledger_;
+  std::shared_ptr<std::int64_t> operations_;
+};
+
+class FaultDevice final : public Device {
+ public:
+  FaultDevice(std::unique_ptr<Device> inner, int index, std::shared_ptr<FaultLedger> ledger,
+              std::shared_ptr<std::int64_t> operations)
+      : inner_(std::move(inner)),
+        index_(index),
+        ledger_(std::move(ledger)),
+        operations_(std::move(operations)) {}
+
+  [[nodiscard]] const DeviceDescription& description() const override {
+    return inner_->description();
+  }
+  [[nodiscard]] std::int64_t budget_bytes() const override { return inner_->budget_bytes(); }
+  [[nodiscard]] std::int64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
+  [[nodiscard]] std::int64_t peak_allocated_bytes() const override {
+    return inner_->peak_allocated_bytes();
+  }
+  Buffer allocate(std::int64_t bytes) override {
+    refuse(++ledger_->device_allocations, ledger_->faults.refused_device);
+    return counted(inner_->allocate(bytes));
+  }
+  Buffer allocate_host(std::int64_t bytes) override {
+    refuse(++ledger_->host_allocations, ledger_->faults.refused_host);
+    return counted(inner_->allocate_host(bytes));
+  }
+  std::unique_ptr<Queue> make_queue(QueuePriority priority) override {
+    return std::make_unique<FaultQueue>(inner_->make_queue(priority), index_, ledger_, operations_);
+  }
+
+ private:
+  static void refuse(std::int64_t count, std::int64_t refused) {
+    require(count != refused, ErrorKind::memory, "fault", "injected: allocation {} refused", count);
+  }
+  [[nodiscard]] Buffer counted(Buffer buffer) const {
+    ++ledger_->buffers;
+    std::byte* data = buffer.data();
+    const std::int64_t bytes = buffer.bytes();
+    auto held = std::make_shared<Buffer>(std::move(buffer));
+    return {data, bytes, [held, ledger = ledger_](std::byte*) mutable {
+              held.reset();
+              --ledger->buffers;
+            }};
+  }
+
+  std::unique_ptr<Device> inner_;
+  int index_;
+  std::shared_ptr<FaultLedger> ledger_;
+  std::shared_ptr<std::int64_t> operations_;
+};
+
+class FaultBackend final : public Backend {
+ public:
+  [[nodiscard]] std::string name() const override { return host_backend().name(); }
+  [[nodiscard]] std::vector<DeviceDescription> devices() const override {
+    return host_backend().devices();
+  }
+  [[nodiscard]] std::unique_ptr<Device> make_device(int index,
+                                                    std::int64_t budget_bytes) const override {
+    auto operations = std::make_shared<std::int64_t>(0);
+    operations_.push_back(operations);
+    return std::make_unique<FaultDevice>(host_backend().make_device(index, budget_bytes), index,
+                                         ledger_, operations);
+  }
+  [[nodiscard]] const KernelTable& kernels() const override { return host_backend().kernels(); }
+  [[nodiscard]] bool reaches(int index, const void* first, std::int64_t bytes) const override {
+    return host_backend().reaches(index, first, bytes);
+  }
+  [[nodiscard]] bool linked(int from, int to) const override {
+    return host_backend().linked(from, to);
+  }
+  [[nodiscard]] bool on_host() const override { return true; }
+
+  /// From now on these wrongs, and counts from 1. Not while anything runs.
+  void set(const DeviceFaults& faults) {
+    ledger_->faults = faults;
+    ledger_->device_allocations = ledger_->host_allocations = 0;
+    for (const auto& operations : operations_) *operations = 0;
+  }
+  void heal() { set({}); }
+  /// Operations of the device that was made as number `d`, since `set`.
+  [[nodiscard]] std::int64_t operations(std::size_t d) const { return *operations_[d]; }
+  [[nodiscard]] std::int64_t buffers() const { return ledger_->buffers; }
+
+ private:
+  std::shared_ptr<FaultLedger> ledger_ = std::make_shared<FaultLedger>();
+  mutable std::vector<std::shared_ptr<std::int64_t>> operations_;
+};
+
+}  // namespace strata::test
