@@ -125,9 +125,7 @@ void CudaEventPool::give_back(cudaEvent_t event) noexcept {
   }
 }
 
-CudaQueue::CudaQueue(int gpu, QueuePriority priority, CudaEventPool& events)
-    : gpu_(gpu), events_(events) {
-  make_current();
+CudaStream::CudaStream(QueuePriority priority) {
   int least = 0;
   int greatest = 0;
   require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
@@ -136,18 +134,46 @@ CudaQueue::CudaQueue(int gpu, QueuePriority priority, CudaEventPool& events)
                "cudaStreamCreate");
 }
 
-CudaQueue::~CudaQueue() {
-  (void)cudaSetDevice(gpu_);
-  (void)cudaStreamSynchronize(stream_);  // the functions in it refer to this queue
-  if (side_ != nullptr) {
-    (void)cudaStreamSynchronize(side_);
-    (void)cudaStreamDestroy(side_);
-  }
-  if (order_ != nullptr) (void)cudaEventDestroy(order_);
-  if (scratch_ != nullptr) (void)cudaFree(scratch_);
+CudaStream::~CudaStream() {
+  (void)cudaStreamSynchronize(stream_);
   if (blas_ != nullptr) (void)cublasDestroy(blas_);
   if (workspace_ != nullptr) (void)cudaFree(workspace_);
   (void)cudaStreamDestroy(stream_);
+}
+
+cublasHandle_t CudaStream::blas() {
+  if (blas_ != nullptr) return blas_;
+  if (workspace_ == nullptr) {
+    require_cuda(cudaMalloc(&workspace_, static_cast<std::size_t>(kBlasWorkspaceBytes)),
+                 "allocating the workspace of cuBLAS");
+  }
+  cublasHandle_t handle = nullptr;
+  require_blas(cublasCreate(&handle), "cublasCreate");
+  // In this order: setting the stream would put the default workspace back.
+  cublasStatus_t status = cublasSetStream(handle, stream_);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublasSetWorkspace(handle, workspace_, static_cast<std::size_t>(kBlasWorkspaceBytes));
+  }
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    (void)cublasDestroy(handle);
+    require_blas(status, "giving cuBLAS its stream and workspace");
+  }
+  blas_ = handle;
+  return blas_;
+}
+
+CudaQueue::CudaQueue(int gpu, QueuePriority priority, CudaEventPool& events)
+    : gpu_(gpu), events_(events) {
+  make_current();
+  main_ = std::make_unique<CudaStream>(priority);
+}
+
+CudaQueue::~CudaQueue() {
+  (void)cudaSetDevice(gpu_);
+  main_.reset();  // waits for the functions in it, which refer to this queue
+  urgent_.reset();
+  if (order_ != nullptr) (void)cudaEventDestroy(order_);
+  if (scratch_ != nullptr) (void)cudaFree(scratch_);
   (void)cudaGetLastError();
 }
 
@@ -157,27 +183,6 @@ void CudaQueue::keep(std::exception_ptr failure) const noexcept {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = std::move(failure);
   failed_.store(true, std::memory_order_release);
-}
-
-cublasHandle_t CudaQueue::blas() {
-  if (blas_ != nullptr) return blas_;
-  if (workspace_ == nullptr) {
-    require_cuda(cudaMalloc(&workspace_, static_cast<std::size_t>(kBlasWorkspaceBytes)),
-                 "allocating the workspace of cuBLAS");
-  }
-  cublasHandle_t handle = nullptr;
-  require_blas(cublasCreate(&handle), "cublasCreate");
-  blas_ = handle;  // from here on the destructor releases it
-  // In this order: setting the stream would put the default workspace back.
-  cublasStatus_t status = cublasSetStream(handle, stream_);
-  if (status == CUBLAS_STATUS_SUCCESS) {
-    status = cublasSetWorkspace(handle, workspace_, static_cast<std::size_t>(kBlasWorkspaceBytes));
-  }
-  if (status != CUBLAS_STATUS_SUCCESS) {
-    (void)cublasDestroy(std::exchange(blas_, nullptr));
-    require_blas(status, "giving cuBLAS its stream and workspace");
-  }
-  return blas_;
 }
 
 void* CudaQueue::scratch(std::int64_t bytes) {
@@ -194,24 +199,18 @@ void* CudaQueue::scratch(std::int64_t bytes) {
   return scratch_;
 }
 
-cudaStream_t CudaQueue::side_stream() {
-  if (side_ == nullptr) {
-    int least = 0;
-    int greatest = 0;
-    require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
-    require_cuda(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, greatest),
-                 "cudaStreamCreate");
-  }
-  return side_;
+CudaStream& CudaQueue::urgent() {
+  if (!urgent_) urgent_ = std::make_unique<CudaStream>(QueuePriority::high);
+  return *urgent_;
 }
 
-void CudaQueue::order(cudaStream_t from, cudaStream_t to) {
+void CudaQueue::order(const CudaStream& from, const CudaStream& to) {
   if (order_ == nullptr) {
     require_cuda(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming), "cudaEventCreate");
   }
   // A wait refers to what was recorded last when it was issued, so one event serves all.
-  require_cuda(cudaEventRecord(order_, from), "cudaEventRecord");
-  require_cuda(cudaStreamWaitEvent(to, order_, cudaEventWaitDefault), "cudaStreamWaitEvent");
+  require_cuda(cudaEventRecord(order_, from.get()), "cudaEventRecord");
+  require_cuda(cudaStreamWaitEvent(to.get(), order_, cudaEventWaitDefault), "cudaStreamWaitEvent");
 }
 
 void CudaQueue::copy(void* destination, const void* source, std::int64_t bytes,
@@ -223,7 +222,7 @@ void CudaQueue::copy(void* destination, const void* source, std::int64_t bytes,
                                                                            : cudaMemcpyDefault;
   attempt([&] {
     require_cuda(
-        cudaMemcpyAsync(destination, source, static_cast<std::size_t>(bytes), kind, stream_),
+        cudaMemcpyAsync(destination, source, static_cast<std::size_t>(bytes), kind, stream()),
         "cudaMemcpyAsync");
   });
 }
@@ -237,7 +236,7 @@ void CudaQueue::submit(std::function<void()> function) {
     HostCall* call = calls_.back().get();
     call->queue = this;
     call->function = std::move(function);
-    const cudaError_t status = cudaLaunchHostFunc(stream_, run_host_call, call);
+    const cudaError_t status = cudaLaunchHostFunc(stream(), run_host_call, call);
     if (status != cudaSuccess) calls_.pop_back();
     require_cuda(status, "cudaLaunchHostFunc");
   });
@@ -259,7 +258,7 @@ Event CudaQueue::record() {
   try {
     make_current();
     event = events_.take();
-    require_cuda(cudaEventRecord(event, stream_), "cudaEventRecord");
+    require_cuda(cudaEventRecord(event, stream()), "cudaEventRecord");
   } catch (const Error&) {
     keep(std::current_exception());
     if (event != nullptr) events_.give_back(std::exchange(event, nullptr));
@@ -276,7 +275,7 @@ void CudaQueue::wait(const Event& event) {
   if (other->event() == nullptr) return;
   try {
     make_current();
-    require_cuda(cudaStreamWaitEvent(stream_, other->event(), cudaEventWaitDefault),
+    require_cuda(cudaStreamWaitEvent(stream(), other->event(), cudaEventWaitDefault),
                  "cudaStreamWaitEvent");
   } catch (const Error&) {
     keep(std::current_exception());
@@ -286,7 +285,7 @@ void CudaQueue::wait(const Event& event) {
 void CudaQueue::synchronize() {
   try {
     make_current();
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    require_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
     calls_.clear();
   } catch (const Error&) {
     keep(std::current_exception());
@@ -305,7 +304,7 @@ bool CudaQueue::failed() const {
   if (failed_.load(std::memory_order_acquire)) return true;
   try {
     make_current();
-    const cudaError_t status = cudaStreamQuery(stream_);
+    const cudaError_t status = cudaStreamQuery(stream());
     if (ready(status)) require_cuda(status, "the GPU failed");
   } catch (const Error&) {
     keep(std::current_exception());

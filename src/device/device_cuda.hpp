@@ -4,8 +4,8 @@
 // Contract: as device.hpp, and in addition
 // * a queue is a non-blocking stream; every call first makes the queue's GPU current on the calling
 //   thread, so threads and queues may be mixed freely (one thread at a time for each queue);
-// * kernels reach the stream by `stream()` and cuBLAS by `blas()`: one handle and one workspace a
-//   queue, made when first asked for, so that copy queues have none. The workspace
+// * kernels reach the stream by `stream()` and cuBLAS by `main().blas()`: one handle and one
+//   workspace a stream, made when first asked for, so that copy queues have none. The workspace
 //   (`kBlasWorkspaceBytes`) is not part of the device's budget; what queues, cuBLAS and the driver
 //   take beside the budget is `kReserveBytes`, which the free memory of a DeviceDescription already
 //   leaves out;
@@ -38,7 +38,7 @@ namespace strata {
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
 /// The least that a queue takes for the bookkeeping of its kernels, once one asks for it.
 inline constexpr std::int64_t kScratchBytes = std::int64_t{1} << 20;
-/// Left free beside the budget: workspaces of up to eight queues and the code of cuBLAS.
+/// Left free beside the budget: workspaces of up to eight streams and the code of cuBLAS.
 inline constexpr std::int64_t kReserveBytes = std::int64_t{512} << 20;
 
 /// Throws Error{device} with CUDA's own words unless `status` is success; `call` says what was
@@ -66,6 +66,25 @@ class CudaEventPool {
   std::vector<cudaEvent_t> idle_;
 };
 
+/// A non-blocking stream with its own handle and workspace of cuBLAS, both made when first asked
+/// for. The GPU it was made on is current at every call. Throws Error{device}.
+class CudaStream {
+ public:
+  explicit CudaStream(QueuePriority priority);
+  CudaStream(const CudaStream&) = delete;  // owns a stream
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream();
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  /// Its pointers to scalars are host pointers.
+  [[nodiscard]] cublasHandle_t blas();
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cublasHandle_t blas_ = nullptr;
+  void* workspace_ = nullptr;
+};
+
 class CudaQueue final : public Queue {
  public:
   /// `events` outlives the queue.
@@ -82,20 +101,19 @@ class CudaQueue final : public Queue {
   [[nodiscard]] bool failed() const override;
 
   /// For kernels; the queue's GPU is current while a kernel of the table is called.
-  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
-  /// Its pointers to scalars are host pointers. Throws Error{device}.
-  [[nodiscard]] cublasHandle_t blas();
+  [[nodiscard]] CudaStream& main() noexcept { return *main_; }
+  [[nodiscard]] cudaStream_t stream() const noexcept { return main_->get(); }
 
   /// At least `bytes` of device memory for the bookkeeping of kernels of this queue, contents
   /// undefined; what an earlier kernel of the queue uses of it, it has finished with when a later
   /// one begins. Not part of the budget. Valid until the next call. Throws Error{device}.
   [[nodiscard]] void* scratch(std::int64_t bytes);
-  /// A second stream of higher priority, for work that a kernel of the table forks off and joins
+  /// A stream of the highest priority, for work that a kernel of the table forks off and joins
   /// before it returns. Throws Error{device}.
-  [[nodiscard]] cudaStream_t side_stream();
+  [[nodiscard]] CudaStream& urgent();
   /// What is put into `to` from now on starts after what is in `from` now; both belong to this
   /// queue.
-  void order(cudaStream_t from, cudaStream_t to);
+  void order(const CudaStream& from, const CudaStream& to);
 
   /// Calls `issue` with the queue's GPU current, or skips it if the queue has failed; what it
   /// throws becomes the queue's failure. How a kernel table calls a kernel.
@@ -128,12 +146,10 @@ class CudaQueue final : public Queue {
 
   int gpu_;
   CudaEventPool& events_;
-  cudaStream_t stream_ = nullptr;
-  cublasHandle_t blas_ = nullptr;
-  void* workspace_ = nullptr;
+  std::unique_ptr<CudaStream> main_;
+  std::unique_ptr<CudaStream> urgent_;
   void* scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
-  cudaStream_t side_ = nullptr;
   cudaEvent_t order_ = nullptr;
   std::deque<std::unique_ptr<HostCall>> calls_;
   mutable std::mutex mutex_;  // of failure_

@@ -1,8 +1,8 @@
 #pragma once
 // The few calls of cuBLAS that the CUDA kernels need, one name for both precisions.
 //
-// Contract: column-major, lower triangle, not unit; 64-bit extents. The calls go to the queue's
-// handle, so also to its stream and its own workspace: with one workspace a stream cuBLAS promises
+// Contract: column-major, lower triangle, not unit; 64-bit extents. The calls go to a
+// stream with its own handle and workspace: with one workspace a stream cuBLAS promises
 // the same bits for the same call, whatever the other streams do (cuBLAS manual, "Results
 // reproducibility"). Throw Error{device}. Only for *_cuda.cu.
 
@@ -18,16 +18,16 @@ inline void require_launched(const char* kernel) { require_cuda(cudaGetLastError
 
 /// C ← C − op(A)·op(B); k is the inner extent.
 template <class T>
-void gemm_minus(CudaQueue& queue, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t k,
+void gemm_minus(CudaStream& stream, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t k,
                 MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
   const T minus_one{-1};
   const T one{1};
   if constexpr (std::is_same_v<T, double>) {
-    require_blas(cublasDgemm_64(queue.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
+    require_blas(cublasDgemm_64(stream.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
                                 a.ld, b.data, b.ld, &one, c.data, c.ld),
                  "cublasDgemm");
   } else {
-    require_blas(cublasSgemm_64(queue.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
+    require_blas(cublasSgemm_64(stream.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
                                 a.ld, b.data, b.ld, &one, c.data, c.ld),
                  "cublasSgemm");
   }
@@ -36,16 +36,16 @@ void gemm_minus(CudaQueue& queue, cublasOperation_t op_a, cublasOperation_t op_b
 
 /// X ← op(L)⁻¹·X.
 template <class T>
-void trsm_left(CudaQueue& queue, cublasOperation_t op, MatrixView<const T> l, MatrixView<T> x) {
+void trsm_left(CudaStream& stream, cublasOperation_t op, MatrixView<const T> l, MatrixView<T> x) {
   const T one{1};
   if constexpr (std::is_same_v<T, double>) {
     require_blas(
-        cublasDtrsm_64(queue.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
+        cublasDtrsm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
                        CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
         "cublasDtrsm");
   } else {
     require_blas(
-        cublasStrsm_64(queue.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
+        cublasStrsm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
                        CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
         "cublasStrsm");
   }
@@ -54,15 +54,15 @@ void trsm_left(CudaQueue& queue, cublasOperation_t op, MatrixView<const T> l, Ma
 
 /// C ← C − A·Aᵀ, lower triangle.
 template <class T>
-void syrk_minus(CudaQueue& queue, MatrixView<const T> a, MatrixView<T> c) {
+void syrk_minus(CudaStream& stream, MatrixView<const T> a, MatrixView<T> c) {
   const T minus_one{-1};
   const T one{1};
   if constexpr (std::is_same_v<T, double>) {
-    require_blas(cublasDsyrk_64(queue.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, c.cols, a.cols,
+    require_blas(cublasDsyrk_64(stream.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, c.cols, a.cols,
                                 &minus_one, a.data, a.ld, &one, c.data, c.ld),
                  "cublasDsyrk");
   } else {
-    require_blas(cublasSsyrk_64(queue.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, c.cols, a.cols,
+    require_blas(cublasSsyrk_64(stream.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, c.cols, a.cols,
                                 &minus_one, a.data, a.ld, &one, c.data, c.ld),
                  "cublasSsyrk");
   }

@@ -33,6 +33,8 @@
 namespace strata::fused {
 namespace {
 
+constexpr int kTriangleTile = 128;
+
 /// Barriers of the chain: `all` is of its workers, the others from them to the warp that publishes.
 enum class ChainBarrier : int { all = 2, factored = 3, solved = 4 };
 
@@ -73,7 +75,8 @@ __device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scra
   T* ahead = below + kSolve * S::kLd;
   typename Task::Sum sum;
   Task task{arguments, shared, 0, 0};
-  task.read_negative(sum);
+  set_zero(sum);
+  task.subtract_tile(sum);
   task.write_tile(sum);
   come<S::kThreads>(ChainBarrier::all);
   for (int j = 0; j < tile_cols; ++j) {
@@ -110,19 +113,32 @@ __device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scra
     come<S::kThreads>(ChainBarrier::all);
     come_and_go<S::kBlock>(ChainBarrier::solved);
     if (!has_corner) return;
+    const T* l = below;
+    set_zero(sum);
+    tile::multiply<kSolve>(sum, l + next.warp_row(), S::kLd, l + next.warp_col(), S::kLd);
     const int end = corner.rows();
-    sum.each_pair([&](int row, int col, T& first, T& second) {
+    sum.each_pair([&](int row, int col, T& first, T& second) {  // as in subtract_tile
       row += next.warp_row();
       col += next.warp_col();
       const Pair<T> pair = read_both(ahead + row + col * S::kLd);
-      first = row == col && row >= end ? T{-1} : -pair.x;  // outside, as in read_negative
-      second = row + 1 == col && row + 1 >= end ? T{-1} : -pair.y;
+      first = row == col && row >= end ? T{-1} : first - pair.x;
+      second = row + 1 == col && row + 1 >= end ? T{-1} : second - pair.y;
     });
-    const T* l = below;
-    tile::multiply<kSolve>(sum, l + next.warp_row(), S::kLd, l + next.warp_col(), S::kLd);
     next.write_tile(sum);
     come<S::kThreads>(ChainBarrier::all);
   }
+}
+
+/// The barriers of the pipeline, before its first use.
+template <class S>
+__device__ StageBarriers* make_barriers(unsigned char* memory) {
+  auto* barriers = reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt);
+  if (threadIdx.x < kStages) {
+    init_barrier(&barriers->full[threadIdx.x], 1);
+    init_barrier(&barriers->empty[threadIdx.x], S::kWarps);
+  }
+  fence_bulk();
+  return barriers;
 }
 
 template <class T, int kTile, int kIb, bool kVectors>
@@ -142,12 +158,7 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
   } else if (warp() >= S::kWarps) {
     return;  // barriers count only the threads that are left
   } else {
-    auto* barriers = reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt);
-    if (threadIdx.x < kStages) {
-      init_barrier(&barriers->full[threadIdx.x], 1);
-      init_barrier(&barriers->empty[threadIdx.x], S::kWarps);
-    }
-    fence_bulk();
+    StageBarriers* barriers = make_barriers<S>(memory);
     int used = 0;
     TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
                     arguments.factors, chained};
@@ -168,6 +179,28 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
     write_status<S::kThreads>(arguments.x, arguments.cols, arguments.ldx, arguments.verdict,
                               arguments.status, reinterpret_cast<double*>(memory));
   }
+}
+
+/// Number blockIdx.x of the lower triangle of tiles of X that begins at tile (column, column): less
+/// the products of the first `depth` tile columns.
+template <class T, bool kVectors>
+__global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
+    update_tiles(const __grid_constant__ Arguments<T> arguments, int column, int depth) {
+  using S = Sizes<T, kTriangleTile>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  StageBarriers* barriers = make_barriers<S>(memory);
+  int row = 0;
+  int col = static_cast<int>(blockIdx.x);
+  while (col > row) col -= ++row;
+  const TileTask<T, kTriangleTile, kVectors> task{arguments, reinterpret_cast<T*>(memory),
+                                                  column + row, column + col};
+  typename TileTask<T, kTriangleTile, kVectors>::Sum sum;
+  task.prefetch_tile();
+  set_zero(sum);
+  int used = 0;
+  task.multiply(sum, depth, barriers, used);
+  task.subtract_tile(sum);
+  task.put_negative(sum);
 }
 
 // ---- launches ---------------------------------------------------------------------------------
@@ -204,6 +237,13 @@ void launch_shape(cudaStream_t stream, const Arguments<T>& arguments, Shape shap
   }
 }
 
+/// 16 bytes at a time may be copied.
+template <class T>
+bool aligned(const T* data, std::int64_t ld) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
+         ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
+}
+
 template <class T>
 void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch) {
   if (arguments.rows == 0 || arguments.cols == 0) return;
@@ -212,13 +252,21 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   arguments.done = reinterpret_cast<int*>(arguments.book + 1);
   arguments.below_ready = arguments.done + tile_rows;
   arguments.diagonal_ready = arguments.below_ready + tile_rows;
-  const auto aligned = [](const T* data, std::int64_t ld) {
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
-           ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
-  };
   aligned(arguments.x, arguments.ldx) && aligned(arguments.l, arguments.ldl)
       ? launch_shape<T, true>(stream, arguments, shape)
       : launch_shape<T, false>(stream, arguments, shape);
+}
+
+template <class T, bool kVectors>
+void launch_update(cudaStream_t stream, const Arguments<T>& arguments, int column, int depth,
+                   int tiles) {
+  using S = Sizes<T, kTriangleTile>;
+  require_cuda(cudaFuncSetAttribute(update_tiles<T, kVectors>,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+               "shared memory of update_tiles");
+  update_tiles<T, kVectors>
+      <<<static_cast<unsigned>(tiles), S::kThreads, S::kBytes, stream>>>(arguments, column, depth);
+  blas::require_launched("update_tiles");
 }
 
 constexpr int kReportThreads = 256;
@@ -269,6 +317,25 @@ void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, Shape sh
 }
 
 template <class T>
+void update_triangle(cudaStream_t stream, MatrixView<T> c, std::int64_t left, std::int64_t inner) {
+  if (c.rows == 0 || inner == 0) return;
+  Arguments<T> arguments{};
+  arguments.x = c.data - left * (c.ld + 1);  // the matrix in which C is a diagonal block
+  arguments.ldx = c.ld;
+  arguments.l = arguments.x;
+  arguments.ldl = c.ld;
+  arguments.rows = left + c.rows;
+  arguments.cols = arguments.rows;
+  arguments.factors = true;
+  const int column = static_cast<int>(left / kTriangleTile);
+  const int tiles = static_cast<int>((c.rows + kTriangleTile - 1) / kTriangleTile);
+  const int depth = static_cast<int>(inner / kTriangleTile);
+  aligned(arguments.x, arguments.ldx)
+      ? launch_update<T, true>(stream, arguments, column, depth, tiles * (tiles + 1) / 2)
+      : launch_update<T, false>(stream, arguments, column, depth, tiles * (tiles + 1) / 2);
+}
+
+template <class T>
 void report(cudaStream_t stream, MatrixView<const T> l, const Verdict* verdict,
             PivotStatus* status) {
   report_kernel<T><<<1, kReportThreads, 0, stream>>>(l.data, l.cols, l.ld, verdict, status);
@@ -282,6 +349,8 @@ template void factor<float>(cudaStream_t, MatrixView<float>, Shape, std::int64_t
 template void solve<double>(cudaStream_t, MatrixView<const double>, MatrixView<double>, Shape,
                             void*);
 template void solve<float>(cudaStream_t, MatrixView<const float>, MatrixView<float>, Shape, void*);
+template void update_triangle<double>(cudaStream_t, MatrixView<double>, std::int64_t, std::int64_t);
+template void update_triangle<float>(cudaStream_t, MatrixView<float>, std::int64_t, std::int64_t);
 template void report<double>(cudaStream_t, MatrixView<const double>, const Verdict*, PivotStatus*);
 template void report<float>(cudaStream_t, MatrixView<const float>, const Verdict*, PivotStatus*);
 

@@ -38,6 +38,11 @@ template <class T>
 void factor(cudaStream_t stream, MatrixView<T> a, Shape shape, std::int64_t first_column,
             Verdict* verdict, PivotStatus* status, void* scratch);
 
+/// The lower triangle of C ← C − A·Aᵀ, where A is the `inner` columns of the same rows of the same
+/// matrix which begin `left` columns left of C; both are multiples of 128. Throws Error{device}.
+template <class T>
+void update_triangle(cudaStream_t stream, MatrixView<T> c, std::int64_t left, std::int64_t inner);
+
 /// *status ← the verdict, and the log-determinant from the diagonal of L.
 template <class T>
 void report(cudaStream_t stream, MatrixView<const T> l, const Verdict* verdict,

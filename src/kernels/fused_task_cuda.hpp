@@ -2,9 +2,9 @@
 // One tile of a factorization or a solve, from its first product to its result. For fused_cuda.cu
 // and potrf_batched_cuda.cu.
 //
-// Contract: tile (i, j) of X is brought to its end by one thread block: sum = −A(i, j) + Σ_k
-// X(i, k)·L(j, k)ᵀ in registers, then −sum is factored (i = j) or solved with L(j, j), and written.
-// Where other blocks are at work on the same matrix, `done` says what they have finished.
+// Contract: tile (i, j) of X is brought to its end by one thread block: sum = Σ_k X(i, k)·
+// L(j, k)ᵀ − A(i, j) in registers, then −sum is factored (i = j) or solved with L(j, j), and
+// written. Where other blocks are at work on the same matrix, `done` says what they have finished.
 
 #include <climits>
 
@@ -139,14 +139,29 @@ struct TileTask {
     return kVectors && rows() == kTile && cols() == kTile;
   }
 
-  /// sum ← −A(i, j). What lies outside is the unit matrix, which stays what it is.
-  __device__ void read_negative(Sum& sum) const {
+  /// Has the tile brought to the second-level cache, where subtract_tile() will find it.
+  __device__ void prefetch_tile() const {
+    constexpr int kLine = 128 / sizeof(T);  // elements
+    constexpr int kLines = kTile / kLine;   // of a column
+    for (int n = static_cast<int>(threadIdx.x); n < kTile * kLines; n += S::kThreads) {
+      const int row = n % kLines * kLine;
+      const int col = n / kLines;
+      if (row < rows() && col < cols()) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(x(j) + row + col * arguments.ldx));
+      }
+    }
+  }
+
+  /// sum ← sum − A(i, j), and minus the unit matrix outside. Behind the products, so that these add
+  /// up among themselves: differences of the size of A would lose more digits at each step (seen as
+  /// a backward error that grew with √n).
+  __device__ void subtract_tile(Sum& sum) const {
     const T* from = x(j) + warp_row() + warp_col() * arguments.ldx;
     if (plain()) {
       sum.each_pair([&](int row, int col, T& first, T& second) {
         const Pair<T> pair = read_both(from + row + col * arguments.ldx);
-        first = -pair.x;
-        second = -pair.y;
+        first -= pair.x;
+        second -= pair.y;
       });
       return;
     }
@@ -156,8 +171,9 @@ struct TileTask {
     sum.each_pair([&](int row, int col, T& first, T& second) {
       const T* at = from + row + col * arguments.ldx;
       const bool inside = col < col_end;
-      first = inside && row < row_end ? -at[0] : (row == col + offset ? T{-1} : T{0});
-      second = inside && row + 1 < row_end ? -at[1] : (row + 1 == col + offset ? T{-1} : T{0});
+      first = inside && row < row_end ? first - at[0] : (row == col + offset ? T{-1} : T{0});
+      second =
+          inside && row + 1 < row_end ? second - at[1] : (row + 1 == col + offset ? T{-1} : T{0});
     });
   }
 
@@ -301,19 +317,6 @@ struct TileTask {
     __syncthreads();
   }
 
-  /// Makes a diagonal tile at the edge the unit matrix outside of A, as read_negative does: copies
-  /// of 16 bytes bring more rows than there are.
-  __device__ void trim(Sum& sum) const {
-    if (!diagonal() || rows() == kTile) return;
-    const int end = rows();
-    sum.each_pair([&](int row, int col, T& first, T& second) {
-      row += warp_row();
-      col += warp_col();
-      if (row >= end || col >= end) first = row == col ? T{-1} : T{0};
-      if (row + 1 >= end || col >= end) second = row + 1 == col ? T{-1} : T{0};
-    });
-  }
-
   /// The tile in shared memory ← −sum.
   __device__ void write_tile(Sum& sum) const {
     sum.each_pair([&](int row, int col, T& first, T& second) {
@@ -417,7 +420,8 @@ struct Finisher {
   }
 
   /// Columns first … first + 63 of the tile, with the diagonal block in `block`, `count` of whose
-  /// columns belong to the matrix. Ends with the results in both memories, behind no barrier.
+  /// columns belong to the matrix. Ends with the results in global memory, and where they were if
+  /// kTile == 128, behind no barrier.
   __device__ void solve_half(int first, const T* block, int count) const {
     wait_copies<0>();
     __syncthreads();
@@ -482,9 +486,10 @@ __device__ void run_tile(const Arguments<T>& arguments, T* shared, double* scrat
                          StageBarriers* barriers, int& used, Tile tile) {
   const TileTask<T, kTile, kVectors> task{arguments, shared, tile.i, tile.j};
   typename TileTask<T, kTile, kVectors>::Sum sum;
-  task.read_negative(sum);
+  task.prefetch_tile();
+  set_zero(sum);
   task.multiply(sum, tile.work == Work::products_diagonal ? tile.j - 1 : tile.j, barriers, used);
-  if constexpr (kVectors) task.trim(sum);
+  task.subtract_tile(sum);
   int* flag = arguments.done + tile.i;
   int value = tile.j + 1;
   if (tile.work != Work::finish) {

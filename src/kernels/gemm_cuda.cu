@@ -10,7 +10,7 @@ namespace strata {
 template <class T>
 void gemm_cuda(Queue& queue, const KernelArguments& arguments) {
   const auto a = matrix_of<const T>(arguments.inputs[0]);
-  blas::gemm_minus(static_cast<CudaQueue&>(queue), CUBLAS_OP_N, CUBLAS_OP_T, a.cols, a,
+  blas::gemm_minus(static_cast<CudaQueue&>(queue).main(), CUBLAS_OP_N, CUBLAS_OP_T, a.cols, a,
                    matrix_of<const T>(arguments.inputs[1]), matrix_of<T>(arguments.out));
 }
 

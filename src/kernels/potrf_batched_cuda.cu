@@ -1,13 +1,17 @@
 // potrf of a batch on the GPU.
 //
-// Method: a thread block takes one matrix after another. Up to order 32 (two warps) and 64 (four
-// warps) the matrix is factored in registers (factor_strips) between one read and one write. Larger
-// ones are factored tile by tile, left-looking, by one block with what a tile of the fused kernel
-// is made of (fused_task_cuda.hpp), but with nobody to wait for. All matrices of one of these kinds
-// are one launch; each launch passes over the others.
+// Method: up to order 64 a warp takes one matrix after another, a row of it (up to 32) or two in
+// the registers of each lane, between one read and one write: what bounds a small matrix is the way
+// from one pivot to the next, and many warps hide each other's. Larger ones have a thread block
+// each and are factored tile by tile, left-looking, by one block with what a tile of the fused
+// kernel is made of (fused_task_cuda.hpp), but with nobody to wait for. All matrices of one of
+// these kinds are one launch; each launch passes over the others.
+
+#include <math_constants.h>
 
 #include <algorithm>
 #include <array>
+#include <climits>
 
 #include "kernels/blas_cuda.hpp"
 #include "kernels/fused_task_cuda.hpp"
@@ -32,56 +36,129 @@ __host__ __device__ Kind kind_of(const BatchEntry& entry) {
   return aligned ? Kind::tiles : Kind::tiles_unaligned;
 }
 
-/// One matrix of order <= 16·kWarps at a time, in shared memory and in registers.
-template <class T, int kWarps>
-__global__ void __launch_bounds__(kWarps* kWarp)
+constexpr int kSmallWarps = 4;  // of a block; each has matrices of its own
+constexpr int kHalf = 32;       // rows and columns that a warp treats at once
+
+/// Where the lanes of a warp read what belongs to others.
+template <int kOrder>
+struct SmallMemory {
+  double column[2][kHalf];                      ///< of L, for even and odd columns
+  double low[kOrder == 64 ? kHalf : 1][kHalf];  ///< L(32:64, 0:32), column after column
+};
+
+/// What lane `lane` has of one matrix of order <= kOrder: rows lane and lane + 32.
+template <class T, int kOrder>
+struct SmallTask {
+  T* a;
+  std::int64_t ld;
+  int n;
+  SmallMemory<kOrder>& memory;
+  int bad_column = INT_MAX;
+  double bad_pivot = 0;
+  double logarithm = 0;  ///< 2·log L(i, i) of this lane's rows
+
+  /// x ← row `row`, columns from `first` on, of the lower triangle; the unit matrix outside.
+  __device__ void read(double (&x)[kHalf], int row, int first) const {
+#pragma unroll
+    for (int c = 0; c < kHalf; ++c) {
+      const int col = first + c;
+      x[c] =
+          row < n && col <= row ? static_cast<double>(a[row + col * ld]) : (row == col ? 1.0 : 0.0);
+    }
+  }
+  __device__ void put(double x, int row, int col) const {
+    if (row < n && col <= row) a[row + col * ld] = static_cast<T>(x);
+  }
+
+  /// 1/√pivot; 0 from the first bad pivot on.
+  __device__ double root_of(double pivot, int column) {
+    if (bad_column == INT_MAX && !(pivot > 0 && pivot < CUDART_INF)) {
+      bad_column = column;
+      bad_pivot = pivot;
+    }
+    if (bad_column != INT_MAX) return 0;
+    if (!(pivot > 1e-280 && pivot < 1e280)) return rsqrt(pivot);
+    const double y = reciprocal_root(pivot);
+    // To the last bit, as others hide what it costs: pivot·y = high + low.
+    const double high = pivot * y;
+    const double low = fma(pivot, y, -high);
+    return fma(0.5 * y, fma(-high, y, 1.0) - low * y, y);
+  }
+
+  /// Factors 32 columns from `first` on, of the rows `first` + lane in x and, with kBelow, the 32
+  /// below in `below`.
+  template <bool kBelow>
+  __device__ void factor(double (&x)[kHalf], double (&below)[kHalf], int first) {
+    double diagonal = 1;
+#pragma unroll
+    for (int j = 0; j < kHalf; ++j) {
+      const double inverse = root_of(__shfl_sync(0xffffffffu, x[j], j), first + j);
+      x[j] *= inverse;
+      if (lane() == j) diagonal = static_cast<double>(static_cast<T>(x[j]));
+      double* column = memory.column[j % 2];
+      column[lane()] = x[j];
+      put(x[j], first + lane(), first + j);
+      if constexpr (kBelow) {
+        below[j] *= inverse;
+        memory.low[j][lane()] = below[j];
+        put(below[j], first + kHalf + lane(), first + j);
+      }
+      __syncwarp();
+#pragma unroll
+      for (int c = j + 1; c < kHalf; ++c) {
+        x[c] -= x[j] * column[c];
+        if constexpr (kBelow) below[c] -= below[j] * column[c];
+      }
+    }
+    logarithm += 2 * log(diagonal);
+  }
+
+  __device__ void run() {
+    double x[kHalf];
+    read(x, lane(), 0);
+    if constexpr (kOrder == kHalf) {
+      factor<false>(x, x, 0);
+    } else {
+      double low[kHalf];
+      read(low, kHalf + lane(), 0);
+      factor<true>(x, low, 0);
+      read(x, kHalf + lane(), kHalf);
+#pragma unroll
+      for (int k = 0; k < kHalf; ++k) {
+#pragma unroll
+        for (int c = 0; c < kHalf; ++c) x[c] -= low[k] * memory.low[k][c];
+      }
+      __syncwarp();
+      factor<false>(x, x, kHalf);
+    }
+  }
+};
+
+/// Matrices of order <= kOrder, one a warp: a row (or two) a lane, in registers.
+template <class T, int kOrder>
+__global__ void __launch_bounds__(kSmallWarps* kWarp)
     factor_small(const BatchEntry* entries, PivotStatus* statuses, std::int64_t count) {
-  constexpr int kOrder = kWarps * kRowsPerWarp;
-  constexpr int kLd = padded(kOrder);
-  constexpr int kThreads = kWarps * kWarp;
-  __shared__ __align__(16) T x[kOrder * kLd];
-  __shared__ __align__(16) double scratch[2 * 64];
-  __shared__ __align__(16) double inverses[kOrder * 8];
-  __shared__ int bad_column;
-  __shared__ double bad_pivot;
-  constexpr Kind kKind = kWarps == 2 ? Kind::upto_32 : Kind::upto_64;
-  for (std::int64_t m = blockIdx.x; m < count; m += gridDim.x) {
+  __shared__ __align__(16) SmallMemory<kOrder> memories[kSmallWarps];
+  constexpr Kind kKind = kOrder == 32 ? Kind::upto_32 : Kind::upto_64;
+  const std::int64_t step = std::int64_t{gridDim.x} * kSmallWarps;
+  for (std::int64_t m = std::int64_t{blockIdx.x} * kSmallWarps + warp(); m < count; m += step) {
     const BatchEntry entry = entries[m];
     if (kind_of<T>(entry) != kKind) continue;
-    const int n = static_cast<int>(entry.n);
-    T* a = static_cast<T*>(entry.data);
-    for (int c = static_cast<int>(threadIdx.x); c < kOrder * kOrder; c += kThreads) {
-      const int i = c % kOrder;
-      const int j = c / kOrder;
-      x[i + j * kLd] = i < n && j <= i ? a[i + j * entry.ld] : (i == j ? T{1} : T{0});
-    }
-    __syncthreads();
-    const auto put = [&](int row, int col, T even, T odd) {
-      T* at = a + row + col * entry.ld;
-      if (row < n && row >= col) at[0] = even;
-      if (row + 1 < n && row + 1 >= col) at[1] = odd;
-    };
-    const BadPivot found = factor_strips<kWarps, kOrder>(x, kLd, scratch, inverses, put);
-    if (threadIdx.x == kThreads - 1) {  // of the warp that has seen all pivots
-      bad_column = found.column;
-      bad_pivot = found.pivot;
-    }
-    __syncthreads();
-    if (warp() == 0) {
-      double sum = 0;
-      for (int j = lane(); j < n; j += kWarp) sum += 2 * log(static_cast<double>(x[j + j * kLd]));
+    SmallTask<T, kOrder> task{static_cast<T*>(entry.data), entry.ld, static_cast<int>(entry.n),
+                              memories[warp()]};
+    task.run();
+    double sum = task.logarithm;
 #pragma unroll
-      for (int half = kWarp / 2; half > 0; half /= 2) {
-        sum += __shfl_xor_sync(0xffffffffu, sum, half);
-      }
-      const bool failed = bad_column < kSolve;
-      if (lane() == 0) {
-        statuses[m] = {.bad_column = failed ? bad_column : -1,
-                       .bad_pivot = failed ? bad_pivot : 0.0,
-                       .log_determinant = failed ? 0.0 : sum};
-      }
+    for (int half = kWarp / 2; half > 0; half /= 2) {
+      sum += __shfl_xor_sync(0xffffffffu, sum, half);
     }
-    __syncthreads();
+    const bool failed = task.bad_column != INT_MAX;
+    if (lane() == 0) {
+      statuses[m] = {.bad_column = failed ? task.bad_column : -1,
+                     .bad_pivot = failed ? task.bad_pivot : 0.0,
+                     .log_determinant = failed ? 0.0 : sum};
+    }
+    __syncwarp();  // before the next matrix takes the memory
   }
 }
 
@@ -138,12 +215,13 @@ unsigned blocks_for(Kernel kernel, int threads, int bytes, std::int64_t count) {
       std::min<std::int64_t>(count, std::int64_t{multiprocessors} * std::max(resident, 1)));
 }
 
-template <class T, int kWarps>
+template <class T, int kOrder>
 void launch_small(cudaStream_t stream, const BatchEntry* entries, PivotStatus* statuses,
                   std::int64_t count) {
-  const auto kernel = factor_small<T, kWarps>;
-  const unsigned blocks = blocks_for(kernel, kWarps * kWarp, 0, count);
-  kernel<<<blocks, kWarps * kWarp, 0, stream>>>(entries, statuses, count);
+  const auto kernel = factor_small<T, kOrder>;
+  const unsigned blocks =
+      blocks_for(kernel, kSmallWarps * kWarp, 0, (count + kSmallWarps - 1) / kSmallWarps);
+  kernel<<<blocks, kSmallWarps * kWarp, 0, stream>>>(entries, statuses, count);
   blas::require_launched("potrf_batched: factor_small");
 }
 
@@ -179,8 +257,8 @@ void potrf_batched_cuda(Queue& queue, const BatchArguments& arguments) {
                                cudaMemcpyHostToDevice, stream),
                "copying the batch");
   require_cuda(cudaMemsetAsync(verdicts, 0, count * sizeof(Verdict), stream), "cudaMemsetAsync");
-  if (present[0]) launch_small<T, 2>(stream, entries, statuses, arguments.count);
-  if (present[1]) launch_small<T, 4>(stream, entries, statuses, arguments.count);
+  if (present[0]) launch_small<T, 32>(stream, entries, statuses, arguments.count);
+  if (present[1]) launch_small<T, 64>(stream, entries, statuses, arguments.count);
   if (present[2]) launch_tiles<T, true>(stream, entries, verdicts, statuses, arguments.count);
   if (present[3]) launch_tiles<T, false>(stream, entries, verdicts, statuses, arguments.count);
   require_cuda(cudaMemcpyAsync(arguments.statuses, statuses, count * sizeof(PivotStatus),

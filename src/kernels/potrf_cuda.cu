@@ -7,12 +7,11 @@
 //   on the side stream, of higher priority, the next one is updated with what was finished before.
 // * right: factor a panel, then subtract it from everything to its right, panel by panel, the next
 //   one first, so that it is factored on the side stream while the rest is updated.
-// All updates are products of full rectangles, because cuBLAS is slower in syrk (45 TFLOP/s on an
-// H200 where gemm reaches 58), and far slower for a small diagonal block with a long k. They run
-// over the upper triangles of the diagonal blocks, which are not ours: those are put aside before
-// and brought back after. In the words of Haidar, Abdelfattah, Tomov, Dongarra (2017): the fused
-// kernel is their fused panel (potf2 and its solve) with look-ahead, ib its inner block, recnb its
-// tile, nb the panel.
+// Updates are products of full rectangles by cuBLAS, which is slower in syrk (45 TFLOP/s on an H200
+// where gemm reaches 58) and far slower for a small diagonal block with a long k: the triangles on
+// the diagonal are updated by tiles of the fused kernel. In the words of Haidar, Abdelfattah,
+// Tomov, Dongarra (2017): the fused kernel is their fused panel (potf2 and its solve) with
+// look-ahead, ib its inner block, recnb its tile, nb the panel.
 //
 // A bad pivot: its column and all later ones of the diagonal block are multiplied by zero instead
 // of 1/√pivot, and what follows computes with whatever it finds. No branch or loop depends on those
@@ -48,125 +47,112 @@ PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
   }
   if (options.ib == 0) options.ib = 8;
   if (options.recnb == 0) options.recnb = n <= 6144 ? 64 : 128;
-  if (options.nb == 0) options.nb = n <= 16384 ? 512 : 1024;
+  if (options.nb == 0) options.nb = n <= 16384 ? 512 : 1536;
   if (options.ib != 4 && options.ib != 8) refuse("ib", options.ib, "4, 8");
   if (options.recnb != 64 && options.recnb != 128) refuse("recnb", options.recnb, "64, 128");
   if (options.nb < 0 || options.nb % 128 != 0) refuse("nb", options.nb, "the multiples of 128");
   return options;
 }
 
-constexpr int kAsideThreads = 256;
-
-/// Of one block.
-__host__ __device__ constexpr std::int64_t aside_elements(std::int64_t width) {
-  return width * (width - 1) / 2;
-}
-
-/// The strict upper triangles of the diagonal blocks of `width` columns, to `aside` or back: one
-/// block after the other, column after column, without gaps.
-template <class T>
-__global__ void __launch_bounds__(kAsideThreads)
-    put_aside(T* a, std::int64_t n, std::int64_t ld, std::int64_t width, T* aside, bool back) {
-  const std::int64_t j = blockIdx.x;     // a column of the matrix
-  const std::int64_t above = j % width;  // elements of it that are put aside
-  const std::int64_t first = j - above;  // the block's first row
-  T* column = a + first + j * ld;
-  T* place = aside + first / width * aside_elements(width) + above * (above - 1) / 2;
-  for (std::int64_t i = threadIdx.x; i < above; i += kAsideThreads) {
-    if (back) {
-      column[i] = place[i];
-    } else {
-      place[i] = column[i];
-    }
-  }
-}
-
-/// One factorization of A by panels: what `left` and `right` share.
+/// One factorization of A by panels: what `left` and `right` share. Panels go to the queue's urgent
+/// stream, products to its main one.
 template <class T>
 class Panels {
  public:
   Panels(CudaQueue& queue, MatrixView<T> a, const PotrfOptions& options, std::byte* scratch)
-      : queue_(queue), a_(a), options_(options), scratch_(scratch), side_(queue.side_stream()) {}
+      : queue_(queue), a_(a), options_(options), scratch_(scratch) {}
 
-  /// The verdict, the bookkeeping of each panel (both zero at first), and what is put aside.
-  static std::int64_t zeroed_bytes(std::int64_t n, const PotrfOptions& options) {
+  /// The verdict and the bookkeeping of each panel; all zero at first.
+  static std::int64_t scratch_bytes(std::int64_t n, const PotrfOptions& options) {
     return kVerdictBytes +
            (n + options.nb - 1) / options.nb * fused::scratch_bytes(n, options.recnb);
   }
-  static std::int64_t scratch_bytes(std::int64_t n, const PotrfOptions& options) {
-    return zeroed_bytes(n, options) + (n + options.nb - 1) / options.nb *
-                                          aside_elements(options.nb) *
-                                          static_cast<std::int64_t>(sizeof(T));
-  }
 
-  void run() {
-    aside(false);
-    options_.variant == PotrfVariant::left ? left() : right();
-    aside(true);
-  }
+  void run() { options_.variant == PotrfVariant::left ? left() : right(); }
 
  private:
   void left() {
-    for (std::int64_t c0 = 0; c0 < a_.cols; c0 += options_.nb) {
-      const std::int64_t before = std::max<std::int64_t>(c0 - options_.nb, 0);
-      if (c0 > 0) {
-        queue_.order(side_, queue_.stream());
-        update_panel(c0, before, c0);  // with the panel that was just factored
-      }
+    const std::int64_t end = end_of_panels();
+    for (std::int64_t c0 = 0; c0 < end; c0 += options_.nb) {
+      if (c0 > 0) update(c0, std::max<std::int64_t>(c0 - options_.nb, 0), c0);
       factor_panel(c0);
-      const std::int64_t c1 = end_of(c0);
-      if (c1 < a_.cols && c0 > 0) update_panel(c1, 0, c0);  // the next panel, in the meantime
+      if (c0 == 0) continue;
+      // What comes next, in the meantime, with all that was finished before.
+      const std::int64_t next = end_of(c0);
+      const std::int64_t next_end = next < end ? end_of(next) : a_.cols;
+      for (std::int64_t c = next; c < next_end; c = end_of(c)) update_below(c, 0, c0);
+      for (std::int64_t c = next; c < next_end; c = end_of(c)) update_triangle(c, 0, c0);
     }
-    queue_.order(side_, queue_.stream());
+    for (std::int64_t c = end; c < a_.cols; c = end_of(c)) update(c, end - options_.nb, end);
+    queue_.order(queue_.urgent(), queue_.main());
+    if (end < a_.cols) factor(queue_.main(), end, a_.cols, 0);
   }
 
   void right() {
-    for (std::int64_t c0 = 0; c0 < a_.cols; c0 += options_.nb) {
-      if (c0 == 0) factor_panel(0);
-      queue_.order(side_, queue_.stream());
+    factor_panel(0);
+    for (std::int64_t c0 = 0; end_of(c0) < a_.cols; c0 += options_.nb) {
       const std::int64_t c1 = end_of(c0);
-      for (std::int64_t c = c1; c < a_.cols; c = end_of(c)) {
-        update_panel(c, c0, c1);
-        if (c == c1) factor_panel(c1);
-      }
+      update(c1, c0, c1);
+      factor_panel(c1);
+      for (std::int64_t c = end_of(c1); c < a_.cols; c = end_of(c)) update_below(c, c0, c1);
+      for (std::int64_t c = end_of(c1); c < a_.cols; c = end_of(c)) update_triangle(c, c0, c1);
     }
-  }
-
-  void aside(bool back) {
-    auto* place = reinterpret_cast<T*>(scratch_ + zeroed_bytes(a_.cols, options_));
-    put_aside<<<static_cast<unsigned>(a_.cols), kAsideThreads, 0, queue_.stream()>>>(
-        a_.data, a_.cols, a_.ld, options_.nb, place, back);
-    blas::require_launched("potrf: put_aside");
+    queue_.order(queue_.urgent(), queue_.main());
   }
 
   [[nodiscard]] std::int64_t end_of(std::int64_t column) const {
     return std::min(column + options_.nb, a_.cols);
   }
+  /// The rest, too small to hide panels behind its products, is left to the fused kernel.
+  [[nodiscard]] std::int64_t end_of_panels() const {
+    const std::int64_t panels = (a_.cols + options_.nb - 1) / options_.nb;
+    return panels > 3 * kRestPanels ? (panels - kRestPanels) * options_.nb : a_.cols;
+  }
 
-  /// On the side stream, after what the main stream has been given.
+  /// On the urgent stream, after what the main one has been given.
   void factor_panel(std::int64_t c0) {
-    const std::int64_t cols = end_of(c0) - c0;
     // A share of the GPU by which the panel takes about as long as the products beside it, which
     // are 2·c0 / nb times as much work; more than that of its work, because it is less efficient.
     const auto blocks = static_cast<int>(std::clamp<std::int64_t>(
         kProcessors * 3 * options_.nb / (2 * (options_.nb + 2 * c0)), kPanelBlocks, kProcessors));
-    queue_.order(queue_.stream(), side_);
+    queue_.order(queue_.main(), queue_.urgent());
+    factor(queue_.urgent(), c0, end_of(c0), blocks);
+  }
+  void factor(const CudaStream& stream, std::int64_t c0, std::int64_t c1, int blocks) {
     const std::int64_t bytes = fused::scratch_bytes(a_.rows, options_.recnb);
-    fused::factor(side_, a_.block(c0, c0, a_.rows - c0, cols),
+    fused::factor(stream.get(), a_.block(c0, c0, a_.rows - c0, c1 - c0),
                   {.tile = options_.recnb, .ib = options_.ib, .blocks = blocks}, c0,
                   reinterpret_cast<fused::Verdict*>(scratch_), nullptr,
                   scratch_ + kVerdictBytes + c0 / options_.nb * bytes);
   }
 
-  /// The panel at column c ← it − L(c:, first:last)·L(c:c + nb, first:last)ᵀ.
-  void update_panel(std::int64_t c, std::int64_t first, std::int64_t last) {
+  /// The panel at column c ← it − L(c:, first:last)·L(c:c + nb, first:last)ᵀ, when all panels that
+  /// were put into the urgent stream are factored.
+  void update(std::int64_t c, std::int64_t first, std::int64_t last) {
+    queue_.order(queue_.urgent(), queue_.main());
+    update_triangle(c, first, last);
+    update_below(c, first, last);
+  }
+  /// Its triangle on the diagonal. Urgent, although it is not, in `left`, for the panel after next:
+  /// a block of this kernel needs a multiprocessor of its own, and blocks of cuBLAS that share one
+  /// leave it one by one.
+  void update_triangle(std::int64_t c, std::int64_t first, std::int64_t last) {
     const std::int64_t width = end_of(c) - c;
-    const std::int64_t rows = a_.rows - c;
-    blas::gemm_minus<T>(queue_, CUBLAS_OP_N, CUBLAS_OP_T, last - first,
-                        a_.block(c, first, rows, last - first),
-                        a_.block(c, first, width, last - first), a_.block(c, c, rows, width));
+    fused::update_triangle(queue_.urgent().get(), a_.block(c, c, width, width), c - first,
+                           last - first);
+  }
+  void update_below(std::int64_t c, std::int64_t first, std::int64_t last) {
+    const std::int64_t width = end_of(c) - c;
+    const std::int64_t inner = last - first;
+    const std::int64_t below = c + width;
+    if (below == a_.rows) return;
+    blas::gemm_minus<T>(queue_.main(), CUBLAS_OP_N, CUBLAS_OP_T, inner,
+                        a_.block(below, first, a_.rows - below, inner),
+                        a_.block(c, first, width, inner),
+                        a_.block(below, c, a_.rows - below, width));
   }
 
+  static constexpr std::int64_t kRestPanels = 6;
   static constexpr int kProcessors = 132;  // about; of an H200
   static constexpr int kPanelBlocks = 24;  // at least
 
@@ -174,7 +160,6 @@ class Panels {
   MatrixView<T> a_;
   PotrfOptions options_;
   std::byte* scratch_;
-  cudaStream_t side_;
 };
 
 }  // namespace
@@ -185,12 +170,11 @@ void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
   const auto a = matrix_of<T>(arguments.out);
   const PotrfOptions options = resolve<T>(arguments.potrf, a.cols);
   const bool fused = options.variant == PotrfVariant::fused || a.cols <= options.nb;
-  const std::int64_t zeroed = fused ? kVerdictBytes + fused::scratch_bytes(a.rows, options.recnb)
-                                    : Panels<T>::zeroed_bytes(a.cols, options);
-  auto* scratch = static_cast<std::byte*>(
-      cuda.scratch(fused ? zeroed : Panels<T>::scratch_bytes(a.cols, options)));
+  const std::int64_t bytes = fused ? kVerdictBytes + fused::scratch_bytes(a.rows, options.recnb)
+                                   : Panels<T>::scratch_bytes(a.cols, options);
+  auto* scratch = static_cast<std::byte*>(cuda.scratch(bytes));
   auto* verdict = reinterpret_cast<fused::Verdict*>(scratch);
-  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(zeroed), cuda.stream()),
+  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
                "cudaMemsetAsync");
   if (fused && a.cols > 0) {
     fused::factor(cuda.stream(), a, {.tile = options.recnb, .ib = options.ib, .blocks = 0}, 0,

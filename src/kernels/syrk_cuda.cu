@@ -9,7 +9,7 @@ namespace strata {
 
 template <class T>
 void syrk_cuda(Queue& queue, const KernelArguments& arguments) {
-  blas::syrk_minus(static_cast<CudaQueue&>(queue), matrix_of<const T>(arguments.inputs[0]),
+  blas::syrk_minus(static_cast<CudaQueue&>(queue).main(), matrix_of<const T>(arguments.inputs[0]),
                    matrix_of<T>(arguments.out));
 }
 

@@ -316,15 +316,14 @@ __device__ inline double2 inverse_row(const Diagonal<8>& l) {
 /// solve_columns. Results go to X and to put(row, col, even, odd), the inverses of the blocks on
 /// the diagonal to `inverses`, all behind no barrier. A warp leaves when its rows are done. The
 /// loop is not unrolled: code that does not fit the instruction cache is fetched over again, at the
-/// mercy of the traffic of all other blocks (measured: three times the time at n = 8192). kCols, at
-/// most 64, is a multiple of 16 and at most the rows.
-template <int kWarps, int kCols = kSolve, class T, class Put>
+/// mercy of the traffic of all other blocks (measured: three times the time at n = 8192).
+template <int kWarps, class T, class Put>
 __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* inverses,
                                          Put&& put) {
   const int g = lane() / 4;
   const int t = lane() % 4;
   const int row = warp() * kRowsPerWarp + 2 * g;
-  constexpr int kBlocks = kCols / 8;
+  constexpr int kBlocks = kSolve / 8;
   double value[kBlocks][4];  // of block first / 8 + n
   read_strip(value, x, ld);
 #pragma unroll
@@ -338,7 +337,7 @@ __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* 
   BadPivot bad;
   double y[4] = {};  // the solved block
 #pragma unroll 1
-  for (int first = 0; first < kCols; first += 8) {
+  for (int first = 0; first < kSolve; first += 8) {
     const int leader = first / kRowsPerWarp;  // its rows are the diagonal block
     if (warp() < leader) break;
     double* block = scratch + first % 16 * 8;  // the other one may still be read
@@ -354,7 +353,7 @@ __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* 
       const T* solved = x + first + g + (first - 8 + 2 * t) * ld;
 #pragma unroll
       for (int n = 0; n < kBlocks - 1; ++n) {
-        if (first + 8 * n < kCols && (n > 0 || warp() != leader)) {
+        if (first + 8 * n < kSolve && (n > 0 || warp() != leader)) {
           multiply_add(value[n], value[n + 1], -y[0], -y[2], static_cast<double>(solved[8 * n]));
           multiply_add(value[n], -y[1], -y[3], static_cast<double>(solved[8 * n + ld]));
         }
@@ -376,7 +375,7 @@ __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* 
     T* at = x + row + (first + 2 * t) * ld;
     *reinterpret_cast<Pair<T>*>(at) = left;
     *reinterpret_cast<Pair<T>*>(at + ld) = right;
-    if (first + 8 < kCols && warp() == (first + 8) / kRowsPerWarp) {
+    if (first + 8 < kSolve && warp() == (first + 8) / kRowsPerWarp) {
       __syncwarp();  // the next leader has all that the next diagonal block needs
       const T* solved = x + first + 8 + g + (first + 2 * t) * ld;
       multiply_add(value[0], value[1], -y[0], -y[2], static_cast<double>(solved[0]));
