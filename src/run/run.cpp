@@ -1,9 +1,10 @@
 // run(): see run.hpp.
 //
-// Method: one thread issues the steps of the plan, window by window, to the queues of the devices;
-// each step is followed by an event, and a step's waits name the events of earlier steps. A few
-// windows are in flight; the oldest is harvested (its times become spans) before a new one is
-// issued, which bounds memory and the time to cancel.
+// Method: the calling thread reads the plan, window by window, and hands each window to one thread
+// a device (step_issuer.hpp), which issues the steps of its device; each step is followed by an
+// event, and a step's waits name the events of earlier steps. A few windows are in flight; the
+// oldest is harvested by the calling thread (its times become spans) before a new one is handed
+// out, which bounds memory and the time to cancel.
 
 #include "run/run.hpp"
 
@@ -13,56 +14,37 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "run/step_issuer.hpp"
 
 namespace strata {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = QueueLog::Clock;
 
 constexpr std::size_t kWindowsInFlight = 3;
-constexpr std::size_t kTimesKept = 1 << 16;
-constexpr std::chrono::milliseconds kProgressInterval{50};
+/// How often progress is told and failures are looked for, at least.
+constexpr std::chrono::milliseconds kAttention{50};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The events of one queue that have not been harvested, and the end times of those that have.
-struct QueueLog {
-  Queue* queue = nullptr;
-  double zero = 0;           // the queue's device clock when the run began
-  std::uint64_t issued = 0;  // sequence of the last step that was issued
-  std::deque<Event> events;  // of steps issued − events.size() + 1 … issued
-  std::deque<double> ends;   // of the steps before those, the latest last
-  double last_end = 0;
-
-  [[nodiscard]] std::uint64_t harvested() const { return issued - events.size(); }
-  [[nodiscard]] double end_of(std::uint64_t sequence) const {
-    const std::uint64_t back = harvested() - sequence;
-    return back < ends.size() ? ends[ends.size() - 1 - back] : 0.0;
-  }
-};
-
 class Runner {
  public:
   Runner(const Plan& plan, DeviceSet& devices, BlockStore& store, const RunOptions& options)
-      : plan_(plan),
-        layout_(plan.layout()),
-        store_(store),
-        options_(options),
-        backend_(devices.backend()),
-        tuning_(devices.tuning()) {
+      : state_(plan, devices, store, options) {
     const BlockTable& blocks = plan.schedule().blocks;
+    const PlanLayout& layout = plan.layout();
     std::int64_t pivots = 1;
     for (int f = 0; f < blocks.families(); ++f) pivots = std::max(pivots, blocks.block_rows(f));
     pivot_memory_ =
         devices.device(0).allocate_host(pivots * static_cast<std::int64_t>(sizeof(PivotStatus)));
-    pivots_ = reinterpret_cast<PivotStatus*>(pivot_memory_.data());
-    std::uninitialized_fill_n(pivots_, pivots, PivotStatus{});
+    state_.pivots = reinterpret_cast<PivotStatus*>(pivot_memory_.data());
+    std::uninitialized_fill_n(state_.pivots, pivots, PivotStatus{});
     outcome_.pivots.resize(static_cast<std::size_t>(pivots));
-    for (int d = 0; d < layout_.devices; ++d) {
-      arenas_.push_back(devices.arena(d, layout_.arena_bytes));
-      for (Queue* queue : devices.queues(d, layout_)) queues_.emplace_back().queue = queue;
+    for (int d = 0; d < layout.devices; ++d) {
+      state_.arenas.push_back(devices.arena(d, layout.arena_bytes));
+      for (Queue* queue : devices.queues(d, layout)) state_.queues.emplace_back(*queue);
     }
     outcome_.trace.queues = trace_queues(plan);
   }
@@ -70,21 +52,24 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   /// Nothing may touch the store, the arena or the pivots when this object is gone.
-  ~Runner() { stop(); }
+  ~Runner() { (void)stop(); }
 
   RunOutcome follow() {
     set_zero();
-    PlanReader reader(plan_);
-    PlanWindow window;
-    while (!outcome_.bad_pivot && reader.next(window)) {
-      issue(window);
-      in_flight_.push_back(std::move(window));
+    for (int d = 0; d < state_.plan.layout().devices; ++d) issuers_.emplace_back(state_, d);
+    PlanReader reader(state_.plan);
+    for (;;) {
+      auto window = std::make_shared<PlanWindow>();
+      if (outcome_.bad_pivot || !reader.next(*window)) break;
+      in_flight_.push_back(window);
+      for (StepIssuer& issuer : issuers_) issuer.hand_over(window);
       while (in_flight_.size() >= kWindowsInFlight) harvest();
     }
     while (!outcome_.bad_pivot && !in_flight_.empty()) harvest();
-    if (outcome_.bad_pivot) stop();
-    for (QueueLog& log : queues_) log.queue->synchronize();
-    std::copy_n(pivots_, outcome_.pivots.size(), outcome_.pivots.begin());
+    if (outcome_.bad_pivot) (void)stop();
+    issuers_.clear();
+    for (QueueLog& log : state_.queues) log.queue().synchronize();
+    std::copy_n(state_.pivots, outcome_.pivots.size(), outcome_.pivots.begin());
     outcome_.trace.seconds = seconds_since(start_);
     return std::move(outcome_);
   }
@@ -92,201 +77,111 @@ class Runner {
  private:
   void set_zero() {
     std::vector<Event> zeros;
-    for (QueueLog& log : queues_) zeros.push_back(log.queue->record());
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
+    for (QueueLog& log : state_.queues) zeros.push_back(log.queue().record());
+    for (std::size_t q = 0; q < zeros.size(); ++q) {
       zeros[q].wait();
-      queues_[q].zero = zeros[q].seconds();
+      state_.queues[q].zero = zeros[q].seconds();
     }
-    start_ = last_progress_ = Clock::now();
+    start_ = last_attention_ = Clock::now();
   }
-
-  // ---- issuing
-  // ------------------------------------------------------------------------------------
-
-  void issue(const PlanWindow& window) {
-    for (const Step& step : window.steps) {
-      QueueLog& log = queues_[step.queue];
-      for (std::uint32_t w = 0; w < step.wait_count; ++w) {
-        const Wait& wait = window.waits[step.wait_begin + w];
-        const QueueLog& other = queues_[wait.queue];
-        if (wait.sequence <= other.harvested()) continue;
-        log.queue->wait(
-            other.events[static_cast<std::size_t>(wait.sequence - other.harvested() - 1)]);
-      }
-      if (step.kind == StepKind::load) load(*log.queue, step);
-      if (step.kind == StepKind::store) store(*log.queue, step);
-      if (step.kind == StepKind::compute) compute(*log.queue, step);
-      if (step.kind == StepKind::peer) copy_from_peer(*log.queue, step);
-      log.events.push_back(log.queue->record());
-      ++log.issued;
-    }
-  }
-
-  [[nodiscard]] std::byte* slot_address(const Step& step, int family, int operand) const {
-    return address_on(step.task.device, family, step.slots[static_cast<std::size_t>(operand)]);
-  }
-  [[nodiscard]] std::byte* address_on(std::size_t device, int family, std::int32_t slot) const {
-    const SlotRange& range = layout_.slots[static_cast<std::size_t>(family)];
-    return arenas_[device] + range.offset + range.slot_bytes * slot;
-  }
-
-  void load(Queue& queue, const Step& step) {
-    const BlockId id = step.task.out;
-    std::byte* to = slot_address(step, id.family(), 0);
-    if (backend_.on_host()) {
-      queue.submit([this, id, to] { store_.read(id, to); });
-    } else {
-      queue.copy(to, address(id), store_.blocks().bytes(id), CopyDirection::host_to_device);
-    }
-  }
-
-  void store(Queue& queue, const Step& step) {
-    const BlockId id = step.task.out;
-    const std::byte* from = slot_address(step, id.family(), 0);
-    if (backend_.on_host()) {
-      queue.submit([this, id, from] { store_.write(id, from); });
-    } else {
-      queue.copy(address(id), from, store_.blocks().bytes(id), CopyDirection::device_to_host);
-    }
-  }
-
-  void copy_from_peer(Queue& queue, const Step& step) {
-    const BlockId id = step.task.out;
-    queue.copy(slot_address(step, id.family(), 0),
-               address_on(step.source, id.family(), step.slots[1]), store_.blocks().bytes(id),
-               CopyDirection::device_to_device);
-  }
-
-  [[nodiscard]] std::byte* address(BlockId id) const {
-    std::byte* memory = store_.address(id);
-    require(memory != nullptr, ErrorKind::misuse, "run",
-            "block {} does not rest in memory, where a GPU can copy it", store_.blocks().name(id));
-    return memory;
-  }
-
-  void compute(Queue& queue, const Step& step) {
-    const Task& task = step.task;
-    const BlockTable& blocks = plan_.schedule().blocks;
-    const auto view = [&](BlockId id, int operand) {
-      const BlockExtent x = blocks.extent(id);
-      return BlockView{slot_address(step, id.family(), operand), x.rows, x.cols,
-                       std::max<std::int64_t>(x.rows, 1),        x.row,  x.col};
-    };
-    KernelArguments arguments;
-    arguments.out = view(task.out, 0);
-    for (int i = 0; i < task.input_count; ++i) {
-      arguments.inputs[static_cast<std::size_t>(i)] =
-          view(task.inputs[static_cast<std::size_t>(i)], i + 1);
-    }
-    arguments.status = pivots_ + task.out.row();
-    arguments.covariance = options_.covariance;
-    const Precision precision = blocks.family(task.out.family()).precision;
-    const PotrfOptions potrf =
-        with_tuning(options_.potrf, tuning_.options_for(precision, arguments.out.cols));
-    arguments.potrf = &potrf;
-    backend_.kernels().find(task.operation, precision)(queue, arguments);
-  }
-
-  // ---- harvesting
-  // ---------------------------------------------------------------------------------
 
   void harvest() {
-    const PlanWindow window = std::move(in_flight_.front());
+    const std::shared_ptr<const PlanWindow> window = in_flight_.front();
+    std::vector<std::uint64_t> last(state_.queues.size(), 0);
+    for (const Step& step : window->steps) last[step.queue] = step.sequence;
+    for (std::size_t q = 0; q < last.size(); ++q) {
+      if (last[q] > 0) await(state_.queues[q], last[q]);
+    }
+    for (const Step& step : window->steps) note(*window, step);
     in_flight_.pop_front();
-    std::vector<std::uint64_t> last(queues_.size(), 0);
-    for (const Step& step : window.steps) last[step.queue] = step.sequence;
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
-      if (last[q] > queues_[q].harvested())
-        await(queues_[q].events[last[q] - queues_[q].harvested() - 1]);
-    }
-    for (const Step& step : window.steps) note(window, step);
-    if (std::any_of(queues_.begin(), queues_.end(),
-                    [](const QueueLog& l) { return l.queue->failed(); })) {
-      throw_failure();
-    }
+    look_for_failures();
   }
 
-  /// Waits for an event, telling progress and looking for failures meanwhile.
-  void await(const Event& event) {
+  /// Waits until a step has been issued and is done, paying attention meanwhile.
+  void await(QueueLog& log, std::uint64_t sequence) {
+    std::shared_ptr<const Event> event;
+    while ((event = log.recorded_by(sequence, Clock::now() + kAttention)) == nullptr) {
+      if (state_.given_up()) throw_failure();
+      pay_attention();
+    }
     std::chrono::microseconds pause{20};
-    while (!event.done()) {
-      tell_progress();
+    while (!event->done()) {
+      pay_attention();
       std::this_thread::sleep_for(pause);
       pause = std::min<std::chrono::microseconds>(pause * 2, std::chrono::milliseconds(1));
     }
-    tell_progress();
+    pay_attention();
   }
 
-  void tell_progress() {
-    if (!options_.progress || Clock::now() - last_progress_ < kProgressInterval) return;
-    last_progress_ = Clock::now();
-    const Progress progress{outcome_.trace.flops, plan_.totals().flops, seconds_since(start_),
-                            options_.what};
-    if (!options_.progress(progress)) {
-      stop();
+  void pay_attention() {
+    if (Clock::now() - last_attention_ < kAttention) return;
+    last_attention_ = Clock::now();
+    look_for_failures();
+    if (!state_.options.progress) return;
+    const Progress progress{outcome_.trace.flops, state_.plan.totals().flops, seconds_since(start_),
+                            state_.options.what};
+    if (!state_.options.progress(progress)) {
+      (void)stop();
       fail(ErrorKind::cancelled, "run", "cancelled after {:.1f} s", progress.seconds);
     }
   }
 
   void note(const PlanWindow& window, const Step& step) {
-    QueueLog& log = queues_[step.queue];
-    Span span = span_of(plan_.schedule().blocks, step);
-    span.end = log.events.front().seconds() - log.zero;
-    span.begin = log.last_end;
+    QueueLog& log = state_.queues[step.queue];
+    Span span = span_of(state_.plan.schedule().blocks, step);
+    span.end = log.take()->seconds() - log.zero;
+    span.begin = log.last_end();
     for (std::uint32_t w = 0; w < step.wait_count; ++w) {
       const Wait& wait = window.waits[step.wait_begin + w];
-      span.begin = std::max(span.begin, queues_[wait.queue].end_of(wait.sequence));
+      span.begin = std::max(span.begin, state_.queues[wait.queue].end_of(wait.sequence));
     }
     span.begin = std::min(span.begin, span.end);
-    log.events.pop_front();
-    log.last_end = span.end;
-    log.ends.push_back(span.end);
-    if (log.ends.size() > kTimesKept) log.ends.pop_front();
-    if (step.kind == StepKind::store && !backend_.on_host()) store_.mark_written(step.task.out);
+    log.note_end(span.end);
+    if (step.kind == StepKind::store && !state_.backend.on_host())
+      state_.store.mark_written(step.task.out);
     if (step.kind == StepKind::compute && step.task.operation == Operation::potrf) {
-      outcome_.bad_pivot |= pivots_[step.task.out.row()].bad_column >= 0;
+      outcome_.bad_pivot |= state_.pivots[step.task.out.row()].bad_column >= 0;
     }
     outcome_.trace.add(span);
   }
 
-  void throw_failure() {
-    for (QueueLog& log : queues_) log.queue->abandon();
+  void look_for_failures() {
+    const auto failed = [](const QueueLog& log) { return log.queue().failed(); };
+    if (state_.given_up() || std::any_of(state_.queues.begin(), state_.queues.end(), failed)) {
+      throw_failure();
+    }
+  }
+
+  [[noreturn]] void throw_failure() {
+    const std::exception_ptr of_queue = stop();
+    const std::exception_ptr of_issuer = state_.failure();
+    std::rethrow_exception(of_issuer ? of_issuer : of_queue);
+  }
+
+  /// Ends all work as soon as the backend can. The first failure of a queue, of which there are
+  /// news only until this has been called once.
+  std::exception_ptr stop() noexcept {
+    for (QueueLog& log : state_.queues) log.queue().abandon();
+    state_.give_up();
+    issuers_.clear();
     std::exception_ptr first;
-    for (QueueLog& log : queues_) {
+    for (QueueLog& log : state_.queues) {
       try {
-        log.queue->synchronize();
+        log.queue().synchronize();
       } catch (...) {
         if (!first) first = std::current_exception();
       }
     }
-    std::rethrow_exception(first);
+    return first;
   }
 
-  /// Ends all work as soon as the backend can; failures on the way are not news any more.
-  void stop() noexcept {
-    for (QueueLog& log : queues_) log.queue->abandon();
-    for (QueueLog& log : queues_) {
-      try {
-        log.queue->synchronize();
-      } catch (...) {  // the queue is being given up
-      }
-    }
-  }
-
-  const Plan& plan_;
-  const PlanLayout& layout_;
-  BlockStore& store_;
-  const RunOptions& options_;
-  const Backend& backend_;
-  const PotrfTuning& tuning_;
+  RunState state_;
   Buffer pivot_memory_;
-  PivotStatus* pivots_ = nullptr;
-  std::vector<std::byte*> arenas_;  // by device
-  std::deque<QueueLog> queues_;     // a deque: a log is never moved
-  std::deque<PlanWindow> in_flight_;
+  std::deque<std::shared_ptr<const PlanWindow>> in_flight_;
   RunOutcome outcome_;
   Clock::time_point start_;
-  Clock::time_point last_progress_;
+  Clock::time_point last_attention_;
+  std::deque<StepIssuer> issuers_;  // last: they use all of the above
 };
 
 }  // namespace

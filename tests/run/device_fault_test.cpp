@@ -6,6 +6,7 @@
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/schedule/random_schedule.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/problems.hpp"
 
@@ -135,6 +136,44 @@ TEST_P(DeviceFaultRun, MemoryThatIsRefusedIsSaidAndNothingIsKept) {
   EXPECT_EQ(backend.buffers(), 0);
 }
 
+TEST_P(DeviceFaultRun, EachDeviceHasAnIssuingThreadOfItsOwn) {
+  // The diagonal tiles alone, one a device: no device waits for another.
+  std::vector<Task> tasks;
+  for (std::uint16_t d = 0; d < kDevices; ++d) {
+    tasks.push_back({.operation = Operation::potrf, .final = true, .device = d, .out = {0, d, d}});
+  }
+  const auto diagonal = std::make_shared<const Schedule>(
+      schedule_of(schedule->blocks, kDevices, {3}, {std::move(tasks)}));
+  const auto in_order = make_store();
+  (void)run_in_order(*diagonal, host_backend(), *in_order);
+  DeviceSet devices = make_devices();
+  for (int i = 0; i < 20; ++i) {
+    backend.set({.meet = kDevices});
+    const auto store = make_store();
+    (void)run(Plan(diagonal, devices.machine(), {}), devices, *store);
+    ASSERT_FALSE(backend.missed()) << "a device waited for others that were not being issued";
+    EXPECT_TRUE(same_bits(factor_of(*store), factor_of(*in_order)));
+    std::set<std::thread::id> all;
+    for (std::size_t d = 0; d < kDevices; ++d) {
+      EXPECT_EQ(backend.threads(d).size(), 1U) << "device " << d;
+      all.insert(backend.threads(d).begin(), backend.threads(d).end());
+    }
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(kDevices));
+  }
+}
+
+TEST_P(DeviceFaultRun, AFailureOfOneIssuingThreadEndsTheOthers) {
+  DeviceSet devices = make_devices();
+  for (std::int64_t k = 1; k <= 13; k += 2) {
+    for (int d = 0; d < kDevices; ++d) {
+      backend.set({.dying_device = d, .dies_at = k, .throws = true});
+      expect_failure(devices, ErrorKind::device,
+                     fmt::format("injected: host:{} died at operation {}", d, k));
+    }
+  }
+  expect_usable(devices);
+}
+
 template <class F>
 std::string error_of(ErrorKind kind, F call) {
   try {
@@ -148,6 +187,9 @@ std::string error_of(ErrorKind kind, F call) {
 }
 
 TEST(RefusedMemory, SaysWhatWasAskedAndWhatWasThere) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer ends the program where the system would refuse";
+#endif
   constexpr std::int64_t kMuch = std::int64_t{1} << 60;
   const auto device = host_backend().make_device(0, 1 << 20);
   const std::string by_device =

@@ -5,15 +5,24 @@
 // * `dying_device` dies at its operation `dies_at` (copies and functions put into its queues,
 // counted
 //   from 1 over all of them): that one and all later ones fail in their queue with Error{device},
-//   "injected: host:1 died at operation 7"; events complete. So it stays until `heal()`.
+//   "injected: host:1 died at operation 7"; events complete. So it stays until `heal()`. With
+//   `throws` the call itself fails.
 // * the allocation number `refused_device` (of device memory) or `refused_host` (of host memory),
 // each
 //   counted from 1 over all devices, throws Error{memory}: "injected: allocation 1 refused".
-// It counts the buffers that are alive. With no fault set it is the host backend. For one thread.
+// * the first operation of each device is held back until `meet` devices are at theirs (or five
+//   seconds have passed, which it remembers as `missed`): one thread for all of them cannot do it.
+// It counts the buffers that are alive and remembers which threads put operations into the queues
+// of a device. With no fault set it is the host backend. One thread at a time for each device.
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/check.hpp"
@@ -26,6 +35,8 @@ struct DeviceFaults {
   std::int64_t dies_at = 0;
   std::int64_t refused_device = 0;
   std::int64_t refused_host = 0;
+  int meet = 0;
+  bool throws = false;  ///< a dead device throws where it is called, and not in its queue
 };
 
 /// What the backend and its devices share.
@@ -34,13 +45,31 @@ struct FaultLedger {
   std::int64_t device_allocations = 0;
   std::int64_t host_allocations = 0;
   std::atomic<std::int64_t> buffers = 0;  ///< alive now
+  std::mutex mutex;
+  std::condition_variable met;
+  int waiting = 0;
+  bool missed = false;
+
+  /// Called by a device's first operation.
+  void meet() {
+    std::unique_lock lock(mutex);
+    ++waiting;
+    met.notify_all();
+    missed |= !met.wait_for(lock, std::chrono::seconds(5), [&] { return waiting >= faults.meet; });
+  }
+};
+
+/// What was put into the queues of one device.
+struct FaultOperations {
+  std::int64_t count = 0;
+  std::set<std::thread::id> threads;
 };
 
 class FaultQueue final : public Queue {
  public:
   /// `operations`: of all queues of the device.
   FaultQueue(std::unique_ptr<Queue> inner, int device, std::shared_ptr<FaultLedger> ledger,
-             std::shared_ptr<std::int64_t> operations)
+             std::shared_ptr<FaultOperations> operations)
       : inner_(std::move(inner)),
         device_(device),
         ledger_(std::move(ledger)),
@@ -62,25 +91,29 @@ class FaultQueue final : public Queue {
  private:
   bool dies() {
     const DeviceFaults& faults = ledger_->faults;
-    const std::int64_t count = ++*operations_;
+    const std::int64_t count = ++operations_->count;
+    operations_->threads.insert(std::this_thread::get_id());
+    if (count == 1 && faults.meet > 0) ledger_->meet();
     if (device_ != faults.dying_device || faults.dies_at == 0 || count < faults.dies_at)
       return false;
-    inner_->submit([device = device_, at = faults.dies_at] {
+    const auto die = [device = device_, at = faults.dies_at] {
       fail(ErrorKind::device, "fault", "injected: host:{} died at operation {}", device, at);
-    });
+    };
+    if (faults.throws) die();
+    inner_->submit(die);
     return true;
   }
 
   std::unique_ptr<Queue> inner_;
   int device_;
   std::shared_ptr<FaultLedger> ledger_;
-  std::shared_ptr<std::int64_t> operations_;
+  std::shared_ptr<FaultOperations> operations_;
 };
 
 class FaultDevice final : public Device {
  public:
   FaultDevice(std::unique_ptr<Device> inner, int index, std::shared_ptr<FaultLedger> ledger,
-              std::shared_ptr<std::int64_t> operations)
+              std::shared_ptr<FaultOperations> operations)
       : inner_(std::move(inner)),
         index_(index),
         ledger_(std::move(ledger)),
@@ -124,7 +157,7 @@ class FaultDevice final : public Device {
   std::unique_ptr<Device> inner_;
   int index_;
   std::shared_ptr<FaultLedger> ledger_;
-  std::shared_ptr<std::int64_t> operations_;
+  std::shared_ptr<FaultOperations> operations_;
 };
 
 class FaultBackend final : public Backend {
@@ -135,7 +168,7 @@ class FaultBackend final : public Backend {
   }
   [[nodiscard]] std::unique_ptr<Device> make_device(int index,
                                                     std::int64_t budget_bytes) const override {
-    auto operations = std::make_shared<std::int64_t>(0);
+    auto operations = std::make_shared<FaultOperations>();
     operations_.push_back(operations);
     return std::make_unique<FaultDevice>(host_backend().make_device(index, budget_bytes), index,
                                          ledger_, operations);
@@ -153,16 +186,23 @@ class FaultBackend final : public Backend {
   void set(const DeviceFaults& faults) {
     ledger_->faults = faults;
     ledger_->device_allocations = ledger_->host_allocations = 0;
-    for (const auto& operations : operations_) *operations = 0;
+    ledger_->waiting = 0;
+    ledger_->missed = false;
+    for (const auto& operations : operations_) *operations = {};
   }
   void heal() { set({}); }
   /// Operations of the device that was made as number `d`, since `set`.
-  [[nodiscard]] std::int64_t operations(std::size_t d) const { return *operations_[d]; }
+  [[nodiscard]] std::int64_t operations(std::size_t d) const { return operations_[d]->count; }
+  [[nodiscard]] const std::set<std::thread::id>& threads(std::size_t d) const {
+    return operations_[d]->threads;
+  }
+  /// Whether a device waited in vain for the others.
+  [[nodiscard]] bool missed() const { return ledger_->missed; }
   [[nodiscard]] std::int64_t buffers() const { return ledger_->buffers; }
 
  private:
   std::shared_ptr<FaultLedger> ledger_ = std::make_shared<FaultLedger>();
-  mutable std::vector<std::shared_ptr<std::int64_t>> operations_;
+  mutable std::vector<std::shared_ptr<FaultOperations>> operations_;
 };
 
 }  // namespace strata::test
