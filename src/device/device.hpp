@@ -152,6 +152,10 @@ class Device {
   /// Host memory that this device's queues copy at full speed (pinned for a GPU), readable and
   /// writable by the host and by kernels; not counted in the budget. Throws Error{memory}.
   [[nodiscard]] virtual Buffer allocate_host(std::int64_t bytes) = 0;
+  /// Lets this backend's queues copy host memory that exists at full speed, as if it came from
+  /// `allocate_host`, until the buffer that is returned is released; the memory outlives that. A
+  /// byte is pinned once at a time. Throws Error{memory}, naming what was asked.
+  [[nodiscard]] virtual Buffer pin_host(std::byte* data, std::int64_t bytes) = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> make_queue(QueuePriority priority) = 0;
 };
 

@@ -420,6 +420,24 @@ class CudaDevice final : public Device {
             }};
   }
 
+  Buffer pin_host(std::byte* data, std::int64_t bytes) override {
+    require_size(bytes);
+    if (bytes == 0) return {};
+    require_cuda(cudaSetDevice(gpu_), "cudaSetDevice");
+    const cudaError_t status =
+        cudaHostRegister(data, size_of(bytes), cudaHostRegisterPortable | cudaHostRegisterMapped);
+    if (status != cudaSuccess) {  // whatever the reason, the memory is there and is not pinned
+      (void)cudaGetLastError();
+      fail_with(ErrorKind::memory, description_.name + ": the system refused to pin " +
+                                       format_bytes(bytes) +
+                                       " of host memory: " + cudaGetErrorString(status));
+    }
+    return {data, bytes, [](std::byte* memory) {
+              (void)cudaHostUnregister(memory);
+              (void)cudaGetLastError();
+            }};
+  }
+
   std::unique_ptr<Queue> make_queue(QueuePriority priority) override {
     return std::make_unique<CudaQueue>(gpu_, priority, events_);
   }

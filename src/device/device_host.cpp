@@ -234,6 +234,10 @@ class HostDevice final : public Device {
     return {obtain(bytes), bytes, release_aligned};
   }
 
+  Buffer pin_host(std::byte* data, std::int64_t bytes) override {
+    return {data, bytes, [](std::byte*) {}};  // a copy from here is a copy from anywhere
+  }
+
   std::unique_ptr<Queue> make_queue(QueuePriority) override {
     return std::make_unique<HostQueue>(epoch_);
   }

@@ -108,6 +108,31 @@ TEST_P(DeviceConformance, HostMemoryIsWritableAndNotInTheBudget) {
   EXPECT_EQ(device->peak_allocated_bytes(), 0);
 }
 
+TEST_P(DeviceConformance, PinsMemoryThatExistsAndLetsGoOfIt) {
+  const auto device = make(16_KiB);
+  constexpr std::int64_t n = 12001;
+  std::vector<std::byte> memory(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    memory[static_cast<std::size_t>(i)] = static_cast<std::byte>(i * 7 % 251);
+  }
+  const std::vector<std::byte> before = memory;
+  const Buffer here = device->allocate(n);
+  const auto queue = device->make_queue(QueuePriority::normal);
+  for (int i = 0; i < 2; ++i) {  // what was let go of may be pinned again
+    const Buffer pinned = device->pin_host(memory.data(), n);
+    EXPECT_EQ(pinned.data(), memory.data());
+    EXPECT_EQ(pinned.bytes(), n);
+    queue->copy(here.data(), memory.data(), n, CopyDirection::host_to_device);
+    queue->synchronize();
+    std::fill(memory.begin(), memory.end(), std::byte{0});
+    queue->copy(memory.data(), here.data(), n, CopyDirection::device_to_host);
+    queue->synchronize();
+    EXPECT_TRUE(memory == before);
+  }
+  EXPECT_EQ(device->allocated_bytes(), n) << "not in the budget";
+  EXPECT_NO_THROW((void)device->pin_host(nullptr, 0));
+}
+
 TEST_P(DeviceConformance, ABufferMovesAndReleasesOnce) {
   const auto device = make(100);
   Buffer first = device->allocate(60);

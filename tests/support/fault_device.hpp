@@ -8,8 +8,9 @@
 //   "injected: host:1 died at operation 7"; events complete. So it stays until `heal()`. With
 //   `throws` the call itself fails.
 // * the allocation number `refused_device` (of device memory) or `refused_host` (of host memory),
-// each
-//   counted from 1 over all devices, throws Error{memory}: "injected: allocation 1 refused".
+// or
+//   the pinning of host memory number `refused_pin`, each counted from 1 over all devices, throws
+//   Error{memory}: "injected: allocation 1 refused".
 // * the first operation of each device is held back until `meet` devices are at theirs (or five
 //   seconds have passed, which it remembers as `missed`): one thread for all of them cannot do it.
 // It counts the buffers that are alive and remembers which threads put operations into the queues
@@ -35,6 +36,7 @@ struct DeviceFaults {
   std::int64_t dies_at = 0;
   std::int64_t refused_device = 0;
   std::int64_t refused_host = 0;
+  std::int64_t refused_pin = 0;
   int meet = 0;
   bool throws = false;  ///< a dead device throws where it is called, and not in its queue
 };
@@ -44,6 +46,7 @@ struct FaultLedger {
   DeviceFaults faults;
   std::int64_t device_allocations = 0;
   std::int64_t host_allocations = 0;
+  std::atomic<std::int64_t> pins = 0;
   std::atomic<std::int64_t> buffers = 0;  ///< alive now
   std::mutex mutex;
   std::condition_variable met;
@@ -135,6 +138,10 @@ class FaultDevice final : public Device {
     refuse(++ledger_->host_allocations, ledger_->faults.refused_host);
     return counted(inner_->allocate_host(bytes));
   }
+  Buffer pin_host(std::byte* data, std::int64_t bytes) override {
+    refuse(++ledger_->pins, ledger_->faults.refused_pin);
+    return counted(inner_->pin_host(data, bytes));
+  }
   std::unique_ptr<Queue> make_queue(QueuePriority priority) override {
     return std::make_unique<FaultQueue>(inner_->make_queue(priority), index_, ledger_, operations_);
   }
@@ -186,6 +193,7 @@ class FaultBackend final : public Backend {
   void set(const DeviceFaults& faults) {
     ledger_->faults = faults;
     ledger_->device_allocations = ledger_->host_allocations = 0;
+    ledger_->pins = 0;
     ledger_->waiting = 0;
     ledger_->missed = false;
     for (const auto& operations : operations_) *operations = {};
