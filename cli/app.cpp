@@ -16,6 +16,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cholesky/planning.hpp"
+#include "run/host_pinner.hpp"
 #include "run/potrf_tuning.hpp"
 
 namespace strata::cli {
@@ -147,6 +148,10 @@ void CommonOptions::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--variant", variant, "of the factorization on a GPU: auto, left, right or fused")
       ->capture_default_str();
+  app.add_option("--host-pinning", host_pinning,
+                 "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "
+                 "background or never")
+      ->capture_default_str();
   app.add_flag("--reproducible", reproducible,
                "the planned path, its tile by n and the kind of device: the same bits whatever the "
                "memory, the number of devices and the rates");
@@ -174,6 +179,7 @@ Options CommonOptions::to_options() const {
     options.path = CholeskyPath::planned;
   }
   options.blocking.variant = parse_variant(variant);
+  options.host_pinning = parse_host_pinning(host_pinning);
   options.compute_queues = threads;
   if (!rates.empty()) options.rates = read_machine(rates);
   options.progress = [terminal = isatty(STDERR_FILENO) != 0](const Progress& progress) {

@@ -30,6 +30,7 @@ struct CommonOptions {
   std::string policy = "opt";
   std::string path = "auto";
   std::string variant = "auto";
+  std::string host_pinning = "auto";
   bool reproducible = false;
   std::string rates;
   std::string trace;

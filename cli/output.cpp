@@ -144,6 +144,8 @@ json to_json(const RunReport& report) {
           {"compute_queues", report.compute_queues},
           {"seconds", report.seconds},
           {"plan_seconds", report.plan_seconds},
+          {"pinning_seconds", report.pinning_seconds},
+          {"pinned_bytes", report.pinned_bytes},
           {"predicted_seconds", report.predicted_seconds},
           {"flops", report.flops},
           {"flops_per_second", seconds > 0 ? report.flops / seconds : 0.0},
@@ -174,6 +176,10 @@ void print_traffic(const RunReport& report, bool ran) {
                                                : 0;
   fmt::print("  {:18}{:>14}   bytes over the floor: {:.2f}\n", "floor",
              format_bytes(planned.floor_bytes), ratio);
+  if (report.pinned_bytes > 0) {
+    fmt::print("  {:18}{:>14}   of host memory, in {:.3g} s\n", "pinned",
+               format_bytes(report.pinned_bytes), report.pinning_seconds);
+  }
 }
 
 int finish(const CommonOptions& common, ReportData data, const json& object,

@@ -24,6 +24,15 @@ struct Progress {
 /// thrown.
 using ProgressCallback = std::function<bool(const Progress&)>;
 
+/// When the host memory of a factor is pinned, from which a GPU copies at full speed. What is not
+/// pinned travels through a small ring of pinned memory, which takes time of the CPU's cores.
+enum class HostPinning : std::uint8_t {
+  automatic,   ///< `ahead` for a factor that is small, else `background`
+  ahead,       ///< before the run; Error{memory} if the system refuses
+  background,  ///< beside the run, as far as the system allows
+  never,
+};
+
 struct Options {
   std::string devices = "auto";          ///< "auto", "host", "host:2", "cuda:0,1"
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
@@ -34,9 +43,10 @@ struct Options {
   std::int64_t tile = 0;
   Policy policy = Policy::opt;
   CholeskyPath path = CholeskyPath::automatic;
-  CholeskyBlocking blocking;     ///< on GPUs; zeros: as tuned
-  int compute_queues = 0;        ///< a device; 0: as predicted to be fastest
-  std::optional<Machine> rates;  ///< calibrated rates for prediction
+  CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned
+  HostPinning host_pinning = HostPinning::automatic;  ///< for GPUs
+  int compute_queues = 0;                             ///< a device; 0: as predicted to be fastest
+  std::optional<Machine> rates;                       ///< calibrated rates for prediction
   ProgressCallback progress;
 };
 
@@ -54,10 +64,14 @@ struct RunReport {
   std::string path;    ///< "in-core" or "planned"
   std::string policy;  ///< with the order that was chosen: "opt super_tile(4)"
   std::vector<std::string> devices;
-  int compute_queues = 0;        ///< of each device
-  double seconds = 0;            ///< of running
-  double plan_seconds = 0;       ///< of planning, with the search for a tile
-  double predicted_seconds = 0;  ///< what simulate() said before the run; 0 if it was not asked
+  int compute_queues = 0;   ///< of each device
+  double seconds = 0;       ///< of running
+  double plan_seconds = 0;  ///< of planning, with the search for a tile
+  /// Of pinning the factor's host memory, by the end of the run; in the background it is no part of
+  /// `seconds`.
+  double pinning_seconds = 0;
+  std::int64_t pinned_bytes = 0;  ///< of the factor's host memory, by the end of the run
+  double predicted_seconds = 0;   ///< what simulate() said before the run; 0 if it was not asked
   double flops = 0;
   std::int64_t tasks = 0;
   std::int64_t peak_device_bytes = 0;  ///< the largest over the devices

@@ -48,43 +48,25 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
 }  // namespace
 
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
-    : options_(options), devices_(std::make_shared<DeviceSet>(options)), problem_(problem) {
+    : TileFactor(problem, options, std::make_shared<DeviceSet>(options)) {}
+
+TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
+                       std::shared_ptr<DeviceSet> devices)
+    : options_(options), devices_(std::move(devices)), problem_(problem) {
   planned_ = plan_path(problem_, devices_->machine(), options);
   check_host_memory(planned_, problem_, devices_->machine(), options);
-  tiles_ = make_memory(planned_.plan->schedule().blocks, kMatrixFamily, nullptr);
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
+  pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
+                                         blocks.total_bytes(kMatrixFamily), options.host_pinning);
   predicted_seconds_ = planned_.predicted_seconds;
   if (predicted_seconds_ == 0 && planned_.plan->totals().steps <= kSimulatedStepsMax) {
     predicted_seconds_ = simulate(*planned_.plan).seconds;
   }
 }
 
-std::shared_ptr<FamilyMemory> TileFactor::make_memory(const BlockTable& blocks, int family,
-                                                      BlockSource source) {
-  if (devices_->backend().on_host()) {
-    return std::make_shared<FamilyMemory>(blocks, family, std::move(source));
-  }
-  // A GPU copies at full speed only from memory that it has pinned.
-  const auto allocate = [devices = devices_](std::int64_t bytes) {
-    auto buffer = std::make_shared<Buffer>(devices->device(0).allocate_host(bytes));
-    std::byte* data = buffer->data();
-    return std::shared_ptr<std::byte>(data,
-                                      [devices, buffer](std::byte*) mutable { buffer.reset(); });
-  };
-  return std::make_shared<FamilyMemory>(blocks, family, std::move(source), allocate);
-}
-
-void TileFactor::materialize(MemoryStore& store, int family) const {
-  if (!devices_->backend().on_host()) store.materialize(family, describe_host().compute_queues);
-}
-
 const FactorInfo& TileFactor::factor_stored(BlockSource source) {
-  // The CPU packs tiles as it needs them; a GPU copies from memory that was filled and pinned
-  // before.
-  if (!devices_->backend().on_host()) {
-    load(std::move(source), describe_host().compute_queues);
-  } else {
-    tiles_->reset(std::move(source));
-  }
+  tiles_->reset(std::move(source));  // whose blocks are packed when they are first loaded
   return factor_loaded();
 }
 
@@ -107,10 +89,9 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
                                                 const CovarianceParameters& parameters) {
   tiles_->reset(nullptr);
   const BlockTable& blocks = planned_.plan->schedule().blocks;
-  auto coordinates = make_memory(
+  auto coordinates = std::make_shared<FamilyMemory>(
       blocks, kPointsFamily, source_of_view(points, std::max<std::int64_t>(problem_.n, 1), false));
   MemoryStore store(blocks, {tiles_, coordinates});
-  materialize(store, kPointsFamily);
   RunOptions options;
   options.covariance = &parameters;
   options.potrf = options_.blocking;
@@ -125,6 +106,8 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, const RunOptions& optio
   info_ = info_of(outcome, store.blocks().block_rows(kMatrixFamily), problem_.tile);
   report_ = make_report(planned_, problem_, std::move(outcome.trace));
   report_.predicted_seconds = predicted_seconds_;
+  report_.pinning_seconds = pinner_->seconds();
+  report_.pinned_bytes = pinner_->pinned_bytes();
   factored_ = info_.ok;
   return info_;
 }
@@ -157,9 +140,9 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   problem.precision = problem_.precision;
   problem.devices = problem_.devices;
   const BlockTable blocks = triangular_solve(problem, direction).blocks;
-  auto solution = make_memory(blocks, kSolutionFamily, source_of_view<T>(b.data, b.ld, false));
+  auto solution = std::make_shared<FamilyMemory>(blocks, kSolutionFamily,
+                                                 source_of_view<T>(b.data, b.ld, false));
   MemoryStore store(blocks, {tiles_, solution});
-  materialize(store, kSolutionFamily);
   RunOptions options;
   options.progress = options_.progress;
   options.what = "solve";
@@ -181,12 +164,11 @@ RunReport TileFactor::whiten(const double* points, const double* targets,
   const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
   const auto rows_of = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
   MemoryStore store(
-      blocks,
-      {tiles_, make_memory(blocks, kSolutionFamily, nullptr),
-       make_memory(blocks, kRowPointsFamily, source_of_view(points, rows_of(w.rows), false)),
-       make_memory(blocks, kTargetPointsFamily, source_of_view(targets, rows_of(w.cols), false))});
-  materialize(store, kRowPointsFamily);
-  materialize(store, kTargetPointsFamily);
+      blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, kSolutionFamily, nullptr),
+               std::make_shared<FamilyMemory>(blocks, kRowPointsFamily,
+                                              source_of_view(points, rows_of(w.rows), false)),
+               std::make_shared<FamilyMemory>(blocks, kTargetPointsFamily,
+                                              source_of_view(targets, rows_of(w.cols), false))});
   RunOptions options;
   options.covariance = &parameters;
   options.progress = options_.progress;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cholesky/planning.hpp"
+#include "run/host_pinner.hpp"
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/cholesky.hpp"
@@ -19,6 +20,8 @@ class TileFactor {
   /// `problem.tile` and `problem.devices` are filled in from the options. Throws Error{memory} when
   /// the host cannot hold the factor or a device budget does not suffice.
   TileFactor(CholeskyProblem problem, const Options& options);
+  /// On these devices; options.devices is not read.
+  TileFactor(CholeskyProblem problem, const Options& options, std::shared_ptr<DeviceSet> devices);
 
   [[nodiscard]] const CholeskyProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }
@@ -26,8 +29,8 @@ class TileFactor {
 
   /// Factors the stored matrix that `source` provides.
   const FactorInfo& factor_stored(BlockSource source);
-  /// The two halves of `factor_stored`, for timing: evaluates the source into host memory with
-  /// `threads` threads, and factors what is there.
+  /// The same in two halves, for timing: evaluates the source into host memory with `threads`
+  /// threads, and factors what is there.
   void load(BlockSource source, int threads);
   const FactorInfo& factor_loaded();
   /// Factors the covariance of `points` (n × d, column-major, alive during the call).
@@ -51,9 +54,6 @@ class TileFactor {
   const FactorInfo& factor(MemoryStore& store, const RunOptions& options);
   RunReport run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
                       const RunOptions& options);
-  [[nodiscard]] std::shared_ptr<FamilyMemory> make_memory(const BlockTable& blocks, int family,
-                                                          BlockSource source);
-  void materialize(MemoryStore& store, int family) const;
   void check_usable(Precision precision, std::int64_t rows) const;
 
   Options options_;
@@ -61,6 +61,7 @@ class TileFactor {
   CholeskyProblem problem_;
   PlannedRun planned_;
   std::shared_ptr<FamilyMemory> tiles_;
+  std::unique_ptr<HostPinner> pinner_;  // of the memory of the tiles
   double predicted_seconds_ = 0;
   FactorInfo info_;
   RunReport report_;

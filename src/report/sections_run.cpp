@@ -53,7 +53,8 @@ std::string facts(const RunReport& run) {
 
 std::string time_bars(const ReportData& data) {
   const RunReport& run = *data.run;
-  const double longest = std::max({run.seconds, run.predicted_seconds, run.plan_seconds});
+  const double longest =
+      std::max({run.seconds, run.predicted_seconds, run.plan_seconds, run.pinning_seconds});
   if (!(longest > 0)) return "";
   std::string rows = bar_row(data.simulated ? "Simulated" : "Measured", run.seconds, longest,
                              seconds_text(run.seconds), "solid");
@@ -63,6 +64,10 @@ std::string time_bars(const ReportData& data) {
   }
   if (run.plan_seconds > 0) {
     rows += bar_row("Planning", run.plan_seconds, longest, seconds_text(run.plan_seconds), "quiet");
+  }
+  if (run.pinning_seconds > 0) {
+    rows += bar_row("Pinning host memory", run.pinning_seconds, longest,
+                    seconds_text(run.pinning_seconds), "quiet");
   }
   return "<div><table class=\"bars\"><caption>Time</caption><tbody>\n" + rows +
          "</tbody></table></div>\n";

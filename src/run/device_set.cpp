@@ -200,7 +200,7 @@ DeviceSet::DeviceSet(const Options& options)
 
 DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
                      const Options& options)
-    : backend_(&backend) {
+    : backend_(&backend), pinned_(std::make_unique<PinnedRanges>()) {
   require(options.device_memory_bytes >= 0 && options.compute_queues >= 0 &&
               options.compute_queues <= 16,
           ErrorKind::misuse, "options",
@@ -216,6 +216,10 @@ DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
     entry.device = backend.make_device(indices[d], machine_.devices[d].memory_bytes);
     devices_.push_back(std::move(entry));
   }
+  // A thread copies some 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s
+  // busy.
+  ring_shape_.threads =
+      std::clamp(describe_host().compute_queues / static_cast<int>(indices.size()), 1, 8);
 }
 
 std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
@@ -228,6 +232,22 @@ std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
     queues.push_back(entry.queues[static_cast<std::size_t>(q)].get());
   }
   return queues;
+}
+
+PinnedRing& DeviceSet::ring(int d, std::int64_t bytes) {
+  Entry& entry = devices_[static_cast<std::size_t>(d)];
+  RingShape shape = ring_shape_;
+  shape.slot_bytes = std::max(shape.slot_bytes, bytes);
+  if (entry.ring == nullptr || entry.ring->shape().slot_bytes < shape.slot_bytes) {
+    entry.ring.reset();
+    entry.ring = std::make_unique<PinnedRing>(*entry.device, shape);
+  }
+  return *entry.ring;
+}
+
+void DeviceSet::shape_rings(const RingShape& shape) {
+  ring_shape_ = shape;
+  for (Entry& entry : devices_) entry.ring.reset();
 }
 
 std::byte* DeviceSet::arena(int d, std::int64_t bytes) {

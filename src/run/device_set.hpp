@@ -1,14 +1,16 @@
 #pragma once
 // DeviceSet: the devices of a run, with their queues and arenas, kept from run to run.
 //
-// Contract: opened once from a caller's options; queues, arenas and their handles are made on first
-// use and reused. Not thread-safe: one run at a time.
+// Contract: opened once from a caller's options; queues, arenas, rings and their handles are made
+// on first use and reused. Not thread-safe: one run at a time.
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "run/pinned_ranges.hpp"
+#include "run/pinned_ring.hpp"
 #include "run/potrf_tuning.hpp"
 #include "schedule/plan.hpp"
 #include "strata/options.hpp"
@@ -50,16 +52,27 @@ class DeviceSet {
   /// At least `bytes` bytes on one device.
   [[nodiscard]] std::byte* arena(int d, std::int64_t bytes);
 
+  /// The host memory that these devices reach at full speed.
+  [[nodiscard]] PinnedRanges& pinned() noexcept { return *pinned_; }
+  /// The ring of one device, with slots of at least `bytes` bytes. An earlier one, which is idle,
+  /// may be gone.
+  [[nodiscard]] PinnedRing& ring(int d, std::int64_t bytes);
+  /// For the rings that are made from now on, and those that exist are gone.
+  void shape_rings(const RingShape& shape);
+
  private:
   struct Entry {
     std::unique_ptr<Device> device;
     Buffer arena;
     std::vector<std::unique_ptr<Queue>> queues;  // released before the arena and the device
+    std::unique_ptr<PinnedRing> ring;            // released before the queues
   };
   const Backend* backend_ = nullptr;
   Machine machine_;
   PotrfTuning tuning_;
   bool linked_ = false;
+  std::unique_ptr<PinnedRanges> pinned_;
+  RingShape ring_shape_;
   std::vector<Entry> devices_;
 };
 

@@ -32,7 +32,7 @@ double seconds_since(Clock::time_point start) {
 class Runner {
  public:
   Runner(const Plan& plan, DeviceSet& devices, BlockStore& store, const RunOptions& options)
-      : state_(plan, devices, store, options) {
+      : state_(plan, devices, store, options), store_(store) {
     const BlockTable& blocks = plan.schedule().blocks;
     const PlanLayout& layout = plan.layout();
     std::int64_t pivots = 1;
@@ -69,6 +69,8 @@ class Runner {
     if (outcome_.bad_pivot) (void)stop();
     issuers_.clear();
     for (QueueLog& log : state_.queues) log.queue().synchronize();
+    state_.mover.finish();
+    if (state_.failure()) throw_failure();
     std::copy_n(state_.pivots, outcome_.pivots.size(), outcome_.pivots.begin());
     outcome_.trace.seconds = seconds_since(start_);
     return std::move(outcome_);
@@ -138,7 +140,7 @@ class Runner {
     span.begin = std::min(span.begin, span.end);
     log.note_end(span.end);
     if (step.kind == StepKind::store && !state_.backend.on_host())
-      state_.store.mark_written(step.task.out);
+      store_.mark_written(step.task.out);
     if (step.kind == StepKind::compute && step.task.operation == Operation::potrf) {
       outcome_.bad_pivot |= state_.pivots[step.task.out.row()].bad_column >= 0;
     }
@@ -172,10 +174,12 @@ class Runner {
         if (!first) first = std::current_exception();
       }
     }
+    state_.mover.finish();
     return first;
   }
 
   RunState state_;
+  BlockStore& store_;
   Buffer pivot_memory_;
   std::deque<std::shared_ptr<const PlanWindow>> in_flight_;
   RunOutcome outcome_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.hpp"
-
 namespace strata {
 
 void RunState::give_up(std::exception_ptr why) noexcept {
@@ -14,6 +12,7 @@ void RunState::give_up(std::exception_ptr why) noexcept {
   }
   given_up_.store(true, std::memory_order_release);
   for (QueueLog& log : queues) log.close();
+  mover.abandon();
 }
 
 std::exception_ptr RunState::failure() const {
@@ -78,8 +77,10 @@ void StepIssuer::issue(const PlanWindow& window, const Step& step) {
     if (const auto event = state_.queues[wait.queue].recorded(wait.sequence)) queue.wait(*event);
   }
   if (state_.given_up()) return;  // what it waited for may never have been issued
-  if (step.kind == StepKind::load) load(queue, step);
-  if (step.kind == StepKind::store) store(queue, step);
+  const BlockId id = step.task.out;
+  const int device = step.task.device;
+  if (step.kind == StepKind::load) state_.mover.load(queue, device, id, slot_of(step, id, 0));
+  if (step.kind == StepKind::store) state_.mover.store(queue, device, id, slot_of(step, id, 0));
   if (step.kind == StepKind::compute) compute(queue, step);
   if (step.kind == StepKind::peer) copy_from_peer(queue, step);
   log.add(queue.record());
@@ -94,38 +95,10 @@ std::byte* StepIssuer::slot_of(const Step& step, BlockId id, int operand) const 
   return slot_address(step.task.device, id.family(), step.slots[static_cast<std::size_t>(operand)]);
 }
 
-std::byte* StepIssuer::home_of(BlockId id) const {
-  std::byte* memory = state_.store.address(id);
-  require(memory != nullptr, ErrorKind::misuse, "run",
-          "block {} does not rest in memory, where a GPU can copy it",
-          state_.store.blocks().name(id));
-  return memory;
-}
-
-void StepIssuer::load(Queue& queue, const Step& step) {
-  const BlockId id = step.task.out;
-  std::byte* to = slot_of(step, id, 0);
-  if (state_.backend.on_host()) {
-    queue.submit([&store = state_.store, id, to] { store.read(id, to); });
-  } else {
-    queue.copy(to, home_of(id), state_.store.blocks().bytes(id), CopyDirection::host_to_device);
-  }
-}
-
-void StepIssuer::store(Queue& queue, const Step& step) {
-  const BlockId id = step.task.out;
-  const std::byte* from = slot_of(step, id, 0);
-  if (state_.backend.on_host()) {
-    queue.submit([&store = state_.store, id, from] { store.write(id, from); });
-  } else {
-    queue.copy(home_of(id), from, state_.store.blocks().bytes(id), CopyDirection::device_to_host);
-  }
-}
-
 void StepIssuer::copy_from_peer(Queue& queue, const Step& step) {
   const BlockId id = step.task.out;
   queue.copy(slot_of(step, id, 0), slot_address(step.source, id.family(), step.slots[1]),
-             state_.store.blocks().bytes(id), CopyDirection::device_to_device);
+             state_.plan.schedule().blocks.bytes(id), CopyDirection::device_to_device);
 }
 
 void StepIssuer::compute(Queue& queue, const Step& step) {

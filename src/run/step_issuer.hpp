@@ -3,9 +3,10 @@
 //
 // Contract: windows are handed over in order; each issuer takes the steps of its device out of
 // them. A step that waits for one of another device waits, here on the host, until that one has
-// been recorded. Steps wait only for steps before them in the plan, and what is in a queue never
-// waits for the host: of all steps that are not issued yet the first can always be, so there is no
-// deadlock. A failure ends the run (RunState::give_up), on all devices.
+// been recorded; one that moves a block may wait for a slot of a ring (pinned_ring.hpp). Steps wait
+// only for steps before them in the plan, and what is in a queue never waits for the host: of all
+// steps that are not issued yet the first can always be, so there is no deadlock. A failure ends
+// the run (RunState::give_up), on all devices.
 
 #include <atomic>
 #include <condition_variable>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "run/block_mover.hpp"
 #include "run/queue_log.hpp"
 #include "run/run.hpp"
 
@@ -24,16 +26,21 @@ namespace strata {
 /// What the threads of a run share.
 struct RunState {
   RunState(const Plan& p, DeviceSet& d, BlockStore& s, const RunOptions& o)
-      : plan(p), store(s), options(o), backend(d.backend()), tuning(d.tuning()) {}
+      : plan(p),
+        options(o),
+        backend(d.backend()),
+        tuning(d.tuning()),
+        mover(d, s, p.layout().devices,
+              [this](std::exception_ptr why) { give_up(std::move(why)); }) {}
 
   const Plan& plan;
-  BlockStore& store;
   const RunOptions& options;
   const Backend& backend;
   const PotrfTuning& tuning;
   PivotStatus* pivots = nullptr;   ///< by block row, in memory that devices reach
   std::vector<std::byte*> arenas;  ///< by device
   std::deque<QueueLog> queues;     ///< by number in the plan; a deque: a log is never moved
+  BlockMover mover;
 
   /// Ends the run: nobody waits or issues from now on. The first failure is kept.
   void give_up(std::exception_ptr why = nullptr) noexcept;
@@ -61,13 +68,10 @@ class StepIssuer {
   void work();
   void issue(const PlanWindow& window);
   void issue(const PlanWindow& window, const Step& step);
-  void load(Queue& queue, const Step& step);
-  void store(Queue& queue, const Step& step);
   void copy_from_peer(Queue& queue, const Step& step);
   void compute(Queue& queue, const Step& step);
   [[nodiscard]] std::byte* slot_address(std::size_t device, int family, std::int32_t slot) const;
   [[nodiscard]] std::byte* slot_of(const Step& step, BlockId id, int operand) const;
-  [[nodiscard]] std::byte* home_of(BlockId id) const;
 
   RunState& state_;
   const PlanLayout& layout_;

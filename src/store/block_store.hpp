@@ -24,11 +24,21 @@ class BlockStore {
   virtual void read(BlockId id, std::byte* to) = 0;
   virtual void write(BlockId id, const std::byte* from) = 0;
 
-  /// Memory in which the block rests now and into which it may be written, for devices that copy by
-  /// themselves; nullptr if the store is not memory. After writing there, the caller calls
-  /// `mark_written`.
-  [[nodiscard]] virtual std::byte* address(BlockId) { return nullptr; }
+  /// Whether some columns of a block may be read or written without the others.
+  [[nodiscard]] virtual bool divisible() const { return false; }
+  /// As `read` and `write`, for columns first … first + count − 1: all of them, unless the store is
+  /// divisible. There a block counts as written only when the caller calls `mark_written`.
+  virtual void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to);
+  virtual void write_columns(BlockId id, std::int64_t first, std::int64_t count,
+                             const std::byte* from);
+
+  /// Whether the block rests here, as opposed to coming from a source.
+  [[nodiscard]] virtual bool written(BlockId) const { return false; }
   virtual void mark_written(BlockId) {}
+  /// Memory in which the block rests if it was written, and into which it may be written, for
+  /// devices that copy by themselves; nullptr if the store is not memory. After writing there, the
+  /// caller calls `mark_written`.
+  [[nodiscard]] virtual std::byte* address(BlockId) { return nullptr; }
 };
 
 }  // namespace strata

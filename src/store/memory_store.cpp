@@ -19,9 +19,12 @@ constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
 
 std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
   try {
+    // Whole pages: they may be pinned, and so may a neighbour's.
     constexpr std::align_val_t kAlignment{4096};
-    auto* data = static_cast<std::byte*>(
-        ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), kAlignment));
+    constexpr auto kPage = static_cast<std::size_t>(kAlignment);
+    const std::size_t pages =
+        std::max((static_cast<std::size_t>(bytes) + kPage - 1) / kPage, std::size_t{1});
+    auto* data = static_cast<std::byte*>(::operator new(pages* kPage, kAlignment));
     return {data, [](std::byte* p) { ::operator delete(p, kAlignment); }};
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::memory, "store", "the system refused {} of host memory; {} are free",
@@ -31,10 +34,8 @@ std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
 
 }  // namespace
 
-FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, BlockSource source,
-                           const Allocate& allocate)
-    : data_(allocate ? allocate(blocks.total_bytes(family))
-                     : allocate_pageable(blocks.total_bytes(family))),
+FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, BlockSource source)
+    : data_(allocate_pageable(blocks.total_bytes(family))),
       source_(std::move(source)),
       written_(static_cast<std::size_t>(blocks.count(family))) {}
 
@@ -63,16 +64,27 @@ std::int64_t MemoryStore::index_in_family(BlockId id) const {
   return blocks_.index(id) - first_index_[static_cast<std::size_t>(id.family())];
 }
 
+std::int64_t MemoryStore::column_bytes(BlockId id) const {
+  return blocks_.extent(id).rows * bytes_of(blocks_.family(id.family()).precision);
+}
+
 void MemoryStore::read(BlockId id, std::byte* to) {
+  (void)memory(id);  // there is a place for it
+  read_columns(id, 0, blocks_.extent(id).cols, to);
+}
+
+void MemoryStore::read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) {
   FamilyMemory& family = memory(id);
+  const std::int64_t column = column_bytes(id);
   if (family.written(index_in_family(id))) {
-    std::memcpy(to, family.data() + blocks_.byte_offset(id),
-                static_cast<std::size_t>(blocks_.bytes(id)));
+    std::memcpy(to, family.data() + blocks_.byte_offset(id) + first * column,
+                static_cast<std::size_t>(count * column));
     return;
   }
   require(family.source() != nullptr, ErrorKind::storage, "store", "block {} was never written",
           blocks_.name(id));
-  family.source()(blocks_.extent(id), to);
+  const BlockExtent x = blocks_.extent(id);
+  family.source()({x.row, x.col + first, x.rows, count}, to);
 }
 
 void MemoryStore::write(BlockId id, const std::byte* from) {
@@ -81,6 +93,14 @@ void MemoryStore::write(BlockId id, const std::byte* from) {
               static_cast<std::size_t>(blocks_.bytes(id)));
   family.mark_written(index_in_family(id));
 }
+
+void MemoryStore::write_columns(BlockId id, std::int64_t first, std::int64_t count,
+                                const std::byte* from) {
+  const std::int64_t column = column_bytes(id);
+  std::memcpy(address(id) + first * column, from, static_cast<std::size_t>(count * column));
+}
+
+bool MemoryStore::written(BlockId id) const { return memory(id).written(index_in_family(id)); }
 
 std::byte* MemoryStore::address(BlockId id) { return memory(id).data() + blocks_.byte_offset(id); }
 

@@ -22,12 +22,8 @@ using BlockSource = std::function<void(const BlockExtent& extent, std::byte* to)
 /// The packed blocks of one family, in the order of BlockTable::index.
 class FamilyMemory {
  public:
-  /// Memory of at least `bytes` bytes that lives as long as somebody holds it.
-  using Allocate = std::function<std::shared_ptr<std::byte>(std::int64_t bytes)>;
-
-  /// Throws Error{memory} if the allocation is refused.
-  FamilyMemory(const BlockTable& blocks, int family, BlockSource source = nullptr,
-               const Allocate& allocate = nullptr);
+  /// Whole pages, not touched yet. Throws Error{memory} if the allocation is refused.
+  FamilyMemory(const BlockTable& blocks, int family, BlockSource source = nullptr);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
   [[nodiscard]] const BlockSource& source() const noexcept { return source_; }
@@ -54,16 +50,21 @@ class MemoryStore final : public BlockStore {
   [[nodiscard]] const BlockTable& blocks() const override { return blocks_; }
   void read(BlockId id, std::byte* to) override;
   void write(BlockId id, const std::byte* from) override;
-  [[nodiscard]] std::byte* address(BlockId id) override;
+  [[nodiscard]] bool divisible() const override { return true; }
+  void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override;
+  void write_columns(BlockId id, std::int64_t first, std::int64_t count,
+                     const std::byte* from) override;
+  [[nodiscard]] bool written(BlockId id) const override;
   void mark_written(BlockId id) override;
+  [[nodiscard]] std::byte* address(BlockId id) override;
 
-  /// Evaluates the sources of all blocks of a family into the memory, with `threads` threads, so
-  /// that a device may copy from there.
+  /// Evaluates the sources of all blocks of a family into the memory, with `threads` threads.
   void materialize(int family, int threads);
 
  private:
   [[nodiscard]] FamilyMemory& memory(BlockId id) const;
   [[nodiscard]] std::int64_t index_in_family(BlockId id) const;
+  [[nodiscard]] std::int64_t column_bytes(BlockId id) const;
 
   BlockTable blocks_;
   std::vector<std::int64_t> first_index_;

@@ -48,7 +48,7 @@ struct Case {
     problem.point_dimensions = generated ? 2 : 0;
   }
 
-  [[nodiscard]] std::unique_ptr<MemoryStore> make_store(const std::string& backend) const {
+  [[nodiscard]] std::unique_ptr<MemoryStore> make_store() const {
     const BlockTable blocks = tile_cholesky(problem, {}).blocks;
     const bool generated = problem.point_dimensions > 0;
     std::vector<std::shared_ptr<FamilyMemory>> families{std::make_shared<FamilyMemory>(
@@ -58,13 +58,11 @@ struct Case {
       families.push_back(std::make_shared<FamilyMemory>(
           blocks, kPointsFamily, source_of_view(points.data.data(), points.ld(), false)));
     }
-    auto store = std::make_unique<MemoryStore>(blocks, families);
-    test::prepare_store(*store, backend);
-    return store;
+    return std::make_unique<MemoryStore>(blocks, families);
   }
 
   [[nodiscard]] std::vector<double> oracle(const std::string& backend) const {
-    const auto store = make_store(backend);
+    const auto store = make_store();
     RunOptions options;
     options.covariance = &covariance;
     (void)run_in_order(tile_cholesky(problem, {}), test::backend_of(backend), *store, options);
@@ -80,7 +78,7 @@ void expect_same(const std::string& backend, const Case& c, const std::vector<do
   options.device_memory_bytes = budget;
   options.compute_queues = 2;
   DeviceSet devices(options);
-  const auto store = c.make_store(backend);
+  const auto store = c.make_store();
   Machine machine = devices.machine();
   if (linked) machine.device_to_device = {1e15, 0};
   const PlannedRun planned = plan_cholesky(c.problem, machine, policy);

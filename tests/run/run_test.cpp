@@ -15,65 +15,10 @@
 #include "tests/support/backends.hpp"
 #include "tests/support/fault_store.hpp"
 #include "tests/support/problems.hpp"
+#include "tests/support/stores.hpp"
 
 namespace strata::test {
 namespace {
-
-using Bytes = std::vector<std::vector<std::byte>>;
-
-/// Every block of a store, by index; a block that is nowhere is empty.
-Bytes contents_of(BlockStore& store) {
-  const BlockTable& blocks = store.blocks();
-  Bytes all(static_cast<std::size_t>(blocks.count()));
-  for (int f = 0; f < blocks.families(); ++f) {
-    for (std::int64_t c = 0; c < blocks.block_cols(f); ++c) {
-      for (std::int64_t r = 0; r < blocks.block_rows(f); ++r) {
-        const BlockId id(f, r, c);
-        if (!blocks.contains(id)) continue;
-        std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
-        try {
-          store.read(id, bytes.data());
-        } catch (const Error&) {
-          continue;
-        }
-        all[static_cast<std::size_t>(blocks.index(id))] = std::move(bytes);
-      }
-    }
-  }
-  return all;
-}
-
-bool all_finite(const Bytes& blocks) {
-  for (const std::vector<std::byte>& block : blocks) {
-    for (std::size_t i = 0; i + 8 <= block.size(); i += 8) {
-      double value = 0;
-      std::memcpy(&value, block.data() + i, 8);
-      if (!std::isfinite(value)) return false;
-    }
-  }
-  return true;
-}
-
-/// A store of values near 1 on the diagonals of the tiles and small beside them.
-std::unique_ptr<MemoryStore> make_store(const BlockTable& blocks) {
-  std::vector<std::shared_ptr<FamilyMemory>> families;
-  for (int f = 0; f < blocks.families(); ++f) {
-    const bool stored = blocks.family(f).origin == Origin::stored;
-    const auto source = [f](const BlockExtent& x, std::byte* to) {
-      auto* values = reinterpret_cast<double*>(to);
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        for (std::int64_t i = 0; i < x.rows; ++i) {
-          const auto index = static_cast<std::uint64_t>((x.row + i) * 1000 + x.col + j);
-          const double noise = 0.2 * random_uniform(static_cast<std::uint64_t>(f), index) - 0.1;
-          values[i + j * x.rows] = noise + (i == j ? 1.0 : 0.0);
-        }
-      }
-    };
-    families.push_back(
-        std::make_shared<FamilyMemory>(blocks, f, stored ? BlockSource(source) : BlockSource()));
-  }
-  return std::make_unique<MemoryStore>(blocks, families);
-}
 
 DeviceSet make_devices(const std::string& text, std::int64_t budget = 1 << 20) {
   Options options;
@@ -119,7 +64,6 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     machine.device_to_device = dice.roll(2) == 0 ? LinkRate{1e15, 0} : LinkRate{};
     const Plan plan(std::make_shared<const Schedule>(schedule), machine, options);
     const auto actual = make_store(schedule.blocks);
-    prepare_store(*actual, GetParam());
     const RunOutcome outcome = run(plan, devices->second, *actual, run_options);
     ASSERT_EQ(outcome.trace.traffic, plan.totals().traffic) << "seed " << seed;
     ASSERT_EQ(fold_traffic(outcome.trace.spans), plan.totals().traffic);
@@ -158,7 +102,6 @@ struct Problem {
     auto store = std::make_unique<MemoryStore>(
         blocks, std::vector{std::make_shared<FamilyMemory>(
                     blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
-    prepare_store(*store, backend);
     return store;
   }
   [[nodiscard]] DeviceSet devices() const {
@@ -259,7 +202,6 @@ TEST_P(Run, ABadPivotInALongRunLeavesTheRestUndone) {
   const BlockTable& blocks = plan.schedule().blocks;
   MemoryStore store(blocks, {std::make_shared<FamilyMemory>(
                                 blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
-  prepare_store(store, GetParam());
   const RunOutcome outcome = run(plan, devices, store);
   EXPECT_TRUE(outcome.bad_pivot);
   EXPECT_EQ(outcome.pivots[2].bad_column, 0);

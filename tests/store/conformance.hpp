@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -73,7 +74,9 @@ class StoreConformance : public ::testing::TestWithParam<StoreMaker> {
         const BlockFamily& family = table.family(f);
         const BlockId id(f, x.row / family.tile_rows, x.col / family.tile_cols);
         const std::vector<std::byte> bytes = pattern(table, id, 0);
-        std::memcpy(to, bytes.data(), bytes.size());
+        const std::int64_t column = table.bytes(id) / table.extent(id).cols;
+        std::memcpy(to, bytes.data() + (x.col - table.extent(id).col) * column,
+                    static_cast<std::size_t>(x.cols * column));
       });
     }
     return GetParam().make(table, sources);
@@ -127,6 +130,36 @@ TEST_P(StoreConformance, ReadsTheSourceUntilItIsWritten) {
     EXPECT_EQ(read(*store, ids[i]), pattern(table, ids[i], i % 2 == 0 ? 1 : 0)) << i;
   }
   EXPECT_EQ(evaluations - evaluated, static_cast<int>(ids.size() / 2));
+}
+
+TEST_P(StoreConformance, ColumnsMakeTheBlock) {
+  const auto store = with_sources();
+  for (const BlockId id : ids) {
+    const std::int64_t columns = table.extent(id).cols;
+    const std::int64_t column = table.bytes(id) / columns;
+    const std::int64_t step = store->divisible() ? 2 : columns;
+    const auto read_all = [&] {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(table.bytes(id)));
+      for (std::int64_t j = 0; j < columns; j += step) {
+        store->read_columns(id, j, std::min(step, columns - j), bytes.data() + j * column);
+      }
+      return bytes;
+    };
+    EXPECT_EQ(read_all(), pattern(table, id, 0)) << table.name(id) << " from its source";
+    const std::vector<std::byte> next = pattern(table, id, 1);
+    for (std::int64_t j = 0; j < columns; j += step) {
+      store->write_columns(id, j, std::min(step, columns - j), next.data() + j * column);
+      EXPECT_FALSE(store->divisible() && store->written(id)) << "not whole yet";
+    }
+    store->mark_written(id);
+    EXPECT_EQ(read_all(), next) << table.name(id);
+    EXPECT_EQ(read(*store, id), next) << table.name(id);
+    std::vector<std::byte> to(4096);
+    if (!store->divisible() && columns > 1) {
+      EXPECT_THROW(store->read_columns(id, 0, 1, to.data()), Error);
+      EXPECT_THROW(store->write_columns(id, 1, columns - 1, to.data()), Error);
+    }
+  }
 }
 
 TEST_P(StoreConformance, ABlockThatIsNowhereIsAStorageErrorThatNamesIt) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
-#include "store/memory_store.hpp"
 
 namespace strata::test {
 
@@ -30,14 +29,6 @@ namespace strata::test {
   std::string text = backend + ":0";
   for (int d = 1; d < count; ++d) text += "," + std::to_string(d);
   return text;
-}
-
-/// A GPU copies by itself: for it, what the sources provide is put into the memory first.
-inline void prepare_store(MemoryStore& store, const std::string& backend) {
-  if (backend_of(backend).on_host()) return;
-  for (int f = 0; f < store.blocks().families(); ++f) {
-    if (store.blocks().family(f).origin == Origin::stored) store.materialize(f, 1);
-  }
 }
 
 }  // namespace strata::test

@@ -1,0 +1,63 @@
+#pragma once
+// BlockMover: how blocks travel between a store and the devices of one run.
+//
+// Contract:
+// * On CPU devices the queue itself reads and writes the store. Other devices copy by themselves:
+//   straight from and to a home that is pinned, else through the ring of the device. What was never
+//   written comes through the ring from its source.
+// * `load` and `store` are called by the thread that issues the steps of the device, in the plan's
+//   order and after what they wait for has been issued: that is how a load finds its block at home.
+//   They wait, on the host, until what the ring still carries home of the block has arrived.
+// * Traffic is what the plan says; what the host copies within its memory is not counted.
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "run/device_set.hpp"
+#include "store/block_store.hpp"
+
+namespace strata {
+
+class BlockMover {
+ public:
+  using Failed = std::function<void(std::exception_ptr)>;
+
+  /// `failed` is told when a block could not be written home, by any thread.
+  BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed);
+  BlockMover(const BlockMover&) = delete;
+  BlockMover& operator=(const BlockMover&) = delete;
+
+  void load(Queue& queue, int device, BlockId id, std::byte* to);
+  void store(Queue& queue, int device, BlockId id, const std::byte* from);
+
+  /// Nobody waits here any more, and the rings stop to read and write.
+  void abandon() noexcept;
+  /// Blocks until everything is home.
+  void finish() noexcept;
+
+ private:
+  /// Copies columns of a block that lie in one pinned range, or sends them through the ring.
+  template <class Direct, class Ringed>
+  void cut_by_pinning(BlockId id, const std::byte* home, Direct direct, Ringed ringed) const;
+  void await_home(BlockId id);
+  void expect_home(BlockId id);
+  void note_home(BlockId id, std::exception_ptr failure);
+
+  bool on_host_;
+  BlockStore& store_;
+  const PinnedRanges& pinned_;
+  std::vector<PinnedRing*> rings_;         // by device; none on CPU devices
+  std::vector<std::atomic<bool>> stored_;  // in this run, by index
+  Failed failed_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable arrived_;
+  std::map<BlockId, int> coming_home_;  // how many parts of a block
+  bool abandoned_ = false;
+};
+
+}  // namespace strata

@@ -1,0 +1,113 @@
+// HostPinner: see host_pinner.hpp.
+//
+// Method: pinning a page that was never touched makes the kernel provide it, one page after the
+// other in the thread that pins. So each piece is first touched by several threads, in huge pages
+// where the system has them; then pinning it is bookkeeping.
+
+#include "run/host_pinner.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.hpp"
+#include "device/device_host.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kTouchBytes = std::int64_t{8} << 20;  // by one thread at a time
+
+/// The whole pages in [data, data + bytes).
+struct Pages {
+  Pages(std::byte* data, std::int64_t bytes) {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t first_page = (begin + page - 1) / page * page;
+    const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / page * page;
+    first = data + (first_page - begin);
+    size = end > first_page ? end - first_page : 0;
+  }
+  std::byte* first = nullptr;
+  std::size_t size = 0;
+};
+
+}  // namespace
+
+HostPinning parse_host_pinning(const std::string& name) {
+  if (name == "auto") return HostPinning::automatic;
+  if (name == "ahead") return HostPinning::ahead;
+  if (name == "background") return HostPinning::background;
+  require(name == "never", ErrorKind::misuse, "options",
+          "'{}' is no way to pin host memory: use auto, ahead, background or never", name);
+  return HostPinning::never;
+}
+
+HostPinner::HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, HostPinning pinning,
+                       std::int64_t piece_bytes)
+    : devices_(devices),
+      data_(data),
+      bytes_(bytes),
+      crew_(std::clamp(describe_host().compute_queues, 1, 16) - 1) {
+  if (devices.backend().on_host() || bytes <= 0 || pinning == HostPinning::never) return;
+  if (pinning == HostPinning::automatic) {
+    pinning = bytes <= piece_bytes ? HostPinning::ahead : HostPinning::background;
+  }
+  const Pages pages(data, bytes);
+  (void)::madvise(pages.first, pages.size, MADV_HUGEPAGE);  // it is an advice
+  if (pinning == HostPinning::ahead) {
+    try {
+      pin_all(piece_bytes);
+    } catch (...) {
+      for (const Buffer& piece : pieces_) devices_.pinned().remove(piece.data());
+      throw;
+    }
+    return;
+  }
+  thread_ = std::thread([this, piece_bytes] {
+    try {
+      pin_all(piece_bytes);
+    } catch (...) {  // the rest stays pageable, as the contract says
+    }
+  });
+}
+
+HostPinner::~HostPinner() {
+  stopped_ = true;
+  wait();
+  for (const Buffer& piece : pieces_) devices_.pinned().remove(piece.data());
+}
+
+void HostPinner::wait() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void HostPinner::pin_all(std::int64_t piece_bytes) {
+  const auto start = std::chrono::steady_clock::now();
+  for (std::int64_t offset = 0; offset < bytes_ && !stopped_;) {
+    // Pieces end at multiples of their size, so none ends within a huge page.
+    const auto address = reinterpret_cast<std::uintptr_t>(data_ + offset);
+    const auto beyond =
+        static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(piece_bytes));
+    const std::int64_t bytes = std::min(piece_bytes - beyond, bytes_ - offset);
+    touch(data_ + offset, bytes);
+    pieces_.push_back(devices_.device(0).pin_host(data_ + offset, bytes));
+    devices_.pinned().add(data_ + offset, bytes);
+    offset += bytes;
+    pinned_bytes_ = offset;
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+}
+
+void HostPinner::touch(std::byte* data, std::int64_t bytes) {
+  crew_.share((bytes + kTouchBytes - 1) / kTouchBytes, [&](std::int64_t i) {
+    const Pages pages(data + i * kTouchBytes, std::min(kTouchBytes, bytes - i * kTouchBytes));
+    // It changes nothing and may run beside writers. A system that does not know it leaves the
+    // pages to whoever touches them first.
+    if (pages.size > 0 && !stopped_) (void)::madvise(pages.first, pages.size, MADV_POPULATE_WRITE);
+  });
+}
+
+}  // namespace strata

@@ -1,0 +1,59 @@
+#pragma once
+// HostPinner: pins host memory that exists, piece by piece, beside a run or before it.
+//
+// Contract: the memory and the devices outlive the pinner, which lets go of the memory in its
+// destructor. Contents are not changed. Pieces count as pinned (DeviceSet::pinned) as soon as they
+// are. What cannot be pinned stays as it is: blocks there travel through the rings.
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "run/device_set.hpp"
+#include "run/work_crew.hpp"
+
+namespace strata {
+
+/// "auto", "ahead", "background" or "never". Throws Error{misuse} for anything else.
+[[nodiscard]] HostPinning parse_host_pinning(const std::string& name);
+
+class HostPinner {
+ public:
+  /// A whole number of huge pages. While the driver registers a piece, which takes tens of
+  /// milliseconds at this size, calls of other threads may have to wait for it.
+  static constexpr std::int64_t kPieceBytes = std::int64_t{256} << 20;
+
+  /// Pins [data, data + bytes): `ahead` before it returns, throwing Error{memory} if the system
+  /// refuses; `background` in a thread; `never` not at all. `automatic` is `background`, but
+  /// `ahead` where one piece is all: then the run could profit from nothing before all is done. On
+  /// CPU devices it does nothing.
+  HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, HostPinning pinning,
+             std::int64_t piece_bytes = kPieceBytes);
+  HostPinner(const HostPinner&) = delete;
+  HostPinner& operator=(const HostPinner&) = delete;
+  ~HostPinner();
+
+  /// What it took so far, and the bytes that are pinned.
+  [[nodiscard]] double seconds() const noexcept { return seconds_; }
+  [[nodiscard]] std::int64_t pinned_bytes() const noexcept { return pinned_bytes_; }
+  /// Blocks until the background has done what it can.
+  void wait();
+
+ private:
+  void pin_all(std::int64_t piece_bytes);
+  void touch(std::byte* data, std::int64_t bytes);
+
+  DeviceSet& devices_;
+  std::byte* data_;
+  std::int64_t bytes_;
+  WorkCrew crew_;
+  std::vector<Buffer> pieces_;
+  std::atomic<double> seconds_ = 0;
+  std::atomic<std::int64_t> pinned_bytes_ = 0;
+  std::atomic<bool> stopped_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace strata

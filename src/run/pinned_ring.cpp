@@ -1,0 +1,178 @@
+// PinnedRing: see pinned_ring.hpp.
+//
+// Method: the issuing thread fills a slot itself, together with a crew of threads, issues the copy
+// and goes on to the next slot; so filling runs ahead of the copies. On the way back a thread of
+// the ring waits for the events of the copies, in the order in which they were issued, and empties
+// their slots with the same crew.
+
+#include "run/pinned_ring.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+/// Below this, waking a thread takes longer than what it would do.
+constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
+
+std::int64_t column_bytes(const BlockStore& store, BlockId id) {
+  const BlockTable& blocks = store.blocks();
+  return blocks.extent(id).rows * bytes_of(blocks.family(id.family()).precision);
+}
+
+/// Cuts columns into parts of at most `bytes` bytes, at least one column each.
+std::vector<BlockColumns> cut(const BlockStore& store, const BlockColumns& columns,
+                              std::int64_t bytes) {
+  const std::int64_t column = std::max<std::int64_t>(column_bytes(store, columns.id), 1);
+  const std::int64_t width =
+      store.divisible() ? std::max<std::int64_t>(bytes / column, 1) : columns.count;
+  std::vector<BlockColumns> parts;
+  for (std::int64_t j = 0; j < columns.count; j += width) {
+    parts.push_back({columns.id, columns.first + j, std::min(width, columns.count - j)});
+  }
+  return parts;
+}
+
+}  // namespace
+
+PinnedRing::PinnedRing(Device& device, const RingShape& shape)
+    : device_(device), shape_(shape), crew_(std::max(shape.threads, 1) - 1) {}
+
+PinnedRing::~PinnedRing() {
+  finish();
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+  if (home_thread_.joinable()) home_thread_.join();
+}
+
+std::unique_ptr<PinnedRing::Slot> PinnedRing::make_slot() {
+  return std::make_unique<Slot>(Slot{device_.allocate_host(shape_.slot_bytes), Event()});
+}
+
+PinnedRing::Slot& PinnedRing::slot_to_fill() {
+  const bool all_made = std::ssize(in_) >= shape_.slots;
+  if (in_.empty() || !(all_made || in_.front()->copied.done())) {
+    in_.push_back(make_slot());
+  } else {
+    in_.push_back(std::move(in_.front()));
+    in_.pop_front();
+    in_.back()->copied.wait();
+  }
+  return *in_.back();
+}
+
+PinnedRing::Slot& PinnedRing::slot_to_receive() {
+  std::unique_lock lock(mutex_);
+  if (idle_.empty() && std::ssize(out_) < shape_.slots) {
+    out_.push_back(make_slot());
+    return *out_.back();
+  }
+  changed_.wait(lock, [this] { return !idle_.empty(); });
+  Slot& slot = *idle_.front();
+  idle_.pop_front();
+  return slot;
+}
+
+void PinnedRing::share(const BlockStore& store, const BlockColumns& columns,
+                       const std::function<void(const BlockColumns&, std::int64_t)>& use) {
+  const std::int64_t column = column_bytes(store, columns.id);
+  const std::int64_t bytes = columns.count * column;
+  const std::vector<BlockColumns> parts =
+      cut(store, columns, std::max(bytes / (crew_.helpers() + 1) + 1, kPieceBytes));
+  crew_.share(std::ssize(parts), [&](std::int64_t i) {
+    const BlockColumns& part = parts[static_cast<std::size_t>(i)];
+    use(part, (part.first - columns.first) * column);
+  });
+}
+
+void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns) {
+  const std::int64_t column = column_bytes(store, columns.id);
+  for (const BlockColumns& part : cut(store, columns, shape_.slot_bytes)) {
+    if (abandoned()) return;
+    Slot& slot = slot_to_fill();
+    std::byte* memory = slot.memory.data();
+    share(store, part, [&](const BlockColumns& piece, std::int64_t offset) {
+      store.read_columns(piece.id, piece.first, piece.count, memory + offset);
+    });
+    queue.copy(to + (part.first - columns.first) * column, memory, part.count * column,
+               CopyDirection::host_to_device);
+    slot.copied = queue.record();
+  }
+}
+
+void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
+                         const BlockColumns& columns, Arrived arrived) {
+  const std::int64_t column = column_bytes(store, columns.id);
+  const auto delivery = std::make_shared<Delivery>(Delivery{std::move(arrived), nullptr});
+  const std::vector<BlockColumns> parts = cut(store, columns, shape_.slot_bytes);
+  if (!home_thread_.joinable()) home_thread_ = std::thread([this] { bring_home(); });
+  for (const BlockColumns& part : parts) {
+    Slot& slot = slot_to_receive();
+    try {
+      queue.copy(slot.memory.data(), from + (part.first - columns.first) * column,
+                 part.count * column, CopyDirection::device_to_host);
+      slot.copied = queue.record();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(&slot);
+      throw;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      parcels_.push_back({&slot, store, part, delivery, &part == &parts.back()});
+      ++under_way_;
+    }
+    changed_.notify_all();
+  }
+}
+
+void PinnedRing::bring_home() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closed_ || !parcels_.empty(); });
+    if (parcels_.empty()) return;
+    const Parcel parcel = std::move(parcels_.front());
+    parcels_.pop_front();
+    lock.unlock();
+    deliver(parcel);
+    lock.lock();
+    idle_.push_back(parcel.slot);
+    --under_way_;
+    changed_.notify_all();
+  }
+}
+
+void PinnedRing::deliver(const Parcel& parcel) {
+  Delivery& delivery = *parcel.delivery;
+  try {
+    parcel.slot->copied.wait();
+    parcel.slot->copied = Event();
+    if (!abandoned() && !delivery.failure) {
+      const std::byte* memory = parcel.slot->memory.data();
+      BlockStore& store = parcel.store;
+      share(store, parcel.columns, [&](const BlockColumns& piece, std::int64_t offset) {
+        store.write_columns(piece.id, piece.first, piece.count, memory + offset);
+      });
+    }
+  } catch (...) {
+    delivery.failure = std::current_exception();
+  }
+  if (parcel.last) delivery.arrived(delivery.failure);
+}
+
+void PinnedRing::finish() noexcept {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return under_way_ == 0; });
+  }
+  for (const auto& slot : in_) slot->copied.wait();
+  abandoned_.store(false, std::memory_order_release);
+}
+
+}  // namespace strata

@@ -1,0 +1,114 @@
+#pragma once
+// PinnedRing: a few slots of pinned host memory through which blocks travel whose home is not
+// pinned, to one device and from it.
+//
+// Contract:
+// * One thread at a time calls `send` and `receive`, the one that issues the device's steps. It
+//   runs ahead of the queues by as many slots as there are, and then waits for the oldest.
+// * What is in a queue never waits for the ring: a copy to the device is put there when its slot
+//   has been filled, and a slot that was copied into is emptied by a thread of the ring once the
+//   copy's event is done. So there is nothing that could wait in a circle.
+// * Slots are allocated when first needed, and used again once their copy is done.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device/device.hpp"
+#include "run/work_crew.hpp"
+#include "store/block_store.hpp"
+
+namespace strata {
+
+struct RingShape {
+  /// At 50 GB/s a copy of 8 MiB takes 160 µs, and issuing it about ten. A tile of order 2048 is
+  /// four of them.
+  std::int64_t slot_bytes = std::int64_t{8} << 20;
+  int slots = 12;   ///< in each direction: three such tiles
+  int threads = 1;  ///< that fill and empty them together
+};
+
+/// Columns first … first + count − 1 of a block.
+struct BlockColumns {
+  BlockId id;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+class PinnedRing {
+ public:
+  /// Called when columns have come home, with what went wrong.
+  using Arrived = std::function<void(std::exception_ptr)>;
+
+  /// `device` outlives the ring. A slot holds a column of a block of a divisible store, a whole
+  /// block of any other: `shape.slot_bytes` says that much or more.
+  PinnedRing(Device& device, const RingShape& shape);
+  PinnedRing(const PinnedRing&) = delete;
+  PinnedRing& operator=(const PinnedRing&) = delete;
+  ~PinnedRing();
+
+  [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
+
+  /// Reads columns from the store and copies them to `to` on the device.
+  void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
+  /// Copies columns from `from` on the device and writes them into the store. `arrived` is called
+  /// once, by a thread of the ring.
+  void receive(Queue& queue, const std::byte* from, BlockStore& store, const BlockColumns& columns,
+               Arrived arrived);
+  /// Blocks until everything that was received is home.
+  void finish() noexcept;
+  /// From now until `finish` returns nothing is read or written any more.
+  void abandon() noexcept { abandoned_.store(true, std::memory_order_release); }
+
+ private:
+  struct Slot {
+    Buffer memory;
+    Event copied;
+  };
+  /// Columns on their way home, in several slots.
+  struct Delivery {
+    Arrived arrived;
+    std::exception_ptr failure;
+  };
+  struct Parcel {
+    Slot* slot;
+    BlockStore& store;
+    BlockColumns columns;
+    std::shared_ptr<Delivery> delivery;
+    bool last;
+  };
+
+  [[nodiscard]] std::unique_ptr<Slot> make_slot();
+  [[nodiscard]] Slot& slot_to_fill();
+  [[nodiscard]] Slot& slot_to_receive();
+  [[nodiscard]] bool abandoned() const noexcept {
+    return abandoned_.load(std::memory_order_acquire);
+  }
+  /// Calls use(columns, offset in bytes) for parts of `columns`, by several threads.
+  void share(const BlockStore& store, const BlockColumns& columns,
+             const std::function<void(const BlockColumns&, std::int64_t)>& use);
+  void bring_home();
+  void deliver(const Parcel& parcel);
+
+  Device& device_;
+  RingShape shape_;
+  WorkCrew crew_;
+  std::deque<std::unique_ptr<Slot>> in_;  // in the order of their last use
+  std::vector<std::unique_ptr<Slot>> out_;
+  std::atomic<bool> abandoned_ = false;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::deque<Parcel> parcels_;
+  std::deque<Slot*> idle_;  // of out_
+  int under_way_ = 0;       // parcels that are not home
+  bool closed_ = false;
+  std::thread home_thread_;
+};
+
+}  // namespace strata

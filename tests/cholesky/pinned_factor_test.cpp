@@ -1,0 +1,134 @@
+// A factor whose devices copy from pinned memory only, as GPUs do: however its host memory is
+// pinned, the same bits, and the caller's matrix as it was.
+
+#include <gtest/gtest.h>
+
+#include "cholesky/tile_factor.hpp"
+#include "strata/error.hpp"
+#include "tests/support/fault_device.hpp"
+#include "tests/support/pinned_backend.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata::test {
+namespace {
+
+constexpr std::int64_t n = 203;
+
+Options options_with(HostPinning pinning, std::int64_t tile) {
+  Options options;
+  options.host_pinning = pinning;
+  options.device_memory_bytes = tile == n ? 4 * n * n * 8 : 9 * tile * tile * 8;
+  options.tile = tile;
+  options.compute_queues = 2;
+  return options;
+}
+
+std::shared_ptr<DeviceSet> devices_of(const Backend& backend, int count, const Options& options) {
+  std::vector<int> indices;
+  for (int d = 0; d < count; ++d) indices.push_back(d);
+  return std::make_shared<DeviceSet>(backend, indices, options);
+}
+
+struct Result {
+  std::vector<double> factor;
+  std::vector<double> solution;
+  RunReport report;
+};
+
+/// Factors, solves in both directions, factors again.
+Result solve_on(const Backend& backend, int devices, const Options& options) {
+  const Matrix<double> a = random_spd_matrix<double>(n, 11);
+  const std::vector<double> before = a.data;
+  Matrix<double> x = make_matrix<double>(n, 3, [](auto i, auto j) { return i % 7 - j; });
+  CholeskyProblem problem;
+  problem.n = n;
+  TileFactor factor(problem, options, devices_of(backend, devices, options));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(factor.factor_stored(source_of_view(a.data.data(), a.ld(), true)).ok);
+  }
+  const RunReport solve = factor.sweep(Sweep::forward, x.view());
+  EXPECT_EQ(solve.traffic, static_cast<const Traffic&>(solve.planned_traffic));
+  (void)factor.sweep(Sweep::backward, x.view());
+  EXPECT_TRUE(same_bits(a.data, before)) << "the caller's matrix";
+  Matrix<double> l(n, n);
+  factor.copy_lower(l.view());
+  return {l.data, x.data, factor.report()};
+}
+
+TEST(PinnedFactor, IsTheSameHoweverItsMemoryIsPinned) {
+  const PinnedBackend backend;
+  for (const std::int64_t tile : {std::int64_t{32}, n}) {
+    for (int devices = 1; devices <= (tile == n ? 1 : 3); ++devices) {
+      const Options plain = options_with(HostPinning::automatic, tile);
+      const Result expected = solve_on(host_backend(), devices, plain);
+      EXPECT_EQ(expected.report.pinned_bytes, 0) << "on CPU devices nothing is";
+      for (const HostPinning how : {HostPinning::automatic, HostPinning::ahead,
+                                    HostPinning::background, HostPinning::never}) {
+        const Result result = solve_on(backend, devices, options_with(how, tile));
+        EXPECT_TRUE(same_bits(result.factor, expected.factor));
+        EXPECT_TRUE(same_bits(result.solution, expected.solution));
+        EXPECT_EQ(result.report.traffic, expected.report.traffic);
+        if (how == HostPinning::ahead || how == HostPinning::automatic) {
+          EXPECT_EQ(result.report.pinned_bytes, result.report.host_bytes);
+          EXPECT_GT(result.report.pinning_seconds, 0);
+        }
+        EXPECT_TRUE(how != HostPinning::never || result.report.pinned_bytes == 0);
+      }
+    }
+  }
+  EXPECT_EQ(backend.ledger().pinned_bytes, 0);
+}
+
+TEST(PinnedFactor, OfACovarianceIsTheSame) {
+  const Matrix<double> points = make_matrix<double>(n, 2, [](auto i, auto j) {
+    return random_uniform(9, static_cast<std::uint64_t>(2 * i + j));
+  });
+  CovarianceParameters parameters{1.3, 0.2, 0.5, 0.1, true};
+  const auto factor_on = [&](const Backend& backend, HostPinning how) {
+    const Options options = options_with(how, 32);
+    CholeskyProblem problem;
+    problem.n = n;
+    problem.point_dimensions = 2;
+    TileFactor factor(problem, options, devices_of(backend, 2, options));
+    EXPECT_TRUE(factor.factor_covariance(points.data.data(), parameters).ok);
+    Matrix<double> w(n, 17);
+    parameters.same_points = false;
+    const RunReport report = factor.whiten(points.data.data(), points.data.data(), parameters,
+                                           MatrixView<double>{w.data.data(), n, 2, n});
+    parameters.same_points = true;
+    EXPECT_EQ(report.traffic, static_cast<const Traffic&>(report.planned_traffic));
+    Matrix<double> l(n, n);
+    factor.copy_lower(l.view());
+    l.data.insert(l.data.end(), w.data.begin(), w.data.end());
+    return l.data;
+  };
+  const PinnedBackend backend;
+  const std::vector<double> expected = factor_on(host_backend(), HostPinning::never);
+  for (const HostPinning how : {HostPinning::never, HostPinning::background, HostPinning::ahead}) {
+    EXPECT_TRUE(same_bits(factor_on(backend, how), expected));
+  }
+}
+
+TEST(PinnedFactor, ARefusalToPinIsAnErrorOnlyAhead) {
+  FaultBackend faults;
+  {
+    const PinnedBackend backend(faults);
+    CholeskyProblem problem;
+    problem.n = n;
+    const auto make = [&](HostPinning how) {
+      const Options options = options_with(how, 32);
+      auto devices = devices_of(backend, 1, options);
+      faults.set({.refused_pin = 1});
+      const TileFactor factor(problem, options, std::move(devices));
+    };
+    EXPECT_THROW(make(HostPinning::ahead), Error);
+    EXPECT_NO_THROW(make(HostPinning::background));
+    EXPECT_NO_THROW(make(HostPinning::never));
+    faults.set({.refused_pin = 1});
+    (void)solve_on(backend, 2, options_with(HostPinning::background, 32));
+  }
+  EXPECT_EQ(faults.buffers(), 0) << "released";
+}
+
+}  // namespace
+}  // namespace strata::test

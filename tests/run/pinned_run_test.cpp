@@ -1,0 +1,347 @@
+// Runs on devices that copy from pinned memory only, as GPUs do: the ring, homes that are pinned in
+// parts or while the run goes on, and what happens when something goes wrong on the way.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "cholesky/tile_cholesky.hpp"
+#include "run/run.hpp"
+#include "tests/schedule/random_schedule.hpp"
+#include "tests/support/fault_device.hpp"
+#include "tests/support/fault_store.hpp"
+#include "tests/support/pinned_backend.hpp"
+#include "tests/support/problems.hpp"
+#include "tests/support/stores.hpp"
+
+namespace strata::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+DeviceSet make_devices(const Backend& backend, int count, std::int64_t budget = 1 << 20) {
+  Options options;
+  options.device_memory_bytes = budget;
+  options.compute_queues = 3;
+  std::vector<int> indices;
+  for (int d = 0; d < count; ++d) indices.push_back(d);
+  return {backend, indices, options};
+}
+
+/// Memory of a store that is pinned in pieces that end anywhere.
+class Pins {
+ public:
+  Pins(DeviceSet& devices, MemoryStore& store) : devices_(devices), store_(store) {}
+  Pins(const Pins&) = delete;
+  Pins& operator=(const Pins&) = delete;
+  ~Pins() {
+    for (const Buffer& piece : pieces_) devices_.pinned().remove(piece.data());
+  }
+
+  /// Pins pieces of up to `most` bytes of every family, and leaves some out.
+  void pin_some(std::uint64_t seed, std::int64_t most) {
+    Dice dice(seed);
+    const BlockTable& blocks = store_.blocks();
+    for (int f = 0; f < blocks.families(); ++f) {
+      std::byte* data = blocks.count(f) == 0 ? nullptr : store_.address({f, 0, 0});
+      for (std::int64_t at = 0; at < blocks.total_bytes(f);) {
+        const std::int64_t bytes = std::min(1 + dice.roll(most), blocks.total_bytes(f) - at);
+        if (dice.roll(3) > 0) pin(data + at, bytes);
+        at += bytes;
+      }
+    }
+  }
+  void pin(std::byte* data, std::int64_t bytes) {
+    pieces_.push_back(devices_.device(0).pin_host(data, bytes));
+    devices_.pinned().add(data, bytes);
+  }
+
+ private:
+  DeviceSet& devices_;
+  MemoryStore& store_;
+  std::vector<Buffer> pieces_;
+};
+
+TEST(PinnedRun, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
+  const PinnedBackend backend;
+  std::map<int, DeviceSet> device_sets;
+  for (int devices = 1; devices <= 4; ++devices) {
+    device_sets.emplace(devices, make_devices(backend, devices));
+  }
+  CovarianceParameters covariance{0.2, 0.7, 0.5, 0.1, true};
+  RunOptions run_options;
+  run_options.covariance = &covariance;
+  std::int64_t stores = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Schedule schedule = random_schedule(seed);
+    DeviceSet& devices = device_sets.at(schedule.devices);
+    const auto expected = make_store(schedule.blocks);
+    (void)run_in_order(schedule, host_backend(), *expected, run_options);
+
+    Dice dice(seed + 77);
+    const PlanOptions options = random_plan_options(dice);
+    Machine machine = devices.machine();
+    for (DeviceModel& device : machine.devices) {
+      device.memory_bytes = smallest_budget_bytes(schedule) + dice.roll(16) * 512;
+      device.compute_queues = static_cast<int>(1 + seed % 3);
+    }
+    machine.device_to_device = dice.roll(2) == 0 ? LinkRate{1e15, 0} : LinkRate{};
+    const Plan plan(std::make_shared<const Schedule>(schedule), machine, options);
+    devices.shape_rings({.slot_bytes = 64 + dice.roll(600),
+                         .slots = static_cast<int>(1 + dice.roll(4)),
+                         .threads = static_cast<int>(1 + dice.roll(3))});
+    const auto actual = make_store(schedule.blocks);
+    Pins pins(devices, *actual);
+    std::jthread pinning;
+    if (seed % 3 == 1) pins.pin_some(seed, 2000);
+    if (seed % 3 == 2) pinning = std::jthread([&] { pins.pin_some(seed, 2000); });
+    const RunOutcome outcome = run(plan, devices, *actual, run_options);
+    if (pinning.joinable()) pinning.join();
+    ASSERT_EQ(outcome.trace.traffic, plan.totals().traffic) << "seed " << seed;
+    ASSERT_EQ(outcome.trace.spans_added, plan.totals().steps);
+    ASSERT_TRUE(contents_of(*actual) == contents_of(*expected)) << "seed " << seed;
+    stores += plan.totals().stores;
+  }
+  EXPECT_GT(stores, 5000);
+}
+
+// ---- a factorization
+
+constexpr std::int64_t kTile = 8;
+constexpr std::int64_t kOrder = 5 * kTile - 3;
+
+class PinnedFactorization : public ::testing::Test {
+ protected:
+  explicit PinnedFactorization(int devices = 2)
+      : count(devices), matrix(random_spd_matrix<double>(kOrder, 7)), before(matrix.data) {
+    CholeskyProblem problem;
+    problem.n = kOrder;
+    problem.tile = kTile;
+    problem.devices = count;
+    schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
+    const auto store = make_store();
+    (void)run_in_order(*schedule, host_backend(), *store);
+    expected = contents_of(*store);
+  }
+
+  [[nodiscard]] BlockSource source() const {
+    return source_of_view(matrix.data.data(), matrix.ld(), true);
+  }
+  [[nodiscard]] std::unique_ptr<MemoryStore> make_store(BlockSource from = nullptr) const {
+    const BlockTable& blocks = schedule->blocks;
+    return std::make_unique<MemoryStore>(
+        blocks,
+        std::vector{std::make_shared<FamilyMemory>(blocks, 0, from ? std::move(from) : source())});
+  }
+  [[nodiscard]] DeviceSet make_set(const Backend& backend) const {
+    DeviceSet devices = make_devices(backend, count, 6 * kTile * kTile * 8);
+    devices.shape_rings({.slot_bytes = 3 * kTile * 8, .slots = 2, .threads = 2});
+    return devices;
+  }
+  [[nodiscard]] Plan plan_on(const DeviceSet& devices) const {
+    return {schedule, devices.machine(), {}};
+  }
+  void expect_usable(DeviceSet& devices) const {
+    const auto store = make_store();
+    const Plan plan = plan_on(devices);
+    const RunOutcome outcome = run(plan, devices, *store);
+    EXPECT_EQ(outcome.trace.traffic, plan.totals().traffic);
+    EXPECT_TRUE(contents_of(*store) == expected) << "other bits";
+    EXPECT_TRUE(same_bits(matrix.data, before)) << "the caller's matrix";
+  }
+  /// Runs into an error of this kind, whose message begins so.
+  void expect_failure(DeviceSet& devices, BlockStore& store, ErrorKind kind,
+                      const std::string& what) const {
+    try {
+      (void)run(plan_on(devices), devices, store);
+      ADD_FAILURE() << what << " went unnoticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind);
+      EXPECT_EQ(std::string(error.what()).rfind(what, 0), 0U) << error.what();
+    }
+    EXPECT_TRUE(same_bits(matrix.data, before)) << "the caller's matrix";
+  }
+
+  int count;
+  Matrix<double> matrix;
+  std::vector<double> before;
+  Bytes expected;
+  std::shared_ptr<const Schedule> schedule;
+};
+
+TEST_F(PinnedFactorization, ThroughTheRingAloneIsTheSameAndBounded) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  for (int i = 0; i < 3; ++i) expect_usable(devices);
+  // Two slots in each direction on each device, and the pivots of each run.
+  EXPECT_LE(backend.ledger().most_allocated, count * 2 * 2 * 3 * kTile * 8 + 3 * 5 * 64);
+}
+
+TEST_F(PinnedFactorization, OfAStoreThatIsNoMemoryGoesThroughTheRing) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  FaultStore store(make_store());
+  const Plan plan = plan_on(devices);
+  (void)run(plan, devices, store);
+  EXPECT_EQ(store.reads(), plan.totals().loads);
+  EXPECT_EQ(store.writes(), plan.totals().stores);
+  EXPECT_TRUE(contents_of(store.inner()) == expected);
+}
+
+TEST_F(PinnedFactorization, APinnedHomeIsCopiedStraight) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  const auto store = make_store();
+  store->materialize(0, 1);
+  Pins pins(devices, *store);
+  pins.pin(store->address({0, 0, 0}), schedule->blocks.total_bytes(0));
+  const Plan plan = plan_on(devices);
+  backend.ledger().copies = 0;
+  const std::int64_t allocated = backend.ledger().most_allocated;
+  (void)run(plan, devices, *store);
+  EXPECT_EQ(backend.ledger().copies, plan.totals().loads + plan.totals().stores) << "one each";
+  EXPECT_LE(backend.ledger().most_allocated, allocated + 5 * 64) << "a slot of a ring was made";
+  EXPECT_TRUE(contents_of(*store) == expected);
+}
+
+TEST_F(PinnedFactorization, TheBackendOfThisTestRefusesWhatIsNotPinned) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  const auto store = make_store();
+  store->materialize(0, 1);
+  // Said to be pinned, and not.
+  devices.pinned().add(store->address({0, 0, 0}), schedule->blocks.total_bytes(0));
+  expect_failure(devices, *store, ErrorKind::device, "copy of ");
+}
+
+TEST_F(PinnedFactorization, EveryReadAndWriteThatFailsIsThrownAndTheDevicesLiveOn) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  const Plan plan = plan_on(devices);
+  for (const bool reading : {true, false}) {
+    const std::int64_t calls = reading ? plan.totals().loads : plan.totals().stores;
+    for (std::int64_t k = 1; k <= calls; ++k) {
+      Faults faults;
+      (reading ? faults.read_fails : faults.write_fails) = {k};
+      FaultStore store(make_store(), faults);
+      expect_failure(devices, store, ErrorKind::storage,
+                     fmt::format("injected: {} {} of ", reading ? "read" : "write", k));
+      const std::int64_t made = store.reads() + store.writes();
+      expect_usable(devices);
+      EXPECT_EQ(store.reads() + store.writes(), made) << "the store is still used";
+    }
+  }
+}
+
+TEST_F(PinnedFactorization, ASourceThatFailsEndsTheRunWithItsError) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  for (int row = 0; row < 5; ++row) {
+    const auto store = make_store([&, row](const BlockExtent& x, std::byte* to) {
+      if (x.row == row * kTile) fail(ErrorKind::input, "test", "no row {}", row);
+      source()(x, to);
+    });
+    expect_failure(devices, *store, ErrorKind::input, fmt::format("no row {}", row));
+    expect_usable(devices);
+  }
+}
+
+TEST_F(PinnedFactorization, ADeviceThatDiesAnywhereEndsTheRunWithItsError) {
+  FaultBackend faults;
+  {
+    const PinnedBackend backend(faults);
+    DeviceSet devices = make_set(backend);
+    expect_usable(devices);
+    for (int d = 0; d < count; ++d) {
+      for (const bool throws : {false, true}) {
+        faults.heal();
+        expect_usable(devices);
+        const std::int64_t operations = faults.operations(static_cast<std::size_t>(d));
+        ASSERT_GE(operations, 30);
+        for (std::int64_t k = 1; k <= operations; k += 3) {
+          faults.set({.dying_device = d, .dies_at = k, .throws = throws});
+          const auto store = make_store();
+          expect_failure(devices, *store, ErrorKind::device,
+                         fmt::format("injected: host:{} died at operation {}", d, k));
+        }
+      }
+    }
+    faults.heal();
+    expect_usable(devices);
+  }
+  EXPECT_EQ(faults.buffers(), 0) << "released";
+}
+
+TEST_F(PinnedFactorization, ASlotThatIsRefusedIsSaid) {
+  FaultBackend faults;
+  {
+    const PinnedBackend backend(faults);
+    for (std::int64_t k = 2; k <= 5; ++k) {  // the first is for the pivots
+      DeviceSet devices = make_set(backend);
+      faults.set({.refused_host = k});
+      const auto store = make_store();
+      expect_failure(devices, *store, ErrorKind::memory,
+                     fmt::format("injected: allocation {} refused", k));
+      faults.heal();
+      expect_usable(devices);
+    }
+  }
+  EXPECT_EQ(faults.buffers(), 0) << "released";
+}
+
+TEST_F(PinnedFactorization, CancelledAmidSlowCopiesItEndsAtOnce) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  expect_usable(devices);
+  backend.ledger().seconds_slow = 0.1;  // the whole run: many seconds
+  for (const bool ring : {true, false}) {
+    const auto store = make_store();
+    Pins pins(devices, *store);
+    if (!ring) {
+      store->materialize(0, 1);
+      pins.pin(store->address({0, 0, 0}), schedule->blocks.total_bytes(0));
+    }
+    Clock::time_point asked;
+    RunOptions options;
+    options.progress = [&](const Progress& progress) {
+      asked = Clock::now();
+      return progress.seconds < 0.4;
+    };
+    EXPECT_THROW((void)run(plan_on(devices), devices, *store, options), Error);
+    EXPECT_LT(Clock::now() - asked, std::chrono::seconds(1));
+  }
+  backend.ledger().seconds_slow = 0;
+  expect_usable(devices);
+}
+
+TEST_F(PinnedFactorization, OfOneLargeTileTravelsInPiecesThatMakeTheWhole) {
+  constexpr std::int64_t n = 500;  // columns that cut nothing evenly
+  const Matrix<double> large = random_spd_matrix<double>(n, 3);
+  CholeskyProblem problem;
+  problem.n = n;
+  problem.tile = n;
+  const auto one = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
+  const auto store_of = [&] {
+    const BlockTable& blocks = one->blocks;
+    return std::make_unique<MemoryStore>(
+        blocks, std::vector{std::make_shared<FamilyMemory>(
+                    blocks, 0, source_of_view(large.data.data(), large.ld(), true))});
+  };
+  const auto in_order = store_of();
+  (void)run_in_order(*one, host_backend(), *in_order);
+  const PinnedBackend backend;
+  DeviceSet devices = make_devices(backend, 1, 4 << 20);
+  for (const std::int64_t slot : {std::int64_t{1}, std::int64_t{700'001}, std::int64_t{8} << 20}) {
+    devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 4});
+    for (const bool partly : {false, true}) {
+      const auto store = store_of();
+      Pins pins(devices, *store);
+      if (partly) pins.pin_some(5, 300'000);
+      (void)run(Plan(one, devices.machine(), {}), devices, *store);
+      EXPECT_TRUE(contents_of(*store) == contents_of(*in_order)) << slot;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata::test
