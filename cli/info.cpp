@@ -5,6 +5,7 @@
 #include "base/bytes.hpp"
 #include "cli/app.hpp"
 #include "kernels/backend.hpp"
+#include "run/numa.hpp"
 
 namespace strata::cli {
 namespace {
@@ -29,10 +30,12 @@ std::vector<std::string> precisions_of(const KernelTable& table, Operation opera
 json backend_json(const Backend& backend) {
   json devices = json::array();
   for (const DeviceDescription& d : backend.devices()) {
+    const int node = NumaTopology::machine().node_of_pci(d.pci_bus_id);
     devices.push_back({{"name", d.name},
                        {"model", d.model},
                        {"memory_bytes", d.memory_bytes},
-                       {"compute_queues", d.compute_queues}});
+                       {"compute_queues", d.compute_queues},
+                       {"numa_node", node == NumaTopology::kUnknown ? json() : json(node)}});
   }
   json kernels = json::object();
   for (int op = 0; op < kOperations; ++op) {
@@ -45,8 +48,10 @@ json backend_json(const Backend& backend) {
 void print_backend(const Backend& backend) {
   fmt::print("\nbackend {}\n", backend.name());
   for (const DeviceDescription& d : backend.devices()) {
-    fmt::print("  {}: {}, {} free, {} compute queues\n", d.name, d.model,
-               format_bytes(d.memory_bytes), d.compute_queues);
+    const int node = NumaTopology::machine().node_of_pci(d.pci_bus_id);
+    fmt::print("  {}: {}, {} free, {} compute queues{}\n", d.name, d.model,
+               format_bytes(d.memory_bytes), d.compute_queues,
+               node == NumaTopology::kUnknown ? "" : fmt::format(", NUMA node {}", node));
   }
   fmt::print("  kernels\n");
   for (int op = 0; op < kOperations; ++op) {

@@ -11,6 +11,11 @@ if(NOT TARGET NLopt::nlopt_cxx) # Debian installs the C++ interface without a ta
   add_library(NLopt::nlopt_cxx INTERFACE IMPORTED)
   target_link_libraries(NLopt::nlopt_cxx INTERFACE ${NLOPT_CXX_LIBRARY} NLopt::nlopt)
 endif()
+find_path(STRATA_HWLOC_INCLUDE hwloc.h REQUIRED)
+find_library(STRATA_HWLOC_LIBRARY hwloc REQUIRED)
+add_library(strata_hwloc INTERFACE)
+target_include_directories(strata_hwloc SYSTEM INTERFACE ${STRATA_HWLOC_INCLUDE})
+target_link_libraries(strata_hwloc INTERFACE ${STRATA_HWLOC_LIBRARY})
 
 # BLAS and LAPACK through their C interfaces. OpenBLAS is preferred, any other will do. Single-threaded calls are
 # made from several threads, so a build of OpenBLAS with OpenMP is left aside where there is a choice.

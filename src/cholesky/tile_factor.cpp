@@ -1,11 +1,13 @@
 #include "cholesky/tile_factor.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
-#include "device/device_host.hpp"
+#include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata {
@@ -45,6 +47,16 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
   }
 }
 
+/// The pages of a tile, which are not there yet, on the node of the device that owns its row.
+void place_near(const DeviceSet& devices, int count, const BlockTable& blocks,
+                FamilyMemory& memory) {
+  std::vector<int> nodes;
+  for (int d = 0; d < count; ++d) nodes.push_back(devices.node(d));
+  for (const NumaPart& part : numa_parts(blocks, kMatrixFamily, nodes, ::sysconf(_SC_PAGESIZE))) {
+    (void)NumaTopology::machine().place(memory.data() + part.offset, part.bytes, part.node);
+  }
+}
+
 }  // namespace
 
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
@@ -57,6 +69,7 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   check_host_memory(planned_, problem_, devices_->machine(), options);
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
+  place_near(*devices_, problem_.devices, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
   predicted_seconds_ = planned_.predicted_seconds;

@@ -130,6 +130,7 @@ struct DeviceDescription {
   std::string model;              ///< "Intel Xeon …", "NVIDIA H200"
   std::int64_t memory_bytes = 0;  ///< physical memory that is free now
   int compute_queues = 1;         ///< how many fill it
+  std::string pci_bus_id{};       ///< "0000:1b:00.0"; empty if it is not on such a bus
 };
 
 class Device {

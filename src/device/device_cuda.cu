@@ -11,6 +11,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -497,6 +498,11 @@ DeviceDescription describe(int gpu) {
   description.model = properties.name;
   description.memory_bytes =
       std::max<std::int64_t>(0, static_cast<std::int64_t>(free_bytes) - kReserveBytes);
+  std::array<char, 32> bus_id{};
+  if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), gpu) == cudaSuccess) {
+    description.pci_bus_id = bus_id.data();
+  }
+  (void)cudaGetLastError();
   // Two queues of 2048² products fill an H200 (55 TFLOP/s; four and eight gain nothing).
   description.compute_queues = 2;
   return description;

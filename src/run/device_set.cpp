@@ -7,6 +7,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "device/device_host.hpp"
+#include "run/numa.hpp"
 
 namespace strata {
 namespace {
@@ -234,10 +235,18 @@ std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
   return queues;
 }
 
+int DeviceSet::node(int d) const {
+  const NumaTopology& numa = NumaTopology::machine();
+  const Device& device = *devices_[static_cast<std::size_t>(d)].device;
+  return numa.nodes() < 2 ? NumaTopology::kUnknown
+                          : numa.node_of_pci(device.description().pci_bus_id);
+}
+
 PinnedRing& DeviceSet::ring(int d, std::int64_t bytes) {
   Entry& entry = devices_[static_cast<std::size_t>(d)];
   RingShape shape = ring_shape_;
   shape.slot_bytes = std::max(shape.slot_bytes, bytes);
+  shape.node = node(d);
   if (entry.ring == nullptr || entry.ring->shape().slot_bytes < shape.slot_bytes) {
     entry.ring.reset();
     entry.ring = std::make_unique<PinnedRing>(*entry.device, shape);

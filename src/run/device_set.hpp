@@ -52,6 +52,8 @@ class DeviceSet {
   /// At least `bytes` bytes on one device.
   [[nodiscard]] std::byte* arena(int d, std::int64_t bytes);
 
+  /// The NUMA node beside one device; NumaTopology::kUnknown also if the machine has but one.
+  [[nodiscard]] int node(int d) const;
   /// The host memory that these devices reach at full speed.
   [[nodiscard]] PinnedRanges& pinned() noexcept { return *pinned_; }
   /// The ring of one device, with slots of at least `bytes` bytes. An earlier one, which is idle,

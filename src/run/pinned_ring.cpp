@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "run/numa.hpp"
 
 namespace strata {
 namespace {
@@ -52,6 +53,7 @@ PinnedRing::~PinnedRing() {
 }
 
 std::unique_ptr<PinnedRing::Slot> PinnedRing::make_slot() {
+  const NumaPreference here(NumaTopology::machine(), shape_.node);
   return std::make_unique<Slot>(Slot{device_.allocate_host(shape_.slot_bytes), Event()});
 }
 

@@ -32,6 +32,7 @@ struct RingShape {
   std::int64_t slot_bytes = std::int64_t{8} << 20;
   int slots = 12;   ///< in each direction: three such tiles
   int threads = 1;  ///< that fill and empty them together
+  int node = -1;    ///< of NUMA, on which the slots lie; -1: anywhere
 };
 
 /// Columns first … first + count − 1 of a block.

@@ -44,8 +44,8 @@ struct DeviceFaults {
 /// What the backend and its devices share.
 struct FaultLedger {
   DeviceFaults faults;
-  std::int64_t device_allocations = 0;
-  std::int64_t host_allocations = 0;
+  std::atomic<std::int64_t> device_allocations = 0;
+  std::atomic<std::int64_t> host_allocations = 0;
   std::atomic<std::int64_t> pins = 0;
   std::atomic<std::int64_t> buffers = 0;  ///< alive now
   std::mutex mutex;
@@ -192,7 +192,8 @@ class FaultBackend final : public Backend {
   /// From now on these wrongs, and counts from 1. Not while anything runs.
   void set(const DeviceFaults& faults) {
     ledger_->faults = faults;
-    ledger_->device_allocations = ledger_->host_allocations = 0;
+    ledger_->device_allocations = 0;
+    ledger_->host_allocations = 0;
     ledger_->pins = 0;
     ledger_->waiting = 0;
     ledger_->missed = false;
