@@ -11,16 +11,17 @@ constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-void QueueLog::add(Event event) {
+std::shared_ptr<const Event> QueueLog::add(Event event) {
   auto shared = std::make_shared<const Event>(std::move(event));
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(shared));
+    events_.push_back(shared);
     wake = taken_ + events_.size() >= awaited_;
     if (wake) awaited_ = kNobody;  // those who still wait say so again
   }
   if (wake) changed_.notify_all();
+  return shared;
 }
 
 std::shared_ptr<const Event> QueueLog::find(std::uint64_t sequence) const {

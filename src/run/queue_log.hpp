@@ -25,8 +25,8 @@ class QueueLog {
 
   [[nodiscard]] Queue& queue() const noexcept { return queue_; }
 
-  /// The event of the next step.
-  void add(Event event);
+  /// The event of the next step, which is handed back.
+  std::shared_ptr<const Event> add(Event event);
   /// Blocks until step `sequence` has been recorded. Null if there is nothing left to wait for: it
   /// was harvested, or the run is over.
   [[nodiscard]] std::shared_ptr<const Event> recorded(std::uint64_t sequence);

@@ -3,7 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/machine_model.hpp"
+
 namespace strata {
+namespace {
+
+/// What is in the queues of a GPU cannot be taken back: a run that is cancelled waits for it. This
+/// much of it, by the machine's rates, hides everything that an issuing thread may wait for, and a
+/// rate that is wrong by half still ends the run within a second.
+constexpr double kSecondsAhead = 0.5;
+
+}  // namespace
 
 void RunState::give_up(std::exception_ptr why) noexcept {
   {
@@ -76,14 +86,35 @@ void StepIssuer::issue(const PlanWindow& window, const Step& step) {
     const Wait& wait = window.waits[step.wait_begin + w];
     if (const auto event = state_.queues[wait.queue].recorded(wait.sequence)) queue.wait(*event);
   }
+  const bool computes = step.kind == StepKind::compute;
+  const double seconds = computes ? seconds_of(step.task) : 0;
+  if (computes) make_room(seconds);
   if (state_.given_up()) return;  // what it waited for may never have been issued
   const BlockId id = step.task.out;
   const int device = step.task.device;
   if (step.kind == StepKind::load) state_.mover.load(queue, device, id, slot_of(step, id, 0));
   if (step.kind == StepKind::store) state_.mover.store(queue, device, id, slot_of(step, id, 0));
-  if (step.kind == StepKind::compute) compute(queue, step);
+  if (computes) compute(queue, step);
   if (step.kind == StepKind::peer) copy_from_peer(queue, step);
-  log.add(queue.record());
+  std::shared_ptr<const Event> event = log.add(queue.record());
+  if (computes) under_way_.emplace_back(std::move(event), seconds);
+  under_way_seconds_ += seconds;
+}
+
+double StepIssuer::seconds_of(const Task& task) const {
+  const BlockTable& blocks = state_.plan.schedule().blocks;
+  return kernel_seconds(state_.plan.machine().devices[task.device], task.operation,
+                        blocks.family(task.out.family()).precision, flops_of(blocks, task));
+}
+
+void StepIssuer::make_room(double seconds) {
+  while (!under_way_.empty() &&
+         (under_way_seconds_ + seconds > kSecondsAhead || under_way_.front().first->done())) {
+    under_way_.front().first->wait();
+    under_way_seconds_ -= under_way_.front().second;
+    under_way_.pop_front();
+  }
+  if (under_way_.empty()) under_way_seconds_ = 0;  // without what rounding left
 }
 
 std::byte* StepIssuer::slot_address(std::size_t device, int family, std::int32_t slot) const {

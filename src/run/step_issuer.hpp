@@ -2,11 +2,12 @@
 // StepIssuer: the thread that puts the steps of one device into its queues, in the plan's order.
 //
 // Contract: windows are handed over in order; each issuer takes the steps of its device out of
-// them. A step that waits for one of another device waits, here on the host, until that one has
-// been recorded; one that moves a block may wait for a slot of a ring (pinned_ring.hpp). Steps wait
-// only for steps before them in the plan, and what is in a queue never waits for the host: of all
-// steps that are not issued yet the first can always be, so there is no deadlock. A failure ends
-// the run (RunState::give_up), on all devices.
+// them, and runs ahead of the device by half a second of predicted work at most, so that a run that
+// is given up ends soon. A step that waits for one of another device waits, here on the host, until
+// that one has been recorded; one that moves a block may wait for a slot of a ring
+// (pinned_ring.hpp). Steps wait only for steps before them in the plan, and what is in a queue
+// never waits for the host: of all steps that are not issued yet the first can always be, so there
+// is no deadlock. A failure ends the run (RunState::give_up), on all devices.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "run/block_mover.hpp"
@@ -70,6 +72,9 @@ class StepIssuer {
   void issue(const PlanWindow& window, const Step& step);
   void copy_from_peer(Queue& queue, const Step& step);
   void compute(Queue& queue, const Step& step);
+  /// Waits until a task of so many seconds may join those that are under way.
+  void make_room(double seconds);
+  [[nodiscard]] double seconds_of(const Task& task) const;
   [[nodiscard]] std::byte* slot_address(std::size_t device, int family, std::int32_t slot) const;
   [[nodiscard]] std::byte* slot_of(const Step& step, BlockId id, int operand) const;
 
@@ -77,7 +82,10 @@ class StepIssuer {
   const PlanLayout& layout_;
   std::uint16_t first_queue_;  // the device's own are this one …
   std::uint16_t end_queue_;    // … up to this one
-  std::mutex mutex_;
+  /// Tasks that were issued and may not be done, in that order, and their predicted seconds.
+  std::deque<std::pair<std::shared_ptr<const Event>, double>> under_way_;
+  double under_way_seconds_ = 0;
+  std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::deque<std::shared_ptr<const PlanWindow>> windows_;
   bool closed_ = false;

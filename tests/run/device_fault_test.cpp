@@ -8,6 +8,7 @@
 #include "strata/error.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/fault_device.hpp"
+#include "tests/support/fault_store.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata::test {
@@ -160,6 +161,27 @@ TEST_P(DeviceFaultRun, EachDeviceHasAnIssuingThreadOfItsOwn) {
     }
     EXPECT_EQ(all.size(), static_cast<std::size_t>(kDevices));
   }
+}
+
+TEST_P(DeviceFaultRun, LittleIsIssuedAheadOfSlowTasks) {
+  // By its rates each task takes a second; the first one is held up by its load.
+  DeviceSet devices = make_devices();
+  Machine machine = devices.machine();
+  for (DeviceModel& device : machine.devices) {
+    device.kernels.clear();
+    device.flops_per_second_fp64 = 1e-3;
+  }
+  const Plan plan(schedule, machine, {});
+  ASSERT_GT(plan.totals().tasks, 30);
+  FaultStore store(make_store(), {.seconds_slow = 0.3});
+  RunOptions options;
+  options.progress = [](const Progress&) { return false; };
+  backend.heal();
+  EXPECT_THROW((void)run(plan, devices, store, options), Error);
+  for (std::size_t d = 0; d < kDevices; ++d) {
+    EXPECT_LE(backend.operations(d), 12) << "a task, and the copies up to the next one";
+  }
+  expect_usable(devices);
 }
 
 TEST_P(DeviceFaultRun, AFailureOfOneIssuingThreadEndsTheOthers) {
