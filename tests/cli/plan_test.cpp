@@ -128,7 +128,8 @@ TEST(CliPlan, OptionsThatMakeNoSense) {
       {"--tile", "0"},           {"--tile", "x"},           {"--tile", "-3"},
       {"--tile", "nan"},         {"--tile", "best"},        {"--policy", "magic"},
       {"--device-memory", "1x"}, {"--device-memory", "-5"}, {"--host-memory", "lots"},
-      {"--seed", "-1"},          {"--threads", "99"},       {"--precision", "fp12"}};
+      {"--seed", "-1"},          {"--threads", "99"},       {"--precision", "fp12"},
+      {"--host-pinning", "now"}};
   for (const auto& [option, value] : cases)
     expect_refused(command + Words{option, value}, 2, {value});
   expect_refused({"plan", "cholesky", "--n", "-1"}, 2, {"'-1'"});
@@ -142,6 +143,7 @@ TEST(CliInfo, NamesTheHost) {
   const json& host = object.at("backends").at(0);
   EXPECT_EQ(host.at("name"), "host");
   EXPECT_GT(host.at("devices").at(0).at("memory_bytes").get<std::int64_t>(), 0);
+  EXPECT_TRUE(host.at("devices").at(0).at("numa_node").is_null()) << "a CPU lies on all of them";
   EXPECT_EQ(host.at("kernels").at("potrf").at(0), "fp64");
   expect_pieces(expect_done({"info"}), {"backend host", "potrf", "backend cuda"});
 }

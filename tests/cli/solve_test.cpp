@@ -84,6 +84,8 @@ TEST_F(CliSolve, SolvesAndCertifies) {
       command() + Words{"--tile", "32", "--trace", path("t.json"), "--report", path("r.html")});
   expect_run_fields(object, n);
   EXPECT_EQ(object.at("tile"), 32);
+  EXPECT_EQ(object.at("pinned_bytes"), 0) << "on a CPU nothing is";
+  EXPECT_EQ(object.at("pinning_seconds"), 0);
   const DenseMatrix<double> x = read_dense(path("x.npy"));
   ASSERT_EQ(x.rows, n);
   ASSERT_EQ(x.cols, 3);
@@ -113,7 +115,7 @@ TEST_F(CliSolve, BudgetsAndFormatsDoNotChangeABit) {
   ASSERT_FALSE(expected.empty());
   for (const std::string matrix : {"A.mtx.gz", "A.npy.gz"}) {
     expect_done({"solve", path(matrix), path("b.mtx"), "-o", path("y.npy"), "--tile", "32",
-                 "--devices", "host:2", "--device-memory", "96KiB"});
+                 "--devices", "host:2", "--device-memory", "96KiB", "--host-pinning", "ahead"});
     EXPECT_EQ(slurp(path("y.npy")), expected) << matrix;
   }
 }

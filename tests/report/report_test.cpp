@@ -178,6 +178,15 @@ TEST(Report, a_difference_from_the_plan_is_shown_link_by_link) {
   EXPECT_TRUE(has(page, "✗ 1.00 KiB less"));
 }
 
+TEST(Report, pinning_is_shown_apart_where_there_was_some) {
+  ReportData data = full();
+  data.run->pinning_seconds = 0;
+  EXPECT_FALSE(has(render_report(data), "Pinning host memory"));
+  data.run->pinning_seconds = 3.25;
+  EXPECT_TRUE(has(render_report(data), "Pinning host memory"));
+  EXPECT_TRUE(has(render_report(data), "3.25"));
+}
+
 TEST(Report, a_simulated_run_is_never_called_measured) {
   ReportData data = full();
   EXPECT_TRUE(has(render_report(data), "measured"));
