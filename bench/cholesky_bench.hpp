@@ -39,7 +39,7 @@ struct CholeskyBenchRow {
   std::int64_t n = 0;
   RunReport run;  ///< of the median run
   std::vector<double> seconds;
-  double source_seconds = 0;  ///< filling and pinning host memory, not in `seconds`
+  double source_seconds = 0;  ///< filling host memory, not in `seconds`
   /// max |L·(Lᵀ·v) − A·v| / (‖A‖·‖v‖) for one random v, over a sample of rows.
   double residual = 0;
   PeerResult peer;
