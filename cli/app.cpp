@@ -146,7 +146,8 @@ void CommonOptions::add_to(CLI::App& app) {
   app.add_option("--path", path,
                  "auto, in-core (the whole matrix on one device, or an error) or planned")
       ->capture_default_str();
-  app.add_option("--variant", variant, "of the factorization on a GPU: auto, left, right or fused")
+  app.add_option("--variant", variant,
+                 "of the factorization on a GPU: auto, fused, exclusive, left or right")
       ->capture_default_str();
   app.add_option("--host-pinning", host_pinning,
                  "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "

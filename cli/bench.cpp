@@ -203,7 +203,7 @@ void add_in_core_options(CLI::App& app, BenchArguments& arguments) {
   app.add_option("--smoothness", arguments.smoothness, "matern: 0.5 (default) or 1.5")
       ->check(CLI::IsMember({0.5, 1.5}));
   app.add_option("--variants", arguments.variants,
-                 "in core: fused, left, right, separated by commas")
+                 "in core: fused, exclusive, left, right, separated by commas")
       ->delimiter(',');
   app.add_option("--ib", arguments.ib, "columns factored at a time (default: tuned)");
   app.add_option("--recnb", arguments.recnb, "tile of the fused kernel (default: tuned)");

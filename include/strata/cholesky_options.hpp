@@ -25,6 +25,7 @@ enum class CholeskyPath : std::uint8_t {
 enum class CholeskyVariant : std::uint8_t {
   automatic,  ///< by the order and the tuning table
   fused,      ///< one launch: tiles in the order of their dependences
+  exclusive,  ///< the same with a launch a column of tiles ("loop-exclusive"), for comparison
   left,       ///< panels, each updated by everything to its left just before it is factored
   right,      ///< panels, each applied to everything to its right once it is factored
 };

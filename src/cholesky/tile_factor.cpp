@@ -7,7 +7,9 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "device/device_host.hpp"
 #include "run/numa.hpp"
+#include "run/work_crew.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata {
@@ -195,25 +197,35 @@ std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   std::vector<double> transposed(v.size(), 0.0);
   std::vector<double> product(v.size(), 0.0);
-  const auto sweep_tiles = [&]<class T>(std::type_identity<T>, auto&& element) {
-    for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
-      for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
-        const BlockId id(kMatrixFamily, r, c);
-        const BlockExtent x = blocks.extent(id);
-        const auto* l = reinterpret_cast<const T*>(tiles_->data() + blocks.byte_offset(id));
-        for (std::int64_t j = 0; j < x.cols; ++j) {
-          for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i) {
-            element(static_cast<std::size_t>(x.row + i), static_cast<std::size_t>(x.col + j),
-                    static_cast<double>(l[i + j * x.rows]));
-          }
-        }
+  // Each piece has elements of the result to itself, in a fixed order: the sums are the same on any
+  // number of threads.
+  const auto each_element = [&]<class T>(std::type_identity<T>, std::int64_t r, std::int64_t c,
+                                         auto&& element) {
+    const BlockId id(kMatrixFamily, r, c);
+    const BlockExtent x = blocks.extent(id);
+    const auto* l = reinterpret_cast<const T*>(tiles_->data() + blocks.byte_offset(id));
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i) {
+        element(static_cast<std::size_t>(x.row + i), static_cast<std::size_t>(x.col + j),
+                static_cast<double>(l[i + j * x.rows]));
       }
     }
   };
+  WorkCrew crew(describe_host().compute_queues - 1);
   dispatch(problem_.precision, [&]<class T>(std::type_identity<T> type) {
-    sweep_tiles(type, [&](std::size_t i, std::size_t j, double l) { transposed[j] += l * v[i]; });
-    sweep_tiles(type,
-                [&](std::size_t i, std::size_t j, double l) { product[i] += l * transposed[j]; });
+    crew.share(blocks.block_cols(kMatrixFamily), [&](std::int64_t c) {
+      for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+        each_element(type, r, c,
+                     [&](std::size_t i, std::size_t j, double l) { transposed[j] += l * v[i]; });
+      }
+    });
+    crew.share(blocks.block_rows(kMatrixFamily), [&](std::int64_t r) {
+      for (std::int64_t c = 0; c <= r; ++c) {
+        each_element(type, r, c, [&](std::size_t i, std::size_t j, double l) {
+          product[i] += l * transposed[j];
+        });
+      }
+    });
   });
   return product;
 }

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "device/device_cuda.hpp"
+#include "kernels/gemm_large_cuda.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata::blas {
@@ -23,6 +24,7 @@ void gemm_minus(CudaStream& stream, cublasOperation_t op_a, cublasOperation_t op
   const T minus_one{-1};
   const T one{1};
   if constexpr (std::is_same_v<T, double>) {
+    if (op_a == CUBLAS_OP_N && op_b == CUBLAS_OP_T && gemm_minus_large(stream, k, a, b, c)) return;
     require_blas(cublasDgemm_64(stream.blas(), op_a, op_b, c.rows, c.cols, k, &minus_one, a.data,
                                 a.ld, b.data, b.ld, &one, c.data, c.ld),
                  "cublasDgemm");

@@ -26,6 +26,7 @@
 #include "kernels/fused_cuda.hpp"
 
 #include <algorithm>
+#include <climits>
 
 #include "kernels/blas_cuda.hpp"
 #include "kernels/fused_task_cuda.hpp"
@@ -61,16 +62,66 @@ __device__ void publish_chain(const Arguments<T>& arguments, int tile_rows, int 
   }
 }
 
+/// The lower triangle of C ← A − L·Lᵀ, 64 × 64 each and in shared memory, where C is the unit
+/// matrix from row `end` on. Its 20 blocks of 16 × 8 are shared by the four warps.
+template <class T>
+__device__ void subtract_square(T* c, const T* a, const T* l, int end) {
+  constexpr int kLd = Sizes<T, kSolve>::kLd;
+  constexpr int kMine = 5;
+  const int g = lane() / 4;
+  const int t = lane() % 4;
+  int rows[kMine];  // where this thread's elements of a block begin
+  int cols[kMine];
+  T sum[kMine][4] = {};
+#pragma unroll
+  for (int n = 0; n < kMine; ++n) {
+    const int block = warp() * kMine + n;
+    const int strip = block < 2 ? 0 : (block < 6 ? 1 : (block < 12 ? 2 : 3));
+    rows[n] = strip * kRowsPerWarp + 2 * g;
+    cols[n] = (block - strip * (strip + 1)) * 8;
+  }
+  constexpr int kStep = sizeof(T) == 8 ? 4 : 1;  // on the tensor cores, or by each thread
+#pragma unroll 4
+  for (int k = 0; k < kSolve; k += kStep) {
+#pragma unroll
+    for (int n = 0; n < kMine; ++n) {
+      if constexpr (sizeof(T) == 8) {
+        const T* column = l + (k + t) * kLd;
+        const Pair<T> pair = read_both(column + rows[n]);
+        multiply_add(sum[n], pair.x, pair.y, column[cols[n] + g]);
+      } else {
+        const Pair<T> pair = read_both(l + k * kLd + rows[n]);
+        const Pair<T> other = read_both(l + k * kLd + cols[n] + 2 * t);
+        sum[n][0] += pair.x * other.x;
+        sum[n][1] += pair.x * other.y;
+        sum[n][2] += pair.y * other.x;
+        sum[n][3] += pair.y * other.y;
+      }
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kMine; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int row = rows[n] + e / 2;
+      const int col = cols[n] + 2 * t + e % 2;
+      const int at = row + col * kLd;
+      c[at] = row >= end ? (row == col ? T{1} : T{0}) : a[at] - sum[n][e];
+    }
+  }
+}
+
 /// The diagonal tiles and those just below them, for kTile == 64: the diagonal tile in the first
 /// half of the pipeline, the one below in the second, the next diagonal tile behind it. See the
 /// head of this file.
 template <class T, int kIb, bool kVectors>
-__device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scratch) {
+__device__ void run_chain(const Arguments<T>& arguments, Workspace<T>& workspace) {
   using S = Sizes<T, kSolve>;
   using Task = TileTask<T, kSolve, kVectors>;
   const int tile_rows = static_cast<int>((arguments.rows + kSolve - 1) / kSolve);
   const int tile_cols = static_cast<int>((arguments.cols + kSolve - 1) / kSolve);
   if (warp() == S::kWarps) return publish_chain(arguments, tile_rows, tile_cols);
+  T* shared = workspace.shared;
   T* below = shared + kSolve * S::kLd;
   T* ahead = below + kSolve * S::kLd;
   typename Task::Sum sum;
@@ -84,7 +135,7 @@ __device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scra
     const Task next{arguments, shared, j + 1, j};        // the tile below
     const Task corner{arguments, shared, j + 1, j + 1};  // the next diagonal tile
     const bool has_corner = j + 1 < tile_cols;
-    const Finisher<T, kSolve, kIb, kVectors> finisher{task, scratch};
+    const Finisher<T, kSolve, kIb, kVectors> finisher{task, workspace};
     finisher.template factor_from<S::kWarps>(0);
     come_and_go<S::kBlock>(ChainBarrier::factored);
     if (j + 1 == tile_rows) return;
@@ -113,32 +164,9 @@ __device__ void run_chain(const Arguments<T>& arguments, T* shared, double* scra
     come<S::kThreads>(ChainBarrier::all);
     come_and_go<S::kBlock>(ChainBarrier::solved);
     if (!has_corner) return;
-    const T* l = below;
-    set_zero(sum);
-    tile::multiply<kSolve>(sum, l + next.warp_row(), S::kLd, l + next.warp_col(), S::kLd);
-    const int end = corner.rows();
-    sum.each_pair([&](int row, int col, T& first, T& second) {  // as in subtract_tile
-      row += next.warp_row();
-      col += next.warp_col();
-      const Pair<T> pair = read_both(ahead + row + col * S::kLd);
-      first = row == col && row >= end ? T{-1} : first - pair.x;
-      second = row + 1 == col && row + 1 >= end ? T{-1} : second - pair.y;
-    });
-    next.write_tile(sum);
+    subtract_square(shared, ahead, below, corner.rows());
     come<S::kThreads>(ChainBarrier::all);
   }
-}
-
-/// The barriers of the pipeline, before its first use.
-template <class S>
-__device__ StageBarriers* make_barriers(unsigned char* memory) {
-  auto* barriers = reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt);
-  if (threadIdx.x < kStages) {
-    init_barrier(&barriers->full[threadIdx.x], 1);
-    init_barrier(&barriers->empty[threadIdx.x], S::kWarps);
-  }
-  fence_bulk();
-  return barriers;
 }
 
 template <class T, int kTile, int kIb, bool kVectors>
@@ -147,29 +175,28 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
   using S = Sizes<T, kTile>;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ int drawn;
-  T* shared = reinterpret_cast<T*>(memory);
-  auto* scratch = reinterpret_cast<double*>(memory + S::kScratchAt);
-  const bool chained = kTile == 64 && arguments.factors;
+  Workspace<T> workspace = make_workspace<T, kTile>(memory);
+  __syncthreads();
+  const bool chained = kTile == 64 && arguments.chained;
   const int tile_cols = static_cast<int>((arguments.cols + kTile - 1) / kTile);
   bool last = false;  // this block has finished the last diagonal tile
   if (chained && blockIdx.x == 0) {
-    if constexpr (kTile == 64) run_chain<T, kIb, kVectors>(arguments, shared, scratch);
+    if constexpr (kTile == 64) run_chain<T, kIb, kVectors>(arguments, workspace);
     last = true;
   } else if (warp() >= S::kWarps) {
     return;  // barriers count only the threads that are left
   } else {
-    StageBarriers* barriers = make_barriers<S>(memory);
-    int used = 0;
     TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
                     arguments.factors, chained};
     for (;;) {
-      if (threadIdx.x == 0) drawn = atomicAdd(&arguments.book->ticket, 1);
+      if (threadIdx.x == 0) drawn = atomicAdd(arguments.ticket, 1);
       __syncthreads();
       Tile tile;
-      const bool more = order.find(drawn, tile);
+      const bool more =
+          drawn < arguments.tickets && order.find(arguments.first_ticket + drawn, tile);
       __syncthreads();  // before the next ticket is drawn
       if (!more) break;
-      run_tile<T, kTile, kIb, kVectors>(arguments, shared, scratch, barriers, used, tile);
+      run_tile<T, kTile, kIb, kVectors>(arguments, workspace, tile);
       if (arguments.factors && tile.i == tile.j && tile.j == tile_cols - 1) last = true;
     }
   }
@@ -188,17 +215,16 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
     update_tiles(const __grid_constant__ Arguments<T> arguments, int column, int depth) {
   using S = Sizes<T, kTriangleTile>;
   extern __shared__ __align__(16) unsigned char memory[];
-  StageBarriers* barriers = make_barriers<S>(memory);
+  Workspace<T> workspace = make_workspace<T, kTriangleTile>(memory);
   int row = 0;
   int col = static_cast<int>(blockIdx.x);
   while (col > row) col -= ++row;
-  const TileTask<T, kTriangleTile, kVectors> task{arguments, reinterpret_cast<T*>(memory),
-                                                  column + row, column + col};
+  const TileTask<T, kTriangleTile, kVectors> task{arguments, workspace.shared, column + row,
+                                                  column + col};
   typename TileTask<T, kTriangleTile, kVectors>::Sum sum;
   task.prefetch_tile();
   set_zero(sum);
-  int used = 0;
-  task.multiply(sum, depth, barriers, used);
+  task.multiply(sum, depth, workspace);
   task.subtract_tile(sum);
   task.put_negative(sum);
 }
@@ -216,11 +242,8 @@ void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) 
   require_cuda(cudaFuncSetAttribute(run_tiles<T, kTile, kIb, kVectors>,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
                "shared memory of the fused kernel");
-  const std::int64_t tile_rows = (arguments.rows + kTile - 1) / kTile;
-  const std::int64_t tile_cols = (arguments.cols + kTile - 1) / kTile;
-  std::int64_t blocks = std::min<std::int64_t>(std::int64_t{multiprocessors} * S::kBlocksPerSm,
-                                               tile_rows * tile_cols);
-  if (blocks_max > 0) blocks = std::min<std::int64_t>(blocks, blocks_max);
+  int blocks = std::min(multiprocessors * S::kBlocksPerSm, arguments.tickets);
+  if (blocks_max > 0) blocks = std::min(blocks, blocks_max);
   run_tiles<T, kTile, kIb, kVectors>
       <<<static_cast<unsigned>(blocks), S::kBlock, S::kBytes, stream>>>(arguments);
   blas::require_launched("the fused kernel");
@@ -248,13 +271,31 @@ template <class T>
 void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch) {
   if (arguments.rows == 0 || arguments.cols == 0) return;
   const std::int64_t tile_rows = (arguments.rows + shape.tile - 1) / shape.tile;
-  arguments.book = static_cast<Bookkeeping*>(scratch);
-  arguments.done = reinterpret_cast<int*>(arguments.book + 1);
+  auto* book = static_cast<Bookkeeping*>(scratch);
+  arguments.done = reinterpret_cast<int*>(book + 1);
   arguments.below_ready = arguments.done + tile_rows;
   arguments.diagonal_ready = arguments.below_ready + tile_rows;
-  aligned(arguments.x, arguments.ldx) && aligned(arguments.l, arguments.ldl)
-      ? launch_shape<T, true>(stream, arguments, shape)
-      : launch_shape<T, false>(stream, arguments, shape);
+  const auto launch = [&](int* ticket, int first, int tickets) {
+    arguments.ticket = ticket;
+    arguments.first_ticket = first;
+    arguments.tickets = tickets;
+    aligned(arguments.x, arguments.ldx) && aligned(arguments.l, arguments.ldl)
+        ? launch_shape<T, true>(stream, arguments, shape)
+        : launch_shape<T, false>(stream, arguments, shape);
+  };
+  const std::int64_t tile_cols = (arguments.cols + shape.tile - 1) / shape.tile;
+  if (!shape.exclusive) {
+    arguments.chained = shape.tile == 64 && arguments.factors;
+    const auto tickets = static_cast<int>(std::min<std::int64_t>(tile_rows * tile_cols, INT_MAX));
+    return launch(&book->ticket, 0, tickets);  // at most; the order knows how many there are
+  }
+  const TileOrder order{static_cast<int>(tile_rows), static_cast<int>(tile_cols)};
+  int first = 0;
+  for (int j = 0; j < order.cols; ++j) {
+    if (order.count(j) == 0) continue;
+    launch(arguments.diagonal_ready + tile_rows + j, first, order.count(j));
+    first += order.count(j);
+  }
 }
 
 template <class T, bool kVectors>
@@ -282,7 +323,7 @@ __global__ void __launch_bounds__(kReportThreads)
 }  // namespace
 
 std::int64_t scratch_bytes(std::int64_t rows, int tile) {
-  const std::int64_t flags = (rows + tile - 1) / tile * 3 * static_cast<std::int64_t>(sizeof(int));
+  const std::int64_t flags = (rows + tile - 1) / tile * 4 * static_cast<std::int64_t>(sizeof(int));
   return static_cast<std::int64_t>(sizeof(Bookkeeping)) + (flags + 127) / 128 * 128;
 }
 

@@ -13,9 +13,10 @@ namespace strata::fused {
 
 /// How the kernel is built; what PotrfOptions calls recnb and ib.
 struct Shape {
-  int tile = 128;  ///< 64 or 128
-  int ib = 8;      ///< 4 or 8
-  int blocks = 0;  ///< thread blocks at most; 0: as many as the GPU holds
+  int tile = 128;          ///< 64 or 128
+  int ib = 8;              ///< 4 or 8
+  int blocks = 0;          ///< thread blocks at most; 0: as many as the GPU holds
+  bool exclusive = false;  ///< factor(): a launch a column of tiles
 };
 
 /// What a factorization found, in device memory; all zero before its first launch.

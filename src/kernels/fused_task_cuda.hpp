@@ -10,13 +10,14 @@
 
 #include "kernels/fused_cuda.hpp"
 #include "kernels/fused_order.hpp"
-#include "kernels/tile_factor_cuda.hpp"
+#include "kernels/tile_panel_cuda.hpp"
 
 namespace strata::fused {
 
 using namespace tile;
 
-/// At the head of the scratch memory; three flags a tile row follow it. All zero at the launch.
+/// At the head of the scratch memory; three flags a tile row follow it, and the tickets of launches
+/// of one column. All zero at the launch.
 struct Bookkeeping {
   int ticket;
   int padding[31];
@@ -31,13 +32,16 @@ struct Arguments {
   std::int64_t rows;
   std::int64_t cols;
   std::int64_t first_column;
-  Bookkeeping* book;
+  int* ticket;          ///< the next one, less first_ticket
+  int first_ticket;     ///< of this launch
+  int tickets;          ///< of this launch
   int* done;            ///< finished tiles of a tile row; null: this block does them all, in order
   int* below_ready;     ///< [j]: tile (j + 1, j) lacks only its solve
   int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
   Verdict* verdict;
   PivotStatus* status;  ///< where the whole factorization reports; or null
   bool factors;         ///< x is l
+  bool chained;         ///< the first block is the chain's; for tiles of 64
 };
 
 /// Sizes of one instance. T double or float, kTile 64 or 128.
@@ -60,13 +64,44 @@ struct Sizes {
   static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
   static constexpr int kScratch = 2 * 64 + kInverses;  // doubles: factor_panel; inverses
   static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
-  static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
+  static constexpr int kPanelBarriersAt = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
+  static constexpr int kBytes = kPanelBarriersAt + static_cast<int>(sizeof(PanelBarriers));
   static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
   // Bulk copies cost about 64 clocks each, whatever their size (from the rates at which they fed
   // tiles of 64 and 128): as long as the products of a stage take for tiles of 128 doubles, and too
   // long for all others.
   static constexpr bool kBulk = kTile == 128 && sizeof(T) == 8;
 };
+
+/// What a thread block has for its tiles, one after another.
+template <class T>
+struct Workspace {
+  T* shared;              ///< the pipeline; then a tile and blocks of L
+  double* scratch;        ///< of factor_columns; behind it the inverses
+  StageBarriers* stages;  ///< of the pipeline
+  PanelBarriers* panels;  ///< of the factorization
+  int staged = 0;         ///< stages that the pipeline has had
+  int factored = 0;       ///< panels that were factored
+
+  __device__ double* inverses() const { return scratch + 2 * 64; }
+};
+
+/// The workspace in the shared memory of a block, by all its threads, before a barrier of theirs.
+template <class T, int kTile>
+__device__ inline Workspace<T> make_workspace(unsigned char* memory) {
+  using S = Sizes<T, kTile>;
+  Workspace<T> workspace{reinterpret_cast<T*>(memory),
+                         reinterpret_cast<double*>(memory + S::kScratchAt),
+                         reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt),
+                         reinterpret_cast<PanelBarriers*>(memory + S::kPanelBarriersAt)};
+  if (threadIdx.x < kStages) {
+    init_barrier(&workspace.stages->full[threadIdx.x], 1);
+    init_barrier(&workspace.stages->empty[threadIdx.x], S::kWarps);
+  }
+  workspace.panels->init();
+  fence_bulk();
+  return workspace;
+}
 
 // ---- flags and tickets ------------------------------------------------------------------------
 
@@ -189,14 +224,13 @@ struct TileTask {
     if (arguments.factors && i != j) ready = min(ready, await(arguments.done + j, k + 1));
   }
 
-  /// sum += Σ_{k < inner} X(i, k)·L(j, k)ᵀ, each k as soon as it is there. `used` counts the stages
-  /// that this block has had in the pipeline before.
-  __device__ void multiply(Sum& sum, int inner, StageBarriers* barriers, int& used) const {
+  /// sum += Σ_{k < inner} X(i, k)·L(j, k)ᵀ, each k as soon as it is there.
+  __device__ void multiply(Sum& sum, int inner, Workspace<T>& workspace) const {
     if (inner == 0) return;
     const int stages = inner * (kTile / kDepth);
     if constexpr (S::kBulk && kVectors) {
-      multiply_bulk(sum, stages, barriers, used);
-      used += stages;
+      multiply_bulk(sum, stages, workspace.stages, workspace.staged);
+      workspace.staged += stages;
       __syncthreads();
     } else {
       multiply_staged(sum, stages);
@@ -356,18 +390,17 @@ struct Finisher {
   using Task = TileTask<T, kTile, kVectors>;
 
   const Task& task;
-  double* scratch;  ///< of factor_columns; behind it the inverses
+  Workspace<T>& workspace;
 
-  __device__ double* inverses() const { return scratch + 2 * 64; }
+  __device__ double* inverses() const { return workspace.inverses(); }
 
-  /// Called by the last warp that factors: the others do not see all pivots.
-  __device__ void report(BadPivot bad, int first) const {
+  /// By a warp that has seen all pivots before this one of the tile, or been told by who has.
+  __device__ void report(int column, double pivot) const {
     const Arguments<T>& a = task.arguments;
-    if (lane() != 0 || bad.column == kSolve || acquire(&a.verdict->failed) != 0) return;
+    if (lane() != 0 || acquire(&a.verdict->failed) != 0) return;
     a.verdict->failed = 1;
-    a.verdict->bad_column =
-        a.first_column + static_cast<std::int64_t>(task.j) * kTile + first + bad.column;
-    a.verdict->bad_pivot = bad.pivot;
+    a.verdict->bad_column = a.first_column + static_cast<std::int64_t>(task.j) * kTile + column;
+    a.verdict->bad_pivot = pivot;
   }
 
   /// X(from …, second half) −= X(from …, first half)·B(…, first half)ᵀ, B in shared memory, for
@@ -387,16 +420,19 @@ struct Finisher {
   }
 
   /// 64 columns of the diagonal tile from the row and column `first`, by the first kWarps warps,
-  /// into both memories. Ends behind no barrier.
+  /// into both memories. Ends behind no barrier. Called by all, as all count.
   template <int kWarps>
   __device__ void factor_from(int first) const {
+    const int parity = workspace.factored++ % 2;
+    if (warp() >= kWarps) return;
     const bool is_plain = task.plain();
     T* corner = task.shared + first * (S::kLd + 1);
     const auto put = [&](int row, int col, T even, T odd) {
       task.put(first + row, first + col, even, odd, is_plain && row >= col);
     };
-    const BadPivot bad = factor_panel<kIb, kWarps>(corner, S::kLd, scratch, inverses(), put);
-    if (warp() == kWarps - 1) report(bad, first);
+    factor_panel<kIb, kWarps, kTile == 128>(
+        corner, S::kLd, workspace.scratch, inverses(), *workspace.panels, parity, put,
+        [&](int column, double pivot) { report(first + column, pivot); });
   }
 
   __device__ void factor() const {
@@ -405,7 +441,7 @@ struct Finisher {
       __syncthreads();
       update_second_half<16>(kSolve, task.shared + kSolve, S::kLd);
       __syncthreads();
-      if (warp() < 4) factor_from<4>(kSolve);
+      factor_from<4>(kSolve);
     }
   }
 
@@ -480,15 +516,14 @@ __device__ void write_status(const T* a, std::int64_t n, std::int64_t ld, const 
   status->log_determinant = failed ? 0 : sums[0];
 }
 
-/// One tile from beginning to end, or its products alone. `used` as in TileTask::multiply.
+/// One tile from beginning to end, or its products alone.
 template <class T, int kTile, int kIb, bool kVectors>
-__device__ void run_tile(const Arguments<T>& arguments, T* shared, double* scratch,
-                         StageBarriers* barriers, int& used, Tile tile) {
-  const TileTask<T, kTile, kVectors> task{arguments, shared, tile.i, tile.j};
+__device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace, Tile tile) {
+  const TileTask<T, kTile, kVectors> task{arguments, workspace.shared, tile.i, tile.j};
   typename TileTask<T, kTile, kVectors>::Sum sum;
   task.prefetch_tile();
   set_zero(sum);
-  task.multiply(sum, tile.work == Work::products_diagonal ? tile.j - 1 : tile.j, barriers, used);
+  task.multiply(sum, tile.work == Work::products_diagonal ? tile.j - 1 : tile.j, workspace);
   task.subtract_tile(sum);
   int* flag = arguments.done + tile.i;
   int value = tile.j + 1;
@@ -499,7 +534,7 @@ __device__ void run_tile(const Arguments<T>& arguments, T* shared, double* scrat
     value = 1;
   } else {
     task.write_tile(sum);
-    const Finisher<T, kTile, kIb, kVectors> finisher{task, scratch};
+    const Finisher<T, kTile, kIb, kVectors> finisher{task, workspace};
     if (task.diagonal()) {
       __syncthreads();
       finisher.factor();

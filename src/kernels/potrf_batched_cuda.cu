@@ -16,6 +16,7 @@
 #include "kernels/blas_cuda.hpp"
 #include "kernels/fused_task_cuda.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/potrf_small_cuda.hpp"
 
 namespace strata {
 namespace {
@@ -134,6 +135,27 @@ struct SmallTask {
   }
 };
 
+/// Called by a warp.
+template <class T, int kOrder>
+__device__ void factor_entry(const BatchEntry& entry, PivotStatus* status,
+                             SmallMemory<kOrder>& memory) {
+  SmallTask<T, kOrder> task{static_cast<T*>(entry.data), entry.ld, static_cast<int>(entry.n),
+                            memory};
+  task.run();
+  double sum = task.logarithm;
+#pragma unroll
+  for (int half = kWarp / 2; half > 0; half /= 2) {
+    sum += __shfl_xor_sync(0xffffffffu, sum, half);
+  }
+  const bool failed = task.bad_column != INT_MAX;
+  if (lane() == 0) {
+    *status = {.bad_column = failed ? task.bad_column : -1,
+               .bad_pivot = failed ? task.bad_pivot : 0.0,
+               .log_determinant = failed ? 0.0 : sum};
+  }
+  __syncwarp();  // before the next matrix takes the memory
+}
+
 /// Matrices of order <= kOrder, one a warp: a row (or two) a lane, in registers.
 template <class T, int kOrder>
 __global__ void __launch_bounds__(kSmallWarps* kWarp)
@@ -144,22 +166,15 @@ __global__ void __launch_bounds__(kSmallWarps* kWarp)
   for (std::int64_t m = std::int64_t{blockIdx.x} * kSmallWarps + warp(); m < count; m += step) {
     const BatchEntry entry = entries[m];
     if (kind_of<T>(entry) != kKind) continue;
-    SmallTask<T, kOrder> task{static_cast<T*>(entry.data), entry.ld, static_cast<int>(entry.n),
-                              memories[warp()]};
-    task.run();
-    double sum = task.logarithm;
-#pragma unroll
-    for (int half = kWarp / 2; half > 0; half /= 2) {
-      sum += __shfl_xor_sync(0xffffffffu, sum, half);
-    }
-    const bool failed = task.bad_column != INT_MAX;
-    if (lane() == 0) {
-      statuses[m] = {.bad_column = failed ? task.bad_column : -1,
-                     .bad_pivot = failed ? task.bad_pivot : 0.0,
-                     .log_determinant = failed ? 0.0 : sum};
-    }
-    __syncwarp();  // before the next matrix takes the memory
+    factor_entry<T, kOrder>(entry, statuses + m, memories[warp()]);
   }
+}
+
+template <class T, int kOrder>
+__global__ void __launch_bounds__(kWarp)
+    factor_one(const __grid_constant__ BatchEntry entry, PivotStatus* status) {
+  __shared__ __align__(16) SmallMemory<kOrder> memory;
+  factor_entry<T, kOrder>(entry, status, memory);
 }
 
 /// One larger matrix at a time.
@@ -169,8 +184,8 @@ __global__ void __launch_bounds__(fused::Sizes<T, kSolve>::kThreads)
                  std::int64_t count) {
   using S = fused::Sizes<T, kSolve>;
   extern __shared__ __align__(16) unsigned char memory[];
-  T* shared = reinterpret_cast<T*>(memory);
-  auto* scratch = reinterpret_cast<double*>(memory + S::kScratchAt);
+  fused::Workspace<T> workspace = fused::make_workspace<T, kSolve>(memory);
+  __syncthreads();
   for (std::int64_t m = blockIdx.x; m < count; m += gridDim.x) {
     const BatchEntry entry = entries[m];
     if (kind_of<T>(entry) != (kVectors ? Kind::tiles : Kind::tiles_unaligned)) continue;
@@ -184,11 +199,9 @@ __global__ void __launch_bounds__(fused::Sizes<T, kSolve>::kThreads)
     arguments.verdict = verdicts + m;
     arguments.factors = true;
     const int tiles = static_cast<int>((entry.n + kSolve - 1) / kSolve);
-    int used = 0;
     for (int j = 0; j < tiles; ++j) {
       for (int i = j; i < tiles; ++i) {
-        fused::run_tile<T, kSolve, 8, kVectors>(arguments, shared, scratch, nullptr, used,
-                                                {i, j, fused::Work::finish});
+        fused::run_tile<T, kSolve, 8, kVectors>(arguments, workspace, {i, j, fused::Work::finish});
       }
     }
     fused::write_status<S::kThreads>(arguments.x, entry.n, entry.ld, arguments.verdict,
@@ -238,6 +251,14 @@ void launch_tiles(cudaStream_t stream, const BatchEntry* entries, Verdict* verdi
 }  // namespace
 
 template <class T>
+void potrf_small(cudaStream_t stream, MatrixView<T> a, PivotStatus* status) {
+  const BatchEntry entry{a.data, a.cols, a.ld};
+  a.cols <= 32 ? factor_one<T, 32><<<1, kWarp, 0, stream>>>(entry, status)
+               : factor_one<T, 64><<<1, kWarp, 0, stream>>>(entry, status);
+  blas::require_launched("potrf_small");
+}
+
+template <class T>
 void potrf_batched_cuda(Queue& queue, const BatchArguments& arguments) {
   if (arguments.count == 0) return;
   auto& cuda = static_cast<CudaQueue&>(queue);
@@ -266,6 +287,8 @@ void potrf_batched_cuda(Queue& queue, const BatchArguments& arguments) {
                "copying the statuses");
 }
 
+template void potrf_small<double>(cudaStream_t, MatrixView<double>, PivotStatus*);
+template void potrf_small<float>(cudaStream_t, MatrixView<float>, PivotStatus*);
 template void potrf_batched_cuda<double>(Queue&, const BatchArguments&);
 template void potrf_batched_cuda<float>(Queue&, const BatchArguments&);
 

@@ -1,7 +1,9 @@
 // potrf on the GPU, for a block of any order in device memory.
 //
-// Method: three algorithms over the same tile kernel (fused_cuda.cu).
-// * fused: one launch does it all.
+// Method: three algorithms over the same tile kernel (fused_cuda.cu); up to order 64, the kernel of
+// batches.
+// * fused: one launch does it all. (exclusive: a launch for each column of its tiles, the
+//   "loop-exclusive" kernel of the paper below, to compare with.)
 // * left: for each panel of nb columns, subtract everything to its left (a product with a long k,
 //   where cuBLAS is fastest), then factor the panel by the fused kernel. While a panel is factored
 //   on the side stream, of higher priority, the next one is updated with what was finished before.
@@ -25,6 +27,7 @@
 #include "kernels/fused_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
+#include "kernels/potrf_small_cuda.hpp"
 #include "strata/error.hpp"
 
 namespace strata {
@@ -168,8 +171,14 @@ template <class T>
 void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
   auto& cuda = static_cast<CudaQueue&>(queue);
   const auto a = matrix_of<T>(arguments.out);
+  const bool free =
+      arguments.potrf == nullptr || arguments.potrf->variant == PotrfVariant::automatic;
+  if (free && a.cols > 0 && a.cols <= kSmallOrderMax) {
+    return potrf_small(cuda.stream(), a, arguments.status);
+  }
   const PotrfOptions options = resolve<T>(arguments.potrf, a.cols);
-  const bool fused = options.variant == PotrfVariant::fused || a.cols <= options.nb;
+  const bool exclusive = options.variant == PotrfVariant::exclusive;
+  const bool fused = exclusive || options.variant == PotrfVariant::fused || a.cols <= options.nb;
   const std::int64_t bytes = fused ? kVerdictBytes + fused::scratch_bytes(a.rows, options.recnb)
                                    : Panels<T>::scratch_bytes(a.cols, options);
   auto* scratch = static_cast<std::byte*>(cuda.scratch(bytes));
@@ -177,8 +186,9 @@ void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
   require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
                "cudaMemsetAsync");
   if (fused && a.cols > 0) {
-    fused::factor(cuda.stream(), a, {.tile = options.recnb, .ib = options.ib, .blocks = 0}, 0,
-                  verdict, arguments.status, scratch + kVerdictBytes);
+    const fused::Shape shape{
+        .tile = options.recnb, .ib = options.ib, .blocks = 0, .exclusive = exclusive};
+    fused::factor(cuda.stream(), a, shape, 0, verdict, arguments.status, scratch + kVerdictBytes);
     return;
   }
   if (!fused) Panels<T>(cuda, a, options, scratch).run();

@@ -81,7 +81,7 @@ __device__ inline void eliminate(T* strip, int ldx, const T* l, int ldl, int fir
 /// The lower triangle of a kIb × kIb block, in registers of each thread.
 template <int kIb>
 struct Diagonal {
-  double value[kIb][kIb];  // value[i][j], j <= i; the strict triangle is L after `factor`
+  double value[kIb][kIb];  // value[i][j], j <= i; L after `factor`
   double inverse[kIb];     // 1 / L_jj
 
   /// Every thread of a warp reads the same: no bank conflicts. `from` is aligned to 16 bytes.
@@ -98,10 +98,11 @@ struct Diagonal {
     }
   }
   /// Two columns at a time: with d = p·q − a² for the pivots p, q and the element a between them,
-  /// the second pivot is d / p, and the roots of p and d need not wait for each other. Returns
-  /// false if some pivot is not positive or the products could leave the range of numbers: what is
-  /// here then has no meaning.
-  __device__ bool factor_pairs() {
+  /// the second pivot is d / p, and the roots of p and d need not wait for each other. done(j) is
+  /// called when column j is there. Returns false if some pivot is not positive or the products
+  /// could leave the range of numbers: what is here then has no meaning.
+  template <class Done>
+  __device__ bool factor_pairs(Done&& done) {
     bool safe = true;
 #pragma unroll
     for (int j = 0; j < kIb; j += 2) {
@@ -109,9 +110,12 @@ struct Diagonal {
       const double a = value[j + 1][j];
       const double d = fma(p, value[j + 1][j + 1], -(a * a));
       safe = safe && p > 1e-140 && p < 1e140 && d > 1e-280 && d < 1e280;
+      const double root = reciprocal_root(d);
       inverse[j] = reciprocal_root(p);
-      inverse[j + 1] = p * inverse[j] * reciprocal_root(d);
+      inverse[j + 1] = p * inverse[j] * root;
+      value[j][j] = p * inverse[j];
       value[j + 1][j] = a * inverse[j];
+      value[j + 1][j + 1] = d * root * inverse[j];
 #pragma unroll
       for (int i = j + 2; i < kIb; ++i) {
         value[i][j] *= inverse[j];
@@ -125,8 +129,13 @@ struct Diagonal {
           value[i][c] -= value[i][j + 1] * value[c][j + 1];
         }
       }
+      done(j);
+      done(j + 1);
     }
     return safe;
+  }
+  __device__ bool factor_pairs() {
+    return factor_pairs([](int) {});
   }
   /// Column by column. Returns the first column whose pivot is not positive and finite, and that
   /// pivot; kIb if there is none. From it on the columns of L and its inverse are zero, so that
@@ -141,6 +150,7 @@ struct Diagonal {
         bad_pivot = pivot;
       }
       inverse[j] = bad < kIb ? 0 : rsqrt(pivot);
+      value[j][j] = bad < kIb ? 0 : sqrt(pivot);
 #pragma unroll
       for (int i = j + 1; i < kIb; ++i) value[i][j] = bad < kIb ? 0 : value[i][j] * inverse[j];
 #pragma unroll
@@ -314,12 +324,13 @@ __device__ inline double2 inverse_row(const Diagonal<8>& l) {
 
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
 /// solve_columns. Results go to X and to put(row, col, even, odd), the inverses of the blocks on
-/// the diagonal to `inverses`, all behind no barrier. A warp leaves when its rows are done. The
+/// the diagonal to `inverses`, all behind no barrier; a bad pivot goes to report(column, pivot), by
+/// the warp with its row. A warp leaves when its rows are done. The
 /// loop is not unrolled: code that does not fit the instruction cache is fetched over again, at the
 /// mercy of the traffic of all other blocks (measured: three times the time at n = 8192).
-template <int kWarps, class T, class Put>
-__device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* inverses,
-                                         Put&& put) {
+template <int kWarps, class T, class Put, class Report>
+__device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses, Put&& put,
+                                     Report&& report) {
   const int g = lane() / 4;
   const int t = lane() % 4;
   const int row = warp() * kRowsPerWarp + 2 * g;
@@ -334,7 +345,6 @@ __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* 
     if (above > 1) value[b][2] = 0;
     if (above > 0) value[b][3] = 0;
   }
-  BadPivot bad;
   double y[4] = {};  // the solved block
 #pragma unroll 1
   for (int first = 0; first < kSolve; first += 8) {
@@ -360,13 +370,16 @@ __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* 
       }
     }
     if (!diagonal.factor_pairs()) {
-      Diagonal<8> slow;
+      Diagonal<8> slow;  // of its own: whose address is taken lies in memory
       double pivot = 0;
       const int column = factor_slowly(slow, block, pivot);
-      if (column < 8 && bad.column == kSolve) bad = {first + column, pivot};
+      if (column < 8 && warp() == leader) report(first + column, pivot);
       diagonal = slow;
     }
     const double2 inverse = inverse_row(diagonal);
+    if (warp() == leader) {
+      *reinterpret_cast<double2*>(inverses + first * 8 + lane() * 2) = inverse;
+    }
     y[0] = y[1] = y[2] = y[3] = 0;
     multiply_add(y, value[0][0], value[0][2], inverse.x);
     multiply_add(y, value[0][1], value[0][3], inverse.y);
@@ -381,34 +394,8 @@ __device__ inline BadPivot factor_strips(T* x, int ld, double* scratch, double* 
       multiply_add(value[0], value[1], -y[0], -y[2], static_cast<double>(solved[0]));
       multiply_add(value[0], -y[1], -y[3], static_cast<double>(solved[ld]));
     }
-    if (warp() == kWarps - 1) {
-      *reinterpret_cast<double2*>(inverses + first * 8 + g * 8 + 2 * t) = inverse;
-    }
     put(row, first + 2 * t, left.x, left.y);
     put(row, first + 2 * t + 1, right.x, right.y);
-  }
-  return bad;
-}
-
-/// Factors 64 columns of 16·kWarps rows, by kIb at a time: 4 from shared memory (factor_columns), 8
-/// from registers (factor_strips). The result is in X and went to put(row, col, even, odd);
-/// inverses is what invert_blocks makes, for the diagonal block. Ends behind no barrier.
-template <int kIb, int kWarps, class T, class Put>
-__device__ inline BadPivot factor_panel(T* x, int ld, double* scratch, double* inverses,
-                                        Put&& put) {
-  if constexpr (kIb == 8) {
-    return factor_strips<kWarps>(x, ld, scratch, inverses, put);
-  } else {
-    const BadPivot bad = factor_columns<kIb, kWarps>(x, ld, scratch);
-    if (warp() >= kWarps - 2) invert_blocks(inverses, x, ld, kSolve, kWarps - 2);
-    const int g = lane() / 4;
-    const int row = warp() * kRowsPerWarp + 2 * g;
-#pragma unroll 4
-    for (int col = lane() % 4; col < kSolve; col += 4) {
-      const T* at = x + row + col * ld;
-      put(row, col, at[0], at[1]);
-    }
-    return bad;
   }
 }
 

@@ -18,7 +18,12 @@ void trsm_cuda(Queue& queue, const KernelArguments& arguments) {
   auto& cuda = static_cast<CudaQueue&>(queue);
   const auto l = matrix_of<const T>(arguments.inputs[0]);
   const auto x = matrix_of<T>(arguments.out);
-  const fused::Shape shape{.tile = x.rows * x.cols < 2048 * 1024 ? 64 : 128, .ib = 8, .blocks = 0};
+  // The tiles of a row wait for each other: more than a few blocks a row would only keep the
+  // multiprocessors from other work.
+  constexpr std::int64_t kBlocksPerRow = 3;
+  const int tile = x.rows * x.cols < 2048 * 1024 ? 64 : 128;
+  const int blocks = tile == 64 ? 0 : static_cast<int>((x.rows + tile - 1) / tile * kBlocksPerRow);
+  const fused::Shape shape{.tile = tile, .ib = 8, .blocks = blocks};
   const std::int64_t bytes = fused::scratch_bytes(x.rows, shape.tile);
   void* scratch = cuda.scratch(bytes);
   require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),

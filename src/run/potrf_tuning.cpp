@@ -22,9 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "strata potrf 1";
 constexpr std::int64_t kPanelUnit = 128;
-constexpr std::array<std::pair<PotrfVariant, const char*>, 4> kVariants{
+constexpr std::array<std::pair<PotrfVariant, const char*>, 5> kVariants{
     {{PotrfVariant::automatic, "auto"},
      {PotrfVariant::fused, "fused"},
+     {PotrfVariant::exclusive, "exclusive"},
      {PotrfVariant::left, "left"},
      {PotrfVariant::right, "right"}}};
 
@@ -183,7 +184,8 @@ PotrfVariant parse_variant(const std::string& name) {
   for (const auto& [value, known] : kVariants) {
     if (name == known) return value;
   }
-  fail(ErrorKind::misuse, "options", "'{}' is no variant: use auto, fused, left or right", name);
+  fail(ErrorKind::misuse, "options",
+       "'{}' is no variant: use auto, fused, exclusive, left or right", name);
 }
 
 }  // namespace strata

@@ -213,8 +213,9 @@ TEST(DeviceCholeskyOnAGpu, RefusesAHostPointer) {
 
 TEST_P(DeviceCholesky, EveryVariantGivesTheFactor) {
   Memory memory(GetParam());
-  for (const CholeskyVariant variant : {CholeskyVariant::automatic, CholeskyVariant::fused,
-                                        CholeskyVariant::left, CholeskyVariant::right}) {
+  for (const CholeskyVariant variant :
+       {CholeskyVariant::automatic, CholeskyVariant::fused, CholeskyVariant::exclusive,
+        CholeskyVariant::left, CholeskyVariant::right}) {
     const MatrixView<double> a = memory.put(min_values<double>(300, 301), 300, 301);
     const DeviceCholeskyOptions choice{.device = GetParam(), .variant = variant, .nb = 128};
     EXPECT_TRUE(cholesky_in_place(a, choice).ok);

@@ -108,7 +108,7 @@ class Runner {
  public:
   explicit Runner(const Backend& backend)
       : backend_(backend),
-        device_(backend.make_device(0, 16_MiB)),
+        device_(backend.make_device(0, 64_MiB)),
         queue_(device_->make_queue(QueuePriority::normal)),
         status_(device_->allocate_host(sizeof(PivotStatus))) {}
 

@@ -1,5 +1,6 @@
 // trsm, syrk and gemm of every backend: exact integers, and real numbers against the reference.
 
+#include <array>
 #include <thread>
 
 #include "tests/kernels/kernel_harness.hpp"
@@ -76,6 +77,30 @@ TEST_P(UpdateTest, GemmIsExactOnIntegers) {
       for (std::int64_t j = 0; j < n; ++j) {
         for (std::int64_t i = 0; i < m; ++i) {
           for (std::int64_t p = 0; p < k; ++p) expected(i, j) -= a(i, p) * b(j, p);
+        }
+      }
+      runner.run(Operation::gemm, c, {a, b});
+      EXPECT_TRUE(same_values(c, expected)) << m << "x" << n << ", k = " << k;
+    }
+  });
+}
+
+// Large enough for the algorithm of large products of a GPU, with leading dimensions that it takes
+// and one that it does not.
+TEST_P(UpdateTest, LargeGemmIsExactOnIntegers) {
+  each([](Runner& runner, auto type) {
+    using T = typename decltype(type)::type;
+    for (const auto& [m, n, k, padding] : {std::array<std::int64_t, 4>{1500, 1410, 20, 0},
+                                           {3001, 770, 33, 1},
+                                           {1409, 1540, 16, 0}}) {
+      const auto a =
+          Matrix<T>(m, k, padding, [](auto i, auto j) { return small_integer(1, i, j); });
+      const auto b = Matrix<T>(n, k, 0, [](auto i, auto j) { return small_integer(2, i, j); });
+      auto c = Matrix<T>(m, n, padding, [](auto i, auto j) { return small_integer(3, i, j); });
+      auto expected = c;
+      for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t p = 0; p < k; ++p) {
+          for (std::int64_t i = 0; i < m; ++i) expected(i, j) -= a(i, p) * b(j, p);
         }
       }
       runner.run(Operation::gemm, c, {a, b});

@@ -1,0 +1,19 @@
+#pragma once
+// Large fp64 products by the algorithm that cuBLAS itself keeps for the largest.
+//
+// Why: what bounds fp64 products on an H200 for longer than a moment is its power limit, and cuBLAS
+// 13 works in blocks of 64 × 64 unless C is 16384² or so, which take more energy: 48 to 50 TFLOP/s
+// sustained where blocks of 128 × 128 reach 56 (docs/design/0009-products-by-energy.md).
+
+#include "device/device_cuda.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata::blas {
+
+/// C ← C − A·Bᵀ, A rows × k, if C is large enough to fill the GPU with blocks of 128 × 128 and all
+/// are aligned to 16 bytes, columns too. Returns false, and does nothing, if not. The algorithm
+/// follows from the GPU and the version of cuBLAS, not from the operands. Throws Error{device}.
+bool gemm_minus_large(CudaStream& stream, std::int64_t k, MatrixView<const double> a,
+                      MatrixView<const double> b, MatrixView<double> c);
+
+}  // namespace strata::blas
