@@ -82,7 +82,7 @@ class Emitter {
   Task& emit(Operation operation, std::int64_t m, std::int64_t k) {
     Task& task = tasks_.emplace_back();
     task.operation = operation;
-    task.device = static_cast<std::uint16_t>(m % devices_);
+    task.device = static_cast<std::uint16_t>(device_of_row(m, devices_));
     task.out = tile(m, k);
     return task;
   }

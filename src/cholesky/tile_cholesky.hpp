@@ -2,8 +2,8 @@
 // The tasks of left-looking tile Cholesky, A = L·Lᵀ, lower triangle.
 //
 // Contract: emits tasks only; names no backend. The updates of each tile come in the same sequence
-// in every order, so no order changes a bit of the factor. Row m of tiles belongs to device m mod
-// D.
+// in every order, so no order changes a bit of the factor. Row m of tiles belongs to
+// device_of_row(m).
 
 #include <string>
 

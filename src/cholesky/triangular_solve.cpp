@@ -54,7 +54,7 @@ class Emitter {
   Task& emit(Operation operation, BlockId out, std::array<BlockId, 2> inputs, int count) {
     Task& task = tasks_.emplace_back();
     task.operation = operation;
-    task.device = static_cast<std::uint16_t>(out.row() % problem_.devices);
+    task.device = static_cast<std::uint16_t>(device_of_row(out.row(), problem_.devices));
     task.out = out;
     task.inputs = inputs;
     task.input_count = static_cast<std::uint8_t>(count);

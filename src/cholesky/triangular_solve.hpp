@@ -1,7 +1,7 @@
 #pragma once
 // The tasks of X ← L⁻¹·X and X ← L⁻ᵀ·X for many right-hand sides, L a tile Cholesky factor.
 //
-// Contract: emits tasks only. Row m of X belongs to device m mod D, as the tiles of L.
+// Contract: emits tasks only. Row m of X belongs to device_of_row(m), as the tiles of L.
 
 #include "schedule/task.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "schedule/task.hpp"
 
 namespace strata {
 
@@ -121,7 +122,8 @@ std::vector<NumaPart> numa_parts(const BlockTable& blocks, int family,
       if (!blocks.contains(id)) continue;
       const std::int64_t begin = to_page(blocks.byte_offset(id));
       const std::int64_t end = to_page(blocks.byte_offset(id) + blocks.bytes(id));
-      const int node = nodes[static_cast<std::size_t>(r % std::ssize(nodes))];
+      const int node =
+          nodes[static_cast<std::size_t>(device_of_row(r, static_cast<int>(std::ssize(nodes))))];
       if (node == NumaTopology::kUnknown || begin == end) continue;
       const bool joins = !parts.empty() && parts.back().node == node &&
                          parts.back().offset + parts.back().bytes == begin;

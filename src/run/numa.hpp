@@ -64,7 +64,7 @@ struct NumaPart {
   bool operator==(const NumaPart&) const = default;
 };
 
-/// Which bytes of a family belong where when block row m belongs to node nodes[m mod nodes.size()]:
+/// Which bytes of a family belong where when block row m belongs to node nodes[device_of_row(m)]:
 /// page by page, neighbours of one node as one part, those of kUnknown left out. Empty if there is
 /// nothing to choose, if a block is of less than `kNumaPages` pages, or if there would be more
 /// than `kNumaParts` parts.

@@ -15,7 +15,7 @@ namespace strata::test {
 namespace {
 
 constexpr std::int64_t kTile = 8;
-constexpr std::int64_t kOrder = 5 * kTile - 3;
+constexpr std::int64_t kOrder = 7 * kTile - 3;  // the first device has rows 0, 5 and 6
 constexpr int kDevices = 3;
 
 /// A factorization on three devices with few slots, with or without a link between them.

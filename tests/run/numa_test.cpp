@@ -1,6 +1,7 @@
 // Which node of memory lies beside a device, and which bytes of a factor belong there.
 
 #include "run/numa.hpp"
+#include "schedule/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -124,7 +125,8 @@ TEST(NumaParts, GiveEachPageToTheNodeOfABlockThatLiesInIt) {
           const std::int64_t begin = blocks.byte_offset(id);
           const std::int64_t inner = (begin + kPage - 1) / kPage;  // pages of this block alone
           for (std::int64_t page = inner; (page + 1) * kPage <= begin + blocks.bytes(id); ++page) {
-            const int node = nodes[static_cast<std::size_t>(r) % nodes.size()];
+            const int node =
+                nodes[static_cast<std::size_t>(device_of_row(r, static_cast<int>(nodes.size())))];
             const auto found = node_of_page.find(page);
             ASSERT_EQ(found == node_of_page.end() ? NumaTopology::kUnknown : found->second, node)
                 << blocks.name(id);
@@ -150,7 +152,7 @@ TEST(NumaParts, AreLeftOutWhereTheyWouldNotPay) {
   EXPECT_TRUE(numa_parts(triangle(1000, 64), 0, {0, 1}, kPage).empty()) << "tiles of 8 pages";
   EXPECT_FALSE(numa_parts(triangle(1000, 91), 0, {0, 1}, kPage).empty()) << "just above 16";
   EXPECT_TRUE(numa_parts(triangle(0, 128), 0, {0, 1}, kPage).empty());
-  EXPECT_TRUE(numa_parts(triangle(128 * 200, 128), 0, {0, 1}, kPage).empty()) << "20,100 parts";
+  EXPECT_TRUE(numa_parts(triangle(128 * 300, 128), 0, {0, 1}, kPage).empty()) << "22,500 parts";
   EXPECT_EQ(numa_parts(triangle(128 * 200, 128), 0, {1, 1}, kPage).size(), 1U);
 }
 

@@ -35,6 +35,19 @@ Schedule cholesky_of(std::int64_t tiles, int devices, bool generated = false) {
   return tile_cholesky(problem, {});
 }
 
+/// Rows dealt in turn, 0, 1, 0: more crosses than with device_of_row().
+Schedule dealt_in_turn(Schedule schedule) {
+  schedule.emit = [emit = schedule.emit, devices = schedule.devices](std::int64_t step,
+                                                                     std::vector<Task>& tasks) {
+    const std::size_t first = tasks.size();
+    emit(step, tasks);
+    for (std::size_t t = first; t < tasks.size(); ++t) {
+      tasks[t].device = static_cast<std::uint16_t>(tasks[t].out.row() % devices);
+    }
+  };
+  return schedule;
+}
+
 std::string text_of(const Plan& plan) {
   std::ostringstream out;
   plan.write_text(out);
@@ -81,7 +94,7 @@ TEST(GoldenPlan, ThreeTilesInThreeSlots) {
 // Device 1 has room for all it needs; on device 0, A(2,1) takes the slot of A(0,0), and A(1,1) and
 // then A(2,2) that of A(1,0).
 TEST(GoldenPlan, ThreeTilesOnTwoDevices) {
-  EXPECT_EQ("\n" + text_of(plan_of(cholesky_of(3, 2), 3 * 256, 1)), R"(
+  EXPECT_EQ("\n" + text_of(plan_of(dealt_in_turn(cholesky_of(3, 2)), 3 * 256, 1)), R"(
 0:in #1 load A(0,0)@0
 0:c0 #1 potrf A(0,0)@0 after 0:in #1
 0:out #1 store A(0,0)@0 after 0:c0 #1, 0:in #1
@@ -108,6 +121,31 @@ TEST(GoldenPlan, ThreeTilesOnTwoDevices) {
 0:c0 #7 potrf A(2,2)@2
 0:out #4 store A(2,2)@2 after 0:c0 #7, 0:in #6
 )");
+}
+
+TEST(DeviceOfRow, GivesEachDeviceItsShareOfTheWork) {
+  for (const int devices : {1, 2, 3, 4, 7}) {
+    EXPECT_EQ(device_of_row(0, devices), 0);
+    for (const std::int64_t rows : {48, 80, 97}) {
+      std::vector<std::int64_t> count(static_cast<std::size_t>(devices));
+      std::vector<double> work(static_cast<std::size_t>(devices));
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const int device = device_of_row(row, devices);
+        ASSERT_GE(device, 0);
+        ASSERT_LT(device, devices);
+        ++count[static_cast<std::size_t>(device)];
+        work[static_cast<std::size_t>(device)] += static_cast<double>(row * row);
+      }
+      const auto [fewest, most] = std::minmax_element(count.begin(), count.end());
+      EXPECT_LE(*most - *fewest, 2);
+      const auto [least, greatest] = std::minmax_element(work.begin(), work.end());
+      // The last round may be half of one: two rows more for one device.
+      EXPECT_LE(*greatest - *least, 2.0 * static_cast<double>(rows * rows));
+      if (rows % (2 * devices) == 0) {
+        EXPECT_LE(*greatest, 1.03 * *least) << devices << ", " << rows;
+      }
+    }
+  }
 }
 
 // ---- the checker, and what it proves
