@@ -11,12 +11,25 @@
 #include "run/numa.hpp"
 #include "run/work_crew.hpp"
 #include "scalar/dispatch.hpp"
+#include "schedule/machine_model.hpp"
 
 namespace strata {
 namespace {
 
-/// A simulation follows every step; past this many it would be noticed beside the run.
-constexpr std::int64_t kSimulatedStepsMax = 20'000;
+/// A simulation follows every step, in about 5 µs: it may take that many seconds, or a hundredth of
+/// the run.
+constexpr double kSimulatedStepSeconds = 5e-6;
+constexpr double kSimulationSeconds = 0.1;
+constexpr double kSimulationShare = 0.01;
+
+bool worth_simulating(const Plan& plan) {
+  const PlanTotals& totals = plan.totals();
+  double rate = 0;
+  for (const DeviceModel& device : plan.machine().devices)
+    rate += device_flops_per_second(device, Precision::fp64);
+  return kSimulatedStepSeconds * static_cast<double>(totals.steps) <=
+         std::max(kSimulationSeconds, kSimulationShare * totals.flops / rate);
+}
 
 FactorInfo info_of(const RunOutcome& outcome, std::int64_t block_rows, std::int64_t tile) {
   FactorInfo info;
@@ -75,7 +88,7 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
   predicted_seconds_ = planned_.predicted_seconds;
-  if (predicted_seconds_ == 0 && planned_.plan->totals().steps <= kSimulatedStepsMax) {
+  if (predicted_seconds_ == 0 && worth_simulating(*planned_.plan)) {
     predicted_seconds_ = simulate(*planned_.plan).seconds;
   }
 }

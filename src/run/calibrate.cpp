@@ -27,6 +27,8 @@ constexpr bool is_small(Operation operation) {
 }
 
 constexpr std::int64_t kLinkBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kOperandBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kOperandsMax = 16;
 
 /// What one operation works on: out, two inputs, a pivot status.
 struct Workbench {
@@ -35,6 +37,17 @@ struct Workbench {
   Buffer host;
   KernelArguments arguments;
   KernelArguments gemm;  ///< a GEMM that leaves `arguments.out` alone
+  std::vector<BlockView> operands;
+
+  /// That GEMM with other operands each time, as in a factorization: on a GPU at its power limit
+  /// those that are still in its cache would be faster.
+  [[nodiscard]] KernelArguments gemm_of(std::int64_t call) const {
+    KernelArguments of = gemm;
+    const auto count = std::ssize(operands);
+    of.inputs = {operands[static_cast<std::size_t>(call % count)],
+                 operands[static_cast<std::size_t>((3 * call + 1) % count)]};
+    return of;
+  }
 };
 
 template <class T>
@@ -94,8 +107,12 @@ class Calibrator {
 
   Workbench make_workbench(std::int64_t tile) {
     const std::int64_t bytes = tile * tile * bytes_of(precision_);
+    // As many operands as a gigabyte or half of the budget holds.
+    const std::int64_t room =
+        std::min(kOperandBytes, devices_.device(0).budget_bytes() / 2) / layout_.compute_queues;
+    const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMax);
     Workbench bench;
-    bench.memory = devices_.device(0).allocate(4 * bytes);
+    bench.memory = devices_.device(0).allocate((3 + operands) * bytes);
     bench.host = devices_.device(0).allocate_host(bytes);
     bench.status = devices_.device(0).allocate_host(sizeof(PivotStatus));
     const auto view = [&](int i) {
@@ -105,12 +122,13 @@ class Calibrator {
     bench.arguments.inputs = {view(1), view(2)};
     bench.gemm.out = view(2);
     bench.gemm.inputs = {view(3), view(3)};
+    for (int i = 0; i < operands; ++i) bench.operands.push_back(view(3 + i));
     bench.arguments.status = new (bench.status.data()) PivotStatus{};
     // GEMM multiplies numbers of every sign and size, as a real one does: on a GPU at its power
     // limit zeros would be faster.
     dispatch(precision_,
              [&]<class T>(std::type_identity<T>) { fill_random<T>(bench.host.data(), tile); });
-    reset(bench, 3);
+    for (int i = 0; i < operands; ++i) reset(bench, 3 + i);
     dispatch(precision_, [&]<class T>(std::type_identity<T>) {
       fill_identity_like<T>(bench.host.data(), tile);
     });
@@ -216,7 +234,8 @@ class Calibrator {
           // The queues are out of step, so that the operation of one meets the GEMMs of another.
           const bool small = (call + q * (kGemms + 1) / layout_.compute_queues) % (kGemms + 1) == 0;
           const Workbench& bench = benches[static_cast<std::size_t>(q)];
-          small ? kernel(compute_queue(q), bench.arguments) : gemm(compute_queue(q), bench.gemm);
+          small ? kernel(compute_queue(q), bench.arguments)
+                : gemm(compute_queue(q), bench.gemm_of(call));
         }
       }
       double end = 0;
@@ -246,7 +265,7 @@ class Calibrator {
       const Event begin = compute_queue(0).record();
       for (std::int64_t call = 0; call < calls; ++call) {
         for (int q = 0; q < layout_.compute_queues; ++q) {
-          kernel(compute_queue(q), benches[static_cast<std::size_t>(q)].gemm);
+          kernel(compute_queue(q), benches[static_cast<std::size_t>(q)].gemm_of(call));
         }
       }
       double end = 0;

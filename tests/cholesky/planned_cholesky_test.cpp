@@ -80,7 +80,7 @@ void expect_same(const std::string& backend, const Case& c, const std::vector<do
   DeviceSet devices(options);
   const auto store = c.make_store();
   Machine machine = devices.machine();
-  if (linked) machine.device_to_device = {1e15, 0};
+  machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
   const PlannedRun planned = plan_cholesky(c.problem, machine, policy);
   EXPECT_EQ(planned.plan->totals().peer_copies > 0,
             linked && c.problem.devices > 1 && c.problem.n > c.problem.tile);
