@@ -22,6 +22,8 @@ class TileFactor {
   TileFactor(CholeskyProblem problem, const Options& options);
   /// On these devices; options.devices is not read.
   TileFactor(CholeskyProblem problem, const Options& options, std::shared_ptr<DeviceSet> devices);
+  TileFactor(TileFactor&&) = default;
+  TileFactor& operator=(TileFactor&&) = delete;  // would let go of memory that is being pinned
 
   [[nodiscard]] const CholeskyProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }

@@ -286,6 +286,8 @@ void CudaQueue::wait(const Event& event) {
 void CudaQueue::synchronize() {
   try {
     make_current();
+    // A kernel that failed halfway has not joined what it forked off.
+    if (urgent_) require_cuda(cudaStreamSynchronize(urgent_->get()), "cudaStreamSynchronize");
     require_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
     calls_.clear();
   } catch (const Error&) {

@@ -77,7 +77,7 @@ struct Sizes {
 template <class T>
 struct Workspace {
   T* shared;              ///< the pipeline; then a tile and blocks of L
-  double* scratch;        ///< of factor_columns; behind it the inverses
+  double* scratch;        ///< of the factorization; behind it the inverses
   StageBarriers* stages;  ///< of the pipeline
   PanelBarriers* panels;  ///< of the factorization
   int staged = 0;         ///< stages that the pipeline has had

@@ -14,7 +14,7 @@ namespace strata {
 inline constexpr std::int64_t kSmallOrderMax = 64;
 
 /// The lower triangle of A (order <= kSmallOrderMax) ← its Cholesky factor; *status, in memory that
-/// the GPU reaches, as PotrfArguments have it. Throws Error{device}.
+/// the GPU reaches, as in KernelArguments. Throws Error{device}.
 template <class T>
 void potrf_small(cudaStream_t stream, MatrixView<T> a, PivotStatus* status);
 

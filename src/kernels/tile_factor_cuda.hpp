@@ -322,12 +322,27 @@ __device__ inline double2 inverse_row(const Diagonal<8>& l) {
   return {even, odd};
 }
 
+/// A strip as read_strip has it, of a diagonal tile: above the diagonal there may be anything, NaN
+/// too.
+template <int kBlocks>
+__device__ inline void clear_above_diagonal(double (&value)[kBlocks][4]) {
+  const int row = warp() * kRowsPerWarp + lane() / 4 * 2;
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    const int above = 8 * b + lane() % 4 * 2 - row;
+    if (above > 0) value[b][0] = 0;
+    if (above > -1) value[b][1] = 0;
+    if (above > 1) value[b][2] = 0;
+    if (above > 0) value[b][3] = 0;
+  }
+}
+
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
 /// solve_columns. Results go to X and to put(row, col, even, odd), the inverses of the blocks on
 /// the diagonal to `inverses`, all behind no barrier; a bad pivot goes to report(column, pivot), by
-/// the warp with its row. A warp leaves when its rows are done. The
-/// loop is not unrolled: code that does not fit the instruction cache is fetched over again, at the
-/// mercy of the traffic of all other blocks (measured: three times the time at n = 8192).
+/// the warp with its row. A warp leaves when its rows are done. The loop is not unrolled: code that
+/// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
+/// other blocks (measured: three times the time at n = 8192).
 template <int kWarps, class T, class Put, class Report>
 __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses, Put&& put,
                                      Report&& report) {
@@ -337,14 +352,8 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
   constexpr int kBlocks = kSolve / 8;
   double value[kBlocks][4];  // of block first / 8 + n
   read_strip(value, x, ld);
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {  // above the diagonal there may be anything, NaN too
-    const int above = 8 * b + 2 * t - row;
-    if (above > 0) value[b][0] = 0;
-    if (above > -1) value[b][1] = 0;
-    if (above > 1) value[b][2] = 0;
-    if (above > 0) value[b][3] = 0;
-  }
+  clear_above_diagonal(value);
+  bool seen_bad = false;
   double y[4] = {};  // the solved block
 #pragma unroll 1
   for (int first = 0; first < kSolve; first += 8) {
@@ -373,7 +382,9 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
       Diagonal<8> slow;  // of its own: whose address is taken lies in memory
       double pivot = 0;
       const int column = factor_slowly(slow, block, pivot);
-      if (column < 8 && warp() == leader) report(first + column, pivot);
+      // All that are left see this block; the report of an earlier one may still be under way.
+      if (column < 8 && warp() == leader && !seen_bad) report(first + column, pivot);
+      seen_bad = seen_bad || column < 8;
       diagonal = slow;
     }
     const double2 inverse = inverse_row(diagonal);

@@ -77,10 +77,10 @@ __device__ __forceinline__ InvertedBlock invert_block(const double* block, Repor
   return result;
 }
 
-/// The same for eight warps, two on each quarter of the multiprocessor, which would take turns at
-/// the diagonal blocks: the warp whose rows they are leads. It factors and inverts the block and
-/// needs nothing from the others, who follow in its shadow. `parity`: of the number of panels that
-/// have passed these barriers.
+/// As factor_strips, for eight warps, two on each quarter of the multiprocessor, which would take
+/// turns at the diagonal blocks (and for four): the warp whose rows they are leads. It factors and
+/// inverts the block and needs nothing from the others, who follow in its shadow. `parity`: of the
+/// number of panels that have passed these barriers.
 template <class T>
 struct StripFactor {
   static constexpr int kBlocks = kSolve / 8;
@@ -99,14 +99,7 @@ struct StripFactor {
 
   __device__ __forceinline__ void read() {
     read_strip(value, x, ld);
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {  // above the diagonal there may be anything, NaN too
-      const int above = col(b) - row();
-      if (above > 0) value[b][0] = 0;
-      if (above > -1) value[b][1] = 0;
-      if (above > 1) value[b][2] = 0;
-      if (above > 0) value[b][3] = 0;
-    }
+    clear_above_diagonal(value);
   }
 
   template <class Report>

@@ -85,27 +85,33 @@ void BlockMover::store(Queue& queue, int device, BlockId id, const std::byte* fr
   stored_[static_cast<std::size_t>(store_.blocks().index(id))].store(true,
                                                                      std::memory_order_release);
   std::byte* to = store_.address(id);
+  std::vector<std::pair<BlockColumns, std::int64_t>> ringed;
   cut_by_pinning(
       id, to,
       [&](std::int64_t offset, std::int64_t bytes) {
         queue.copy(to + offset, from + offset, bytes, CopyDirection::device_to_host);
       },
       [&](const BlockColumns& columns, std::int64_t offset) {
-        expect_home(id);
-        rings_[static_cast<std::size_t>(device)]->receive(
-            queue, from + offset, store_, columns,
-            [this, id](std::exception_ptr failure) { note_home(id, std::move(failure)); });
+        ringed.emplace_back(columns, offset);
       });
+  if (ringed.empty()) return;
+  // Behind what is copied straight: when these are home, all is.
+  expect_home(id, static_cast<int>(ringed.size()));
+  for (const auto& [columns, offset] : ringed) {
+    rings_[static_cast<std::size_t>(device)]->receive(
+        queue, from + offset, store_, columns,
+        [this, id](std::exception_ptr failure) { note_home(id, std::move(failure)); });
+  }
 }
 
 void BlockMover::await_home(BlockId id) {
   std::unique_lock lock(mutex_);
-  arrived_.wait(lock, [&] { return abandoned_ || !coming_home_.contains(id); });
+  arrived_.wait(lock, [&] { return abandoned_ || is_home(id); });
 }
 
-void BlockMover::expect_home(BlockId id) {
+void BlockMover::expect_home(BlockId id, int parts) {
   const std::lock_guard lock(mutex_);
-  ++coming_home_[id];
+  coming_home_[id].parts += parts;
 }
 
 void BlockMover::note_home(BlockId id, std::exception_ptr failure) {
@@ -113,13 +119,33 @@ void BlockMover::note_home(BlockId id, std::exception_ptr failure) {
     failed_(std::move(failure));
     return;  // those who wait are woken by the end of the run
   }
-  store_.mark_written(id);
   {
     const std::lock_guard lock(mutex_);
-    const auto found = coming_home_.find(id);
-    if (--found->second == 0) coming_home_.erase(found);
+    Coming& coming = coming_home_.at(id);
+    if (--coming.parts == 0) {
+      store_.mark_written(id);
+      if (coming.copied) coming_home_.erase(id);
+    }
   }
   arrived_.notify_all();
+}
+
+void BlockMover::stored(BlockId id) {
+  if (on_host_) return;  // it wrote the store itself
+  const std::lock_guard lock(mutex_);
+  const auto found = coming_home_.find(id);
+  if (found == coming_home_.end()) {
+    store_.mark_written(id);
+  } else if (found->second.parts > 0) {
+    found->second.copied = true;
+  } else {
+    coming_home_.erase(found);
+  }
+}
+
+bool BlockMover::is_home(BlockId id) const {
+  const auto found = coming_home_.find(id);
+  return found == coming_home_.end() || found->second.parts == 0;
 }
 
 void BlockMover::abandon() noexcept {

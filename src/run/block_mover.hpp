@@ -34,6 +34,9 @@ class BlockMover {
 
   void load(Queue& queue, int device, BlockId id, std::byte* to);
   void store(Queue& queue, int device, BlockId id, const std::byte* from);
+  /// The copies of a store are done: the block counts as written, if it did not take the ring. What
+  /// did counts as written when it is home.
+  void stored(BlockId id);
 
   /// Nobody waits here any more, and the rings stop to read and write.
   void abandon() noexcept;
@@ -41,11 +44,18 @@ class BlockMover {
   void finish() noexcept;
 
  private:
+  /// Of a block that takes the ring home.
+  struct Coming {
+    int parts = 0;        // that are not there yet
+    bool copied = false;  // its copies are done
+  };
+
   /// Copies columns of a block that lie in one pinned range, or sends them through the ring.
   template <class Direct, class Ringed>
   void cut_by_pinning(BlockId id, const std::byte* home, Direct direct, Ringed ringed) const;
   void await_home(BlockId id);
-  void expect_home(BlockId id);
+  [[nodiscard]] bool is_home(BlockId id) const;
+  void expect_home(BlockId id, int parts);
   void note_home(BlockId id, std::exception_ptr failure);
 
   bool on_host_;
@@ -56,7 +66,7 @@ class BlockMover {
   Failed failed_;
   std::mutex mutex_;  // of what follows
   std::condition_variable arrived_;
-  std::map<BlockId, int> coming_home_;  // how many parts of a block
+  std::map<BlockId, Coming> coming_home_;
   bool abandoned_ = false;
 };
 

@@ -52,6 +52,7 @@ HostPinner::HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, 
       bytes_(bytes),
       crew_(std::clamp(describe_host().compute_queues, 1, 16) - 1) {
   if (devices.backend().on_host() || bytes <= 0 || pinning == HostPinning::never) return;
+  const bool must = pinning == HostPinning::ahead;
   if (pinning == HostPinning::automatic) {
     pinning = bytes <= piece_bytes ? HostPinning::ahead : HostPinning::background;
   }
@@ -61,8 +62,10 @@ HostPinner::HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, 
     try {
       pin_all(piece_bytes);
     } catch (...) {
-      for (const Buffer& piece : pieces_) devices_.pinned().remove(piece.data());
-      throw;
+      if (must) {
+        for (const Buffer& piece : pieces_) devices_.pinned().remove(piece.data());
+        throw;
+      }  // else the rest stays pageable
     }
     return;
   }

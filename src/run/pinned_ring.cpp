@@ -111,7 +111,8 @@ void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const Bloc
 void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
                          const BlockColumns& columns, Arrived arrived) {
   const std::int64_t column = column_bytes(store, columns.id);
-  const auto delivery = std::make_shared<Delivery>(Delivery{std::move(arrived), nullptr});
+  const auto delivery =
+      std::make_shared<Delivery>(Delivery{.arrived = std::move(arrived), .failure = nullptr});
   const std::vector<BlockColumns> parts = cut(store, columns, shape_.slot_bytes);
   if (!home_thread_.joinable()) home_thread_ = std::thread([this] { bring_home(); });
   for (const BlockColumns& part : parts) {
@@ -127,7 +128,7 @@ void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
     }
     {
       const std::lock_guard lock(mutex_);
-      parcels_.push_back({&slot, store, part, delivery, &part == &parts.back()});
+      parcels_.push_back({&slot, queue, store, part, delivery, &part == &parts.back()});
       ++under_way_;
     }
     changed_.notify_all();
@@ -155,7 +156,9 @@ void PinnedRing::deliver(const Parcel& parcel) {
   try {
     parcel.slot->copied.wait();
     parcel.slot->copied = Event();
-    if (!abandoned() && !delivery.failure) {
+    // Behind a failure of the queue there is anything in the slot.
+    delivery.lost = delivery.lost || abandoned() || parcel.queue.failed();
+    if (!delivery.lost && !delivery.failure) {
       const std::byte* memory = parcel.slot->memory.data();
       BlockStore& store = parcel.store;
       share(store, parcel.columns, [&](const BlockColumns& piece, std::int64_t offset) {
@@ -165,7 +168,8 @@ void PinnedRing::deliver(const Parcel& parcel) {
   } catch (...) {
     delivery.failure = std::current_exception();
   }
-  if (parcel.last) delivery.arrived(delivery.failure);
+  if (!parcel.last) return;
+  if (delivery.failure || !delivery.lost) delivery.arrived(delivery.failure);
 }
 
 void PinnedRing::finish() noexcept {

@@ -59,7 +59,8 @@ class PinnedRing {
   /// Reads columns from the store and copies them to `to` on the device.
   void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
   /// Copies columns from `from` on the device and writes them into the store. `arrived` is called
-  /// once, by a thread of the ring.
+  /// once, by a thread of the ring; not at all if the ring was abandoned or the queue failed before
+  /// all was home.
   void receive(Queue& queue, const std::byte* from, BlockStore& store, const BlockColumns& columns,
                Arrived arrived);
   /// Blocks until everything that was received is home.
@@ -76,9 +77,11 @@ class PinnedRing {
   struct Delivery {
     Arrived arrived;
     std::exception_ptr failure;
+    bool lost = false;  ///< something of it will never be there
   };
   struct Parcel {
     Slot* slot;
+    const Queue& queue;
     BlockStore& store;
     BlockColumns columns;
     std::shared_ptr<Delivery> delivery;

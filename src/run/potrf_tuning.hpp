@@ -50,7 +50,7 @@ void write_potrf_tuning(const std::string& path, const PotrfTuning& tuning);
 /// Throws Error{misuse} that names a value which no backend has.
 void check_potrf_options(const PotrfOptions& options);
 
-/// "auto", "fused", "left", "right"; and back, throwing Error{misuse}.
+/// "auto", "fused", "exclusive", "left", "right"; and back, throwing Error{misuse}.
 [[nodiscard]] const char* to_string(PotrfVariant variant) noexcept;
 [[nodiscard]] PotrfVariant parse_variant(const std::string& name);
 

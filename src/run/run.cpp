@@ -4,7 +4,7 @@
 // a device (step_issuer.hpp), which issues the steps of its device; each step is followed by an
 // event, and a step's waits name the events of earlier steps. A few windows are in flight; the
 // oldest is harvested by the calling thread (its times become spans) before a new one is handed
-// out, which bounds memory and the time to cancel.
+// out, which bounds memory. The time to cancel is bounded by how far ahead the threads issue.
 
 #include "run/run.hpp"
 
@@ -32,7 +32,7 @@ double seconds_since(Clock::time_point start) {
 class Runner {
  public:
   Runner(const Plan& plan, DeviceSet& devices, BlockStore& store, const RunOptions& options)
-      : state_(plan, devices, store, options), store_(store) {
+      : state_(plan, devices, store, options) {
     const BlockTable& blocks = plan.schedule().blocks;
     const PlanLayout& layout = plan.layout();
     std::int64_t pivots = 1;
@@ -139,8 +139,7 @@ class Runner {
     }
     span.begin = std::min(span.begin, span.end);
     log.note_end(span.end);
-    if (step.kind == StepKind::store && !state_.backend.on_host())
-      store_.mark_written(step.task.out);
+    if (step.kind == StepKind::store && !log.queue().failed()) state_.mover.stored(step.task.out);
     if (step.kind == StepKind::compute && step.task.operation == Operation::potrf) {
       outcome_.bad_pivot |= state_.pivots[step.task.out.row()].bad_column >= 0;
     }
@@ -179,7 +178,6 @@ class Runner {
   }
 
   RunState state_;
-  BlockStore& store_;
   Buffer pivot_memory_;
   std::deque<std::shared_ptr<const PlanWindow>> in_flight_;
   RunOutcome outcome_;

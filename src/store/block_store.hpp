@@ -1,11 +1,11 @@
 #pragma once
 // BlockStore: where blocks rest.
 //
-// Contract: a block is read and written whole, packed as in its BlockTable, into and from memory
-// that the caller owns. Different blocks may be read and written by several threads at once; the
-// same block may not be written while it is read or written. What is read is what was last written,
-// else what the block's source provides; a block with neither is Error{storage}. Failures are
-// Error{storage} and leave other blocks intact.
+// Contract: a block, or columns of one, is read and written packed as in its BlockTable, into and
+// from memory that the caller owns. Different blocks may be read and written by several threads at
+// once; the same block may not be written while it is read or written. What is read is what was
+// last written, else what the block's source provides; a block with neither is Error{storage}.
+// Failures are Error{storage} and leave other blocks intact.
 
 #include <cstddef>
 

@@ -122,6 +122,7 @@ TEST(PinnedFactor, ARefusalToPinIsAnErrorOnlyAhead) {
       const TileFactor factor(problem, options, std::move(devices));
     };
     EXPECT_THROW(make(HostPinning::ahead), Error);
+    EXPECT_NO_THROW(make(HostPinning::automatic));
     EXPECT_NO_THROW(make(HostPinning::background));
     EXPECT_NO_THROW(make(HostPinning::never));
     faults.set({.refused_pin = 1});

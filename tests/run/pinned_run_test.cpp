@@ -149,6 +149,20 @@ class PinnedFactorization : public ::testing::Test {
     EXPECT_TRUE(contents_of(*store) == expected) << "other bits";
     EXPECT_TRUE(same_bits(matrix.data, before)) << "the caller's matrix";
   }
+  /// What counts as written is a block of the factor, all of it: each is stored once.
+  void expect_written_blocks_whole(BlockStore& store) const {
+    const BlockTable& blocks = schedule->blocks;
+    for (std::int64_t c = 0; c < blocks.block_cols(0); ++c) {
+      for (std::int64_t r = c; r < blocks.block_rows(0); ++r) {
+        const BlockId id(0, r, c);
+        if (!store.written(id)) continue;
+        std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
+        store.read(id, bytes.data());
+        EXPECT_TRUE(bytes == expected[static_cast<std::size_t>(blocks.index(id))])
+            << blocks.name(id);
+      }
+    }
+  }
   /// Runs into an error of this kind, whose message begins so.
   void expect_failure(DeviceSet& devices, BlockStore& store, ErrorKind kind,
                       const std::string& what) const {
@@ -263,6 +277,7 @@ TEST_F(PinnedFactorization, ADeviceThatDiesAnywhereEndsTheRunWithItsError) {
           const auto store = make_store();
           expect_failure(devices, *store, ErrorKind::device,
                          fmt::format("injected: host:{} died at operation {}", d, k));
+          expect_written_blocks_whole(*store);
         }
       }
     }
@@ -309,6 +324,7 @@ TEST_F(PinnedFactorization, CancelledAmidSlowCopiesItEndsAtOnce) {
     };
     EXPECT_THROW((void)run(plan_on(devices), devices, *store, options), Error);
     EXPECT_LT(Clock::now() - asked, std::chrono::seconds(1));
+    if (ring) expect_written_blocks_whole(*store);
   }
   backend.ledger().seconds_slow = 0;
   expect_usable(devices);
