@@ -210,7 +210,10 @@ std::vector<Order> candidate_orders(const CholeskyProblem& problem, const Machin
 
 PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
   const auto start = std::chrono::steady_clock::now();
-  const PlanOptions options = options_of(policy);
+  PlanOptions options = options_of(policy);
+  // On one GPU two queues have enough to do while a diagonal tile is factored (1.6 % idle, measured
+  // at n = 65,536); of several GPUs all others wait for the one that has it.
+  options.urgent_queue = policy == Policy::opt && problem.devices > 1 && !is_cpu(machine);
   PlannedRun best;
   for (const Order order : candidate_orders(problem, machine, policy)) {
     auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, order));

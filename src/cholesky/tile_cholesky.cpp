@@ -84,6 +84,7 @@ class Emitter {
     task.operation = operation;
     task.device = static_cast<std::uint16_t>(device_of_row(m, devices_));
     task.out = tile(m, k);
+    task.urgent = m == k;  // the whole column waits for its diagonal tile
     return task;
   }
 

@@ -226,11 +226,17 @@ DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
 std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
   Entry& entry = devices_[static_cast<std::size_t>(d)];
   std::vector<Queue*> queues;
+  std::size_t next = 0;  // of those of normal priority
   for (int q = 0; q < layout.queues_per_device(); ++q) {
-    if (q == static_cast<int>(entry.queues.size())) {
+    if (layout.urgent && q == layout.urgent_compute()) {
+      if (!entry.urgent) entry.urgent = entry.device->make_queue(QueuePriority::high);
+      queues.push_back(entry.urgent.get());
+      continue;
+    }
+    if (next == entry.queues.size()) {
       entry.queues.push_back(entry.device->make_queue(QueuePriority::normal));
     }
-    queues.push_back(entry.queues[static_cast<std::size_t>(q)].get());
+    queues.push_back(entry.queues[next++].get());
   }
   return queues;
 }

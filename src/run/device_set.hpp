@@ -67,7 +67,8 @@ class DeviceSet {
     std::unique_ptr<Device> device;
     Buffer arena;
     std::vector<std::unique_ptr<Queue>> queues;  // released before the arena and the device
-    std::unique_ptr<PinnedRing> ring;            // released before the queues
+    std::unique_ptr<Queue> urgent;
+    std::unique_ptr<PinnedRing> ring;  // released before the queues
   };
   const Backend* backend_ = nullptr;
   Machine machine_;

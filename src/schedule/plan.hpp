@@ -73,13 +73,16 @@ struct PlanLayout {
   std::int64_t arena_bytes = 0;
   int compute_queues = 1;
   int devices = 1;
-  bool peers = false;  ///< there are copies between devices, and queues for them
+  bool urgent = false;  ///< there is a compute queue of high priority beside those
+  bool peers = false;   ///< there are copies between devices, and queues for them
 
   static constexpr int kCopyIn = 0;
   static constexpr int kCopyOut = 1;
   static constexpr int kFirstCompute = 2;
-  /// The local number of the queue of copies from other devices, behind the compute queues.
-  [[nodiscard]] int peer_in() const noexcept { return kFirstCompute + compute_queues; }
+  /// The local number of the queue for urgent tasks, behind the other compute queues.
+  [[nodiscard]] int urgent_compute() const noexcept { return kFirstCompute + compute_queues; }
+  /// The local number of the queue of copies from other devices, behind all compute queues.
+  [[nodiscard]] int peer_in() const noexcept { return urgent_compute() + (urgent ? 1 : 0); }
   [[nodiscard]] int queues_per_device() const noexcept { return peer_in() + (peers ? 1 : 0); }
   [[nodiscard]] int queues() const noexcept { return devices * queues_per_device(); }
   [[nodiscard]] int queue(int device, int local) const noexcept {
@@ -117,6 +120,9 @@ struct PlanOptions {
   bool copies_in_stream = false;
   /// Only the first compute queue of each device is used.
   bool one_queue = false;
+  /// Urgent tasks have a compute queue of their own on each device, of high priority; not together
+  /// with one_queue or copies_in_stream.
+  bool urgent_queue = false;
   /// Keep the diagonal block of the current column as long as anything else can leave (v3).
   bool pin_diagonal = false;
   /// Tasks whose uses are known ahead of the one being planned.

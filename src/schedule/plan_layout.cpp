@@ -98,6 +98,7 @@ std::vector<TraceQueue> trace_queues(const Plan& plan) {
     for (int q = 0; q < layout.compute_queues; ++q) {
       queues.push_back({device, fmt::format("compute {}", q), index});
     }
+    if (layout.urgent) queues.push_back({device, "urgent", index});
     if (layout.peers) queues.push_back({device, "peer in", index});
   }
   return queues;
@@ -127,6 +128,7 @@ void Plan::write_text(std::ostream& out) const {
     const int local = queue % layout_.queues_per_device();
     if (local == PlanLayout::kCopyIn) return fmt::format("{}:in", device);
     if (local == PlanLayout::kCopyOut) return fmt::format("{}:out", device);
+    if (layout_.urgent && local == layout_.urgent_compute()) return fmt::format("{}:u", device);
     if (local == layout_.peer_in()) return fmt::format("{}:peer", device);
     return fmt::format("{}:c{}", device, local - PlanLayout::kFirstCompute);
   };

@@ -325,7 +325,9 @@ class PlanReader::Planner {
       ready =
           std::max(ready, slots(device).slot(operands.ids[at(i)].family(), number[at(i)]).ready);
     }
-    const int queue = choose_queue(device, ready, out);
+    const int queue = layout_.urgent && task.urgent
+                          ? layout_.queue(device, layout_.urgent_compute())
+                          : choose_queue(device, ready, out);
     Step& step = begin_step(StepKind::compute, queue, task.out, number[0]);
     step.task = task;
     for (int i = 0; i < task.input_count; ++i) {
@@ -486,6 +488,7 @@ PlanTotals PlanReader::totals() const { return planner_->totals(); }
 Plan::Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOptions options)
     : schedule_(std::move(schedule)), machine_(std::move(machine)), options_(options) {
   layout_ = make_layout(*schedule_, machine_);
+  layout_.urgent = options_.urgent_queue && !options_.one_queue && !options_.copies_in_stream;
   PlanReader reader(*schedule_, machine_, options_, layout_);
   PlanWindow window;
   while (reader.next(window)) {

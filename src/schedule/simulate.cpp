@@ -102,15 +102,22 @@ class Simulator {
     }
   }
 
-  /// How much slower the kernels of a device run now than alone.
+  /// How much slower the kernels of a device run now than alone, but for an urgent one, which runs
+  /// as if alone and leaves the others what it does not take.
   [[nodiscard]] double slowdown(int device) const {
-    const int first = plan_.layout().queue(device, 0);
+    const PlanLayout& layout = plan_.layout();
+    const int first = layout.queue(device, 0);
     double share = 0;
-    for (int q = first; q < first + plan_.layout().queues_per_device(); ++q) {
+    double urgent = 0;
+    for (int q = first; q < first + layout.queues_per_device(); ++q) {
       const QueueState& queue = queues_[static_cast<std::size_t>(q)];
-      if (queue.busy) share += queue.share;
+      if (queue.busy) (is_urgent(q) ? urgent : share) += queue.share;
     }
-    return std::max(1.0, share);
+    return std::max(1.0, share / std::max(1.0 - urgent, kLeftByUrgentMin));
+  }
+  [[nodiscard]] bool is_urgent(int queue) const {
+    const PlanLayout& layout = plan_.layout();
+    return layout.urgent && queue % layout.queues_per_device() == layout.urgent_compute();
   }
 
   void finish_earliest_step() {
@@ -120,7 +127,8 @@ class Simulator {
       slow_[static_cast<std::size_t>(d)] = slowdown(d);
     const auto factor = [&](std::size_t q) {
       const auto device = q / static_cast<std::size_t>(plan_.layout().queues_per_device());
-      return queues_[q].share > 0 ? slow_[device] : 1.0;  // a transfer has no share
+      // A transfer has no share.
+      return queues_[q].share > 0 && !is_urgent(static_cast<int>(q)) ? slow_[device] : 1.0;
     };
     factors_.resize(queues_.size());
     double elapsed = std::numeric_limits<double>::infinity();
@@ -156,6 +164,7 @@ class Simulator {
     --in_flight_;
   }
 
+  static constexpr double kLeftByUrgentMin = 0.01;  // of a device, so that all else goes on
   static constexpr std::int64_t kWindowsInFlight = 3;
   static constexpr std::int64_t kWindowStepsTypical = 512;
 

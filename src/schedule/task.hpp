@@ -40,6 +40,8 @@ struct Task {
   Access access = Access::read_write;
   /// No later task writes `out`: its value may go home (to its store) at once.
   bool final = false;
+  /// Much waits for it: it goes to the queue of high priority, where there is one.
+  bool urgent = false;
   std::uint8_t input_count = 0;
   std::uint16_t device = 0;
   BlockId out;

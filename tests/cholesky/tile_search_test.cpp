@@ -256,5 +256,19 @@ TEST(ReproducibleTile, SoThePlannedPathHasTheSameBitsUnderEveryBudget) {
   EXPECT_GT(tiles.size(), 1u) << "left to itself the tile follows the budget";
 }
 
+TEST(PlanCholesky, SeveralGpusHaveAQueueForTheDiagonalTiles) {
+  CholeskyProblem problem;
+  problem.n = 4096;
+  problem.tile = 512;
+  const auto urgent = [&](const Machine& machine, Policy policy) {
+    problem.devices = static_cast<int>(machine.devices.size());
+    return plan_cholesky(problem, machine, policy).plan->layout().urgent;
+  };
+  EXPECT_TRUE(urgent(Machine::emulated(2, std::int64_t{1} << 30), Policy::opt));
+  EXPECT_FALSE(urgent(Machine::emulated(2, std::int64_t{1} << 30), Policy::v3));
+  EXPECT_FALSE(urgent(Machine::emulated(1, std::int64_t{1} << 30), Policy::opt));
+  EXPECT_FALSE(urgent(Machine::detect("host:2", std::int64_t{1} << 28), Policy::opt));
+}
+
 }  // namespace
 }  // namespace strata

@@ -133,7 +133,9 @@ class PlanChecker {
     const int local = step_.queue % layout_.queues_per_device();
     const bool copies = step_.kind != StepKind::compute && !copies_in_stream_;
     const int last = PlanLayout::kFirstCompute + layout_.compute_queues - 1;
-    const int expected = step_.kind == StepKind::peer ? last + 1
+    const bool urgent = layout_.urgent && step_.kind == StepKind::compute && step_.task.urgent;
+    const int expected = step_.kind == StepKind::peer ? layout_.queues_per_device() - 1
+                         : urgent                     ? last + 1
                          : !copies ? std::clamp(local, PlanLayout::kFirstCompute, last)
                          : step_.kind == StepKind::load ? PlanLayout::kCopyIn
                                                         : PlanLayout::kCopyOut;

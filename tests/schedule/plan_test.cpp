@@ -123,6 +123,79 @@ TEST(GoldenPlan, ThreeTilesOnTwoDevices) {
 )");
 }
 
+TEST(UrgentQueue, TakesTheDiagonalTilesAndNothingElse) {
+  PlanOptions options;
+  options.urgent_queue = true;
+  const Plan plan = plan_of(cholesky_of(7, 2), 40 * 256, 2, options);
+  EXPECT_EQ(check_plan(plan), "");
+  const PlanLayout& layout = plan.layout();
+  EXPECT_EQ(trace_queues(plan)[static_cast<std::size_t>(layout.urgent_compute())].name, "urgent");
+  int urgent = 0;
+  for (const FlatStep& flat : flatten(plan)) {
+    if (flat.step.kind != StepKind::compute) continue;
+    const Task& task = flat.step.task;
+    const bool diagonal = task.out.row() == task.out.col();
+    EXPECT_EQ(flat.step.queue % layout.queues_per_device() == layout.urgent_compute(), diagonal);
+    urgent += diagonal ? 1 : 0;
+  }
+  EXPECT_EQ(urgent, 7 + 7 * 6 / 2);  // potrf and syrk
+}
+
+TEST(UrgentQueue, IsNotWhereOneQueueOrTheStreamsOfTasksDoItAll) {
+  for (const bool one : {false, true}) {
+    PlanOptions options;
+    options.urgent_queue = true;
+    (one ? options.one_queue : options.copies_in_stream) = true;
+    const Plan plan = plan_of(cholesky_of(5, 2), 40 * 256, 2, options);
+    EXPECT_FALSE(plan.layout().urgent);
+    EXPECT_EQ(check_plan(plan), "");
+  }
+}
+
+// Four queues full of products that each take the whole device, and a factorization beside them:
+// as if alone in the queue of high priority, five times as long otherwise.
+TEST(UrgentQueue, IsSimulatedAsIfItWereAlone) {
+  Schedule schedule;
+  schedule.blocks.add({.name = "A", .rows = 24, .cols = 24, .tile_rows = 4, .tile_cols = 4});
+  schedule.operands = {3};
+  schedule.steps = 1;
+  schedule.emit = [](std::int64_t, std::vector<Task>& tasks) {
+    for (int round = 0; round < 20; ++round) {
+      for (int q = 0; q < 4; ++q) {
+        Task& task = tasks.emplace_back();
+        task.operation = Operation::gemm;
+        task.out = BlockId(0, q, 5);
+        task.input_count = 2;
+        task.inputs = {BlockId(0, 5, 0), BlockId(0, 5, 1)};
+      }
+    }
+    Task& task = tasks.emplace_back();
+    task.operation = Operation::potrf;
+    task.out = BlockId(0, 4, 4);
+    task.urgent = true;
+  };
+  const auto seconds_of_potrf = [&](bool urgent) {
+    Machine machine = machine_of(1, 1 << 20, urgent ? 4 : 5);
+    DeviceModel& device = machine.devices[0];
+    device.host_to_device = device.device_to_host = {1e15, 0};
+    device.kernels = {{"gemm", Precision::fp64, 2.0 * 4 * 4 * 4, 1.0, 1.0},
+                      {"potrf", Precision::fp64, 4.0 * 4 * 4 / 3, 1.0, 1.0}};
+    PlanOptions options;
+    options.urgent_queue = urgent;
+    const Plan plan(std::make_shared<const Schedule>(schedule), machine, options);
+    double seconds = 0;
+    for (const Span& span : simulate(plan).spans) {
+      const bool potrf = span.kind == SpanKind::compute &&
+                         span.operation == static_cast<std::uint8_t>(Operation::potrf);
+      if (potrf) seconds = span.end - span.begin;
+    }
+    return seconds;
+  };
+  const double alone = seconds_of_potrf(true);
+  EXPECT_GT(alone, 0);
+  EXPECT_NEAR(seconds_of_potrf(false), 5 * alone, 1e-6 * alone);
+}
+
 TEST(DeviceOfRow, GivesEachDeviceItsShareOfTheWork) {
   for (const int devices : {1, 2, 3, 4, 7}) {
     EXPECT_EQ(device_of_row(0, devices), 0);

@@ -41,6 +41,7 @@ inline PlanOptions random_plan_options(Dice& dice) {
   options.keep = kKeep[static_cast<std::size_t>(dice.roll(std::ssize(kKeep)))];
   options.copies_in_stream = dice.roll(4) == 0;
   options.one_queue = dice.roll(8) == 0;
+  options.urgent_queue = dice.roll(2) == 0;
   return options;
 }
 
@@ -116,6 +117,7 @@ class RandomTasks {
     // Mostly bursts on one device, as algorithms do, and now and then another one.
     if (dice_.roll(3) == 0) device_ = static_cast<std::uint16_t>(dice_.roll(devices_));
     task.device = device_;
+    task.urgent = dice_.roll(4) == 0;
     return task;
   }
 
