@@ -143,6 +143,10 @@ bool is_cpu(const Machine& machine) {
   return name.rfind("host", 0) == 0 || name.rfind("reference", 0) == 0;
 }
 
+bool has_urgent_queue(const CholeskyProblem& problem, const Machine& machine) {
+  return problem.devices > 1 && !is_cpu(machine);
+}
+
 std::int64_t rule_tile(const CholeskyProblem& problem, const Machine& machine) {
   require_devices(machine);
   const double queues =
@@ -211,9 +215,7 @@ std::vector<Order> candidate_orders(const CholeskyProblem& problem, const Machin
 PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
   const auto start = std::chrono::steady_clock::now();
   PlanOptions options = options_of(policy);
-  // On one GPU two queues have enough to do while a diagonal tile is factored (1.6 % idle, measured
-  // at n = 65,536); of several GPUs all others wait for the one that has it.
-  options.urgent_queue = policy == Policy::opt && problem.devices > 1 && !is_cpu(machine);
+  options.urgent_queue = policy == Policy::opt && has_urgent_queue(problem, machine);
   PlannedRun best;
   for (const Order order : candidate_orders(problem, machine, policy)) {
     auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, order));

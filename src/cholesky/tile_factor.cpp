@@ -7,28 +7,24 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/work_crew.hpp"
+#include "cholesky/tile_search.hpp"
 #include "device/device_host.hpp"
 #include "run/numa.hpp"
-#include "run/work_crew.hpp"
 #include "scalar/dispatch.hpp"
-#include "schedule/machine_model.hpp"
 
 namespace strata {
 namespace {
 
-/// A simulation follows every step, in about 5 µs: it may take that many seconds, or a hundredth of
-/// the run.
-constexpr double kSimulatedStepSeconds = 5e-6;
-constexpr double kSimulationSeconds = 0.1;
-constexpr double kSimulationShare = 0.01;
+/// A simulation may take this long beside any run: it follows 20,000 steps.
+constexpr double kSimulationSecondsMin = 20'000 * kSimulateStepSeconds;
 
-bool worth_simulating(const Plan& plan) {
-  const PlanTotals& totals = plan.totals();
-  double rate = 0;
-  for (const DeviceModel& device : plan.machine().devices)
-    rate += device_flops_per_second(device, Precision::fp64);
-  return kSimulatedStepSeconds * static_cast<double>(totals.steps) <=
-         std::max(kSimulationSeconds, kSimulationShare * totals.flops / rate);
+/// A simulation that takes longer may take its share of the run.
+bool worth_simulating(const Plan& plan, const CholeskyProblem& problem) {
+  const double seconds = kSimulateStepSeconds * static_cast<double>(plan.totals().steps);
+  return seconds <= kSimulationSecondsMin ||
+         seconds <= kPlanningShareMax * simulated_seconds_min(problem, plan.machine(),
+                                                              plan.layout().compute_queues);
 }
 
 FactorInfo info_of(const RunOutcome& outcome, std::int64_t block_rows, std::int64_t tile) {
@@ -88,7 +84,7 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
   predicted_seconds_ = planned_.predicted_seconds;
-  if (predicted_seconds_ == 0 && worth_simulating(*planned_.plan)) {
+  if (predicted_seconds_ == 0 && worth_simulating(*planned_.plan, problem_)) {
     predicted_seconds_ = simulate(*planned_.plan).seconds;
   }
 }

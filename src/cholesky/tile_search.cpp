@@ -196,6 +196,7 @@ std::int64_t planning_steps(const CholeskyProblem& problem) {
 
 double simulated_seconds_min(const CholeskyProblem& problem, const Machine& machine, int queues) {
   const auto devices = static_cast<double>(problem.devices);
+  const int all_queues = queues + (has_urgent_queue(problem, machine) ? 1 : 0);
   double least = 0;
   for (int d = 0; d < problem.devices; ++d) {
     DeviceModel device = machine.devices[static_cast<std::size_t>(d)];
@@ -220,7 +221,8 @@ double simulated_seconds_min(const CholeskyProblem& problem, const Machine& mach
     const double in =
         problem.point_dimensions > 0 ? 0 : triangle / device.host_to_device.bytes_per_second;
     const double out = triangle / device.device_to_host.bytes_per_second;
-    const double here = std::max({work / devices, on_queues / devices / queues, chain, in, out});
+    const double here =
+        std::max({work / devices, on_queues / devices / all_queues, chain, in, out});
     least = d == 0 ? here : std::min(least, here);
   }
   return least;

@@ -29,9 +29,9 @@ inline constexpr double kSimulateStepSeconds = 1e-6;
 inline constexpr double kPlanSetupSeconds = 40e-6;
 
 /// The least that simulate() can say of a factorization in tiles of `problem.tile` on `queues`
-/// compute queues of each device: the largest of the work on the devices by their rates, the work
-/// on the queues, the chain potrf → trsm → syrk → potrf … down the diagonal, and the triangle over
-/// the links.
+/// compute queues of each device (and the urgent one, where there is one): the largest of the work
+/// on the devices by their rates, the work on the queues, the chain potrf → trsm → syrk → potrf …
+/// down the diagonal, and the triangle over the links.
 [[nodiscard]] double simulated_seconds_min(const CholeskyProblem& problem, const Machine& machine,
                                            int queues);
 

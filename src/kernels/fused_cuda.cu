@@ -260,13 +260,6 @@ void launch_shape(cudaStream_t stream, const Arguments<T>& arguments, Shape shap
   }
 }
 
-/// 16 bytes at a time may be copied.
-template <class T>
-bool aligned(const T* data, std::int64_t ld) {
-  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
-         ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
-}
-
 template <class T>
 void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch) {
   if (arguments.rows == 0 || arguments.cols == 0) return;
@@ -279,7 +272,7 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
     arguments.ticket = ticket;
     arguments.first_ticket = first;
     arguments.tickets = tickets;
-    aligned(arguments.x, arguments.ldx) && aligned(arguments.l, arguments.ldl)
+    columns_aligned(arguments.x, arguments.ldx) && columns_aligned(arguments.l, arguments.ldl)
         ? launch_shape<T, true>(stream, arguments, shape)
         : launch_shape<T, false>(stream, arguments, shape);
   };
@@ -371,7 +364,7 @@ void update_triangle(cudaStream_t stream, MatrixView<T> c, std::int64_t left, st
   const int column = static_cast<int>(left / kTriangleTile);
   const int tiles = static_cast<int>((c.rows + kTriangleTile - 1) / kTriangleTile);
   const int depth = static_cast<int>(inner / kTriangleTile);
-  aligned(arguments.x, arguments.ldx)
+  columns_aligned(arguments.x, arguments.ldx)
       ? launch_update<T, true>(stream, arguments, column, depth, tiles * (tiles + 1) / 2)
       : launch_update<T, false>(stream, arguments, column, depth, tiles * (tiles + 1) / 2);
 }

@@ -32,9 +32,8 @@ template <class T>
 __host__ __device__ Kind kind_of(const BatchEntry& entry) {
   if (entry.n <= 32) return Kind::upto_32;
   if (entry.n <= 64) return Kind::upto_64;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(entry.data) % 16 == 0 &&
-                       entry.ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
-  return aligned ? Kind::tiles : Kind::tiles_unaligned;
+  return columns_aligned(static_cast<const T*>(entry.data), entry.ld) ? Kind::tiles
+                                                                      : Kind::tiles_unaligned;
 }
 
 constexpr int kSmallWarps = 4;  // of a block; each has matrices of its own

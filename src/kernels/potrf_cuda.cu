@@ -6,9 +6,9 @@
 //   "loop-exclusive" kernel of the paper below, to compare with.)
 // * left: for each panel of nb columns, subtract everything to its left (a product with a long k,
 //   where cuBLAS is fastest), then factor the panel by the fused kernel. While a panel is factored
-//   on the side stream, of higher priority, the next one is updated with what was finished before.
+//   on the urgent stream, of high priority, the next one is updated with what was finished before.
 // * right: factor a panel, then subtract it from everything to its right, panel by panel, the next
-//   one first, so that it is factored on the side stream while the rest is updated.
+//   one first, so that it is factored on the urgent stream while the rest is updated.
 // Updates are products of full rectangles by cuBLAS, which is slower in syrk (45 TFLOP/s on an H200
 // where gemm reaches 58) and far slower for a small diagonal block with a long k: the triangles on
 // the diagonal are updated by tiles of the fused kernel. In the words of Haidar, Abdelfattah,

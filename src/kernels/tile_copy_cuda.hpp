@@ -71,6 +71,13 @@ __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+/// All columns begin at multiples of 16 bytes: copies may take as much at a time.
+template <class T>
+__host__ __device__ inline bool columns_aligned(const T* data, std::int64_t ld) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
+         ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
+}
+
 /// What one thread copies of a kRows × kCols block (column-major in both memories): always the same
 /// rows, of every so many columns. Rows past `rows` and columns past `cols` become zeros.
 /// `vectors`: 16-byte copies may be used.

@@ -57,9 +57,10 @@ BlockExtent BlockTable::extent(BlockId id) const {
   return x;
 }
 
-std::int64_t BlockTable::bytes(BlockId id) const {
-  const BlockExtent x = extent(id);
-  return x.rows * x.cols * bytes_of(family(id.family()).precision);
+std::int64_t BlockTable::bytes(BlockId id) const { return extent(id).cols * column_bytes(id); }
+
+std::int64_t BlockTable::column_bytes(BlockId id) const {
+  return extent(id).rows * bytes_of(family(id.family()).precision);
 }
 
 bool BlockTable::contains(BlockId id) const {

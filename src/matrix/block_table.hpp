@@ -78,6 +78,8 @@ class BlockTable {
 
   [[nodiscard]] BlockExtent extent(BlockId id) const;
   [[nodiscard]] std::int64_t bytes(BlockId id) const;
+  /// Bytes of one column of a block.
+  [[nodiscard]] std::int64_t column_bytes(BlockId id) const;
   [[nodiscard]] bool contains(BlockId id) const;
 
   /// Bytes of the largest block of a family (0 if it has none).

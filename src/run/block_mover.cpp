@@ -36,9 +36,8 @@ template <class Direct, class Ringed>
 void BlockMover::cut_by_pinning(BlockId id, const std::byte* home, Direct direct,
                                 Ringed ringed) const {
   const std::int64_t columns = store_.blocks().extent(id).cols;
-  const std::int64_t bytes = store_.blocks().bytes(id);
-  if (bytes == 0) return;
-  const std::int64_t column = bytes / columns;
+  const std::int64_t column = store_.blocks().column_bytes(id);
+  if (column == 0) return;
   for (std::int64_t j = 0; j < columns;) {
     const std::int64_t left = columns - j;
     const PinnedRanges::Answer answer = home == nullptr

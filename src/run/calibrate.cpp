@@ -121,7 +121,6 @@ class Calibrator {
     bench.arguments.out = view(0);
     bench.arguments.inputs = {view(1), view(2)};
     bench.gemm.out = view(2);
-    bench.gemm.inputs = {view(3), view(3)};
     for (int i = 0; i < operands; ++i) bench.operands.push_back(view(3 + i));
     bench.arguments.status = new (bench.status.data()) PivotStatus{};
     // GEMM multiplies numbers of every sign and size, as a real one does: on a GPU at its power

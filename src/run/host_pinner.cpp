@@ -7,32 +7,18 @@
 #include "run/host_pinner.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "base/check.hpp"
+#include "base/host_memory.hpp"
 #include "device/device_host.hpp"
 
 namespace strata {
 namespace {
 
 constexpr std::int64_t kTouchBytes = std::int64_t{8} << 20;  // by one thread at a time
-
-/// The whole pages in [data, data + bytes).
-struct Pages {
-  Pages(std::byte* data, std::int64_t bytes) {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<std::uintptr_t>(data);
-    const std::uintptr_t first_page = (begin + page - 1) / page * page;
-    const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / page * page;
-    first = data + (first_page - begin);
-    size = end > first_page ? end - first_page : 0;
-  }
-  std::byte* first = nullptr;
-  std::size_t size = 0;
-};
 
 }  // namespace
 
@@ -56,7 +42,7 @@ HostPinner::HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, 
   if (pinning == HostPinning::automatic) {
     pinning = bytes <= piece_bytes ? HostPinning::ahead : HostPinning::background;
   }
-  const Pages pages(data, bytes);
+  const WholePages pages(data, bytes);
   (void)::madvise(pages.first, pages.size, MADV_HUGEPAGE);  // it is an advice
   if (pinning == HostPinning::ahead) {
     try {
@@ -106,7 +92,7 @@ void HostPinner::pin_all(std::int64_t piece_bytes) {
 
 void HostPinner::touch(std::byte* data, std::int64_t bytes) {
   crew_.share((bytes + kTouchBytes - 1) / kTouchBytes, [&](std::int64_t i) {
-    const Pages pages(data + i * kTouchBytes, std::min(kTouchBytes, bytes - i * kTouchBytes));
+    const WholePages pages(data + i * kTouchBytes, std::min(kTouchBytes, bytes - i * kTouchBytes));
     // It changes nothing and may run beside writers. A system that does not know it leaves the
     // pages to whoever touches them first.
     if (pages.size > 0 && !stopped_) (void)::madvise(pages.first, pages.size, MADV_POPULATE_WRITE);

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "run/device_set.hpp"
-#include "run/work_crew.hpp"
 
 namespace strata {
 

@@ -1,12 +1,12 @@
 #include "run/numa.hpp"
 
 #include <hwloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/host_memory.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -79,15 +79,11 @@ int NumaTopology::node_of_pci(const std::string& bus_id) const {
 bool NumaTopology::place(std::byte* data, std::int64_t bytes, int node) const {
   const hwloc_obj_t where = nodes() > 1 ? state_->node(node) : nullptr;
   if (where == nullptr) return false;
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
-  const auto end =
-      (reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(bytes)) / page * page;
-  if (end <= begin) return false;
+  const WholePages pages(data, bytes);
+  if (pages.size == 0) return false;
   // Not strict: rather another node than no memory.
-  return hwloc_set_area_membind(
-             state_->topology, data + (begin - reinterpret_cast<std::uintptr_t>(data)), end - begin,
-             where->nodeset, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET) == 0;
+  return hwloc_set_area_membind(state_->topology, pages.first, pages.size, where->nodeset,
+                                HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET) == 0;
 }
 
 NumaPreference::NumaPreference(const NumaTopology& topology, int node) {

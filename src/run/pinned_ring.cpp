@@ -19,15 +19,10 @@ namespace {
 /// Below this, waking a thread takes longer than what it would do.
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
 
-std::int64_t column_bytes(const BlockStore& store, BlockId id) {
-  const BlockTable& blocks = store.blocks();
-  return blocks.extent(id).rows * bytes_of(blocks.family(id.family()).precision);
-}
-
 /// Cuts columns into parts of at most `bytes` bytes, at least one column each.
 std::vector<BlockColumns> cut(const BlockStore& store, const BlockColumns& columns,
                               std::int64_t bytes) {
-  const std::int64_t column = std::max<std::int64_t>(column_bytes(store, columns.id), 1);
+  const std::int64_t column = std::max<std::int64_t>(store.blocks().column_bytes(columns.id), 1);
   const std::int64_t width =
       store.divisible() ? std::max<std::int64_t>(bytes / column, 1) : columns.count;
   std::vector<BlockColumns> parts;
@@ -83,7 +78,7 @@ PinnedRing::Slot& PinnedRing::slot_to_receive() {
 
 void PinnedRing::share(const BlockStore& store, const BlockColumns& columns,
                        const std::function<void(const BlockColumns&, std::int64_t)>& use) {
-  const std::int64_t column = column_bytes(store, columns.id);
+  const std::int64_t column = store.blocks().column_bytes(columns.id);
   const std::int64_t bytes = columns.count * column;
   const std::vector<BlockColumns> parts =
       cut(store, columns, std::max(bytes / (crew_.helpers() + 1) + 1, kPieceBytes));
@@ -94,7 +89,7 @@ void PinnedRing::share(const BlockStore& store, const BlockColumns& columns,
 }
 
 void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns) {
-  const std::int64_t column = column_bytes(store, columns.id);
+  const std::int64_t column = store.blocks().column_bytes(columns.id);
   for (const BlockColumns& part : cut(store, columns, shape_.slot_bytes)) {
     if (abandoned()) return;
     Slot& slot = slot_to_fill();
@@ -110,7 +105,7 @@ void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const Bloc
 
 void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
                          const BlockColumns& columns, Arrived arrived) {
-  const std::int64_t column = column_bytes(store, columns.id);
+  const std::int64_t column = store.blocks().column_bytes(columns.id);
   const auto delivery =
       std::make_shared<Delivery>(Delivery{.arrived = std::move(arrived), .failure = nullptr});
   const std::vector<BlockColumns> parts = cut(store, columns, shape_.slot_bytes);

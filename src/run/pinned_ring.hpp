@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "device/device.hpp"
-#include "run/work_crew.hpp"
 #include "store/block_store.hpp"
 
 namespace strata {

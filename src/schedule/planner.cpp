@@ -325,9 +325,7 @@ class PlanReader::Planner {
       ready =
           std::max(ready, slots(device).slot(operands.ids[at(i)].family(), number[at(i)]).ready);
     }
-    const int queue = layout_.urgent && task.urgent
-                          ? layout_.queue(device, layout_.urgent_compute())
-                          : choose_queue(device, ready, out);
+    const int queue = choose_queue(task, ready, out);
     Step& step = begin_step(StepKind::compute, queue, task.out, number[0]);
     step.task = task;
     for (int i = 0; i < task.input_count; ++i) {
@@ -350,10 +348,12 @@ class PlanReader::Planner {
     ++totals_.tasks;
   }
 
-  /// The compute queue on which the task can start first; the one that wrote its output, if it is
-  /// as early.
-  [[nodiscard]] int choose_queue(int device, double ready, const Slot& out) const {
+  /// The urgent queue for an urgent task; else the compute queue on which the task can start first,
+  /// the one that wrote its output if it is as early.
+  [[nodiscard]] int choose_queue(const Task& task, double ready, const Slot& out) const {
+    const int device = task.device;
     if (options_.copies_in_stream) return stream_;
+    if (layout_.urgent && task.urgent) return layout_.queue(device, layout_.urgent_compute());
     const int first = layout_.queue(device, PlanLayout::kFirstCompute);
     if (options_.one_queue) return first;
     const int end = first + layout_.compute_queues;

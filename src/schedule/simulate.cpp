@@ -164,7 +164,7 @@ class Simulator {
     --in_flight_;
   }
 
-  static constexpr double kLeftByUrgentMin = 0.01;  // of a device, so that all else goes on
+  static constexpr double kLeftByUrgentMin = 1e-6;  // of a device, so that nothing divides by zero
   static constexpr std::int64_t kWindowsInFlight = 3;
   static constexpr std::int64_t kWindowStepsTypical = 512;
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <mutex>
 #include <new>
-#include <thread>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/host_memory.hpp"
+#include "base/work_crew.hpp"
 
 namespace strata {
 namespace {
@@ -64,10 +62,6 @@ std::int64_t MemoryStore::index_in_family(BlockId id) const {
   return blocks_.index(id) - first_index_[static_cast<std::size_t>(id.family())];
 }
 
-std::int64_t MemoryStore::column_bytes(BlockId id) const {
-  return blocks_.extent(id).rows * bytes_of(blocks_.family(id.family()).precision);
-}
-
 void MemoryStore::read(BlockId id, std::byte* to) {
   (void)memory(id);  // there is a place for it
   read_columns(id, 0, blocks_.extent(id).cols, to);
@@ -75,7 +69,7 @@ void MemoryStore::read(BlockId id, std::byte* to) {
 
 void MemoryStore::read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) {
   FamilyMemory& family = memory(id);
-  const std::int64_t column = column_bytes(id);
+  const std::int64_t column = blocks_.column_bytes(id);
   if (family.written(index_in_family(id))) {
     std::memcpy(to, family.data() + blocks_.byte_offset(id) + first * column,
                 static_cast<std::size_t>(count * column));
@@ -96,7 +90,7 @@ void MemoryStore::write(BlockId id, const std::byte* from) {
 
 void MemoryStore::write_columns(BlockId id, std::int64_t first, std::int64_t count,
                                 const std::byte* from) {
-  const std::int64_t column = column_bytes(id);
+  const std::int64_t column = blocks_.column_bytes(id);
   std::memcpy(address(id) + first * column, from, static_cast<std::size_t>(count * column));
 }
 
@@ -123,33 +117,18 @@ void MemoryStore::materialize(int family, int threads) {
               "block {} was never written", blocks_.name(id));
       ids.push_back(id);
       const BlockExtent x = blocks_.extent(id);
-      const std::int64_t column_bytes = x.rows * bytes_of(blocks_.family(family).precision);
-      const std::int64_t columns = std::max<std::int64_t>(kPieceBytes / column_bytes, 1);
+      const std::int64_t column = blocks_.column_bytes(id);
+      const std::int64_t columns = std::max<std::int64_t>(kPieceBytes / column, 1);
       for (std::int64_t j = 0; j < x.cols; j += columns) {
-        pieces.push_back({{x.row, x.col + j, x.rows, std::min(columns, x.cols - j)},
-                          address(id) + j * column_bytes});
+        pieces.push_back(
+            {{x.row, x.col + j, x.rows, std::min(columns, x.cols - j)}, address(id) + j * column});
       }
     }
   }
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < pieces.size(); i = next++) {
-      try {
-        families_[static_cast<std::size_t>(family)]->source()(pieces[i].extent, pieces[i].to);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-        next = pieces.size();
-      }
-    }
-  };
-  std::vector<std::jthread> workers;
-  for (int t = 1; t < threads; ++t) workers.emplace_back(work);
-  work();
-  workers.clear();  // joins
-  if (failure) std::rethrow_exception(failure);
+  WorkCrew(threads - 1).share(std::ssize(pieces), [&](std::int64_t i) {
+    const Piece& piece = pieces[static_cast<std::size_t>(i)];
+    families_[static_cast<std::size_t>(family)]->source()(piece.extent, piece.to);
+  });
   for (const BlockId id : ids) mark_written(id);
 }
 

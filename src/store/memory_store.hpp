@@ -64,7 +64,6 @@ class MemoryStore final : public BlockStore {
  private:
   [[nodiscard]] FamilyMemory& memory(BlockId id) const;
   [[nodiscard]] std::int64_t index_in_family(BlockId id) const;
-  [[nodiscard]] std::int64_t column_bytes(BlockId id) const;
 
   BlockTable blocks_;
   std::vector<std::int64_t> first_index_;

@@ -71,6 +71,22 @@ TEST(TileSearch, TheBoundIsNeverAboveWhatSimulateSays) {
   EXPECT_GT(closest, 0.9) << "a bound that says nothing";
 }
 
+// One compute queue a device, and kernels that leave most of the device to others: the diagonal
+// tiles are done beside all else.
+TEST(TileSearch, TheBoundKnowsOfTheUrgentQueue) {
+  CholeskyProblem problem = problem_of(24, 2, false);
+  problem.tile = 2;
+  Machine machine = Machine::emulated(2, 1 << 20);
+  for (DeviceModel& device : machine.devices) {
+    device.compute_queues = 1;
+    for (const char* name : {"potrf", "trsm", "syrk", "gemm"}) {
+      device.kernels.push_back({name, Precision::fp64, 8.0, 1.0, 0.1});
+    }
+  }
+  const double seconds = simulate(*plan_cholesky(problem, machine, Policy::opt).plan).seconds;
+  EXPECT_LE(simulated_seconds_min(problem, machine, 1), seconds * (1 + 1e-9));
+}
+
 TEST(TileSearch, FindsWhatTryingEveryTileFinds) {
   std::set<std::int64_t> chosen;
   int away_from_the_rule = 0;

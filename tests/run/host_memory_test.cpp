@@ -1,4 +1,4 @@
-// Host memory of a run: what is pinned, who pins it and when, and the crew that fills and empties.
+// Host memory of a run: what is pinned, who pins it and when.
 
 #include <gtest/gtest.h>
 
@@ -14,54 +14,6 @@
 
 namespace strata::test {
 namespace {
-
-// ---- WorkCrew
-
-TEST(WorkCrew, DoesEachPieceOnceForSeveralAtOnce) {
-  WorkCrew crew(3);
-  std::vector<std::vector<int>> done(4, std::vector<int>(501));
-  std::vector<std::jthread> bringers;
-  for (std::size_t b = 0; b < done.size(); ++b) {
-    bringers.emplace_back([&, b] {
-      for (int round = 0; round < 20; ++round) {
-        crew.share(501, [&](std::int64_t i) { ++done[b][static_cast<std::size_t>(i)]; });
-        for (const int times : done[b]) ASSERT_EQ(times, round + 1) << "not done on return";
-      }
-    });
-  }
-}
-
-TEST(WorkCrew, WorksBesideTheCaller) {
-  WorkCrew crew(2);
-  std::mutex mutex;
-  std::condition_variable changed;
-  int together = 0;
-  bool met = true;
-  crew.share(3, [&](std::int64_t) {
-    std::unique_lock lock(mutex);
-    ++together;
-    changed.notify_all();
-    met &= changed.wait_for(lock, std::chrono::seconds(5), [&] { return together == 3; });
-  });
-  EXPECT_TRUE(met) << "three pieces were not under way at once";
-}
-
-TEST(WorkCrew, PassesOnAFailureAndLivesOn) {
-  for (const int helpers : {0, 3}) {
-    WorkCrew crew(helpers);
-    std::atomic<int> begun = 0;
-    const auto failing = [&](std::int64_t i) {
-      ++begun;
-      if (i == 10) fail(ErrorKind::input, "test", "piece {}", i);
-    };
-    EXPECT_THROW(crew.share(100'000, failing), Error);
-    EXPECT_LT(begun, 100'000);
-    std::atomic<int> sum = 0;
-    crew.share(100, [&](std::int64_t i) { sum += static_cast<int>(i); });
-    EXPECT_EQ(sum, 4950);
-    crew.share(0, failing);
-  }
-}
 
 // ---- PinnedRanges
 

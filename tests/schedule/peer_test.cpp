@@ -2,57 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "cholesky/tile_cholesky.hpp"
-#include "schedule/plan.hpp"
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/schedule/random_schedule.hpp"
+#include "tests/schedule/small_plans.hpp"
 
 namespace strata::test {
 namespace {
 
 constexpr LinkRate kFast{400e9, 1e-6};  // the host's: 50 GB/s, 5 µs
 
-Machine machine_of(int devices, std::int64_t budget, int compute_queues, LinkRate link) {
-  Machine machine = Machine::emulated(devices, budget);
-  for (DeviceModel& device : machine.devices) device.compute_queues = compute_queues;
-  machine.device_to_device = link;
-  return machine;
-}
-
 Plan plan_of(const Schedule& schedule, std::int64_t budget, LinkRate link, PlanOptions options = {},
              int compute_queues = 1) {
   return {std::make_shared<const Schedule>(schedule),
           machine_of(schedule.devices, budget, compute_queues, link), options};
-}
-
-Schedule cholesky_of(std::int64_t tiles, int devices, bool generated = false) {
-  CholeskyProblem problem;
-  problem.n = 2 * tiles;
-  problem.tile = 2;
-  problem.devices = devices;
-  problem.point_dimensions = generated ? 2 : 0;
-  return tile_cholesky(problem, {});
-}
-
-/// Rows dealt in turn, 0, 1, 0: more crosses than with device_of_row().
-Schedule dealt_in_turn(Schedule schedule) {
-  schedule.emit = [emit = schedule.emit, devices = schedule.devices](std::int64_t step,
-                                                                     std::vector<Task>& tasks) {
-    const std::size_t first = tasks.size();
-    emit(step, tasks);
-    for (std::size_t t = first; t < tasks.size(); ++t) {
-      tasks[t].device = static_cast<std::uint16_t>(tasks[t].out.row() % devices);
-    }
-  };
-  return schedule;
-}
-
-std::string text_of(const Plan& plan) {
-  std::ostringstream out;
-  plan.write_text(out);
-  return out.str();
 }
 
 // Rows 0 and 2 on device 0, row 1 on device 1, as in plan_test.cpp. By hand: the three loads of

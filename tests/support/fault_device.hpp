@@ -28,6 +28,7 @@
 
 #include "base/check.hpp"
 #include "kernels/backend.hpp"
+#include "tests/support/passing_device.hpp"
 
 namespace strata::test {
 
@@ -68,28 +69,23 @@ struct FaultOperations {
   std::set<std::thread::id> threads;
 };
 
-class FaultQueue final : public Queue {
+class FaultQueue final : public PassingQueue {
  public:
   /// `operations`: of all queues of the device.
   FaultQueue(std::unique_ptr<Queue> inner, int device, std::shared_ptr<FaultLedger> ledger,
              std::shared_ptr<FaultOperations> operations)
-      : inner_(std::move(inner)),
+      : PassingQueue(std::move(inner)),
         device_(device),
         ledger_(std::move(ledger)),
         operations_(std::move(operations)) {}
 
   void copy(void* destination, const void* source, std::int64_t bytes,
             CopyDirection direction) override {
-    if (!dies()) inner_->copy(destination, source, bytes, direction);
+    if (!dies()) PassingQueue::copy(destination, source, bytes, direction);
   }
   void submit(std::function<void()> function) override {
-    if (!dies()) inner_->submit(std::move(function));
+    if (!dies()) PassingQueue::submit(std::move(function));
   }
-  Event record() override { return inner_->record(); }
-  void wait(const Event& event) override { inner_->wait(event); }
-  void synchronize() override { inner_->synchronize(); }
-  void abandon() override { inner_->abandon(); }
-  [[nodiscard]] bool failed() const override { return inner_->failed(); }
 
  private:
   bool dies() {
@@ -103,47 +99,39 @@ class FaultQueue final : public Queue {
       fail(ErrorKind::device, "fault", "injected: host:{} died at operation {}", device, at);
     };
     if (faults.throws) die();
-    inner_->submit(die);
+    inner().submit(die);
     return true;
   }
 
-  std::unique_ptr<Queue> inner_;
   int device_;
   std::shared_ptr<FaultLedger> ledger_;
   std::shared_ptr<FaultOperations> operations_;
 };
 
-class FaultDevice final : public Device {
+class FaultDevice final : public PassingDevice {
  public:
   FaultDevice(std::unique_ptr<Device> inner, int index, std::shared_ptr<FaultLedger> ledger,
               std::shared_ptr<FaultOperations> operations)
-      : inner_(std::move(inner)),
+      : PassingDevice(std::move(inner)),
         index_(index),
         ledger_(std::move(ledger)),
         operations_(std::move(operations)) {}
 
-  [[nodiscard]] const DeviceDescription& description() const override {
-    return inner_->description();
-  }
-  [[nodiscard]] std::int64_t budget_bytes() const override { return inner_->budget_bytes(); }
-  [[nodiscard]] std::int64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
-  [[nodiscard]] std::int64_t peak_allocated_bytes() const override {
-    return inner_->peak_allocated_bytes();
-  }
   Buffer allocate(std::int64_t bytes) override {
     refuse(++ledger_->device_allocations, ledger_->faults.refused_device);
-    return counted(inner_->allocate(bytes));
+    return counted(PassingDevice::allocate(bytes));
   }
   Buffer allocate_host(std::int64_t bytes) override {
     refuse(++ledger_->host_allocations, ledger_->faults.refused_host);
-    return counted(inner_->allocate_host(bytes));
+    return counted(PassingDevice::allocate_host(bytes));
   }
   Buffer pin_host(std::byte* data, std::int64_t bytes) override {
     refuse(++ledger_->pins, ledger_->faults.refused_pin);
-    return counted(inner_->pin_host(data, bytes));
+    return counted(PassingDevice::pin_host(data, bytes));
   }
   std::unique_ptr<Queue> make_queue(QueuePriority priority) override {
-    return std::make_unique<FaultQueue>(inner_->make_queue(priority), index_, ledger_, operations_);
+    return std::make_unique<FaultQueue>(PassingDevice::make_queue(priority), index_, ledger_,
+                                        operations_);
   }
 
  private:
@@ -161,7 +149,6 @@ class FaultDevice final : public Device {
             }};
   }
 
-  std::unique_ptr<Device> inner_;
   int index_;
   std::shared_ptr<FaultLedger> ledger_;
   std::shared_ptr<FaultOperations> operations_;

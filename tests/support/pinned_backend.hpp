@@ -16,6 +16,7 @@
 #include "base/check.hpp"
 #include "kernels/backend.hpp"
 #include "run/pinned_ranges.hpp"
+#include "tests/support/passing_device.hpp"
 
 namespace strata::test {
 
@@ -28,22 +29,16 @@ struct PinnedLedger {
   double seconds_slow = 0;
 };
 
-class PinnedQueue final : public Queue {
+class PinnedQueue final : public PassingQueue {
  public:
   PinnedQueue(std::unique_ptr<Queue> inner, std::shared_ptr<PinnedLedger> ledger)
-      : inner_(std::move(inner)), ledger_(std::move(ledger)) {}
+      : PassingQueue(std::move(inner)), ledger_(std::move(ledger)) {}
 
   void copy(void* destination, const void* source, std::int64_t bytes,
             CopyDirection direction) override {
     if (direction != CopyDirection::device_to_device) check(destination, source, bytes, direction);
-    inner_->copy(destination, source, bytes, direction);
+    PassingQueue::copy(destination, source, bytes, direction);
   }
-  void submit(std::function<void()> function) override { inner_->submit(std::move(function)); }
-  Event record() override { return inner_->record(); }
-  void wait(const Event& event) override { inner_->wait(event); }
-  void synchronize() override { inner_->synchronize(); }
-  void abandon() override { inner_->abandon(); }
-  [[nodiscard]] bool failed() const override { return inner_->failed(); }
 
  private:
   void check(const void* destination, const void* source, std::int64_t bytes,
@@ -55,39 +50,29 @@ class PinnedQueue final : public Queue {
     const bool good = bytes <= 0 || (answer.pinned && answer.bytes >= bytes);
     const double slow = ledger_->seconds_slow;
     if (good && slow <= 0) return;
-    inner_->submit([good, bytes, slow] {
+    inner().submit([good, bytes, slow] {
       if (!good) fail(ErrorKind::device, "test", "copy of {} bytes that are not pinned", bytes);
       std::this_thread::sleep_for(std::chrono::duration<double>(slow));
     });
   }
 
-  std::unique_ptr<Queue> inner_;
   std::shared_ptr<PinnedLedger> ledger_;
 };
 
-class PinnedDevice final : public Device {
+class PinnedDevice final : public PassingDevice {
  public:
   PinnedDevice(std::unique_ptr<Device> inner, std::shared_ptr<PinnedLedger> ledger)
-      : inner_(std::move(inner)), ledger_(std::move(ledger)) {}
+      : PassingDevice(std::move(inner)), ledger_(std::move(ledger)) {}
 
-  [[nodiscard]] const DeviceDescription& description() const override {
-    return inner_->description();
-  }
-  [[nodiscard]] std::int64_t budget_bytes() const override { return inner_->budget_bytes(); }
-  [[nodiscard]] std::int64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
-  [[nodiscard]] std::int64_t peak_allocated_bytes() const override {
-    return inner_->peak_allocated_bytes();
-  }
-  Buffer allocate(std::int64_t bytes) override { return inner_->allocate(bytes); }
   Buffer allocate_host(std::int64_t bytes) override {
     ledger_->most_allocated += bytes;
-    return noted(inner_->allocate_host(bytes), 0);
+    return noted(PassingDevice::allocate_host(bytes), 0);
   }
   Buffer pin_host(std::byte* data, std::int64_t bytes) override {
-    return noted(inner_->pin_host(data, bytes), bytes);
+    return noted(PassingDevice::pin_host(data, bytes), bytes);
   }
   std::unique_ptr<Queue> make_queue(QueuePriority priority) override {
-    return std::make_unique<PinnedQueue>(inner_->make_queue(priority), ledger_);
+    return std::make_unique<PinnedQueue>(PassingDevice::make_queue(priority), ledger_);
   }
 
  private:
@@ -104,7 +89,6 @@ class PinnedDevice final : public Device {
             }};
   }
 
-  std::unique_ptr<Device> inner_;
   std::shared_ptr<PinnedLedger> ledger_;
 };
 

@@ -1,4 +1,4 @@
-#include "run/work_crew.hpp"
+#include "base/work_crew.hpp"
 
 #include <algorithm>
 #include <exception>
