@@ -36,8 +36,23 @@ namespace {
 
 constexpr int kTriangleTile = 128;
 
-/// Barriers of the chain: `all` is of its workers, the others from them to the warp that publishes.
-enum class ChainBarrier : int { all = 2, factored = 3, solved = 4 };
+/// Who is at work on the chain: warps that compute, and such as spare them the ways to memory.
+template <class T>
+struct ChainTeam {
+  using S = Sizes<T, kSolve>;
+  static constexpr int kPublisher = S::kWarps;
+  static constexpr int kFetchers = kPublisher + 1;     // the first of
+  static constexpr int kFetchBelow = 2;                // warps for the tile below, and
+  static constexpr int kFetch = kFetchBelow + 1;       // one for the next diagonal tile
+  static constexpr int kWithPublisher = (S::kWarps + 1) * kWarp;
+  static constexpr int kWithFetchers = (S::kWarps + kFetch) * kWarp;
+  static_assert(S::kBlock == (kFetchers + kFetch) * kWarp);
+};
+
+/// Barriers of the chain, each of the warps that compute and: of nobody else (all), of the
+/// publisher (factored, solved: what it may publish), of the fetchers (fetched: what they were to
+/// fetch is there; used: there is room for more).
+enum class ChainBarrier : int { all = 2, factored = 3, solved = 4, fetched = 9, used = 10 };
 
 template <int kThreads>
 __device__ inline void come(ChainBarrier id) {
@@ -48,65 +63,159 @@ __device__ inline void come_and_go(ChainBarrier id) {
   asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<int>(id)), "n"(kThreads) : "memory");
 }
 
-/// The fifth warp of the chain tells the other blocks: a fence takes as long as it takes all stores
-/// to arrive, and the workers need not wait for that.
-template <class T>
-__device__ void publish_chain(const Arguments<T>& arguments, int tile_rows, int tile_cols) {
+/// The fifth warp of the chain tells the other blocks what it has made: a fence takes as long as it
+/// takes all stores to arrive, and the others need not wait for that. Nor is the tile below written
+/// on their time.
+template <class T, bool kVectors>
+__device__ void publish_chain(const Arguments<T>& arguments, const Workspace<T>& workspace,
+                              int tile_rows, int tile_cols) {
   using S = Sizes<T, kSolve>;
   for (int j = 0; j < tile_cols; ++j) {
-    come<S::kBlock>(ChainBarrier::factored);
+    come<ChainTeam<T>::kWithPublisher>(ChainBarrier::factored);
+    auto* to = reinterpret_cast<double2*>(arguments.inverses + std::int64_t{j} * kInverses);
+#pragma unroll
+    for (int n = lane(); n < kInverses / 2; n += kWarp) {
+      to[n] = read_pair(workspace.inverses() + 2 * n);
+    }
+    __syncwarp();
     if (lane() == 0) publish(arguments.done + j, j + 1);
     if (j + 1 == tile_rows) return;
-    come<S::kBlock>(ChainBarrier::solved);
+    come<ChainTeam<T>::kWithPublisher>(ChainBarrier::solved);
+    const TileTask<T, kSolve, kVectors> next{arguments, workspace.shared, j + 1, j};
+    next.put_by_warp(workspace.shared + kSolve * S::kLd);
+    __syncwarp();
     if (lane() == 0) publish(arguments.done + j + 1, j + 1);
   }
 }
 
-/// The lower triangle of C ← A − L·Lᵀ, 64 × 64 each and in shared memory, where C is the unit
-/// matrix from row `end` on. Its 20 blocks of 16 × 8 are shared by the four warps.
-template <class T>
-__device__ void subtract_square(T* c, const T* a, const T* l, int end) {
-  constexpr int kLd = Sizes<T, kSolve>::kLd;
-  constexpr int kMine = 5;
-  const int g = lane() / 4;
-  const int t = lane() % 4;
-  int rows[kMine];  // where this thread's elements of a block begin
-  int cols[kMine];
-  T sum[kMine][4] = {};
-#pragma unroll
-  for (int n = 0; n < kMine; ++n) {
-    const int block = warp() * kMine + n;
-    const int strip = block < 2 ? 0 : (block < 6 ? 1 : (block < 12 ? 2 : 3));
-    rows[n] = strip * kRowsPerWarp + 2 * g;
-    cols[n] = (block - strip * (strip + 1)) * 8;
+/// The last warps of the chain fetch what other blocks have prepared, as soon as it is there.
+template <class T, bool kVectors>
+__device__ void fetch_chain(const Arguments<T>& arguments, const Workspace<T>& workspace,
+                            int tile_rows, int tile_cols) {
+  using S = Sizes<T, kSolve>;
+  using Team = ChainTeam<T>;
+  using Task = TileTask<T, kSolve, kVectors>;
+  const int fetcher = warp() - Team::kFetchers;
+  T* below = workspace.shared + kSolve * S::kLd;
+  for (int j = 0; j + 1 < tile_rows && j < tile_cols; ++j) {
+    if (fetcher < Team::kFetchBelow) {
+      if (j > 0) (void)await(arguments.below_ready + j, 1);
+      Task{arguments, workspace.shared, j + 1, j}.template fetch_by_warps<Team::kFetchBelow>(
+          below, fetcher);
+    } else if (j + 1 < tile_cols) {
+      if (j > 0) (void)await(arguments.diagonal_ready + j + 1, 1);
+      Task{arguments, workspace.shared, j + 1, j + 1}.template fetch_by_warps<1>(
+          below + kSolve * S::kLd, 0);
+    }
+    commit_copies();
+    wait_copies<0>();
+    come_and_go<Team::kWithFetchers>(ChainBarrier::fetched);
+    if (j + 1 < tile_cols) come<Team::kWithFetchers>(ChainBarrier::used);
   }
-  constexpr int kStep = sizeof(T) == 8 ? 4 : 1;  // on the tensor cores, or by each thread
-#pragma unroll 4
-  for (int k = 0; k < kSolve; k += kStep) {
+}
+
+/// The blocks of 16 × 8 in a lower triangle of 64 × 64, of which each of four warps has five: two
+/// in one strip of 16 rows, three in another, so that it reads what it needs of a strip only once.
+struct SquareShare {
+  int strip[2];  ///< of the first two, of the last three
+  int block[2];  ///< the first of each, in blocks of 8 columns
+
+  __device__ explicit SquareShare(int warp)
+      : strip{warp == 0 ? 0 : (warp < 3 ? 1 : 3), warp == 1 || warp == 2 ? 2 : 3},
+        block{warp < 2 ? 0 : warp, warp < 2 ? 0 : 2 * warp - 1} {}
+};
+
+/// A thread's part of that: two rows in each of five blocks, and two columns, as the products want
+/// them.
+template <class T>
+struct SquarePart {
+  static constexpr int kLd = Sizes<T, kSolve>::kLd;
+  static constexpr int kBlocks = 5;
+
+  const SquareShare share;
+  T sum[kBlocks][4] = {};  ///< of minus the product, in the order of multiply_add
+
+  __device__ SquarePart() : share(warp()) {}
+
+  [[nodiscard]] __device__ int row(int block) const {
+    return share.strip[block < 2 ? 0 : 1] * kRowsPerWarp + lane() / 4 * 2;
+  }
+  [[nodiscard]] __device__ int col(int block, int second) const {
+    const int first = block < 2 ? share.block[0] : share.block[1];
+    const int t = lane() % 4;
+    if constexpr (sizeof(T) == 8) {
+      const int in_order = block < 2 ? block : block - 2;
+      return 8 * (first + in_order) + (second == 0 ? t : other_column(t));
+    } else {  // four neighbours in the first two blocks of either, two in the last
+      if (block == 4) return 8 * first + 16 + 2 * t + second;
+      return 8 * first + 4 * t + block % 2 * 2 + second;
+    }
+  }
+
+  __device__ void multiply(const double* l) {
+    const AcrossBlock<const double> across(l, kLd);
+    const StripBlock<const double> own(l, kLd);
 #pragma unroll
-    for (int n = 0; n < kMine; ++n) {
-      if constexpr (sizeof(T) == 8) {
-        const T* column = l + (k + t) * kLd;
-        const Pair<T> pair = read_both(column + rows[n]);
-        multiply_add(sum[n], pair.x, pair.y, column[cols[n] + g]);
-      } else {
-        const Pair<T> pair = read_both(l + k * kLd + rows[n]);
-        const Pair<T> other = read_both(l + k * kLd + cols[n] + 2 * t);
-        sum[n][0] += pair.x * other.x;
-        sum[n][1] += pair.x * other.y;
-        sum[n][2] += pair.y * other.x;
-        sum[n][3] += pair.y * other.y;
+    for (int k = 0; k < kSolve * kLd; k += 8 * kLd) {
+      double strip[2][4];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) own.read(strip[h], share.strip[h] * kRowsPerWarp + k);
+#pragma unroll
+      for (int n = 0; n < kBlocks; ++n) {
+        const int block = n < 2 ? share.block[0] + n : share.block[1] + n - 2;
+        multiply_subtract(sum[n], sum[n], strip[n < 2 ? 0 : 1], across.read(8 * block + k));
       }
     }
   }
+  __device__ void multiply(const float* l) {
+#pragma unroll 8
+    for (int k = 0; k < kSolve * kLd; k += kLd) {
+      const auto first = *reinterpret_cast<const float4*>(l + col(0, 0) + k);
+      const auto second = *reinterpret_cast<const float4*>(l + col(2, 0) + k);
+      const auto third = *reinterpret_cast<const float2*>(l + col(4, 0) + k);
+      const float across[kBlocks][2] = {{first.x, first.y},
+                                        {first.z, first.w},
+                                        {second.x, second.y},
+                                        {second.z, second.w},
+                                        {third.x, third.y}};
+      const float2 strip[2] = {read_both(l + row(0) + k), read_both(l + row(2) + k)};
 #pragma unroll
-  for (int n = 0; n < kMine; ++n) {
+      for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int row = rows[n] + e / 2;
-      const int col = cols[n] + 2 * t + e % 2;
-      const int at = row + col * kLd;
-      c[at] = row >= end ? (row == col ? T{1} : T{0}) : a[at] - sum[n][e];
+        for (int e = 0; e < 2; ++e) {
+          sum[n][e] -= strip[n < 2 ? 0 : 1].x * across[n][e];
+          sum[n][2 + e] -= strip[n < 2 ? 0 : 1].y * across[n][e];
+        }
+      }
+    }
+  }
+};
+
+/// The lower triangle of C ← A − L·Lᵀ, 64 × 64 each and in shared memory, where C is the unit
+/// matrix from row `end` on.
+template <class T>
+__device__ void subtract_square(T* c, const T* a, const T* l, int end) {
+  using Part = SquarePart<T>;
+  Part part;
+  Pair<T> given[Part::kBlocks][2];  // read before anything is written, to the compiler's mind there
+#pragma unroll
+  for (int n = 0; n < Part::kBlocks; ++n) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      given[n][e] = read_both(a + part.row(n) + part.col(n, e) * Part::kLd);
+    }
+  }
+  part.multiply(l);
+#pragma unroll
+  for (int n = 0; n < Part::kBlocks; ++n) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int row = part.row(n);
+      const int col = part.col(n, e);
+      Pair<T> pair = given[n][e];
+      pair.x = row < end ? pair.x + part.sum[n][e] : T(row == col);
+      pair.y = row + 1 < end ? pair.y + part.sum[n][2 + e] : T(row + 1 == col);
+      *reinterpret_cast<Pair<T>*>(c + row + col * Part::kLd) = pair;
     }
   }
 }
@@ -117,13 +226,19 @@ __device__ void subtract_square(T* c, const T* a, const T* l, int end) {
 template <class T, int kIb, bool kVectors>
 __device__ void run_chain(const Arguments<T>& arguments, Workspace<T>& workspace) {
   using S = Sizes<T, kSolve>;
+  using Team = ChainTeam<T>;
   using Task = TileTask<T, kSolve, kVectors>;
   const int tile_rows = static_cast<int>((arguments.rows + kSolve - 1) / kSolve);
   const int tile_cols = static_cast<int>((arguments.cols + kSolve - 1) / kSolve);
-  if (warp() == S::kWarps) return publish_chain(arguments, tile_rows, tile_cols);
+  if (warp() == Team::kPublisher) {
+    return publish_chain<T, kVectors>(arguments, workspace, tile_rows, tile_cols);
+  }
+  if (warp() > Team::kPublisher) {
+    return fetch_chain<T, kVectors>(arguments, workspace, tile_rows, tile_cols);
+  }
   T* shared = workspace.shared;
   T* below = shared + kSolve * S::kLd;
-  T* ahead = below + kSolve * S::kLd;
+  const T* ahead = below + kSolve * S::kLd;
   typename Task::Sum sum;
   Task task{arguments, shared, 0, 0};
   set_zero(sum);
@@ -132,40 +247,18 @@ __device__ void run_chain(const Arguments<T>& arguments, Workspace<T>& workspace
   come<S::kThreads>(ChainBarrier::all);
   for (int j = 0; j < tile_cols; ++j) {
     task.i = task.j = j;
-    const Task next{arguments, shared, j + 1, j};        // the tile below
-    const Task corner{arguments, shared, j + 1, j + 1};  // the next diagonal tile
-    const bool has_corner = j + 1 < tile_cols;
     const Finisher<T, kSolve, kIb, kVectors> finisher{task, workspace};
     finisher.template factor_from<S::kWarps>(0);
-    come_and_go<S::kBlock>(ChainBarrier::factored);
+    come_and_go<Team::kWithPublisher>(ChainBarrier::factored);
     if (j + 1 == tile_rows) return;
-    // The first two warps are done early, and fetch what other blocks have prepared.
-    if (warp() < 2) {
-      if (j > 0) (void)await(arguments.below_ready + j, 1);
-      const BlockCopy<T, kSolve, kSolve, 2 * kWarp> copy(next.x(j), arguments.ldx, next.rows(),
-                                                         kVectors);
-      copy.issue(below, S::kLd, next.cols());
-      if (has_corner) {
-        if (j > 0) (void)await(arguments.diagonal_ready + j + 1, 1);
-        const BlockCopy<T, kSolve, kSolve, 2 * kWarp> copy_corner(corner.x(j + 1), arguments.ldx,
-                                                                  corner.rows(), kVectors);
-        copy_corner.issue(ahead, S::kLd, corner.cols());
-      }
-    }
-    commit_copies();
-    wait_copies<0>();
-    come<S::kThreads>(ChainBarrier::all);
-    const bool is_plain = next.plain();
-    solve_columns(static_cast<const T*>(below), S::kLd, static_cast<const T*>(shared), S::kLd,
-                  finisher.inverses(), [&](int row, int col, T even, T odd) {
-                    *reinterpret_cast<Pair<T>*>(below + row + col * S::kLd) = {even, odd};
-                    next.put(row, col, even, odd, is_plain);
-                  });
-    come<S::kThreads>(ChainBarrier::all);
-    come_and_go<S::kBlock>(ChainBarrier::solved);
-    if (!has_corner) return;
-    subtract_square(shared, ahead, below, corner.rows());
-    come<S::kThreads>(ChainBarrier::all);
+    come<Team::kWithFetchers>(ChainBarrier::fetched);
+    solve_columns(below, S::kLd, static_cast<const T*>(shared), S::kLd, finisher.inverses(),
+                  StripSink<T>(nullptr, 0));
+    come<Team::kWithPublisher>(ChainBarrier::solved);
+    if (j + 1 == tile_cols) return;
+    const Task corner{arguments, shared, j + 1, j + 1};  // the next diagonal tile
+    subtract_square(shared, ahead, static_cast<const T*>(below), corner.rows());
+    come<Team::kWithFetchers>(ChainBarrier::used);
   }
 }
 
@@ -268,6 +361,11 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   arguments.done = reinterpret_cast<int*>(book + 1);
   arguments.below_ready = arguments.done + tile_rows;
   arguments.diagonal_ready = arguments.below_ready + tile_rows;
+  arguments.chained = shape.tile == 64 && arguments.factors && !shape.exclusive;
+  if (arguments.chained) {
+    arguments.inverses = reinterpret_cast<double*>(static_cast<std::byte*>(scratch) +
+                                                   zeroed_bytes(arguments.rows, shape.tile));
+  }
   const auto launch = [&](int* ticket, int first, int tickets) {
     arguments.ticket = ticket;
     arguments.first_ticket = first;
@@ -278,7 +376,6 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   };
   const std::int64_t tile_cols = (arguments.cols + shape.tile - 1) / shape.tile;
   if (!shape.exclusive) {
-    arguments.chained = shape.tile == 64 && arguments.factors;
     const auto tickets = static_cast<int>(std::min<std::int64_t>(tile_rows * tile_cols, INT_MAX));
     return launch(&book->ticket, 0, tickets);  // at most; the order knows how many there are
   }
@@ -315,9 +412,14 @@ __global__ void __launch_bounds__(kReportThreads)
 
 }  // namespace
 
-std::int64_t scratch_bytes(std::int64_t rows, int tile) {
+std::int64_t zeroed_bytes(std::int64_t rows, int tile) {
   const std::int64_t flags = (rows + tile - 1) / tile * 4 * static_cast<std::int64_t>(sizeof(int));
   return static_cast<std::int64_t>(sizeof(Bookkeeping)) + (flags + 127) / 128 * 128;
+}
+
+std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols, int tile) {
+  constexpr std::int64_t kBytes = kInverses * static_cast<std::int64_t>(sizeof(double));
+  return zeroed_bytes(rows, tile) + (tile == 64 ? (cols + tile - 1) / tile * kBytes : 0);
 }
 
 template <class T>

@@ -26,9 +26,12 @@ struct Verdict {
   double bad_pivot;
 };
 
-/// Device memory that a launch needs for its bookkeeping: a multiple of 128. All zero at the
-/// launch, and used by nothing else until it is over.
-[[nodiscard]] std::int64_t scratch_bytes(std::int64_t rows, int tile);
+/// Device memory that a factorization of rows × cols needs beside the matrix: a multiple of 128.
+/// Used by nothing else until the launch is over.
+[[nodiscard]] std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols, int tile);
+
+/// How much of it, from its beginning, is to be zero at the launch; all that a solve needs.
+[[nodiscard]] std::int64_t zeroed_bytes(std::int64_t rows, int tile);
 
 /// The first cols columns of A (rows × cols, rows >= cols) become L: A₁₁ = L₁₁·L₁₁ᵀ and
 /// A₂₁ ← A₂₁·L₁₁⁻ᵀ. Strictly above the diagonal nothing is written. cols is a multiple of the tile,

@@ -17,7 +17,7 @@ namespace strata::fused {
 using namespace tile;
 
 /// At the head of the scratch memory; three flags a tile row follow it, and the tickets of launches
-/// of one column. All zero at the launch.
+/// of one column: all zero at the launch. Then the inverses.
 struct Bookkeeping {
   int ticket;
   int padding[31];
@@ -38,6 +38,7 @@ struct Arguments {
   int* done;            ///< finished tiles of a tile row; null: this block does them all, in order
   int* below_ready;     ///< [j]: tile (j + 1, j) lacks only its solve
   int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
+  double* inverses;     ///< of tile (j, j) from j·kInverses on, where the chain tells; or null
   Verdict* verdict;
   PivotStatus* status;  ///< where the whole factorization reports; or null
   bool factors;         ///< x is l
@@ -49,17 +50,16 @@ template <class T, int kTile>
 struct Sizes {
   static constexpr int kWarps = kTile == 64 ? 4 : 8;
   static constexpr int kThreads = kWarps * kWarp;
-  static constexpr int kBlock = kThreads + (kTile == 64 ? kWarp : 0);  // and one that publishes
+  static constexpr int kBlock = kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and ChainTeam's others
   static constexpr int kLd = padded(kTile);
-  static constexpr int kLdProduct = padded(kSolve);  // of a block of L that multiplies
-  static constexpr int kLdSolve = sizeof(T) == 8 ? kSolve + 2 : kLdProduct;  // of one that solves
+  static constexpr int kLdBlock = padded(kSolve);  // of a block of L that multiplies or solves
   static constexpr int kWarpRows = kTile / 2;  // of the product of a warp
   static constexpr int kWarpsAcross = kTile / kWarpCols;
   static constexpr int kStage = 2 * kDepth * kLd;  // elements of both operands
   static constexpr int kPipeline = kStages * kStage;
   // A tile takes half of the pipeline (64) or all of it (128), once that has run dry. The blocks of
   // L that solve use the other half, or memory of their own; so does the next tile of the chain.
-  static constexpr int kSolveBlock = kSolve * kLdProduct;
+  static constexpr int kSolveBlock = kSolve * kLdBlock;
   static constexpr int kOwn = kTile == 64 ? kSolveBlock : 2 * kSolveBlock;
   static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
   static constexpr int kScratch = 2 * 64 + kInverses;  // doubles: factor_panel; inverses
@@ -174,6 +174,47 @@ struct TileTask {
     return kVectors && rows() == kTile && cols() == kTile;
   }
 
+  /// Has the tile copied to `to`, by kWarps warps, of which this is number `number`.
+  template <int kWarps>
+  __device__ void fetch_by_warps(T* to, int number) const {
+    constexpr int kPairs = sizeof(T) == 8 ? 1 : 2;  // of elements that one copy takes
+    if (plain()) {
+      constexpr int kColumns = 2 * kPairs * kWarp / kTile;  // at once
+      const int row = 2 * kPairs * lane() % kTile;
+      const int col = number * kColumns + 2 * kPairs * lane() / kTile;
+      const T* from = x(j) + row + col * arguments.ldx;
+      to += row + col * S::kLd;
+#pragma unroll 8
+      for (int k = 0; k < kTile; k += kWarps * kColumns) {
+        copy_async<16>(to, from, 16);
+        to += kWarps * kColumns * S::kLd;
+        from += kWarps * kColumns * arguments.ldx;
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int n = number * kWarp + lane(); n < kTile * kTile; n += kWarps * kWarp) {
+      const int row = n % kTile;
+      const int col = n / kTile;
+      const bool inside = row < rows() && col < cols();
+      const T* from = x(j) + (inside ? row + col * arguments.ldx : 0);
+      copy_async<sizeof(T)>(to + row + col * S::kLd, from, inside ? sizeof(T) : 0);
+    }
+  }
+  /// The tile in shared memory to global memory, by one warp.
+  __device__ void put_by_warp(const T* tile) const {
+    if (!plain()) return put_block<kTile, kTile, kWarp>(tile, 0, 0, lane());
+    const T* from = tile + 2 * lane();
+    T* to = x(j) + 2 * lane();
+    static_assert(2 * kWarp == kSolve);
+#pragma unroll 8
+    for (int k = 0; k < kTile; ++k) {
+      *reinterpret_cast<Pair<T>*>(to) = read_both(from);
+      from += S::kLd;
+      to += arguments.ldx;
+    }
+  }
+
   /// Has the tile brought to the second-level cache, where subtract_tile() will find it.
   __device__ void prefetch_tile() const {
     constexpr int kLine = 128 / sizeof(T);  // elements
@@ -185,6 +226,33 @@ struct TileTask {
         asm volatile("prefetch.global.L2 [%0];" ::"l"(x(j) + row + col * arguments.ldx));
       }
     }
+  }
+
+  /// Has the tile copied to where subtract_fetched() will find it, for kTile == 64: memory that only
+  /// the chain uses otherwise. What follows the products is on the way that others wait for.
+  __device__ void fetch_tile() const {
+    const BlockCopy<T, kTile, kTile, S::kThreads> copy(static_cast<int>(threadIdx.x), x(j),
+                                                       arguments.ldx, rows(), kVectors);
+    copy.issue(shared + S::kPipeline, S::kLd, cols());
+    commit_copies();
+  }
+  /// As subtract_tile(), of what fetch_tile() has fetched.
+  __device__ void subtract_fetched(Sum& sum) const {
+    wait_copies<0>();
+    __syncthreads();
+    const T* from = shared + S::kPipeline;
+    const int row_end = rows();
+    const int col_end = cols();
+    const int unit = diagonal() ? 0 : 2 * kTile;  // how far the unit matrix is from here
+    sum.each_pair([&](int row, int col, T& first, T& second) {
+      row += warp_row();
+      col += warp_col();
+      const Pair<T> pair = read_both(from + row + col * S::kLd);
+      const bool inside = col < col_end;
+      first = inside && row < row_end ? first - pair.x : (row == col + unit ? T{-1} : T{0});
+      second = inside && row + 1 < row_end ? second - pair.y
+                                           : (row + 1 == col + unit ? T{-1} : T{0});
+    });
   }
 
   /// sum ← sum − A(i, j), and minus the unit matrix outside. Behind the products, so that these add
@@ -360,25 +428,41 @@ struct TileTask {
     });
   }
 
-  /// Elements (row, col) and (row + 1, col) of the tile to global memory, where they belong to it;
-  /// `whole`: both do, and may be written as one.
-  __device__ void put(int row, int col, T even, T odd, bool whole) const {
+  /// Rows row and row + 1, row even, of a column of a plain() tile to global memory, where they are
+  /// not above the diagonal. Short, as others wait for what it is part of.
+  __device__ void put(int row, int col, Pair<T> pair) const {
     T* at = x(j) + row + col * arguments.ldx;
-    if (whole) {
-      *reinterpret_cast<Pair<T>*>(at) = {even, odd};
-      return;
-    }
-    if (col >= cols()) return;
-    if (row < rows() && (!diagonal() || row >= col)) at[0] = even;
-    if (row + 1 < rows() && (!diagonal() || row + 1 >= col)) at[1] = odd;
-  }
-  __device__ void put_negative(Sum& sum) const {
-    const bool is_plain = plain();
     const bool lower = diagonal();
+    if (!lower || row >= col) *reinterpret_cast<Pair<T>*>(at) = pair;
+    if (lower && row + 1 == col) at[1] = pair.y;
+  }
+  /// As much of kRows × kCols elements of a tile in shared memory, from (row, col) on, as belongs to
+  /// the matrix; by kThreads threads, of which this is number `thread`.
+  template <int kRows, int kCols, int kThreads>
+  __device__ void put_block(const T* tile, int row, int col, int thread) const {
+#pragma unroll 1
+    for (int n = thread; n < kRows * kCols; n += kThreads) {
+      const int r = row + n % kRows;
+      const int c = col + n / kRows;
+      if (r < rows() && c < cols() && (!diagonal() || r >= c)) {
+        x(j)[r + c * arguments.ldx] = tile[r + c * S::kLd];
+      }
+    }
+  }
+  /// This warp's strip of a tile in shared memory, 64 columns from (row, col), of one not plain().
+  __device__ void put_strip(const T* tile, int row, int col) const {
+    __syncwarp();
+    put_block<kRowsPerWarp, kSolve, kWarp>(tile, row + warp() * kRowsPerWarp, col, lane());
+  }
+  /// All of −sum.
+  __device__ void put_negative(Sum& sum) const {
+    if (!plain()) {
+      write_tile(sum);
+      __syncthreads();
+      return put_block<kTile, kTile, S::kThreads>(shared, 0, 0, static_cast<int>(threadIdx.x));
+    }
     sum.each_pair([&](int row, int col, T& first, T& second) {
-      row += warp_row();
-      col += warp_col();
-      put(row, col, -first, -second, is_plain && (!lower || row >= col));
+      put(warp_row() + row, warp_col() + col, {-first, -second});
     });
   }
 };
@@ -427,12 +511,12 @@ struct Finisher {
     if (warp() >= kWarps) return;
     const bool is_plain = task.plain();
     T* corner = task.shared + first * (S::kLd + 1);
-    const auto put = [&](int row, int col, T even, T odd) {
-      task.put(first + row, first + col, even, odd, is_plain && row >= col);
-    };
+    const std::int64_t ldx = task.arguments.ldx;
+    const StripSink<T> sink(is_plain ? task.x(task.j) + first * (ldx + 1) : nullptr, ldx);
     factor_panel<kIb, kWarps, kTile == 128>(
-        corner, S::kLd, workspace.scratch, inverses(), *workspace.panels, parity, put,
+        corner, S::kLd, workspace.scratch, inverses(), sink, *workspace.panels, parity,
         [&](int column, double pivot) { report(first + column, pivot); });
+    if (!is_plain) task.put_strip(task.shared, first, first);
   }
 
   __device__ void factor() const {
@@ -450,43 +534,50 @@ struct Finisher {
     const Arguments<T>& a = task.arguments;
     const std::int64_t corner = static_cast<std::int64_t>(task.j) * kTile;
     const BlockCopy<T, kSolve, kSolve, S::kThreads> copy(
-        a.l + corner + row + (corner + col) * a.ldl, a.ldl, task.cols() - row, kVectors);
+        static_cast<int>(threadIdx.x), a.l + corner + row + (corner + col) * a.ldl, a.ldl, task.cols() - row, kVectors);
     copy.issue(to, ld, task.cols() - col);
     commit_copies();
   }
 
   /// Columns first … first + 63 of the tile, with the diagonal block in `block`, `count` of whose
-  /// columns belong to the matrix. Ends with the results in global memory, and where they were if
-  /// kTile == 128, behind no barrier.
+  /// columns belong to the matrix. Ends with the results in both memories, behind no barrier.
   __device__ void solve_half(int first, const T* block, int count) const {
     wait_copies<0>();
     __syncthreads();
-    if (warp() < 2) invert_blocks(inverses(), block, S::kLdSolve, count, 0);
-    __syncthreads();
-    T* x = task.shared + first * S::kLd;
+    if (task.arguments.inverses == nullptr) {
+      if (warp() < 2) invert_blocks(inverses(), block, S::kLdBlock, count, 0);
+      __syncthreads();
+    }
     const bool is_plain = task.plain();
-    solve_columns(static_cast<const T*>(x), S::kLd, block, S::kLdSolve, inverses(),
-                  [&](int row, int col, T even, T odd) {
-                    if constexpr (kTile == 128) {  // the second half needs the first
-                      x[row + col * S::kLd] = even;
-                      x[row + 1 + col * S::kLd] = odd;
-                    }
-                    task.put(row, first + col, even, odd, is_plain);
-                  });
+    const std::int64_t ldx = task.arguments.ldx;
+    const StripSink<T> sink(is_plain ? task.x(task.j) + first * ldx : nullptr, ldx);
+    solve_columns(task.shared + first * S::kLd, S::kLd, block, S::kLdBlock, inverses(), sink);
+    if (!is_plain) task.put_strip(task.shared, 0, first);
+  }
+
+  /// The inverses that the chain has made of tile (j, j), on their way with the blocks of L.
+  __device__ void load_inverses() const {
+    const double* from = task.arguments.inverses + std::int64_t{task.j} * kInverses;
+#pragma unroll
+    for (int n = 0; n < kInverses; n += 2 * S::kThreads) {
+      const int at = n + 2 * static_cast<int>(threadIdx.x);
+      copy_async<16>(inverses() + at, from + at, 16);
+    }
   }
 
   __device__ void solve() const {
+    if (task.arguments.inverses != nullptr) load_inverses();
     T* first = kTile == 64 ? task.shared + kSolve * S::kLd : task.shared + S::kPipeline;
-    load_block(first, S::kLdSolve, 0, 0);
+    load_block(first, S::kLdBlock, 0, 0);
     if constexpr (kTile == 128) {
       T* second = first + S::kSolveBlock;
       const int cols = task.cols();
-      if (cols > kSolve) load_block(second, S::kLdProduct, kSolve, 0);
+      if (cols > kSolve) load_block(second, S::kLdBlock, kSolve, 0);
       solve_half(0, first, cols);
       if (cols <= kSolve) return;
       __syncthreads();
-      load_block(first, S::kLdSolve, kSolve, kSolve);
-      update_second_half<32>(0, second, S::kLdProduct);
+      load_block(first, S::kLdBlock, kSolve, kSolve);
+      update_second_half<32>(0, second, S::kLdBlock);
       solve_half(kSolve, first, cols - kSolve);
     } else {
       solve_half(0, first, task.cols());
@@ -521,10 +612,17 @@ template <class T, int kTile, int kIb, bool kVectors>
 __device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace, Tile tile) {
   const TileTask<T, kTile, kVectors> task{arguments, workspace.shared, tile.i, tile.j};
   typename TileTask<T, kTile, kVectors>::Sum sum;
-  task.prefetch_tile();
+  const int inner = tile.work == Work::products_diagonal ? tile.j - 1 : tile.j;
   set_zero(sum);
-  task.multiply(sum, tile.work == Work::products_diagonal ? tile.j - 1 : tile.j, workspace);
-  task.subtract_tile(sum);
+  if constexpr (kTile == 64) {
+    task.fetch_tile();
+    task.multiply(sum, inner, workspace);
+    task.subtract_fetched(sum);
+  } else {
+    task.prefetch_tile();
+    task.multiply(sum, inner, workspace);
+    task.subtract_tile(sum);
+  }
   int* flag = arguments.done + tile.i;
   int value = tile.j + 1;
   if (tile.work != Work::finish) {

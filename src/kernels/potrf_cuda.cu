@@ -68,7 +68,8 @@ class Panels {
   /// The verdict and the bookkeeping of each panel; all zero at first.
   static std::int64_t scratch_bytes(std::int64_t n, const PotrfOptions& options) {
     return kVerdictBytes +
-           (n + options.nb - 1) / options.nb * fused::scratch_bytes(n, options.recnb);
+           (n + options.nb - 1) / options.nb *
+               fused::scratch_bytes(n, options.nb, options.recnb);
   }
 
   void run() { options_.variant == PotrfVariant::left ? left() : right(); }
@@ -122,7 +123,7 @@ class Panels {
     factor(queue_.urgent(), c0, end_of(c0), blocks);
   }
   void factor(const CudaStream& stream, std::int64_t c0, std::int64_t c1, int blocks) {
-    const std::int64_t bytes = fused::scratch_bytes(a_.rows, options_.recnb);
+    const std::int64_t bytes = fused::scratch_bytes(a_.rows, options_.nb, options_.recnb);
     fused::factor(stream.get(), a_.block(c0, c0, a_.rows - c0, c1 - c0),
                   {.tile = options_.recnb, .ib = options_.ib, .blocks = blocks}, c0,
                   reinterpret_cast<fused::Verdict*>(scratch_), nullptr,
@@ -179,11 +180,14 @@ void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
   const PotrfOptions options = resolve<T>(arguments.potrf, a.cols);
   const bool exclusive = options.variant == PotrfVariant::exclusive;
   const bool fused = exclusive || options.variant == PotrfVariant::fused || a.cols <= options.nb;
-  const std::int64_t bytes = fused ? kVerdictBytes + fused::scratch_bytes(a.rows, options.recnb)
-                                   : Panels<T>::scratch_bytes(a.cols, options);
+  const std::int64_t bytes =
+      fused ? kVerdictBytes + fused::scratch_bytes(a.rows, a.cols, options.recnb)
+            : Panels<T>::scratch_bytes(a.cols, options);
+  const std::int64_t zeroed =
+      fused ? kVerdictBytes + fused::zeroed_bytes(a.rows, options.recnb) : bytes;
   auto* scratch = static_cast<std::byte*>(cuda.scratch(bytes));
   auto* verdict = reinterpret_cast<fused::Verdict*>(scratch);
-  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
+  require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(zeroed), cuda.stream()),
                "cudaMemsetAsync");
   if (fused && a.cols > 0) {
     const fused::Shape shape{

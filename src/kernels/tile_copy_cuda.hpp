@@ -78,15 +78,14 @@ __host__ __device__ inline bool columns_aligned(const T* data, std::int64_t ld) 
          ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
 }
 
-/// What one thread copies of a kRows × kCols block (column-major in both memories): always the same
+/// What one of kThreads threads copies of a kRows × kCols block (column-major in both memories): always the same
 /// rows, of every so many columns. Rows past `rows` and columns past `cols` become zeros.
 /// `vectors`: 16-byte copies may be used.
 template <class T, int kRows, int kCols, int kThreads>
 class BlockCopy {
  public:
-  __device__ BlockCopy(const T* global, std::int64_t ldg, int rows, bool vectors)
+  __device__ BlockCopy(int thread, const T* global, std::int64_t ldg, int rows, bool vectors)
       : ldg_(ldg), vectors_(vectors) {
-    const int thread = static_cast<int>(threadIdx.x);
     const int width = vectors ? kVector : 1;
     row_ = thread % (kRows / width) * width;
     col_ = thread / (kRows / width);
@@ -112,11 +111,13 @@ class BlockCopy {
     constexpr int kStep = kThreads * kWidth / kRows;  // columns between the copies of a thread
     static_assert(kThreads * kWidth % kRows == 0 && kCols % kStep == 0);
     T* to = shared + row_ + col_ * ld;
-#pragma unroll
+    const T* from = from_;
+#pragma unroll 4
     for (int k = 0; k < kCols; k += kStep) {
       const bool inside = col_ + k < cols;
-      copy_async<kWidth * sizeof(T)>(to + k * ld, inside ? from_ + k * ldg_ : from_,
-                                     inside ? bytes_ : 0);
+      copy_async<kWidth * sizeof(T)>(to, inside ? from : from_, inside ? bytes_ : 0);
+      to += kStep * ld;
+      from += kStep * ldg_;
     }
   }
 

@@ -17,6 +17,15 @@ __device__ inline double reciprocal_root(double x) {
   return fma(y * error, fma(0.375, error, 0.5), y);
 }
 
+/// kLow <= x < kHigh, powers of two by their exponents; false for NaN. No comparison of doubles,
+/// which would stand in line with the arithmetic.
+template <int kLow, int kHigh>
+__device__ inline bool between_powers(double x) {
+  constexpr unsigned kFrom = static_cast<unsigned>(kLow + 1023) << 20;
+  constexpr unsigned kTo = static_cast<unsigned>(kHigh + 1023) << 20;
+  return static_cast<unsigned>(__double2hiint(x)) - kFrom < kTo - kFrom;
+}
+
 /// Two neighbours, aligned to 2·sizeof(T).
 __device__ inline double2 read_pair(const double* from) {
   return *reinterpret_cast<const double2*>(from);
@@ -109,7 +118,7 @@ struct Diagonal {
       const double p = value[j][j];
       const double a = value[j + 1][j];
       const double d = fma(p, value[j + 1][j + 1], -(a * a));
-      safe = safe && p > 1e-140 && p < 1e140 && d > 1e-280 && d < 1e280;
+      safe = safe && between_powers<-464, 464>(p) && between_powers<-928, 928>(d);
       const double root = reciprocal_root(d);
       inverse[j] = reciprocal_root(p);
       inverse[j + 1] = p * inverse[j] * root;
@@ -230,8 +239,17 @@ __device__ inline BadPivot factor_columns(T* x, int ld, double* scratch) {
 /// Elements of the inverses that invert_blocks makes.
 inline constexpr int kInverses = kSolve * 8;
 
+/// Element (row, col) of an 8 × 8 inverse lies where the lane that needs it as an operand finds its
+/// two side by side.
+__device__ inline int place_in_inverse(int row, int col) {
+  const int g = row < 4 ? 2 * row : 2 * (row - 4 ^ 2) + 1;  // column_of(g) is row
+  const int t = col < 4 ? col : col - 4 ^ 2;
+  return (4 * g + t) * 2 + col / 4;
+}
+
 /// inverses ← L_bb⁻¹ of the eight 8 × 8 blocks on the diagonal of L (64 × 64, in shared memory; a
-/// diagonal element past `count` counts as 1), row by row. Called by the two warps from first_warp.
+/// diagonal element past `count` counts as 1), one after the other, each in the order of
+/// place_in_inverse. Called by the two warps from first_warp.
 template <class T>
 __device__ inline void invert_blocks(double* inverses, const T* l, int ldl, int count,
                                      int first_warp) {
@@ -246,54 +264,139 @@ __device__ inline void invert_blocks(double* inverses, const T* l, int ldl, int 
 #pragma unroll
     for (int k = 0; k < i; ++k) sum -= static_cast<double>(block[i + k * ldl]) * x[k];
     x[i] = sum * __shfl_sync(0xffffffffu, own, i, 8);
-    inverses[(c - m) * 8 + i * 8 + m] = x[i];
+    inverses[(c - m) * 8 + place_in_inverse(i, m)] = x[i];
   }
 }
 
-/// The 16 rows of this warp in registers: value[b] is block b, the elements (2g, 2t), (2g, 2t + 1),
-/// (2g + 1, 2t), (2g + 1, 2t + 1) of its columns from 8b.
+/// Rows 2g and 2g + 1 of columns t and u, of what multiply_add has.
+template <class T>
+__device__ inline Pair<T> first_column(const double (&value)[4]) {
+  return {static_cast<T>(value[0]), static_cast<T>(value[2])};
+}
+template <class T>
+__device__ inline Pair<T> second_column(const double (&value)[4]) {
+  return {static_cast<T>(value[1]), static_cast<T>(value[3])};
+}
+
+/// What this thread has of 8 columns of 16 rows, the operand of multiply_add, in shared memory.
+template <class T>
+struct StripBlock {
+  T* at;      ///< element (2g, t)
+  int other;  ///< from there to (2g, u)
+
+  __device__ StripBlock(T* x, int ld)
+      : at(x + lane() / 4 * 2 + lane() % 4 * ld),
+        other((other_column(lane() % 4) - lane() % 4) * ld) {}
+
+  /// Of the block `offset` elements further.
+  __device__ void read(double (&value)[4], int offset) const {
+    const double2 left = read_pair(at + offset);
+    const double2 right = read_pair(at + offset + other);
+    value[0] = left.x;
+    value[1] = right.x;
+    value[2] = left.y;
+    value[3] = right.y;
+  }
+  __device__ void write(const double (&value)[4], int offset) const {
+    *reinterpret_cast<Pair<T>*>(at + offset) = first_column<T>(value);
+    *reinterpret_cast<Pair<T>*>(at + offset + other) = second_column<T>(value);
+  }
+};
+
+/// Where results go besides: to a tile in global memory, of which `at` is this thread's element
+/// (2g, t) of its warp's strip; or nowhere, if it is null.
+template <class T>
+struct StripSink {
+  T* at;
+  std::int64_t ld;
+
+  __device__ StripSink(T* tile, std::int64_t ld)
+      : at(tile == nullptr
+               ? nullptr
+               : tile + warp() * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * ld),
+        ld(ld) {}
+
+  /// Columns t and u of the block of columns from 8·block on.
+  __device__ void put(const double (&value)[4], int block) const {
+    if (at == nullptr) return;
+    const int t = lane() % 4;
+    T* left = at + 8 * block * ld;
+    *reinterpret_cast<Pair<T>*>(left) = first_column<T>(value);
+    *reinterpret_cast<Pair<T>*>(left + (other_column(t) - t) * ld) = second_column<T>(value);
+  }
+  /// As much of them as is not above the diagonal.
+  __device__ void put_lower(const double (&value)[4], int block) const {
+    if (at == nullptr) return;
+    const int t = lane() % 4;
+    const int row = warp() * kRowsPerWarp + lane() / 4 * 2;
+    put_lower(at + 8 * block * ld, row - 8 * block - t, first_column<T>(value));
+    put_lower(at + (8 * block + other_column(t) - t) * ld, row - 8 * block - other_column(t),
+              second_column<T>(value));
+  }
+
+ private:
+  /// `below`: rows below the diagonal that the pair begins.
+  static __device__ void put_lower(T* to, int below, Pair<T> pair) {
+    if (below >= 0) *reinterpret_cast<Pair<T>*>(to) = pair;
+    if (below == -1) to[1] = pair.y;
+  }
+};
+
+/// What this thread has of 8 × 8 elements of L, the other operand of multiply_add for products with
+/// Lᵀ, in shared memory: (column_of(g), t) and (column_of(g), u).
+template <class T>
+struct AcrossBlock {
+  const T* at;
+  int other;
+
+  __device__ AcrossBlock(const T* l, int ld)
+      : at(l + column_of(lane() / 4) + lane() % 4 * ld),
+        other((other_column(lane() % 4) - lane() % 4) * ld) {}
+
+  __device__ double2 read(int offset) const {
+    return {static_cast<double>(at[offset]), static_cast<double>(at[offset + other])};
+  }
+};
+
+/// The 16 rows of this warp in registers: value[b] is what multiply_add calls A, of columns from 8b.
 template <int kBlocks, class T>
-__device__ inline void read_strip(double (&value)[kBlocks][4], const T* x, int ld) {
-  const T* from = x + warp() * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * 2 * ld;
+__device__ inline void read_strip(double (&value)[kBlocks][4], T* x, int ld) {
+  const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) own.read(value[b], 8 * b * ld);
+}
+
+/// D = C − A·B, as multiply_add; the sign costs nothing.
+__device__ inline void multiply_subtract(double (&d)[4], const double (&c)[4], const double (&a)[4],
+                                         double2 b) {
+  multiply_add(d, c, {-a[0], -a[1], -a[2], -a[3]}, b);
+}
+
+/// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
+/// the sink. All on the tensor cores and in registers: what a thread has of a result is what it must
+/// give as an operand. Rows of different warps have nothing to do with each other: no barrier.
+template <class T>
+__device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const double* inverses,
+                                     const StripSink<T>& sink) {
+  constexpr int kBlocks = kSolve / 8;
+  const StripBlock<T> own(x + warp() * kRowsPerWarp, ldx);
+  const AcrossBlock<T> across(l, ldl);
+  double value[kBlocks][4];
+  read_strip(value, x, ldx);
+  constexpr double kZero[4] = {};
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
-    const double2 left = read_pair(from + 8 * b * ld);
-    const double2 right = read_pair(from + (8 * b + 1) * ld);
-    value[b][0] = left.x;
-    value[b][1] = right.x;
-    value[b][2] = left.y;
-    value[b][3] = right.y;
-  }
-}
-
-/// X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made. All on the
-/// tensor cores and in registers: what a thread has of a result, columns 2t and 2t + 1, is what it
-/// must give as an operand if the columns of the operand are taken in the order 2t + s. Rows of
-/// different warps have nothing to do with each other: no barrier.
-/// put(row, col, even, odd) receives the elements (row, col) and (row + 1, col), row even; a thread
-/// has read all that it puts before it puts any.
-template <class T, class Put>
-__device__ inline void solve_columns(const T* x, int ldx, const T* l, int ldl,
-                                     const double* inverses, Put&& put) {
-  const int g = lane() / 4;
-  const int t = lane() % 4;
-  const int row = warp() * kRowsPerWarp + 2 * g;
-  double value[8][4];
-  read_strip(value, x, ldx);
+    multiply_add(value[b], kZero, value[b], read_pair(inverses + b * 64 + lane() * 2));
 #pragma unroll
-  for (int b = 0; b < 8; ++b) {
-    const double2 inverse = read_pair(inverses + b * 64 + g * 8 + 2 * t);
-    double y[4] = {};
-    multiply_add(y, value[b][0], value[b][2], inverse.x);
-    multiply_add(y, value[b][1], value[b][3], inverse.y);
-#pragma unroll
-    for (int n = b + 1; n < 8; ++n) {
-      const T* across = l + 8 * n + g + (8 * b + 2 * t) * ldl;
-      multiply_add(value[n], -y[0], -y[2], static_cast<double>(across[0]));
-      multiply_add(value[n], -y[1], -y[3], static_cast<double>(across[ldl]));
+    for (int n = b + 1; n < kBlocks; ++n) {
+      multiply_subtract(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
     }
-    put(row, 8 * b + 2 * t, static_cast<T>(y[0]), static_cast<T>(y[2]));
-    put(row, 8 * b + 2 * t + 1, static_cast<T>(y[1]), static_cast<T>(y[3]));
+  }
+  // Only now, as the compiler must not read behind a write what may be the same memory.
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    own.write(value[b], 8 * b * ldx);
+    sink.put(value[b], b);
   }
 }
 
@@ -305,21 +408,21 @@ __device__ __noinline__ int factor_slowly(Diagonal<kIb>& diagonal, const double*
   return diagonal.factor(bad_pivot);
 }
 
-/// The elements 2t and 2t + 1 of row g of L⁻¹, for the factored 8 × 8 block L.
+/// The elements t and other_column(t) of row column_of(g) of L⁻¹, for the factored 8 × 8 block L.
 __device__ inline double2 inverse_row(const Diagonal<8>& l) {
-  const int g = lane() / 4;
+  const int row = column_of(lane() / 4);
   const int t = lane() % 4;
   double w[8];
 #pragma unroll
   for (int k = 7; k >= 0; --k) {
-    double sum = g == k ? 1.0 : 0.0;
+    double sum = row == k ? 1.0 : 0.0;
 #pragma unroll
     for (int i = 7; i > k; --i) sum -= w[i] * l.value[i][k];  // the newest last
     w[k] = sum * l.inverse[k];
   }
-  const double even = t < 2 ? (t == 0 ? w[0] : w[2]) : (t == 2 ? w[4] : w[6]);
-  const double odd = t < 2 ? (t == 0 ? w[1] : w[3]) : (t == 2 ? w[5] : w[7]);
-  return {even, odd};
+  const double left = t < 2 ? (t == 0 ? w[0] : w[1]) : (t == 2 ? w[2] : w[3]);
+  const double right = t < 2 ? (t == 0 ? w[6] : w[7]) : (t == 2 ? w[4] : w[5]);
+  return {left, right};
 }
 
 /// A strip as read_strip has it, of a diagonal tile: above the diagonal there may be anything, NaN
@@ -327,86 +430,120 @@ __device__ inline double2 inverse_row(const Diagonal<8>& l) {
 template <int kBlocks>
 __device__ inline void clear_above_diagonal(double (&value)[kBlocks][4]) {
   const int row = warp() * kRowsPerWarp + lane() / 4 * 2;
+  const int t = lane() % 4;
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
-    const int above = 8 * b + lane() % 4 * 2 - row;
-    if (above > 0) value[b][0] = 0;
-    if (above > -1) value[b][1] = 0;
-    if (above > 1) value[b][2] = 0;
-    if (above > 0) value[b][3] = 0;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int above = 8 * b + (e == 0 ? t : other_column(t)) - row;
+      if (above > 0) value[b][e] = 0;
+      if (above > 1) value[b][2 + e] = 0;
+    }
   }
 }
 
+/// The 8 × 8 block on the diagonal at `step`, column by column, from the strip that has it, of which
+/// `value` is this thread's part.
+__device__ inline void hand_out(double* block, const double (&value)[4], int step) {
+  const int row = lane() / 4 * 2;
+  if (row / 8 != step % 2) return;
+  const int t = lane() % 4;
+  double* to = block + row % 8;
+  *reinterpret_cast<double2*>(to + t * 8) = {value[0], value[2]};
+  *reinterpret_cast<double2*>(to + other_column(t) * 8) = {value[1], value[3]};
+}
+
+/// Barriers of factor_strips, two of each, for even and odd steps.
+enum class StripBarrier : int { solved = 5, inverted = 7 };
+
+/// Of `warps` warps; those that come wait, the leader only says that it was there.
+__device__ inline void come(StripBarrier barrier, int step, int warps) {
+  asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(barrier) + step % 2), "r"(warps * kWarp)
+               : "memory");
+}
+__device__ inline void come_and_go(StripBarrier barrier, int step, int warps) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<int>(barrier) + step % 2), "r"(warps * kWarp)
+               : "memory");
+}
+
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
-/// solve_columns. Results go to X and to put(row, col, even, odd), the inverses of the blocks on
-/// the diagonal to `inverses`, all behind no barrier; a bad pivot goes to report(column, pivot), by
-/// the warp with its row. A warp leaves when its rows are done. The loop is not unrolled: code that
+/// solve_columns, and by one leader a step, the warp with the rows of the diagonal block: it factors
+/// and inverts the block and waits for nobody, since its rows end there; the others follow in its
+/// shadow and do the rest. They are at most a step behind: all have come to `solved` of a step
+/// before the leader of the next but one is a leader. Results go to X and to the sink, the inverses
+/// of the blocks on the diagonal to `inverses`, all behind no barrier; a bad pivot goes to
+/// report(column, pivot). A warp leaves when its rows are done. The loop is not unrolled: code that
 /// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
 /// other blocks (measured: three times the time at n = 8192).
-template <int kWarps, class T, class Put, class Report>
-__device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses, Put&& put,
-                                     Report&& report) {
-  const int g = lane() / 4;
-  const int t = lane() % 4;
-  const int row = warp() * kRowsPerWarp + 2 * g;
+template <int kWarps, class T, class Report>
+__device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses,
+                                     const StripSink<T>& sink, Report&& report) {
   constexpr int kBlocks = kSolve / 8;
-  double value[kBlocks][4];  // of block first / 8 + n
+  const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+  const AcrossBlock<T> across(x, ld);
+  double value[kBlocks][4];  // of block step + n
   read_strip(value, x, ld);
   clear_above_diagonal(value);
-  bool seen_bad = false;
+  double* bad = scratch + 64;  // some pivot was
+  if (threadIdx.x == 0) *bad = 0;
   double y[4] = {};  // the solved block
 #pragma unroll 1
-  for (int first = 0; first < kSolve; first += 8) {
-    const int leader = first / kRowsPerWarp;  // its rows are the diagonal block
+  for (int step = 0; step < kBlocks; ++step) {
+    const int leader = step / 2;
     if (warp() < leader) break;
-    double* block = scratch + first % 16 * 8;  // the other one may still be read
-    if (warp() == leader && 2 * g / 8 == first / 8 % 2) {
-      double* to = block + (2 * g) % 8 + 2 * t * 8;
-      *reinterpret_cast<double2*>(to) = {value[0][0], value[0][2]};
-      *reinterpret_cast<double2*>(to + 8) = {value[0][1], value[0][3]};
-    }
-    barrier(kWarps - leader);
-    Diagonal<8> diagonal;
-    diagonal.read(block, 8);
-    if (first > 0) {  // what the solved block takes from the others, which move up
-      const T* solved = x + first + g + (first - 8 + 2 * t) * ld;
-#pragma unroll
-      for (int n = 0; n < kBlocks - 1; ++n) {
-        if (first + 8 * n < kSolve && (n > 0 || warp() != leader)) {
-          multiply_add(value[n], value[n + 1], -y[0], -y[2], static_cast<double>(solved[8 * n]));
-          multiply_add(value[n], -y[1], -y[3], static_cast<double>(solved[8 * n + ld]));
-        }
-      }
-    }
-    if (!diagonal.factor_pairs()) {
-      Diagonal<8> slow;  // of its own: whose address is taken lies in memory
-      double pivot = 0;
-      const int column = factor_slowly(slow, block, pivot);
-      // All that are left see this block; the report of an earlier one may still be under way.
-      if (column < 8 && warp() == leader && !seen_bad) report(first + column, pivot);
-      seen_bad = seen_bad || column < 8;
-      diagonal = slow;
-    }
-    const double2 inverse = inverse_row(diagonal);
+    const int warps = kWarps - leader;
+    const int solved = 8 * (step - 1) * ld;
+    double2 inverse;
     if (warp() == leader) {
-      *reinterpret_cast<double2*>(inverses + first * 8 + lane() * 2) = inverse;
+      if (step > 0) {
+        __syncwarp();
+        if (warps > 1) come_and_go(StripBarrier::solved, step, warps);
+        multiply_subtract(value[0], value[1], y, across.read(8 * step + solved));
+      }
+      hand_out(scratch, value[0], step);
+      __syncwarp();
+      Diagonal<8> diagonal;
+      diagonal.read(scratch, 8);
+      if (step > 0 && step % 2 == 0) {
+        multiply_subtract(value[1], value[2], y, across.read(8 * (step + 1) + solved));
+      }
+      if (!diagonal.factor_pairs()) {
+        Diagonal<8> slow;  // of its own: whose address is taken lies in memory
+        double pivot = 0;
+        const int column = factor_slowly(slow, scratch, pivot);
+        if (column < 8) {
+          if (*bad == 0) report(8 * step + column, pivot);
+          __syncwarp();
+          if (lane() == 0) *bad = 1;
+        }
+        diagonal = slow;
+      }
+      inverse = inverse_row(diagonal);
+      *reinterpret_cast<double2*>(inverses + step * 64 + lane() * 2) = inverse;
+      if (warps > 1) come_and_go(StripBarrier::inverted, step, warps);
+    } else {
+      if (step > 0) {
+        come(StripBarrier::solved, step, warps);
+#pragma unroll
+        for (int n = 0; n < kBlocks - 1; ++n) {
+          if (step + n < kBlocks) {
+            multiply_subtract(value[n], value[n + 1], y, across.read(8 * (step + n) + solved));
+          }
+        }
+        sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
+      }
+      come(StripBarrier::inverted, step, warps);
+      inverse = read_pair(inverses + step * 64 + lane() * 2);
     }
     y[0] = y[1] = y[2] = y[3] = 0;
-    multiply_add(y, value[0][0], value[0][2], inverse.x);
-    multiply_add(y, value[0][1], value[0][3], inverse.y);
-    const Pair<T> left{static_cast<T>(y[0]), static_cast<T>(y[2])};
-    const Pair<T> right{static_cast<T>(y[1]), static_cast<T>(y[3])};
-    T* at = x + row + (first + 2 * t) * ld;
-    *reinterpret_cast<Pair<T>*>(at) = left;
-    *reinterpret_cast<Pair<T>*>(at + ld) = right;
-    if (first + 8 < kSolve && warp() == (first + 8) / kRowsPerWarp) {
-      __syncwarp();  // the next leader has all that the next diagonal block needs
-      const T* solved = x + first + 8 + g + (first + 2 * t) * ld;
-      multiply_add(value[0], value[1], -y[0], -y[2], static_cast<double>(solved[0]));
-      multiply_add(value[0], -y[1], -y[3], static_cast<double>(solved[ld]));
-    }
-    put(row, first + 2 * t, left.x, left.y);
-    put(row, first + 2 * t + 1, right.x, right.y);
+    multiply_add(y, y, value[0], inverse);
+    own.write(y, 8 * step * ld);
+  }
+  __syncwarp();  // what there was no time for
+#pragma unroll 1
+  for (int step = max(min(2 * warp(), kBlocks) - 1, 0); step < min(2 * warp() + 2, kBlocks); ++step) {
+    own.read(y, 8 * step * ld);
+    sink.put_lower(y, step);
   }
 }
 

@@ -32,16 +32,16 @@ __device__ inline void arrive_by_warp(unsigned long long* barrier) {
 
 /// What a warp makes of a diagonal block.
 struct InvertedBlock {
-  double2 row;  ///< elements 2t and 2t + 1 of row g of the inverse
+  double2 row;  ///< elements t and other_column(t) of row column_of(g) of the inverse
   double root;  ///< L_mm for m = lane % 8
 };
 
-/// The inverse of the factor of `block`. Its columns 2t and 2t + 1 are made by each thread while
+/// The inverse of the factor of `block`. Its columns t and other_column(t) are made by each thread while
 /// those of the factor come: at the end little is left to wait for. A bad pivot goes to
 /// report(column of the block, pivot).
 template <class Report>
 __device__ __forceinline__ InvertedBlock invert_block(const double* block, Report&& report) {
-  const int g = lane() / 4;
+  const int row = column_of(lane() / 4);
   const int t = lane() % 4;
   InvertedBlock result;
   Diagonal<8> diagonal;
@@ -49,19 +49,19 @@ __device__ __forceinline__ InvertedBlock invert_block(const double* block, Repor
   double rest[2][8];  // of the unit vectors, less what the solved elements take
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    rest[0][i] = i == 2 * t ? 1.0 : 0.0;
-    rest[1][i] = i == 2 * t + 1 ? 1.0 : 0.0;
+    rest[0][i] = i == t ? 1.0 : 0.0;
+    rest[1][i] = i == other_column(t) ? 1.0 : 0.0;
   }
   const bool safe = diagonal.factor_pairs([&](int j) {
-    const double even = rest[0][j] * diagonal.inverse[j];
-    const double odd = rest[1][j] * diagonal.inverse[j];
-    if (g == j) result.row = {even, odd};
+    const double left = rest[0][j] * diagonal.inverse[j];
+    const double right = rest[1][j] * diagonal.inverse[j];
+    if (row == j) result.row = {left, right};
     if (lane() % 8 == j) result.root = diagonal.value[j][j];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       if (i <= j) continue;  // so the loop is unrolled before j is known
-      rest[0][i] -= diagonal.value[i][j] * even;
-      rest[1][i] -= diagonal.value[i][j] * odd;
+      rest[0][i] -= diagonal.value[i][j] * left;
+      rest[1][i] -= diagonal.value[i][j] * right;
     }
   });
   if (safe) return result;
@@ -88,12 +88,14 @@ struct StripFactor {
   T* x;
   int ld;
   double* inverses;
+  const StripSink<T>& sink;
   PanelBarriers& barriers;
   int parity;
   double value[kBlocks][4];  ///< of block step + n
 
-  [[nodiscard]] __device__ int row() const { return warp() * kRowsPerWarp + lane() / 4 * 2; }
-  [[nodiscard]] __device__ int col(int step) const { return 8 * step + lane() % 4 * 2; }
+  [[nodiscard]] __device__ StripBlock<T> own() const {
+    return {x + warp() * kRowsPerWarp, ld};
+  }
   /// The blocks of this warp's rows that are not above the diagonal.
   [[nodiscard]] __device__ int end() const { return min(2 * warp() + 2, kBlocks); }
 
@@ -105,12 +107,7 @@ struct StripFactor {
   template <class Report>
   __device__ __forceinline__ InvertedBlock lead(int step, Report&& report) {
     double* block = inverses + step * 64;  // the place is free until the inverse is there
-    const int g2 = lane() / 4 * 2;
-    if (g2 / 8 == step % 2) {
-      double* to = block + g2 % 8 + lane() % 4 * 16;
-      *reinterpret_cast<double2*>(to) = {value[0][0], value[0][2]};
-      *reinterpret_cast<double2*>(to + 8) = {value[0][1], value[0][3]};
-    }
+    hand_out(block, value[0], step);
     __syncwarp();
     const InvertedBlock inverted =
         invert_block(block, [&](int column, double pivot) { report(8 * step + column, pivot); });
@@ -123,11 +120,8 @@ struct StripFactor {
   /// Y ← X·L⁻ᵀ for the columns of a step; and X in shared memory.
   __device__ __forceinline__ void solve(double (&y)[4], int step, double2 inverse) {
     y[0] = y[1] = y[2] = y[3] = 0;
-    multiply_add(y, value[0][0], value[0][2], inverse.x);
-    multiply_add(y, value[0][1], value[0][3], inverse.y);
-    T* at = x + row() + col(step) * ld;
-    *reinterpret_cast<Pair<T>*>(at) = {static_cast<T>(y[0]), static_cast<T>(y[2])};
-    *reinterpret_cast<Pair<T>*>(at + ld) = {static_cast<T>(y[1]), static_cast<T>(y[3])};
+    multiply_add(y, y, value[0], inverse);
+    own().write(y, 8 * step * ld);
     if (warp() < PanelBarriers::kDiagonalWarps) {
       arrive_by_warp(&barriers.solved[step][warp()]);
     } else {
@@ -137,7 +131,7 @@ struct StripFactor {
 
   /// What the solved columns take from the others, which move up.
   __device__ __forceinline__ void update(const double (&y)[4], int step) {
-    const T* solved = x + 8 * step + lane() / 4 + col(step) * ld;
+    const AcrossBlock<T> across(x, ld);
 #pragma unroll
     for (int n = 1; n < kBlocks; ++n) {
       const int block = step + n;
@@ -145,23 +139,21 @@ struct StripFactor {
         if (block / 2 != warp() && (n == 1 || block % 2 == 0)) {
           wait_phase(&barriers.solved[step][block / 2], parity);
         }
-        multiply_add(value[n], -y[0], -y[2], static_cast<double>(solved[8 * n]));
-        multiply_add(value[n], -y[1], -y[3], static_cast<double>(solved[8 * n + ld]));
+        multiply_subtract(value[n], value[n], y, across.read(8 * block + 8 * step * ld));
       }
 #pragma unroll
       for (int e = 0; e < 4; ++e) value[n - 1][e] = value[n][e];
     }
   }
 
-  template <class Put>
-  __device__ __forceinline__ void put_step(int step, Put&& put) const {
-    const T* at = x + row() + col(step) * ld;
-    put(row(), col(step), at[0], at[1]);
-    put(row(), col(step) + 1, at[ld], at[ld + 1]);
+  __device__ __forceinline__ void put_step(int step) const {
+    double solved[4];
+    own().read(solved, 8 * step * ld);
+    sink.put_lower(solved, step);
   }
 
-  template <class Put, class Report>
-  __device__ __forceinline__ void run(Put&& put, Report&& report) {
+  template <class Report>
+  __device__ __forceinline__ void run(Report&& report) {
     read();
     const auto leads = [](int step) { return step < kBlocks && step / 2 == warp(); };
 #pragma unroll 1
@@ -178,36 +170,36 @@ struct StripFactor {
       }
       update(y, step);
       // Nothing is put away on the way to the next pivot.
-      if (!leads(step) && !leads(step + 1)) put_step(step, put);
+      if (!leads(step) && !leads(step + 1)) put_step(step);
     }
     if (warp() >= PanelBarriers::kDiagonalWarps) return;
     __syncwarp();
-    for (int step = max(2 * warp() - 1, 0); step < end(); ++step) put_step(step, put);
+    for (int step = max(2 * warp() - 1, 0); step < end(); ++step) put_step(step);
   }
 };
 
 /// Factors 64 columns of 16·kWarps rows, by kIb at a time: 4 from shared memory (factor_columns), 8
-/// from registers (factor_strips; kLed: StripFactor). The result is in X and went to
-/// put(row, col, even, odd), a bad pivot to report(column, pivot); inverses is what invert_blocks
-/// makes, for the diagonal block. Ends behind no barrier.
-template <int kIb, int kWarps, bool kLed, class T, class Put, class Report>
+/// from registers (factor_strips; kLed: StripFactor). The result is in X and in the sink, a bad
+/// pivot went to report(column, pivot); inverses is what invert_blocks makes, for the diagonal
+/// block. A warp has seen to its own rows. Ends behind no barrier.
+template <int kIb, int kWarps, bool kLed, class T, class Report>
 __device__ inline void factor_panel(T* x, int ld, double* scratch, double* inverses,
-                                    PanelBarriers& barriers, int parity, Put&& put,
+                                    const StripSink<T>& sink, PanelBarriers& barriers, int parity,
                                     Report&& report) {
   if constexpr (kIb == 8 && kLed) {
-    StripFactor<T>{x, ld, inverses, barriers, parity}.run(put, report);
+    StripFactor<T>{x, ld, inverses, sink, barriers, parity}.run(report);
   } else if constexpr (kIb == 8) {
-    factor_strips<kWarps>(x, ld, scratch, inverses, put, report);
+    factor_strips<kWarps>(x, ld, scratch, inverses, sink, report);
   } else {
     const BadPivot bad = factor_columns<kIb, kWarps>(x, ld, scratch);
     if (warp() == kWarps - 1 && bad.column < kSolve) report(bad.column, bad.pivot);
     if (warp() >= kWarps - 2) invert_blocks(inverses, x, ld, kSolve, kWarps - 2);
-    const int g = lane() / 4;
-    const int row = warp() * kRowsPerWarp + 2 * g;
-#pragma unroll 4
-    for (int col = lane() % 4; col < kSolve; col += 4) {
-      const T* at = x + row + col * ld;
-      put(row, col, at[0], at[1]);
+    const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+#pragma unroll 1
+    for (int b = 0; b < kSolve / 8; ++b) {
+      double value[4];
+      own.read(value, 8 * b * ld);
+      sink.put_lower(value, b);
     }
   }
 }

@@ -20,13 +20,24 @@ __device__ inline void multiply_add(double (&c)[4], double a_even, double a_odd,
       : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
       : "d"(a_even), "d"(a_odd), "d"(b));
 }
-/// D = C + A·B, elsewhere.
-__device__ inline void multiply_add(double (&d)[4], const double (&c)[4], double a_even,
-                                    double a_odd, double b) {
-  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-      "{%7,%8,%9,%10};"
+/// What follows is for results that become operands: of 8 columns a thread has those with the
+/// numbers t = lane % 4 and other_column(t). Taken so, neither has bank conflicts in columns that
+/// are padded().
+__device__ inline int other_column(int t) { return (t ^ 2) + 4; }
+/// Which column of B makes column g of the instruction's result, so that the threads have these.
+__device__ inline int column_of(int g) { return g % 2 == 0 ? g / 2 : other_column(g / 2); }
+
+/// D = C + A·B with A (16 × 8), C and D as a thread holds its part of a result: rows 2g and 2g + 1,
+/// columns t and u = other_column(t), as (2g, t), (2g, u), (2g + 1, t), (2g + 1, u). b: rows t and u
+/// of column column_of(g) of B (8 × 8). One instruction, where two of half the depth would wait for
+/// each other. D may be C.
+__device__ inline void multiply_add(double (&d)[4], const double (&c)[4], const double (&a)[4],
+                                    double2 b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%10,%11,%12,%13};"
       : "=d"(d[0]), "=d"(d[1]), "=d"(d[2]), "=d"(d[3])
-      : "d"(a_even), "d"(a_odd), "d"(b), "d"(c[0]), "d"(c[1]), "d"(c[2]), "d"(c[3]));
+      : "d"(a[0]), "d"(a[2]), "d"(a[1]), "d"(a[3]), "d"(b.x), "d"(b.y), "d"(c[0]), "d"(c[1]),
+        "d"(c[2]), "d"(c[3]));
 }
 
 /// The part of a product that one warp holds: kRows × 32, kRows = 16, 32 or 64.

@@ -24,7 +24,7 @@ void trsm_cuda(Queue& queue, const KernelArguments& arguments) {
   const int tile = x.rows * x.cols < 2048 * 1024 ? 64 : 128;
   const int blocks = tile == 64 ? 0 : static_cast<int>((x.rows + tile - 1) / tile * kBlocksPerRow);
   const fused::Shape shape{.tile = tile, .ib = 8, .blocks = blocks};
-  const std::int64_t bytes = fused::scratch_bytes(x.rows, shape.tile);
+  const std::int64_t bytes = fused::zeroed_bytes(x.rows, shape.tile);
   void* scratch = cuda.scratch(bytes);
   require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
                "cudaMemsetAsync");
