@@ -41,9 +41,9 @@ template <class T>
 struct ChainTeam {
   using S = Sizes<T, kSolve>;
   static constexpr int kPublisher = S::kWarps;
-  static constexpr int kFetchers = kPublisher + 1;     // the first of
-  static constexpr int kFetchBelow = 2;                // warps for the tile below, and
-  static constexpr int kFetch = kFetchBelow + 1;       // one for the next diagonal tile
+  static constexpr int kFetchers = kPublisher + 1;  // the first of
+  static constexpr int kFetchBelow = 2;             // warps for the tile below, and
+  static constexpr int kFetch = kFetchBelow + 1;    // one for the next diagonal tile
   static constexpr int kWithPublisher = (S::kWarps + 1) * kWarp;
   static constexpr int kWithFetchers = (S::kWarps + kFetch) * kWarp;
   static_assert(S::kBlock == (kFetchers + kFetch) * kWarp);

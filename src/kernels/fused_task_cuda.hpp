@@ -10,7 +10,7 @@
 
 #include "kernels/fused_cuda.hpp"
 #include "kernels/fused_order.hpp"
-#include "kernels/tile_panel_cuda.hpp"
+#include "kernels/tile_factor_cuda.hpp"
 
 namespace strata::fused {
 
@@ -53,7 +53,7 @@ struct Sizes {
   static constexpr int kBlock = kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and ChainTeam's others
   static constexpr int kLd = padded(kTile);
   static constexpr int kLdBlock = padded(kSolve);  // of a block of L that multiplies or solves
-  static constexpr int kWarpRows = kTile / 2;  // of the product of a warp
+  static constexpr int kWarpRows = kTile / 2;      // of the product of a warp
   static constexpr int kWarpsAcross = kTile / kWarpCols;
   static constexpr int kStage = 2 * kDepth * kLd;  // elements of both operands
   static constexpr int kPipeline = kStages * kStage;
@@ -64,8 +64,7 @@ struct Sizes {
   static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
   static constexpr int kScratch = 2 * 64 + kInverses;  // doubles: factor_panel; inverses
   static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
-  static constexpr int kPanelBarriersAt = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
-  static constexpr int kBytes = kPanelBarriersAt + static_cast<int>(sizeof(PanelBarriers));
+  static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
   static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
   // Bulk copies cost about 64 clocks each, whatever their size (from the rates at which they fed
   // tiles of 64 and 128): as long as the products of a stage take for tiles of 128 doubles, and too
@@ -79,9 +78,7 @@ struct Workspace {
   T* shared;              ///< the pipeline; then a tile and blocks of L
   double* scratch;        ///< of the factorization; behind it the inverses
   StageBarriers* stages;  ///< of the pipeline
-  PanelBarriers* panels;  ///< of the factorization
   int staged = 0;         ///< stages that the pipeline has had
-  int factored = 0;       ///< panels that were factored
 
   __device__ double* inverses() const { return scratch + 2 * 64; }
 };
@@ -92,13 +89,11 @@ __device__ inline Workspace<T> make_workspace(unsigned char* memory) {
   using S = Sizes<T, kTile>;
   Workspace<T> workspace{reinterpret_cast<T*>(memory),
                          reinterpret_cast<double*>(memory + S::kScratchAt),
-                         reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt),
-                         reinterpret_cast<PanelBarriers*>(memory + S::kPanelBarriersAt)};
+                         reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt)};
   if (threadIdx.x < kStages) {
     init_barrier(&workspace.stages->full[threadIdx.x], 1);
     init_barrier(&workspace.stages->empty[threadIdx.x], S::kWarps);
   }
-  workspace.panels->init();
   fence_bulk();
   return workspace;
 }
@@ -228,8 +223,8 @@ struct TileTask {
     }
   }
 
-  /// Has the tile copied to where subtract_fetched() will find it, for kTile == 64: memory that only
-  /// the chain uses otherwise. What follows the products is on the way that others wait for.
+  /// Has the tile copied to where subtract_fetched() will find it, for kTile == 64: memory that
+  /// only the chain uses otherwise. What follows the products is on the way that others wait for.
   __device__ void fetch_tile() const {
     const BlockCopy<T, kTile, kTile, S::kThreads> copy(static_cast<int>(threadIdx.x), x(j),
                                                        arguments.ldx, rows(), kVectors);
@@ -250,8 +245,8 @@ struct TileTask {
       const Pair<T> pair = read_both(from + row + col * S::kLd);
       const bool inside = col < col_end;
       first = inside && row < row_end ? first - pair.x : (row == col + unit ? T{-1} : T{0});
-      second = inside && row + 1 < row_end ? second - pair.y
-                                           : (row + 1 == col + unit ? T{-1} : T{0});
+      second =
+          inside && row + 1 < row_end ? second - pair.y : (row + 1 == col + unit ? T{-1} : T{0});
     });
   }
 
@@ -436,8 +431,8 @@ struct TileTask {
     if (!lower || row >= col) *reinterpret_cast<Pair<T>*>(at) = pair;
     if (lower && row + 1 == col) at[1] = pair.y;
   }
-  /// As much of kRows × kCols elements of a tile in shared memory, from (row, col) on, as belongs to
-  /// the matrix; by kThreads threads, of which this is number `thread`.
+  /// As much of kRows × kCols elements of a tile in shared memory, from (row, col) on, as belongs
+  /// to the matrix; by kThreads threads, of which this is number `thread`.
   template <int kRows, int kCols, int kThreads>
   __device__ void put_block(const T* tile, int row, int col, int thread) const {
 #pragma unroll 1
@@ -474,7 +469,7 @@ struct Finisher {
   using Task = TileTask<T, kTile, kVectors>;
 
   const Task& task;
-  Workspace<T>& workspace;
+  const Workspace<T>& workspace;
 
   __device__ double* inverses() const { return workspace.inverses(); }
 
@@ -504,18 +499,16 @@ struct Finisher {
   }
 
   /// 64 columns of the diagonal tile from the row and column `first`, by the first kWarps warps,
-  /// into both memories. Ends behind no barrier. Called by all, as all count.
+  /// into both memories. Ends behind no barrier.
   template <int kWarps>
   __device__ void factor_from(int first) const {
-    const int parity = workspace.factored++ % 2;
     if (warp() >= kWarps) return;
     const bool is_plain = task.plain();
     T* corner = task.shared + first * (S::kLd + 1);
     const std::int64_t ldx = task.arguments.ldx;
     const StripSink<T> sink(is_plain ? task.x(task.j) + first * (ldx + 1) : nullptr, ldx);
-    factor_panel<kIb, kWarps, kTile == 128>(
-        corner, S::kLd, workspace.scratch, inverses(), sink, *workspace.panels, parity,
-        [&](int column, double pivot) { report(first + column, pivot); });
+    factor_panel<kIb, kWarps>(corner, S::kLd, workspace.scratch, inverses(), sink,
+                              [&](int column, double pivot) { report(first + column, pivot); });
     if (!is_plain) task.put_strip(task.shared, first, first);
   }
 
@@ -534,7 +527,8 @@ struct Finisher {
     const Arguments<T>& a = task.arguments;
     const std::int64_t corner = static_cast<std::int64_t>(task.j) * kTile;
     const BlockCopy<T, kSolve, kSolve, S::kThreads> copy(
-        static_cast<int>(threadIdx.x), a.l + corner + row + (corner + col) * a.ldl, a.ldl, task.cols() - row, kVectors);
+        static_cast<int>(threadIdx.x), a.l + corner + row + (corner + col) * a.ldl, a.ldl,
+        task.cols() - row, kVectors);
     copy.issue(to, ld, task.cols() - col);
     commit_copies();
   }
@@ -607,6 +601,26 @@ __device__ void write_status(const T* a, std::int64_t n, std::int64_t ld, const 
   status->log_determinant = failed ? 0 : sums[0];
 }
 
+/// Factors the tile in shared memory, or solves with it when L(j, j) is there.
+template <class T, int kTile, int kIb, bool kVectors>
+__device__ __forceinline__ void finish_tile(const Arguments<T>& arguments,
+                                            const Workspace<T>& workspace, int i, int j) {
+  const TileTask<T, kTile, kVectors> task{arguments, workspace.shared, i, j};
+  const Finisher<T, kTile, kIb, kVectors> finisher{task, workspace};
+  if (task.diagonal()) {
+    __syncthreads();
+    return finisher.factor();
+  }
+  if (arguments.factors && arguments.done != nullptr) (void)await(arguments.done + j, j + 1);
+  finisher.solve();
+}
+/// The same out of line: beside it, the loop of the products has no registers of its own choice.
+template <class T, int kTile, int kIb, bool kVectors>
+__device__ __noinline__ void finish_tile_apart(const Arguments<T>& arguments,
+                                               Workspace<T> workspace, int i, int j) {
+  finish_tile<T, kTile, kIb, kVectors>(arguments, workspace, i, j);
+}
+
 /// One tile from beginning to end, or its products alone.
 template <class T, int kTile, int kIb, bool kVectors>
 __device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace, Tile tile) {
@@ -632,15 +646,10 @@ __device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace,
     value = 1;
   } else {
     task.write_tile(sum);
-    const Finisher<T, kTile, kIb, kVectors> finisher{task, workspace};
-    if (task.diagonal()) {
-      __syncthreads();
-      finisher.factor();
+    if constexpr (kTile == 64) {
+      finish_tile<T, kTile, kIb, kVectors>(arguments, workspace, tile.i, tile.j);
     } else {
-      if (arguments.factors && arguments.done != nullptr) {
-        (void)await(arguments.done + tile.j, tile.j + 1);
-      }
-      finisher.solve();
+      finish_tile_apart<T, kTile, kIb, kVectors>(arguments, workspace, tile.i, tile.j);
     }
   }
   __syncthreads();

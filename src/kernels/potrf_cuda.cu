@@ -68,8 +68,7 @@ class Panels {
   /// The verdict and the bookkeeping of each panel; all zero at first.
   static std::int64_t scratch_bytes(std::int64_t n, const PotrfOptions& options) {
     return kVerdictBytes +
-           (n + options.nb - 1) / options.nb *
-               fused::scratch_bytes(n, options.nb, options.recnb);
+           (n + options.nb - 1) / options.nb * fused::scratch_bytes(n, options.nb, options.recnb);
   }
 
   void run() { options_.variant == PotrfVariant::left ? left() : right(); }

@@ -78,9 +78,9 @@ __host__ __device__ inline bool columns_aligned(const T* data, std::int64_t ld) 
          ld * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
 }
 
-/// What one of kThreads threads copies of a kRows × kCols block (column-major in both memories): always the same
-/// rows, of every so many columns. Rows past `rows` and columns past `cols` become zeros.
-/// `vectors`: 16-byte copies may be used.
+/// What one of kThreads threads copies of a kRows × kCols block (column-major in both memories):
+/// always the same rows, of every so many columns. Rows past `rows` and columns past `cols` become
+/// zeros. `vectors`: 16-byte copies may be used.
 template <class T, int kRows, int kCols, int kThreads>
 class BlockCopy {
  public:

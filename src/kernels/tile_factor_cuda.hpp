@@ -311,9 +311,8 @@ struct StripSink {
   std::int64_t ld;
 
   __device__ StripSink(T* tile, std::int64_t ld)
-      : at(tile == nullptr
-               ? nullptr
-               : tile + warp() * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * ld),
+      : at(tile == nullptr ? nullptr
+                           : tile + warp() * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * ld),
         ld(ld) {}
 
   /// Columns t and u of the block of columns from 8·block on.
@@ -358,7 +357,8 @@ struct AcrossBlock {
   }
 };
 
-/// The 16 rows of this warp in registers: value[b] is what multiply_add calls A, of columns from 8b.
+/// The 16 rows of this warp in registers: value[b] is what multiply_add calls A, of columns from
+/// 8b.
 template <int kBlocks, class T>
 __device__ inline void read_strip(double (&value)[kBlocks][4], T* x, int ld) {
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
@@ -373,8 +373,8 @@ __device__ inline void multiply_subtract(double (&d)[4], const double (&c)[4], c
 }
 
 /// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
-/// the sink. All on the tensor cores and in registers: what a thread has of a result is what it must
-/// give as an operand. Rows of different warps have nothing to do with each other: no barrier.
+/// the sink. All on the tensor cores and in registers: what a thread has of a result is what it
+/// must give as an operand. Rows of different warps have nothing to do with each other: no barrier.
 template <class T>
 __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const double* inverses,
                                      const StripSink<T>& sink) {
@@ -400,14 +400,6 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const d
   }
 }
 
-/// factor() out of line, for blocks that factor_pairs() gives up.
-template <int kIb>
-__device__ __noinline__ int factor_slowly(Diagonal<kIb>& diagonal, const double* block,
-                                          double& bad_pivot) {
-  diagonal.read(block, kIb);
-  return diagonal.factor(bad_pivot);
-}
-
 /// The elements t and other_column(t) of row column_of(g) of L⁻¹, for the factored 8 × 8 block L.
 __device__ inline double2 inverse_row(const Diagonal<8>& l) {
   const int row = column_of(lane() / 4);
@@ -423,6 +415,21 @@ __device__ inline double2 inverse_row(const Diagonal<8>& l) {
   const double left = t < 2 ? (t == 0 ? w[0] : w[1]) : (t == 2 ? w[2] : w[3]);
   const double right = t < 2 ? (t == 0 ? w[6] : w[7]) : (t == 2 ? w[4] : w[5]);
   return {left, right};
+}
+
+/// What becomes of a block that factor_pairs() gives up.
+struct SlowInverse {
+  double2 row;  ///< as inverse_row()
+  int column;   ///< the bad one; 8 if there is none
+  double pivot;
+};
+__device__ __noinline__ inline SlowInverse invert_slowly(const double* block) {
+  SlowInverse result{};
+  Diagonal<8> diagonal;
+  diagonal.read(block, 8);
+  result.column = diagonal.factor(result.pivot);
+  result.row = inverse_row(diagonal);
+  return result;
 }
 
 /// A strip as read_strip has it, of a diagonal tile: above the diagonal there may be anything, NaN
@@ -442,8 +449,8 @@ __device__ inline void clear_above_diagonal(double (&value)[kBlocks][4]) {
   }
 }
 
-/// The 8 × 8 block on the diagonal at `step`, column by column, from the strip that has it, of which
-/// `value` is this thread's part.
+/// The 8 × 8 block on the diagonal at `step`, column by column, from the strip that has it, of
+/// which `value` is this thread's part.
 __device__ inline void hand_out(double* block, const double (&value)[4], int step) {
   const int row = lane() / 4 * 2;
   if (row / 8 != step % 2) return;
@@ -467,11 +474,11 @@ __device__ inline void come_and_go(StripBarrier barrier, int step, int warps) {
 }
 
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
-/// solve_columns, and by one leader a step, the warp with the rows of the diagonal block: it factors
-/// and inverts the block and waits for nobody, since its rows end there; the others follow in its
-/// shadow and do the rest. They are at most a step behind: all have come to `solved` of a step
-/// before the leader of the next but one is a leader. Results go to X and to the sink, the inverses
-/// of the blocks on the diagonal to `inverses`, all behind no barrier; a bad pivot goes to
+/// solve_columns, and by one leader a step, the warp with the rows of the diagonal block: it
+/// factors and inverts the block and waits for nobody, since its rows end there; the others follow
+/// in its shadow and do the rest. They are at most a step behind: all have come to `solved` of a
+/// step before the leader of the next but one is a leader. Results go to X and to the sink, the
+/// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; a bad pivot goes to
 /// report(column, pivot). A warp leaves when its rows are done. The loop is not unrolled: code that
 /// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
 /// other blocks (measured: three times the time at n = 8192).
@@ -499,26 +506,25 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
         __syncwarp();
         if (warps > 1) come_and_go(StripBarrier::solved, step, warps);
         multiply_subtract(value[0], value[1], y, across.read(8 * step + solved));
+        if (step % 2 == 0) {
+          multiply_subtract(value[1], value[2], y, across.read(8 * (step + 1) + solved));
+        }
       }
       hand_out(scratch, value[0], step);
       __syncwarp();
       Diagonal<8> diagonal;
       diagonal.read(scratch, 8);
-      if (step > 0 && step % 2 == 0) {
-        multiply_subtract(value[1], value[2], y, across.read(8 * (step + 1) + solved));
-      }
-      if (!diagonal.factor_pairs()) {
-        Diagonal<8> slow;  // of its own: whose address is taken lies in memory
-        double pivot = 0;
-        const int column = factor_slowly(slow, scratch, pivot);
-        if (column < 8) {
-          if (*bad == 0) report(8 * step + column, pivot);
+      const bool safe = diagonal.factor_pairs();
+      inverse = inverse_row(diagonal);  // before anything branches: it mixes with what is before it
+      if (!safe) {
+        const SlowInverse slow = invert_slowly(scratch);
+        if (slow.column < 8) {
+          if (*bad == 0) report(8 * step + slow.column, slow.pivot);
           __syncwarp();
           if (lane() == 0) *bad = 1;
         }
-        diagonal = slow;
+        inverse = slow.row;
       }
-      inverse = inverse_row(diagonal);
       *reinterpret_cast<double2*>(inverses + step * 64 + lane() * 2) = inverse;
       if (warps > 1) come_and_go(StripBarrier::inverted, step, warps);
     } else {
@@ -539,11 +545,43 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
     multiply_add(y, y, value[0], inverse);
     own.write(y, 8 * step * ld);
   }
-  __syncwarp();  // what there was no time for
+  // What there was no time for. The roots as the inverses have them: what products with those have
+  // made of them is worse by the condition of the block.
+  __syncwarp();
+  if (2 * warp() < kBlocks && lane() < kRowsPerWarp) {
+    const int row = warp() * kRowsPerWarp + lane();
+    const double root = inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)];
+    x[row * (ld + 1)] = static_cast<T>(root > 0 ? 1 / root : 0);
+  }
+  __syncwarp();
 #pragma unroll 1
-  for (int step = max(min(2 * warp(), kBlocks) - 1, 0); step < min(2 * warp() + 2, kBlocks); ++step) {
+  for (int step = max(min(2 * warp(), kBlocks) - 1, 0); step < min(2 * warp() + 2, kBlocks);
+       ++step) {
     own.read(y, 8 * step * ld);
     sink.put_lower(y, step);
+  }
+}
+
+/// Factors 64 columns of 16·kWarps rows, by kIb at a time: 4 from shared memory (factor_columns), 8
+/// from registers (factor_strips). The result is in X and in the sink, a bad pivot went to
+/// report(column, pivot); inverses is what invert_blocks makes, for the diagonal block. A warp has
+/// seen to its own rows. Ends behind no barrier.
+template <int kIb, int kWarps, class T, class Report>
+__device__ inline void factor_panel(T* x, int ld, double* scratch, double* inverses,
+                                    const StripSink<T>& sink, Report&& report) {
+  if constexpr (kIb == 8) {
+    factor_strips<kWarps>(x, ld, scratch, inverses, sink, report);
+  } else {
+    const BadPivot bad = factor_columns<kIb, kWarps>(x, ld, scratch);
+    if (warp() == kWarps - 1 && bad.column < kSolve) report(bad.column, bad.pivot);
+    if (warp() >= kWarps - 2) invert_blocks(inverses, x, ld, kSolve, kWarps - 2);
+    const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+#pragma unroll 1
+    for (int b = 0; b < kSolve / 8; ++b) {
+      double value[4];
+      own.read(value, 8 * b * ld);
+      sink.put_lower(value, b);
+    }
   }
 }
 

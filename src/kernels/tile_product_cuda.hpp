@@ -28,9 +28,9 @@ __device__ inline int other_column(int t) { return (t ^ 2) + 4; }
 __device__ inline int column_of(int g) { return g % 2 == 0 ? g / 2 : other_column(g / 2); }
 
 /// D = C + A·B with A (16 × 8), C and D as a thread holds its part of a result: rows 2g and 2g + 1,
-/// columns t and u = other_column(t), as (2g, t), (2g, u), (2g + 1, t), (2g + 1, u). b: rows t and u
-/// of column column_of(g) of B (8 × 8). One instruction, where two of half the depth would wait for
-/// each other. D may be C.
+/// columns t and u = other_column(t), as (2g, t), (2g, u), (2g + 1, t), (2g + 1, u). b: rows t and
+/// u of column column_of(g) of B (8 × 8). One instruction, where two of half the depth would wait
+/// for each other. D may be C.
 __device__ inline void multiply_add(double (&d)[4], const double (&c)[4], const double (&a)[4],
                                     double2 b) {
   asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
