@@ -26,6 +26,8 @@
 #include "kernels/fused_cuda.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <climits>
 
 #include "kernels/blas_cuda.hpp"
@@ -66,12 +68,17 @@ __device__ inline void come_and_go(ChainBarrier id) {
 /// The fifth warp of the chain tells the other blocks what it has made: a fence takes as long as it
 /// takes all stores to arrive, and the others need not wait for that. Nor is the tile below written
 /// on their time.
-template <class T, bool kVectors>
+template <class T, int kIb, bool kVectors>
 __device__ void publish_chain(const Arguments<T>& arguments, const Workspace<T>& workspace,
                               int tile_rows, int tile_cols) {
   using S = Sizes<T, kSolve>;
   for (int j = 0; j < tile_cols; ++j) {
     come<ChainTeam<T>::kWithPublisher>(ChainBarrier::factored);
+    const TileTask<T, kSolve, kVectors> task{arguments, workspace.shared, j, j};
+    if (kIb == 8 && task.plain()) {
+      put_late(workspace.shared, S::kLd, workspace.inverses(),
+               StripSink<T>(task.x(j), arguments.ldx, S::kWarps - 1));
+    }
     auto* to = reinterpret_cast<double2*>(arguments.inverses + std::int64_t{j} * kInverses);
 #pragma unroll
     for (int n = lane(); n < kInverses / 2; n += kWarp) {
@@ -231,7 +238,7 @@ __device__ void run_chain(const Arguments<T>& arguments, Workspace<T>& workspace
   const int tile_rows = static_cast<int>((arguments.rows + kSolve - 1) / kSolve);
   const int tile_cols = static_cast<int>((arguments.cols + kSolve - 1) / kSolve);
   if (warp() == Team::kPublisher) {
-    return publish_chain<T, kVectors>(arguments, workspace, tile_rows, tile_cols);
+    return publish_chain<T, kIb, kVectors>(arguments, workspace, tile_rows, tile_cols);
   }
   if (warp() > Team::kPublisher) {
     return fetch_chain<T, kVectors>(arguments, workspace, tile_rows, tile_cols);
@@ -248,12 +255,12 @@ __device__ void run_chain(const Arguments<T>& arguments, Workspace<T>& workspace
   for (int j = 0; j < tile_cols; ++j) {
     task.i = task.j = j;
     const Finisher<T, kSolve, kIb, kVectors> finisher{task, workspace};
-    finisher.template factor_from<S::kWarps>(0);
+    finisher.template factor_from<S::kWarps>(0, kIb != 8 || !task.plain());
     come_and_go<Team::kWithPublisher>(ChainBarrier::factored);
     if (j + 1 == tile_rows) return;
     come<Team::kWithFetchers>(ChainBarrier::fetched);
     solve_columns(below, S::kLd, static_cast<const T*>(shared), S::kLd, finisher.inverses(),
-                  StripSink<T>(nullptr, 0));
+                  StripSink<T>(nullptr, 0, 0));
     come<Team::kWithPublisher>(ChainBarrier::solved);
     if (j + 1 == tile_cols) return;
     const Task corner{arguments, shared, j + 1, j + 1};  // the next diagonal tile
@@ -324,18 +331,41 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
 
 // ---- launches ---------------------------------------------------------------------------------
 
+constexpr int kGpusKnown = 64;  // whose answers are kept
+
+/// Of the current GPU. Asked once of each, as is what follows: between two launches of a small
+/// factorization the GPU would wait for the answer.
+int multiprocessors() {
+  static std::array<std::atomic<int>, kGpusKnown> known{};
+  int gpu = 0;
+  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  const bool keeps = gpu < kGpusKnown;
+  int count = keeps ? known[static_cast<std::size_t>(gpu)].load(std::memory_order_relaxed) : 0;
+  if (count > 0) return count;
+  require_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu),
+               "multiprocessors");
+  if (keeps) known[static_cast<std::size_t>(gpu)].store(count, std::memory_order_relaxed);
+  return count;
+}
+
+/// Lets a kernel have kBytes of shared memory on the current GPU.
+template <auto kKernel, int kBytes>
+void allow_shared_memory() {
+  static std::atomic<std::uint64_t> allowed{0};  // a bit each GPU
+  int gpu = 0;
+  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  const std::uint64_t bit = gpu < kGpusKnown ? std::uint64_t{1} << gpu : 0;
+  if ((allowed.load(std::memory_order_relaxed) & bit) != 0) return;
+  require_cuda(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+               "shared memory of a fused kernel");
+  allowed.fetch_or(bit, std::memory_order_relaxed);
+}
+
 template <class T, int kTile, int kIb, bool kVectors>
 void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) {
   using S = Sizes<T, kTile>;
-  int gpu = 0;
-  int multiprocessors = 0;
-  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
-  require_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu),
-               "multiprocessors");
-  require_cuda(cudaFuncSetAttribute(run_tiles<T, kTile, kIb, kVectors>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
-               "shared memory of the fused kernel");
-  int blocks = std::min(multiprocessors * S::kBlocksPerSm, arguments.tickets);
+  allow_shared_memory<run_tiles<T, kTile, kIb, kVectors>, S::kBytes>();
+  int blocks = std::min(multiprocessors() * S::kBlocksPerSm, arguments.tickets);
   if (blocks_max > 0) blocks = std::min(blocks, blocks_max);
   run_tiles<T, kTile, kIb, kVectors>
       <<<static_cast<unsigned>(blocks), S::kBlock, S::kBytes, stream>>>(arguments);
@@ -392,9 +422,7 @@ template <class T, bool kVectors>
 void launch_update(cudaStream_t stream, const Arguments<T>& arguments, int column, int depth,
                    int tiles) {
   using S = Sizes<T, kTriangleTile>;
-  require_cuda(cudaFuncSetAttribute(update_tiles<T, kVectors>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
-               "shared memory of update_tiles");
+  allow_shared_memory<update_tiles<T, kVectors>, S::kBytes>();
   update_tiles<T, kVectors>
       <<<static_cast<unsigned>(tiles), S::kThreads, S::kBytes, stream>>>(arguments, column, depth);
   blas::require_launched("update_tiles");

@@ -8,126 +8,9 @@
 
 #include <climits>
 
-#include "kernels/fused_cuda.hpp"
-#include "kernels/fused_order.hpp"
-#include "kernels/tile_factor_cuda.hpp"
+#include "kernels/fused_state_cuda.hpp"
 
 namespace strata::fused {
-
-using namespace tile;
-
-/// At the head of the scratch memory; three flags a tile row follow it, and the tickets of launches
-/// of one column: all zero at the launch. Then the inverses.
-struct Bookkeeping {
-  int ticket;
-  int padding[31];
-};
-
-template <class T>
-struct Arguments {
-  T* x;  ///< rows × cols; its tiles are updated
-  std::int64_t ldx;
-  const T* l;  ///< factoring: x; solving: cols × cols
-  std::int64_t ldl;
-  std::int64_t rows;
-  std::int64_t cols;
-  std::int64_t first_column;
-  int* ticket;          ///< the next one, less first_ticket
-  int first_ticket;     ///< of this launch
-  int tickets;          ///< of this launch
-  int* done;            ///< finished tiles of a tile row; null: this block does them all, in order
-  int* below_ready;     ///< [j]: tile (j + 1, j) lacks only its solve
-  int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
-  double* inverses;     ///< of tile (j, j) from j·kInverses on, where the chain tells; or null
-  Verdict* verdict;
-  PivotStatus* status;  ///< where the whole factorization reports; or null
-  bool factors;         ///< x is l
-  bool chained;         ///< the first block is the chain's; for tiles of 64
-};
-
-/// Sizes of one instance. T double or float, kTile 64 or 128.
-template <class T, int kTile>
-struct Sizes {
-  static constexpr int kWarps = kTile == 64 ? 4 : 8;
-  static constexpr int kThreads = kWarps * kWarp;
-  static constexpr int kBlock = kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and ChainTeam's others
-  static constexpr int kLd = padded(kTile);
-  static constexpr int kLdBlock = padded(kSolve);  // of a block of L that multiplies or solves
-  static constexpr int kWarpRows = kTile / 2;      // of the product of a warp
-  static constexpr int kWarpsAcross = kTile / kWarpCols;
-  static constexpr int kStage = 2 * kDepth * kLd;  // elements of both operands
-  static constexpr int kPipeline = kStages * kStage;
-  // A tile takes half of the pipeline (64) or all of it (128), once that has run dry. The blocks of
-  // L that solve use the other half, or memory of their own; so does the next tile of the chain.
-  static constexpr int kSolveBlock = kSolve * kLdBlock;
-  static constexpr int kOwn = kTile == 64 ? kSolveBlock : 2 * kSolveBlock;
-  static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
-  static constexpr int kScratch = 2 * 64 + kInverses;  // doubles: factor_panel; inverses
-  static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
-  static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
-  static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
-  // Bulk copies cost about 64 clocks each, whatever their size (from the rates at which they fed
-  // tiles of 64 and 128): as long as the products of a stage take for tiles of 128 doubles, and too
-  // long for all others.
-  static constexpr bool kBulk = kTile == 128 && sizeof(T) == 8;
-};
-
-/// What a thread block has for its tiles, one after another.
-template <class T>
-struct Workspace {
-  T* shared;              ///< the pipeline; then a tile and blocks of L
-  double* scratch;        ///< of the factorization; behind it the inverses
-  StageBarriers* stages;  ///< of the pipeline
-  int staged = 0;         ///< stages that the pipeline has had
-
-  __device__ double* inverses() const { return scratch + 2 * 64; }
-};
-
-/// The workspace in the shared memory of a block, by all its threads, before a barrier of theirs.
-template <class T, int kTile>
-__device__ inline Workspace<T> make_workspace(unsigned char* memory) {
-  using S = Sizes<T, kTile>;
-  Workspace<T> workspace{reinterpret_cast<T*>(memory),
-                         reinterpret_cast<double*>(memory + S::kScratchAt),
-                         reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt)};
-  if (threadIdx.x < kStages) {
-    init_barrier(&workspace.stages->full[threadIdx.x], 1);
-    init_barrier(&workspace.stages->empty[threadIdx.x], S::kWarps);
-  }
-  fence_bulk();
-  return workspace;
-}
-
-// ---- flags and tickets ------------------------------------------------------------------------
-
-__device__ inline int acquire(const int* flag) {
-  int value = 0;
-  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-  return value;
-}
-
-/// After a block barrier, by one thread: what the block has written is there for whom sees the
-/// flag.
-__device__ inline void publish(int* flag, int value) {
-  __threadfence();
-  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-}
-
-/// Waits until *flag >= count, and returns it; the whole warp then sees what was written before.
-__device__ inline int await(const int* flag, int count) {
-  int value = 0;
-  if (lane() == 0) {
-    value = acquire(flag);
-    while (value < count) {
-      __nanosleep(20);
-      value = acquire(flag);
-    }
-  }
-  __syncwarp();
-  return __shfl_sync(0xffffffffu, value, 0);
-}
-
-// ---- one tile ---------------------------------------------------------------------------------
 
 template <class T>
 __device__ inline Pair<T> read_both(const T* from) {
@@ -499,15 +382,15 @@ struct Finisher {
   }
 
   /// 64 columns of the diagonal tile from the row and column `first`, by the first kWarps warps,
-  /// into both memories. Ends behind no barrier.
+  /// into both memories; for puts_last see factor_panel(). Ends behind no barrier.
   template <int kWarps>
-  __device__ void factor_from(int first) const {
+  __device__ void factor_from(int first, bool puts_last = true) const {
     if (warp() >= kWarps) return;
     const bool is_plain = task.plain();
     T* corner = task.shared + first * (S::kLd + 1);
     const std::int64_t ldx = task.arguments.ldx;
-    const StripSink<T> sink(is_plain ? task.x(task.j) + first * (ldx + 1) : nullptr, ldx);
-    factor_panel<kIb, kWarps>(corner, S::kLd, workspace.scratch, inverses(), sink,
+    const StripSink<T> sink(is_plain ? task.x(task.j) + first * (ldx + 1) : nullptr, ldx, warp());
+    factor_panel<kIb, kWarps>(corner, S::kLd, workspace.scratch, inverses(), sink, puts_last,
                               [&](int column, double pivot) { report(first + column, pivot); });
     if (!is_plain) task.put_strip(task.shared, first, first);
   }
@@ -544,7 +427,7 @@ struct Finisher {
     }
     const bool is_plain = task.plain();
     const std::int64_t ldx = task.arguments.ldx;
-    const StripSink<T> sink(is_plain ? task.x(task.j) + first * ldx : nullptr, ldx);
+    const StripSink<T> sink(is_plain ? task.x(task.j) + first * ldx : nullptr, ldx, warp());
     solve_columns(task.shared + first * S::kLd, S::kLd, block, S::kLdBlock, inverses(), sink);
     if (!is_plain) task.put_strip(task.shared, 0, first);
   }

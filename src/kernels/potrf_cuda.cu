@@ -50,7 +50,7 @@ PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
   }
   if (options.ib == 0) options.ib = 8;
   if (options.recnb == 0) options.recnb = n <= 6144 ? 64 : 128;
-  if (options.nb == 0) options.nb = n <= 16384 ? 512 : 1536;
+  if (options.nb == 0) options.nb = n <= 8192 ? 512 : (n <= 28672 ? 1024 : 1536);
   if (options.ib != 4 && options.ib != 8) refuse("ib", options.ib, "4, 8");
   if (options.recnb != 64 && options.recnb != 128) refuse("recnb", options.recnb, "64, 128");
   if (options.nb < 0 || options.nb % 128 != 0) refuse("nb", options.nb, "the multiples of 128");

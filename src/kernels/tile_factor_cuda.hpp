@@ -304,16 +304,18 @@ struct StripBlock {
 };
 
 /// Where results go besides: to a tile in global memory, of which `at` is this thread's element
-/// (2g, t) of its warp's strip; or nowhere, if it is null.
+/// (2g, t) of strip number `strip`, its warp's; or nowhere, if it is null.
 template <class T>
 struct StripSink {
   T* at;
   std::int64_t ld;
+  int strip;
 
-  __device__ StripSink(T* tile, std::int64_t ld)
+  __device__ StripSink(T* tile, std::int64_t ld, int strip)
       : at(tile == nullptr ? nullptr
-                           : tile + warp() * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * ld),
-        ld(ld) {}
+                           : tile + strip * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * ld),
+        ld(ld),
+        strip(strip) {}
 
   /// Columns t and u of the block of columns from 8·block on.
   __device__ void put(const double (&value)[4], int block) const {
@@ -327,7 +329,7 @@ struct StripSink {
   __device__ void put_lower(const double (&value)[4], int block) const {
     if (at == nullptr) return;
     const int t = lane() % 4;
-    const int row = warp() * kRowsPerWarp + lane() / 4 * 2;
+    const int row = strip * kRowsPerWarp + lane() / 4 * 2;
     put_lower(at + 8 * block * ld, row - 8 * block - t, first_column<T>(value));
     put_lower(at + (8 * block + other_column(t) - t) * ld, row - 8 * block - other_column(t),
               second_column<T>(value));
@@ -473,6 +475,29 @@ __device__ inline void come_and_go(StripBarrier barrier, int step, int warps) {
                : "memory");
 }
 
+/// What the leaders of factor_strips have no time for: the results of the last blocks of columns of
+/// strip number `sink.strip` go to the sink. By one warp. The roots as the inverses have them: what
+/// products with those have made of them is worse by the condition of the block.
+template <class T>
+__device__ inline void put_late(T* x, int ld, const double* inverses, const StripSink<T>& sink) {
+  constexpr int kBlocks = kSolve / 8;
+  __syncwarp();
+  const int row = sink.strip * kRowsPerWarp + lane();
+  if (row < kSolve && lane() < kRowsPerWarp) {
+    const double root = inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)];
+    x[row * (ld + 1)] = static_cast<T>(root > 0 ? 1 / root : 0);
+  }
+  __syncwarp();
+  const StripBlock<T> own(x + sink.strip * kRowsPerWarp, ld);
+#pragma unroll 1
+  for (int step = max(min(2 * sink.strip, kBlocks) - 1, 0); step < min(2 * sink.strip + 2, kBlocks);
+       ++step) {
+    double value[4];
+    own.read(value, 8 * step * ld);
+    sink.put_lower(value, step);
+  }
+}
+
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
 /// solve_columns, and by one leader a step, the warp with the rows of the diagonal block: it
 /// factors and inverts the block and waits for nobody, since its rows end there; the others follow
@@ -484,7 +509,7 @@ __device__ inline void come_and_go(StripBarrier barrier, int step, int warps) {
 /// other blocks (measured: three times the time at n = 8192).
 template <int kWarps, class T, class Report>
 __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses,
-                                     const StripSink<T>& sink, Report&& report) {
+                                     const StripSink<T>& sink, bool puts_last, Report&& report) {
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
   const AcrossBlock<T> across(x, ld);
@@ -545,32 +570,19 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
     multiply_add(y, y, value[0], inverse);
     own.write(y, 8 * step * ld);
   }
-  // What there was no time for. The roots as the inverses have them: what products with those have
-  // made of them is worse by the condition of the block.
-  __syncwarp();
-  if (2 * warp() < kBlocks && lane() < kRowsPerWarp) {
-    const int row = warp() * kRowsPerWarp + lane();
-    const double root = inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)];
-    x[row * (ld + 1)] = static_cast<T>(root > 0 ? 1 / root : 0);
-  }
-  __syncwarp();
-#pragma unroll 1
-  for (int step = max(min(2 * warp(), kBlocks) - 1, 0); step < min(2 * warp() + 2, kBlocks);
-       ++step) {
-    own.read(y, 8 * step * ld);
-    sink.put_lower(y, step);
-  }
+  if (puts_last || warp() != kSolve / kRowsPerWarp - 1) put_late(x, ld, inverses, sink);
 }
 
 /// Factors 64 columns of 16·kWarps rows, by kIb at a time: 4 from shared memory (factor_columns), 8
 /// from registers (factor_strips). The result is in X and in the sink, a bad pivot went to
 /// report(column, pivot); inverses is what invert_blocks makes, for the diagonal block. A warp has
-/// seen to its own rows. Ends behind no barrier.
+/// seen to its own rows, but for put_late(), with kIb == 8 and without puts_last. Ends behind no
+/// barrier.
 template <int kIb, int kWarps, class T, class Report>
 __device__ inline void factor_panel(T* x, int ld, double* scratch, double* inverses,
-                                    const StripSink<T>& sink, Report&& report) {
+                                    const StripSink<T>& sink, bool puts_last, Report&& report) {
   if constexpr (kIb == 8) {
-    factor_strips<kWarps>(x, ld, scratch, inverses, sink, report);
+    factor_strips<kWarps>(x, ld, scratch, inverses, sink, puts_last, report);
   } else {
     const BadPivot bad = factor_columns<kIb, kWarps>(x, ld, scratch);
     if (warp() == kWarps - 1 && bad.column < kSolve) report(bad.column, bad.pivot);
