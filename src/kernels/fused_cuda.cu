@@ -140,7 +140,7 @@ struct SquarePart {
   static constexpr int kBlocks = 5;
 
   const SquareShare share;
-  T sum[kBlocks][4] = {};  ///< of minus the product, in the order of multiply_add
+  T sum[kBlocks][4] = {};  ///< of the product, in the order of multiply_add
 
   __device__ SquarePart() : share(warp()) {}
 
@@ -170,7 +170,7 @@ struct SquarePart {
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {
         const int block = n < 2 ? share.block[0] + n : share.block[1] + n - 2;
-        multiply_subtract(sum[n], sum[n], strip[n < 2 ? 0 : 1], across.read(8 * block + k));
+        multiply_add(sum[n], sum[n], strip[n < 2 ? 0 : 1], across.read(8 * block + k));
       }
     }
   }
@@ -190,8 +190,8 @@ struct SquarePart {
       for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          sum[n][e] -= strip[n < 2 ? 0 : 1].x * across[n][e];
-          sum[n][2 + e] -= strip[n < 2 ? 0 : 1].y * across[n][e];
+          sum[n][e] += strip[n < 2 ? 0 : 1].x * across[n][e];
+          sum[n][2 + e] += strip[n < 2 ? 0 : 1].y * across[n][e];
         }
       }
     }
@@ -220,8 +220,8 @@ __device__ void subtract_square(T* c, const T* a, const T* l, int end) {
       const int row = part.row(n);
       const int col = part.col(n, e);
       Pair<T> pair = given[n][e];
-      pair.x = row < end ? pair.x + part.sum[n][e] : T(row == col);
-      pair.y = row + 1 < end ? pair.y + part.sum[n][2 + e] : T(row + 1 == col);
+      pair.x = row < end ? pair.x - part.sum[n][e] : T(row == col);
+      pair.y = row + 1 < end ? pair.y - part.sum[n][2 + e] : T(row + 1 == col);
       *reinterpret_cast<Pair<T>*>(c + row + col * Part::kLd) = pair;
     }
   }

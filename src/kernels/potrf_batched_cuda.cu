@@ -57,14 +57,14 @@ struct SmallTask {
   double bad_pivot = 0;
   double logarithm = 0;  ///< 2·log L(i, i) of this lane's rows
 
-  /// x ← row `row`, columns from `first` on, of the lower triangle; the unit matrix outside.
+  /// Of the lower triangle; of the unit matrix outside.
+  __device__ double element(int row, int col) const {
+    return row < n && col <= row ? static_cast<double>(a[row + col * ld])
+                                 : (row == col ? 1.0 : 0.0);
+  }
   __device__ void read(double (&x)[kHalf], int row, int first) const {
 #pragma unroll
-    for (int c = 0; c < kHalf; ++c) {
-      const int col = first + c;
-      x[c] =
-          row < n && col <= row ? static_cast<double>(a[row + col * ld]) : (row == col ? 1.0 : 0.0);
-    }
+    for (int c = 0; c < kHalf; ++c) x[c] = element(row, first + c);
   }
   __device__ void put(double x, int row, int col) const {
     if (row < n && col <= row) a[row + col * ld] = static_cast<T>(x);
@@ -122,12 +122,16 @@ struct SmallTask {
       double low[kHalf];
       read(low, kHalf + lane(), 0);
       factor<true>(x, low, 0);
-      read(x, kHalf + lane(), kHalf);
+      // What is to be subtracted is added up first, see tile_factor_cuda.hpp.
+#pragma unroll
+      for (int c = 0; c < kHalf; ++c) x[c] = 0;
 #pragma unroll
       for (int k = 0; k < kHalf; ++k) {
 #pragma unroll
-        for (int c = 0; c < kHalf; ++c) x[c] -= low[k] * memory.low[k][c];
+        for (int c = 0; c < kHalf; ++c) x[c] += low[k] * memory.low[k][c];
       }
+#pragma unroll
+      for (int c = 0; c < kHalf; ++c) x[c] = element(kHalf + lane(), kHalf + c) - x[c];
       __syncwarp();
       factor<false>(x, x, kHalf);
     }

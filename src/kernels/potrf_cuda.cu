@@ -43,7 +43,7 @@ constexpr std::int64_t kVerdictBytes = 128;
 /// The options with every zero replaced by what was best on an H200 (docs/benchmarks.md).
 template <class T>
 PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
-  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 20480 : 24576;
+  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 18432 : 24576;
   PotrfOptions options = asked != nullptr ? *asked : PotrfOptions{};
   if (options.variant == PotrfVariant::automatic) {
     options.variant = n <= kFusedMax ? PotrfVariant::fused : PotrfVariant::left;

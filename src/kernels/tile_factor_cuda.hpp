@@ -359,19 +359,11 @@ struct AcrossBlock {
   }
 };
 
-/// The 16 rows of this warp in registers: value[b] is what multiply_add calls A, of columns from
-/// 8b.
-template <int kBlocks, class T>
-__device__ inline void read_strip(double (&value)[kBlocks][4], T* x, int ld) {
-  const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+/// Here and in factor_strips, what is to be subtracted from an element is added up first: sums that
+/// begin with an element of A lose digits of its size at each step.
+__device__ inline void subtract(double (&rest)[4], const double (&sum)[4]) {
 #pragma unroll
-  for (int b = 0; b < kBlocks; ++b) own.read(value[b], 8 * b * ld);
-}
-
-/// D = C − A·B, as multiply_add; the sign costs nothing.
-__device__ inline void multiply_subtract(double (&d)[4], const double (&c)[4], const double (&a)[4],
-                                         double2 b) {
-  multiply_add(d, c, {-a[0], -a[1], -a[2], -a[3]}, b);
+  for (int e = 0; e < 4; ++e) rest[e] -= sum[e];
 }
 
 /// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
@@ -383,15 +375,17 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const d
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ldx);
   const AcrossBlock<T> across(l, ldl);
-  double value[kBlocks][4];
-  read_strip(value, x, ldx);
   constexpr double kZero[4] = {};
+  double value[kBlocks][4] = {};  // what is to be subtracted; then the result
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
-    multiply_add(value[b], kZero, value[b], read_pair(inverses + b * 64 + lane() * 2));
+    double rest[4];
+    own.read(rest, 8 * b * ldx);
+    subtract(rest, value[b]);
+    multiply_add(value[b], kZero, rest, read_pair(inverses + b * 64 + lane() * 2));
 #pragma unroll
     for (int n = b + 1; n < kBlocks; ++n) {
-      multiply_subtract(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
+      multiply_add(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
     }
   }
   // Only now, as the compiler must not read behind a write what may be the same memory.
@@ -434,20 +428,16 @@ __device__ __noinline__ inline SlowInverse invert_slowly(const double* block) {
   return result;
 }
 
-/// A strip as read_strip has it, of a diagonal tile: above the diagonal there may be anything, NaN
-/// too.
-template <int kBlocks>
-__device__ inline void clear_above_diagonal(double (&value)[kBlocks][4]) {
+/// Zero where the block of columns 8·block is above the diagonal, in this warp's strip of a
+/// diagonal tile: there may be anything, NaN too.
+__device__ inline void clear_above_diagonal(double (&value)[4], int block) {
   const int row = warp() * kRowsPerWarp + lane() / 4 * 2;
   const int t = lane() % 4;
 #pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int above = 8 * b + (e == 0 ? t : other_column(t)) - row;
-      if (above > 0) value[b][e] = 0;
-      if (above > 1) value[b][2 + e] = 0;
-    }
+  for (int e = 0; e < 2; ++e) {
+    const int above = 8 * block + (e == 0 ? t : other_column(t)) - row;
+    if (above > 0) value[e] = 0;
+    if (above > 1) value[2 + e] = 0;
   }
 }
 
@@ -513,10 +503,8 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
   const AcrossBlock<T> across(x, ld);
-  double value[kBlocks][4];  // of block step + n
-  read_strip(value, x, ld);
-  clear_above_diagonal(value);
-  double* bad = scratch + 64;  // some pivot was
+  double sum[kBlocks][4] = {};  // what is to be subtracted from block step + n
+  double* bad = scratch + 64;   // some pivot was
   if (threadIdx.x == 0) *bad = 0;
   double y[4] = {};  // the solved block
 #pragma unroll 1
@@ -525,17 +513,21 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
     if (warp() < leader) break;
     const int warps = kWarps - leader;
     const int solved = 8 * (step - 1) * ld;
+    double rest[4];
+    own.read(rest, 8 * step * ld);
     double2 inverse;
     if (warp() == leader) {
+      clear_above_diagonal(rest, step);
       if (step > 0) {
         __syncwarp();
         if (warps > 1) come_and_go(StripBarrier::solved, step, warps);
-        multiply_subtract(value[0], value[1], y, across.read(8 * step + solved));
+        multiply_add(sum[0], sum[1], y, across.read(8 * step + solved));
         if (step % 2 == 0) {
-          multiply_subtract(value[1], value[2], y, across.read(8 * (step + 1) + solved));
+          multiply_add(sum[1], sum[2], y, across.read(8 * (step + 1) + solved));
         }
       }
-      hand_out(scratch, value[0], step);
+      subtract(rest, sum[0]);
+      hand_out(scratch, rest, step);
       __syncwarp();
       Diagonal<8> diagonal;
       diagonal.read(scratch, 8);
@@ -558,16 +550,17 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
 #pragma unroll
         for (int n = 0; n < kBlocks - 1; ++n) {
           if (step + n < kBlocks) {
-            multiply_subtract(value[n], value[n + 1], y, across.read(8 * (step + n) + solved));
+            multiply_add(sum[n], sum[n + 1], y, across.read(8 * (step + n) + solved));
           }
         }
         sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
       }
+      subtract(rest, sum[0]);
       come(StripBarrier::inverted, step, warps);
       inverse = read_pair(inverses + step * 64 + lane() * 2);
     }
     y[0] = y[1] = y[2] = y[3] = 0;
-    multiply_add(y, y, value[0], inverse);
+    multiply_add(y, y, rest, inverse);
     own.write(y, 8 * step * ld);
   }
   if (puts_last || warp() != kSolve / kRowsPerWarp - 1) put_late(x, ld, inverses, sink);
