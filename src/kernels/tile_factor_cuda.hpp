@@ -242,8 +242,8 @@ inline constexpr int kInverses = kSolve * 8;
 /// Element (row, col) of an 8 × 8 inverse lies where the lane that needs it as an operand finds its
 /// two side by side.
 __device__ inline int place_in_inverse(int row, int col) {
-  const int g = row < 4 ? 2 * row : 2 * (row - 4 ^ 2) + 1;  // column_of(g) is row
-  const int t = col < 4 ? col : col - 4 ^ 2;
+  const int g = row < 4 ? 2 * row : 2 * ((row - 4) ^ 2) + 1;  // column_of(g) is row
+  const int t = col < 4 ? col : (col - 4) ^ 2;                // other_column(t) is col
   return (4 * g + t) * 2 + col / 4;
 }
 
