@@ -85,6 +85,15 @@ void require_blas(cublasStatus_t status, const char* call) {
   fail_with(ErrorKind::device, std::string(call) + ": " + cublasGetStatusString(status));
 }
 
+int multiprocessors() {
+  int gpu = 0;
+  int count = 0;
+  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  require_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu),
+               "multiprocessors");
+  return count;
+}
+
 CudaEventPool::CudaEventPool(int gpu) : gpu_(gpu) {
   epoch_ = take();
   const cudaError_t status = cudaEventRecord(epoch_, nullptr);

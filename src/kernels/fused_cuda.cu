@@ -11,7 +11,8 @@
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
 // the chain of diagonal tiles belongs to one block that never lets go of it: factor (j, j), solve
 // (j + 1, j), subtract it from (j + 1, j + 1), all in shared memory. The products of those tiles
-// with what is further to the left are subtracted by other blocks, in time.
+// with what is further to the left are subtracted by other blocks, in time; warps of the chain that
+// do not compute fetch them, and write and publish what the others compute.
 //
 // Why: no launch and no barrier between steps, so that neither their latency (small n) nor the
 // panel (large n) is on the way; look-ahead comes by itself, as blocks that run out of a column
@@ -26,8 +27,6 @@
 #include "kernels/fused_cuda.hpp"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <climits>
 
 #include "kernels/blas_cuda.hpp"
@@ -331,40 +330,12 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
 
 // ---- launches ---------------------------------------------------------------------------------
 
-constexpr int kGpusKnown = 64;  // whose answers are kept
-
-/// Of the current GPU. Asked once of each, as is what follows: between two launches of a small
-/// factorization the GPU would wait for the answer.
-int multiprocessors() {
-  static std::array<std::atomic<int>, kGpusKnown> known{};
-  int gpu = 0;
-  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
-  const bool keeps = gpu < kGpusKnown;
-  int count = keeps ? known[static_cast<std::size_t>(gpu)].load(std::memory_order_relaxed) : 0;
-  if (count > 0) return count;
-  require_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu),
-               "multiprocessors");
-  if (keeps) known[static_cast<std::size_t>(gpu)].store(count, std::memory_order_relaxed);
-  return count;
-}
-
-/// Lets a kernel have kBytes of shared memory on the current GPU.
-template <auto kKernel, int kBytes>
-void allow_shared_memory() {
-  static std::atomic<std::uint64_t> allowed{0};  // a bit each GPU
-  int gpu = 0;
-  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
-  const std::uint64_t bit = gpu < kGpusKnown ? std::uint64_t{1} << gpu : 0;
-  if ((allowed.load(std::memory_order_relaxed) & bit) != 0) return;
-  require_cuda(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-               "shared memory of a fused kernel");
-  allowed.fetch_or(bit, std::memory_order_relaxed);
-}
-
 template <class T, int kTile, int kIb, bool kVectors>
 void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) {
   using S = Sizes<T, kTile>;
-  allow_shared_memory<run_tiles<T, kTile, kIb, kVectors>, S::kBytes>();
+  require_cuda(cudaFuncSetAttribute(run_tiles<T, kTile, kIb, kVectors>,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+               "shared memory of the fused kernel");
   int blocks = std::min(multiprocessors() * S::kBlocksPerSm, arguments.tickets);
   if (blocks_max > 0) blocks = std::min(blocks, blocks_max);
   run_tiles<T, kTile, kIb, kVectors>
@@ -422,7 +393,9 @@ template <class T, bool kVectors>
 void launch_update(cudaStream_t stream, const Arguments<T>& arguments, int column, int depth,
                    int tiles) {
   using S = Sizes<T, kTriangleTile>;
-  allow_shared_memory<update_tiles<T, kVectors>, S::kBytes>();
+  require_cuda(cudaFuncSetAttribute(update_tiles<T, kVectors>,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+               "shared memory of update_tiles");
   update_tiles<T, kVectors>
       <<<static_cast<unsigned>(tiles), S::kThreads, S::kBytes, stream>>>(arguments, column, depth);
   blas::require_launched("update_tiles");

@@ -216,19 +216,14 @@ __global__ void __launch_bounds__(fused::Sizes<T, kSolve>::kThreads)
 /// As many blocks as the GPU holds at once, or as there are matrices.
 template <class Kernel>
 unsigned blocks_for(Kernel kernel, int threads, int bytes, std::int64_t count) {
-  int gpu = 0;
-  int multiprocessors = 0;
   int resident = 0;
-  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
-  require_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu),
-               "multiprocessors");
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                "shared memory of potrf_batched");
   require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads,
                                                              static_cast<std::size_t>(bytes)),
                "occupancy of potrf_batched");
   return static_cast<unsigned>(
-      std::min<std::int64_t>(count, std::int64_t{multiprocessors} * std::max(resident, 1)));
+      std::min<std::int64_t>(count, std::int64_t{multiprocessors()} * std::max(resident, 1)));
 }
 
 template <class T, int kOrder>

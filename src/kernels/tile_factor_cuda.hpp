@@ -107,11 +107,10 @@ struct Diagonal {
     }
   }
   /// Two columns at a time: with d = p·q − a² for the pivots p, q and the element a between them,
-  /// the second pivot is d / p, and the roots of p and d need not wait for each other. done(j) is
-  /// called when column j is there. Returns false if some pivot is not positive or the products
-  /// could leave the range of numbers: what is here then has no meaning.
-  template <class Done>
-  __device__ bool factor_pairs(Done&& done) {
+  /// the second pivot is d / p, and the roots of p and d need not wait for each other. Returns
+  /// false if some pivot is not positive or the products could leave the range of numbers: what is
+  /// here then has no meaning.
+  __device__ bool factor_pairs() {
     bool safe = true;
 #pragma unroll
     for (int j = 0; j < kIb; j += 2) {
@@ -138,13 +137,8 @@ struct Diagonal {
           value[i][c] -= value[i][j + 1] * value[c][j + 1];
         }
       }
-      done(j);
-      done(j + 1);
     }
     return safe;
-  }
-  __device__ bool factor_pairs() {
-    return factor_pairs([](int) {});
   }
   /// Column by column. Returns the first column whose pivot is not positive and finite, and that
   /// pivot; kIb if there is none. From it on the columns of L and its inverse are zero, so that
