@@ -21,7 +21,7 @@ def tidy(files, headers=False):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         findings, count = RULES["check_tree"](root, headers)
-    assert count == len(files)
+    assert count == sum(path.endswith(RULES["CODE_SUFFIXES"]) for path in files)
     return findings
 
 
@@ -81,6 +81,12 @@ class TidyTest(unittest.TestCase):
         self.expect_finding({"tests/run/a.cpp": "\n//" + "x" * 99}, "a.cpp:2: line of 101 columns")
         # Columns are characters, not bytes.
         self.expect_clean({"src/run/a.cpp": "//" + "ν" * 98 + "\n"})
+
+    def test_sizes(self):
+        kib = "x" * 1024
+        self.expect_clean({"docs/a.svg": 512 * kib, "build/a.so": 600 * kib, ".git/a": 600 * kib})
+        self.expect_finding({"a.whl": 513 * kib}, "a.whl:1: file of 513 KiB")
+        self.expect_finding({"docs/images/a.png": 600 * kib}, "docs/images/a.png:1: file of 600")
 
     def test_long_functions(self):
         def function(head, lines):
