@@ -5,6 +5,8 @@
 // Contract: flags only grow, and are zero at the launch. What a block wrote before publish() is
 // there for a warp behind await().
 
+#include <climits>
+
 #include "kernels/fused_cuda.hpp"
 #include "kernels/fused_order.hpp"
 #include "kernels/tile_factor_cuda.hpp"
@@ -47,7 +49,7 @@ template <class T, int kTile>
 struct Sizes {
   static constexpr int kWarps = kTile == 64 ? 4 : 8;
   static constexpr int kThreads = kWarps * kWarp;
-  static constexpr int kBlock = kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and ChainTeam's others
+  static constexpr int kBlock = kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and what ChainTeam has
   static constexpr int kLd = padded(kTile);
   static constexpr int kLdBlock = padded(kSolve);  // of a block of L that multiplies or solves
   static constexpr int kWarpRows = kTile / 2;      // of the product of a warp
@@ -55,7 +57,7 @@ struct Sizes {
   static constexpr int kStage = 2 * kDepth * kLd;  // elements of both operands
   static constexpr int kPipeline = kStages * kStage;
   // A tile takes half of the pipeline (64) or all of it (128), once that has run dry. The blocks of
-  // L that solve use the other half, or memory of their own; so does the next tile of the chain.
+  // L that solve use the other half, or memory of their own; so does a tile that fetch_tile() has.
   static constexpr int kSolveBlock = kSolve * kLdBlock;
   static constexpr int kOwn = kTile == 64 ? kSolveBlock : 2 * kSolveBlock;
   static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
@@ -74,7 +76,7 @@ template <class T>
 struct Workspace {
   T* shared;              ///< the pipeline; then a tile and blocks of L
   double* scratch;        ///< of the factorization; behind it the inverses
-  StageBarriers* stages;  ///< of the pipeline
+  StageBarriers* stages;  ///< of the pipeline, for tiles of 128
   int staged = 0;         ///< stages that the pipeline has had
 
   __device__ double* inverses() const { return scratch + 2 * 64; }
@@ -87,11 +89,11 @@ __device__ inline Workspace<T> make_workspace(unsigned char* memory) {
   Workspace<T> workspace{reinterpret_cast<T*>(memory),
                          reinterpret_cast<double*>(memory + S::kScratchAt),
                          reinterpret_cast<StageBarriers*>(memory + S::kBarriersAt)};
-  if (threadIdx.x < kStages) {
+  if (kTile == 128 && threadIdx.x < kStages) {
     init_barrier(&workspace.stages->full[threadIdx.x], 1);
     init_barrier(&workspace.stages->empty[threadIdx.x], S::kWarps);
+    fence_bulk();
   }
-  fence_bulk();
   return workspace;
 }
 
@@ -122,6 +124,18 @@ __device__ inline int await(const int* flag, int count) {
   }
   __syncwarp();
   return __shfl_sync(0xffffffffu, value, 0);
+}
+
+/// The same for two flags at once; returns the lesser.
+__device__ inline int await(const int* first, const int* second, int count) {
+  const int* flag = lane() == 0 ? first : second;
+  int value = INT_MAX;
+  while (true) {
+    if (lane() < 2) value = acquire(flag);
+    if (__all_sync(0xffffffffu, value >= count)) break;
+    __nanosleep(20);
+  }
+  return min(__shfl_sync(0xffffffffu, value, 0), __shfl_sync(0xffffffffu, value, 1));
 }
 
 }  // namespace strata::fused

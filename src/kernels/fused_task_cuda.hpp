@@ -52,7 +52,8 @@ struct TileTask {
     return kVectors && rows() == kTile && cols() == kTile;
   }
 
-  /// Has the tile copied to `to`, by kWarps warps, of which this is number `number`.
+  /// Has the tile copied to `to`, by kWarps warps, of which this is number `number`; outside of the
+  /// matrix it is zero, with ones on the diagonal of a diagonal tile.
   template <int kWarps>
   __device__ void fetch_by_warps(T* to, int number) const {
     constexpr int kPairs = sizeof(T) == 8 ? 1 : 2;  // of elements that one copy takes
@@ -76,20 +77,12 @@ struct TileTask {
       const int col = n / kTile;
       const bool inside = row < rows() && col < cols();
       const T* from = x(j) + (inside ? row + col * arguments.ldx : 0);
-      copy_async<sizeof(T)>(to + row + col * S::kLd, from, inside ? sizeof(T) : 0);
-    }
-  }
-  /// The tile in shared memory to global memory, by one warp.
-  __device__ void put_by_warp(const T* tile) const {
-    if (!plain()) return put_block<kTile, kTile, kWarp>(tile, 0, 0, lane());
-    const T* from = tile + 2 * lane();
-    T* to = x(j) + 2 * lane();
-    static_assert(2 * kWarp == kSolve);
-#pragma unroll 8
-    for (int k = 0; k < kTile; ++k) {
-      *reinterpret_cast<Pair<T>*>(to) = read_both(from);
-      from += S::kLd;
-      to += arguments.ldx;
+      T* at = to + row + col * S::kLd;
+      if (!inside && diagonal() && row == col) {
+        *at = 1;
+      } else {
+        copy_async<sizeof(T)>(at, from, inside ? sizeof(T) : 0);
+      }
     }
   }
 
@@ -106,8 +99,8 @@ struct TileTask {
     }
   }
 
-  /// Has the tile copied to where subtract_fetched() will find it, for kTile == 64: memory that
-  /// only the chain uses otherwise. What follows the products is on the way that others wait for.
+  /// Has the tile copied to where subtract_fetched() will find it, for kTile == 64. What follows
+  /// the products is on the way that others wait for.
   __device__ void fetch_tile() const {
     const BlockCopy<T, kTile, kTile, S::kThreads> copy(static_cast<int>(threadIdx.x), x(j),
                                                        arguments.ldx, rows(), kVectors);
@@ -160,14 +153,15 @@ struct TileTask {
 
   /// The tiles k < known_ready() of both rows are finished.
   [[nodiscard]] __device__ int known_ready() const {
-    return arguments.done == nullptr ? INT_MAX : 0;
+    return arguments.done == nullptr ? INT_MAX / kTile : 0;
   }
   /// Waits until the tiles of stage `stage` are finished; tiles k < ready are known to be.
   __device__ void wait_for(int stage, int& ready) const {
     const int k = stage / (kTile / kDepth);
     if (ready > k) return;
-    ready = await(arguments.done + i, k + 1);
-    if (arguments.factors && i != j) ready = min(ready, await(arguments.done + j, k + 1));
+    const bool both = arguments.factors && i != j;
+    ready = both ? await(arguments.done + i, arguments.done + j, k + 1)
+                 : await(arguments.done + i, k + 1);
   }
 
   /// sum += Σ_{k < inner} X(i, k)·L(j, k)ᵀ, each k as soon as it is there.
@@ -246,21 +240,40 @@ struct TileTask {
     }
   }
 
-  /// With copies by all threads, spread between the products, and a barrier a stage.
+  /// With copies by all threads, spread between the products, and a barrier a stage. Where the next
+  /// tiles are not known to be there, what has been copied is multiplied before they are waited
+  /// for.
   __device__ void multiply_staged(Sum& sum, int stages) const {
+    constexpr int kTileStages = kTile / kDepth;
+    __shared__ int seen;  // tiles that are there, as one warp sees it and all use it
+    int ready = known_ready();
+    for (int stage = 0; stage < stages;) {
+      if (ready * kTileStages <= stage) {
+        if (warp() == 0) {
+          wait_for(stage, ready);
+          if (lane() == 0) seen = ready;
+        }
+        __syncthreads();
+        ready = seen;
+      }
+      const int end = ready >= stages / kTileStages ? stages : ready * kTileStages;
+      multiply_stages(sum, stage, end);
+      stage = end;
+    }
+  }
+  /// The stages first … end − 1.
+  __device__ void multiply_stages(Sum& sum, int first, int end) const {
     using Copy = StageCopy<T, kTile, S::kThreads, kVectors>;
     const bool both = !diagonal();
-    Copy copy_x(x(0), arguments.ldx, rows());
-    Copy copy_l(l(0), arguments.ldl, both ? cols() : 0);
-    int ready = known_ready();
+    Copy copy_x(x(0) + first * (kDepth * arguments.ldx), arguments.ldx, rows());
+    Copy copy_l(l(0) + first * (kDepth * arguments.ldl), arguments.ldl, both ? cols() : 0);
     const auto copy = [&](int part, int stage) {
       T* to = shared + stage % kStages * S::kStage;
-      copy_x.issue(part, to, stage < stages);
-      copy_l.issue(part, to + kDepth * S::kLd, stage < stages);
+      copy_x.issue(part, to, stage < end);
+      copy_l.issue(part, to + kDepth * S::kLd, stage < end);
     };
 #pragma unroll 1
-    for (int stage = 0; stage < kStages - 1; ++stage) {
-      wait_for(stage, ready);
+    for (int stage = first; stage < first + kStages - 1; ++stage) {
       for (int part = 0; part < Copy::kCopies; ++part) copy(part, stage);
       commit_copies();
     }
@@ -269,15 +282,15 @@ struct TileTask {
     wait_copies<kStages - 2>();
     __syncthreads();
     typename Sum::Fragment fragment[2];  // as above
-    Sum::read(fragment[0], a, S::kLd, b, S::kLd);
+    const int begin = first % kStages * S::kStage;
+    Sum::read(fragment[0], a + begin, S::kLd, b + begin, S::kLd);
     constexpr int kSteps = kDepth / Sum::kStep;
     static_assert(Copy::kCopies <= kSteps);
 #pragma unroll 1
-    for (int stage = 0; stage < stages; ++stage) {
+    for (int stage = first; stage < end; ++stage) {
       const int at = stage % kStages * S::kStage;
       const int next = (stage + 1) % kStages * S::kStage;
       const int ahead = stage + kStages - 1;
-      if (ahead < stages) wait_for(ahead, ready);
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         int place = at + (step + 1) * Sum::kStep * S::kLd;
@@ -382,16 +395,17 @@ struct Finisher {
   }
 
   /// 64 columns of the diagonal tile from the row and column `first`, by the first kWarps warps,
-  /// into both memories; for puts_last see factor_panel(). Ends behind no barrier.
+  /// into both memories. Ends behind no barrier.
   template <int kWarps>
-  __device__ void factor_from(int first, bool puts_last = true) const {
+  __device__ void factor_from(int first) const {
     if (warp() >= kWarps) return;
     const bool is_plain = task.plain();
     T* corner = task.shared + first * (S::kLd + 1);
     const std::int64_t ldx = task.arguments.ldx;
     const StripSink<T> sink(is_plain ? task.x(task.j) + first * (ldx + 1) : nullptr, ldx, warp());
-    factor_panel<kIb, kWarps>(corner, S::kLd, workspace.scratch, inverses(), sink, puts_last,
-                              [&](int column, double pivot) { report(first + column, pivot); });
+    factor_panel<kIb, kWarps>(
+        corner, S::kLd, workspace.scratch, inverses(), sink,
+        [&](int column, double pivot) { report(first + column, pivot); }, NoProgress{});
     if (!is_plain) task.put_strip(task.shared, first, first);
   }
 

@@ -212,6 +212,11 @@ __device__ inline void wait_phase(unsigned long long* barrier, int parity) {
         : "memory");
   }
 }
+/// All of a warp have done what others wait for.
+__device__ inline void arrive_as_warp(unsigned long long* barrier) {
+  __syncwarp();
+  if (lane() == 0) arrive(barrier);
+}
 
 /// One thread copies contiguous bytes; `barrier` counts them. All three are multiples of 16.
 __device__ inline void copy_bulk(void* shared, const void* global, int bytes,

@@ -17,6 +17,14 @@ __device__ inline double reciprocal_root(double x) {
   return fma(y * error, fma(0.375, error, 0.5), y);
 }
 
+/// 1/x to the last bit or two, for x whose reciprocal is a normal number; as reciprocal_root.
+__device__ inline double reciprocal(double x) {
+  double y = 0;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  const double error = fma(-x, y, 1.0);
+  return fma(y * error, 1.0 + error, y);
+}
+
 /// kLow <= x < kHigh, powers of two by their exponents; false for NaN. No comparison of doubles,
 /// which would stand in line with the arithmetic.
 template <int kLow, int kHigh>
@@ -117,7 +125,8 @@ struct Diagonal {
       const double p = value[j][j];
       const double a = value[j + 1][j];
       const double d = fma(p, value[j + 1][j + 1], -(a * a));
-      safe = safe && between_powers<-464, 464>(p) && between_powers<-928, 928>(d);
+      // No && here: a branch would keep what is on its two sides from being mixed.
+      safe = safe & between_powers<-464, 464>(p) & between_powers<-928, 928>(d);
       const double root = reciprocal_root(d);
       inverse[j] = reciprocal_root(p);
       inverse[j + 1] = p * inverse[j] * root;
@@ -262,6 +271,12 @@ __device__ inline void invert_blocks(double* inverses, const T* l, int ldl, int 
   }
 }
 
+/// Element (row, row) of L, 0 where a pivot was bad.
+__device__ inline double root_of(const double* inverses, int row) {
+  const double inverse = inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)];
+  return inverse > 0 ? reciprocal(inverse) : 0;
+}
+
 /// Rows 2g and 2g + 1 of columns t and u, of what multiply_add has.
 template <class T>
 __device__ inline Pair<T> first_column(const double (&value)[4]) {
@@ -278,6 +293,7 @@ struct StripBlock {
   T* at;      ///< element (2g, t)
   int other;  ///< from there to (2g, u)
 
+  StripBlock() = default;
   __device__ StripBlock(T* x, int ld)
       : at(x + lane() / 4 * 2 + lane() % 4 * ld),
         other((other_column(lane() % 4) - lane() % 4) * ld) {}
@@ -337,6 +353,9 @@ struct StripSink {
   }
 };
 
+/// Where somebody else sees to that.
+struct NoSink {};
+
 /// What this thread has of 8 × 8 elements of L, the other operand of multiply_add for products with
 /// Lᵀ, in shared memory: (column_of(g), t) and (column_of(g), u).
 template <class T>
@@ -344,6 +363,7 @@ struct AcrossBlock {
   const T* at;
   int other;
 
+  AcrossBlock() = default;
   __device__ AcrossBlock(const T* l, int ld)
       : at(l + column_of(lane() / 4) + lane() % 4 * ld),
         other((other_column(lane() % 4) - lane() % 4) * ld) {}
@@ -361,11 +381,12 @@ __device__ inline void subtract(double (&rest)[4], const double (&sum)[4]) {
 }
 
 /// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
-/// the sink. All on the tensor cores and in registers: what a thread has of a result is what it
-/// must give as an operand. Rows of different warps have nothing to do with each other: no barrier.
-template <class T>
+/// the sink, if it is not NoSink. All on the tensor cores and in registers: what a thread has of a
+/// result is what it must give as an operand. Rows of different warps have nothing to do with each
+/// other: no barrier.
+template <class T, class Sink>
 __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const double* inverses,
-                                     const StripSink<T>& sink) {
+                                     const Sink& sink) {
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ldx);
   const AcrossBlock<T> across(l, ldl);
@@ -386,7 +407,7 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const d
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
     own.write(value[b], 8 * b * ldx);
-    sink.put(value[b], b);
+    if constexpr (!std::is_same_v<Sink, NoSink>) sink.put(value[b], b);
   }
 }
 
@@ -460,16 +481,15 @@ __device__ inline void come_and_go(StripBarrier barrier, int step, int warps) {
 }
 
 /// What the leaders of factor_strips have no time for: the results of the last blocks of columns of
-/// strip number `sink.strip` go to the sink. By one warp. The roots as the inverses have them: what
-/// products with those have made of them is worse by the condition of the block.
+/// this warp's strip go to the sink. The roots as the inverses have them: what products with those
+/// have made of them is worse by the condition of the block.
 template <class T>
 __device__ inline void put_late(T* x, int ld, const double* inverses, const StripSink<T>& sink) {
   constexpr int kBlocks = kSolve / 8;
   __syncwarp();
   const int row = sink.strip * kRowsPerWarp + lane();
   if (row < kSolve && lane() < kRowsPerWarp) {
-    const double root = inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)];
-    x[row * (ld + 1)] = static_cast<T>(root > 0 ? 1 / root : 0);
+    x[row * (ld + 1)] = static_cast<T>(root_of(inverses, row));
   }
   __syncwarp();
   const StripBlock<T> own(x + sink.strip * kRowsPerWarp, ld);
@@ -491,9 +511,9 @@ __device__ inline void put_late(T* x, int ld, const double* inverses, const Stri
 /// report(column, pivot). A warp leaves when its rows are done. The loop is not unrolled: code that
 /// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
 /// other blocks (measured: three times the time at n = 8192).
-template <int kWarps, class T, class Report>
+template <int kWarps, class T, class Sink, class Report, class Progress>
 __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses,
-                                     const StripSink<T>& sink, bool puts_last, Report&& report) {
+                                     const Sink& sink, Report&& report, Progress&& progress) {
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
   const AcrossBlock<T> across(x, ld);
@@ -547,7 +567,9 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
             multiply_add(sum[n], sum[n + 1], y, across.read(8 * (step + n) + solved));
           }
         }
-        sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
+        if constexpr (!std::is_same_v<Sink, NoSink>) {
+          sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
+        }
       }
       subtract(rest, sum[0]);
       come(StripBarrier::inverted, step, warps);
@@ -556,30 +578,43 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
     y[0] = y[1] = y[2] = y[3] = 0;
     multiply_add(y, y, rest, inverse);
     own.write(y, 8 * step * ld);
+    progress(step);
   }
-  if (puts_last || warp() != kSolve / kRowsPerWarp - 1) put_late(x, ld, inverses, sink);
+  if constexpr (!std::is_same_v<Sink, NoSink>) put_late(x, ld, inverses, sink);
 }
 
+/// Where nobody follows a factorization while it runs.
+struct NoProgress {
+  __device__ void operator()(int) const {}
+};
+
 /// Factors 64 columns of 16·kWarps rows, by kIb at a time: 4 from shared memory (factor_columns), 8
-/// from registers (factor_strips). The result is in X and in the sink, a bad pivot went to
-/// report(column, pivot); inverses is what invert_blocks makes, for the diagonal block. A warp has
-/// seen to its own rows, but for put_late(), with kIb == 8 and without puts_last. Ends behind no
-/// barrier.
-template <int kIb, int kWarps, class T, class Report>
+/// from registers (factor_strips). The result is in X and in the sink (a StripSink<T>, or NoSink:
+/// then the diagonal of X is not to be used), a bad pivot went to report(column, pivot); inverses
+/// is what invert_blocks makes, for the diagonal block. A warp has seen to its own rows. Each warp
+/// with rows in or below the diagonal block `step` of eight columns calls progress(step) when it
+/// has them, and that block's inverse, in shared memory. Ends behind no barrier.
+template <int kIb, int kWarps, class T, class Sink, class Report, class Progress>
 __device__ inline void factor_panel(T* x, int ld, double* scratch, double* inverses,
-                                    const StripSink<T>& sink, bool puts_last, Report&& report) {
+                                    const Sink& sink, Report&& report, Progress&& progress) {
   if constexpr (kIb == 8) {
-    factor_strips<kWarps>(x, ld, scratch, inverses, sink, puts_last, report);
+    factor_strips<kWarps>(x, ld, scratch, inverses, sink, report, progress);
   } else {
     const BadPivot bad = factor_columns<kIb, kWarps>(x, ld, scratch);
     if (warp() == kWarps - 1 && bad.column < kSolve) report(bad.column, bad.pivot);
     if (warp() >= kWarps - 2) invert_blocks(inverses, x, ld, kSolve, kWarps - 2);
-    const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+    if constexpr (!std::is_same_v<Sink, NoSink>) {
+      const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
 #pragma unroll 1
-    for (int b = 0; b < kSolve / 8; ++b) {
-      double value[4];
-      own.read(value, 8 * b * ld);
-      sink.put_lower(value, b);
+      for (int b = 0; b < kSolve / 8; ++b) {
+        double value[4];
+        own.read(value, 8 * b * ld);
+        sink.put_lower(value, b);
+      }
+    }
+    if constexpr (!std::is_same_v<std::decay_t<Progress>, NoProgress>) {
+      barrier(kWarps);  // the inverses are there
+      for (int step = 0; step < kSolve / 8 && step / 2 <= warp(); ++step) progress(step);
     }
   }
 }

@@ -1,0 +1,352 @@
+#pragma once
+// The chain of diagonal tiles of the fused Cholesky kernel, for tiles of 64. For fused_cuda.cu.
+//
+// Contract: one block calls run_chain() with all its threads. For each column j it factors tile
+// (j, j), solves (j + 1, j), and subtracts its product from (j + 1, j + 1), all in shared memory;
+// the products with what is further to the left are subtracted by other blocks, in time.
+//
+// Method: this is what all others wait for, and it is all latency: so the four warps that compute
+// do nothing else. Others fetch tiles as soon as they are there, put the diagonal ones to global
+// memory while they are made, and tell the other blocks: a fence takes as long as it takes all
+// stores to arrive.
+
+#include "kernels/fused_task_cuda.hpp"
+
+namespace strata::fused {
+
+/// Who is at work.
+struct ChainTeam {
+  static constexpr int kWarps = Sizes<double, kSolve>::kWarps;  // that compute; then helpers:
+  static constexpr int kDiagonal = kWarps;                      // puts the diagonal tiles
+  static constexpr int kBelow = kWarps + 1;                     // the first of
+  static constexpr int kBelowWarps = 2;                         // that fetch the tiles below, and
+  static constexpr int kAhead = kBelow + kBelowWarps;           // of one for the next diagonal ones
+  static constexpr int kHelpers = kAhead + 1 - kWarps;          // put the tiles below together
+  static_assert(Sizes<double, kSolve>::kBlock == (kWarps + kHelpers) * kWarp);
+};
+
+/// By what the warps of the chain wait for each other. A phase is a column of tiles.
+struct ChainBarriers {
+  static constexpr int kBlocks = kSolve / 8;  // of columns, in a tile
+
+  unsigned long long factored[kBlocks];  ///< so far the diagonal tile and its inverses are there
+  unsigned long long read;               ///< the agent has read it: another may take its place
+  unsigned long long below;              ///< the tile below has been fetched
+  unsigned long long solved;             ///< it is solved
+  unsigned long long put;                ///< and in global memory
+  unsigned long long ahead;              ///< the next diagonal tile has been fetched
+  unsigned long long used;               ///< both have been used: others may be fetched
+};
+
+/// What the warps of the chain have in common.
+template <class T, bool kVectors>
+struct Chain {
+  using S = Sizes<T, kSolve>;
+  using Task = TileTask<T, kSolve, kVectors>;
+  static constexpr int kLd = S::kLd;
+  static constexpr int kBytes = S::kBarriersAt + static_cast<int>(sizeof(ChainBarriers));
+
+  const Arguments<T>& arguments;
+  Workspace<T> workspace;
+  ChainBarriers& barriers;
+  int rows;  ///< in tiles
+  int cols;
+
+  __device__ Chain(const Arguments<T>& arguments, unsigned char* memory)
+      : arguments(arguments),
+        workspace{reinterpret_cast<T*>(memory), reinterpret_cast<double*>(memory + S::kScratchAt),
+                  nullptr},
+        barriers(*reinterpret_cast<ChainBarriers*>(memory + S::kBarriersAt)),
+        rows(static_cast<int>((arguments.rows + kSolve - 1) / kSolve)),
+        cols(static_cast<int>((arguments.cols + kSolve - 1) / kSolve)) {}
+
+  [[nodiscard]] __device__ Task task(int i, int j) const {
+    return {arguments, workspace.shared, i, j};
+  }
+  /// In shared memory: the diagonal tile, the one below, the next diagonal tile as it was fetched.
+  [[nodiscard]] __device__ T* diagonal() const { return workspace.shared; }
+  [[nodiscard]] __device__ T* below() const { return workspace.shared + kSolve * kLd; }
+  [[nodiscard]] __device__ T* ahead() const { return workspace.shared + 2 * kSolve * kLd; }
+
+  /// By one thread.
+  __device__ void init_barriers() const {
+    for (int b = 0; b < ChainBarriers::kBlocks; ++b) {
+      init_barrier(&barriers.factored[b], ChainTeam::kWarps - b / 2);
+    }
+    init_barrier(&barriers.read, 1);
+    init_barrier(&barriers.below, ChainTeam::kBelowWarps);
+    init_barrier(&barriers.solved, ChainTeam::kWarps);
+    init_barrier(&barriers.put, ChainTeam::kHelpers);
+    init_barrier(&barriers.ahead, 1);
+    init_barrier(&barriers.used, ChainTeam::kWarps);
+  }
+};
+
+/// kCols columns of a plain tile in shared memory, `from`, to where they are in global memory, `to`
+/// (both: this lane's two rows of the first column). `above`: rows that these are above the
+/// diagonal, where nothing is put. By one warp.
+template <int kCols, class T>
+__device__ inline void put_columns(const T* from, T* to, std::int64_t ld, int above) {
+#pragma unroll 4
+  for (int c = 0; c < kCols; ++c) {
+    const Pair<T> pair = read_both(from);
+    if (above <= 0) *reinterpret_cast<Pair<T>*>(to) = pair;
+    if (above == 1) to[1] = pair.y;
+    from += padded(kSolve);
+    to += ld;
+    ++above;
+  }
+}
+
+/// By all helpers: puts the tile below to global memory, a share of its columns each, and tells the
+/// other blocks.
+template <class T, bool kVectors>
+__device__ inline void put_below(const Chain<T, kVectors>& chain, int j) {
+  constexpr int kCols = kSolve / ChainTeam::kHelpers;
+  ChainBarriers& barriers = chain.barriers;
+  const int first = (warp() - ChainTeam::kWarps) * kCols;
+  const auto task = chain.task(j + 1, j);
+  const Arguments<T>& arguments = chain.arguments;
+  wait_phase(&barriers.solved, j % 2);
+  if (task.plain()) {
+    put_columns<kCols>(chain.below() + 2 * lane() + first * Chain<T, kVectors>::kLd,
+                       task.x(j) + 2 * lane() + first * arguments.ldx, arguments.ldx, -kSolve);
+  } else {
+    task.template put_block<kSolve, kCols, kWarp>(chain.below(), 0, first, lane());
+  }
+  arrive_as_warp(&barriers.put);
+  if (warp() != ChainTeam::kBelow) return;
+  wait_phase(&barriers.put, j % 2);
+  if (lane() == 0) publish(arguments.done + j + 1, j + 1);
+  __syncwarp();
+}
+
+/// Puts the diagonal tiles to global memory while they are made, and tells the other blocks.
+template <class T, bool kVectors>
+__device__ void put_diagonal(const Chain<T, kVectors>& chain) {
+  constexpr int kLd = Chain<T, kVectors>::kLd;
+  const Arguments<T>& arguments = chain.arguments;
+  ChainBarriers& barriers = chain.barriers;
+  const double* inverses = chain.workspace.inverses();
+  for (int j = 0; j < chain.cols; ++j) {
+    const auto task = chain.task(j, j);
+    const bool is_plain = task.plain();
+    T* to = task.x(j) + 2 * lane();
+    double* inverses_to = arguments.inverses + std::int64_t{j} * kInverses;
+#pragma unroll 1
+    for (int b = 0; b < ChainBarriers::kBlocks; ++b) {
+      wait_phase(&barriers.factored[b], j % 2);
+      const int place = b * 64 + 2 * lane();
+      *reinterpret_cast<double2*>(inverses_to + place) = read_pair(inverses + place);
+      if (lane() < 8) {
+        const int row = 8 * b + lane();
+        chain.diagonal()[row * (kLd + 1)] = static_cast<T>(root_of(inverses, row));
+      }
+      __syncwarp();
+      if (is_plain) {
+        put_columns<8>(chain.diagonal() + 2 * lane() + 8 * b * kLd, to, arguments.ldx,
+                       8 * b - 2 * lane());
+      } else {
+        task.template put_block<kSolve, 8, kWarp>(chain.diagonal(), 0, 8 * b, lane());
+      }
+      to += 8 * arguments.ldx;
+    }
+    arrive_as_warp(&barriers.read);
+    if (lane() == 0) publish(arguments.done + j, j + 1);
+    __syncwarp();
+    if (j + 1 < chain.rows) put_below(chain, j);
+  }
+}
+
+/// Fetches the tiles below, as soon as other blocks have prepared them.
+template <class T, bool kVectors>
+__device__ void fetch_below(const Chain<T, kVectors>& chain) {
+  const Arguments<T>& arguments = chain.arguments;
+  ChainBarriers& barriers = chain.barriers;
+  const int fetcher = warp() - ChainTeam::kBelow;
+  for (int j = 0; j < chain.cols && j + 1 < chain.rows; ++j) {
+    const auto task = chain.task(j + 1, j);
+    if (j > 0) {
+      wait_phase(&barriers.used, (j - 1) % 2);
+      (void)await(arguments.below_ready + j, 1);
+    }
+    task.template fetch_by_warps<ChainTeam::kBelowWarps>(chain.below(), fetcher);
+    commit_copies();
+    wait_copies<0>();
+    arrive_as_warp(&barriers.below);
+    put_below(chain, j);
+  }
+}
+
+/// Fetches the next diagonal tiles.
+template <class T, bool kVectors>
+__device__ void fetch_ahead(const Chain<T, kVectors>& chain) {
+  ChainBarriers& barriers = chain.barriers;
+  for (int j = 0; j < chain.cols && j + 1 < chain.rows; ++j) {
+    if (j + 1 < chain.cols) {
+      if (j > 0) {
+        wait_phase(&barriers.used, (j - 1) % 2);
+        (void)await(chain.arguments.diagonal_ready + j + 1, 1);
+      }
+      chain.task(j + 1, j + 1).template fetch_by_warps<1>(chain.ahead(), 0);
+      commit_copies();
+      wait_copies<0>();
+      arrive_as_warp(&barriers.ahead);
+    }
+    put_below(chain, j);
+  }
+}
+
+/// The blocks of 16 × 8 in a lower triangle of 64 × 64, of which each of four warps has five: two
+/// in one strip of 16 rows, three in another, so that it reads what it needs of a strip only once.
+struct SquareShare {
+  int strip[2];  ///< of the first two, of the last three
+  int block[2];  ///< the first of each, in blocks of 8 columns
+
+  __device__ explicit SquareShare(int warp)
+      : strip{warp == 0 ? 0 : (warp < 3 ? 1 : 3), warp == 1 || warp == 2 ? 2 : 3},
+        block{warp < 2 ? 0 : warp, warp < 2 ? 0 : 2 * warp - 1} {}
+};
+
+/// A warp's share of A − L·Lᵀ, 64 × 64 each, of whose result only the lower triangle is made.
+template <class T>
+class ChainSquare {
+ public:
+  __device__ explicit ChainSquare(T* l) : share_(warp()) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      rows_[h] = StripBlock<T>(l + share_.strip[h] * kRowsPerWarp, kLd);
+      columns_[h] = AcrossBlock<T>(l + 8 * share_.block[h], kLd);
+    }
+  }
+
+  /// The product. One block of columns is read while another is multiplied.
+  __device__ void multiply() {
+    Operands even;
+    Operands odd;
+    read(even);
+#pragma unroll 1
+    for (int k = 0; k < kSolve / 8 - 2; k += 2) {
+      read(odd);
+      add(even);
+      read(even);
+      add(odd);
+    }
+    read(odd);
+    add(even);
+    add(odd);
+  }
+  /// result ← A − product.
+  __device__ void put(const T* a, T* result) const {
+    double rest[kBlocks][4];  // all read before anything is written: it could be the same memory
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+      StripBlock<const T>(a + strip_of(n), kLd).read(rest[n], column_of_block(n));
+    }
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+      subtract(rest[n], sum_[n]);
+      StripBlock<T>(result + strip_of(n), kLd).write(rest[n], column_of_block(n));
+    }
+  }
+
+ private:
+  static constexpr int kLd = Sizes<T, kSolve>::kLd;
+  static constexpr int kBlocks = 5;
+
+  struct Operands {
+    double rows[2][4];
+    double2 columns[kBlocks];
+  };
+
+  /// Of the next block of columns.
+  __device__ void read(Operands& operands) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) rows_[h].read(operands.rows[h], 0);
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+      operands.columns[n] = columns_[n < 2 ? 0 : 1].read(8 * (n < 2 ? n : n - 2));
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      rows_[h].at += 8 * kLd;
+      columns_[h].at += 8 * kLd;
+    }
+  }
+  __device__ void add(const Operands& operands) {
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+      multiply_add(sum_[n], sum_[n], operands.rows[n < 2 ? 0 : 1], operands.columns[n]);
+    }
+  }
+  [[nodiscard]] __device__ int strip_of(int n) const {
+    return share_.strip[n < 2 ? 0 : 1] * kRowsPerWarp;
+  }
+  [[nodiscard]] __device__ int column_of_block(int n) const {
+    return 8 * (n < 2 ? share_.block[0] + n : share_.block[1] + n - 2) * kLd;
+  }
+
+  SquareShare share_;
+  StripBlock<T> rows_[2];
+  AcrossBlock<T> columns_[2];
+  double sum_[kBlocks][4] = {};
+};
+
+/// Those that compute.
+template <class T, int kIb, bool kVectors>
+__device__ void compute_chain(const Chain<T, kVectors>& chain) {
+  using Task = TileTask<T, kSolve, kVectors>;
+  constexpr int kWarps = ChainTeam::kWarps;
+  constexpr int kLd = Chain<T, kVectors>::kLd;
+  ChainBarriers& barriers = chain.barriers;
+  const double* inverses = chain.workspace.inverses();
+  const auto barrier = [] { asm volatile("bar.sync 2, %0;" ::"n"(kWarps * kWarp) : "memory"); };
+  typename Task::Sum sum;
+  Task task = chain.task(0, 0);
+  set_zero(sum);
+  task.subtract_tile(sum);
+  task.write_tile(sum);
+  barrier();
+  for (int j = 0; j < chain.cols; ++j) {
+    task.i = task.j = j;
+    const Finisher<T, kSolve, kIb, kVectors> finisher{task, chain.workspace};
+    factor_panel<kIb, kWarps>(
+        chain.diagonal(), kLd, chain.workspace.scratch, chain.workspace.inverses(), NoSink{},
+        [&](int column, double pivot) { finisher.report(column, pivot); },
+        [&](int block) { arrive_as_warp(&barriers.factored[block]); });
+    if (j + 1 == chain.rows) return;
+    wait_phase(&barriers.factored[ChainBarriers::kBlocks - 1], j % 2);
+    wait_phase(&barriers.below, j % 2);
+    solve_columns(chain.below(), kLd, static_cast<const T*>(chain.diagonal()), kLd, inverses,
+                  NoSink{});
+    arrive_as_warp(&barriers.solved);
+    if (j + 1 == chain.cols) return;
+    wait_phase(&barriers.solved, j % 2);
+    ChainSquare<T> square(chain.below());
+    square.multiply();
+    wait_phase(&barriers.ahead, j % 2);
+    wait_phase(&barriers.read, j % 2);
+    square.put(chain.ahead(), chain.diagonal());
+    arrive_as_warp(&barriers.used);
+    barrier();
+  }
+}
+
+/// See the head of this file.
+template <class T, int kIb, bool kVectors>
+__device__ __forceinline__ void run_chain(const Arguments<T>& arguments, unsigned char* memory) {
+  const Chain<T, kVectors> chain(arguments, memory);
+  if (threadIdx.x == 0) chain.init_barriers();
+  __syncthreads();
+  if (warp() < ChainTeam::kWarps) {
+    compute_chain<T, kIb, kVectors>(chain);
+  } else if (warp() == ChainTeam::kDiagonal) {
+    put_diagonal<T, kVectors>(chain);
+  } else if (warp() == ChainTeam::kAhead) {
+    fetch_ahead<T, kVectors>(chain);
+  } else {
+    fetch_below<T, kVectors>(chain);
+  }
+}
+
+}  // namespace strata::fused
