@@ -19,7 +19,8 @@ struct ChainTeam {
   static constexpr int kWarps = Sizes<double, kSolve>::kWarps;  // that compute; then helpers:
   static constexpr int kDiagonal = kWarps;                      // puts the diagonal tiles
   static constexpr int kBelow = kWarps + 1;                     // the first of
-  static constexpr int kBelowWarps = 2;                         // that fetch the tiles below, and
+  static constexpr int kBelowWarps = 2;                         // that fetch the tiles below (as
+                                                                // do the first two), and
   static constexpr int kAhead = kBelow + kBelowWarps;           // of one for the next diagonal ones
   static constexpr int kHelpers = kAhead + 1 - kWarps;          // put the tiles below together
   static_assert(Sizes<double, kSolve>::kBlock == (kWarps + kHelpers) * kWarp);
@@ -32,8 +33,8 @@ struct ChainBarriers {
   unsigned long long factored[kBlocks];  ///< so far the diagonal tile and its inverses are there
   unsigned long long read;               ///< the agent has read it: another may take its place
   unsigned long long below;              ///< the tile below has been fetched
-  unsigned long long solved;             ///< it is solved
-  unsigned long long put;                ///< and in global memory
+  unsigned long long solved[kBlocks];    ///< so far it is solved
+  unsigned long long put;                ///< it is in global memory
   unsigned long long ahead;              ///< the next diagonal tile has been fetched
   unsigned long long used;               ///< both have been used: others may be fetched
 };
@@ -72,23 +73,23 @@ struct Chain {
   __device__ void init_barriers() const {
     for (int b = 0; b < ChainBarriers::kBlocks; ++b) {
       init_barrier(&barriers.factored[b], ChainTeam::kWarps - b / 2);
+      init_barrier(&barriers.solved[b], ChainTeam::kWarps);
     }
     init_barrier(&barriers.read, 1);
-    init_barrier(&barriers.below, ChainTeam::kBelowWarps);
-    init_barrier(&barriers.solved, ChainTeam::kWarps);
+    init_barrier(&barriers.below, 2 * ChainTeam::kBelowWarps);
     init_barrier(&barriers.put, ChainTeam::kHelpers);
     init_barrier(&barriers.ahead, 1);
     init_barrier(&barriers.used, ChainTeam::kWarps);
   }
 };
 
-/// kCols columns of a plain tile in shared memory, `from`, to where they are in global memory, `to`
+/// Eight columns of a plain tile in shared memory, `from`, to where they are in global memory, `to`
 /// (both: this lane's two rows of the first column). `above`: rows that these are above the
 /// diagonal, where nothing is put. By one warp.
-template <int kCols, class T>
+template <class T>
 __device__ inline void put_columns(const T* from, T* to, std::int64_t ld, int above) {
 #pragma unroll 4
-  for (int c = 0; c < kCols; ++c) {
+  for (int c = 0; c < 8; ++c) {
     const Pair<T> pair = read_both(from);
     if (above <= 0) *reinterpret_cast<Pair<T>*>(to) = pair;
     if (above == 1) to[1] = pair.y;
@@ -98,26 +99,27 @@ __device__ inline void put_columns(const T* from, T* to, std::int64_t ld, int ab
   }
 }
 
-/// By all helpers: puts the tile below to global memory, a share of its columns each, and tells the
+/// By all helpers: puts the tile below to global memory while it is solved, in turns, and tells the
 /// other blocks.
 template <class T, bool kVectors>
 __device__ inline void put_below(const Chain<T, kVectors>& chain, int j) {
-  constexpr int kCols = kSolve / ChainTeam::kHelpers;
   ChainBarriers& barriers = chain.barriers;
-  const int first = (warp() - ChainTeam::kWarps) * kCols;
   const auto task = chain.task(j + 1, j);
-  const Arguments<T>& arguments = chain.arguments;
-  wait_phase(&barriers.solved, j % 2);
-  if (task.plain()) {
-    put_columns<kCols>(chain.below() + 2 * lane() + first * Chain<T, kVectors>::kLd,
-                       task.x(j) + 2 * lane() + first * arguments.ldx, arguments.ldx, -kSolve);
-  } else {
-    task.template put_block<kSolve, kCols, kWarp>(chain.below(), 0, first, lane());
+  const std::int64_t ldx = chain.arguments.ldx;
+#pragma unroll 1
+  for (int b = warp() - ChainTeam::kWarps; b < ChainBarriers::kBlocks; b += ChainTeam::kHelpers) {
+    wait_phase(&barriers.solved[b], j % 2);
+    if (task.plain()) {
+      put_columns(chain.below() + 2 * lane() + 8 * b * Chain<T, kVectors>::kLd,
+                  task.x(j) + 2 * lane() + 8 * b * ldx, ldx, -kSolve);
+    } else {
+      task.template put_block<kSolve, 8, kWarp>(chain.below(), 0, 8 * b, lane());
+    }
   }
   arrive_as_warp(&barriers.put);
   if (warp() != ChainTeam::kBelow) return;
   wait_phase(&barriers.put, j % 2);
-  if (lane() == 0) publish(arguments.done + j + 1, j + 1);
+  if (lane() == 0) publish(chain.arguments.done + j + 1, j + 1);
   __syncwarp();
 }
 
@@ -144,8 +146,8 @@ __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
       }
       __syncwarp();
       if (is_plain) {
-        put_columns<8>(chain.diagonal() + 2 * lane() + 8 * b * kLd, to, arguments.ldx,
-                       8 * b - 2 * lane());
+        put_columns(chain.diagonal() + 2 * lane() + 8 * b * kLd, to, arguments.ldx,
+                    8 * b - 2 * lane());
       } else {
         task.template put_block<kSolve, 8, kWarp>(chain.diagonal(), 0, 8 * b, lane());
       }
@@ -158,22 +160,23 @@ __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
   }
 }
 
-/// Fetches the tiles below, as soon as other blocks have prepared them.
+/// Fetches a share of the tile below diagonal tile j, as soon as other blocks have prepared it. By
+/// four warps, of which this is number `fetcher`.
 template <class T, bool kVectors>
-__device__ void fetch_below(const Chain<T, kVectors>& chain) {
-  const Arguments<T>& arguments = chain.arguments;
-  ChainBarriers& barriers = chain.barriers;
-  const int fetcher = warp() - ChainTeam::kBelow;
+__device__ inline void fetch_below(const Chain<T, kVectors>& chain, int j, int fetcher) {
+  if (j > 0) (void)await(chain.arguments.below_ready + j, 1);
+  chain.task(j + 1, j).template fetch_by_warps<2 * ChainTeam::kBelowWarps>(chain.below(), fetcher);
+  commit_copies();
+  wait_copies<0>();
+  arrive_as_warp(&chain.barriers.below);
+}
+
+/// The helpers for that.
+template <class T, bool kVectors>
+__device__ void serve_below(const Chain<T, kVectors>& chain) {
   for (int j = 0; j < chain.cols && j + 1 < chain.rows; ++j) {
-    const auto task = chain.task(j + 1, j);
-    if (j > 0) {
-      wait_phase(&barriers.used, (j - 1) % 2);
-      (void)await(arguments.below_ready + j, 1);
-    }
-    task.template fetch_by_warps<ChainTeam::kBelowWarps>(chain.below(), fetcher);
-    commit_copies();
-    wait_copies<0>();
-    arrive_as_warp(&barriers.below);
+    if (j > 0) wait_phase(&chain.barriers.used, (j - 1) % 2);
+    fetch_below(chain, j, warp() - ChainTeam::kBelow);
     put_below(chain, j);
   }
 }
@@ -315,13 +318,13 @@ __device__ void compute_chain(const Chain<T, kVectors>& chain) {
         [&](int column, double pivot) { finisher.report(column, pivot); },
         [&](int block) { arrive_as_warp(&barriers.factored[block]); });
     if (j + 1 == chain.rows) return;
+    if (warp() < ChainTeam::kBelowWarps) fetch_below(chain, j, ChainTeam::kBelowWarps + warp());
     wait_phase(&barriers.factored[ChainBarriers::kBlocks - 1], j % 2);
     wait_phase(&barriers.below, j % 2);
     solve_columns(chain.below(), kLd, static_cast<const T*>(chain.diagonal()), kLd, inverses,
-                  NoSink{});
-    arrive_as_warp(&barriers.solved);
+                  NoSink{}, [&](int block) { arrive_as_warp(&barriers.solved[block]); });
     if (j + 1 == chain.cols) return;
-    wait_phase(&barriers.solved, j % 2);
+    wait_phase(&barriers.solved[ChainBarriers::kBlocks - 1], j % 2);
     ChainSquare<T> square(chain.below());
     square.multiply();
     wait_phase(&barriers.ahead, j % 2);
@@ -345,7 +348,7 @@ __device__ __forceinline__ void run_chain(const Arguments<T>& arguments, unsigne
   } else if (warp() == ChainTeam::kAhead) {
     fetch_ahead<T, kVectors>(chain);
   } else {
-    fetch_below<T, kVectors>(chain);
+    serve_below<T, kVectors>(chain);
   }
 }
 

@@ -442,7 +442,8 @@ struct Finisher {
     const bool is_plain = task.plain();
     const std::int64_t ldx = task.arguments.ldx;
     const StripSink<T> sink(is_plain ? task.x(task.j) + first * ldx : nullptr, ldx, warp());
-    solve_columns(task.shared + first * S::kLd, S::kLd, block, S::kLdBlock, inverses(), sink);
+    solve_columns(task.shared + first * S::kLd, S::kLd, block, S::kLdBlock, inverses(), sink,
+                  NoProgress{});
     if (!is_plain) task.put_strip(task.shared, 0, first);
   }
 

@@ -380,13 +380,18 @@ __device__ inline void subtract(double (&rest)[4], const double (&sum)[4]) {
   for (int e = 0; e < 4; ++e) rest[e] -= sum[e];
 }
 
+/// Where nobody follows what is done while it is done.
+struct NoProgress {
+  __device__ void operator()(int) const {}
+};
+
 /// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
-/// the sink, if it is not NoSink. All on the tensor cores and in registers: what a thread has of a
-/// result is what it must give as an operand. Rows of different warps have nothing to do with each
-/// other: no barrier.
-template <class T, class Sink>
+/// the sink, if it is not NoSink. A warp calls progress(b) when it has block b of eight columns in
+/// X. All on the tensor cores and in registers: what a thread has of a result is what it must give
+/// as an operand. Rows of different warps have nothing to do with each other: no barrier.
+template <class T, class Sink, class Progress>
 __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const double* inverses,
-                                     const Sink& sink) {
+                                     const Sink& sink, Progress&& progress) {
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ldx);
   const AcrossBlock<T> across(l, ldl);
@@ -402,12 +407,9 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const d
     for (int n = b + 1; n < kBlocks; ++n) {
       multiply_add(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
     }
-  }
-  // Only now, as the compiler must not read behind a write what may be the same memory.
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {
     own.write(value[b], 8 * b * ldx);
     if constexpr (!std::is_same_v<Sink, NoSink>) sink.put(value[b], b);
+    progress(b);
   }
 }
 
@@ -582,11 +584,6 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
   }
   if constexpr (!std::is_same_v<Sink, NoSink>) put_late(x, ld, inverses, sink);
 }
-
-/// Where nobody follows a factorization while it runs.
-struct NoProgress {
-  __device__ void operator()(int) const {}
-};
 
 /// Factors 64 columns of 16·kWarps rows, by kIb at a time: 4 from shared memory (factor_columns), 8
 /// from registers (factor_strips). The result is in X and in the sink (a StripSink<T>, or NoSink:
