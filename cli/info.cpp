@@ -62,15 +62,17 @@ void print_backend(const Backend& backend) {
 }
 
 void print_rates(const Machine& machine) {
-  const DeviceModel& device = machine.devices.at(0);
-  fmt::print("{}: {:.1f} GFLOP/s fp64, host to device {:.1f} GB/s, device to host {:.1f} GB/s\n",
-             device.name, device.flops_per_second_fp64 / 1e9,
-             device.host_to_device.bytes_per_second / 1e9,
-             device.device_to_host.bytes_per_second / 1e9);
+  for (const DeviceModel& device : machine.devices) {
+    fmt::print("{}: {:.1f} GFLOP/s fp64, host to device {:.1f} GB/s, device to host {:.1f} GB/s\n",
+               device.name, device.flops_per_second_fp64 / 1e9,
+               device.host_to_device.bytes_per_second / 1e9,
+               device.device_to_host.bytes_per_second / 1e9);
+  }
   if (machine.device_to_device.bytes_per_second > 0) {
     fmt::print("  device to device {:.1f} GB/s\n", machine.device_to_device.bytes_per_second / 1e9);
   }
-  for (const KernelRate& k : device.kernels) {
+  fmt::print("  on {}, one at a time\n", machine.devices.at(0).name);
+  for (const KernelRate& k : machine.devices.at(0).kernels) {
     fmt::print("  {:22}{:>12.3f} ms{:>10.1f} GFLOP/s", k.operation, 1e3 * k.seconds,
                k.flops / k.seconds / 1e9);
     if (k.share > 0) fmt::print("   takes {:.0f} % of the device", 100 * k.share);
@@ -92,12 +94,15 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   begin_output();
   if (!arguments.output.empty()) write_machine(arguments.output, machine);
   const DeviceModel& d = machine.devices.at(0);
+  json rates = json::array();
+  for (const DeviceModel& device : machine.devices) rates.push_back(device.flops_per_second_fp64);
   json kernels = json::array();
   for (const KernelRate& k : d.kernels)
     kernels.push_back({{"operation", k.operation}, {"flops", k.flops}, {"seconds", k.seconds}});
   const json object = {
       {"devices", common.devices},
       {"flops_per_second", d.flops_per_second_fp64},
+      {"device_flops_per_second", rates},
       {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
       {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
       {"device_to_device_bytes_per_second", machine.device_to_device.bytes_per_second},

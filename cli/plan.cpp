@@ -7,6 +7,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/app.hpp"
+#include "schedule/machine_model.hpp"
 
 namespace strata::cli {
 namespace {
@@ -43,10 +44,14 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
                              : Machine::detect(common.devices, options.device_memory_bytes);
   if (options.rates && options.rates->device_to_device.bytes_per_second > 0)
     machine.device_to_device = options.rates->device_to_device;
-  for (DeviceModel& device : machine.devices) {
+  for (std::size_t d = 0; d < machine.devices.size(); ++d) {
+    DeviceModel& device = machine.devices[d];
     if (options.compute_queues > 0) device.compute_queues = options.compute_queues;
     if (!options.rates || options.rates->devices.empty()) continue;
-    DeviceModel measured = options.rates->devices[0];
+    // Devices that need not exist are like those that were measured, in turn.
+    const DeviceModel* of_name = measured_model(*options.rates, device.name);
+    DeviceModel measured =
+        of_name != nullptr ? *of_name : options.rates->devices[d % options.rates->devices.size()];
     measured.name = device.name;
     measured.memory_bytes = device.memory_bytes;
     if (emulated || options.compute_queues > 0) measured.compute_queues = device.compute_queues;

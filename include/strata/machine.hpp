@@ -20,7 +20,8 @@ struct LinkRate {
   double latency_seconds = 0;
 };
 
-/// One measured kernel: how long an isolated call on full tiles took.
+/// One measured kernel: how long an isolated call on full tiles took, but no less than at the rate
+/// that the device sustains.
 struct KernelRate {
   std::string operation;  ///< "gemm", "potrf", …
   Precision precision = Precision::fp64;
@@ -37,8 +38,8 @@ struct DeviceModel {
   int compute_queues = 2;
   LinkRate host_to_device;
   LinkRate device_to_host;
-  /// The most that all compute queues together reach, for each precision of `Precision`; prediction
-  /// shares it.
+  /// The most that all compute queues together sustain, for each precision of `Precision`;
+  /// prediction shares it.
   double flops_per_second_fp64 = 0;
   double flops_per_second_fp32 = 0;
   std::vector<KernelRate> kernels;

@@ -1,21 +1,27 @@
 // calibrate(): see strata/calibrate.hpp.
 //
 // Method: kernels run on real queues with blocks of a well-conditioned matrix (the identity plus
-// small numbers; random ones for GEMM), first a few calls to warm up, then calls for a fixed time
-// between two events. The isolated time of a kernel is that of one queue; the device's rate is that
-// of GEMM on all compute queues together; the share of a small kernel is what a mix of it and GEMMs
-// takes longer than the GEMMs alone.
+// small numbers; random ones for GEMM) between two events. A device's rate is that of GEMM on all
+// compute queues of all devices together, after the same for twice as long: a GPU under its power
+// limit is faster in a burst than it remains, and GPUs of one host share power and heat. The share
+// of a small kernel is what a mix of it and GEMMs takes longer than the GEMMs alone, while the
+// device is still hot. The isolated time of a kernel is that of one queue, but no call is faster
+// than the device's rate: simulate() reaches a rate that is one call's flops over its seconds and
+// its share. Shares and isolated times are those of the first device; another one's times are
+// longer by as much as its GEMMs are slower.
 
-#include "strata/calibrate.hpp"
+#include "run/calibrate_devices.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <future>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
-#include "run/device_set.hpp"
 #include "scalar/dispatch.hpp"
+#include "strata/calibrate.hpp"
 
 namespace strata {
 namespace {
@@ -29,6 +35,9 @@ constexpr bool is_small(Operation operation) {
 constexpr std::int64_t kLinkBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kOperandBytes = std::int64_t{1} << 30;
 constexpr std::int64_t kOperandsMax = 16;
+/// How much longer GEMMs run before those that count, for a GPU to reach its power limit.
+constexpr double kHeating = 2;
+constexpr std::int64_t kCallsMax = 20000;
 
 /// What one operation works on: out, two inputs, a pivot status.
 struct Workbench {
@@ -70,8 +79,8 @@ void fill_random(std::byte* data, std::int64_t tile) {
 
 class Calibrator {
  public:
-  Calibrator(const Options& options, Precision precision, double seconds)
-      : options_(options), devices_(options), precision_(precision), seconds_(seconds) {}
+  Calibrator(DeviceSet& devices, const Options& options, Precision precision, double seconds)
+      : options_(options), devices_(devices), precision_(precision), seconds_(seconds) {}
 
   Machine measure(const std::vector<std::int64_t>& tiles) {
     require(!tiles.empty(), ErrorKind::misuse, "calibrate", "no tile size was given");
@@ -81,40 +90,60 @@ class Calibrator {
     }
     Machine machine = devices_.machine();
     layout_.compute_queues = machine.devices[0].compute_queues;
-    queues_ = devices_.queues(0, layout_);
-    DeviceModel model = machine.devices[0];
-    model.kernels.clear();
-    // The nominal rate gives way to what is measured.
-    (precision_ == Precision::fp32 ? model.flops_per_second_fp32 : model.flops_per_second_fp64) = 0;
-    for (const std::int64_t tile : tiles) measure_kernels(tile, model);
-    model.host_to_device = measure_link(CopyDirection::host_to_device);
-    model.device_to_host = measure_link(CopyDirection::device_to_host);
-    if (devices_.count() > 1 && devices_.linked()) machine.device_to_device = measure_peer();
+    for (int d = 0; d < devices_.count(); ++d) queues_.push_back(devices_.queues(d, layout_));
+    // The nominal rates give way to what is measured.
     for (DeviceModel& device : machine.devices) {
-      const std::string name = device.name;
-      const std::int64_t memory = device.memory_bytes;
-      device = model;
-      device.name = name;
-      device.memory_bytes = memory;
+      device.kernels.clear();
+      total_rate(device) = 0;
     }
+    for (const std::int64_t tile : tiles) measure_kernels(tile, machine);
+    const LinkRate in = measure_link(CopyDirection::host_to_device);
+    const LinkRate out = measure_link(CopyDirection::device_to_host);
+    for (DeviceModel& device : machine.devices) {
+      device.host_to_device = in;
+      device.device_to_host = out;
+    }
+    if (devices_.count() > 1 && devices_.linked()) machine.device_to_device = measure_peer();
     return machine;
   }
 
  private:
-  [[nodiscard]] Queue& compute_queue(int q) const {
-    return *queues_[static_cast<std::size_t>(PlanLayout::kFirstCompute + q)];
+  /// One for each compute queue of a device.
+  using Workbenches = std::vector<Workbench>;
+
+  [[nodiscard]] Queue& compute_queue(int d, int q) const {
+    return *queues_[static_cast<std::size_t>(d)]
+                   [static_cast<std::size_t>(PlanLayout::kFirstCompute + q)];
+  }
+  [[nodiscard]] double& total_rate(DeviceModel& device) const {
+    return precision_ == Precision::fp32 ? device.flops_per_second_fp32
+                                         : device.flops_per_second_fp64;
+  }
+  [[nodiscard]] KernelFunction kernel_of(Operation operation) const {
+    return devices_.backend().kernels().find(operation, precision_);
   }
 
-  Workbench make_workbench(std::int64_t tile) {
+  /// `function(d)` for all devices at once, each on a thread of its own, as run() issues: one
+  /// thread could not keep many devices busy.
+  template <class F>
+  void on_every_device(const F& function) const {
+    std::vector<std::future<void>> done;
+    for (int d = 0; d < devices_.count(); ++d)
+      done.push_back(std::async(std::launch::async, function, d));
+    for (std::future<void>& one : done) one.get();
+  }
+
+  Workbench make_workbench(int d, std::int64_t tile) {
+    Device& device = devices_.device(d);
     const std::int64_t bytes = tile * tile * bytes_of(precision_);
     // As many operands as a gigabyte or half of the budget holds.
     const std::int64_t room =
-        std::min(kOperandBytes, devices_.device(0).budget_bytes() / 2) / layout_.compute_queues;
+        std::min(kOperandBytes, device.budget_bytes() / 2) / layout_.compute_queues;
     const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMax);
     Workbench bench;
-    bench.memory = devices_.device(0).allocate((3 + operands) * bytes);
-    bench.host = devices_.device(0).allocate_host(bytes);
-    bench.status = devices_.device(0).allocate_host(sizeof(PivotStatus));
+    bench.memory = device.allocate((3 + operands) * bytes);
+    bench.host = device.allocate_host(bytes);
+    bench.status = device.allocate_host(sizeof(PivotStatus));
     const auto view = [&](int i) {
       return BlockView{bench.memory.data() + i * bytes, tile, tile, tile, 0, 0};
     };
@@ -127,56 +156,83 @@ class Calibrator {
     // limit zeros would be faster.
     dispatch(precision_,
              [&]<class T>(std::type_identity<T>) { fill_random<T>(bench.host.data(), tile); });
-    for (int i = 0; i < operands; ++i) reset(bench, 3 + i);
+    for (int i = 0; i < operands; ++i) reset(d, bench, 3 + i);
     dispatch(precision_, [&]<class T>(std::type_identity<T>) {
       fill_identity_like<T>(bench.host.data(), tile);
     });
-    refresh(bench);
+    for (int i = 0; i < 3; ++i) reset(d, bench, i);
     return bench;
   }
 
-  /// Fresh values, so that repeated products do not run off to infinity.
-  void reset(const Workbench& bench, int block) {
-    Queue& queue = compute_queue(0);
+  void reset(int d, const Workbench& bench, int block) const {
+    Queue& queue = compute_queue(d, 0);
     queue.copy(bench.memory.data() + block * bench.host.bytes(), bench.host.data(),
                bench.host.bytes(), CopyDirection::host_to_device);
     queue.synchronize();
   }
 
-  void refresh(const Workbench& bench) {
-    for (int i = 0; i < 3; ++i) reset(bench, i);
+  /// Fresh values on the first device, so that repeated products do not run off to infinity.
+  void refresh(const Workbenches& benches) const {
+    for (const Workbench& bench : benches) {
+      for (int i = 0; i < 3; ++i) reset(0, bench, i);
+    }
   }
 
-  void measure_kernels(std::int64_t tile, DeviceModel& model) {
-    std::vector<Workbench> benches;
-    for (int q = 0; q < layout_.compute_queues; ++q) benches.push_back(make_workbench(tile));
-    CovarianceParameters covariance;
-    covariance.smoothness = 1.0;
-    gemm_flops_ = flops_of_square(Operation::gemm, tile);
-    const double gemm_rate = rate_together(benches, tile);
-    for (Workbench& bench : benches) refresh(bench);
+  void measure_kernels(std::int64_t tile, Machine& machine) {
+    std::vector<Workbenches> benches(machine.devices.size());
+    on_every_device([&](int d) {
+      for (int q = 0; q < layout_.compute_queues; ++q)
+        benches[static_cast<std::size_t>(d)].push_back(make_workbench(d, tile));
+    });
+    const std::vector<double> rates = rates_together(benches, tile);
+    benches.resize(1);
+    for (std::size_t d = 0; d < rates.size(); ++d) {
+      double& total = total_rate(machine.devices[d]);
+      total = std::max(total, rates[d]);
+    }
+    for (KernelRate& rate : measure_alone(benches[0], tile, rates[0])) {
+      const double seconds = rate.seconds;
+      for (std::size_t d = 0; d < rates.size(); ++d) {
+        rate.seconds = seconds * rates[0] / rates[d];
+        machine.devices[d].kernels.push_back(rate);
+      }
+    }
+  }
+
+  /// Every kernel on the first device, which has just been kept busy.
+  std::vector<KernelRate> measure_alone(const Workbenches& benches, std::int64_t tile,
+                                        double gemm_rate) const {
+    std::array<double, kOperations> added{};
+    refresh(benches);
     for (int op = 0; op < kOperations; ++op) {
       const auto operation = static_cast<Operation>(op);
-      const KernelFunction kernel = devices_.backend().kernels().find(operation, precision_);
+      const KernelFunction kernel = kernel_of(operation);
+      if (kernel == nullptr || !is_small(operation) || layout_.compute_queues == 1) continue;
+      added[static_cast<std::size_t>(op)] = seconds_among_gemms(kernel, benches);
+      refresh(benches);
+    }
+    CovarianceParameters covariance;
+    covariance.smoothness = 1.0;
+    std::vector<KernelRate> measured;
+    for (int op = 0; op < kOperations; ++op) {
+      const auto operation = static_cast<Operation>(op);
+      const KernelFunction kernel = kernel_of(operation);
       if (kernel == nullptr) continue;
-      Workbench& bench = benches[0];
-      bench.arguments.covariance = &covariance;
-      KernelArguments arguments = bench.arguments;
+      KernelArguments arguments = benches[0].arguments;
+      arguments.covariance = &covariance;
       if (operation == Operation::covariance)
         arguments.inputs[0].cols = arguments.inputs[1].cols = 2;
       const double flops = flops_of_square(operation, tile);
-      const double seconds = time_alone(kernel, arguments, bench, operation == Operation::potrf);
+      const double alone = time_alone(kernel, arguments, benches[0], operation == Operation::potrf);
+      const double seconds = std::max(alone, flops / gemm_rate);
       KernelRate rate{std::string(to_string(operation)), precision_, flops, seconds};
       if (operation == Operation::gemm) rate.share = std::min(1.0, flops / seconds / gemm_rate);
-      if (is_small(operation) && layout_.compute_queues > 1) {
-        rate.share = share_among_gemms(kernel, benches, gemm_rate, rate);
-      }
-      model.kernels.push_back(std::move(rate));
-      for (Workbench& used : benches) refresh(used);
+      if (is_small(operation) && layout_.compute_queues > 1)
+        rate.share = std::clamp(added[static_cast<std::size_t>(op)] / seconds, 0.01, 1.0);
+      measured.push_back(std::move(rate));
+      refresh(benches);
     }
-    double& total =
-        precision_ == Precision::fp32 ? model.flops_per_second_fp32 : model.flops_per_second_fp64;
-    total = std::max(total, gemm_rate);
+    return measured;
   }
 
   static double flops_of_square(Operation operation, std::int64_t tile) {
@@ -197,13 +253,13 @@ class Calibrator {
   /// The median of single calls, each between two events; a factorization starts from fresh values
   /// each time.
   double time_alone(KernelFunction kernel, const KernelArguments& arguments, const Workbench& bench,
-                    bool fresh) {
-    Queue& queue = compute_queue(0);
+                    bool fresh) const {
+    Queue& queue = compute_queue(0, 0);
     std::vector<double> times;
     double total = 0;
     for (int call = 0; call < 3 || (call < 200 && total < seconds_ / 4); ++call) {
       check_cancelled();
-      if (fresh) reset(bench, 0);
+      if (fresh) reset(0, bench, 0);
       const Event begin = queue.record();
       kernel(queue, arguments);
       const Event end = queue.record();
@@ -215,72 +271,77 @@ class Calibrator {
     return std::max(times[times.size() / 2], 1e-9);
   }
 
+  /// How long the compute queues of a device take for what `issue` puts into them.
+  template <class F>
+  double time_of_all(int d, const F& issue) const {
+    for (int q = 0; q < layout_.compute_queues; ++q) compute_queue(d, q).synchronize();
+    const Event begin = compute_queue(d, 0).record();
+    issue();
+    double end = 0;
+    for (int q = 0; q < layout_.compute_queues; ++q) {
+      const Event last = compute_queue(d, q).record();
+      compute_queue(d, q).synchronize();
+      end = std::max(end, last.seconds());
+    }
+    return std::max(end - begin.seconds(), 1e-9);
+  }
+
   /// All queues alternate between GEMMs and the operation, as in a factorization: what that takes
-  /// longer than the GEMMs alone, over the time of the operation alone, is the share of the device
-  /// that the operation takes.
-  double share_among_gemms(KernelFunction kernel, std::vector<Workbench>& benches, double gemm_rate,
-                           const KernelRate& rate) {
+  /// longer than the GEMMs alone, for each call of the operation. Both are measured here, one right
+  /// after the other, so that the device is as hot, and its neighbours as idle, in both.
+  double seconds_among_gemms(KernelFunction kernel, const Workbenches& benches) const {
     constexpr int kGemms = 8;
     constexpr int kRounds = 4;
-    const KernelFunction gemm = devices_.backend().kernels().find(Operation::gemm, precision_);
-    double elapsed = 0;
-    for (int warm_up = 1; warm_up >= 0; --warm_up) {
-      check_cancelled();
-      for (int q = 0; q < layout_.compute_queues; ++q) compute_queue(q).synchronize();
-      const Event begin = compute_queue(0).record();
+    const KernelFunction gemm = kernel_of(Operation::gemm);
+    const auto issue = [&](bool mixed) {
       for (int call = 0; call < kRounds * (kGemms + 1); ++call) {
         for (int q = 0; q < layout_.compute_queues; ++q) {
           // The queues are out of step, so that the operation of one meets the GEMMs of another.
           const bool small = (call + q * (kGemms + 1) / layout_.compute_queues) % (kGemms + 1) == 0;
           const Workbench& bench = benches[static_cast<std::size_t>(q)];
-          small ? kernel(compute_queue(q), bench.arguments)
-                : gemm(compute_queue(q), bench.gemm_of(call));
+          if (!small) gemm(compute_queue(0, q), bench.gemm_of(call));
+          if (small && mixed) kernel(compute_queue(0, q), bench.arguments);
         }
       }
-      double end = 0;
-      for (int q = 0; q < layout_.compute_queues; ++q) {
-        const Event last = compute_queue(q).record();
-        compute_queue(q).synchronize();
-        end = std::max(end, last.seconds());
-      }
-      elapsed = end - begin.seconds();
-    }
-    const double rounds = static_cast<double>(kRounds) * layout_.compute_queues;
-    const double gemms_alone = rounds * kGemms * gemm_flops_ / gemm_rate;
-    return std::clamp((elapsed - gemms_alone) / (rounds * rate.seconds), 0.01, 1.0);
+    };
+    check_cancelled();
+    // A first call loads the kernel.
+    for (int q = 0; q < layout_.compute_queues; ++q)
+      kernel(compute_queue(0, q), benches[static_cast<std::size_t>(q)].arguments);
+    const double gemms = time_of_all(0, [&] { issue(false); });
+    const double mixed = time_of_all(0, [&] { issue(true); });
+    return (mixed - gemms) / (kRounds * layout_.compute_queues);
   }
 
-  /// GEMM on all compute queues for the whole time, in flop/s.
-  double rate_together(std::vector<Workbench>& benches, std::int64_t tile) {
-    const KernelFunction kernel = devices_.backend().kernels().find(Operation::gemm, precision_);
-    const double flops = flops_of_square(Operation::gemm, tile);
-    double rate = 0;
-    // The first round says how many calls fill the time, the second heats the device up to where
-    // its power limit shows, the third counts.
-    std::int64_t calls = 2;
-    for (int round = 0; round < 3; ++round) {
+  /// GEMM on all compute queues of all devices: the flop/s of each device.
+  std::vector<double> rates_together(const std::vector<Workbenches>& benches,
+                                     std::int64_t tile) const {
+    const KernelFunction gemm = kernel_of(Operation::gemm);
+    const double flops = flops_of_square(Operation::gemm, tile) * layout_.compute_queues;
+    std::vector<double> rates(benches.size());
+    std::vector<std::int64_t> calls(benches.size(), 2);  // to each queue
+    const auto round = [&](double next_seconds) {
       check_cancelled();
-      for (int q = 0; q < layout_.compute_queues; ++q) compute_queue(q).synchronize();
-      const Event begin = compute_queue(0).record();
-      for (std::int64_t call = 0; call < calls; ++call) {
-        for (int q = 0; q < layout_.compute_queues; ++q) {
-          kernel(compute_queue(q), benches[static_cast<std::size_t>(q)].gemm_of(call));
-        }
-      }
-      double end = 0;
-      for (int q = 0; q < layout_.compute_queues; ++q) {
-        const Event last = compute_queue(q).record();
-        compute_queue(q).synchronize();
-        end = std::max(end, last.seconds());
-      }
-      const double elapsed = std::max(end - begin.seconds(), 1e-9);
-      rate = static_cast<double>(calls * layout_.compute_queues) * flops / elapsed;
-      calls = std::clamp<std::int64_t>(
-          static_cast<std::int64_t>(static_cast<double>(calls) * (round == 0 ? 2 : 1) * seconds_ /
-                                    elapsed),
-          2, 20000);
-    }
-    return rate;
+      on_every_device([&](int device) {
+        const auto d = static_cast<std::size_t>(device);
+        const double seconds = time_of_all(device, [&] {
+          for (std::int64_t call = 0; call < calls[d]; ++call) {
+            for (int q = 0; q < layout_.compute_queues; ++q)
+              gemm(compute_queue(device, q), benches[d][static_cast<std::size_t>(q)].gemm_of(call));
+          }
+        });
+        rates[d] = static_cast<double>(calls[d]) * flops / seconds;
+        calls[d] =
+            std::clamp<std::int64_t>(std::llround(next_seconds * rates[d] / flops), 2, kCallsMax);
+      });
+    };
+    // The first round loads the kernel, which takes far longer than its calls, the second says how
+    // many calls fill a time, the third heats up, the fourth counts.
+    round(seconds_ / 50);
+    round(seconds_ * kHeating);
+    round(seconds_);
+    round(0);
+    return rates;
   }
 
   LinkRate measure_link(CopyDirection direction) {
@@ -304,7 +365,7 @@ class Calibrator {
 
   LinkRate time_copies(std::byte* to, const std::byte* from, std::int64_t bytes,
                        CopyDirection direction) {
-    Queue& queue = *queues_[PlanLayout::kCopyIn];
+    Queue& queue = *queues_[0][PlanLayout::kCopyIn];
     const auto time = [&](std::int64_t size, int repeats) {
       std::vector<double> times;
       for (int i = 0; i < repeats; ++i) {
@@ -323,19 +384,25 @@ class Calibrator {
   }
 
   const Options& options_;
-  DeviceSet devices_;
+  DeviceSet& devices_;
   Precision precision_;
   double seconds_;
   PlanLayout layout_;
-  std::vector<Queue*> queues_;
-  double gemm_flops_ = 0;  // of the tile that is being measured
+  std::vector<std::vector<Queue*>> queues_;  // by device
 };
 
 }  // namespace
 
+Machine calibrate_devices(DeviceSet& devices, const Options& options,
+                          const std::vector<std::int64_t>& tiles, Precision precision,
+                          double seconds) {
+  return Calibrator(devices, options, precision, seconds).measure(tiles);
+}
+
 Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
                   Precision precision, double seconds) {
-  return Calibrator(options, precision, seconds).measure(tiles);
+  DeviceSet devices(options);
+  return calibrate_devices(devices, options, tiles, precision, seconds);
 }
 
 }  // namespace strata

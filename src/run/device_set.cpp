@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "device/device_host.hpp"
 #include "run/numa.hpp"
+#include "schedule/machine_model.hpp"
 
 namespace strata {
 namespace {
@@ -127,22 +128,18 @@ Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::in
   return machine;
 }
 
-/// Takes over measured rates for the devices of the same kind; a link between devices, if there is
-/// one to take.
+/// Takes over measured rates; a link between devices, if there is one to take.
 void apply_rates(Machine& machine, const Machine& rates, bool linked) {
   for (DeviceModel& device : machine.devices) {
-    const std::string kind = device.name.substr(0, device.name.find(':'));
-    for (const DeviceModel& measured : rates.devices) {
-      if (measured.name.substr(0, measured.name.find(':')) != kind) continue;
-      device.host_to_device = measured.host_to_device;
-      device.device_to_host = measured.device_to_host;
-      device.flops_per_second_fp64 = measured.flops_per_second_fp64;
-      device.flops_per_second_fp32 = measured.flops_per_second_fp32;
-      device.kernels = measured.kernels;
-      if (linked && rates.device_to_device.bytes_per_second > 0)
-        machine.device_to_device = rates.device_to_device;
-      break;
-    }
+    const DeviceModel* measured = measured_model(rates, device.name);
+    if (measured == nullptr) continue;
+    device.host_to_device = measured->host_to_device;
+    device.device_to_host = measured->device_to_host;
+    device.flops_per_second_fp64 = measured->flops_per_second_fp64;
+    device.flops_per_second_fp32 = measured->flops_per_second_fp32;
+    device.kernels = measured->kernels;
+    if (linked && rates.device_to_device.bytes_per_second > 0)
+      machine.device_to_device = rates.device_to_device;
   }
 }
 

@@ -53,6 +53,16 @@ double kernel_share(const DeviceModel& device, Operation operation, Precision pr
   return std::clamp(flops / seconds / device_flops_per_second(device, precision), 1e-6, 1.0);
 }
 
+const DeviceModel* measured_model(const Machine& rates, const std::string& name) {
+  const auto kind = [](const std::string& of) { return of.substr(0, of.find(':')); };
+  const DeviceModel* found = nullptr;
+  for (const DeviceModel& device : rates.devices) {
+    if (device.name == name) return &device;
+    if (found == nullptr && kind(device.name) == kind(name)) found = &device;
+  }
+  return found;
+}
+
 Machine Machine::emulated(int count, std::int64_t memory_bytes) {
   Machine machine;
   machine.host_memory_bytes = std::int64_t{1} << 40;

@@ -23,6 +23,10 @@ namespace strata {
 [[nodiscard]] double kernel_share(const DeviceModel& device, Operation operation,
                                   Precision precision, double flops);
 
+/// What was measured of the device `name` ("cuda:1"), else of the first of its kind; null if
+/// `rates` has none.
+[[nodiscard]] const DeviceModel* measured_model(const Machine& rates, const std::string& name);
+
 [[nodiscard]] inline double transfer_seconds(const LinkRate& link, std::int64_t bytes) {
   return link.latency_seconds + static_cast<double>(bytes) / link.bytes_per_second;
 }

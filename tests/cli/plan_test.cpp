@@ -163,6 +163,7 @@ TEST(CliInfo, CalibratedRatesServeAPlan) {
     EXPECT_NE(measured.at("predicted_seconds"), nominal.at("predicted_seconds"));
     EXPECT_EQ(measured.at("flops"), nominal.at("flops"));
   }
+  EXPECT_EQ(object.at("device_flops_per_second"), json::array({object.at("flops_per_second")}));
   // Devices that can copy from each other do.
   EXPECT_EQ(object.at("device_to_device_bytes_per_second"), 0.0);
   std::string text = slurp(rates);

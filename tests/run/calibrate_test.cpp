@@ -9,11 +9,15 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <sstream>
 
+#include "run/calibrate_devices.hpp"
 #include "schedule/task.hpp"
 #include "strata/error.hpp"
+#include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/clock_device.hpp"
 
 namespace strata::test {
 namespace {
@@ -54,13 +58,15 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
   }
 }
 
-TEST_P(Calibrate, TellsAllDevicesAlike) {
+TEST_P(Calibrate, MeasuresAllDevices) {
   const std::string text = devices_text(GetParam(), 2);
   if (text.empty()) GTEST_SKIP() << "fewer than two GPUs";
   const Machine machine = calibrate(options_of(text), {8}, Precision::fp64, 0.001);
   ASSERT_EQ(machine.devices.size(), 2u);
   EXPECT_EQ(machine.devices[0].kernels.size(), machine.devices[1].kernels.size());
   EXPECT_NE(machine.devices[0].name, machine.devices[1].name);
+  for (const DeviceModel& device : machine.devices)
+    EXPECT_TRUE(positive(device.flops_per_second_fp64)) << device.name;
   EXPECT_TRUE(positive(machine.device_to_device.bytes_per_second));
   EXPECT_TRUE(positive(machine.device_to_device.latency_seconds));
 }
@@ -91,6 +97,92 @@ TEST(CalibrateErrors, AreSaid) {
 TEST(CalibrateErrors, AVerySmallDeviceIsMeasuredToo) {
   // Less than the transfers that are timed elsewhere.
   EXPECT_NO_THROW((void)calibrate(options_of("host", 256), {2}, Precision::fp64, 0.001));
+}
+
+// ---- devices whose clock is made up: what is measured is known
+
+constexpr std::int64_t kClockTile = 4;
+constexpr double kClockFlops = 2 * kClockTile * kClockTile * kClockTile;
+/// GEMMs on a device that stays hot, in flop/s.
+constexpr double kHotRate = kClockFlops / ClockBackend::kGemmSeconds;
+
+Machine calibrated_clocks(const std::vector<double>& slowness, int queues = 2) {
+  const ClockBackend backend(slowness);
+  Options options = options_of("host");
+  options.compute_queues = queues;
+  std::vector<int> indices(slowness.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  DeviceSet devices(backend, indices, options);
+  return calibrate_devices(devices, options, {kClockTile}, Precision::fp64, 0.5);
+}
+
+const KernelRate& rate_of(const DeviceModel& device, const std::string& operation) {
+  return *std::find_if(device.kernels.begin(), device.kernels.end(),
+                       [&](const KernelRate& k) { return k.operation == operation; });
+}
+
+TEST(CalibrateClocks, TheRateIsThatOfAHotDevice) {
+  for (const int queues : {1, 2, 3}) {
+    const DeviceModel device = calibrated_clocks({1}, queues).devices[0];
+    EXPECT_NEAR(device.flops_per_second_fp64, kHotRate, 0.01 * kHotRate);
+    // One call at a time is as fast as a burst, and would be predicted to remain so.
+    const KernelRate& gemm = rate_of(device, "gemm");
+    EXPECT_NEAR(gemm.seconds, ClockBackend::kGemmSeconds, 0.01 * ClockBackend::kGemmSeconds);
+    EXPECT_NEAR(gemm.share, 1, 1e-12);
+    EXPECT_LE(gemm.share, 1);
+  }
+}
+
+TEST(CalibrateClocks, SharesAreMeasuredOnAHotDevice) {
+  const DeviceModel device = calibrated_clocks({1}).devices[0];
+  const KernelRate& solve = rate_of(device, "trsm");
+  EXPECT_NEAR(solve.seconds, ClockBackend::kSolveSeconds, 1e-9);
+  EXPECT_NEAR(solve.share, ClockBackend::kSolveShare, 0.04);
+  EXPECT_EQ(rate_of(calibrated_clocks({1}, 1).devices[0], "trsm").share, 0) << "nothing beside it";
+}
+
+TEST(CalibrateClocks, EachDeviceHasItsOwnRate) {
+  const std::vector<double> slowness{1.5, 1, 4};
+  const Machine machine = calibrated_clocks(slowness);
+  ASSERT_EQ(machine.devices.size(), slowness.size());
+  for (std::size_t d = 0; d < slowness.size(); ++d) {
+    const DeviceModel& device = machine.devices[d];
+    EXPECT_NEAR(device.flops_per_second_fp64 * slowness[d], kHotRate, 0.01 * kHotRate) << d;
+    for (const auto& [operation, seconds] : {std::pair{"gemm", ClockBackend::kGemmSeconds},
+                                             std::pair{"trsm", ClockBackend::kSolveSeconds}}) {
+      const KernelRate& kernel = rate_of(device, operation);
+      EXPECT_NEAR(kernel.seconds, slowness[d] * seconds, 0.01 * slowness[d] * seconds) << d;
+      EXPECT_EQ(kernel.share, rate_of(machine.devices[0], operation).share);
+    }
+  }
+}
+
+TEST(CalibrateClocks, ManyProductsArePredictedToTakeWhatTheyTakeHot) {
+  constexpr int kProducts = 60;
+  BlockTable blocks;
+  blocks.add({.name = "A",
+              .rows = kClockTile * kProducts,
+              .cols = 3 * kClockTile,
+              .tile_rows = kClockTile,
+              .tile_cols = kClockTile});
+  std::vector<Task> tasks;
+  for (int i = 0; i < kProducts; ++i) {
+    Task task;
+    task.operation = Operation::gemm;
+    task.final = true;
+    task.device = static_cast<std::uint16_t>(i % 2);
+    task.out = BlockId(0, i, 0);
+    task.inputs = {BlockId(0, i, 1), BlockId(0, i, 2)};
+    task.input_count = 2;
+    tasks.push_back(task);
+  }
+  const auto schedule =
+      std::make_shared<const Schedule>(schedule_of(std::move(blocks), 2, {3}, {tasks}));
+  for (const int queues : {1, 2, 3}) {
+    const Trace trace = simulate(Plan(schedule, calibrated_clocks({1, 3}, queues), {}));
+    const double slower = 3 * ClockBackend::kGemmSeconds * kProducts / 2;
+    EXPECT_NEAR(trace.seconds, slower, 0.01 * slower) << queues;
+  }
 }
 
 // ---- the file

@@ -156,6 +156,20 @@ TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
   }
 }
 
+TEST(DeviceSet, TakesTheRatesOfTheDeviceOfThatName) {
+  Machine rates = Machine::emulated(2, 1);
+  rates.devices[0].name = "host:1";
+  rates.devices[0].flops_per_second_fp64 = 111;
+  rates.devices[1].name = "host:0";
+  rates.devices[1].flops_per_second_fp64 = 222;
+  Options options = options_of("host:3", 1_MiB);
+  options.rates = rates;
+  const DeviceSet set(options);
+  EXPECT_EQ(set.machine().devices[0].flops_per_second_fp64, 222);
+  EXPECT_EQ(set.machine().devices[1].flops_per_second_fp64, 111);
+  EXPECT_EQ(set.machine().devices[2].flops_per_second_fp64, 111) << "the first of its kind";
+}
+
 TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
   Options options = options_of("host:2", 1_MiB);
   EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0)

@@ -1,0 +1,142 @@
+#pragma once
+// ClockBackend: devices whose time is made up, for tests of what measures times.
+//
+// Contract. Nothing is computed; the host backend's devices hold the memory. What is put into the
+// queues of a device advances the clock of that device, one after the other, and events tell it:
+// * a GEMM takes kGemmSeconds, but kBurst of that on a device that is not hot; the first one on
+//   each device also loads for kLoadSeconds,
+// * a triangular solve takes kSolveSeconds if it is the only kernel between two synchronizations of
+//   the device's queues, and kSolveShare of that beside others,
+// * everything on device d takes slowness[d] times as long as on a device of slowness 1,
+// * a copy takes its bytes over kLinkRate, anything else no time.
+// A device is hot when GEMMs have run for kHotSeconds; each synchronization cools it by
+// kCoolSeconds, as the pause does. One thread at a time for each device.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend.hpp"
+#include "tests/support/passing_device.hpp"
+
+namespace strata::test {
+
+class ClockBackend final : public Backend {
+ public:
+  static constexpr double kGemmSeconds = 1e-3;
+  static constexpr double kBurst = 0.6;
+  static constexpr double kLoadSeconds = 0.3;
+  static constexpr double kHotSeconds = 0.9;
+  static constexpr double kCoolSeconds = 0.5e-3;
+  static constexpr double kSolveSeconds = 20e-3;
+  static constexpr double kSolveShare = 0.25;
+  static constexpr double kLinkRate = 1e12;
+
+  explicit ClockBackend(std::vector<double> slowness) : slowness_(std::move(slowness)) {
+    kernels_.set(Operation::gemm, Precision::fp64,
+                 [](Queue& queue, const KernelArguments&) { clock_of(queue).gemm(); });
+    kernels_.set(Operation::trsm, Precision::fp64,
+                 [](Queue& queue, const KernelArguments&) { clock_of(queue).solve(); });
+  }
+
+  [[nodiscard]] std::string name() const override { return "clock"; }
+  [[nodiscard]] std::vector<DeviceDescription> devices() const override {
+    return host_backend().devices();
+  }
+  [[nodiscard]] std::unique_ptr<Device> make_device(int index,
+                                                    std::int64_t budget_bytes) const override {
+    return std::make_unique<ClockDevice>(host_backend().make_device(index, budget_bytes),
+                                         slowness_.at(static_cast<std::size_t>(index)));
+  }
+  [[nodiscard]] const KernelTable& kernels() const override { return kernels_; }
+  [[nodiscard]] bool reaches(int, const void*, std::int64_t) const override { return true; }
+  [[nodiscard]] bool linked(int, int) const override { return false; }
+  [[nodiscard]] bool on_host() const override { return true; }
+
+ private:
+  struct Clock {
+    double slowness = 1;
+    double now = 0;
+    double heat = 0;
+    bool loaded = false;
+    int kernels = 0;             // since the last synchronization
+    bool solve_is_last = false;  // of them
+
+    void advance(double seconds) { now += slowness * seconds; }
+    void gemm() {
+      begin_kernel();
+      if (!std::exchange(loaded, true)) advance(kLoadSeconds);
+      const double seconds = heat < kHotSeconds ? kBurst * kGemmSeconds : kGemmSeconds;
+      advance(seconds);
+      heat = std::min(heat + slowness * seconds, kHotSeconds);
+    }
+    void solve() {
+      begin_kernel();
+      advance(kernels == 1 ? kSolveSeconds : kSolveShare * kSolveSeconds);
+      solve_is_last = true;
+    }
+    void synchronize() {
+      heat = std::max(heat - kCoolSeconds, 0.0);
+      kernels = 0;
+      solve_is_last = false;
+    }
+
+   private:
+    void begin_kernel() {
+      // A lone solve is not alone any more.
+      if (kernels == 1 && solve_is_last) advance((kSolveShare - 1) * kSolveSeconds);
+      ++kernels;
+      solve_is_last = false;
+    }
+  };
+
+  class ClockEvent final : public Event::State {
+   public:
+    explicit ClockEvent(double seconds) : seconds_(seconds) {}
+    [[nodiscard]] bool done() const override { return true; }
+    void wait() const override {}
+    [[nodiscard]] double seconds() const override { return seconds_; }
+
+   private:
+    double seconds_;
+  };
+
+  class ClockQueue final : public Queue {
+   public:
+    explicit ClockQueue(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
+    void copy(void*, const void*, std::int64_t bytes, CopyDirection) override {
+      clock_->advance(static_cast<double>(bytes) / kLinkRate);
+    }
+    void submit(std::function<void()> function) override { function(); }
+    Event record() override { return Event(std::make_unique<ClockEvent>(clock_->now)); }
+    void wait(const Event&) override {}
+    void synchronize() override { clock_->synchronize(); }
+    [[nodiscard]] bool failed() const override { return false; }
+
+    [[nodiscard]] Clock& clock() { return *clock_; }
+
+   private:
+    std::shared_ptr<Clock> clock_;
+  };
+
+  class ClockDevice final : public PassingDevice {
+   public:
+    ClockDevice(std::unique_ptr<Device> inner, double slowness) : PassingDevice(std::move(inner)) {
+      clock_->slowness = slowness;
+    }
+    std::unique_ptr<Queue> make_queue(QueuePriority) override {
+      return std::make_unique<ClockQueue>(clock_);
+    }
+
+   private:
+    std::shared_ptr<Clock> clock_ = std::make_shared<Clock>();
+  };
+
+  static Clock& clock_of(Queue& queue) { return static_cast<ClockQueue&>(queue).clock(); }
+
+  std::vector<double> slowness_;
+  KernelTable kernels_;
+};
+
+}  // namespace strata::test
