@@ -1,8 +1,9 @@
 #pragma once
 // What one thread block does with tiles, 3: factor and solve 64 columns in shared memory.
 //
-// Contract: as tile_copy_cuda.hpp. This is all latency and little arithmetic, and is done in fp64
-// for both types.
+// Contract: as tile_copy_cuda.hpp. This is all latency and little arithmetic. Products are made in
+// fp64 for both types, on the tensor cores; 8 × 8 blocks on the diagonal are factored and inverted
+// in the matrix's own, which is half the latency in fp32.
 
 #include "kernels/tile_product_cuda.hpp"
 
@@ -15,6 +16,14 @@ __device__ inline double reciprocal_root(double x) {
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
   const double error = fma(-(x * y), y, 1.0);
   return fma(y * error, fma(0.375, error, 0.5), y);
+}
+
+/// In fp32 it has 22 bits, and one step of second order does.
+__device__ inline float reciprocal_root(float x) {
+  float y = 0;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  const float error = fmaf(-(x * y), y, 1.0F);
+  return fmaf(y * error, 0.5F, y);
 }
 
 /// 1/x to the last bit or two, for x whose reciprocal is a normal number; as reciprocal_root.
@@ -32,6 +41,12 @@ __device__ inline bool between_powers(double x) {
   constexpr unsigned kFrom = static_cast<unsigned>(kLow + 1023) << 20;
   constexpr unsigned kTo = static_cast<unsigned>(kHigh + 1023) << 20;
   return static_cast<unsigned>(__double2hiint(x)) - kFrom < kTo - kFrom;
+}
+template <int kLow, int kHigh>
+__device__ inline bool between_powers(float x) {
+  constexpr unsigned kFrom = static_cast<unsigned>(kLow + 127) << 23;
+  constexpr unsigned kTo = static_cast<unsigned>(kHigh + 127) << 23;
+  return __float_as_uint(x) - kFrom < kTo - kFrom;
 }
 
 /// Two neighbours, aligned to 2·sizeof(T).
@@ -96,21 +111,21 @@ __device__ inline void eliminate(T* strip, int ldx, const T* l, int ldl, int fir
 }
 
 /// The lower triangle of a kIb × kIb block, in registers of each thread.
-template <int kIb>
+template <int kIb, class Value = double>
 struct Diagonal {
-  double value[kIb][kIb];  // value[i][j], j <= i; L after `factor`
-  double inverse[kIb];     // 1 / L_jj
+  Value value[kIb][kIb];  // value[i][j], j <= i; L after `factor`
+  Value inverse[kIb];     // 1 / L_jj
 
-  /// Every thread of a warp reads the same: no bank conflicts. `from` is aligned to 16 bytes.
+  /// Every thread of a warp reads the same: no bank conflicts. `from` is aligned to 2·sizeof(T).
   template <class T>
   __device__ void read(const T* from, int ld) {
 #pragma unroll
     for (int j = 0; j < kIb; ++j) {
 #pragma unroll
       for (int i = j / 2 * 2; i < kIb; i += 2) {
-        const double2 pair = read_pair(from + i + j * ld);
-        value[i][j] = pair.x;
-        value[i + 1][j] = pair.y;
+        const auto pair = *reinterpret_cast<const Pair<T>*>(from + i + j * ld);
+        value[i][j] = static_cast<Value>(pair.x);
+        value[i + 1][j] = static_cast<Value>(pair.y);
       }
     }
   }
@@ -119,15 +134,16 @@ struct Diagonal {
   /// false if some pivot is not positive or the products could leave the range of numbers: what is
   /// here then has no meaning.
   __device__ bool factor_pairs() {
+    constexpr int kRange = sizeof(Value) == 8 ? 464 : 56;  // of exponents
     bool safe = true;
 #pragma unroll
     for (int j = 0; j < kIb; j += 2) {
-      const double p = value[j][j];
-      const double a = value[j + 1][j];
-      const double d = fma(p, value[j + 1][j + 1], -(a * a));
+      const Value p = value[j][j];
+      const Value a = value[j + 1][j];
+      const Value d = fma(p, value[j + 1][j + 1], -(a * a));
       // No && here: a branch would keep what is on its two sides from being mixed.
-      safe = safe & between_powers<-464, 464>(p) & between_powers<-928, 928>(d);
-      const double root = reciprocal_root(d);
+      safe = safe & between_powers<-kRange, kRange>(p) & between_powers<-2 * kRange, 2 * kRange>(d);
+      const Value root = reciprocal_root(d);
       inverse[j] = reciprocal_root(p);
       inverse[j + 1] = p * inverse[j] * root;
       value[j][j] = p * inverse[j];
@@ -414,20 +430,21 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const d
 }
 
 /// The elements t and other_column(t) of row column_of(g) of L⁻¹, for the factored 8 × 8 block L.
-__device__ inline double2 inverse_row(const Diagonal<8>& l) {
+template <class Value>
+__device__ inline double2 inverse_row(const Diagonal<8, Value>& l) {
   const int row = column_of(lane() / 4);
   const int t = lane() % 4;
-  double w[8];
+  Value w[8];
 #pragma unroll
   for (int k = 7; k >= 0; --k) {
-    double sum = row == k ? 1.0 : 0.0;
+    Value sum = row == k ? Value{1} : Value{0};
 #pragma unroll
     for (int i = 7; i > k; --i) sum -= w[i] * l.value[i][k];  // the newest last
     w[k] = sum * l.inverse[k];
   }
-  const double left = t < 2 ? (t == 0 ? w[0] : w[1]) : (t == 2 ? w[2] : w[3]);
-  const double right = t < 2 ? (t == 0 ? w[6] : w[7]) : (t == 2 ? w[4] : w[5]);
-  return {left, right};
+  const Value left = t < 2 ? (t == 0 ? w[0] : w[1]) : (t == 2 ? w[2] : w[3]);
+  const Value right = t < 2 ? (t == 0 ? w[6] : w[7]) : (t == 2 ? w[4] : w[5]);
+  return {static_cast<double>(left), static_cast<double>(right)};
 }
 
 /// What becomes of a block that factor_pairs() gives up.
@@ -436,7 +453,8 @@ struct SlowInverse {
   int column;   ///< the bad one; 8 if there is none
   double pivot;
 };
-__device__ __noinline__ inline SlowInverse invert_slowly(const double* block) {
+template <class T>
+__device__ __noinline__ SlowInverse invert_slowly(const T* block) {
   SlowInverse result{};
   Diagonal<8> diagonal;
   diagonal.read(block, 8);
@@ -460,13 +478,14 @@ __device__ inline void clear_above_diagonal(double (&value)[4], int block) {
 
 /// The 8 × 8 block on the diagonal at `step`, column by column, from the strip that has it, of
 /// which `value` is this thread's part.
-__device__ inline void hand_out(double* block, const double (&value)[4], int step) {
+template <class T>
+__device__ inline void hand_out(T* block, const double (&value)[4], int step) {
   const int row = lane() / 4 * 2;
   if (row / 8 != step % 2) return;
   const int t = lane() % 4;
-  double* to = block + row % 8;
-  *reinterpret_cast<double2*>(to + t * 8) = {value[0], value[2]};
-  *reinterpret_cast<double2*>(to + other_column(t) * 8) = {value[1], value[3]};
+  T* to = block + row % 8;
+  *reinterpret_cast<Pair<T>*>(to + t * 8) = first_column<T>(value);
+  *reinterpret_cast<Pair<T>*>(to + other_column(t) * 8) = second_column<T>(value);
 }
 
 /// Barriers of factor_strips, two of each, for even and odd steps.
@@ -520,7 +539,8 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
   const AcrossBlock<T> across(x, ld);
   double sum[kBlocks][4] = {};  // what is to be subtracted from block step + n
-  double* bad = scratch + 64;   // some pivot was
+  T* block = reinterpret_cast<T*>(scratch);
+  double* bad = scratch + 64;  // some pivot was
   if (threadIdx.x == 0) *bad = 0;
   double y[4] = {};  // the solved block
 #pragma unroll 1
@@ -543,14 +563,14 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
         }
       }
       subtract(rest, sum[0]);
-      hand_out(scratch, rest, step);
+      hand_out(block, rest, step);
       __syncwarp();
-      Diagonal<8> diagonal;
-      diagonal.read(scratch, 8);
+      Diagonal<8, T> diagonal;
+      diagonal.read(block, 8);
       const bool safe = diagonal.factor_pairs();
       inverse = inverse_row(diagonal);  // before anything branches: it mixes with what is before it
       if (!safe) {
-        const SlowInverse slow = invert_slowly(scratch);
+        const SlowInverse slow = invert_slowly(block);
         if (slow.column < 8) {
           if (*bad == 0) report(8 * step + slow.column, slow.pivot);
           __syncwarp();
