@@ -5,10 +5,13 @@
 // (j, j), solves (j + 1, j), and subtracts its product from (j + 1, j + 1), all in shared memory;
 // the products with what is further to the left are subtracted by other blocks, in time.
 //
-// Method: this is what all others wait for, and it is all latency: so the four warps that compute
-// do nothing else. Others fetch tiles as soon as they are there, put the diagonal ones to global
-// memory while they are made, and tell the other blocks: a fence takes as long as it takes all
-// stores to arrive.
+// Method: this is what all others wait for, and it is all latency: so four warps compute and, while
+// they do, nothing else. Helpers fetch tiles as soon as they are there, put results to global
+// memory block by block while they are made, and tell the other blocks: a fence takes as long as it
+// takes all stores to arrive.
+//
+// No warp can miss a phase of a barrier: to each it either arrives at what comes after, or what
+// comes after needs tiles of other blocks that need what it publishes.
 
 #include "kernels/fused_task_cuda.hpp"
 
@@ -17,12 +20,12 @@ namespace strata::fused {
 /// Who is at work.
 struct ChainTeam {
   static constexpr int kWarps = Sizes<double, kSolve>::kWarps;  // that compute; then helpers:
-  static constexpr int kDiagonal = kWarps;                      // puts the diagonal tiles
-  static constexpr int kBelow = kWarps + 1;                     // the first of
-  static constexpr int kBelowWarps = 2;                         // that fetch the tiles below (as
-                                                                // do the first two), and
-  static constexpr int kAhead = kBelow + kBelowWarps;           // of one for the next diagonal ones
-  static constexpr int kHelpers = kAhead + 1 - kWarps;          // put the tiles below together
+  static constexpr int kDiagonal = kWarps;                      // one that puts the diagonal tiles,
+  static constexpr int kBelow = kWarps + 1;                     // from here on
+  static constexpr int kBelowWarps = 2;                 // that fetch the tiles below, with the help
+                                                        // of as many that have done computing,
+  static constexpr int kAhead = kBelow + kBelowWarps;   // one that fetches the next diagonal tiles;
+  static constexpr int kHelpers = kAhead + 1 - kWarps;  // all of them put the tiles below
   static_assert(Sizes<double, kSolve>::kBlock == (kWarps + kHelpers) * kWarp);
 };
 
@@ -30,13 +33,13 @@ struct ChainTeam {
 struct ChainBarriers {
   static constexpr int kBlocks = kSolve / 8;  // of columns, in a tile
 
-  unsigned long long factored[kBlocks];  ///< so far the diagonal tile and its inverses are there
-  unsigned long long read;               ///< the agent has read it: another may take its place
+  unsigned long long factored[kBlocks];  ///< so far the diagonal tile and its inverses are made
+  unsigned long long read;               ///< that has been put: another may take its place
   unsigned long long below;              ///< the tile below has been fetched
   unsigned long long solved[kBlocks];    ///< so far it is solved
-  unsigned long long put;                ///< it is in global memory
+  unsigned long long put;                ///< it has been put
   unsigned long long ahead;              ///< the next diagonal tile has been fetched
-  unsigned long long used;               ///< both have been used: others may be fetched
+  unsigned long long used;               ///< it and the tile below: others may be fetched
 };
 
 /// What the warps of the chain have in common.
@@ -160,8 +163,9 @@ __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
   }
 }
 
-/// Fetches a share of the tile below diagonal tile j, as soon as other blocks have prepared it. By
-/// four warps, of which this is number `fetcher`.
+/// Fetches a share of the tile below diagonal tile j, as soon as other blocks have prepared it:
+/// they need what is put of the one before, whose place it takes. By four warps, of which this is
+/// number `fetcher`.
 template <class T, bool kVectors>
 __device__ inline void fetch_below(const Chain<T, kVectors>& chain, int j, int fetcher) {
   if (j > 0) (void)await(chain.arguments.below_ready + j, 1);

@@ -49,7 +49,8 @@ template <class T, int kTile>
 struct Sizes {
   static constexpr int kWarps = kTile == 64 ? 4 : 8;
   static constexpr int kThreads = kWarps * kWarp;
-  static constexpr int kBlock = kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and what ChainTeam has
+  static constexpr int kBlock =
+      kThreads + (kTile == 64 ? 4 * kWarp : 0);  // and the chain's helpers
   static constexpr int kLd = padded(kTile);
   static constexpr int kLdBlock = padded(kSolve);  // of a block of L that multiplies or solves
   static constexpr int kWarpRows = kTile / 2;      // of the product of a warp
@@ -135,6 +136,7 @@ __device__ inline int await(const int* first, const int* second, int count) {
     if (__all_sync(0xffffffffu, value >= count)) break;
     __nanosleep(20);
   }
+  __syncwarp();
   return min(__shfl_sync(0xffffffffu, value, 0), __shfl_sync(0xffffffffu, value, 1));
 }
 
