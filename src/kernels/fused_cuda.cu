@@ -101,14 +101,14 @@ template <class T, int kTile, int kIb, bool kVectors>
 void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) {
   using S = Sizes<T, kTile>;
   const auto kernel = run_tiles<T, kTile, kIb, kVectors>;
-  const bool chained = kTile == 64 && arguments.chained;
-  const int bytes = chained ? Chain<T, kVectors>::kBytes : S::kBytes;
-  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+  // With the chain or without: the attribute is the kernel's, and other threads launch it too.
+  constexpr int kBytes = kTile == 64 ? Chain<T, kVectors>::kBytes : S::kBytes;
+  static_assert(kBytes >= S::kBytes);
+  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                "shared memory of the fused kernel");
   int blocks = std::min(multiprocessors() * S::kBlocksPerSm, arguments.tickets);
   if (blocks_max > 0) blocks = std::min(blocks, blocks_max);
-  kernel<<<static_cast<unsigned>(blocks), S::kBlock, static_cast<std::size_t>(bytes), stream>>>(
-      arguments);
+  kernel<<<static_cast<unsigned>(blocks), S::kBlock, kBytes, stream>>>(arguments);
   blas::require_launched("the fused kernel");
 }
 
