@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/work_crew.hpp"
 #include "bench/compensated_sum.hpp"
 #include "bench/in_place.hpp"
 #include "scalar/dispatch.hpp"
@@ -25,17 +26,6 @@ double seconds_since(Clock::time_point start) {
 }
 
 int all_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
-
-template <class F>
-void in_parallel(std::int64_t count, F work) {
-  std::vector<std::jthread> threads;
-  const std::int64_t parts = all_cores();
-  for (std::int64_t t = 0; t < parts; ++t) {
-    threads.emplace_back([=] {
-      for (std::int64_t i = t; i < count; i += parts) work(i);
-    });
-  }
-}
 
 lapack_int potrf(std::int64_t n, double* a, std::int64_t ld) {
   return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', static_cast<lapack_int>(n), a,
@@ -65,7 +55,7 @@ class HostInPlace final : public InPlace {
 
   void fill(const Matrices& a, const TestMatrix& matrix) override {
     dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
-      in_parallel(a.count * a.n, [a, matrix](std::int64_t column) {
+      crew_.share(a.count * a.n, [&](std::int64_t column) {
         const std::int64_t b = column / a.n;
         const std::int64_t j = column % a.n;
         T* out = static_cast<T*>(a.data) + b * a.ld * a.n + j * a.ld;
@@ -174,6 +164,7 @@ class HostInPlace final : public InPlace {
   }
 
   int threads_;
+  WorkCrew crew_{all_cores() - 1};
   void (*set_threads_)(int) = nullptr;
 };
 
