@@ -307,13 +307,12 @@ __device__ void compute_chain(const Chain<T, kVectors>& chain) {
   constexpr int kLd = Chain<T, kVectors>::kLd;
   ChainBarriers& barriers = chain.barriers;
   const double* inverses = chain.workspace.inverses();
-  const auto barrier = [] { asm volatile("bar.sync 2, %0;" ::"n"(kWarps * kWarp) : "memory"); };
   typename Task::Sum sum;
   Task task = chain.task(0, 0);
   set_zero(sum);
   task.subtract_tile(sum);
   task.write_tile(sum);
-  barrier();
+  barrier(kWarps);
   for (int j = 0; j < chain.cols; ++j) {
     task.i = task.j = j;
     const Finisher<T, kSolve, kIb, kVectors> finisher{task, chain.workspace};
@@ -335,7 +334,7 @@ __device__ void compute_chain(const Chain<T, kVectors>& chain) {
     wait_phase(&barriers.read, j % 2);
     square.put(chain.ahead(), chain.diagonal());
     arrive_as_warp(&barriers.used);
-    barrier();
+    barrier(kWarps);
   }
 }
 

@@ -106,8 +106,8 @@ __device__ inline int acquire(const int* flag) {
   return value;
 }
 
-/// After a block barrier, by one thread: what the block has written is there for whom sees the
-/// flag.
+/// By one thread, behind a barrier with those who wrote: what they have written is there for whom
+/// sees the flag.
 __device__ inline void publish(int* flag, int value) {
   __threadfence();
   asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");

@@ -151,7 +151,7 @@ struct TileTask {
     });
   }
 
-  /// The tiles k < known_ready() of both rows are finished.
+  /// The tiles k < known_ready() of both rows are finished; their stages can be counted in an int.
   [[nodiscard]] __device__ int known_ready() const {
     return arguments.done == nullptr ? INT_MAX / kTile : 0;
   }

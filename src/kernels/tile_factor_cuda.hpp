@@ -349,7 +349,8 @@ __device__ inline void put_late(T* x, int ld, const double* inverses, const Stri
 /// factors and inverts the block and waits for nobody, since its rows end there; the others follow
 /// in its shadow and do the rest. They are at most a step behind: all have come to `solved` of a
 /// step before the leader of the next but one is a leader. Results go to X and to the sink, the
-/// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; a bad pivot goes to
+/// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; for the sink and
+/// progress(step) see factor_panel. A bad pivot goes to
 /// report(column, pivot). A warp leaves when its rows are done. The loop is not unrolled: code that
 /// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
 /// other blocks (measured: three times the time at n = 8192).
