@@ -32,14 +32,15 @@ struct ChainTeam {
 /// By what the warps of the chain wait for each other. A phase is a column of tiles.
 struct ChainBarriers {
   static constexpr int kBlocks = kSolve / 8;  // of columns, in a tile
+  static constexpr int kPairs = kBlocks / 2;
 
-  unsigned long long factored[kBlocks];  ///< so far the diagonal tile and its inverses are made
-  unsigned long long read;               ///< that has been put: another may take its place
-  unsigned long long below;              ///< the tile below has been fetched
-  unsigned long long solved[kBlocks];    ///< so far it is solved
-  unsigned long long put;                ///< it has been put
-  unsigned long long ahead;              ///< the next diagonal tile has been fetched
-  unsigned long long used;               ///< it and the tile below: others may be fetched
+  unsigned long long factored[kPairs];  ///< so far the diagonal tile and its inverses are made
+  unsigned long long read;              ///< that has been put: another may take its place
+  unsigned long long below;             ///< the tile below has been fetched
+  unsigned long long solved[kBlocks];   ///< so far it is solved
+  unsigned long long put;               ///< it has been put
+  unsigned long long ahead;             ///< the next diagonal tile has been fetched
+  unsigned long long used;              ///< it and the tile below: others may be fetched
 };
 
 /// What the warps of the chain have in common.
@@ -74,8 +75,10 @@ struct Chain {
 
   /// By one thread.
   __device__ void init_barriers() const {
+    for (int p = 0; p < ChainBarriers::kPairs; ++p) {
+      init_barrier(&barriers.factored[p], ChainTeam::kWarps - p);
+    }
     for (int b = 0; b < ChainBarriers::kBlocks; ++b) {
-      init_barrier(&barriers.factored[b], ChainTeam::kWarps - b / 2);
       init_barrier(&barriers.solved[b], ChainTeam::kWarps);
     }
     init_barrier(&barriers.read, 1);
@@ -86,13 +89,13 @@ struct Chain {
   }
 };
 
-/// Eight columns of a plain tile in shared memory, `from`, to where they are in global memory, `to`
+/// kCols columns of a plain tile in shared memory, `from`, to where they are in global memory, `to`
 /// (both: this lane's two rows of the first column). `above`: rows that these are above the
 /// diagonal, where nothing is put. By one warp.
-template <class T>
+template <int kCols, class T>
 __device__ inline void put_columns(const T* from, T* to, std::int64_t ld, int above) {
-#pragma unroll 4
-  for (int c = 0; c < 8; ++c) {
+#pragma unroll 8
+  for (int c = 0; c < kCols; ++c) {
     const Pair<T> pair = read_both(from);
     if (above <= 0) *reinterpret_cast<Pair<T>*>(to) = pair;
     if (above == 1) to[1] = pair.y;
@@ -113,8 +116,8 @@ __device__ inline void put_below(const Chain<T, kVectors>& chain, int j) {
   for (int b = warp() - ChainTeam::kWarps; b < ChainBarriers::kBlocks; b += ChainTeam::kHelpers) {
     wait_phase(&barriers.solved[b], j % 2);
     if (task.plain()) {
-      put_columns(chain.below() + 2 * lane() + 8 * b * Chain<T, kVectors>::kLd,
-                  task.x(j) + 2 * lane() + 8 * b * ldx, ldx, -kSolve);
+      put_columns<8>(chain.below() + 2 * lane() + 8 * b * Chain<T, kVectors>::kLd,
+                     task.x(j) + 2 * lane() + 8 * b * ldx, ldx, -kSolve);
     } else {
       task.template put_block<kSolve, 8, kWarp>(chain.below(), 0, 8 * b, lane());
     }
@@ -132,29 +135,32 @@ __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
   constexpr int kLd = Chain<T, kVectors>::kLd;
   const Arguments<T>& arguments = chain.arguments;
   ChainBarriers& barriers = chain.barriers;
-  const double* inverses = chain.workspace.inverses();
+  const T* inverses = chain.workspace.inverses();
   for (int j = 0; j < chain.cols; ++j) {
     const auto task = chain.task(j, j);
     const bool is_plain = task.plain();
     T* to = task.x(j) + 2 * lane();
-    double* inverses_to = arguments.inverses + std::int64_t{j} * kInverses;
+    T* inverses_to = arguments.inverses + std::int64_t{j} * kInverses;
 #pragma unroll 1
-    for (int b = 0; b < ChainBarriers::kBlocks; ++b) {
-      wait_phase(&barriers.factored[b], j % 2);
-      const int place = b * 64 + 2 * lane();
-      *reinterpret_cast<double2*>(inverses_to + place) = read_pair(inverses + place);
-      if (lane() < 8) {
-        const int row = 8 * b + lane();
+    for (int p = 0; p < ChainBarriers::kPairs; ++p) {
+      wait_phase(&barriers.factored[p], j % 2);
+      const int place = p * 128 + 2 * lane();
+      const Pair<T> first = read_both(inverses + place);
+      const Pair<T> second = read_both(inverses + place + 64);
+      if (lane() < 16) {
+        const int row = 16 * p + lane();
         chain.diagonal()[row * (kLd + 1)] = static_cast<T>(root_of(inverses, row));
       }
+      *reinterpret_cast<Pair<T>*>(inverses_to + place) = first;
+      *reinterpret_cast<Pair<T>*>(inverses_to + place + 64) = second;
       __syncwarp();
       if (is_plain) {
-        put_columns(chain.diagonal() + 2 * lane() + 8 * b * kLd, to, arguments.ldx,
-                    8 * b - 2 * lane());
+        put_columns<16>(chain.diagonal() + 2 * lane() + 16 * p * kLd, to, arguments.ldx,
+                        16 * p - 2 * lane());
       } else {
-        task.template put_block<kSolve, 8, kWarp>(chain.diagonal(), 0, 8 * b, lane());
+        task.template put_block<kSolve, 16, kWarp>(chain.diagonal(), 0, 16 * p, lane());
       }
-      to += 8 * arguments.ldx;
+      to += 16 * arguments.ldx;
     }
     arrive_as_warp(&barriers.read);
     if (lane() == 0) publish(arguments.done + j, j + 1);
@@ -245,15 +251,22 @@ class ChainSquare {
   }
   /// result ← A − product.
   __device__ void put(const T* a, T* result) const {
-    double rest[kBlocks][4];  // all read before anything is written: it could be the same memory
+    Pair<T> left[kBlocks];  // all read before anything is written: it could be the same memory
+    Pair<T> right[kBlocks];
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
-      StripBlock<const T>(a + strip_of(n), kLd).read(rest[n], column_of_block(n));
+      const StripBlock<const T> from(a + strip_of(n), kLd);
+      left[n] = read_both(from.at + column_of_block(n));
+      right[n] = read_both(from.at + from.other + column_of_block(n));
     }
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
-      subtract(rest[n], sum_[n]);
-      StripBlock<T>(result + strip_of(n), kLd).write(rest[n], column_of_block(n));
+      const StripBlock<T> to(result + strip_of(n), kLd);
+      const Pair<T> first = first_column<T>(sum_[n]);
+      const Pair<T> second = second_column<T>(sum_[n]);
+      T* at = to.at + column_of_block(n);
+      *reinterpret_cast<Pair<T>*>(at) = {left[n].x - first.x, left[n].y - first.y};
+      *reinterpret_cast<Pair<T>*>(at + to.other) = {right[n].x - second.x, right[n].y - second.y};
     }
   }
 
@@ -306,7 +319,7 @@ __device__ void compute_chain(const Chain<T, kVectors>& chain) {
   constexpr int kWarps = ChainTeam::kWarps;
   constexpr int kLd = Chain<T, kVectors>::kLd;
   ChainBarriers& barriers = chain.barriers;
-  const double* inverses = chain.workspace.inverses();
+  const T* inverses = chain.workspace.inverses();
   typename Task::Sum sum;
   Task task = chain.task(0, 0);
   set_zero(sum);
@@ -322,7 +335,7 @@ __device__ void compute_chain(const Chain<T, kVectors>& chain) {
         [&](int block) { arrive_as_warp(&barriers.factored[block]); });
     if (j + 1 == chain.rows) return;
     if (warp() < ChainTeam::kBelowWarps) fetch_below(chain, j, ChainTeam::kBelowWarps + warp());
-    wait_phase(&barriers.factored[ChainBarriers::kBlocks - 1], j % 2);
+    wait_phase(&barriers.factored[ChainBarriers::kPairs - 1], j % 2);
     wait_phase(&barriers.below, j % 2);
     solve_columns(chain.below(), kLd, static_cast<const T*>(chain.diagonal()), kLd, inverses,
                   NoSink{}, [&](int block) { arrive_as_warp(&barriers.solved[block]); });

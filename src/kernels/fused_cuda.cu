@@ -36,11 +36,17 @@ namespace {
 
 constexpr int kTriangleTile = 128;
 
+struct NoMaps {};
+/// The parameter of a kernel that copies boxes, or nothing.
+template <class T, int kTile, bool kVectors>
+using Maps = std::conditional_t<Sizes<T, kTile>::kBoxes && kVectors, StageMaps, NoMaps>;
+
 template <class T, int kTile, int kIb, bool kVectors>
 __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlocksPerSm)
-    run_tiles(const __grid_constant__ Arguments<T> arguments) {
+    run_tiles(const __grid_constant__ Arguments<T> arguments,
+              const __grid_constant__ Maps<T, kTile, kVectors> maps) {
   using S = Sizes<T, kTile>;
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   __shared__ int drawn;
   const bool chained = kTile == 64 && arguments.chained;
   const int tile_cols = static_cast<int>((arguments.cols + kTile - 1) / kTile);
@@ -50,6 +56,7 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
     last = true;
   } else {
     Workspace<T> workspace = make_workspace<T, kTile>(memory);
+    if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
     __syncthreads();
     if (warp() >= S::kWarps) return;  // barriers count only the threads that are left
     TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
@@ -78,10 +85,13 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
 /// the products of the first `depth` tile columns.
 template <class T, bool kVectors>
 __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
-    update_tiles(const __grid_constant__ Arguments<T> arguments, int column, int depth) {
+    update_tiles(const __grid_constant__ Arguments<T> arguments,
+                 const __grid_constant__ Maps<T, kTriangleTile, kVectors> maps, int column,
+                 int depth) {
   using S = Sizes<T, kTriangleTile>;
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   Workspace<T> workspace = make_workspace<T, kTriangleTile>(memory);
+  if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
   int row = 0;
   int col = static_cast<int>(blockIdx.x);
   while (col > row) col -= ++row;
@@ -97,6 +107,18 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
 
 // ---- launches ---------------------------------------------------------------------------------
 
+template <class T, int kTile, bool kVectors>
+Maps<T, kTile, kVectors> make_maps(const Arguments<T>& a) {
+  using S = Sizes<T, kTile>;
+  if constexpr (S::kBoxes && kVectors) {
+    const std::int64_t rows_of_l = a.factors ? a.rows : a.cols;
+    return {make_box_map<T>({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth),
+            make_box_map<T>({a.l, rows_of_l, a.cols, a.ldl}, S::kLd, kDepth)};
+  } else {
+    return {};
+  }
+}
+
 template <class T, int kTile, int kIb, bool kVectors>
 void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) {
   using S = Sizes<T, kTile>;
@@ -108,7 +130,8 @@ void launch(cudaStream_t stream, const Arguments<T>& arguments, int blocks_max) 
                "shared memory of the fused kernel");
   int blocks = std::min(multiprocessors() * S::kBlocksPerSm, arguments.tickets);
   if (blocks_max > 0) blocks = std::min(blocks, blocks_max);
-  kernel<<<static_cast<unsigned>(blocks), S::kBlock, kBytes, stream>>>(arguments);
+  kernel<<<static_cast<unsigned>(blocks), S::kBlock, kBytes, stream>>>(
+      arguments, make_maps<T, kTile, kVectors>(arguments));
   blas::require_launched("the fused kernel");
 }
 
@@ -133,8 +156,8 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   arguments.diagonal_ready = arguments.below_ready + tile_rows;
   arguments.chained = shape.tile == 64 && arguments.factors && !shape.exclusive;
   if (arguments.chained) {
-    arguments.inverses = reinterpret_cast<double*>(static_cast<std::byte*>(scratch) +
-                                                   zeroed_bytes(arguments.rows, shape.tile));
+    arguments.inverses = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
+                                              zeroed_bytes(arguments.rows, shape.tile));
   }
   const auto launch = [&](int* ticket, int first, int tickets) {
     arguments.ticket = ticket;
@@ -165,8 +188,8 @@ void launch_update(cudaStream_t stream, const Arguments<T>& arguments, int colum
   require_cuda(cudaFuncSetAttribute(update_tiles<T, kVectors>,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
                "shared memory of update_tiles");
-  update_tiles<T, kVectors>
-      <<<static_cast<unsigned>(tiles), S::kThreads, S::kBytes, stream>>>(arguments, column, depth);
+  update_tiles<T, kVectors><<<static_cast<unsigned>(tiles), S::kThreads, S::kBytes, stream>>>(
+      arguments, make_maps<T, kTriangleTile, kVectors>(arguments), column, depth);
   blas::require_launched("update_tiles");
 }
 

@@ -7,6 +7,7 @@
 
 #include <climits>
 
+#include "kernels/box_map_cuda.hpp"
 #include "kernels/fused_cuda.hpp"
 #include "kernels/fused_order.hpp"
 #include "kernels/tile_factor_cuda.hpp"
@@ -37,7 +38,7 @@ struct Arguments {
   int* done;            ///< finished tiles of a tile row; null: this block does them all, in order
   int* below_ready;     ///< [j]: tile (j + 1, j) lacks only its solve
   int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
-  double* inverses;     ///< of tile (j, j) from j·kInverses on, where the chain tells; or null
+  T* inverses;          ///< of tile (j, j) from j·kInverses on, where the chain tells; or null
   Verdict* verdict;
   PivotStatus* status;  ///< where the whole factorization reports; or null
   bool factors;         ///< x is l
@@ -62,25 +63,31 @@ struct Sizes {
   static constexpr int kSolveBlock = kSolve * kLdBlock;
   static constexpr int kOwn = kTile == 64 ? kSolveBlock : 2 * kSolveBlock;
   static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
-  static constexpr int kScratch = 2 * 64 + kInverses;  // doubles: factor_panel; inverses
+  static constexpr int kScratch = kFactorScratch + kInverses;  // doubles
   static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
   static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
   static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
-  // Bulk copies cost about 64 clocks each, whatever their size (from the rates at which they fed
-  // tiles of 64 and 128): as long as the products of a stage take for tiles of 128 doubles, and too
-  // long for all others.
-  static constexpr bool kBulk = kTile == 128 && sizeof(T) == 8;
+  // Copies of whole stages pay where tiles are large; where they are small the latency of each is
+  // longer than that of copies by all threads.
+  static constexpr bool kBoxes = kTile == 128 && sizeof(T) == 8;
+};
+
+/// Where the stages of both operands come from, if they come in boxes.
+struct StageMaps {
+  BoxMap x;
+  BoxMap l;
 };
 
 /// What a thread block has for its tiles, one after another.
 template <class T>
 struct Workspace {
-  T* shared;              ///< the pipeline; then a tile and blocks of L
-  double* scratch;        ///< of the factorization; behind it the inverses
-  StageBarriers* stages;  ///< of the pipeline, for tiles of 128
-  int staged = 0;         ///< stages that the pipeline has had
+  T* shared;                        ///< the pipeline; then a tile and blocks of L
+  double* scratch;                  ///< of the factorization; behind it the inverses
+  StageBarriers* stages;            ///< of the pipeline, for tiles of 128
+  const StageMaps* maps = nullptr;  ///< for its copies, if they are boxes
+  int staged = 0;                   ///< stages that the pipeline has had
 
-  __device__ double* inverses() const { return scratch + 2 * 64; }
+  __device__ T* inverses() const { return reinterpret_cast<T*>(scratch + kFactorScratch); }
 };
 
 /// The workspace in the shared memory of a block, by all its threads, before a barrier of theirs.
@@ -93,7 +100,7 @@ __device__ inline Workspace<T> make_workspace(unsigned char* memory) {
   if (kTile == 128 && threadIdx.x < kStages) {
     init_barrier(&workspace.stages->full[threadIdx.x], 1);
     init_barrier(&workspace.stages->empty[threadIdx.x], S::kWarps);
-    fence_bulk();
+    fence_boxes();
   }
   return workspace;
 }

@@ -12,11 +12,6 @@
 
 namespace strata::fused {
 
-template <class T>
-__device__ inline Pair<T> read_both(const T* from) {
-  return *reinterpret_cast<const Pair<T>*>(from);
-}
-
 template <class T, int kTile, bool kVectors>
 struct TileTask {
   using S = Sizes<T, kTile>;
@@ -168,8 +163,8 @@ struct TileTask {
   __device__ void multiply(Sum& sum, int inner, Workspace<T>& workspace) const {
     if (inner == 0) return;
     const int stages = inner * (kTile / kDepth);
-    if constexpr (S::kBulk && kVectors) {
-      multiply_bulk(sum, stages, workspace.stages, workspace.staged);
+    if constexpr (S::kBoxes && kVectors) {
+      multiply_boxes(sum, stages, workspace);
       workspace.staged += stages;
       __syncthreads();
     } else {
@@ -177,38 +172,38 @@ struct TileTask {
     }
   }
 
-  /// With bulk copies. The warps take turns to fetch a stage, each lane a column of an operand, and
-  /// wait for each other only as far as the pipeline is short.
-  __device__ void multiply_bulk(Sum& sum, int stages, StageBarriers* barriers, int used) const {
+  /// With a box an operand and stage: kDepth columns, as long as they lie in shared memory (so some
+  /// rows more than are used). The warps take turns to fetch a stage, and wait for each other only
+  /// as far as the pipeline is short.
+  __device__ void multiply_boxes(Sum& sum, int stages, const Workspace<T>& workspace) const {
     const bool both = !diagonal();
-    const bool second = lane() >= kDepth;  // this lane fetches from L
-    const auto bytes_of = [](int rows) {   // some rows more where that makes 16 bytes, inside of ld
-      return (rows * static_cast<int>(sizeof(T)) + 15) / 16 * 16;
-    };
-    const int bytes = bytes_of(second ? cols() : rows());
-    const int all = kDepth * (bytes_of(rows()) + (both ? bytes_of(cols()) : 0));
-    const std::int64_t ld = second ? arguments.ldl : arguments.ldx;
-    const T* from = (second ? l(0) : x(0)) + lane() % kDepth * ld;
+    const int used = workspace.staged;
+    StageBarriers* barriers = workspace.stages;
     int ready = known_ready();
     const auto fetch = [&](int stage) {
       wait_for(stage, ready);
-      fence_bulk();  // what others wrote and await() has seen comes before the copies
+      fence_boxes();  // what others wrote and await() has seen comes before the copies
       const int turn = used + stage;
       const int slot = turn % kStages;
       wait_phase(&barriers->empty[slot], turn / kStages % 2 ^ 1);
-      if (lane() == 0) arrive_expecting(&barriers->full[slot], all);
-      __syncwarp();
-      if (!second || both) {
-        copy_bulk(shared + slot * S::kStage + lane() * S::kLd, from + stage * (kDepth * ld), bytes,
-                  &barriers->full[slot]);
+      if (lane() == 0) {
+        T* to = shared + slot * S::kStage;
+        arrive_expecting(&barriers->full[slot],
+                         (both ? 2 : 1) * S::kStage / 2 * static_cast<int>(sizeof(T)));
+        copy_box(to, &workspace.maps->x, i * kTile, stage * kDepth, &barriers->full[slot]);
+        if (both) {
+          copy_box(to + kDepth * S::kLd, &workspace.maps->l, j * kTile, stage * kDepth,
+                   &barriers->full[slot]);
+        }
       }
+      __syncwarp();
     };
     const auto enter = [&](int stage) {  // the stage's place, once it is there
       const int turn = used + stage;
       wait_phase(&barriers->full[turn % kStages], turn / kStages % 2);
       return turn % kStages * S::kStage;
     };
-    fence_bulk();  // and so does what this block wrote to the pipeline
+    fence_boxes();  // and so does what this block wrote to the pipeline
     __syncthreads();
     if (warp() < kStages - 1) fetch(warp());
     const T* a = shared + warp_row();
@@ -367,7 +362,7 @@ struct Finisher {
   const Task& task;
   const Workspace<T>& workspace;
 
-  __device__ double* inverses() const { return workspace.inverses(); }
+  __device__ T* inverses() const { return workspace.inverses(); }
 
   /// By a warp that has seen all pivots before this one of the tile, or been told by who has.
   __device__ void report(int column, double pivot) const {
@@ -449,11 +444,12 @@ struct Finisher {
 
   /// The inverses that the chain has made of tile (j, j), on their way with the blocks of L.
   __device__ void load_inverses() const {
-    const double* from = task.arguments.inverses + std::int64_t{task.j} * kInverses;
+    const T* from = task.arguments.inverses + std::int64_t{task.j} * kInverses;
+    constexpr int kVector = 16 / sizeof(T);
 #pragma unroll
-    for (int n = 0; n < kInverses; n += 2 * S::kThreads) {
-      const int at = n + 2 * static_cast<int>(threadIdx.x);
-      copy_async<16>(inverses() + at, from + at, 16);
+    for (int n = 0; n < kInverses; n += kVector * S::kThreads) {
+      const int at = n + kVector * static_cast<int>(threadIdx.x);
+      if (at < kInverses) copy_async<16>(inverses() + at, from + at, 16);
     }
   }
 

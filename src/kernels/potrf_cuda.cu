@@ -43,7 +43,7 @@ constexpr std::int64_t kVerdictBytes = 128;
 /// The options with every zero replaced by what was best on an H200 (docs/benchmarks.md).
 template <class T>
 PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
-  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 18432 : 24576;
+  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 20480 : 22528;
   PotrfOptions options = asked != nullptr ? *asked : PotrfOptions{};
   if (options.variant == PotrfVariant::automatic) {
     options.variant = n <= kFusedMax ? PotrfVariant::fused : PotrfVariant::left;
@@ -149,15 +149,24 @@ class Panels {
     const std::int64_t inner = last - first;
     const std::int64_t below = c + width;
     if (below == a_.rows) return;
-    blas::gemm_minus<T>(queue_.main(), CUBLAS_OP_N, CUBLAS_OP_T, inner,
-                        a_.block(below, first, a_.rows - below, inner),
-                        a_.block(c, first, width, inner),
-                        a_.block(below, c, a_.rows - below, width));
+    const std::int64_t panels = inner / options_.nb;
+    const std::int64_t parts = (panels + kDepthMax - 1) / kDepthMax;
+    const std::int64_t depth = (panels + parts - 1) / parts * options_.nb;
+    for (std::int64_t k = first; k < last; k += depth) {
+      const std::int64_t count = std::min(depth, last - k);
+      blas::gemm_minus<T>(queue_.main(), CUBLAS_OP_N, CUBLAS_OP_T, count,
+                          a_.block(below, k, a_.rows - below, count), a_.block(c, k, width, count),
+                          a_.block(below, c, a_.rows - below, width));
+    }
   }
 
   static constexpr std::int64_t kRestPanels = 6;
   static constexpr int kProcessors = 132;  // about; of an H200
-  static constexpr int kPanelBlocks = 24;  // at least
+  static constexpr int kPanelBlocks = 12;  // at least
+  // Panels in one product. Blocks of cuBLAS that begin at different times, beside a panel, stay as
+  // far apart, and where that is more than the second-level cache holds each reads operands from
+  // memory for itself, which takes power. The next product begins together again.
+  static constexpr std::int64_t kDepthMax = 11;
 
   CudaQueue& queue_;
   MatrixView<T> a_;

@@ -29,6 +29,11 @@ __device__ inline int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
 template <class T>
 using Pair = std::conditional_t<sizeof(T) == 8, double2, float2>;
 
+template <class T>
+__device__ inline Pair<T> read_both(const T* from) {
+  return *reinterpret_cast<const Pair<T>*>(from);
+}
+
 // ---- asynchronous copies from global to shared memory -----------------------------------------
 
 __device__ inline unsigned shared_address(const void* p) {
@@ -174,7 +179,7 @@ class StageCopy {
   int ignored_;  ///< 1: zeros are to be written
 };
 
-// ---- bulk copies, and the barriers in shared memory that count them ---------------------------
+// ---- copies of boxes, and the barriers in shared memory that count them ------------------------
 
 /// What the copies and the products of stages tell each other by: full[] when a stage is there,
 /// empty[] when all warps have read it.
@@ -193,7 +198,7 @@ __device__ inline void arrive(unsigned long long* barrier) {
       "{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(shared_address(barrier))
       : "memory");
 }
-/// Arrives, and says how many bytes of bulk copies the phase also waits for.
+/// Arrives, and says how many bytes of copies of boxes the phase also waits for.
 __device__ inline void arrive_expecting(unsigned long long* barrier, int bytes) {
   asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(
                    shared_address(barrier)),
@@ -218,16 +223,18 @@ __device__ inline void arrive_as_warp(unsigned long long* barrier) {
   if (lane() == 0) arrive(barrier);
 }
 
-/// One thread copies contiguous bytes; `barrier` counts them. All three are multiples of 16.
-__device__ inline void copy_bulk(void* shared, const void* global, int bytes,
-                                 unsigned long long* barrier) {
+/// One thread copies the box that begins at (row, col) of the matrix of which `map` is a BoxMap;
+/// what is outside of the matrix becomes zeros, and `barrier` counts all bytes of the box. `shared`
+/// is a multiple of 128.
+__device__ inline void copy_box(void* shared, const void* map, int row, int col,
+                                unsigned long long* barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(shared)),
-      "l"(global), "r"(bytes), "r"(shared_address(barrier))
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(row), "r"(col), "r"(shared_address(barrier))
       : "memory");
 }
-/// Orders ordinary accesses of this thread before bulk copies.
-__device__ inline void fence_bulk() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// Orders ordinary accesses of this thread before copies of boxes.
+__device__ inline void fence_boxes() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 }  // namespace strata::tile

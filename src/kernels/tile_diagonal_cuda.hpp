@@ -2,8 +2,7 @@
 // What one thread block does with tiles, 3: factor and invert 8 × 8 blocks on the diagonal.
 //
 // Contract: as tile_copy_cuda.hpp. This is all latency and little arithmetic. It is done in the
-// matrix's own precision, as fp32 has half the latency; inverses are handed on in fp64, for
-// products on the tensor cores.
+// matrix's own precision, as fp32 has half the latency.
 
 #include "kernels/tile_product_cuda.hpp"
 
@@ -82,6 +81,11 @@ struct Diagonal {
   /// false if some pivot is not positive or the products could leave the range of numbers: what is
   /// here then has no meaning.
   __device__ bool factor_pairs() {
+    Value row[kIb] = {};
+    return factor_pairs(row);
+  }
+  /// And row ← row·L⁻ᵀ, in the shadow of the roots.
+  __device__ bool factor_pairs(Value (&row)[kIb]) {
     constexpr int kRange = sizeof(Value) == 8 ? 464 : 56;  // of exponents
     bool safe = true;
 #pragma unroll
@@ -102,6 +106,8 @@ struct Diagonal {
         value[i][j] *= inverse[j];
         value[i][j + 1] = (value[i][j + 1] - value[i][j] * value[j + 1][j]) * inverse[j + 1];
       }
+      row[j] *= inverse[j];
+      row[j + 1] = (row[j + 1] - row[j] * value[j + 1][j]) * inverse[j + 1];
 #pragma unroll
       for (int c = j + 2; c < kIb; ++c) {
 #pragma unroll
@@ -109,6 +115,8 @@ struct Diagonal {
           value[i][c] -= value[i][j] * value[c][j];
           value[i][c] -= value[i][j + 1] * value[c][j + 1];
         }
+        row[c] -= row[j] * value[c][j];
+        row[c] -= row[j + 1] * value[c][j + 1];
       }
     }
     return safe;
@@ -163,8 +171,7 @@ __device__ inline int place_in_inverse(int row, int col) {
 /// diagonal element past `count` counts as 1), one after the other, each in the order of
 /// place_in_inverse. Called by the two warps from first_warp.
 template <class T>
-__device__ inline void invert_blocks(double* inverses, const T* l, int ldl, int count,
-                                     int first_warp) {
+__device__ inline void invert_blocks(T* inverses, const T* l, int ldl, int count, int first_warp) {
   const int c = static_cast<int>(threadIdx.x) - first_warp * kWarp;
   const int m = c % 8;  // this thread's column of the inverse
   const T* block = l + (c - m) * (ldl + 1);
@@ -176,13 +183,15 @@ __device__ inline void invert_blocks(double* inverses, const T* l, int ldl, int 
 #pragma unroll
     for (int k = 0; k < i; ++k) sum -= static_cast<double>(block[i + k * ldl]) * x[k];
     x[i] = sum * __shfl_sync(0xffffffffu, own, i, 8);
-    inverses[(c - m) * 8 + place_in_inverse(i, m)] = x[i];
+    inverses[(c - m) * 8 + place_in_inverse(i, m)] = static_cast<T>(x[i]);
   }
 }
 
 /// Element (row, row) of L, 0 where a pivot was bad.
-__device__ inline double root_of(const double* inverses, int row) {
-  const double inverse = inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)];
+template <class T>
+__device__ inline double root_of(const T* inverses, int row) {
+  const auto inverse =
+      static_cast<double>(inverses[row / 8 * 64 + place_in_inverse(row % 8, row % 8)]);
   return inverse > 0 ? reciprocal(inverse) : 0;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
-// What one thread block does with tiles, 4: factor and solve 64 columns in shared memory.
+// What one thread block does with tiles, 5: factor 64 columns in shared memory.
 //
 // Contract: as tile_copy_cuda.hpp. Products are made in fp64 for both types, on the tensor cores.
 
-#include "kernels/tile_diagonal_cuda.hpp"
+#include "kernels/tile_strip_cuda.hpp"
 
 namespace strata::tile {
 
@@ -114,173 +114,21 @@ __device__ inline BadPivot factor_columns(T* x, int ld, double* scratch) {
   return bad;
 }
 
-/// Rows 2g and 2g + 1 of columns t and u, of what multiply_add has.
-template <class T>
-__device__ inline Pair<T> first_column(const double (&value)[4]) {
-  return {static_cast<T>(value[0]), static_cast<T>(value[2])};
-}
-template <class T>
-__device__ inline Pair<T> second_column(const double (&value)[4]) {
-  return {static_cast<T>(value[1]), static_cast<T>(value[3])};
-}
-
-/// What this thread has of 8 columns of 16 rows, the operand of multiply_add, in shared memory.
-template <class T>
-struct StripBlock {
-  T* at;      ///< element (2g, t)
-  int other;  ///< from there to (2g, u)
-
-  StripBlock() = default;
-  __device__ StripBlock(T* x, int ld)
-      : at(x + lane() / 4 * 2 + lane() % 4 * ld),
-        other((other_column(lane() % 4) - lane() % 4) * ld) {}
-
-  /// Of the block `offset` elements further.
-  __device__ void read(double (&value)[4], int offset) const {
-    const double2 left = read_pair(at + offset);
-    const double2 right = read_pair(at + offset + other);
-    value[0] = left.x;
-    value[1] = right.x;
-    value[2] = left.y;
-    value[3] = right.y;
-  }
-  __device__ void write(const double (&value)[4], int offset) const {
-    *reinterpret_cast<Pair<T>*>(at + offset) = first_column<T>(value);
-    *reinterpret_cast<Pair<T>*>(at + offset + other) = second_column<T>(value);
-  }
-};
-
-/// Where results go besides: to a tile in global memory, of which `at` is this thread's element
-/// (2g, t) of strip number `strip`, its warp's; or nowhere, if it is null.
-template <class T>
-struct StripSink {
-  T* at;
-  std::int64_t ld;
-  int strip;
-
-  __device__ StripSink(T* tile, std::int64_t ld, int strip)
-      : at(tile == nullptr ? nullptr
-                           : tile + strip * kRowsPerWarp + lane() / 4 * 2 + lane() % 4 * ld),
-        ld(ld),
-        strip(strip) {}
-
-  /// Columns t and u of the block of columns from 8·block on.
-  __device__ void put(const double (&value)[4], int block) const {
-    if (at == nullptr) return;
-    const int t = lane() % 4;
-    T* left = at + 8 * block * ld;
-    *reinterpret_cast<Pair<T>*>(left) = first_column<T>(value);
-    *reinterpret_cast<Pair<T>*>(left + (other_column(t) - t) * ld) = second_column<T>(value);
-  }
-  /// As much of them as is not above the diagonal.
-  __device__ void put_lower(const double (&value)[4], int block) const {
-    if (at == nullptr) return;
-    const int t = lane() % 4;
-    const int row = strip * kRowsPerWarp + lane() / 4 * 2;
-    put_lower(at + 8 * block * ld, row - 8 * block - t, first_column<T>(value));
-    put_lower(at + (8 * block + other_column(t) - t) * ld, row - 8 * block - other_column(t),
-              second_column<T>(value));
-  }
-
- private:
-  /// `below`: rows below the diagonal that the pair begins.
-  static __device__ void put_lower(T* to, int below, Pair<T> pair) {
-    if (below >= 0) *reinterpret_cast<Pair<T>*>(to) = pair;
-    if (below == -1) to[1] = pair.y;
-  }
-};
-
-/// Where somebody else sees to that.
-struct NoSink {};
-
-/// What this thread has of 8 × 8 elements of L, the other operand of multiply_add for products with
-/// Lᵀ, in shared memory: (column_of(g), t) and (column_of(g), u).
-template <class T>
-struct AcrossBlock {
-  const T* at;
-  int other;
-
-  AcrossBlock() = default;
-  __device__ AcrossBlock(const T* l, int ld)
-      : at(l + column_of(lane() / 4) + lane() % 4 * ld),
-        other((other_column(lane() % 4) - lane() % 4) * ld) {}
-
-  __device__ double2 read(int offset) const {
-    return {static_cast<double>(at[offset]), static_cast<double>(at[offset + other])};
-  }
-};
-
-/// Here and in factor_strips, what is to be subtracted from an element is added up first: sums that
-/// begin with an element of A lose digits of its size at each step.
-__device__ inline void subtract(double (&rest)[4], const double (&sum)[4]) {
-#pragma unroll
-  for (int e = 0; e < 4; ++e) rest[e] -= sum[e];
-}
-
-/// Where nobody follows what is done while it is done.
-struct NoProgress {
-  __device__ void operator()(int) const {}
-};
-
-/// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
-/// the sink, if it is not NoSink. A warp calls progress(b) when it has block b of eight columns in
-/// X. All on the tensor cores and in registers: what a thread has of a result is what it must give
-/// as an operand. Rows of different warps have nothing to do with each other: no barrier.
-template <class T, class Sink, class Progress>
-__device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const double* inverses,
-                                     const Sink& sink, Progress&& progress) {
-  constexpr int kBlocks = kSolve / 8;
-  const StripBlock<T> own(x + warp() * kRowsPerWarp, ldx);
-  const AcrossBlock<T> across(l, ldl);
-  constexpr double kZero[4] = {};
-  double value[kBlocks][4] = {};  // what is to be subtracted; then the result
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {
-    double rest[4];
-    own.read(rest, 8 * b * ldx);
-    subtract(rest, value[b]);
-    multiply_add(value[b], kZero, rest, read_pair(inverses + b * 64 + lane() * 2));
-#pragma unroll
-    for (int n = b + 1; n < kBlocks; ++n) {
-      multiply_add(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
-    }
-    own.write(value[b], 8 * b * ldx);
-    if constexpr (!std::is_same_v<Sink, NoSink>) sink.put(value[b], b);
-    progress(b);
-  }
-}
-
-/// The elements t and other_column(t) of row column_of(g) of L⁻¹, for the factored 8 × 8 block L.
-template <class Value>
-__device__ inline double2 inverse_row(const Diagonal<8, Value>& l) {
-  const int row = column_of(lane() / 4);
-  const int t = lane() % 4;
-  Value w[8];
-#pragma unroll
-  for (int k = 7; k >= 0; --k) {
-    Value sum = row == k ? Value{1} : Value{0};
-#pragma unroll
-    for (int i = 7; i > k; --i) sum -= w[i] * l.value[i][k];  // the newest last
-    w[k] = sum * l.inverse[k];
-  }
-  const Value left = t < 2 ? (t == 0 ? w[0] : w[1]) : (t == 2 ? w[2] : w[3]);
-  const Value right = t < 2 ? (t == 0 ? w[6] : w[7]) : (t == 2 ? w[4] : w[5]);
-  return {static_cast<double>(left), static_cast<double>(right)};
-}
-
 /// What becomes of a block that factor_pairs() gives up.
-struct SlowInverse {
-  double2 row;  ///< as inverse_row()
-  int column;   ///< the bad one; 8 if there is none
+struct SlowFactor {
+  double row[8];
+  int column;  ///< the bad one; 8 if there is none
   double pivot;
 };
 template <class T>
-__device__ __noinline__ SlowInverse invert_slowly(const T* block) {
-  SlowInverse result{};
+__device__ __noinline__ SlowFactor factor_slowly(const T* block, const T* row) {
+  SlowFactor result{};
   Diagonal<8> diagonal;
   diagonal.read(block, 8);
   result.column = diagonal.factor(result.pivot);
-  result.row = inverse_row(diagonal);
+#pragma unroll
+  for (int k = 0; k < 8; ++k) result.row[k] = static_cast<double>(row[k]);
+  diagonal.solve(result.row);
   return result;
 }
 
@@ -295,18 +143,6 @@ __device__ inline void clear_above_diagonal(double (&value)[4], int block) {
     if (above > 0) value[e] = 0;
     if (above > 1) value[2 + e] = 0;
   }
-}
-
-/// The 8 × 8 block on the diagonal at `step`, column by column, from the strip that has it, of
-/// which `value` is this thread's part.
-template <class T>
-__device__ inline void hand_out(T* block, const double (&value)[4], int step) {
-  const int row = lane() / 4 * 2;
-  if (row / 8 != step % 2) return;
-  const int t = lane() % 4;
-  T* to = block + row % 8;
-  *reinterpret_cast<Pair<T>*>(to + t * 8) = first_column<T>(value);
-  *reinterpret_cast<Pair<T>*>(to + other_column(t) * 8) = second_column<T>(value);
 }
 
 /// Barriers of factor_strips, two of each, for even and odd steps.
@@ -326,7 +162,7 @@ __device__ inline void come_and_go(StripBarrier barrier, int step, int warps) {
 /// this warp's strip go to the sink. The roots as the inverses have them: what products with those
 /// have made of them is worse by the condition of the block.
 template <class T>
-__device__ inline void put_late(T* x, int ld, const double* inverses, const StripSink<T>& sink) {
+__device__ inline void put_late(T* x, int ld, const T* inverses, const StripSink<T>& sink) {
   constexpr int kBlocks = kSolve / 8;
   __syncwarp();
   const int row = sink.strip * kRowsPerWarp + lane();
@@ -344,85 +180,238 @@ __device__ inline void put_late(T* x, int ld, const double* inverses, const Stri
   }
 }
 
+/// The 16 × 16 block on the diagonal in scratch memory, as the leader of factor_strips treats it:
+/// three blocks of 8 × 8. Lanes are told apart by their place among 16: the first 8 have a row of
+/// the block below each, the others one of the unit matrix, for the inverse.
+template <class T>
+struct Corner {
+  static constexpr int kLdBelow = sizeof(T) == 8 ? 10 : 12;  // so that all rows can be read at once
+  static constexpr int kElements = 2 * 64 + 8 * kLdBelow;
+
+  T* at;
+
+  [[nodiscard]] __device__ T* first() const { return at; }        ///< column by column
+  [[nodiscard]] __device__ T* second() const { return at + 64; }  ///< column by column
+  [[nodiscard]] __device__ T* below() const { return at + 128; }  ///< row by row
+
+  /// From what this thread has of the two blocks of columns of its strip.
+  __device__ void put(const double (&left)[4], const double (&right)[4]) const {
+    const int t = lane() % 4;
+    const int u = other_column(t);
+    const int row = lane() / 4 * 2 % 8;
+    const bool upper = lane() < 16;  // half of the strip
+    T* to = upper ? first() + row + 8 * t : below() + row * kLdBelow + t;
+    const int next_row = upper ? 1 : kLdBelow;
+    const int other = upper ? 8 * (u - t) : u - t;
+    to[0] = static_cast<T>(left[0]);
+    to[other] = static_cast<T>(left[1]);
+    to[next_row] = static_cast<T>(left[2]);
+    to[next_row + other] = static_cast<T>(left[3]);
+    const Pair<T> left_of_second = first_column<T>(right);
+    const Pair<T> right_of_second = second_column<T>(right);
+    if (upper) return;
+    *reinterpret_cast<Pair<T>*>(second() + row + 8 * t) = left_of_second;
+    *reinterpret_cast<Pair<T>*>(second() + row + 8 * u) = right_of_second;
+  }
+  /// The second block as the rows 8 … 15 of a block of columns; zeros before.
+  __device__ void read_second(double (&value)[4]) const {
+    const int t = lane() % 4;
+    const T* from = second() + lane() / 4 * 2 % 8;
+    const double2 left = read_pair(from + 8 * t);
+    const double2 right = read_pair(from + 8 * other_column(t));
+    value[0] = left.x;
+    value[1] = right.x;
+    value[2] = left.y;
+    value[3] = right.y;
+  }
+  __device__ void read_row(T (&row)[8]) const {
+#pragma unroll
+    for (int k = 0; k < 8; k += 2) {
+      const auto pair = read_both(below() + lane() % 8 * kLdBelow + k);
+      row[k] = pair.x;
+      row[k + 1] = pair.y;
+    }
+    if (lane() / 8 % 2 == 1) unit_row(row);
+  }
+  static __device__ void unit_row(T (&row)[8]) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) row[k] = lane() % 8 == k ? T{1} : T{0};
+  }
+  /// The second block is updated with it: two elements a thread.
+  __device__ void update_second() const {
+    const int r = lane() % 8;
+    const int c = lane() / 8;
+    T sum[2][2] = {};
+#pragma unroll
+    for (int k = 0; k < 8; k += 2) {
+      const auto own = read_both(below() + r * kLdBelow + k);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const auto other = read_both(below() + (c + 4 * h) * kLdBelow + k);
+        sum[h][0] += own.x * other.x;
+        sum[h][1] += own.y * other.y;
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) second()[r + 8 * (c + 4 * h)] -= sum[h][0] + sum[h][1];
+  }
+};
+
+/// Elements of double that factor_panel needs beside the panel: a Corner, and whether a pivot was
+/// bad.
+inline constexpr int kFactorScratch = Corner<double>::kElements + 2;
+
+/// Factors a block of the corner, and solves this lane's row with it.
+template <class T, class Report>
+__device__ __forceinline__ void factor_block(const T* block, T (&row)[8], double* bad, int column,
+                                             Report&& report) {
+  Diagonal<8, T> diagonal;
+  diagonal.read(block, 8);
+  T given[8];
+#pragma unroll
+  for (int k = 0; k < 8; ++k) given[k] = row[k];
+  if (diagonal.factor_pairs(row)) return;
+  const SlowFactor slow = factor_slowly(block, given);
+  if (slow.column < 8) {
+    if (*bad == 0) report(column + slow.column, slow.pivot);
+    __syncwarp();
+    if (lane() == 0) *bad = 1;
+  }
+#pragma unroll
+  for (int k = 0; k < 8; ++k) row[k] = static_cast<T>(slow.row[k]);
+}
+
+/// The first block has been factored and this lane's row solved with it. Of each 8 lanes the first
+/// put the block below to the corner, the second the inverse, the third the block below to the
+/// strip, all by the same instructions.
+template <class T>
+__device__ inline void put_rows(const T (&row)[8], const Corner<T>& corner, T* inverse, T* strip,
+                                int ld) {
+  const int n = lane() % 8;
+  const int group = lane() / 8;
+  T* to = group == 0 ? corner.below() + n * Corner<T>::kLdBelow
+                     : (group == 1 ? inverse + place_in_inverse(0, n) : strip + 8 + n);
+  const int step = group == 0 ? 1 : ld;
+  if (group == 3) return;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    to[group == 1 ? place_in_inverse(k, 0) - place_in_inverse(0, 0) : k * step] = row[k];
+  }
+}
+
+/// What the leader of factor_strips does: its block of 16 × 16 on the diagonal, from column
+/// 8·step on, whose blocks of columns hold `left` and `right`, in its strip. Calls handed() when it
+/// does not need these any more.
+template <class T, class Report, class Handed>
+__device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inverses,
+                                     double (&left)[4], double (&right)[4], int step, int warps,
+                                     Report&& report, Handed&& handed) {
+  const Corner<T> corner{reinterpret_cast<T*>(scratch)};
+  double* bad = scratch + Corner<double>::kElements;
+  T* inverse = inverses + step * 64;
+  clear_above_diagonal(left, step);
+  corner.put(left, right);
+  __syncwarp();
+  handed();
+  T row[8];
+  corner.read_row(row);
+  factor_block(corner.first(), row, bad, 8 * step, report);
+  __syncwarp();
+  put_rows(row, corner, inverse, strip + 8 * step * ld, ld);
+  __syncwarp();
+  corner.update_second();
+  __syncwarp();
+  if (warps > 1) {
+    come_and_go(StripBarrier::inverted, step, warps);
+    come_and_go(StripBarrier::solved, step + 1, warps);
+  }
+  corner.read_second(right);  // now: behind the last barrier it belongs to the next leader
+  corner.unit_row(row);
+  factor_block(corner.second(), row, bad, 8 * step + 8, report);
+  if (lane() < 8) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) inverse[64 + place_in_inverse(k, lane())] = row[k];
+  }
+  __syncwarp();
+  if (warps > 1) come_and_go(StripBarrier::inverted, step + 1, warps);
+  // The roots of the first rows and of the last ones, by products with the inverses.
+  const StripBlock<T> own(strip, ld);
+  clear_above_diagonal(right, step + 1);
+  double y[4] = {};
+  double z[4] = {};
+  multiply_add(y, y, left, read_pair(inverse + lane() * 2));
+  multiply_add(z, z, right, read_pair(inverse + 64 + lane() * 2));
+  lane() < 16 ? own.write(y, 8 * step * ld) : own.write(z, 8 * (step + 1) * ld);
+}
+
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
-/// solve_columns, and by one leader a step, the warp with the rows of the diagonal block: it
-/// factors and inverts the block and waits for nobody, since its rows end there; the others follow
-/// in its shadow and do the rest. They are at most a step behind: all have come to `solved` of a
-/// step before the leader of the next but one is a leader. Results go to X and to the sink, the
+/// solve_columns, and by one leader for every two steps of eight columns, the warp with the rows of
+/// the two blocks on the diagonal: it factors and inverts them and waits for nobody, since its rows
+/// end there; the others follow in its shadow and do the rest. They are at most two steps behind:
+/// the next leader has followed this one to its end. Results go to X and to the sink, the
 /// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; for the sink and
-/// progress(step) see factor_panel. A bad pivot goes to
+/// progress(pair) see factor_panel. A bad pivot goes to
 /// report(column, pivot). A warp leaves when its rows are done. The loop is not unrolled: code that
 /// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
 /// other blocks (measured: three times the time at n = 8192).
 template <int kWarps, class T, class Sink, class Report, class Progress>
-__device__ inline void factor_strips(T* x, int ld, double* scratch, double* inverses,
-                                     const Sink& sink, Report&& report, Progress&& progress) {
+__device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses, const Sink& sink,
+                                     Report&& report, Progress&& progress) {
   constexpr int kBlocks = kSolve / 8;
-  const StripBlock<T> own(x + warp() * kRowsPerWarp, ld);
+  T* strip = x + warp() * kRowsPerWarp;
+  const StripBlock<T> own(strip, ld);
   const AcrossBlock<T> across(x, ld);
-  double sum[kBlocks][4] = {};  // what is to be subtracted from block step + n
-  T* block = reinterpret_cast<T*>(scratch);
-  double* bad = scratch + 64;  // some pivot was
-  if (threadIdx.x == 0) *bad = 0;
+  const int end = min(2 * warp() + 2, kBlocks);  // of the blocks of columns with rows of this warp
+  double sum[kBlocks][4] = {};                   // what is to be subtracted from block step + n
+  if (threadIdx.x == 0) scratch[Corner<double>::kElements] = 0;
   double y[4] = {};  // the solved block
+  double rest[4];
+  own.read(rest, 0);
 #pragma unroll 1
-  for (int step = 0; step < kBlocks; ++step) {
+  for (int step = 0; step < end; ++step) {
     const int leader = step / 2;
-    if (warp() < leader) break;
     const int warps = kWarps - leader;
     const int solved = 8 * (step - 1) * ld;
-    double rest[4];
-    own.read(rest, 8 * step * ld);
-    double2 inverse;
     if (warp() == leader) {
-      clear_above_diagonal(rest, step);
+      double right[4];
+      own.read(right, 8 * (step + 1) * ld);
       if (step > 0) {
         __syncwarp();
         if (warps > 1) come_and_go(StripBarrier::solved, step, warps);
         multiply_add(sum[0], sum[1], y, across.read(8 * step + solved));
-        if (step % 2 == 0) {
-          multiply_add(sum[1], sum[2], y, across.read(8 * (step + 1) + solved));
-        }
+        multiply_add(sum[1], sum[2], y, across.read(8 * (step + 1) + solved));
       }
       subtract(rest, sum[0]);
-      hand_out(block, rest, step);
-      __syncwarp();
-      Diagonal<8, T> diagonal;
-      diagonal.read(block, 8);
-      const bool safe = diagonal.factor_pairs();
-      inverse = inverse_row(diagonal);  // before anything branches: it mixes with what is before it
-      if (!safe) {
-        const SlowInverse slow = invert_slowly(block);
-        if (slow.column < 8) {
-          if (*bad == 0) report(8 * step + slow.column, slow.pivot);
-          __syncwarp();
-          if (lane() == 0) *bad = 1;
-        }
-        inverse = slow.row;
-      }
-      *reinterpret_cast<double2*>(inverses + step * 64 + lane() * 2) = inverse;
-      if (warps > 1) come_and_go(StripBarrier::inverted, step, warps);
-    } else {
-      if (step > 0) {
-        come(StripBarrier::solved, step, warps);
-#pragma unroll
-        for (int n = 0; n < kBlocks - 1; ++n) {
-          if (step + n < kBlocks) {
-            multiply_add(sum[n], sum[n + 1], y, across.read(8 * (step + n) + solved));
-          }
-        }
-        if constexpr (!std::is_same_v<Sink, NoSink>) {
-          sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
-        }
-      }
-      subtract(rest, sum[0]);
-      come(StripBarrier::inverted, step, warps);
-      inverse = read_pair(inverses + step * 64 + lane() * 2);
+      subtract(right, sum[1]);
+      lead(strip, ld, scratch, inverses, rest, right, step, warps, report, [&] {
+        if (step > 0) progress(leader - 1);
+      });
+      progress(leader);
+      break;
     }
+    if (step > 0) {
+      come(StripBarrier::solved, step, warps);
+#pragma unroll
+      for (int n = 0; n < kBlocks - 1; ++n) {
+        if (step + n < end) {
+          multiply_add(sum[n], sum[n + 1], y, across.read(8 * (step + n) + solved));
+        }
+      }
+      if constexpr (!std::is_same_v<Sink, NoSink>) {
+        sink.put_lower(y, step - 1);  // on nobody's way: the leader is factoring
+      }
+    }
+    subtract(rest, sum[0]);
+    double next[4] = {};
+    if (step + 1 < end) own.read(next, 8 * (step + 1) * ld);
+    come(StripBarrier::inverted, step, warps);
     y[0] = y[1] = y[2] = y[3] = 0;
-    multiply_add(y, y, rest, inverse);
+    multiply_add(y, y, rest, read_pair(inverses + step * 64 + lane() * 2));
     own.write(y, 8 * step * ld);
-    progress(step);
+    const bool leads_next = step + 1 == 2 * warp() && step + 1 < kBlocks;  // and has no time
+    if (step % 2 == 1 && !leads_next) progress(leader);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) rest[e] = next[e];
   }
   if constexpr (!std::is_same_v<Sink, NoSink>) put_late(x, ld, inverses, sink);
 }
@@ -431,11 +420,11 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, double* inve
 /// from registers (factor_strips). The result is in X and in the sink (a StripSink<T>, or NoSink:
 /// then the diagonal of X is not to be used), a bad pivot went to report(column, pivot); inverses
 /// is what invert_blocks makes, for the diagonal block. A warp has seen to its own rows. Each warp
-/// with rows in or below the diagonal block `step` of eight columns calls progress(step) when it
-/// has them, and that block's inverse, in shared memory. Ends behind no barrier.
+/// with rows in or below 16 columns, number `pair` of four, calls progress(pair) when it has them,
+/// and the inverses of their two blocks, in shared memory. Ends behind no barrier.
 template <int kIb, int kWarps, class T, class Sink, class Report, class Progress>
-__device__ inline void factor_panel(T* x, int ld, double* scratch, double* inverses,
-                                    const Sink& sink, Report&& report, Progress&& progress) {
+__device__ inline void factor_panel(T* x, int ld, double* scratch, T* inverses, const Sink& sink,
+                                    Report&& report, Progress&& progress) {
   if constexpr (kIb == 8) {
     factor_strips<kWarps>(x, ld, scratch, inverses, sink, report, progress);
   } else {
@@ -453,7 +442,7 @@ __device__ inline void factor_panel(T* x, int ld, double* scratch, double* inver
     }
     if constexpr (!std::is_same_v<std::decay_t<Progress>, NoProgress>) {
       barrier(kWarps);  // the inverses are there
-      for (int step = 0; step < kSolve / 8 && step / 2 <= warp(); ++step) progress(step);
+      for (int pair = 0; pair < kSolve / 16 && pair <= warp(); ++pair) progress(pair);
     }
   }
 }

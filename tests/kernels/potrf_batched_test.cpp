@@ -24,9 +24,9 @@ Matrix<T> member(std::int64_t n, std::int64_t padding, std::uint64_t seed) {
 /// Factors a batch that lies in one stretch of device memory, matrix after matrix.
 class BatchRunner {
  public:
-  explicit BatchRunner(const Backend& backend)
+  explicit BatchRunner(const Backend& backend, std::int64_t memory = 32_MiB)
       : backend_(backend),
-        device_(backend.make_device(0, 32_MiB)),
+        device_(backend.make_device(0, memory)),
         queue_(device_->make_queue(QueuePriority::normal)) {}
 
   template <class T>
@@ -205,6 +205,21 @@ TEST_P(PotrfBatchedTest, GivesTheSameBitsInAnyCompany) {
       (void)runner.run(alone);
       (void)runner.run(among);
       EXPECT_TRUE(same_bits(alone[0], among[2])) << n;
+    }
+  });
+}
+
+// Many times the same, all at once: a chance to see warps that do not wait for each other.
+TEST_P(PotrfBatchedTest, EqualMatricesGetEqualBits) {
+  each([](BatchRunner&, auto type) {
+    using T = typename decltype(type)::type;
+    const bool on_gpu = GetParam().backend == cuda_backend();
+    const std::size_t count = on_gpu ? 6000 : 8;
+    BatchRunner runner(*GetParam().backend, 1024_MiB);
+    for (int again = 0; again < (on_gpu ? 3 : 1); ++again) {
+      std::vector<Matrix<T>> batch(count, member<T>(128, 0, 1));
+      (void)runner.run(batch);
+      for (std::size_t b = 1; b < count; ++b) ASSERT_TRUE(same_bits(batch[0], batch[b])) << b;
     }
   });
 }

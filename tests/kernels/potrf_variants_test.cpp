@@ -312,6 +312,28 @@ TEST_P(PotrfVariantsTest, GivesTheSameBitsEveryTime) {
   });
 }
 
+// Warps that do not wait for each other where they should once gave other bits in one of some
+// twenty thousand diagonal blocks: this is a chance to see it, not a certainty.
+TEST_P(PotrfVariantsTest, GivesTheSameBitsManyTimesOnAGpu) {
+  const PotrfOptions& options = GetParam().options;
+  if (GetParam().kernel.backend->on_host()) GTEST_SKIP() << "no warps";
+  if (options.variant != PotrfVariant::fused || options.ib != 8) GTEST_SKIP() << "one is enough";
+  each([](auto run, auto type) {
+    using T = typename decltype(type)::type;
+    constexpr std::int64_t kOrder = 2500;
+    const auto before = lower_matrix<T>(kOrder, 0, [](auto i, auto j) {
+      return i == j ? 2.5 * std::sqrt(static_cast<double>(kOrder)) : noise(9, i, j);
+    });
+    auto first = before;
+    (void)run(first);
+    for (int again = 0; again < 60; ++again) {
+      auto another = before;
+      (void)run(another);
+      ASSERT_TRUE(same_bits(first, another)) << again;
+    }
+  });
+}
+
 TEST(PotrfOptionsOnAGpu, ThatDoNotExistAreRefused) {
   const Backend* cuda = cuda_backend();
   if (cuda == nullptr) GTEST_SKIP() << "no GPU";

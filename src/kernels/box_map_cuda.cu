@@ -1,0 +1,60 @@
+// Box maps: see box_map_cuda.hpp.
+//
+// The driver makes them. Its function is asked for at run time, so that the library is linked, and
+// loads, where there is no driver.
+
+#include "kernels/box_map_cuda.hpp"
+
+#include <cudaTypedefs.h>
+
+#include <array>
+
+#include "device/device_cuda.hpp"
+
+namespace strata {
+namespace {
+
+using Encode = PFN_cuTensorMapEncodeTiled_v12000;
+
+Encode encode_tiled() {
+  static const Encode function = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    constexpr unsigned kVersion = 12000;  // of the function's type
+    require_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, kVersion,
+                                                  cudaEnableDefault, &result),
+                 "cuTensorMapEncodeTiled");
+    if (result != cudaDriverEntryPointSuccess) {
+      require_cuda(cudaErrorNotSupported, "cuTensorMapEncodeTiled");
+    }
+    return reinterpret_cast<Encode>(found);
+  }();
+  return function;
+}
+
+}  // namespace
+
+template <class T>
+BoxMap make_box_map(MatrixView<const T> matrix, int box_rows, int box_cols) {
+  constexpr auto kType =
+      sizeof(T) == 8 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  const std::array<cuuint64_t, 2> extents{static_cast<cuuint64_t>(matrix.rows),
+                                          static_cast<cuuint64_t>(matrix.cols)};
+  const std::array<cuuint64_t, 1> stride{static_cast<cuuint64_t>(matrix.ld) * sizeof(T)};
+  const std::array<cuuint32_t, 2> box{static_cast<cuuint32_t>(box_rows),
+                                      static_cast<cuuint32_t>(box_cols)};
+  const std::array<cuuint32_t, 2> steps{1, 1};
+  BoxMap map;
+  // The function takes pointers to what it does not change.
+  const CUresult status = encode_tiled()(
+      &map, kType, 2, const_cast<T*>(matrix.data), extents.data(), stride.data(), box.data(),
+      steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS) require_cuda(cudaErrorInvalidValue, "cuTensorMapEncodeTiled");
+  return map;
+}
+
+template BoxMap make_box_map(MatrixView<const double>, int, int);
+template BoxMap make_box_map(MatrixView<const float>, int, int);
+
+}  // namespace strata
