@@ -181,8 +181,8 @@ __device__ inline void put_late(T* x, int ld, const T* inverses, const StripSink
 }
 
 /// The 16 × 16 block on the diagonal in scratch memory, as the leader of factor_strips treats it:
-/// three blocks of 8 × 8. Lanes are told apart by their place among 16: the first 8 have a row of
-/// the block below each, the others one of the unit matrix, for the inverse.
+/// three blocks of 8 × 8. Of each 16 lanes the first 8 have a row of the block below each, the
+/// others one of the unit matrix, which becomes a column of the inverse.
 template <class T>
 struct Corner {
   static constexpr int kLdBelow = sizeof(T) == 8 ? 10 : 12;  // so that all rows can be read at once
@@ -213,7 +213,8 @@ struct Corner {
     *reinterpret_cast<Pair<T>*>(second() + row + 8 * t) = left_of_second;
     *reinterpret_cast<Pair<T>*>(second() + row + 8 * u) = right_of_second;
   }
-  /// The second block as the rows 8 … 15 of a block of columns; zeros before.
+  /// The second block as the rows 8 … 15 of a block of columns; what it gives the rows before has
+  /// no meaning.
   __device__ void read_second(double (&value)[4]) const {
     const int t = lane() % 4;
     const T* from = second() + lane() / 4 * 2 % 8;
@@ -281,9 +282,9 @@ __device__ __forceinline__ void factor_block(const T* block, T (&row)[8], double
   for (int k = 0; k < 8; ++k) row[k] = static_cast<T>(slow.row[k]);
 }
 
-/// The first block has been factored and this lane's row solved with it. Of each 8 lanes the first
-/// put the block below to the corner, the second the inverse, the third the block below to the
-/// strip, all by the same instructions.
+/// The first block has been factored and this lane's row solved with it. The first 8 lanes put the
+/// block below to the corner, the next the inverse, the next the block below to the strip, all by
+/// the same instructions.
 template <class T>
 __device__ inline void put_rows(const T (&row)[8], const Corner<T>& corner, T* inverse, T* strip,
                                 int ld) {
@@ -300,8 +301,8 @@ __device__ inline void put_rows(const T (&row)[8], const Corner<T>& corner, T* i
 }
 
 /// What the leader of factor_strips does: its block of 16 × 16 on the diagonal, from column
-/// 8·step on, whose blocks of columns hold `left` and `right`, in its strip. Calls handed() when it
-/// does not need these any more.
+/// 8·step on, of whose two blocks of columns this thread has `left` and `right`; `strip` is the
+/// leader's. handed() is called when it has nothing urgent to wait for any more.
 template <class T, class Report, class Handed>
 __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inverses,
                                      double (&left)[4], double (&right)[4], int step, int warps,
