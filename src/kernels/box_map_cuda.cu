@@ -34,27 +34,22 @@ Encode encode_tiled() {
 
 }  // namespace
 
-template <class T>
-BoxMap make_box_map(MatrixView<const T> matrix, int box_rows, int box_cols) {
-  constexpr auto kType =
-      sizeof(T) == 8 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+BoxMap make_box_map(MatrixView<const double> matrix, int box_rows, int box_cols) {
   const std::array<cuuint64_t, 2> extents{static_cast<cuuint64_t>(matrix.rows),
                                           static_cast<cuuint64_t>(matrix.cols)};
-  const std::array<cuuint64_t, 1> stride{static_cast<cuuint64_t>(matrix.ld) * sizeof(T)};
+  const std::array<cuuint64_t, 1> stride{static_cast<cuuint64_t>(matrix.ld) * sizeof(double)};
   const std::array<cuuint32_t, 2> box{static_cast<cuuint32_t>(box_rows),
                                       static_cast<cuuint32_t>(box_cols)};
   const std::array<cuuint32_t, 2> steps{1, 1};
   BoxMap map;
   // The function takes pointers to what it does not change.
-  const CUresult status = encode_tiled()(
-      &map, kType, 2, const_cast<T*>(matrix.data), extents.data(), stride.data(), box.data(),
-      steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult status =
+      encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, const_cast<double*>(matrix.data),
+                     extents.data(), stride.data(), box.data(), steps.data(),
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) require_cuda(cudaErrorInvalidValue, "cuTensorMapEncodeTiled");
   return map;
 }
-
-template BoxMap make_box_map(MatrixView<const double>, int, int);
-template BoxMap make_box_map(MatrixView<const float>, int, int);
 
 }  // namespace strata

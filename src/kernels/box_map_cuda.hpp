@@ -1,5 +1,5 @@
 #pragma once
-// Descriptions of matrices for copies of boxes to shared memory (cp.async.bulk.tensor).
+// Descriptions of matrices of doubles for copies of boxes to shared memory (cp.async.bulk.tensor).
 //
 // Contract: column-major, in device memory. Only for *_cuda.cu.
 
@@ -17,7 +17,6 @@ using BoxMap = CUtensorMap;
 /// Boxes of box_rows × box_cols (at most 256 each; columns of a multiple of 16 bytes). The matrix
 /// and its columns begin at multiples of 16 bytes; what is outside of it is copied as zeros. Throws
 /// Error{device}.
-template <class T>
-[[nodiscard]] BoxMap make_box_map(MatrixView<const T> matrix, int box_rows, int box_cols);
+[[nodiscard]] BoxMap make_box_map(MatrixView<const double> matrix, int box_rows, int box_cols);
 
 }  // namespace strata

@@ -332,7 +332,7 @@ __device__ void compute_chain(const Chain<T, kVectors>& chain) {
     factor_panel<kIb, kWarps>(
         chain.diagonal(), kLd, chain.workspace.scratch, chain.workspace.inverses(), NoSink{},
         [&](int column, double pivot) { finisher.report(column, pivot); },
-        [&](int block) { arrive_as_warp(&barriers.factored[block]); });
+        [&](int pair) { arrive_as_warp(&barriers.factored[pair]); });
     if (j + 1 == chain.rows) return;
     if (warp() < ChainTeam::kBelowWarps) fetch_below(chain, j, ChainTeam::kBelowWarps + warp());
     wait_phase(&barriers.factored[ChainBarriers::kPairs - 1], j % 2);

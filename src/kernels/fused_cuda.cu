@@ -111,9 +111,9 @@ template <class T, int kTile, bool kVectors>
 Maps<T, kTile, kVectors> make_maps(const Arguments<T>& a) {
   using S = Sizes<T, kTile>;
   if constexpr (S::kBoxes && kVectors) {
-    const std::int64_t rows_of_l = a.factors ? a.rows : a.cols;
-    return {make_box_map<T>({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth),
-            make_box_map<T>({a.l, rows_of_l, a.cols, a.ldl}, S::kLd, kDepth)};
+    const BoxMap x = make_box_map({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth);
+    if (a.factors) return {x, x};
+    return {x, make_box_map({a.l, a.cols, a.cols, a.ldl}, S::kLd, kDepth)};
   } else {
     return {};
   }
@@ -211,6 +211,7 @@ std::int64_t zeroed_bytes(std::int64_t rows, int tile) {
 }
 
 std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols, int tile) {
+  // Of doubles; those of floats take half of it.
   constexpr std::int64_t kBytes = kInverses * static_cast<std::int64_t>(sizeof(double));
   return zeroed_bytes(rows, tile) + (tile == 64 ? (cols + tile - 1) / tile * kBytes : 0);
 }

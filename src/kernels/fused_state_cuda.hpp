@@ -63,12 +63,12 @@ struct Sizes {
   static constexpr int kSolveBlock = kSolve * kLdBlock;
   static constexpr int kOwn = kTile == 64 ? kSolveBlock : 2 * kSolveBlock;
   static constexpr int kScratchAt = (kPipeline + kOwn) * static_cast<int>(sizeof(T));
-  static constexpr int kScratch = kFactorScratch + kInverses;  // doubles
+  static constexpr int kScratch = kFactorScratch + kInverses;  // doubles, enough for floats
   static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
   static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
   static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
-  // Copies of whole stages pay where tiles are large; where they are small the latency of each is
-  // longer than that of copies by all threads.
+  // Copies of whole stages pay where products take longer than they do; for tiles of 64, and of 128
+  // floats, copies by all threads between the products were faster.
   static constexpr bool kBoxes = kTile == 128 && sizeof(T) == 8;
 };
 

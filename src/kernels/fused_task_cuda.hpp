@@ -172,9 +172,9 @@ struct TileTask {
     }
   }
 
-  /// With a box an operand and stage: kDepth columns, as long as they lie in shared memory (so some
-  /// rows more than are used). The warps take turns to fetch a stage, and wait for each other only
-  /// as far as the pipeline is short.
+  /// With a box an operand and stage: kDepth columns, as long as they lie in shared memory. The
+  /// rows too many are not used; another block may be writing them. The warps take turns to fetch a
+  /// stage, and wait for each other only as far as the pipeline is short.
   __device__ void multiply_boxes(Sum& sum, int stages, const Workspace<T>& workspace) const {
     const bool both = !diagonal();
     const int used = workspace.staged;

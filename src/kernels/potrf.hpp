@@ -17,7 +17,7 @@ void potrf_reference(Queue& queue, const KernelArguments& arguments);
 /// LAPACK, with the diagonal looked at afterwards.
 template <class T>
 void potrf_host(Queue& queue, const KernelArguments& arguments);
-/// Recursive, own kernels for 64 columns, cuBLAS for the updates.
+/// One launch, or panels of one launch each and cuBLAS between them: potrf_cuda.cu.
 template <class T>
 void potrf_cuda(Queue& queue, const KernelArguments& arguments);
 

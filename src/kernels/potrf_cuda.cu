@@ -4,7 +4,7 @@
 // batches.
 // * fused: one launch does it all. (exclusive: a launch for each column of its tiles, the
 //   "loop-exclusive" kernel of the paper below, to compare with.)
-// * left: for each panel of nb columns, subtract everything to its left (a product with a long k,
+// * left: for each panel of nb columns, subtract everything to its left (products with a long k,
 //   where cuBLAS is fastest), then factor the panel by the fused kernel. While a panel is factored
 //   on the urgent stream, of high priority, the next one is updated with what was finished before.
 // * right: factor a panel, then subtract it from everything to its right, panel by panel, the next
@@ -163,9 +163,10 @@ class Panels {
   static constexpr std::int64_t kRestPanels = 6;
   static constexpr int kProcessors = 132;  // about; of an H200
   static constexpr int kPanelBlocks = 12;  // at least
-  // Panels in one product. Blocks of cuBLAS that begin at different times, beside a panel, stay as
-  // far apart, and where that is more than the second-level cache holds each reads operands from
-  // memory for itself, which takes power. The next product begins together again.
+  // Panels, of 1,024 columns or more by default, in one product. Blocks of cuBLAS that begin at
+  // different times, beside a panel, stay as far apart, and where that is more than the
+  // second-level cache holds each reads operands from memory for itself, which takes power. The
+  // next product begins together again.
   static constexpr std::int64_t kDepthMax = 11;
 
   CudaQueue& queue_;

@@ -187,7 +187,7 @@ __device__ inline void invert_blocks(T* inverses, const T* l, int ldl, int count
   }
 }
 
-/// Element (row, row) of L, 0 where a pivot was bad.
+/// Element (row, row) of L to the precision of the inverses, 0 where a pivot was bad.
 template <class T>
 __device__ inline double root_of(const T* inverses, int row) {
   const auto inverse =

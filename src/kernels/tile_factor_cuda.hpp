@@ -1,7 +1,8 @@
 #pragma once
 // What one thread block does with tiles, 5: factor 64 columns in shared memory.
 //
-// Contract: as tile_copy_cuda.hpp. Products are made in fp64 for both types, on the tensor cores.
+// Contract: as tile_copy_cuda.hpp. Products are made in fp64 for both types, on the tensor cores,
+// but for those inside of a block of 16 × 16 on the diagonal, which are made in T.
 
 #include "kernels/tile_strip_cuda.hpp"
 
@@ -302,7 +303,7 @@ __device__ inline void put_rows(const T (&row)[8], const Corner<T>& corner, T* i
 
 /// What the leader of factor_strips does: its block of 16 × 16 on the diagonal, from column
 /// 8·step on, of whose two blocks of columns this thread has `left` and `right`; `strip` is the
-/// leader's. handed() is called when it has nothing urgent to wait for any more.
+/// leader's. Calls handed() as soon as there is time for something else.
 template <class T, class Report, class Handed>
 __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inverses,
                                      double (&left)[4], double (&right)[4], int step, int warps,

@@ -215,7 +215,7 @@ TEST_P(PotrfBatchedTest, EqualMatricesGetEqualBits) {
     using T = typename decltype(type)::type;
     const bool on_gpu = GetParam().backend == cuda_backend();
     const std::size_t count = on_gpu ? 6000 : 8;
-    BatchRunner runner(*GetParam().backend, 1024_MiB);
+    BatchRunner runner(*GetParam().backend, on_gpu ? 1024_MiB : 32_MiB);
     for (int again = 0; again < (on_gpu ? 3 : 1); ++again) {
       std::vector<Matrix<T>> batch(count, member<T>(128, 0, 1));
       (void)runner.run(batch);

@@ -158,9 +158,10 @@ void expect_backward_stable(const Matrix<T>& before, const Matrix<T>& l) {
 TEST_P(PotrfVariantsTest, ReproducesTheMatrixAndTouchesNothingElse) {
   each([](auto run, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::int64_t n : {1,   2,   63,  64,  65,  127, 128, 129,  191,  193, 255,
-                                 256, 257, 300, 383, 513, 640, 767, 1000, 1025, 2600}) {
-      // The last has so many panels of 128 columns that not all are treated alike.
+    for (const std::int64_t n : {1,   2,   63,  64,  65,  127, 128, 129,  191,  193,  255,
+                                 256, 257, 300, 383, 513, 640, 767, 1000, 1025, 2599, 2600}) {
+      // The last two, of which one has aligned columns, have so many panels of 128 columns that not
+      // all are treated alike.
       if (too_slow(n) || (n > 1025 && GetParam().options.nb != 128)) continue;
       const std::int64_t padding = n % 3 == 0 ? 0 : (n % 3 == 1 ? 1 : 3);
       const auto before = lower_matrix<T>(n, padding, [n](auto i, auto j) {
