@@ -43,7 +43,7 @@ constexpr std::int64_t kVerdictBytes = 128;
 /// The options with every zero replaced by what was best on an H200 (docs/benchmarks.md).
 template <class T>
 PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
-  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 20480 : 22528;
+  constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 18432 : 22528;
   PotrfOptions options = asked != nullptr ? *asked : PotrfOptions{};
   if (options.variant == PotrfVariant::automatic) {
     options.variant = n <= kFusedMax ? PotrfVariant::fused : PotrfVariant::left;
@@ -116,8 +116,9 @@ class Panels {
   void factor_panel(std::int64_t c0) {
     // A share of the GPU by which the panel takes about as long as the products beside it, which
     // are 2·c0 / nb times as much work; more than that of its work, because it is less efficient.
-    const auto blocks = static_cast<int>(std::clamp<std::int64_t>(
-        kProcessors * 3 * options_.nb / (2 * (options_.nb + 2 * c0)), kPanelBlocks, kProcessors));
+    const auto blocks = static_cast<int>(
+        std::clamp<std::int64_t>(kProcessors * 3 * options_.nb / (2 * (options_.nb + 2 * c0)),
+                                 a_.cols < kLarge ? kPanelBlocks : kPanelBlocks / 2, kProcessors));
     queue_.order(queue_.main(), queue_.urgent());
     factor(queue_.urgent(), c0, end_of(c0), blocks);
   }
@@ -162,7 +163,8 @@ class Panels {
 
   static constexpr std::int64_t kRestPanels = 6;
   static constexpr int kProcessors = 132;  // about; of an H200
-  static constexpr int kPanelBlocks = 12;  // at least
+  static constexpr int kPanelBlocks = 24;  // at least; half of it where products last long enough
+  static constexpr std::int64_t kLarge = 49152;
   // Panels, of 1,024 columns or more by default, in one product. Blocks of cuBLAS that begin at
   // different times, beside a panel, stay as far apart, and where that is more than the
   // second-level cache holds each reads operands from memory for itself, which takes power. The
