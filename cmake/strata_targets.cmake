@@ -33,7 +33,7 @@ endfunction()
 
 # libstrata_cuda.so: the CUDA backend. libstrata_peers_cuda.so: what the benchmarks compare with; never part of the library.
 function(strata_cuda_targets)
-  find_package(CUDAToolkit REQUIRED)
+  find_package(CUDAToolkit 12.5 REQUIRED) # cudaGetDriverEntryPointByVersion
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/*.cu ${CMAKE_SOURCE_DIR}/src/kernels/*.cu)
   strata_cuda_module(strata_cuda SOURCES ${sources} LINK strata_base strata_matrix strata_schedule CUDA::cublas CUDA::cublasLt)
   strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu

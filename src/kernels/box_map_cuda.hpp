@@ -5,8 +5,6 @@
 
 #include <cuda.h>
 
-#include <cstdint>
-
 #include "strata/matrix_view.hpp"
 
 namespace strata {

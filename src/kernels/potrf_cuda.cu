@@ -165,10 +165,10 @@ class Panels {
   static constexpr int kProcessors = 132;  // about; of an H200
   static constexpr int kPanelBlocks = 24;  // at least; half of it where products last long enough
   static constexpr std::int64_t kLarge = 49152;
-  // Panels, of 1,024 columns or more by default, in one product. Blocks of cuBLAS that begin at
-  // different times, beside a panel, stay as far apart, and where that is more than the
-  // second-level cache holds each reads operands from memory for itself, which takes power. The
-  // next product begins together again.
+  // Panels, of 1,024 columns or more by default, in one product: deeper ones are slower beside a
+  // panel (measured). Probably because blocks of cuBLAS that begin at different times stay as far
+  // apart, and read operands from memory for themselves where that is more than the second-level
+  // cache holds; the next product begins together again.
   static constexpr std::int64_t kDepthMax = 11;
 
   CudaQueue& queue_;

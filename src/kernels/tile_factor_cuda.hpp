@@ -352,10 +352,10 @@ __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inver
 /// end there; the others follow in its shadow and do the rest. They are at most two steps behind:
 /// the next leader has followed this one to its end. Results go to X and to the sink, the
 /// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; for the sink and
-/// progress(pair) see factor_panel. A bad pivot goes to
-/// report(column, pivot). A warp leaves when its rows are done. The loop is not unrolled: code that
-/// does not fit the instruction cache is fetched over again, at the mercy of the traffic of all
-/// other blocks (measured: three times the time at n = 8192).
+/// progress(pair) see factor_panel. A bad pivot goes to report(column, pivot). A warp leaves when
+/// its rows are done. The loop is not unrolled: code that does not fit the instruction cache is
+/// fetched over again, at the mercy of the traffic of all other blocks (measured: three times the
+/// time at n = 8192).
 template <int kWarps, class T, class Sink, class Report, class Progress>
 __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses, const Sink& sink,
                                      Report&& report, Progress&& progress) {
