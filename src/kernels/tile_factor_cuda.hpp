@@ -195,7 +195,8 @@ struct Corner {
   [[nodiscard]] __device__ T* second() const { return at + 64; }  ///< column by column
   [[nodiscard]] __device__ T* below() const { return at + 128; }  ///< row by row
 
-  /// From what this thread has of the two blocks of columns of its strip.
+  /// From what this thread has of the first block of columns of its strip, and of what is to be
+  /// subtracted from the second.
   __device__ void put(const double (&left)[4], const double (&right)[4]) const {
     const int t = lane() % 4;
     const int u = other_column(t);
@@ -214,18 +215,6 @@ struct Corner {
     *reinterpret_cast<Pair<T>*>(second() + row + 8 * t) = left_of_second;
     *reinterpret_cast<Pair<T>*>(second() + row + 8 * u) = right_of_second;
   }
-  /// The second block as the rows 8 … 15 of a block of columns; what it gives the rows before has
-  /// no meaning.
-  __device__ void read_second(double (&value)[4]) const {
-    const int t = lane() % 4;
-    const T* from = second() + lane() / 4 * 2 % 8;
-    const double2 left = read_pair(from + 8 * t);
-    const double2 right = read_pair(from + 8 * other_column(t));
-    value[0] = left.x;
-    value[1] = right.x;
-    value[2] = left.y;
-    value[3] = right.y;
-  }
   __device__ void read_row(T (&row)[8]) const {
 #pragma unroll
     for (int k = 0; k < 8; k += 2) {
@@ -239,11 +228,18 @@ struct Corner {
 #pragma unroll
     for (int k = 0; k < 8; ++k) row[k] = lane() % 8 == k ? T{1} : T{0};
   }
-  /// The second block is updated with it: two elements a thread.
-  __device__ void update_second() const {
+  /// The second block ← A, from `a` on, less what is there and the product of the block below with
+  /// itself: two elements a thread. What is subtracted is added up first, see subtract().
+  __device__ void update_second(const T* a, int lda) const {
     const int r = lane() % 8;
     const int c = lane() / 8;
+    T rest[2];
     T sum[2][2] = {};
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      rest[h] = a[r + (c + 4 * h) * lda];
+      sum[h][0] = second()[r + 8 * (c + 4 * h)];
+    }
 #pragma unroll
     for (int k = 0; k < 8; k += 2) {
       const auto own = read_both(below() + r * kLdBelow + k);
@@ -255,7 +251,7 @@ struct Corner {
       }
     }
 #pragma unroll
-    for (int h = 0; h < 2; ++h) second()[r + 8 * (c + 4 * h)] -= sum[h][0] + sum[h][1];
+    for (int h = 0; h < 2; ++h) second()[r + 8 * (c + 4 * h)] = rest[h] - (sum[h][0] + sum[h][1]);
   }
 };
 
@@ -321,13 +317,15 @@ __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inver
   __syncwarp();
   put_rows(row, corner, inverse, strip + 8 * step * ld, ld);
   __syncwarp();
-  corner.update_second();
+  corner.update_second(strip + 8 + 8 * (step + 1) * ld, ld);
   __syncwarp();
   if (warps > 1) {
     come_and_go(StripBarrier::inverted, step, warps);
     come_and_go(StripBarrier::solved, step + 1, warps);
   }
-  corner.read_second(right);  // now: behind the last barrier it belongs to the next leader
+  // As rows 8 … 15 of a block of columns; what it gives the rows before has no meaning. Now: behind
+  // the last barrier it belongs to the next leader.
+  StripBlock<T>(corner.second() - 8, 8).read(right, 0);
   corner.unit_row(row);
   factor_block(corner.second(), row, bad, 8 * step + 8, report);
   if (lane() < 8) {
@@ -375,8 +373,6 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses,
     const int warps = kWarps - leader;
     const int solved = 8 * (step - 1) * ld;
     if (warp() == leader) {
-      double right[4];
-      own.read(right, 8 * (step + 1) * ld);
       if (step > 0) {
         __syncwarp();
         if (warps > 1) come_and_go(StripBarrier::solved, step, warps);
@@ -384,8 +380,7 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses,
         multiply_add(sum[1], sum[2], y, across.read(8 * (step + 1) + solved));
       }
       subtract(rest, sum[0]);
-      subtract(right, sum[1]);
-      lead(strip, ld, scratch, inverses, rest, right, step, warps, report, [&] {
+      lead(strip, ld, scratch, inverses, rest, sum[1], step, warps, report, [&] {
         if (step > 0) progress(leader - 1);
       });
       progress(leader);

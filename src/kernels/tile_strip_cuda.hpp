@@ -128,26 +128,16 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const T
   const AcrossBlock<T> across(l, ldl);
   constexpr double kZero[4] = {};
   double value[kBlocks][4] = {};  // what is to be subtracted; then the result
-  const auto update = [&](int n, int b) {
-    multiply_add(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
-  };
-  double rest[2][4];
-  own.read(rest[0], 0);
+  double rest[4];
+  own.read(rest, 0);
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
-    // Block b + 1 waits for two products with b, and the products with b − 1 which others wait for
-    // come in between: two while the first is made, the rest while the second is.
-    subtract(rest[b % 2], value[b]);
-    multiply_add(value[b], kZero, rest[b % 2], read_pair(inverses + b * 64 + lane() * 2));
-    if (b + 1 < kBlocks) own.read(rest[(b + 1) % 2], 8 * (b + 1) * ldx);
+    subtract(rest, value[b]);
+    multiply_add(value[b], kZero, rest, read_pair(inverses + b * 64 + lane() * 2));
+    if (b + 1 < kBlocks) own.read(rest, 8 * (b + 1) * ldx);  // before anything is written
 #pragma unroll
     for (int n = b + 1; n < kBlocks; ++n) {
-      if (b > 0 && n < b + 3) update(n, b - 1);
-    }
-    if (b + 1 < kBlocks) update(b + 1, b);
-#pragma unroll
-    for (int n = b + 3; n < kBlocks; ++n) {
-      if (b > 0) update(n, b - 1);
+      multiply_add(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
     }
     own.write(value[b], 8 * b * ldx);
     if constexpr (!std::is_same_v<Sink, NoSink>) sink.put(value[b], b);
