@@ -11,7 +11,7 @@
 namespace strata {
 namespace {
 
-/// Neighbours of the rule's tile, as powers of two on either side.
+/// Neighbours of the rule's tile, as powers of two on either side; and halfway between two.
 constexpr int kStepsAside = 3;
 constexpr int kQueuesMax = 16;
 /// Another number of queues has to gain this much: less is within what a simulation can know.
@@ -233,16 +233,21 @@ std::vector<std::int64_t> candidate_tiles(const CholeskyProblem& problem, const 
   const std::int64_t smallest = is_cpu(machine) ? 64 : 256;
   const std::int64_t budget = smallest_memory(machine);
   std::vector<std::int64_t> tiles;
-  for (int step = -kStepsAside; step <= kStepsAside; ++step) {
+  const auto consider = [&](std::int64_t tile) {
     CholeskyProblem other = problem;
-    other.tile = step < 0 ? rule >> -step : rule << step;
-    const bool sensible = other.tile >= smallest && rows_of_tiles(other) >= problem.devices &&
+    other.tile = tile;
+    const bool sensible = tile >= smallest && rows_of_tiles(other) >= problem.devices &&
                           rows_of_tiles(other) >= 2 && rows_of_tiles(other) <= kBlockRowsMax;
     const CholeskyNeeds needs =
-        sensible || other.tile == rule ? cholesky_needs(other, 0) : CholeskyNeeds();
+        sensible || tile == rule ? cholesky_needs(other, 0) : CholeskyNeeds();
     const bool fits =
         sensible && needs.device_bytes <= budget && needs.host_bytes <= machine.host_memory_bytes;
-    if (other.tile == rule || fits) tiles.push_back(other.tile);
+    if (tile == rule || fits) tiles.push_back(tile);
+  };
+  for (int step = -kStepsAside; step <= kStepsAside; ++step) {
+    const std::int64_t tile = step < 0 ? rule >> -step : rule << step;
+    consider(tile);
+    if (step < kStepsAside) consider(tile + tile / 2);
   }
   return tiles;
 }

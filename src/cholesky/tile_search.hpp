@@ -2,13 +2,13 @@
 // The tile and the number of compute queues of a factorization, by simulation before it runs.
 //
 // Contract: a pure function of the problem, the machine and the options; no clock is read, so equal
-// inputs give equal choices. All times are seconds. Method: candidates are tiles a power of two
-// around the rule of thumb (rule_tile). Each gets a lower bound of its simulated time in closed
-// form; in the order of their bounds they are planned and simulated, until the bound of the next
-// one is not below the best time (branch and bound; Land, Doig, "An automatic method of solving
-// discrete programming problems", 1960). A candidate that planning time does not allow for is left
-// out; the rule's own tile gives way only to one that is certainly faster. Then other numbers of
-// queues are tried in the same way on that tile.
+// inputs give equal choices. All times are seconds. Method: candidates are tiles powers of two
+// around the rule of thumb (rule_tile), and those halfway between. Each gets a lower bound of its
+// simulated time in closed form; in the order of their bounds they are planned and simulated, until
+// the bound of the next one is not below the best time (branch and bound; Land, Doig, "An automatic
+// method of solving discrete programming problems", 1960). A candidate that planning time does not
+// allow for is left out; the rule's own tile gives way only to one that is certainly faster. Then
+// other numbers of queues are tried in the same way on that tile.
 
 #include <cstdint>
 #include <vector>

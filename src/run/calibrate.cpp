@@ -4,11 +4,11 @@
 // small numbers; random ones for GEMM) between two events. A device's rate is that of GEMM on all
 // compute queues of all devices together, after the same for twice as long: a GPU under its power
 // limit is faster in a burst than it remains, and GPUs of one host share power and heat. The share
-// of a small kernel is what a mix of it and GEMMs takes longer than the GEMMs alone, while the
+// of another kernel is what a mix of it and GEMMs takes longer than the GEMMs alone, while the
 // device is still hot. The isolated time of a kernel is that of one queue, but no call is faster
-// than the device's rate: simulate() reaches a rate that is one call's flops over its seconds and
-// its share. Shares and isolated times are those of the first device; another one's times are
-// longer by as much as its GEMMs are slower.
+// than the device's rate, or than what it adds to GEMMs: simulate() reaches a rate that is one
+// call's flops over its seconds and its share. Shares and isolated times are those of the first
+// device; another one's times are longer by as much as its GEMMs are slower.
 
 #include "run/calibrate_devices.hpp"
 
@@ -26,10 +26,12 @@
 namespace strata {
 namespace {
 
-/// Operations that are chains of small launches on a GPU, or bound by latency.
-constexpr bool is_small(Operation operation) {
+/// Operations that take another share of a device than that of their flops: chains of small
+/// launches on a GPU, bound by latency, or kernels that are not as sparing as GEMM's.
+constexpr bool is_measured_among_gemms(Operation operation) {
   return operation == Operation::potrf || operation == Operation::trsm ||
-         operation == Operation::trsm_left || operation == Operation::trsm_left_transposed;
+         operation == Operation::syrk || operation == Operation::trsm_left ||
+         operation == Operation::trsm_left_transposed;
 }
 
 constexpr std::int64_t kLinkBytes = std::int64_t{64} << 20;
@@ -207,7 +209,8 @@ class Calibrator {
     for (int op = 0; op < kOperations; ++op) {
       const auto operation = static_cast<Operation>(op);
       const KernelFunction kernel = kernel_of(operation);
-      if (kernel == nullptr || !is_small(operation) || layout_.compute_queues == 1) continue;
+      if (kernel == nullptr || !is_measured_among_gemms(operation) || layout_.compute_queues == 1)
+        continue;
       added[static_cast<std::size_t>(op)] = seconds_among_gemms(kernel, benches);
       refresh(benches);
     }
@@ -224,11 +227,12 @@ class Calibrator {
         arguments.inputs[0].cols = arguments.inputs[1].cols = 2;
       const double flops = flops_of_square(operation, tile);
       const double alone = time_alone(kernel, arguments, benches[0], operation == Operation::potrf);
-      const double seconds = std::max(alone, flops / gemm_rate);
+      const double cost = added[static_cast<std::size_t>(op)];
+      const double seconds = std::max({alone, flops / gemm_rate, cost});
       KernelRate rate{std::string(to_string(operation)), precision_, flops, seconds};
       if (operation == Operation::gemm) rate.share = std::min(1.0, flops / seconds / gemm_rate);
-      if (is_small(operation) && layout_.compute_queues > 1)
-        rate.share = std::clamp(added[static_cast<std::size_t>(op)] / seconds, 0.01, 1.0);
+      if (is_measured_among_gemms(operation) && layout_.compute_queues > 1)
+        rate.share = std::clamp(cost / seconds, 0.01, 1.0);
       measured.push_back(std::move(rate));
       refresh(benches);
     }
@@ -308,6 +312,7 @@ class Calibrator {
     // A first call loads the kernel.
     for (int q = 0; q < layout_.compute_queues; ++q)
       kernel(compute_queue(0, q), benches[static_cast<std::size_t>(q)].arguments);
+    (void)time_of_all(0, [&] { issue(false); });  // the device has been idle
     const double gemms = time_of_all(0, [&] { issue(false); });
     const double mixed = time_of_all(0, [&] { issue(true); });
     return (mixed - gemms) / (kRounds * layout_.compute_queues);

@@ -141,6 +141,15 @@ TEST(CalibrateClocks, SharesAreMeasuredOnAHotDevice) {
   EXPECT_EQ(rate_of(calibrated_clocks({1}, 1).devices[0], "trsm").share, 0) << "nothing beside it";
 }
 
+TEST(CalibrateClocks, AKernelThatAddsMoreToOthersThanItTakesAloneCostsThat) {
+  const KernelRate update = rate_of(calibrated_clocks({1}).devices[0], "syrk");
+  constexpr double kAdded = ClockBackend::kUpdateShare * ClockBackend::kUpdateSeconds;
+  EXPECT_NEAR(update.seconds, kAdded, 0.05 * kAdded);
+  EXPECT_NEAR(update.share, 1, 1e-12);
+  const KernelRate alone = rate_of(calibrated_clocks({1}, 1).devices[0], "syrk");
+  EXPECT_NEAR(alone.seconds, ClockBackend::kUpdateSeconds, 1e-9) << "nothing beside it";
+}
+
 TEST(CalibrateClocks, EachDeviceHasItsOwnRate) {
   const std::vector<double> slowness{1.5, 1, 4};
   const Machine machine = calibrated_clocks(slowness);

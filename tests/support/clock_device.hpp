@@ -6,7 +6,7 @@
 // * a GEMM takes kGemmSeconds, but kBurst of that on a device that is not hot; the first one on
 //   each device also loads for kLoadSeconds,
 // * a triangular solve takes kSolveSeconds if it is the only kernel between two synchronizations of
-//   the device's queues, and kSolveShare of that beside others,
+//   the device's queues, and kSolveShare of that beside others; likewise a symmetric update,
 // * everything on device d takes slowness[d] times as long as on a device of slowness 1,
 // * a copy takes its bytes over kLinkRate, anything else no time.
 // A device is hot when GEMMs have run for kHotSeconds; each synchronization cools it by
@@ -31,13 +31,19 @@ class ClockBackend final : public Backend {
   static constexpr double kCoolSeconds = 0.5e-3;
   static constexpr double kSolveSeconds = 20e-3;
   static constexpr double kSolveShare = 0.25;
+  static constexpr double kUpdateSeconds = 2e-3;
+  static constexpr double kUpdateShare = 1.5;
   static constexpr double kLinkRate = 1e12;
 
   explicit ClockBackend(std::vector<double> slowness) : slowness_(std::move(slowness)) {
     kernels_.set(Operation::gemm, Precision::fp64,
                  [](Queue& queue, const KernelArguments&) { clock_of(queue).gemm(); });
-    kernels_.set(Operation::trsm, Precision::fp64,
-                 [](Queue& queue, const KernelArguments&) { clock_of(queue).solve(); });
+    kernels_.set(Operation::trsm, Precision::fp64, [](Queue& queue, const KernelArguments&) {
+      clock_of(queue).other(kSolveSeconds, kSolveShare);
+    });
+    kernels_.set(Operation::syrk, Precision::fp64, [](Queue& queue, const KernelArguments&) {
+      clock_of(queue).other(kUpdateSeconds, kUpdateShare);
+    });
   }
 
   [[nodiscard]] std::string name() const override { return "clock"; }
@@ -60,8 +66,8 @@ class ClockBackend final : public Backend {
     double now = 0;
     double heat = 0;
     bool loaded = false;
-    int kernels = 0;             // since the last synchronization
-    bool solve_is_last = false;  // of them
+    int kernels = 0;   // since the last synchronization
+    double alone = 0;  // what the last of them has taken more than beside others
 
     void advance(double seconds) { now += slowness * seconds; }
     void gemm() {
@@ -71,23 +77,23 @@ class ClockBackend final : public Backend {
       advance(seconds);
       heat = std::min(heat + slowness * seconds, kHotSeconds);
     }
-    void solve() {
+    void other(double seconds, double share) {
       begin_kernel();
-      advance(kernels == 1 ? kSolveSeconds : kSolveShare * kSolveSeconds);
-      solve_is_last = true;
+      advance(share * seconds);
+      if (kernels > 1) return;
+      alone = (1 - share) * seconds;
+      advance(alone);
     }
     void synchronize() {
       heat = std::max(heat - kCoolSeconds, 0.0);
       kernels = 0;
-      solve_is_last = false;
+      alone = 0;
     }
 
    private:
     void begin_kernel() {
-      // A lone solve is not alone any more.
-      if (kernels == 1 && solve_is_last) advance((kSolveShare - 1) * kSolveSeconds);
+      advance(-std::exchange(alone, 0));  // it is not alone any more
       ++kernels;
-      solve_is_last = false;
     }
   };
 
