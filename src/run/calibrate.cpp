@@ -2,12 +2,12 @@
 //
 // Method: kernels run on real queues with blocks of a well-conditioned matrix (the identity plus
 // small numbers; random ones for GEMM) between two events. A device's rate is that of GEMM on all
-// compute queues of all devices together, after the same for twice as long: a GPU under its power
-// limit is faster in a burst than it remains, and GPUs of one host share power and heat. The share
-// of another kernel is what a mix of it and GEMMs takes longer than the GEMMs alone, while the
-// device is still hot. The isolated time of a kernel is that of one queue, but no call is faster
-// than the device's rate, or than what it adds to GEMMs: simulate() reaches a rate that is one
-// call's flops over its seconds and its share. Shares and isolated times are those of the first
+// compute queues of all devices together, after the same for six times as long: a GPU under its
+// power limit is faster in a burst than it remains, and GPUs of one host share power and heat. The
+// share of another kernel is what a mix of it and GEMMs takes longer than the GEMMs alone, while
+// the device is still hot. The isolated time of a kernel is that of one queue, but no call is
+// faster than the device's rate, or than what it adds to GEMMs: simulate() reaches a rate that is
+// one call's flops over its seconds and its share. Shares and isolated times are those of the first
 // device; another one's times are longer by as much as its GEMMs are slower.
 
 #include "run/calibrate_devices.hpp"
@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstring>
 #include <future>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
@@ -35,10 +36,12 @@ constexpr bool is_measured_among_gemms(Operation operation) {
 }
 
 constexpr std::int64_t kLinkBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kOperandBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kOperandBytes = std::int64_t{4} << 30;
 constexpr std::int64_t kOperandsMax = 16;
-/// How much longer GEMMs run before those that count, for a GPU to reach its power limit.
-constexpr double kHeating = 2;
+/// How much longer GEMMs run before those that count, for a GPU to reach its power limit, and the
+/// temperature at which it stays there; and before those on tiles of the next size.
+constexpr double kHeating = 6;
+constexpr double kHeatingAgain = 1;
 constexpr std::int64_t kCallsMax = 20000;
 
 /// What one operation works on: out, two inputs, a pivot status.
@@ -98,7 +101,9 @@ class Calibrator {
       device.kernels.clear();
       total_rate(device) = 0;
     }
-    for (const std::int64_t tile : tiles) measure_kernels(tile, machine);
+    double heating = kHeating;
+    for (const std::int64_t tile : tiles)
+      measure_kernels(tile, std::exchange(heating, kHeatingAgain), machine);
     const LinkRate in = measure_link(CopyDirection::host_to_device);
     const LinkRate out = measure_link(CopyDirection::device_to_host);
     for (DeviceModel& device : machine.devices) {
@@ -138,7 +143,7 @@ class Calibrator {
   Workbench make_workbench(int d, std::int64_t tile) {
     Device& device = devices_.device(d);
     const std::int64_t bytes = tile * tile * bytes_of(precision_);
-    // As many operands as a gigabyte or half of the budget holds.
+    // As many operands as some gigabytes or half of the budget hold.
     const std::int64_t room =
         std::min(kOperandBytes, device.budget_bytes() / 2) / layout_.compute_queues;
     const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMax);
@@ -180,13 +185,13 @@ class Calibrator {
     }
   }
 
-  void measure_kernels(std::int64_t tile, Machine& machine) {
+  void measure_kernels(std::int64_t tile, double heating, Machine& machine) {
     std::vector<Workbenches> benches(machine.devices.size());
     on_every_device([&](int d) {
       for (int q = 0; q < layout_.compute_queues; ++q)
         benches[static_cast<std::size_t>(d)].push_back(make_workbench(d, tile));
     });
-    const std::vector<double> rates = rates_together(benches, tile);
+    const std::vector<double> rates = rates_together(benches, tile, heating);
     benches.resize(1);
     for (std::size_t d = 0; d < rates.size(); ++d) {
       double& total = total_rate(machine.devices[d]);
@@ -211,7 +216,8 @@ class Calibrator {
       const KernelFunction kernel = kernel_of(operation);
       if (kernel == nullptr || !is_measured_among_gemms(operation) || layout_.compute_queues == 1)
         continue;
-      added[static_cast<std::size_t>(op)] = seconds_among_gemms(kernel, benches);
+      added[static_cast<std::size_t>(op)] =
+          seconds_among_gemms(kernel, benches, flops_of_square(Operation::gemm, tile) / gemm_rate);
       refresh(benches);
     }
     CovarianceParameters covariance;
@@ -292,13 +298,19 @@ class Calibrator {
 
   /// All queues alternate between GEMMs and the operation, as in a factorization: what that takes
   /// longer than the GEMMs alone, for each call of the operation. Both are measured here, one right
-  /// after the other, so that the device is as hot, and its neighbours as idle, in both.
-  double seconds_among_gemms(KernelFunction kernel, const Workbenches& benches) const {
-    constexpr int kGemms = 8;
-    constexpr int kRounds = 4;
+  /// after the other, so that the device is as hot, and its neighbours as idle, in both; the GEMMs
+  /// before and after. A difference of times this long: few GEMMs for each call, and many calls.
+  double seconds_among_gemms(KernelFunction kernel, const Workbenches& benches,
+                             double gemm_seconds) const {
+    constexpr int kGemms = 4;
+    constexpr double kRoundsMin = 2;
+    constexpr double kRoundsMax = 8;
+    const double round_seconds = kGemms * layout_.compute_queues * gemm_seconds;
+    const auto rounds =
+        static_cast<int>(std::clamp(seconds_ / round_seconds, kRoundsMin, kRoundsMax));
     const KernelFunction gemm = kernel_of(Operation::gemm);
     const auto issue = [&](bool mixed) {
-      for (int call = 0; call < kRounds * (kGemms + 1); ++call) {
+      for (int call = 0; call < rounds * (kGemms + 1); ++call) {
         for (int q = 0; q < layout_.compute_queues; ++q) {
           // The queues are out of step, so that the operation of one meets the GEMMs of another.
           const bool small = (call + q * (kGemms + 1) / layout_.compute_queues) % (kGemms + 1) == 0;
@@ -315,12 +327,13 @@ class Calibrator {
     (void)time_of_all(0, [&] { issue(false); });  // the device has been idle
     const double gemms = time_of_all(0, [&] { issue(false); });
     const double mixed = time_of_all(0, [&] { issue(true); });
-    return (mixed - gemms) / (kRounds * layout_.compute_queues);
+    const double again = time_of_all(0, [&] { issue(false); });
+    return (mixed - (gemms + again) / 2) / (rounds * layout_.compute_queues);
   }
 
   /// GEMM on all compute queues of all devices: the flop/s of each device.
-  std::vector<double> rates_together(const std::vector<Workbenches>& benches,
-                                     std::int64_t tile) const {
+  std::vector<double> rates_together(const std::vector<Workbenches>& benches, std::int64_t tile,
+                                     double heating) const {
     const KernelFunction gemm = kernel_of(Operation::gemm);
     const double flops = flops_of_square(Operation::gemm, tile) * layout_.compute_queues;
     std::vector<double> rates(benches.size());
@@ -343,7 +356,7 @@ class Calibrator {
     // The first round loads the kernel, which takes far longer than its calls, the second says how
     // many calls fill a time, the third heats up, the fourth counts.
     round(seconds_ / 50);
-    round(seconds_ * kHeating);
+    round(seconds_ * heating);
     round(seconds_);
     round(0);
     return rates;
