@@ -10,7 +10,9 @@
 //
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
 // the chain of diagonal tiles and the tiles below them belongs to one block that never lets go of
-// it: fused_chain_cuda.hpp.
+// it: fused_chain_cuda.hpp. What it waits for is a way through other blocks, each of whose
+// handovers takes longer than a product of tiles: so the block that solves the tile on the left of
+// one that the chain needs also makes its last product (hand_below).
 //
 // Why: no launch and no barrier between steps, so that neither their latency (small n) nor the
 // panel (large n) is on the way; look-ahead comes by itself, as blocks that run out of a column
@@ -50,10 +52,9 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
   __shared__ int drawn;
   const bool chained = kTile == 64 && arguments.chained;
   const int tile_cols = static_cast<int>((arguments.cols + kTile - 1) / kTile);
-  bool last = false;  // this block has finished the last diagonal tile
+  bool last = false;  // this block has finished the last diagonal tile; a chain reports by itself
   if (chained && blockIdx.x == 0) {
     if constexpr (kTile == 64) run_chain<T, kIb, kVectors>(arguments, memory);
-    last = true;
   } else {
     Workspace<T> workspace = make_workspace<T, kTile>(memory);
     if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
@@ -69,13 +70,12 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
           drawn < arguments.tickets && order.find(arguments.first_ticket + drawn, tile);
       __syncthreads();  // before the next ticket is drawn
       if (!more) break;
-      run_tile<T, kTile, kIb, kVectors>(arguments, workspace, tile);
+      run_tile<T, kTile, kIb, kVectors>(arguments, workspace, tile, order.hands(tile.i, tile.j));
       if (arguments.factors && tile.i == tile.j && tile.j == tile_cols - 1) last = true;
     }
   }
   if (last && arguments.status != nullptr) {
     __syncthreads();
-    if (warp() >= S::kWarps) return;
     write_status<S::kThreads>(arguments.x, arguments.cols, arguments.ldx, arguments.verdict,
                               arguments.status, reinterpret_cast<double*>(memory));
   }
@@ -154,6 +154,8 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   arguments.done = reinterpret_cast<int*>(book + 1);
   arguments.below_ready = arguments.done + tile_rows;
   arguments.diagonal_ready = arguments.below_ready + tile_rows;
+  int* tickets_of_columns = arguments.diagonal_ready + tile_rows;
+  arguments.below_products = tickets_of_columns;  // with a chain there is one launch
   arguments.chained = shape.tile == 64 && arguments.factors && !shape.exclusive;
   if (arguments.chained) {
     arguments.inverses = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
@@ -176,7 +178,7 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   int first = 0;
   for (int j = 0; j < order.cols; ++j) {
     if (order.count(j) == 0) continue;
-    launch(arguments.diagonal_ready + tile_rows + j, first, order.count(j));
+    launch(tickets_of_columns + j, first, order.count(j));
     first += order.count(j);
   }
 }

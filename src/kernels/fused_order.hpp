@@ -10,7 +10,8 @@ namespace strata::fused {
 /// What a ticket asks for.
 enum class Work {
   finish,             ///< the tile from beginning to end
-  products_below,     ///< tile (j + 1, j) but for its solve, which is the chain's
+  products_below,     ///< tile (j + 1, j) but for the product with tile (j + 1, j − 1), which is
+                      ///< left to who finishes that, and for its solve, which is the chain's
   products_diagonal,  ///< tile (j, j) but for the product with tile (j, j − 1); that is the chain's
 };
 
@@ -22,8 +23,9 @@ struct Tile {
 
 /// From a ticket to its tile. Tickets of one block only grow, so the search goes on where it was.
 /// Column by column; the next diagonal tile and the tile below this one come first. chained: those
-/// are finished by the chain, and have tickets only for their products, if they have any. Not
-/// factoring: a solve of rows × cols tiles.
+/// are finished by the chain, and have tickets only for their products, if they have any; those of
+/// the tile below come a column early, before the tile on its left. Not factoring: a solve of rows
+/// × cols tiles.
 struct TileOrder {
   int rows = 0;
   int cols = 0;
@@ -34,9 +36,14 @@ struct TileOrder {
 
   /// Tiles of column j that come before the rest.
   [[nodiscard]] constexpr int special(int j) const {
-    const int ahead = (j + 1 < rows ? 1 : 0) + (j + 1 < cols ? 1 : 0);
-    if (chained) return j == 0 ? 0 : ahead;
-    return ahead + (j == 0 ? 1 : 0);
+    const int next = j + 1 < cols ? 1 : 0;
+    if (chained) return j == 0 ? 0 : next + (hands(j + 2, j) ? 1 : 0);
+    return next + (j + 1 < rows ? 1 : 0) + (j == 0 ? 1 : 0);
+  }
+  /// Who finishes tile (i, j) also makes the last product for the tile on its right, on which the
+  /// chain waits.
+  [[nodiscard]] constexpr bool hands(int i, int j) const {
+    return chained && i == j + 2 && i < rows && j + 1 < cols;
   }
   [[nodiscard]] constexpr int count(int j) const {
     if (!factors) return rows;
@@ -58,8 +65,12 @@ struct TileOrder {
       tile.i = 0;
       return true;
     }
+    if (chained) {
+      tile = {col + 1, col + 1, Work::products_diagonal};
+      if (place == 0 && hands(col + 2, col)) tile = {col + 2, col + 1, Work::products_below};
+      return true;
+    }
     tile.i = col + 1;
-    if (chained) tile.work = place == 0 ? Work::products_below : Work::products_diagonal;
     if (place == 1) tile.j = col + 1;
     return true;
   }

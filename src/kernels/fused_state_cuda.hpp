@@ -16,8 +16,8 @@ namespace strata::fused {
 
 using namespace tile;
 
-/// At the head of the scratch memory; three flags a tile row follow it, and the tickets of launches
-/// of one column: all zero at the launch. Then the inverses.
+/// At the head of the scratch memory; four flags a tile row follow it, or three and the tickets of
+/// launches of one column: all zero at the launch. Then the inverses.
 struct Bookkeeping {
   int ticket;
   int padding[31];
@@ -36,7 +36,8 @@ struct Arguments {
   int first_ticket;     ///< of this launch
   int tickets;          ///< of this launch
   int* done;            ///< finished tiles of a tile row; null: this block does them all, in order
-  int* below_ready;     ///< [j]: tile (j + 1, j) lacks only its solve
+  int* below_products;  ///< [j]: tile (j + 1, j) lacks its last product and its solve
+  int* below_ready;     ///< [j]: it lacks only its solve
   int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
   T* inverses;          ///< of tile (j, j) from j·kInverses on, where the chain tells; or null
   Verdict* verdict;

@@ -473,7 +473,15 @@ struct Finisher {
   }
 };
 
-/// *status ← the verdict and log det = Σ 2·log L_jj, by one block, always in the same order.
+/// *status ← the verdict, and log det if nothing failed. By one thread.
+__device__ inline void write_status(const Verdict* verdict, double log_determinant,
+                                    PivotStatus* status) {
+  const bool failed = acquire(&verdict->failed) != 0;
+  status->bad_column = failed ? __ldcg(&verdict->bad_column) : -1;
+  status->bad_pivot = failed ? __ldcg(&verdict->bad_pivot) : 0;
+  status->log_determinant = failed ? 0 : log_determinant;
+}
+/// The same with log det = Σ 2·log L_jj, by one block, always in the same order.
 template <int kThreads, class T>
 __device__ void write_status(const T* a, std::int64_t n, std::int64_t ld, const Verdict* verdict,
                              PivotStatus* status, double* sums) {
@@ -488,11 +496,7 @@ __device__ void write_status(const T* a, std::int64_t n, std::int64_t ld, const 
     __syncthreads();
     if (thread < half) sums[thread] += sums[thread + half];
   }
-  if (thread != 0) return;
-  const bool failed = acquire(&verdict->failed) != 0;
-  status->bad_column = failed ? __ldcg(&verdict->bad_column) : -1;
-  status->bad_pivot = failed ? __ldcg(&verdict->bad_pivot) : 0;
-  status->log_determinant = failed ? 0 : sums[0];
+  if (thread == 0) write_status(verdict, sums[0], status);
 }
 
 /// Factors the tile in shared memory, or solves with it when L(j, j) is there.
@@ -515,12 +519,46 @@ __device__ __noinline__ void finish_tile_apart(const Arguments<T>& arguments,
   finish_tile<T, kTile, kIb, kVectors>(arguments, workspace, i, j);
 }
 
-/// One tile from beginning to end, or its products alone.
+/// Tile (i, j) of a task has just been finished, and is in shared memory, where all threads see it:
+/// makes what tile (i, j + 1) still lacks before its solve, while it tells the others of (i, j).
+template <class T, bool kVectors>
+__device__ __forceinline__ void hand_below(const TileTask<T, kSolve, kVectors>& task) {
+  using Task = TileTask<T, kSolve, kVectors>;
+  using S = typename Task::S;
+  const Arguments<T>& arguments = task.arguments;
+  const int j = task.j;
+  const Task next{arguments, task.shared, task.i, j + 1};
+  T* l = task.shared + kSolve * S::kLd;
+  if (warp() == 0) {
+    if (lane() == 0) publish(arguments.done + task.i, j + 1);
+    __syncwarp();
+  } else if (warp() == S::kWarps - 1) {
+    if (j > 0) (void)await(arguments.below_products + j + 1, 1);
+    next.template fetch_by_warps<1>(task.shared + S::kPipeline, 0);
+  } else {
+    (void)await(arguments.done + j + 1, j + 1);
+    Task{arguments, task.shared, j + 1, j}.template fetch_by_warps<S::kWarps - 2>(l, warp() - 1);
+  }
+  commit_copies();
+  wait_copies<0>();
+  __syncthreads();
+  typename Task::Sum sum;
+  set_zero(sum);
+  multiply<kSolve>(sum, static_cast<const T*>(task.shared) + task.warp_row(), S::kLd,
+                   static_cast<const T*>(l) + task.warp_col(), S::kLd);
+  next.subtract_fetched(sum);
+  next.put_negative(sum);
+  __syncthreads();
+  if (threadIdx.x == 0) publish(arguments.below_ready + j + 1, 1);
+}
+
+/// One tile from beginning to end, or its products alone. `hands`: see TileOrder.
 template <class T, int kTile, int kIb, bool kVectors>
-__device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace, Tile tile) {
+__device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace, Tile tile,
+                         bool hands = false) {
   const TileTask<T, kTile, kVectors> task{arguments, workspace.shared, tile.i, tile.j};
   typename TileTask<T, kTile, kVectors>::Sum sum;
-  const int inner = tile.work == Work::products_diagonal ? tile.j - 1 : tile.j;
+  const int inner = tile.work == Work::finish ? tile.j : tile.j - 1;
   set_zero(sum);
   if constexpr (kTile == 64) {
     task.fetch_tile();
@@ -535,7 +573,7 @@ __device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace,
   int value = tile.j + 1;
   if (tile.work != Work::finish) {
     task.put_negative(sum);
-    flag = tile.work == Work::products_below ? arguments.below_ready + tile.j
+    flag = tile.work == Work::products_below ? arguments.below_products + tile.j
                                              : arguments.diagonal_ready + tile.j;
     value = 1;
   } else {
@@ -547,6 +585,9 @@ __device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace,
     }
   }
   __syncthreads();
+  if constexpr (kTile == 64) {
+    if (hands && tile.work == Work::finish) return hand_below(task);
+  }
   if (threadIdx.x == 0 && arguments.done != nullptr) publish(flag, value);
 }
 

@@ -24,7 +24,8 @@ struct Progress {
   int rows;
   int cols;
   std::vector<int> done;       // finished tiles of a row
-  std::vector<bool> below;     // products of tile (j + 1, j)
+  std::vector<bool> products;  // of tile (j + 1, j), but for the last
+  std::vector<bool> below;     // all of them
   std::vector<bool> diagonal;  // products of tile (j, j)
   int chain = 0;               // the chain's next diagonal tile
   bool factored = false;       // it has factored that, and waits to solve
@@ -33,6 +34,7 @@ struct Progress {
       : rows(r),
         cols(c),
         done(static_cast<std::size_t>(r)),
+        products(static_cast<std::size_t>(r)),
         below(static_cast<std::size_t>(r)),
         diagonal(static_cast<std::size_t>(r)) {}
 
@@ -57,25 +59,29 @@ struct Progress {
     }
   }
 
-  /// Whether a block that draws this tile now can finish it.
-  bool can_finish(const Tile& tile, bool factors) {
+  /// Whether a block that draws this tile now can finish it. hands: and the products of the one on
+  /// its right.
+  bool can_finish(const Tile& tile, bool factors, bool hands) {
     const auto [i, j, work] = tile;
     if (work == Work::products_diagonal) return row(i) >= j - 1;
+    if (work == Work::products_below) return row(i) >= j - 1 && row(j) >= j - 1;
     if (!factors) return row(i) >= j;
     if (i == j) return row(i) >= j;
-    if (row(i) < j || row(j) < j) return false;
-    return work == Work::products_below || row(j) >= j + 1;
+    if (row(i) < j || row(j) < j + 1) return false;
+    const auto next = static_cast<std::size_t>(j + 1);
+    return !hands || ((j == 0 || products[next]) && row(j + 1) >= j + 1);
   }
 
-  void finish(const Tile& tile) {
+  void finish(const Tile& tile, bool hands) {
     const auto j = static_cast<std::size_t>(tile.j);
     if (tile.work == Work::products_below) {
-      below[j] = true;
+      products[j] = true;
     } else if (tile.work == Work::products_diagonal) {
       diagonal[j] = true;
     } else {
       ASSERT_EQ(row(tile.i), tile.j) << "tiles of a row finish from left to right";
       row(tile.i) = tile.j + 1;
+      if (hands) below[j + 1] = true;
     }
   }
 };
@@ -90,11 +96,13 @@ TEST_P(FusedOrder, OneBlockGetsToTheEnd) {
   for (int rows = 1; rows <= 14; ++rows) {
     for (int cols = 1; cols <= (factors ? rows : 14); ++cols) {
       Progress progress(rows, cols);
-      for (const Tile& tile : tiles_of({rows, cols, factors, chained})) {
+      const TileOrder order{rows, cols, factors, chained};
+      for (const Tile& tile : tiles_of(order)) {
         if (chained) progress.run_chain();
-        ASSERT_TRUE(progress.can_finish(tile, factors))
+        const bool hands = tile.work == Work::finish && order.hands(tile.i, tile.j);
+        ASSERT_TRUE(progress.can_finish(tile, factors, hands))
             << rows << " x " << cols << ": (" << tile.i << ", " << tile.j << ")";
-        progress.finish(tile);
+        progress.finish(tile, hands);
       }
       if (chained) progress.run_chain();
       for (int i = 0; i < rows; ++i) {
@@ -134,10 +142,9 @@ TEST(FusedOrderHandChecked, FourByFour) {
   // Of column 0 the chain needs no products; (1, 1) has none either.
   const std::vector<Tile> chained = tiles_of({4, 4, true, true});
   const std::vector<std::tuple<int, int, Work>> words{
-      {2, 0, Work::finish},           {3, 0, Work::finish},
-      {2, 1, Work::products_below},   {2, 2, Work::products_diagonal},
-      {3, 1, Work::finish},           {3, 2, Work::products_below},
-      {3, 3, Work::products_diagonal}};
+      {2, 0, Work::finish},         {3, 0, Work::finish},
+      {3, 2, Work::products_below}, {2, 2, Work::products_diagonal},
+      {3, 1, Work::finish},         {3, 3, Work::products_diagonal}};
   ASSERT_EQ(chained.size(), words.size());
   for (std::size_t k = 0; k < chained.size(); ++k) {
     EXPECT_EQ(std::tuple(chained[k].i, chained[k].j, chained[k].work), words[k]) << k;
