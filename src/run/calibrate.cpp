@@ -101,9 +101,8 @@ class Calibrator {
       device.kernels.clear();
       total_rate(device) = 0;
     }
-    double heating = kHeating;
-    for (const std::int64_t tile : tiles)
-      measure_kernels(tile, std::exchange(heating, kHeatingAgain), machine);
+    const std::vector<std::vector<double>> rates = gemm_rates(tiles);
+    for (std::size_t t = 0; t < tiles.size(); ++t) measure_kernels(tiles[t], rates[t], machine);
     const LinkRate in = measure_link(CopyDirection::host_to_device);
     const LinkRate out = measure_link(CopyDirection::device_to_host);
     for (DeviceModel& device : machine.devices) {
@@ -185,19 +184,27 @@ class Calibrator {
     }
   }
 
-  void measure_kernels(std::int64_t tile, double heating, Machine& machine) {
-    std::vector<Workbenches> benches(machine.devices.size());
-    on_every_device([&](int d) {
-      for (int q = 0; q < layout_.compute_queues; ++q)
-        benches[static_cast<std::size_t>(d)].push_back(make_workbench(d, tile));
-    });
-    const std::vector<double> rates = rates_together(benches, tile, heating);
-    benches.resize(1);
+  /// The rates of each device with tiles of each size. Through the sizes and back again: a device
+  /// goes on getting hotter, and would be slower for the size that comes last.
+  std::vector<std::vector<double>> gemm_rates(const std::vector<std::int64_t>& tiles) {
+    std::vector<std::vector<double>> rates;
+    double heating = kHeating;
+    for (const std::int64_t tile : tiles)
+      rates.push_back(rates_together(tile, std::exchange(heating, kHeatingAgain)));
+    if (tiles.size() == 1) return rates;
+    for (std::size_t t = tiles.size(); t-- > 0;) {
+      const std::vector<double> again = rates_together(tiles[t], kHeatingAgain);
+      for (std::size_t d = 0; d < again.size(); ++d) rates[t][d] = (rates[t][d] + again[d]) / 2;
+    }
+    return rates;
+  }
+
+  void measure_kernels(std::int64_t tile, const std::vector<double>& rates, Machine& machine) {
     for (std::size_t d = 0; d < rates.size(); ++d) {
       double& total = total_rate(machine.devices[d]);
       total = std::max(total, rates[d]);
     }
-    for (KernelRate& rate : measure_alone(benches[0], tile, rates[0])) {
+    for (KernelRate& rate : measure_alone(make_workbenches(0, tile), tile, rates[0])) {
       const double seconds = rate.seconds;
       for (std::size_t d = 0; d < rates.size(); ++d) {
         rate.seconds = seconds * rates[0] / rates[d];
@@ -206,7 +213,13 @@ class Calibrator {
     }
   }
 
-  /// Every kernel on the first device, which has just been kept busy.
+  Workbenches make_workbenches(int d, std::int64_t tile) {
+    Workbenches benches;
+    for (int q = 0; q < layout_.compute_queues; ++q) benches.push_back(make_workbench(d, tile));
+    return benches;
+  }
+
+  /// Every kernel on the first device.
   std::vector<KernelRate> measure_alone(const Workbenches& benches, std::int64_t tile,
                                         double gemm_rate) const {
     std::array<double, kOperations> added{};
@@ -332,8 +345,10 @@ class Calibrator {
   }
 
   /// GEMM on all compute queues of all devices: the flop/s of each device.
-  std::vector<double> rates_together(const std::vector<Workbenches>& benches, std::int64_t tile,
-                                     double heating) const {
+  std::vector<double> rates_together(std::int64_t tile, double heating) {
+    std::vector<Workbenches> benches(static_cast<std::size_t>(devices_.count()));
+    on_every_device(
+        [&](int d) { benches[static_cast<std::size_t>(d)] = make_workbenches(d, tile); });
     const KernelFunction gemm = kernel_of(Operation::gemm);
     const double flops = flops_of_square(Operation::gemm, tile) * layout_.compute_queues;
     std::vector<double> rates(benches.size());

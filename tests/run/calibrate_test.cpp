@@ -106,14 +106,15 @@ constexpr double kClockFlops = 2 * kClockTile * kClockTile * kClockTile;
 /// GEMMs on a device that stays hot, in flop/s.
 constexpr double kHotRate = kClockFlops / ClockBackend::kGemmSeconds;
 
-Machine calibrated_clocks(const std::vector<double>& slowness, int queues = 2) {
-  const ClockBackend backend(slowness);
+Machine calibrated_clocks(const std::vector<double>& slowness, int queues = 2,
+                          const std::vector<std::int64_t>& tiles = {kClockTile}, double drift = 0) {
+  const ClockBackend backend(slowness, drift);
   Options options = options_of("host");
   options.compute_queues = queues;
   std::vector<int> indices(slowness.size());
   std::iota(indices.begin(), indices.end(), 0);
   DeviceSet devices(backend, indices, options);
-  return calibrate_devices(devices, options, {kClockTile}, Precision::fp64, 0.5);
+  return calibrate_devices(devices, options, tiles, Precision::fp64, 0.5);
 }
 
 const KernelRate& rate_of(const DeviceModel& device, const std::string& operation) {
@@ -148,6 +149,18 @@ TEST(CalibrateClocks, AKernelThatAddsMoreToOthersThanItTakesAloneCostsThat) {
   EXPECT_NEAR(update.share, 1, 1e-12);
   const KernelRate alone = rate_of(calibrated_clocks({1}, 1).devices[0], "syrk");
   EXPECT_NEAR(alone.seconds, ClockBackend::kUpdateSeconds, 1e-9) << "nothing beside it";
+}
+
+// A product takes as long in each of the sizes here.
+TEST(CalibrateClocks, NoSizeIsSlowerBecauseItComesLater) {
+  const DeviceModel device = calibrated_clocks({1}, 2, {2, 4, 8}, 0.02).devices[0];
+  std::vector<double> seconds;
+  for (const KernelRate& kernel : device.kernels) {
+    if (kernel.operation == "gemm") seconds.push_back(kernel.seconds);
+  }
+  ASSERT_EQ(seconds.size(), 3u);
+  EXPECT_GT(seconds[0], 1.05 * ClockBackend::kGemmSeconds) << "the device got no slower";
+  for (const double s : seconds) EXPECT_NEAR(s, seconds[0], 0.005 * seconds[0]);
 }
 
 TEST(CalibrateClocks, EachDeviceHasItsOwnRate) {

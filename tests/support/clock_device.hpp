@@ -8,6 +8,7 @@
 // * a triangular solve takes kSolveSeconds if it is the only kernel between two synchronizations of
 //   the device's queues, and kSolveShare of that beside others; likewise a symmetric update,
 // * everything on device d takes slowness[d] times as long as on a device of slowness 1,
+// * with a `drift`, a GEMM takes longer by that share for each second of GEMMs before it,
 // * a copy takes its bytes over kLinkRate, anything else no time.
 // A device is hot when GEMMs have run for kHotSeconds; each synchronization cools it by
 // kCoolSeconds, as the pause does. One thread at a time for each device.
@@ -35,7 +36,8 @@ class ClockBackend final : public Backend {
   static constexpr double kUpdateShare = 1.5;
   static constexpr double kLinkRate = 1e12;
 
-  explicit ClockBackend(std::vector<double> slowness) : slowness_(std::move(slowness)) {
+  explicit ClockBackend(std::vector<double> slowness, double drift = 0)
+      : slowness_(std::move(slowness)), drift_(drift) {
     kernels_.set(Operation::gemm, Precision::fp64,
                  [](Queue& queue, const KernelArguments&) { clock_of(queue).gemm(); });
     kernels_.set(Operation::trsm, Precision::fp64, [](Queue& queue, const KernelArguments&) {
@@ -53,7 +55,7 @@ class ClockBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Device> make_device(int index,
                                                     std::int64_t budget_bytes) const override {
     return std::make_unique<ClockDevice>(host_backend().make_device(index, budget_bytes),
-                                         slowness_.at(static_cast<std::size_t>(index)));
+                                         slowness_.at(static_cast<std::size_t>(index)), drift_);
   }
   [[nodiscard]] const KernelTable& kernels() const override { return kernels_; }
   [[nodiscard]] bool reaches(int, const void*, std::int64_t) const override { return true; }
@@ -63,6 +65,8 @@ class ClockBackend final : public Backend {
  private:
   struct Clock {
     double slowness = 1;
+    double drift = 0;
+    double worked = 0;  // by GEMMs
     double now = 0;
     double heat = 0;
     bool loaded = false;
@@ -73,8 +77,10 @@ class ClockBackend final : public Backend {
     void gemm() {
       begin_kernel();
       if (!std::exchange(loaded, true)) advance(kLoadSeconds);
-      const double seconds = heat < kHotSeconds ? kBurst * kGemmSeconds : kGemmSeconds;
+      const double seconds =
+          (heat < kHotSeconds ? kBurst : 1) * kGemmSeconds * (1 + drift * worked);
       advance(seconds);
+      worked += seconds;
       heat = std::min(heat + slowness * seconds, kHotSeconds);
     }
     void other(double seconds, double share) {
@@ -128,8 +134,10 @@ class ClockBackend final : public Backend {
 
   class ClockDevice final : public PassingDevice {
    public:
-    ClockDevice(std::unique_ptr<Device> inner, double slowness) : PassingDevice(std::move(inner)) {
+    ClockDevice(std::unique_ptr<Device> inner, double slowness, double drift)
+        : PassingDevice(std::move(inner)) {
       clock_->slowness = slowness;
+      clock_->drift = drift;
     }
     std::unique_ptr<Queue> make_queue(QueuePriority) override {
       return std::make_unique<ClockQueue>(clock_);
@@ -142,6 +150,7 @@ class ClockBackend final : public Backend {
   static Clock& clock_of(Queue& queue) { return static_cast<ClockQueue&>(queue).clock(); }
 
   std::vector<double> slowness_;
+  double drift_;
   KernelTable kernels_;
 };
 
