@@ -179,10 +179,12 @@ std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem, std:
   const std::int64_t rule = rule_tile(problem, machine);
   std::vector<std::int64_t> tiles{rule};
   if (rule / 2 >= kTileMin) tiles.insert(tiles.begin(), rule / 2);
-  // Each queue measures with four blocks.
-  const std::int64_t needed =
-      4 * machine.devices[0].compute_queues * 4 * rule * rule * bytes_of(problem.precision);
-  if (2 * rule <= problem.n && needed <= smallest_memory(machine)) tiles.push_back(2 * rule);
+  for (const std::int64_t tile : {rule + rule / 2, 2 * rule}) {
+    // Each queue measures with four blocks.
+    const std::int64_t needed =
+        4 * machine.devices[0].compute_queues * tile * tile * bytes_of(problem.precision);
+    if (tile <= problem.n && needed <= smallest_memory(machine)) tiles.push_back(tile);
+  }
   return tiles;
 }
 

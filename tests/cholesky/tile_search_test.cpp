@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/random.hpp"
@@ -203,6 +204,31 @@ TEST(TileSearch, TakesMoreQueuesWhereOneDoesNotFillTheDevice) {
   EXPECT_EQ(queues_found(0.5, 2), 2);
   EXPECT_EQ(queues_found(0.25, 2, false), 2) << "asked for";
   EXPECT_EQ(queues_found(0.04, 16), 16) << "the most there are";
+}
+
+TEST(TileSearch, WhatIsMeasuredAreCandidatesThatFit) {
+  for (const std::int64_t n : {300, 5000, 98'304}) {
+    for (const int memory_log : {24, 28, 35}) {
+      const Machine machine = Machine::emulated(1, std::int64_t{1} << memory_log);
+      const CholeskyProblem problem = problem_of(n, 1);
+      const std::int64_t rule = rule_tile(problem, machine);
+      const std::vector<std::int64_t> measured = calibration_tiles(problem, 0, machine);
+      EXPECT_TRUE(std::is_sorted(measured.begin(), measured.end()));
+      EXPECT_EQ(std::count(measured.begin(), measured.end(), rule), 1) << n << ' ' << memory_log;
+      for (const std::int64_t tile : measured) {
+        EXPECT_LE(tile, std::max(n, rule));
+        EXPECT_TRUE(tile == rule || 4 * tile * tile * 8 * machine.devices[0].compute_queues <=
+                                        std::int64_t{1} << memory_log);
+      }
+      if (n == 98'304 && memory_log == 35) {
+        EXPECT_EQ(measured, (std::vector<std::int64_t>{rule / 2, rule, rule + rule / 2, 2 * rule}));
+        const std::vector<std::int64_t> all = candidate_tiles(problem, machine, rule);
+        EXPECT_TRUE(std::includes(all.begin(), all.end(), measured.begin(), measured.end()));
+      }
+    }
+  }
+  EXPECT_EQ(calibration_tiles(problem_of(5000, 1), 77, Machine::emulated(1, 1 << 28)),
+            std::vector<std::int64_t>{77});
 }
 
 TEST(TileSearch, OfAMachineWithoutDevicesIsMisuse) {
