@@ -53,8 +53,8 @@ inline constexpr std::int64_t kBlockRowsMax = 256;
                                              const Machine& machine);
 
 /// The tiles whose kernels should be measured, so that the search finds rates for what it compares:
-/// `requested` alone if it is above 0, else half of the rule's, the rule's, and one and a half times
-/// and twice of it, as far as the budget can hold what a measurement needs.
+/// `requested` alone if it is above 0, else half of the rule's, the rule's, and one and a half
+/// times and twice of it, as far as the budget can hold what a measurement needs.
 [[nodiscard]] std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem,
                                                           std::int64_t requested,
                                                           const Machine& machine);
