@@ -15,10 +15,10 @@ namespace strata {
 
 /// Measures the devices that `options` names on tiles of the given orders: the rate of GEMM on all
 /// compute queues of all devices at once (for about `seconds` each, after six times as long to heat
-/// up, so that power limits show), the kernels of the first device one at a time, and its links, to
-/// the second device as well where they can copy directly. The other devices are taken to have the
-/// same links, and kernels that are slower by as much as their GEMMs. Throws Error{device, memory}
-/// and Error{cancelled}.
+/// up, so that power limits show; of several orders there and back, the mean of two), the kernels
+/// of the first device one at a time, and its links, to the second device as well where they can
+/// copy directly. The other devices are taken to have the same links, and kernels that are slower
+/// by as much as their GEMMs. Throws Error{device, memory} and Error{cancelled}.
 [[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
                                 Precision precision = Precision::fp64, double seconds = 0.5);
 

@@ -10,9 +10,9 @@
 //
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
 // the chain of diagonal tiles and the tiles below them belongs to one block that never lets go of
-// it: fused_chain_cuda.hpp. What it waits for is a way through other blocks, each of whose
-// handovers takes longer than a product of tiles: so the block that solves the tile on the left of
-// one that the chain needs also makes its last product (hand_below).
+// it: fused_chain_cuda.hpp. What it waits for is a way through other blocks, on which handovers
+// from one to the next count: so the block that solves the tile on the left of one that the chain
+// needs also makes that one's last product (hand_below).
 //
 // Why: no launch and no barrier between steps, so that neither their latency (small n) nor the
 // panel (large n) is on the way; look-ahead comes by itself, as blocks that run out of a column

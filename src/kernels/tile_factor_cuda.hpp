@@ -298,8 +298,9 @@ __device__ inline void put_rows(const T (&row)[8], const Corner<T>& corner, T* i
 }
 
 /// What the leader of factor_strips does: its block of 16 × 16 on the diagonal, from column
-/// 8·step on, of whose two blocks of columns this thread has `left` and `right`; `strip` is the
-/// leader's. Calls handed() as soon as there is time for something else.
+/// 8·step on. This thread has its part of the first block of columns in `left`, and of what is to
+/// be subtracted from the second, which is still A in the leader's `strip`, in `right`; both are
+/// used up. Calls handed() as soon as there is time for something else.
 template <class T, class Report, class Handed>
 __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inverses,
                                      double (&left)[4], double (&right)[4], int step, int warps,
