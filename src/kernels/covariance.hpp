@@ -1,14 +1,13 @@
 #pragma once
-// Kernel `covariance`: a block of a Matérn covariance matrix from the coordinates of two point
-// sets.
+// covariance: a block of a Matérn covariance matrix from the coordinates of two point sets.
 //
-// Contract: out is a rows × cols block, inputs[0] the coordinates P (rows × d) of its rows and
-// inputs[1] the coordinates Q (cols × d) of its columns, one point a row, d >= 1, all of type T.
-// The distance is Euclidean, in the unit of the coordinates. C_ij = c(|p_i − q_j|) as
-// CovarianceParameters defines it, plus the nugget where out.row + i == out.col + j if same_points.
-// Arithmetic is double whatever T. Distance 0 gives the variance, a covariance that underflows
-// gives 0, a NaN coordinate gives NaN. Parameters must satisfy variance > 0, range > 0, 0 <
-// smoothness <= 50, nugget >= 0.
+// Contract: operands C (rows × cols, written), P (rows × d) and Q (cols × d), the coordinates of
+// the points of its rows and of its columns, one point a row, d >= 1, all of type T. Values:
+// CovarianceParameters, never absent. The distance is Euclidean, in the unit of the coordinates.
+// C_ij = c(|p_i − q_j|), plus the nugget where row + i == col + j in the whole matrix if
+// same_points. Arithmetic is double whatever T. Distance 0 gives the variance, a covariance that
+// underflows gives 0, a NaN coordinate gives NaN. Parameters must satisfy variance > 0, range > 0,
+// 0 < smoothness <= 50, nugget >= 0. A unit of work is an element.
 //
 // The parametrization (range not scaled by the smoothness) is that of ExaGeoStat and of Matern() in
 // the R package fields.
@@ -17,15 +16,37 @@
 
 namespace strata {
 
+/// Matérn covariance c(h) = variance · 2^(1−ν)/Γ(ν) · (h/range)^ν · K_ν(h/range), plus the nugget
+/// where the two points are the same observation (same element row and column).
+struct CovarianceParameters {
+  double variance = 1;      ///< c(0) without the nugget, in squared units of the data
+  double range = 1;         ///< in units of the coordinates
+  double smoothness = 0.5;  ///< ν > 0
+  double nugget = 0;        ///< in squared units of the data
+  /// The two coordinate families are the same points, so that the nugget belongs on the diagonal.
+  bool same_points = true;
+};
+
+inline constexpr Operation covariance{
+    .name = "covariance",
+    .operands = 3,
+    .access = {Access::write, Access::read, Access::read},
+    .work =
+        [](std::span<const BlockExtent> x, std::uint32_t) {
+          return static_cast<double>(x[0].rows) * static_cast<double>(x[0].cols);
+        },
+    .flops_per_work = 0,
+    .nominal_cost = 50};
+
 /// The formula as it is written, by Boost.Math in long double. T: double, float.
 template <class T>
-void covariance_reference(Queue& queue, const KernelArguments& arguments);
-
+void covariance_reference(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters);
 /// For the CPU, see covariance_host.cpp. T: double, float.
 template <class T>
-void covariance_host(Queue& queue, const KernelArguments& arguments);
-
-void covariance_cuda_fp64(Queue& queue, const KernelArguments& arguments);
-void covariance_cuda_fp32(Queue& queue, const KernelArguments& arguments);
+void covariance_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+/// For a GPU, see covariance_cuda.cu. T: double, float.
+template <class T>
+void covariance_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -1,17 +1,32 @@
 #pragma once
-// gemm: C ← C − A·Bᵀ, the update of a block below the diagonal.
+// gemm: C ← C − op(A)·op(B), op(X) being X or Xᵀ.
 //
-// Contract: `out` = C is m × n, input 0 = A is m × k, input 1 = B is n × k. T is double or float.
+// Contract: operands C (m × n), A (m × k, or k × m if it enters transposed), B (k × n, or n × k).
+// The variant says which enter transposed. T is double or float.
 
 #include "kernels/kernel_table.hpp"
 
 namespace strata {
 
+/// Variant bits of products.
+inline constexpr std::uint32_t kTransposeA = 1;
+inline constexpr std::uint32_t kTransposeB = 2;
+
+inline constexpr Operation gemm{
+    .name = "gemm",
+    .operands = 3,
+    .access = {Access::read_write, Access::read, Access::read},
+    .work = [](std::span<const BlockExtent> x, std::uint32_t variant) {
+      const std::int64_t inner = (variant & kTransposeA) != 0 ? x[1].rows : x[1].cols;
+      return 2 * static_cast<double>(x[0].rows) * static_cast<double>(x[0].cols) *
+             static_cast<double>(inner);
+    }};
+
 template <class T>
-void gemm_reference(Queue& queue, const KernelArguments& arguments);
+void gemm_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
-void gemm_host(Queue& queue, const KernelArguments& arguments);
+void gemm_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
-void gemm_cuda(Queue& queue, const KernelArguments& arguments);
+void gemm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

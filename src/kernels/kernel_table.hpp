@@ -1,16 +1,17 @@
 #pragma once
-// KernelTable: (operation, precision) → function, one table for each backend.
+// KernelTable: (operation, elements of its operands) → function, one table for each backend.
 //
 // Contract: a kernel *submits* its work to the queue and returns; operands are packed column-major
-// blocks that stay put until the work is done. A table is filled in one place (table_host.cpp,
-// table_cuda.cu, table_reference.cpp); a missing entry is reported by plan(), never mid-run.
+// blocks that stay put until the work is done. The calls of one kernel may run at once. A table is
+// filled in one place (table_host.cpp, table_cuda.cu, table_reference.cpp); a missing entry is
+// reported by plan(), never mid-run.
 
-#include <array>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "device/device.hpp"
-#include "schedule/task.hpp"
-#include "strata/cholesky_options.hpp"
+#include "schedule/operation.hpp"
 
 namespace strata {
 
@@ -25,83 +26,54 @@ struct BlockView {
   std::int64_t col = 0;
 };
 
-/// What potrf tells about one diagonal block; read once, at the end of a run.
-struct PivotStatus {
-  std::int64_t bad_column =
-      -1;  ///< first column (0-based, within the block) whose pivot is not positive; −1: none
-  double bad_pivot = 0;        ///< the value of that pivot before its square root; NaN if it is NaN
-  double log_determinant = 0;  ///< Σ 2·log L_jj over the block, valid if bad_column is −1
+/// The calls of one task: for each, its operands in the operation's order. Valid until the kernel
+/// returns.
+struct KernelCalls {
+  std::span<const BlockView> views;
+  int operands = 0;  ///< of a call
+
+  [[nodiscard]] std::int64_t count() const noexcept {
+    return operands == 0 ? 0 : std::ssize(views) / operands;
+  }
+  /// The operands of call `i`.
+  [[nodiscard]] const BlockView* operator[](std::int64_t i) const noexcept {
+    return views.data() + i * operands;
+  }
 };
 
-/// Matérn covariance c(h) = variance · 2^(1−ν)/Γ(ν) · (h/range)^ν · K_ν(h/range), plus the nugget
-/// where the two points are the same observation (same element row and column).
-struct CovarianceParameters {
-  double variance = 1;      ///< c(0) without the nugget, in squared units of the data
-  double range = 1;         ///< in units of the coordinates
-  double smoothness = 0.5;  ///< ν > 0
-  double nugget = 0;        ///< in squared units of the data
-  /// The two coordinate families are the same points, so that the nugget belongs on the diagonal.
-  bool same_points = true;
+struct KernelParameters {
+  std::uint32_t variant = 0;  ///< the task's
+  /// What the run gives this operation (values that a plan does not depend on), as the operation's
+  /// header says; alive until the run ends. Null: nothing.
+  const void* values = nullptr;
 };
 
-/// How potrf blocks a matrix. Other values than those a backend has are its to refuse
-/// (Error{misuse}), before anything is launched.
-using PotrfVariant = CholeskyVariant;
-using PotrfOptions = CholeskyBlocking;
-
-struct KernelArguments {
-  BlockView out;
-  std::array<BlockView, 2> inputs{};
-  /// potrf: where to report; memory from Device::allocate_host, never null.
-  PivotStatus* status = nullptr;
-  /// potrf: how; null: as tuned. Read before the call returns.
-  const PotrfOptions* potrf = nullptr;
-  /// covariance: alive until the run ends; never null.
-  const CovarianceParameters* covariance = nullptr;
-};
-
-using KernelFunction = void (*)(Queue& queue, const KernelArguments& arguments);
-
-/// One matrix of a batch: n × n, column-major, in memory of the device; ld >= max(n, 1).
-struct BatchEntry {
-  void* data = nullptr;
-  std::int64_t n = 0;
-  std::int64_t ld = 1;
-};
-
-/// A batch of factorizations, of equal or different orders. Both arrays are host memory from
-/// Device::allocate_host, stay put until the work is done, and hold `count` elements.
-struct BatchArguments {
-  const BatchEntry* entries = nullptr;
-  PivotStatus* statuses = nullptr;  ///< one a matrix, overwritten, as potrf does
-  std::int64_t count = 0;
-};
-
-using BatchFunction = void (*)(Queue& queue, const BatchArguments& arguments);
+using KernelFunction = void (*)(Queue& queue, const KernelCalls& calls,
+                                const KernelParameters& parameters);
 
 class KernelTable {
  public:
-  void set(Operation operation, Precision precision, KernelFunction function) {
-    at(operation, precision) = function;
+  struct Entry {
+    const Operation* operation;
+    Elements elements;
+    KernelFunction function;
+  };
+
+  /// The operation outlives the table.
+  void set(const Operation& operation, const Elements& elements, KernelFunction function) {
+    entries_.push_back({&operation, elements, function});
   }
   /// nullptr if the backend has no such kernel.
-  [[nodiscard]] KernelFunction find(Operation operation, Precision precision) const {
-    return entries_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(precision)];
+  [[nodiscard]] KernelFunction find(std::string_view operation, const Elements& elements) const {
+    for (const Entry& entry : entries_) {
+      if (entry.elements == elements && entry.operation->name == operation) return entry.function;
+    }
+    return nullptr;
   }
-  /// potrf of a batch; nullptr if the backend has none.
-  [[nodiscard]] BatchFunction find_batched(Precision precision) const {
-    return batched_[static_cast<std::size_t>(precision)];
-  }
-  void set_batched(Precision precision, BatchFunction function) {
-    batched_[static_cast<std::size_t>(precision)] = function;
-  }
+  [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }
 
  private:
-  KernelFunction& at(Operation operation, Precision precision) {
-    return entries_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(precision)];
-  }
-  std::array<std::array<KernelFunction, 5>, kOperations> entries_{};
-  std::array<BatchFunction, 5> batched_{};
+  std::vector<Entry> entries_;
 };
 
 }  // namespace strata

@@ -1,7 +1,10 @@
 #pragma once
-// From the untyped block of a KernelArguments to a typed matrix.
+// From the untyped blocks of a call to typed matrices, and calls as work of a host queue.
 //
-// Contract: a view of the same memory; the caller knows the block's precision.
+// Contract: a view of the same memory; the caller knows the block's element.
+
+#include <utility>
+#include <vector>
 
 #include "kernels/kernel_table.hpp"
 #include "strata/matrix_view.hpp"
@@ -11,6 +14,16 @@ namespace strata {
 template <class T>
 [[nodiscard]] MatrixView<T> matrix_of(const BlockView& block) noexcept {
   return {static_cast<T*>(block.data), block.rows, block.cols, block.ld};
+}
+
+/// Puts `body(operands)` for each call, one after another, into a queue that runs host code.
+template <class F>
+void submit_each(Queue& queue, const KernelCalls& calls, F body) {
+  queue.submit([views = std::vector<BlockView>(calls.views.begin(), calls.views.end()),
+                operands = calls.operands, body = std::move(body)] {
+    const KernelCalls mine{views, operands};
+    for (std::int64_t i = 0; i < mine.count(); ++i) body(mine[i]);
+  });
 }
 
 }  // namespace strata

@@ -1,18 +1,27 @@
 #pragma once
 // syrk: C ← C − A·Aᵀ, the update of a diagonal block.
 //
-// Contract: `out` = C is n × n, of which only the lower triangle is read and written; input 0 = A
-// is n × k. T is double or float.
+// Contract: operands C (n × n; only its lower triangle is read and written) and A (n × k). T is
+// double or float.
 
 #include "kernels/kernel_table.hpp"
 
 namespace strata {
 
+inline constexpr Operation syrk{
+    .name = "syrk",
+    .operands = 2,
+    .access = {Access::read_write, Access::read},
+    .work = [](std::span<const BlockExtent> x, std::uint32_t) {
+      const auto n = static_cast<double>(x[0].cols);
+      return n * (n + 1) * static_cast<double>(x[1].cols);
+    }};
+
 template <class T>
-void syrk_reference(Queue& queue, const KernelArguments& arguments);
+void syrk_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
-void syrk_host(Queue& queue, const KernelArguments& arguments);
+void syrk_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 template <class T>
-void syrk_cuda(Queue& queue, const KernelArguments& arguments);
+void syrk_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -16,6 +16,12 @@ std::int64_t blocks_of(std::int64_t extent, std::int64_t tile) {
 }  // namespace
 
 int BlockTable::add(BlockFamily family) {
+  if (!family.listed.empty()) {
+    family.rows = std::ssize(family.listed);
+    family.cols = 1;
+    family.tile_rows = family.tile_cols = 1;
+    family.shape = Shape::rectangle;
+  }
   require(family.rows >= 0 && family.cols >= 0, ErrorKind::misuse, "matrix",
           "{}: a matrix cannot be {} by {}", family.name, family.rows, family.cols);
   require(family.tile_rows >= 1 && family.tile_cols >= 1, ErrorKind::misuse, "matrix",
@@ -30,37 +36,51 @@ int BlockTable::add(BlockFamily family) {
   e.block_rows = blocks_of(family.rows, family.tile_rows);
   e.block_cols = blocks_of(family.cols, family.tile_cols);
   const double bytes = static_cast<double>(family.rows) * static_cast<double>(family.cols) *
-                       static_cast<double>(bytes_of(family.precision));
+                       static_cast<double>(bytes_of(family.element));
   require(bytes < 0x1p62 && std::max(e.block_rows, e.block_cols) < (1 << 28), ErrorKind::misuse,
           "matrix", "{}: {} by {} elements are past what this library can address", family.name,
           family.rows, family.cols);
   e.count = family.shape == Shape::lower ? e.block_rows * (e.block_rows + 1) / 2
                                          : e.block_rows * e.block_cols;
   e.first_index = count_;
-  const std::int64_t size = bytes_of(family.precision);
-  e.capacity_bytes =
-      std::min(family.rows, family.tile_rows) * std::min(family.cols, family.tile_cols) * size;
+  require(family.elements.empty() || std::ssize(family.elements) == e.count, ErrorKind::misuse,
+          "matrix", "{}: {} elements for {} blocks", family.name, family.elements.size(), e.count);
   e.family = std::move(family);
-  e.total_bytes = e.count == 0 ? 0 : elements_before(e, 0, e.block_cols) * size;
-  count_ += e.count;
   entries_.push_back(std::move(e));
+  Entry& added = entries_.back();
+  const BlockFamily& f = added.family;
+  if (f.listed.empty() && f.elements.empty()) {
+    const std::int64_t size = bytes_of(f.element);
+    added.capacity_bytes =
+        std::min(f.rows, f.tile_rows) * std::min(f.cols, f.tile_cols) * size;
+    added.total_bytes = added.count == 0 ? 0 : elements_before(added, 0, added.block_cols) * size;
+  } else {
+    list_offsets(added, families() - 1);
+  }
+  count_ += added.count;
   return families() - 1;
 }
 
-BlockExtent BlockTable::extent(BlockId id) const {
-  const BlockFamily& f = family(id.family());
-  BlockExtent x;
-  x.row = id.row() * f.tile_rows;
-  x.col = id.col() * f.tile_cols;
-  x.rows = std::min(f.tile_rows, f.rows - x.row);
-  x.cols = std::min(f.tile_cols, f.cols - x.col);
-  return x;
+/// Offsets block by block: their sizes follow no formula.
+void BlockTable::list_offsets(Entry& e, int f) {
+  e.offsets.reserve(static_cast<std::size_t>(e.count));
+  double total = 0;
+  for_each(f, [&](BlockId id) {
+    const BlockExtent x = extent(id);
+    require(x.rows >= 0 && x.cols >= 0, ErrorKind::misuse, "matrix", "{} cannot be {} by {}",
+            name(id), x.rows, x.cols);
+    total += static_cast<double>(x.rows) * static_cast<double>(x.cols) *
+             static_cast<double>(bytes_of(element(id)));
+    require(total < 0x1p62, ErrorKind::misuse, "matrix",
+            "{}: its blocks are past what this library can address", e.family.name);
+    e.offsets.push_back(e.total_bytes);
+    e.total_bytes += bytes(id);
+    e.capacity_bytes = std::max(e.capacity_bytes, bytes(id));
+  });
 }
 
-std::int64_t BlockTable::bytes(BlockId id) const { return extent(id).cols * column_bytes(id); }
-
 std::int64_t BlockTable::column_bytes(BlockId id) const {
-  return extent(id).rows * bytes_of(family(id.family()).precision);
+  return extent(id).rows * bytes_of(element(id));
 }
 
 bool BlockTable::contains(BlockId id) const {
@@ -68,13 +88,6 @@ bool BlockTable::contains(BlockId id) const {
   const Entry& e = entry(id.family());
   if (id.row() >= e.block_rows || id.col() >= e.block_cols) return false;
   return e.family.shape == Shape::rectangle || id.row() >= id.col();
-}
-
-std::int64_t BlockTable::index(BlockId id) const {
-  const Entry& e = entry(id.family());
-  const std::int64_t col = id.col();
-  if (e.family.shape == Shape::rectangle) return e.first_index + col * e.block_rows + id.row();
-  return e.first_index + col * e.block_rows - col * (col - 1) / 2 + (id.row() - col);
 }
 
 /// Elements of the packed blocks that come before block (row, col), column by column.
@@ -94,7 +107,8 @@ std::int64_t BlockTable::elements_before(const Entry& e, std::int64_t row, std::
 
 std::int64_t BlockTable::byte_offset(BlockId id) const {
   const Entry& e = entry(id.family());
-  return elements_before(e, id.row(), id.col()) * bytes_of(e.family.precision);
+  if (!e.offsets.empty()) return e.offsets[position(id)];
+  return elements_before(e, id.row(), id.col()) * bytes_of(e.family.element);
 }
 
 std::string BlockTable::name(BlockId id) const {

@@ -1,44 +1,66 @@
 #include "schedule/task.hpp"
 
+#include "base/check.hpp"
+
 namespace strata {
 
-std::string_view to_string(Operation operation) noexcept {
-  switch (operation) {
-    case Operation::potrf: return "potrf";
-    case Operation::trsm: return "trsm";
-    case Operation::syrk: return "syrk";
-    case Operation::gemm: return "gemm";
-    case Operation::trsm_left: return "trsm_left";
-    case Operation::trsm_left_transposed: return "trsm_left_transposed";
-    case Operation::gemm_left: return "gemm_left";
-    case Operation::gemm_left_transposed: return "gemm_left_transposed";
-    case Operation::covariance: return "covariance";
+std::string to_string(const Elements& elements) {
+  std::string all;
+  bool same = true;
+  for (int i = 0; i < elements.size(); ++i) {
+    if (i > 0) all += " × ";
+    all += to_string(elements[i]);
+    same = same && elements[i] == elements[0];
   }
-  return "?";
+  return same && elements.size() > 0 ? std::string(to_string(elements[0])) : all;
 }
 
-double flops_of(const BlockTable& blocks, const Task& task) {
-  const BlockExtent out = blocks.extent(task.out);
-  const auto m = static_cast<double>(out.rows);
-  const auto n = static_cast<double>(out.cols);
-  // The inner extent of a product: the columns of its first input, or its rows if it enters
-  // transposed.
-  const auto inner = [&](bool transposed) {
-    const BlockExtent a = blocks.extent(task.inputs[0]);
-    return static_cast<double>(transposed ? a.rows : a.cols);
-  };
-  switch (task.operation) {
-    case Operation::potrf: return n * n * n / 3 + n * n / 2 + n / 6;
-    case Operation::trsm: return m * n * n;
-    case Operation::syrk: return n * (n + 1) * inner(false);
-    case Operation::gemm:
-    case Operation::gemm_left: return 2 * m * n * inner(false);
-    case Operation::gemm_left_transposed: return 2 * m * n * inner(true);
-    case Operation::trsm_left:
-    case Operation::trsm_left_transposed: return m * m * n;
-    case Operation::covariance: return m * n;
+Task& TaskList::add_calls(const Operation& operation, int device,
+                          std::span<const TaskOperand> operands, std::uint32_t variant) {
+  const auto per_call = static_cast<std::size_t>(operation.operands);
+  require(!operands.empty() && operands.size() % per_call == 0, ErrorKind::misuse, "schedule",
+          "{} takes {} operands, not {}", operation.name, operation.operands, operands.size());
+  Task& task = tasks_.emplace_back();
+  task.operation = &operation;
+  task.first = static_cast<std::uint32_t>(operands_.size());
+  task.calls = static_cast<std::uint32_t>(operands.size() / per_call);
+  task.variant = variant;
+  task.device = static_cast<std::uint16_t>(device);
+  operands_.insert(operands_.end(), operands.begin(), operands.end());
+  return task;
+}
+
+Task& TaskList::add(const Operation& operation, int device,
+                    std::initializer_list<TaskOperand> operands, std::uint32_t variant) {
+  return add_calls(operation, device, {operands.begin(), operands.size()}, variant);
+}
+
+void TaskList::add_call(std::initializer_list<TaskOperand> operands) {
+  Task& task = tasks_.back();
+  require(std::ssize(operands) == task.operation->operands, ErrorKind::misuse, "schedule",
+          "{} takes {} operands, not {}", task.operation->name, task.operation->operands,
+          operands.size());
+  operands_.insert(operands_.end(), operands.begin(), operands.end());
+  ++task.calls;
+}
+
+double work_of(const BlockTable& blocks, const Task& task, std::span<const TaskOperand> operands) {
+  const auto count = static_cast<std::size_t>(task.operation->operands);
+  std::array<BlockExtent, kOperandsMax> extents;
+  double work = 0;
+  for (std::size_t call = 0; call < operands.size(); call += count) {
+    for (std::size_t i = 0; i < count; ++i) extents[i] = blocks.extent(operands[call + i].id);
+    work += task.operation->work({extents.data(), count}, task.variant);
   }
-  return 0;
+  return work;
+}
+
+Elements elements_of(const BlockTable& blocks, const Task& task,
+                     std::span<const TaskOperand> operands) {
+  Elements elements;
+  for (int i = 0; i < task.operation->operands; ++i)
+    elements.push_back(blocks.element(operands[static_cast<std::size_t>(i)].id));
+  return elements;
 }
 
 }  // namespace strata

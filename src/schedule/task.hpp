@@ -2,59 +2,101 @@
 // Task and Schedule: what is to be computed, in program order.
 //
 // Contract: executing the tasks of a Schedule in order, on one thread, is the definition of a
-// correct run. A task reads its inputs and reads and writes its output (or only writes it). A
-// Schedule is generated lazily, step by step (a panel or a super-tile at a time): emitting step s
-// twice gives the same tasks, and the n³/6 tasks of a factorization never exist at once.
+// correct run. A task is one operation on one device with one or many calls, each of which names
+// its operand blocks; the calls of a task may run at once, so no block that one of them writes is
+// an operand of another. All calls of a task have operands of the same elements. A Schedule is
+// generated lazily, step by step (a panel or a super-tile at a time): emitting step s twice gives
+// the same tasks, and the n³/6 tasks of a factorization never exist at once.
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <string_view>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
-#include "matrix/block_table.hpp"
+#include "schedule/operation.hpp"
 
 namespace strata {
 
-/// The tile operations, named after BLAS and LAPACK. L is a lower triangle; the diagonal block is
-/// potrf's.
-enum class Operation : std::uint8_t {
-  potrf,                 ///< A ← L with L·Lᵀ = A
-  trsm,                  ///< A ← A·L⁻ᵀ              inputs: L
-  syrk,                  ///< C ← C − A·Aᵀ (lower)   inputs: A
-  gemm,                  ///< C ← C − A·Bᵀ           inputs: A, B
-  trsm_left,             ///< X ← L⁻¹·X              inputs: L
-  trsm_left_transposed,  ///< X ← L⁻ᵀ·X              inputs: L
-  gemm_left,             ///< X ← X − A·Y            inputs: A, Y
-  gemm_left_transposed,  ///< X ← X − Aᵀ·Y           inputs: A, Y
-  covariance,  ///< C_ij ← c(p_i, q_j)     inputs: P, Q (coordinates, one point a row); writes C
+/// What a task knows of the future of an operand. Flags; none changes a result.
+enum class Hint : std::uint8_t {
+  none = 0,
+  last_write = 1,  ///< no later task writes the block: its value may go home (to its store) at once
+  retain = 2,      ///< from now on the block should stay on the device as long as others can leave, …
+  release = 4,     ///< … until a task says this
+  last_use = 8,    ///< no later task uses a temporary block: its value need not be kept
 };
-inline constexpr int kOperations = 9;
-[[nodiscard]] std::string_view to_string(Operation operation) noexcept;
+[[nodiscard]] constexpr Hint operator|(Hint a, Hint b) noexcept {
+  return static_cast<Hint>(static_cast<int>(a) | static_cast<int>(b));
+}
+[[nodiscard]] constexpr bool has(Hint hints, Hint flag) noexcept {
+  return (static_cast<int>(hints) & static_cast<int>(flag)) != 0;
+}
 
-/// How a task uses its output block.
-enum class Access : std::uint8_t { read_write, write };
+/// A block as an operand of a call.
+struct TaskOperand {
+  BlockId id;
+  Hint hint = Hint::none;
+
+  TaskOperand() = default;
+  TaskOperand(BlockId block, Hint hints = Hint::none) : id(block), hint(hints) {}
+};
 
 struct Task {
-  Operation operation = Operation::potrf;
-  Access access = Access::read_write;
-  /// No later task writes `out`: its value may go home (to its store) at once.
-  bool final = false;
-  /// Much waits for it: it goes to the queue of high priority, where there is one.
-  bool urgent = false;
-  std::uint8_t input_count = 0;
+  const Operation* operation = nullptr;
+  std::uint32_t first = 0;    ///< of its operands in the list: those of the first call, of the next …
+  std::uint32_t calls = 0;
+  std::uint32_t variant = 0;  ///< what the operation's header says of it: transpositions, sides
   std::uint16_t device = 0;
-  BlockId out;
-  std::array<BlockId, 2> inputs{};
+  bool urgent = false;  ///< much waits for it: it goes to a queue of high priority, where there is one
+
+  [[nodiscard]] std::size_t operand_count() const noexcept {
+    return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands);
+  }
 };
 
-/// Floating-point operations of a task (multiplications and additions; for `covariance` the number
-/// of elements).
-[[nodiscard]] double flops_of(const BlockTable& blocks, const Task& task);
+/// Tasks with their operands, in program order.
+class TaskList {
+ public:
+  void clear() noexcept {
+    tasks_.clear();
+    operands_.clear();
+  }
+  /// Appends a task of one call. The operation outlives every list.
+  Task& add(const Operation& operation, int device, std::initializer_list<TaskOperand> operands,
+            std::uint32_t variant = 0);
+  /// One more call of the task that was added last.
+  void add_call(std::initializer_list<TaskOperand> operands);
+  /// Appends a task with all of its calls.
+  Task& add_calls(const Operation& operation, int device, std::span<const TaskOperand> operands,
+                  std::uint32_t variant = 0);
 
-/// The device that computes row `row` of tiles: 0 … D−1, D−1 … 0, and so on. Rows are dealt there
-/// and back because the work of a row grows with its number: in one direction the last device would
-/// get the most of every round (at 48 rows on four devices a tenth more than its share).
+  [[nodiscard]] std::span<Task> tasks() noexcept { return tasks_; }
+  [[nodiscard]] std::span<const Task> tasks() const noexcept { return tasks_; }
+  [[nodiscard]] std::span<const TaskOperand> operands(const Task& task) const noexcept {
+    return {operands_.data() + task.first, task.operand_count()};
+  }
+  [[nodiscard]] std::span<TaskOperand> operands(const Task& task) noexcept {
+    return {operands_.data() + task.first, task.operand_count()};
+  }
+
+ private:
+  std::vector<Task> tasks_;
+  std::vector<TaskOperand> operands_;
+};
+
+/// Work of a task, in its operation's unit: the sum over its calls.
+[[nodiscard]] double work_of(const BlockTable& blocks, const Task& task,
+                             std::span<const TaskOperand> operands);
+
+/// The elements of the operands of a task's first call.
+[[nodiscard]] Elements elements_of(const BlockTable& blocks, const Task& task,
+                                   std::span<const TaskOperand> operands);
+
+/// The device that computes row `row` of tiles, in a serpentine (boustrophedon) cyclic
+/// distribution: 0 … D−1, D−1 … 0, and so on. The work of a row grows with its number, so that in
+/// the usual cyclic one the last device would get the most of every round (at 48 rows on four
+/// devices a tenth more than its share).
 [[nodiscard]] constexpr int device_of_row(std::int64_t row, int devices) {
   const auto place = static_cast<int>(row % (2 * devices));
   return place < devices ? place : 2 * devices - 1 - place;
@@ -67,8 +109,8 @@ struct Schedule {
   /// many.
   std::vector<int> operands;
   std::int64_t steps = 0;
-  /// Appends the tasks of one step, 0 <= step < steps, to `tasks`.
-  std::function<void(std::int64_t step, std::vector<Task>& tasks)> emit;
+  /// Appends the tasks of one step, 0 <= step < steps.
+  std::function<void(std::int64_t step, TaskList& tasks)> emit;
 };
 
 }  // namespace strata

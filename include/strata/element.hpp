@@ -1,0 +1,75 @@
+#pragma once
+// The closed set of element types in which a block may be stored.
+//
+// Contract: `Element` is the run-time name, the C++ type is the compile-time name; `dispatch()` in
+// src/scalar joins the two where there is arithmetic. Every name exists everywhere; an operation
+// that has no kernel for the elements of its operands is refused by plan(), never in the middle of
+// a run. fp8 is e4m3; dd is double-double, the unevaluated sum of two fp64 numbers; complex numbers
+// are pairs, real part first; the integers hold pivots, permutations and status.
+
+#include <cstdint>
+#include <string_view>
+
+namespace strata {
+
+enum class Element : std::uint8_t {
+  fp64,
+  fp32,
+  fp16,
+  bf16,
+  fp8,
+  dd,
+  complex128,
+  complex64,
+  int32,
+  int64,
+};
+inline constexpr int kElements = 10;
+
+/// Bytes of one element.
+[[nodiscard]] constexpr std::int64_t bytes_of(Element element) noexcept {
+  switch (element) {
+    case Element::fp8: return 1;
+    case Element::fp16:
+    case Element::bf16: return 2;
+    case Element::fp32:
+    case Element::int32: return 4;
+    case Element::fp64:
+    case Element::complex64:
+    case Element::int64: return 8;
+    case Element::dd:
+    case Element::complex128: return 16;
+  }
+  return 0;
+}
+
+/// "fp64", "complex128", …
+[[nodiscard]] constexpr std::string_view to_string(Element element) noexcept {
+  switch (element) {
+    case Element::fp64: return "fp64";
+    case Element::fp32: return "fp32";
+    case Element::fp16: return "fp16";
+    case Element::bf16: return "bf16";
+    case Element::fp8: return "fp8";
+    case Element::dd: return "dd";
+    case Element::complex128: return "complex128";
+    case Element::complex64: return "complex64";
+    case Element::int32: return "int32";
+    case Element::int64: return "int64";
+  }
+  return "?";
+}
+
+/// The `Element` of a C++ type: `element_of<double> == Element::fp64`. No other type has one.
+template <class T>
+extern const Element element_of;
+template <>
+inline constexpr Element element_of<double> = Element::fp64;
+template <>
+inline constexpr Element element_of<float> = Element::fp32;
+template <>
+inline constexpr Element element_of<std::int32_t> = Element::int32;
+template <>
+inline constexpr Element element_of<std::int64_t> = Element::int64;
+
+}  // namespace strata
