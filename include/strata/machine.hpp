@@ -6,13 +6,17 @@
 // changes the rounding of a result, and nothing else here does. All sizes are bytes, all times
 // seconds.
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "strata/precision.hpp"
+#include "strata/element.hpp"
 
 namespace strata {
+
+enum class DeviceKind : std::uint8_t { cpu, gpu };
 
 /// Time of a transfer of b bytes: latency_seconds + b / bytes_per_second.
 struct LinkRate {
@@ -23,39 +27,50 @@ struct LinkRate {
 /// One measured kernel: how long an isolated call on full tiles took, but no less than at the rate
 /// that the device sustains.
 struct KernelRate {
-  std::string operation;  ///< "gemm", "potrf", …
-  Precision precision = Precision::fp64;
-  double flops = 0;    ///< of that call
-  double seconds = 0;  ///< of that call
+  std::string operation;          ///< "gemm", "potrf", …
+  std::vector<Element> elements;  ///< of all its operands, in their order
+  double flops = 0;               ///< of that call
+  double seconds = 0;             ///< of that call
   /// The share of the device's rate that the call takes from kernels beside it, 0 to 1; 0: not
   /// measured.
   double share = 0;
 };
 
+/// A kernel that a device has.
+struct KernelName {
+  std::string operation;
+  std::vector<Element> elements;  ///< of all its operands, in their order
+};
+
 struct DeviceModel {
-  std::string name;               ///< "host:0", "cuda:1", "emulated:2"
+  std::string name;  ///< "host:0", "cuda:1", "emulated:2"
+  DeviceKind kind = DeviceKind::gpu;
   std::int64_t memory_bytes = 0;  ///< the budget
   int compute_queues = 2;
   LinkRate host_to_device;
   LinkRate device_to_host;
-  /// The most that all compute queues together sustain, for each precision of `Precision`;
-  /// prediction shares it.
-  double flops_per_second_fp64 = 0;
-  double flops_per_second_fp32 = 0;
+  /// The most that all compute queues together sustain, by the element that a kernel computes in
+  /// (that of its first operand); prediction shares it.
+  std::array<double, kElements> flops_per_second{};
   std::vector<KernelRate> kernels;
+  /// The kernels that the device's backend has; absent: everything.
+  std::optional<std::vector<KernelName>> available{};
+
+  [[nodiscard]] double& rate(Element element) {
+    return flops_per_second[static_cast<std::size_t>(element)];
+  }
+  [[nodiscard]] double rate(Element element) const {
+    return flops_per_second[static_cast<std::size_t>(element)];
+  }
 };
 
 struct Machine {
   std::vector<DeviceModel> devices;
-  /// From any device to any other, as if each pair had a link of its own; without a rate there is
-  /// none, and what devices have to tell each other goes through the host.
+  /// From any device to any other of its kind, as if each pair had a link of its own; without a
+  /// rate there is none, and what devices have to tell each other goes through the host.
   LinkRate device_to_device;
   std::int64_t host_memory_bytes = 0;
   std::vector<std::string> storage;
-  /// Bit i of entry [operation] says that the backend has the kernel for precision i. Empty:
-  /// everything.
-  std::vector<std::uint32_t> kernel_mask;
-
   /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50
   /// TFLOP/s FP64), without links between the devices.
   [[nodiscard]] static Machine emulated(int count, std::int64_t memory_bytes);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace strata {
@@ -15,11 +16,14 @@ enum class SpanKind : std::uint8_t { load, store, compute, peer };  // peer: a c
 
 struct Span {
   SpanKind kind = SpanKind::compute;
-  std::uint8_t operation = 0;  ///< for compute: the Operation
-  std::uint16_t queue = 0;     ///< index into Trace::queues
-  std::int64_t bytes = 0;      ///< moved (load, store, peer)
-  std::uint64_t block = 0;     ///< the bits of the BlockId that is written or moved
-  double flops = 0;            ///< done (compute)
+  std::uint8_t family = 0;      ///< index into Trace::families: of the block written or moved, …
+  std::uint16_t operation = 0;  ///< for compute: index into Trace::operations
+  std::uint16_t queue = 0;      ///< index into Trace::queues
+  std::int32_t row = 0;         ///< … and its block row and column (of the first call's first block)
+  std::int32_t col = 0;
+  std::uint32_t calls = 1;  ///< for compute
+  std::int64_t bytes = 0;   ///< moved (load, store, peer)
+  double flops = 0;         ///< done (compute)
   double begin = 0;
   double end = 0;
 };
@@ -49,6 +53,8 @@ Traffic& operator+=(Traffic& a, const Traffic& b) noexcept;
 
 struct Trace {
   std::vector<TraceQueue> queues;
+  std::vector<std::string> operations;  ///< "gemm", "potrf", … as spans number them
+  std::vector<std::string> families;    ///< "A", "X", … as spans number them
   std::vector<Span> spans;  ///< in the order of the plan; empty past `kSpansMax` steps
   Traffic traffic;          ///< folded span by span, also where the spans are not kept
   double seconds = 0;
@@ -58,6 +64,8 @@ struct Trace {
   /// Spans kept at most; a longer run keeps its totals only.
   static constexpr std::int64_t kSpansMax = 1'000'000;
 
+  /// The number of an operation, which is appended if it is new.
+  [[nodiscard]] std::uint16_t operation_number(std::string_view name);
   /// Adds a span to the totals, and keeps it; the span that is one too many empties `spans` for
   /// good, so that a trace is either whole or absent.
   void add(const Span& span);

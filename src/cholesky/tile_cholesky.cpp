@@ -15,13 +15,18 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "kernels/covariance.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/potrf.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 
 namespace strata {
 namespace {
 
 class Emitter {
  public:
-  Emitter(const CholeskyProblem& problem, std::int64_t tiles, std::vector<Task>& tasks)
+  Emitter(const CholeskyProblem& problem, std::int64_t tiles, TaskList& tasks)
       : generated_(problem.point_dimensions > 0),
         devices_(problem.devices),
         tiles_(tiles),
@@ -35,19 +40,22 @@ class Emitter {
     }
   }
 
-  /// The tiles of rows m0 … m1−1 and columns k0 … k1−1 on or below the diagonal.
-  void super_tile(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
-    const auto rows = [&](std::int64_t k) { return std::max(m0, k); };
+  // The tiles of rows m0 … m1−1 and columns k0 … k1−1 on or below the diagonal, in steps: their
+  // first touch, the updates from one column on their left, and what they do among themselves.
+  void super_tile_begin(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
-      for (std::int64_t m = rows(k); m < m1; ++m) first_touch(m, k);
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) first_touch(m, k);
     }
-    for (std::int64_t j = 0; j < k0; ++j) {
-      for (std::int64_t k = k0; k < k1; ++k) {
-        for (std::int64_t m = rows(k); m < m1; ++m) update(m, k, j);
-      }
-    }
+  }
+  void super_tile_update(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
+                         std::int64_t j) {
     for (std::int64_t k = k0; k < k1; ++k) {
-      for (std::int64_t m = rows(k); m < m1; ++m) {
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) update(m, k, j);
+    }
+  }
+  void super_tile_end(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
+    for (std::int64_t k = k0; k < k1; ++k) {
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) {
         for (std::int64_t j = k0; j < k; ++j) update(m, k, j);
         finish(m, k);
       }
@@ -59,47 +67,100 @@ class Emitter {
 
   void first_touch(std::int64_t m, std::int64_t k) {
     if (!generated_) return;
-    Task& task = emit(Operation::covariance, m, k);
-    task.access = Access::write;
-    set_inputs(task, BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0));
+    emit(covariance, m, k, {tile(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
   }
 
   void update(std::int64_t m, std::int64_t k, std::int64_t j) {
-    Task& task = emit(m == k ? Operation::syrk : Operation::gemm, m, k);
     if (m == k) {
-      set_inputs(task, tile(m, j));
+      emit(syrk, m, k, {tile(m, k), tile(m, j)});
     } else {
-      set_inputs(task, tile(m, j), tile(k, j));
+      emit(gemm, m, k, {tile(m, k), tile(m, j), tile(k, j)}, kTransposeB);
     }
   }
 
+  /// The diagonal tile is retained until the last solve of its column on the device (policy v3).
   void finish(std::int64_t m, std::int64_t k) {
-    Task& task = emit(m == k ? Operation::potrf : Operation::trsm, m, k);
-    task.final = true;
-    if (m != k) set_inputs(task, tile(k, k));
+    const Hint stay = last_of_its_device(m) ? Hint::release : Hint::retain;
+    if (m == k) {
+      const BlockId status(kStatusFamily, 0, k);
+      emit(potrf, m, k, {{tile(k, k), Hint::last_write | stay}, {status, Hint::last_write}});
+    } else {
+      emit(trsm, m, k, {{tile(m, k), Hint::last_write}, {tile(k, k), stay}},
+           kRightSide | kTransposeL);
+    }
   }
 
-  Task& emit(Operation operation, std::int64_t m, std::int64_t k) {
-    Task& task = tasks_.emplace_back();
-    task.operation = operation;
-    task.device = static_cast<std::uint16_t>(device_of_row(m, devices_));
-    task.out = tile(m, k);
+  /// No row below `m` is of the same device.
+  [[nodiscard]] bool last_of_its_device(std::int64_t m) const {
+    const int device = device_of_row(m, devices_);
+    for (std::int64_t below = m + 1; below < std::min(tiles_, m + 2 * devices_); ++below) {
+      if (device_of_row(below, devices_) == device) return false;
+    }
+    return true;
+  }
+
+  void emit(const Operation& operation, std::int64_t m, std::int64_t k,
+            std::initializer_list<TaskOperand> operands, std::uint32_t variant = 0) {
+    Task& task = tasks_.add(operation, device_of_row(m, devices_), operands, variant);
     task.urgent = m == k;  // the whole column waits for its diagonal tile
-    return task;
-  }
-
-  template <class... Ids>
-  static void set_inputs(Task& task, Ids... ids) {
-    task.input_count = sizeof...(ids);
-    std::size_t i = 0;
-    ((task.inputs[i++] = ids), ...);
   }
 
   bool generated_;
   int devices_;
   std::int64_t tiles_;
-  std::vector<Task>& tasks_;
+  TaskList& tasks_;
 };
+
+/// A step of the super-tile order: a corner, and which of the steps of its super-tile.
+struct SuperTileStep {
+  std::int64_t m;
+  std::int64_t k;
+  std::int64_t j;  // −1: begin; k: end; else the column that updates
+};
+
+std::vector<SuperTileStep> super_tile_steps(std::int64_t tiles, std::int64_t width,
+                                            std::int64_t height, bool generated) {
+  std::vector<SuperTileStep> steps;
+  for (std::int64_t k = 0; k < tiles; k += width) {
+    for (std::int64_t m = k; m < tiles; m += height) {
+      for (std::int64_t j = generated ? -1 : 0; j <= k; ++j) steps.push_back({m, k, j});
+    }
+  }
+  return steps;
+}
+
+Schedule without_tasks(const CholeskyProblem& problem, const CholeskyIdentities& identities) {
+  const bool generated = problem.point_dimensions > 0;
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  schedule.blocks.add({.name = generated ? "C" : "A",
+                       .rows = problem.n,
+                       .cols = problem.n,
+                       .tile_rows = problem.tile,
+                       .tile_cols = problem.tile,
+                       .shape = Shape::lower,
+                       .element = problem.precision,
+                       .origin = generated ? Origin::generated : Origin::stored,
+                       .identity = identities.factor});
+  schedule.blocks.add({.name = "S",
+                       .rows = kStatusRows,
+                       .cols = schedule.blocks.block_rows(kMatrixFamily),
+                       .tile_rows = kStatusRows,
+                       .tile_cols = 1,
+                       .origin = Origin::generated});
+  schedule.operands = {3, 1};
+  if (generated) {
+    schedule.blocks.add({.name = "P",
+                         .rows = problem.n,
+                         .cols = problem.point_dimensions,
+                         .tile_rows = problem.tile,
+                         .tile_cols = problem.point_dimensions,
+                         .element = problem.precision,
+                         .identity = identities.points});
+    schedule.operands.push_back(2);
+  }
+  return schedule;
+}
 
 }  // namespace
 
@@ -107,49 +168,35 @@ std::string Order::name() const {
   return super_tile == 0 ? "column" : fmt::format("super_tile({})", super_tile);
 }
 
-Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
-  const std::int64_t n = problem.n;
-  const bool generated = problem.point_dimensions > 0;
-  Schedule schedule;
-  schedule.devices = problem.devices;
-  schedule.blocks.add({.name = generated ? "C" : "A",
-                       .rows = n,
-                       .cols = n,
-                       .tile_rows = problem.tile,
-                       .tile_cols = problem.tile,
-                       .shape = Shape::lower,
-                       .precision = problem.precision,
-                       .origin = generated ? Origin::generated : Origin::stored});
-  schedule.operands = {3};
-  if (generated) {
-    schedule.blocks.add({.name = "P",
-                         .rows = n,
-                         .cols = problem.point_dimensions,
-                         .tile_rows = problem.tile,
-                         .tile_cols = problem.point_dimensions,
-                         .precision = problem.precision});
-    schedule.operands.push_back(2);
-  }
+Schedule tile_cholesky(const CholeskyProblem& problem, Order order,
+                       const CholeskyIdentities& identities) {
+  Schedule schedule = without_tasks(problem, identities);
   const std::int64_t tiles = schedule.blocks.block_rows(kMatrixFamily);
   if (order.super_tile == 0) {
     schedule.steps = tiles;
-    schedule.emit = [problem, tiles](std::int64_t k, std::vector<Task>& tasks) {
+    schedule.emit = [problem, tiles](std::int64_t k, TaskList& tasks) {
       Emitter(problem, tiles, tasks).column(k);
     };
     return schedule;
   }
-  // Step s is a super-tile: block column by block column, from the diagonal down.
+  // Super-tile by super-tile: block column by block column, from the diagonal down.
   const std::int64_t w = order.super_tile;
   const std::int64_t height = w * problem.devices;
-  std::vector<std::pair<std::int64_t, std::int64_t>> corners;
-  for (std::int64_t k = 0; k < tiles; k += w) {
-    for (std::int64_t m = k; m < tiles; m += height) corners.emplace_back(m, k);
-  }
-  schedule.steps = static_cast<std::int64_t>(corners.size());
-  schedule.emit = [problem, tiles, w, height, corners](std::int64_t s, std::vector<Task>& tasks) {
-    const auto [m, k] = corners[static_cast<std::size_t>(s)];
-    Emitter(problem, tiles, tasks)
-        .super_tile(m, std::min(m + height, tiles), k, std::min(k + w, tiles));
+  auto steps = super_tile_steps(tiles, w, height, problem.point_dimensions > 0);
+  schedule.steps = std::ssize(steps);
+  schedule.emit = [problem, tiles, w, height, steps = std::move(steps)](std::int64_t s,
+                                                                        TaskList& tasks) {
+    const auto [m, k, j] = steps[static_cast<std::size_t>(s)];
+    const std::int64_t m1 = std::min(m + height, tiles);
+    const std::int64_t k1 = std::min(k + w, tiles);
+    Emitter emitter(problem, tiles, tasks);
+    if (j < 0) {
+      emitter.super_tile_begin(m, m1, k, k1);
+    } else if (j < k) {
+      emitter.super_tile_update(m, m1, k, k1, j);
+    } else {
+      emitter.super_tile_end(m, m1, k, k1);
+    }
   };
   return schedule;
 }

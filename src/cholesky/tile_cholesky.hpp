@@ -24,7 +24,7 @@ struct Order {
 struct CholeskyProblem {
   std::int64_t n = 0;
   std::int64_t tile = 1;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   int devices = 1;
   /// 0: A is stored. d > 0: A is the covariance of n points with d coordinates, generated tile by
   /// tile.
@@ -33,9 +33,17 @@ struct CholeskyProblem {
 
 /// Families of the schedule's block table.
 inline constexpr int kMatrixFamily = 0;  ///< A, then L
+inline constexpr int kStatusFamily = 1;  ///< of diagonal tile k block (0, k): a PivotStatus
 inline constexpr int kPointsFamily =
-    1;  ///< if generated: the points, n × d, a block for each row of tiles
+    2;  ///< if generated: the points, n × d, a block for each row of tiles
 
-[[nodiscard]] Schedule tile_cholesky(const CholeskyProblem& problem, Order order);
+/// What blocks of these families are called from plan to plan (BlockFamily::identity).
+struct CholeskyIdentities {
+  std::uint64_t factor = 0;
+  std::uint64_t points = 0;
+};
+
+[[nodiscard]] Schedule tile_cholesky(const CholeskyProblem& problem, Order order,
+                                     const CholeskyIdentities& identities = {});
 
 }  // namespace strata

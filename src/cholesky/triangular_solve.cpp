@@ -6,6 +6,10 @@
 
 #include "cholesky/triangular_solve.hpp"
 
+#include "kernels/covariance.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/trsm.hpp"
+
 namespace strata {
 namespace {
 
@@ -16,55 +20,50 @@ BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
 class Emitter {
  public:
   Emitter(const SolveProblem& problem, std::int64_t rows, std::int64_t cols,
-          std::vector<Task>& tasks)
+          TaskList& tasks)
       : problem_(problem), rows_(rows), cols_(cols), tasks_(tasks) {}
 
   void forward(std::int64_t m) {
     if (problem_.point_dimensions > 0) generate(m);
     for (std::int64_t k = 0; k < m; ++k) {
       for (std::int64_t c = 0; c < cols_; ++c) {
-        emit(Operation::gemm_left, x(m, c), {l(m, k), x(k, c)}, 2);
+        emit(gemm, m, {x(m, c), l(m, k), x(k, c)});
       }
     }
-    finish(Operation::trsm_left, m);
+    finish(m, 0);
   }
 
   void backward(std::int64_t m) {
     for (std::int64_t k = rows_ - 1; k > m; --k) {
       for (std::int64_t c = 0; c < cols_; ++c) {
-        emit(Operation::gemm_left_transposed, x(m, c), {l(k, m), x(k, c)}, 2);
+        emit(gemm, m, {x(m, c), l(k, m), x(k, c)}, kTransposeA);
       }
     }
-    finish(Operation::trsm_left_transposed, m);
+    finish(m, kTransposeL);
   }
 
  private:
   void generate(std::int64_t m) {
     for (std::int64_t c = 0; c < cols_; ++c) {
-      const BlockId row_points(kRowPointsFamily, m, 0);
-      const BlockId target_points(kTargetPointsFamily, c, 0);
-      emit(Operation::covariance, x(m, c), {row_points, target_points}, 2).access = Access::write;
+      emit(covariance, m,
+           {x(m, c), BlockId(kRowPointsFamily, m, 0), BlockId(kTargetPointsFamily, c, 0)});
     }
   }
 
-  void finish(Operation operation, std::int64_t m) {
-    for (std::int64_t c = 0; c < cols_; ++c) emit(operation, x(m, c), {l(m, m)}, 1).final = true;
+  void finish(std::int64_t m, std::uint32_t variant) {
+    for (std::int64_t c = 0; c < cols_; ++c)
+      emit(trsm, m, {{x(m, c), Hint::last_write}, l(m, m)}, variant);
   }
 
-  Task& emit(Operation operation, BlockId out, std::array<BlockId, 2> inputs, int count) {
-    Task& task = tasks_.emplace_back();
-    task.operation = operation;
-    task.device = static_cast<std::uint16_t>(device_of_row(out.row(), problem_.devices));
-    task.out = out;
-    task.inputs = inputs;
-    task.input_count = static_cast<std::uint8_t>(count);
-    return task;
+  void emit(const Operation& operation, std::int64_t m,
+            std::initializer_list<TaskOperand> operands, std::uint32_t variant = 0) {
+    tasks_.add(operation, device_of_row(m, problem_.devices), operands, variant);
   }
 
   const SolveProblem& problem_;
   std::int64_t rows_;
   std::int64_t cols_;
-  std::vector<Task>& tasks_;
+  TaskList& tasks_;
 };
 
 void add_blocks(const SolveProblem& problem, Schedule& schedule) {
@@ -75,13 +74,14 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .tile_rows = problem.tile,
                        .tile_cols = problem.tile,
                        .shape = Shape::lower,
-                       .precision = problem.precision});
+                       .element = problem.precision,
+                       .identity = problem.factor_identity});
   schedule.blocks.add({.name = "X",
                        .rows = problem.n,
                        .cols = problem.rhs,
                        .tile_rows = problem.tile,
                        .tile_cols = problem.rhs_tile,
-                       .precision = problem.precision,
+                       .element = problem.precision,
                        .origin = d > 0 ? Origin::generated : Origin::stored});
   schedule.operands = {1, problem.tile < problem.n ? 2 : 1};
   if (d == 0) return;
@@ -90,13 +90,14 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .cols = d,
                        .tile_rows = problem.tile,
                        .tile_cols = d,
-                       .precision = problem.precision});
+                       .element = problem.precision,
+                       .identity = problem.points_identity});
   schedule.blocks.add({.name = "Q",
                        .rows = problem.rhs,
                        .cols = d,
                        .tile_rows = problem.rhs_tile,
                        .tile_cols = d,
-                       .precision = problem.precision});
+                       .element = problem.precision});
   schedule.operands.insert(schedule.operands.end(), {1, 1});
 }
 
@@ -109,7 +110,7 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   const std::int64_t rows = schedule.blocks.block_rows(kSolutionFamily);
   const std::int64_t cols = schedule.blocks.block_cols(kSolutionFamily);
   schedule.steps = cols == 0 ? 0 : rows;
-  schedule.emit = [problem, rows, cols, sweep](std::int64_t step, std::vector<Task>& tasks) {
+  schedule.emit = [problem, rows, cols, sweep](std::int64_t step, TaskList& tasks) {
     Emitter emitter(problem, rows, cols, tasks);
     sweep == Sweep::forward ? emitter.forward(step) : emitter.backward(rows - 1 - step);
   };

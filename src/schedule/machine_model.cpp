@@ -3,62 +3,94 @@
 #include <algorithm>
 #include <cmath>
 
-namespace strata {
+#include "base/check.hpp"
 
-double device_flops_per_second(const DeviceModel& device, Precision precision) {
-  const double rate =
-      precision == Precision::fp32 ? device.flops_per_second_fp32 : device.flops_per_second_fp64;
-  return std::max(rate, 1.0);
+namespace strata {
+namespace {
+
+bool is_of(const KernelRate& rate, const Operation& operation, const Elements& elements) {
+  return rate.operation == operation.name && elements_of(rate.elements) == elements;
 }
 
-double kernel_seconds(const DeviceModel& device, Operation operation, Precision precision,
-                      double flops) {
+}  // namespace
+
+Elements elements_of(const std::vector<Element>& elements) {
+  Elements out;
+  for (const Element element : elements) out.push_back(element);
+  return out;
+}
+
+std::vector<Element> list_of(const Elements& elements) {
+  std::vector<Element> out;
+  for (int i = 0; i < elements.size(); ++i) out.push_back(elements[i]);
+  return out;
+}
+
+bool has_kernel(const DeviceModel& device, const Operation& operation, const Elements& elements) {
+  return !device.available ||
+         std::any_of(device.available->begin(), device.available->end(), [&](const KernelName& k) {
+           return k.operation == operation.name && elements_of(k.elements) == elements;
+         });
+}
+
+double device_flops_per_second(const DeviceModel& device, Element element) {
+  return std::max(device.rate(element), 1.0);
+}
+
+double kernel_seconds(const DeviceModel& device, const Operation& operation,
+                      const Elements& elements, double work) {
   const KernelRate* below = nullptr;
   const KernelRate* above = nullptr;
   for (const KernelRate& k : device.kernels) {
-    if (k.precision != precision || k.operation != to_string(operation) || k.seconds <= 0) continue;
-    if (k.flops <= flops && (below == nullptr || k.flops > below->flops)) below = &k;
-    if (k.flops >= flops && (above == nullptr || k.flops < above->flops)) above = &k;
+    if (k.seconds <= 0 || !is_of(k, operation, elements)) continue;
+    if (k.flops <= work && (below == nullptr || k.flops > below->flops)) below = &k;
+    if (k.flops >= work && (above == nullptr || k.flops < above->flops)) above = &k;
   }
   if (below == nullptr && above == nullptr) {
-    constexpr double kCovarianceFlops =
-        50;  // an element costs about as much as this many operations
-    const double work = operation == Operation::covariance ? kCovarianceFlops * flops : flops;
-    return work / (device_flops_per_second(device, precision) / device.compute_queues);
+    return operation.nominal_cost * work /
+           (device_flops_per_second(device, elements[0]) / device.compute_queues);
   }
   const auto rate = [](const KernelRate& k) { return k.flops / k.seconds; };
-  if (above == nullptr) return flops / rate(*below);
-  // A smaller call than any measured one is bound by latency, not by its flops.
-  if (below == nullptr) return above->seconds * std::max(0.1, std::cbrt(flops / above->flops));
-  if (below == above || below->flops == above->flops) return flops / rate(*below);
-  const double t = (std::cbrt(flops) - std::cbrt(below->flops)) /
+  if (above == nullptr) return work / rate(*below);
+  // A smaller call than any measured one is bound by latency, not by its work.
+  if (below == nullptr) return above->seconds * std::max(0.1, std::cbrt(work / above->flops));
+  if (below == above || below->flops == above->flops) return work / rate(*below);
+  const double t = (std::cbrt(work) - std::cbrt(below->flops)) /
                    (std::cbrt(above->flops) - std::cbrt(below->flops));
-  return flops / (rate(*below) + t * (rate(*above) - rate(*below)));
+  return work / (rate(*below) + t * (rate(*above) - rate(*below)));
 }
 
-double kernel_share(const DeviceModel& device, Operation operation, Precision precision,
-                    double flops) {
+double kernel_share(const DeviceModel& device, const Operation& operation,
+                    const Elements& elements, double work) {
   double share = 0;
   double nearest = 0;
   for (const KernelRate& k : device.kernels) {
-    if (k.precision != precision || k.operation != to_string(operation)) continue;
-    if (k.share <= 0 || k.flops <= 0 || flops <= 0) continue;
-    const double likeness = std::min(k.flops / flops, flops / k.flops);
+    if (k.share <= 0 || k.flops <= 0 || work <= 0 || !is_of(k, operation, elements)) continue;
+    const double likeness = std::min(k.flops / work, work / k.flops);
     if (likeness <= nearest) continue;
     nearest = likeness;
     share = k.share;
   }
   if (share > 0) return std::min(share, 1.0);
-  const double seconds = kernel_seconds(device, operation, precision, flops);
-  return std::clamp(flops / seconds / device_flops_per_second(device, precision), 1e-6, 1.0);
+  const double seconds = kernel_seconds(device, operation, elements, work);
+  return std::clamp(work / seconds / device_flops_per_second(device, elements[0]), 1e-6, 1.0);
 }
 
-const DeviceModel* measured_model(const Machine& rates, const std::string& name) {
-  const auto kind = [](const std::string& of) { return of.substr(0, of.find(':')); };
+KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
+                                       const Elements& elements, double work) const {
+  const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];
+  require(has_kernel(model, operation, elements), ErrorKind::device, "plan",
+          "the backend of {} has no kernel for {} in {}", model.name, operation.name,
+          to_string(elements));
+  return {kernel_seconds(model, operation, elements, work),
+          kernel_share(model, operation, elements, work)};
+}
+
+const DeviceModel* measured_model(const Machine& rates, const DeviceModel& device) {
   const DeviceModel* found = nullptr;
-  for (const DeviceModel& device : rates.devices) {
-    if (device.name == name) return &device;
-    if (found == nullptr && kind(device.name) == kind(name)) found = &device;
+  for (const DeviceModel& measured : rates.devices) {
+    if (measured.name == device.name) return &measured;
+    if (found == nullptr && measured.kind == device.kind) found = &measured;
   }
   return found;
 }
@@ -72,8 +104,8 @@ Machine Machine::emulated(int count, std::int64_t memory_bytes) {
     device.memory_bytes = memory_bytes;
     device.host_to_device = {50e9, 5e-6};
     device.device_to_host = {50e9, 5e-6};
-    device.flops_per_second_fp64 = 50e12;
-    device.flops_per_second_fp32 = 50e12;
+    device.rate(Element::fp64) = 50e12;
+    device.rate(Element::fp32) = 50e12;
     machine.devices.push_back(device);
   }
   return machine;

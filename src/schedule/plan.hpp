@@ -2,31 +2,38 @@
 // Plan: a Schedule turned into steps on the queues of devices of bounded memory. Pure data.
 //
 // Contract:
-// * Each device has a copy-in queue, a copy-out queue and `compute_queues` compute queues, and a
-// queue for copies from other devices where the machine links them; a queue runs its steps in
-// order.
-//   A step waits only for steps that stand before it in the plan, so a plan cannot deadlock.
-// * Device memory is an arena of slots: a family of blocks has its own slots, all of that family's
-// largest size.
+// * Each device has queues for its copies in and out, compute queues, perhaps one of high priority,
+//   and one for copies from other devices where the machine links them (PlanLayout::queues); a
+//   queue runs its steps in order. A step waits only for steps that stand before it in the plan, so
+//   a plan cannot deadlock.
+// * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest class
+//   that holds its family's blocks of its element; sizes within an eighth of each other are one
+//   class.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
-// that is faster by the machine's rates, from a device that has its latest value in a slot; that
-// slot is not written again before the copy is done. A written block goes home
-//   as soon as no later task writes it, or when its slot is needed.
+//   that is faster by the machine's rates, from a device that has its latest value in a slot; that
+//   slot is not written again before the copy is done. A written (dirty) block is written back as
+//   soon as no later task writes it, or when its slot is needed.
+// * A plan may start from what an earlier one left on the devices (Residency), and at a later step
+//   of its schedule: what the steps before it wrote is at home then.
 // * Equal inputs give byte-equal plans. No device, disk or thread is touched.
 // * Steps are made in windows; totals are known before the first step is run, from a first pass
-// over the tasks. Method: tasks are planned in program order. The operands of a task that are not
-// on its device get a free slot, or the slot of a victim: the least recently used block (v3), or
-// the one whose next use lies furthest in the future (opt; Belady, "A study of replacement
-// algorithms for a virtual-storage computer", 1966). A load waits only for the last use of its
-// slot, so it runs ahead of the computation as far as memory allows.
+//   over the tasks.
+//
+// Method: tasks are planned in program order. The operands of a task that are not on its device get
+// a free slot, or the slot of a victim: the least recently used block (v3), or the one whose next
+// use lies furthest in the future (opt; Belady, "A study of replacement algorithms for a
+// virtual-storage computer", 1966). A load waits only for the last use of its slot, so it runs
+// ahead of the computation as far as memory allows.
 
-#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "schedule/residency.hpp"
 #include "schedule/task.hpp"
 #include "strata/machine.hpp"
 #include "strata/options.hpp"
@@ -45,49 +52,98 @@ struct Wait {
 
 struct Step {
   StepKind kind = StepKind::compute;
-  std::uint16_t queue = 0;     ///< global number: see PlanLayout::queue
+  std::uint16_t queue = 0;   ///< index into PlanLayout::queues
+  std::uint16_t device = 0;  ///< of that queue
+  std::uint16_t source = 0;  ///< peer: the device from which the block is copied
+  std::uint32_t calls = 0;   ///< compute; with its operation and the task's variant
+  std::uint32_t variant = 0;
+  const Operation* operation = nullptr;
   std::uint64_t sequence = 0;  ///< 1, 2, … within its queue
-  Task task;                   ///< compute: the task; else `out` is the block that moves
-  /// Of out and inputs, numbered within the family; of a peer copy, on the device and on its
-  /// source.
-  std::array<std::int32_t, 3> slots{-1, -1, -1};
-  std::uint16_t source = 0;      ///< peer: the device from which the block is copied
+  /// Into PlanWindow::operands and ::slots. Compute: the operands of every call, and the slot of
+  /// each on the device. Else one block; its slot on the device, and for a peer copy after that its
+  /// slot on the source.
+  std::uint32_t operand_begin = 0;
+  std::uint32_t operand_count = 0;
   std::uint32_t wait_begin = 0;  ///< into PlanWindow::waits
   std::uint32_t wait_count = 0;
+  double work = 0;         ///< compute: in the operation's unit
+  std::int64_t bytes = 0;  ///< that a copy moves
 };
 
 struct PlanWindow {
   std::vector<Step> steps;
   std::vector<Wait> waits;
+  std::vector<BlockId> operands;
+  std::vector<std::int32_t> slots;
+
+  [[nodiscard]] std::span<const Wait> waits_of(const Step& step) const noexcept {
+    return {waits.data() + step.wait_begin, step.wait_count};
+  }
+  [[nodiscard]] std::span<const BlockId> operands_of(const Step& step) const noexcept {
+    return {operands.data() + step.operand_begin, step.operand_count};
+  }
+  [[nodiscard]] const std::int32_t* slots_of(const Step& step) const noexcept {
+    return slots.data() + step.operand_begin;
+  }
+  /// The block that a copy moves, or the first operand of a computation.
+  [[nodiscard]] BlockId block_of(const Step& step) const noexcept {
+    return operands[step.operand_begin];
+  }
+  void clear() noexcept {
+    steps.clear();
+    waits.clear();
+    operands.clear();
+    slots.clear();
+  }
 };
 
-/// The slots of one family in the arena of a device (all devices alike).
-struct SlotRange {
-  std::int64_t offset = 0;      ///< bytes from the arena's start
-  std::int64_t slot_bytes = 0;  ///< a multiple of 256
-  std::int64_t count = 0;
+/// What the queues of a device are for.
+enum class QueueRole : std::uint8_t {
+  copy_in,   ///< loads
+  copy_out,  ///< stores
+  compute,
+  urgent,   ///< tasks that much waits for, at high priority
+  peer_in,  ///< copies from other devices
+};
+
+struct PlanQueue {
+  std::uint16_t device = 0;
+  QueueRole role = QueueRole::compute;
+  std::uint16_t number = 0;  ///< among those of its role on its device
+};
+
+/// A place for a block in the arena of a device.
+struct SlotPlace {
+  std::int64_t offset = 0;  ///< bytes from the arena's start, a multiple of 256
+  std::int32_t size_class = 0;
+};
+
+/// The memory and the queues of one device.
+struct DeviceLayout {
+  std::int64_t arena_bytes = 0;
+  std::vector<SlotPlace> slots;         ///< by number
+  std::vector<ResidentBlock> resident;  ///< what the first slots hold in the beginning
+  int first_queue = 0;                  ///< index into PlanLayout::queues; they follow one another
+  int queue_count = 0;
+  int copy_in = -1;  ///< −1: there is none
+  int copy_out = -1;
+  int first_compute = -1;
+  int compute_queues = 0;
+  int urgent = -1;
+  int peer_in = -1;
 };
 
 struct PlanLayout {
-  std::vector<SlotRange> slots;  ///< by family
-  std::int64_t arena_bytes = 0;
-  int compute_queues = 1;
-  int devices = 1;
-  bool urgent = false;  ///< there is a compute queue of high priority beside those
-  bool peers = false;   ///< there are copies between devices, and queues for them
+  std::vector<std::int64_t> class_bytes;  ///< of a slot of each size class, increasing
+  std::vector<PlanQueue> queues;
+  std::vector<DeviceLayout> devices;
+  /// By family: the class of its blocks, or −1 if that depends on the block.
+  std::vector<std::int32_t> class_of_family;
 
-  static constexpr int kCopyIn = 0;
-  static constexpr int kCopyOut = 1;
-  static constexpr int kFirstCompute = 2;
-  /// The local number of the queue for urgent tasks, behind the other compute queues.
-  [[nodiscard]] int urgent_compute() const noexcept { return kFirstCompute + compute_queues; }
-  /// The local number of the queue of copies from other devices, behind all compute queues.
-  [[nodiscard]] int peer_in() const noexcept { return urgent_compute() + (urgent ? 1 : 0); }
-  [[nodiscard]] int queues_per_device() const noexcept { return peer_in() + (peers ? 1 : 0); }
-  [[nodiscard]] int queues() const noexcept { return devices * queues_per_device(); }
-  [[nodiscard]] int queue(int device, int local) const noexcept {
-    return device * queues_per_device() + local;
-  }
+  /// The largest arena of a device.
+  [[nodiscard]] std::int64_t arena_bytes() const noexcept;
+  [[nodiscard]] const DeviceLayout& device(std::size_t d) const { return devices[d]; }
+  [[nodiscard]] std::int32_t class_of(const BlockTable& blocks, BlockId id) const;
 };
 
 /// What a plan adds up to.
@@ -99,6 +155,9 @@ struct PlanTotals {
   std::int64_t loads = 0;
   std::int64_t stores = 0;
   std::int64_t peer_copies = 0;
+  /// The most bytes of occupied slots that were not bytes of blocks, at any moment of the plan, over
+  /// all devices.
+  std::int64_t wasted_bytes = 0;
   bool operator==(const PlanTotals&) const = default;
 };
 
@@ -123,41 +182,62 @@ struct PlanOptions {
   /// Urgent tasks have a compute queue of their own on each device, of high priority; not together
   /// with one_queue or copies_in_stream.
   bool urgent_queue = false;
-  /// Keep the diagonal block of the current column as long as anything else can leave (v3).
-  bool pin_diagonal = false;
+  /// What tasks ask to retain stays as long as anything else can leave (v3: the diagonal block, until
+  /// the solves of its column are done).
+  bool retain = false;
+  /// The step of the schedule that comes first; those before it are done, and their blocks at home.
+  std::int64_t first_step = 0;
   /// Tasks whose uses are known ahead of the one being planned.
   std::int64_t lookahead = 1 << 18;
 };
 
 class Plan {
  public:
-  /// Plans `schedule` on `machine`. Throws Error{memory} when a device budget does not suffice,
-  /// naming the smallest that would, and Error{device} when the backend lacks a kernel.
-  Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOptions options);
+  /// Plans `schedule` on `machine`, from what is on the devices already. Throws Error{memory} when a
+  /// device budget does not suffice, naming the device and the smallest that would, Error{device}
+  /// when a backend lacks a kernel, naming operation and elements, and Error{misuse} for a residency
+  /// whose blocks are not those of the schedule's families.
+  Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOptions options,
+       Residency start = {});
+  /// The same, and what simulate() says of it, in one pass.
+  [[nodiscard]] static Plan simulated(std::shared_ptr<const Schedule> schedule, Machine machine,
+                                      PlanOptions options, Residency start, Trace& trace);
 
   [[nodiscard]] const Schedule& schedule() const noexcept { return *schedule_; }
+  [[nodiscard]] const std::shared_ptr<const Schedule>& shared_schedule() const noexcept {
+    return schedule_;
+  }
   [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
   [[nodiscard]] const PlanOptions& options() const noexcept { return options_; }
   [[nodiscard]] const PlanLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const PlanTotals& totals() const noexcept { return totals_; }
+  /// What has to be on the devices when a run begins, and what is when it has ended.
+  [[nodiscard]] const Residency& start() const noexcept { return start_; }
+  [[nodiscard]] const Residency& end() const noexcept { return end_; }
 
-  /// One line a step, e.g. "c0/2 #5 gemm A(3,1) A(3,0) A(1,0) slots 2 0 1 after c0/0 #4".
+  /// One line a step, e.g. "0:c0 #5 gemm A(3,1)@2 A(3,0)@0 A(1,0)@1 after 0:in #4".
   void write_text(std::ostream& out) const;
 
  private:
+  Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOptions options,
+       Residency start, Trace* trace);
+
   std::shared_ptr<const Schedule> schedule_;
   Machine machine_;
   PlanOptions options_;
+  Residency start_;
   PlanLayout layout_;
   PlanTotals totals_;
+  Residency end_;
 };
 
-/// The least device memory with which `schedule` can be planned, in bytes.
+/// The least memory with which each device can run `schedule`, in bytes.
 [[nodiscard]] std::int64_t smallest_budget_bytes(const Schedule& schedule);
 
 /// Makes the steps of a plan, window after window.
 class PlanReader {
  public:
+  /// `plan` outlives the reader.
   explicit PlanReader(const Plan& plan);
   ~PlanReader();
   PlanReader(const PlanReader&) = delete;
@@ -169,9 +249,8 @@ class PlanReader {
  private:
   class Planner;
   friend class Plan;
-  PlanReader(const Schedule& schedule, const Machine& machine, const PlanOptions& options,
-             const PlanLayout& layout);
-  [[nodiscard]] PlanTotals totals() const;
+  [[nodiscard]] const PlanTotals& totals() const;
+  [[nodiscard]] Residency residency() const;
   std::unique_ptr<Planner> planner_;
 };
 
@@ -179,11 +258,22 @@ class PlanReader {
 /// Compute steps of one device share its rate; transfers in each direction, and between devices,
 /// have their link's rate.
 [[nodiscard]] Trace simulate(const Plan& plan);
+/// The same with the steps of a reader of that plan.
+[[nodiscard]] Trace simulate(const Plan& plan, PlanReader& reader);
 
-/// The queues of a plan, in the order of their numbers.
-[[nodiscard]] std::vector<TraceQueue> trace_queues(const Plan& plan);
+/// A trace of a plan without spans: its queues and families have their names.
+[[nodiscard]] Trace empty_trace(const Plan& plan);
 
-/// Bytes that a step moves, and the span it leaves (times unset).
-[[nodiscard]] Span span_of(const BlockTable& blocks, const Step& step);
+/// Makes the spans (times unset) that the steps of a plan leave in a trace.
+class SpanMaker {
+ public:
+  /// `trace` outlives the maker, which numbers operations in it as they come.
+  explicit SpanMaker(Trace& trace) : trace_(trace) {}
+  [[nodiscard]] Span span_of(const PlanWindow& window, const Step& step);
+
+ private:
+  Trace& trace_;
+  std::vector<std::pair<const Operation*, std::uint16_t>> numbers_;
+};
 
 }  // namespace strata

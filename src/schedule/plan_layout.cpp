@@ -1,8 +1,14 @@
+// The layout of device memory: size classes, slots, and the places of resident blocks.
+//
+// Method: sizes within an eighth of each other share a class, so a block wastes at most a ninth of
+// its slot (beside what alignment to 256 bytes takes). What is resident stays where it lies; the
+// other slots are cut out of the gaps, the largest class first.
+
 #include "schedule/plan_layout.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <ostream>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
@@ -11,150 +17,311 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kSlotAlignment = 256;
+constexpr int kDevicesMax = 4096;  // a Wait numbers the queues of all of them in 16 bits
 
-std::int64_t slot_bytes(const BlockTable& blocks, int family) {
-  return (blocks.capacity_bytes(family) + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }
 
-/// The fewest slots of a family with which every task can run.
-std::int64_t slots_min(const Schedule& schedule, int family) {
-  return std::min<std::int64_t>(schedule.operands[static_cast<std::size_t>(family)],
-                                schedule.blocks.count(family));
+bool is_uniform(const BlockFamily& family) {
+  return family.listed.empty() && family.elements.empty();
+}
+
+/// The slot that a block asks for: that of the largest of its family with its element, or its own
+/// where extents are listed.
+std::int64_t slot_bytes(const BlockTable& blocks, BlockId id) {
+  const BlockFamily& family = blocks.family(id.family());
+  if (is_uniform(family)) return aligned(blocks.capacity_bytes(id.family()));
+  if (!family.listed.empty()) return aligned(blocks.bytes(id));
+  return aligned(std::min(family.rows, family.tile_rows) * std::min(family.cols, family.tile_cols) *
+                 bytes_of(blocks.element(id)));
+}
+
+/// What the blocks of one size class add up to.
+struct ClassNeeds {
+  std::int64_t slots_min = 0;  ///< with which every task can run
+  std::int64_t blocks = 0;
+  std::int64_t total_bytes = 0;
+};
+
+struct Classes {
+  std::vector<std::int64_t> bytes;  ///< increasing
+  std::vector<ClassNeeds> needs;
+
+  [[nodiscard]] std::size_t of(std::int64_t slot) const {
+    return static_cast<std::size_t>(std::lower_bound(bytes.begin(), bytes.end(), slot) -
+                                    bytes.begin());
+  }
+};
+
+/// By family: how many of its blocks ask for a slot of so many bytes.
+std::map<std::int64_t, ClassNeeds> sizes_of(const Schedule& schedule, int family) {
+  const BlockTable& blocks = schedule.blocks;
+  std::map<std::int64_t, ClassNeeds> sizes;
+  if (blocks.count(family) == 0) return sizes;
+  if (is_uniform(blocks.family(family))) {
+    sizes[aligned(blocks.capacity_bytes(family))] = {0, blocks.count(family),
+                                                     blocks.total_bytes(family)};
+  } else {
+    blocks.for_each(family, [&](BlockId id) {
+      ClassNeeds& size = sizes[slot_bytes(blocks, id)];
+      ++size.blocks;
+      size.total_bytes += blocks.bytes(id);
+    });
+  }
+  return sizes;
+}
+
+Classes classes_of(const Schedule& schedule) {
+  std::vector<std::map<std::int64_t, ClassNeeds>> families;
+  std::vector<std::int64_t> all;
+  for (int f = 0; f < schedule.blocks.families(); ++f) {
+    families.push_back(sizes_of(schedule, f));
+    for (const auto& [bytes, needs] : families.back()) all.push_back(bytes);
+  }
+  std::sort(all.rbegin(), all.rend());
+  Classes classes;
+  for (const std::int64_t bytes : all) {
+    const bool same = !classes.bytes.empty() && bytes + bytes / 8 >= classes.bytes.back();
+    if (!same) classes.bytes.push_back(bytes);
+  }
+  std::reverse(classes.bytes.begin(), classes.bytes.end());
+  classes.needs.resize(classes.bytes.size());
+  for (std::size_t f = 0; f < families.size(); ++f) {
+    std::map<std::size_t, std::int64_t> blocks;
+    for (const auto& [bytes, needs] : families[f]) {
+      ClassNeeds& into = classes.needs[classes.of(bytes)];
+      into.blocks += needs.blocks;
+      into.total_bytes += needs.total_bytes;
+      blocks[classes.of(bytes)] += needs.blocks;
+    }
+    for (const auto& [which, count] : blocks)
+      classes.needs[which].slots_min += std::min<std::int64_t>(schedule.operands[f], count);
+  }
+  return classes;
+}
+
+std::int64_t smallest_bytes(const Classes& classes) {
+  std::int64_t bytes = 0;
+  for (std::size_t c = 0; c < classes.bytes.size(); ++c)
+    bytes += classes.needs[c].slots_min * classes.bytes[c];
+  return bytes;
+}
+
+/// The slots of each class that a budget is to be spent on.
+std::vector<std::int64_t> share_budget(const Classes& classes, std::int64_t budget) {
+  std::vector<std::size_t> order(classes.bytes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return classes.needs[a].total_bytes < classes.needs[b].total_bytes;
+  });
+  std::vector<std::int64_t> counts(order.size());
+  std::int64_t extra = budget - smallest_bytes(classes);
+  auto classes_left = std::ssize(order);
+  for (const std::size_t c : order) {
+    const ClassNeeds& needs = classes.needs[c];
+    counts[c] = needs.slots_min;
+    if (classes.bytes[c] > 0) {
+      const std::int64_t share = extra / classes_left / classes.bytes[c];
+      const std::int64_t more = std::min(share, needs.blocks - needs.slots_min);
+      counts[c] += more;
+      extra -= more * classes.bytes[c];
+    }
+    --classes_left;
+  }
+  return counts;
+}
+
+/// The slots of one device: those of resident blocks first, then what fits between them.
+class Placement {
+ public:
+  Placement(const Classes& classes, std::int64_t budget) : classes_(classes), budget_(budget) {}
+
+  /// False if there is not room for one task beside these blocks.
+  bool place(std::span<const ResidentBlock> resident) {
+    slots.clear();
+    end = 0;
+    counts_.assign(classes_.bytes.size(), 0);
+    gaps_.clear();
+    std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+    for (const ResidentBlock& block : resident) {
+      const std::size_t c = classes_.of(block.slot_bytes);
+      add(block.offset, c);
+      taken.emplace_back(block.offset, block.offset + block.slot_bytes);
+    }
+    std::sort(taken.begin(), taken.end());
+    std::int64_t free = 0;
+    for (const auto& [first, last] : taken) {
+      if (first > free) gaps_.emplace_back(free, first);
+      free = std::max(free, last);
+    }
+    gaps_.emplace_back(free, budget_);
+    std::vector<std::int64_t> least;
+    for (const ClassNeeds& needs : classes_.needs) least.push_back(needs.slots_min);
+    if (!fill(least)) return false;
+    (void)fill(share_budget(classes_, budget_));
+    return true;
+  }
+
+  std::vector<SlotPlace> slots;
+  std::int64_t end = 0;
+
+ private:
+  void add(std::int64_t offset, std::size_t c) {
+    slots.push_back({offset, static_cast<std::int32_t>(c)});
+    ++counts_[c];
+    end = std::max(end, offset + classes_.bytes[c]);
+  }
+
+  /// Slots until each class has as many as `wanted`, as far as there is room.
+  bool fill(const std::vector<std::int64_t>& wanted) {
+    bool all = true;
+    for (std::size_t c = wanted.size(); c-- > 0;) {
+      std::size_t gap = 0;
+      while (counts_[c] < wanted[c] && gap < gaps_.size()) {
+        auto& [first, last] = gaps_[gap];
+        if (last - first < classes_.bytes[c]) {
+          ++gap;
+          continue;
+        }
+        add(first, c);
+        first += classes_.bytes[c];
+      }
+      all = all && counts_[c] >= wanted[c];
+    }
+    return all;
+  }
+
+  const Classes& classes_;
+  std::int64_t budget_;
+  std::vector<std::int64_t> counts_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps_;
+};
+
+/// The blocks of a residency that the schedule knows, and whose slots are of a class of this plan.
+std::vector<ResidentBlock> usable(const Residency::Node& node, const Schedule& schedule,
+                                  const Classes& classes) {
+  const BlockTable& blocks = schedule.blocks;
+  std::map<std::uint64_t, int> family_of;
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (blocks.family(f).identity != 0) family_of[blocks.family(f).identity] = f;
+  }
+  std::vector<ResidentBlock> kept;
+  for (const ResidentBlock& block : node.blocks) {
+    const auto found = family_of.find(block.identity);
+    if (found == family_of.end()) continue;
+    const BlockId id(found->second, block.row, block.col);
+    require(blocks.contains(id), ErrorKind::misuse, "plan",
+            "the residency has a block ({},{}) that {} has not", block.row, block.col,
+            blocks.family(found->second).name);
+    const BlockExtent x = blocks.extent(id);
+    require(x.rows == block.rows && x.cols == block.cols && blocks.element(id) == block.element,
+            ErrorKind::misuse, "plan",
+            "the residency has {} as {} by {} in {}, the schedule as {} by {} in {}",
+            blocks.name(id), block.rows, block.cols, to_string(block.element), x.rows, x.cols,
+            to_string(blocks.element(id)));
+    const std::size_t c = classes.of(slot_bytes(blocks, id));
+    if (classes.bytes[c] == block.slot_bytes) kept.push_back(block);
+  }
+  return kept;
+}
+
+void lay_out(DeviceLayout& device, const Classes& classes, std::int64_t budget,
+             std::vector<ResidentBlock> resident, std::int64_t arena_bytes) {
+  if (!resident.empty()) {
+    Placement placement(classes, std::min(budget, arena_bytes));
+    // As many as leave room for a task, the ones that were listed last go first.
+    while (!resident.empty() && !placement.place(resident))
+      resident.resize(resident.size() - (resident.size() + 7) / 8);
+    if (!resident.empty()) {
+      device.slots = std::move(placement.slots);
+      device.arena_bytes = placement.end;
+      device.resident = std::move(resident);
+      return;
+    }
+  }
+  Placement placement(classes, budget);
+  (void)placement.place({});
+  device.slots = std::move(placement.slots);
+  device.arena_bytes = placement.end;
+}
+
+void add_queues(PlanLayout& layout, std::size_t d, int compute_queues, bool urgent, bool peers) {
+  DeviceLayout& device = layout.devices[d];
+  const auto add = [&](QueueRole role, int number) {
+    layout.queues.push_back({static_cast<std::uint16_t>(d), role,
+                             static_cast<std::uint16_t>(number)});
+    return static_cast<int>(layout.queues.size()) - 1;
+  };
+  device.first_queue = device.copy_in = add(QueueRole::copy_in, 0);
+  device.copy_out = add(QueueRole::copy_out, 0);
+  device.compute_queues = std::max(1, compute_queues);
+  for (int q = 0; q < device.compute_queues; ++q) {
+    const int queue = add(QueueRole::compute, q);
+    if (q == 0) device.first_compute = queue;
+  }
+  if (urgent) device.urgent = add(QueueRole::urgent, 0);
+  if (peers) device.peer_in = add(QueueRole::peer_in, 0);
+  device.queue_count = static_cast<int>(layout.queues.size()) - device.first_queue;
 }
 
 }  // namespace
 
-std::int64_t smallest_budget_bytes(const Schedule& schedule) {
+std::int64_t PlanLayout::arena_bytes() const noexcept {
   std::int64_t bytes = 0;
-  for (int f = 0; f < schedule.blocks.families(); ++f) {
-    bytes += slots_min(schedule, f) * slot_bytes(schedule.blocks, f);
-  }
+  for (const DeviceLayout& device : devices) bytes = std::max(bytes, device.arena_bytes);
   return bytes;
 }
 
-PlanLayout make_layout(const Schedule& schedule, const Machine& machine) {
-  const BlockTable& blocks = schedule.blocks;
+std::int32_t PlanLayout::class_of(const BlockTable& blocks, BlockId id) const {
+  const std::int32_t known = class_of_family[static_cast<std::size_t>(id.family())];
+  if (known >= 0) return known;
+  const auto found =
+      std::lower_bound(class_bytes.begin(), class_bytes.end(), slot_bytes(blocks, id));
+  return static_cast<std::int32_t>(found - class_bytes.begin());
+}
+
+std::int64_t slots_of_family(const PlanLayout& layout, std::size_t device, int family) {
+  const std::int32_t c = layout.class_of_family[static_cast<std::size_t>(family)];
+  const std::vector<SlotPlace>& slots = layout.devices[device].slots;
+  return std::count_if(slots.begin(), slots.end(),
+                       [&](const SlotPlace& slot) { return slot.size_class == c; });
+}
+
+std::int64_t smallest_budget_bytes(const Schedule& schedule) {
+  return smallest_bytes(classes_of(schedule));
+}
+
+PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
+                       const LayoutOptions& options, const Residency& start) {
   require(static_cast<int>(machine.devices.size()) >= schedule.devices && schedule.devices >= 1 &&
-              schedule.devices <= 64,
+              schedule.devices <= kDevicesMax,
           ErrorKind::misuse, "plan", "a schedule for {} devices cannot run on {}", schedule.devices,
           machine.devices.size());
+  const BlockTable& blocks = schedule.blocks;
+  const Classes classes = classes_of(schedule);
+  const std::int64_t smallest = smallest_bytes(classes);
   PlanLayout layout;
-  layout.devices = schedule.devices;
-  layout.compute_queues = std::max(1, machine.devices[0].compute_queues);
-  layout.peers = layout.devices > 1 && machine.device_to_device.bytes_per_second > 0;
-  std::int64_t budget = machine.devices[0].memory_bytes;
-  for (int d = 0; d < schedule.devices; ++d) {
-    budget = std::min(budget, machine.devices[static_cast<std::size_t>(d)].memory_bytes);
+  layout.class_bytes = classes.bytes;
+  for (int f = 0; f < blocks.families(); ++f) {
+    const bool known = is_uniform(blocks.family(f)) && blocks.count(f) > 0;
+    layout.class_of_family.push_back(
+        known ? static_cast<std::int32_t>(classes.of(aligned(blocks.capacity_bytes(f)))) : -1);
   }
-  const std::int64_t smallest = smallest_budget_bytes(schedule);
-  require(budget >= smallest, ErrorKind::memory, "plan",
-          "a device memory of {} ({} bytes) is too small: the smallest that works with these tiles "
-          "is {} bytes",
-          format_bytes(budget), budget, smallest);
-
-  std::vector<int> order(static_cast<std::size_t>(blocks.families()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return blocks.total_bytes(a) < blocks.total_bytes(b); });
-  layout.slots.resize(order.size());
-  std::int64_t extra = budget - smallest;
-  auto families_left = static_cast<std::int64_t>(order.size());
-  for (const int f : order) {
-    SlotRange& range = layout.slots[static_cast<std::size_t>(f)];
-    range.slot_bytes = slot_bytes(blocks, f);
-    range.count = slots_min(schedule, f);
-    if (range.slot_bytes > 0) {
-      const std::int64_t share = extra / families_left / range.slot_bytes;
-      const std::int64_t more = std::min(share, blocks.count(f) - range.count);
-      range.count += more;
-      extra -= more * range.slot_bytes;
-    }
-    --families_left;
-  }
-  for (SlotRange& range : layout.slots) {
-    range.offset = layout.arena_bytes;
-    layout.arena_bytes += range.count * range.slot_bytes;
+  layout.devices.resize(static_cast<std::size_t>(schedule.devices));
+  const bool peers = schedule.devices > 1 && machine.device_to_device.bytes_per_second > 0;
+  for (std::size_t d = 0; d < layout.devices.size(); ++d) {
+    const DeviceModel& model = machine.devices[d];
+    require(model.memory_bytes >= smallest, ErrorKind::memory, "plan",
+            "{}: a device memory of {} ({} bytes) is too small: the smallest that works with these "
+            "tiles is {} bytes",
+            model.name, format_bytes(model.memory_bytes), model.memory_bytes, smallest);
+    const Residency::Node node = d < start.devices.size() ? start.devices[d] : Residency::Node();
+    lay_out(layout.devices[d], classes, model.memory_bytes, usable(node, schedule, classes),
+            node.arena_bytes);
+    add_queues(layout, d, model.compute_queues, options.urgent_queue, peers);
   }
   return layout;
-}
-
-void check_kernel(const Schedule& schedule, const Machine& machine, const Task& task) {
-  const auto operation = static_cast<std::size_t>(task.operation);
-  if (operation >= machine.kernel_mask.size()) return;
-  const Precision precision = schedule.blocks.family(task.out.family()).precision;
-  require((machine.kernel_mask[operation] >> static_cast<int>(precision) & 1) != 0,
-          ErrorKind::device, "plan", "the backend has no kernel for {} in {}",
-          to_string(task.operation), to_string(precision));
-}
-
-std::vector<TraceQueue> trace_queues(const Plan& plan) {
-  const PlanLayout& layout = plan.layout();
-  std::vector<TraceQueue> queues;
-  for (int d = 0; d < layout.devices; ++d) {
-    const std::string& device = plan.machine().devices[static_cast<std::size_t>(d)].name;
-    const auto index = static_cast<std::uint16_t>(d);
-    queues.push_back({device, "copy in", index});
-    queues.push_back({device, "copy out", index});
-    for (int q = 0; q < layout.compute_queues; ++q) {
-      queues.push_back({device, fmt::format("compute {}", q), index});
-    }
-    if (layout.urgent) queues.push_back({device, "urgent", index});
-    if (layout.peers) queues.push_back({device, "peer in", index});
-  }
-  return queues;
-}
-
-Span span_of(const BlockTable& blocks, const Step& step) {
-  Span span;
-  span.queue = step.queue;
-  span.block = step.task.out.bits;
-  if (step.kind == StepKind::compute) {
-    span.kind = SpanKind::compute;
-    span.operation = static_cast<std::uint8_t>(step.task.operation);
-    span.flops = step.task.operation == Operation::covariance ? 0 : flops_of(blocks, step.task);
-  } else {
-    span.kind = step.kind == StepKind::load    ? SpanKind::load
-                : step.kind == StepKind::store ? SpanKind::store
-                                               : SpanKind::peer;
-    span.bytes = blocks.bytes(step.task.out);
-  }
-  return span;
-}
-
-void Plan::write_text(std::ostream& out) const {
-  const BlockTable& blocks = schedule_->blocks;
-  const auto queue_name = [&](std::uint16_t queue) {
-    const int device = queue / layout_.queues_per_device();
-    const int local = queue % layout_.queues_per_device();
-    if (local == PlanLayout::kCopyIn) return fmt::format("{}:in", device);
-    if (local == PlanLayout::kCopyOut) return fmt::format("{}:out", device);
-    if (layout_.urgent && local == layout_.urgent_compute()) return fmt::format("{}:u", device);
-    if (local == layout_.peer_in()) return fmt::format("{}:peer", device);
-    return fmt::format("{}:c{}", device, local - PlanLayout::kFirstCompute);
-  };
-  PlanReader reader(*this);
-  PlanWindow window;
-  while (reader.next(window)) {
-    for (const Step& step : window.steps) {
-      const Task& task = step.task;
-      const char* verb = step.kind == StepKind::load    ? "load"
-                         : step.kind == StepKind::store ? "store"
-                                                        : "copy";
-      out << queue_name(step.queue) << " #" << step.sequence << ' '
-          << (step.kind == StepKind::compute ? to_string(task.operation) : verb) << ' '
-          << blocks.name(task.out) << '@' << step.slots[0];
-      if (step.kind == StepKind::peer) out << " from " << step.source << '@' << step.slots[1];
-      for (int i = 0; step.kind == StepKind::compute && i < task.input_count; ++i) {
-        out << ' ' << blocks.name(task.inputs[static_cast<std::size_t>(i)]) << '@'
-            << step.slots[static_cast<std::size_t>(i) + 1];
-      }
-      for (std::uint32_t w = 0; w < step.wait_count; ++w) {
-        const Wait& wait = window.waits[step.wait_begin + w];
-        out << (w == 0 ? " after " : ", ") << queue_name(wait.queue) << " #" << wait.sequence;
-      }
-      out << '\n';
-    }
-  }
 }
 
 }  // namespace strata

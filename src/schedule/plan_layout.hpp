@@ -5,12 +5,21 @@
 
 namespace strata {
 
-/// Slots of each family for the smallest budget of the machine: first what one task needs at least;
-/// the rest goes to the smaller families up to all of their blocks (at most an equal share), then
-/// to the largest. Throws Error{memory}, naming the smallest budget that works.
-[[nodiscard]] PlanLayout make_layout(const Schedule& schedule, const Machine& machine);
+/// What a layout depends on beside the schedule and the machine.
+struct LayoutOptions {
+  bool urgent_queue = false;
+};
 
-/// Throws Error{device} if the backend has no kernel for the task.
-void check_kernel(const Schedule& schedule, const Machine& machine, const Task& task);
+/// Slots of each size class for the budget of each device: first what one task needs at least; the
+/// rest goes to the smaller classes up to all of their blocks (at most an equal share), then to the
+/// largest. Blocks that `start` has in the families of the schedule keep their places, unless there
+/// would not be room for one task. Throws Error{memory}, naming the device and the smallest budget
+/// that works, and Error{misuse} for a residency that does not fit the schedule.
+[[nodiscard]] PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
+                                     const LayoutOptions& options, const Residency& start);
+
+/// How many blocks fit on a device at once: its slots of the class of a family.
+[[nodiscard]] std::int64_t slots_of_family(const PlanLayout& layout, std::size_t device,
+                                           int family);
 
 }  // namespace strata

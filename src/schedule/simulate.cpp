@@ -5,12 +5,14 @@
 // run at once on one device are all slowed by max(1, sum of the shares). The share is what was
 // measured among GEMMs, not flops over time: a triangular solve of order 2048 reaches 18 % of an
 // H200's rate alone, but beside GEMMs it takes nearly the whole card for as long as it would take
-// alone (with the flops' share the prediction of a whole run was 16 % short).
+// alone (with the flops' share the prediction of a whole run was 16 % short). Kernels that share a
+// device are all slowed alike, so each device has a clock of its own that runs slower by as much:
+// on it a kernel ends when its isolated time has passed, whatever comes and goes beside it.
 
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <map>
+#include <memory>
 
 #include "schedule/machine_model.hpp"
 #include "schedule/plan.hpp"
@@ -18,173 +20,273 @@
 namespace strata {
 namespace {
 
+constexpr double kForever = std::numeric_limits<double>::infinity();
+constexpr double kLeftByUrgentMin = 1e-6;  // of a device, so that nothing divides by zero
+/// Steps that are read ahead, as run() does: a few windows.
+constexpr std::int64_t kStepsInFlight = 3 * 512;
+
+/// A window of the plan, until all of its steps are done.
+struct Flight {
+  PlanWindow window;
+  std::size_t left = 0;
+};
+
 struct Pending {
-  Step step;
-  std::vector<Wait> waits;
+  const Step* step = nullptr;
+  Flight* flight = nullptr;
   std::int64_t number = 0;  // in the plan
-  Span span;
 };
 
 struct QueueState {
   std::deque<Pending> pending;
-  bool busy = false;
-  double remaining = 0;  // seconds alone
-  double share = 0;      // of the device's rate
-  double begin = 0;
+  std::vector<int> waiters;  // queues whose first step waits for a later step of this one
   std::uint64_t done = 0;
+  std::uint32_t waits_met = 0;  // of the first step
+  bool blocked = false;
+  bool busy = false;
+  bool shares = false;  // a kernel that is slowed by those beside it
+  double share = 0;     // of the device's rate
+  double begin = 0;
+  double end_on_device_clock = 0;
+};
+
+struct DeviceState {
+  double clock = 0;  // the device's own, as of `updated`
+  double updated = 0;
+  double slowdown = 1;
+  double share = 0;
+  double urgent_share = 0;
+  std::vector<int> running;  // queues of kernels that share the device
 };
 
 class Simulator {
  public:
-  explicit Simulator(const Plan& plan)
-      : plan_(plan), reader_(plan), queues_(static_cast<std::size_t>(plan.layout().queues())) {
-    trace_.queues = trace_queues(plan);
-  }
+  Simulator(const Plan& plan, PlanReader& reader)
+      : plan_(plan),
+        blocks_(plan.schedule().blocks),
+        layout_(plan.layout()),
+        reader_(reader),
+        kernels_(plan.machine()),
+        trace_(empty_trace(plan)),
+        spans_(trace_),
+        queues_(layout_.queues.size()),
+        devices_(layout_.devices.size()),
+        ends_(layout_.queues.size(), kForever),
+        device_ends_(layout_.devices.size(), kForever) {}
 
   Trace run() {
-    while (refill() || busy_ > 0 || in_flight_ > 0) {
-      start_ready_steps();
-      finish_earliest_step();
+    refill();
+    while (busy_ > 0) {
+      finish_earliest();
+      refill();
     }
     trace_.seconds = now_;
     return std::move(trace_);
   }
 
  private:
-  /// Reads windows as run() does: a few are in flight at once.
-  bool refill() {
-    while (in_flight_ < kWindowsInFlight * kWindowStepsTypical && reader_.next(window_)) {
-      for (const Step& step : window_.steps) {
-        Pending pending;
-        pending.step = step;
-        const auto begin = window_.waits.begin() + step.wait_begin;
-        pending.waits.assign(begin, begin + step.wait_count);
-        pending.number = read_++;
-        pending.span = span_of(plan_.schedule().blocks, step);
-        queues_[step.queue].pending.push_back(std::move(pending));
-        ++in_flight_;
+  void refill() {
+    while (!ended_ && in_flight_ < kStepsInFlight) {
+      std::unique_ptr<Flight> flight = idle_.empty() ? std::make_unique<Flight>() : take_idle();
+      ended_ = !reader_.next(flight->window);
+      if (ended_) return;
+      flight->left = flight->window.steps.size();
+      for (const Step& step : flight->window.steps) {
+        queues_[step.queue].pending.push_back({&step, flight.get(), read_++});
+        finished_.emplace_back();
+        finished_.back().queue = kUnfinished;
       }
-    }
-    return in_flight_ > 0;
-  }
-
-  void start_ready_steps() {
-    for (QueueState& queue : queues_) {
-      if (queue.busy || queue.pending.empty()) continue;
-      const Pending& next = queue.pending.front();
-      const bool ready = std::all_of(next.waits.begin(), next.waits.end(), [&](const Wait& wait) {
-        return queues_[wait.queue].done >= wait.sequence;
-      });
-      if (!ready) continue;
-      queue.busy = true;
-      queue.begin = now_;
-      set_cost(queue, next.step);
-      ++busy_;
+      in_flight_ += std::ssize(flight->window.steps);
+      flights_.push_back(std::move(flight));
+      for (std::size_t q = 0; q < queues_.size(); ++q) try_start(static_cast<int>(q));
     }
   }
 
-  void set_cost(QueueState& queue, const Step& step) const {
-    const BlockTable& blocks = plan_.schedule().blocks;
-    const DeviceModel& device = plan_.machine().devices[step.task.device];
+  std::unique_ptr<Flight> take_idle() {
+    std::unique_ptr<Flight> flight = std::move(idle_.back());
+    idle_.pop_back();
+    return flight;
+  }
+
+  void try_start(int q) {
+    QueueState& queue = queues_[at(q)];
+    if (queue.busy || queue.blocked || queue.pending.empty()) return;
+    const Pending& next = queue.pending.front();
+    const std::span<const Wait> waits = next.flight->window.waits_of(*next.step);
+    for (; queue.waits_met < waits.size(); ++queue.waits_met) {
+      const Wait& wait = waits[queue.waits_met];
+      if (queues_[wait.queue].done >= wait.sequence) continue;
+      queues_[wait.queue].waiters.push_back(q);
+      queue.blocked = true;
+      return;
+    }
+    queue.waits_met = 0;
+    queue.busy = true;
+    queue.begin = now_;
+    ++busy_;
+    begin(q, *next.step, next.flight->window);
+  }
+
+  void begin(int q, const Step& step, const PlanWindow& window) {
+    QueueState& queue = queues_[at(q)];
+    queue.shares = false;
     queue.share = 0;
-    if (step.kind == StepKind::load) {
-      queue.remaining = transfer_seconds(device.host_to_device, blocks.bytes(step.task.out));
-    } else if (step.kind == StepKind::store) {
-      queue.remaining = transfer_seconds(device.device_to_host, blocks.bytes(step.task.out));
-    } else if (step.kind == StepKind::peer) {
-      queue.remaining =
-          transfer_seconds(plan_.machine().device_to_device, blocks.bytes(step.task.out));
+    if (step.kind != StepKind::compute) {
+      ends_[at(q)] = now_ + copy_seconds(step);
+      return;
+    }
+    Elements elements;
+    const std::span<const BlockId> operands = window.operands_of(step);
+    for (int i = 0; i < step.operation->operands; ++i)
+      elements.push_back(blocks_.element(operands[at(i)]));
+    const KernelClock::Cost cost =
+        kernels_.cost(step.device, *step.operation, elements, step.work);
+    queue.share = cost.share;
+    DeviceState& device = devices_[step.device];
+    advance_clock(device);
+    // An urgent kernel runs as if alone and leaves the others what it does not take.
+    if (layout_.queues[at(q)].role == QueueRole::urgent) {
+      ends_[at(q)] = now_ + cost.seconds;
+      device.urgent_share += cost.share;
     } else {
-      const Precision precision = blocks.family(step.task.out.family()).precision;
-      const double flops = flops_of(blocks, step.task);
-      queue.remaining = kernel_seconds(device, step.task.operation, precision, flops);
-      queue.share = kernel_share(device, step.task.operation, precision, flops);
+      queue.shares = true;
+      queue.end_on_device_clock = device.clock + cost.seconds;
+      device.share += cost.share;
+      device.running.push_back(q);
     }
+    set_pace(step.device);
   }
 
-  /// How much slower the kernels of a device run now than alone, but for an urgent one, which runs
-  /// as if alone and leaves the others what it does not take.
-  [[nodiscard]] double slowdown(int device) const {
-    const PlanLayout& layout = plan_.layout();
-    const int first = layout.queue(device, 0);
-    double share = 0;
-    double urgent = 0;
-    for (int q = first; q < first + layout.queues_per_device(); ++q) {
-      const QueueState& queue = queues_[static_cast<std::size_t>(q)];
-      if (queue.busy) (is_urgent(q) ? urgent : share) += queue.share;
-    }
-    return std::max(1.0, share / std::max(1.0 - urgent, kLeftByUrgentMin));
-  }
-  [[nodiscard]] bool is_urgent(int queue) const {
-    const PlanLayout& layout = plan_.layout();
-    return layout.urgent && queue % layout.queues_per_device() == layout.urgent_compute();
+  [[nodiscard]] double copy_seconds(const Step& step) const {
+    const DeviceModel& device = plan_.machine().devices[step.device];
+    const LinkRate& link = step.kind == StepKind::load    ? device.host_to_device
+                           : step.kind == StepKind::store ? device.device_to_host
+                                                          : plan_.machine().device_to_device;
+    return transfer_seconds(link, step.bytes);
   }
 
-  void finish_earliest_step() {
-    if (busy_ == 0) return;
-    slow_.resize(static_cast<std::size_t>(plan_.layout().devices));
-    for (int d = 0; d < plan_.layout().devices; ++d)
-      slow_[static_cast<std::size_t>(d)] = slowdown(d);
-    const auto factor = [&](std::size_t q) {
-      const auto device = q / static_cast<std::size_t>(plan_.layout().queues_per_device());
-      // A transfer has no share.
-      return queues_[q].share > 0 && !is_urgent(static_cast<int>(q)) ? slow_[device] : 1.0;
-    };
-    factors_.resize(queues_.size());
-    double elapsed = std::numeric_limits<double>::infinity();
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
-      if (!queues_[q].busy) continue;
-      factors_[q] = factor(q);
-      elapsed = std::min(elapsed, queues_[q].remaining * factors_[q]);
-    }
-    now_ += elapsed;
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
-      QueueState& queue = queues_[q];
-      if (!queue.busy) continue;
-      queue.remaining -= elapsed / factors_[q];
-      if (queue.remaining <= 1e-12) finish(queue);
-    }
+  void advance_clock(DeviceState& device) const {
+    device.clock += (now_ - device.updated) / device.slowdown;
+    device.updated = now_;
   }
 
-  void finish(QueueState& queue) {
-    Pending& pending = queue.pending.front();
-    pending.span.begin = queue.begin;
-    pending.span.end = now_;
-    finished_.emplace(pending.number, pending.span);
+  /// After the kernels of a device have changed: how fast its clock runs, and who ends next on it.
+  void set_pace(std::size_t d) {
+    DeviceState& device = devices_[d];
+    device.slowdown =
+        std::max(1.0, device.share / std::max(1.0 - device.urgent_share, kLeftByUrgentMin));
+    double next = kForever;
+    for (const int q : device.running) next = std::min(next, queues_[at(q)].end_on_device_clock);
+    device_ends_[d] =
+        now_ + std::max(next - device.clock, 0.0) * (device.running.empty() ? 1 : device.slowdown);
+  }
+
+  void finish_earliest() {
+    const auto first = std::min_element(ends_.begin(), ends_.end());
+    const auto device = std::min_element(device_ends_.begin(), device_ends_.end());
+    if (*first <= *device) {
+      now_ = *first;
+      finish(static_cast<int>(first - ends_.begin()));
+      return;
+    }
+    now_ = *device;
+    const std::vector<int>& running =
+        devices_[static_cast<std::size_t>(device - device_ends_.begin())].running;
+    finish(*std::min_element(running.begin(), running.end(), [&](int a, int b) {
+      return queues_[at(a)].end_on_device_clock < queues_[at(b)].end_on_device_clock;
+    }));
+  }
+
+  void finish(int q) {
+    QueueState& queue = queues_[at(q)];
+    const Pending pending = queue.pending.front();
+    const Step& step = *pending.step;
+    ends_[at(q)] = kForever;
+    if (step.kind == StepKind::compute) leave_device(q, step.device);
+    Span& span = finished_[at(pending.number - noted_)];
+    span = spans_.span_of(pending.flight->window, step);
+    span.begin = queue.begin;
+    span.end = now_;
     // Spans go into the trace in the order of the plan, as run() puts them there.
-    for (auto next = finished_.begin(); next != finished_.end() && next->first == noted_;
-         ++noted_) {
-      trace_.add(next->second);
-      next = finished_.erase(next);
+    for (; !finished_.empty() && finished_.front().queue != kUnfinished; ++noted_) {
+      trace_.add(finished_.front());
+      finished_.pop_front();
     }
-    queue.done = pending.step.sequence;
+    queue.done = step.sequence;
     queue.busy = false;
     queue.pending.pop_front();
     --busy_;
     --in_flight_;
+    if (--pending.flight->left == 0) retire();
+    wake(queue);
+    try_start(q);
   }
 
-  static constexpr double kLeftByUrgentMin = 1e-6;  // of a device, so that nothing divides by zero
-  static constexpr std::int64_t kWindowsInFlight = 3;
-  static constexpr std::int64_t kWindowStepsTypical = 512;
+  void leave_device(int q, std::size_t d) {
+    QueueState& queue = queues_[at(q)];
+    DeviceState& device = devices_[d];
+    advance_clock(device);
+    if (queue.shares) {
+      device.running.erase(std::find(device.running.begin(), device.running.end(), q));
+      device.share = 0;  // added up again, so that rounding does not
+      for (const int other : device.running) device.share += queues_[at(other)].share;
+    } else {
+      device.urgent_share = 0;  // there is one urgent queue
+    }
+    set_pace(d);
+  }
+
+  /// Windows whose steps are all done are read into again.
+  void retire() {
+    while (!flights_.empty() && flights_.front()->left == 0) {
+      idle_.push_back(std::move(flights_.front()));
+      flights_.pop_front();
+    }
+  }
+
+  void wake(QueueState& queue) {
+    woken_.swap(queue.waiters);
+    for (const int waiter : woken_) queues_[at(waiter)].blocked = false;
+    for (const int waiter : woken_) try_start(waiter);
+    woken_.clear();
+  }
+
+  template <class I>
+  static constexpr std::size_t at(I i) {
+    return static_cast<std::size_t>(i);
+  }
+  static constexpr std::uint16_t kUnfinished = 0xffff;
 
   const Plan& plan_;
-  PlanReader reader_;
-  PlanWindow window_;
-  std::vector<QueueState> queues_;
-  std::vector<double> slow_;               // by device
-  std::vector<double> factors_;            // by queue
-  std::map<std::int64_t, Span> finished_;  // not yet in the trace
+  const BlockTable& blocks_;
+  const PlanLayout& layout_;
+  PlanReader& reader_;
+  KernelClock kernels_;
   Trace trace_;
+  SpanMaker spans_;
+  std::vector<QueueState> queues_;
+  std::vector<DeviceState> devices_;
+  std::vector<double> ends_;         // by queue: of copies and urgent kernels
+  std::vector<double> device_ends_;  // by device: of the kernel that ends next
+  std::deque<std::unique_ptr<Flight>> flights_;
+  std::vector<std::unique_ptr<Flight>> idle_;
+  std::deque<Span> finished_;  // not yet in the trace; the first is that of step noted_
+  std::vector<int> woken_;
   std::int64_t read_ = 0;
   std::int64_t noted_ = 0;
   std::int64_t in_flight_ = 0;
   int busy_ = 0;
+  bool ended_ = false;
   double now_ = 0;
 };
 
 }  // namespace
 
-Trace simulate(const Plan& plan) { return Simulator(plan).run(); }
+Trace simulate(const Plan& plan, PlanReader& reader) { return Simulator(plan, reader).run(); }
+
+Trace simulate(const Plan& plan) {
+  PlanReader reader(plan);
+  return simulate(plan, reader);
+}
 
 }  // namespace strata

@@ -29,6 +29,13 @@ Traffic& operator+=(Traffic& a, const Traffic& b) noexcept {
   return a;
 }
 
+std::uint16_t Trace::operation_number(std::string_view name) {
+  const auto found = std::find(operations.begin(), operations.end(), name);
+  const auto number = static_cast<std::uint16_t>(found - operations.begin());
+  if (found == operations.end()) operations.emplace_back(name);
+  return number;
+}
+
 void Trace::add(const Span& span) {
   fold(traffic, span);
   if (span.kind == SpanKind::compute) flops += span.flops;

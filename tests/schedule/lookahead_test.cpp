@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "schedule/device_slots.hpp"
@@ -13,26 +14,35 @@
 namespace strata::test {
 namespace {
 
-bool touches(const Task& task, int device, BlockId id) {
-  return task.device == device && Operands(task).find(id) >= 0;
+bool touches(const FlatTask& flat, int device, BlockId id) {
+  return flat.task.device == device && flat.touches(id);
+}
+
+/// The distinct blocks of a task, in the order in which they first appear.
+std::vector<BlockId> blocks_of(const FlatTask& flat) {
+  std::vector<BlockId> ids;
+  for (const TaskOperand& operand : flat.operands) {
+    if (std::find(ids.begin(), ids.end(), operand.id) == ids.end()) ids.push_back(operand.id);
+  }
+  return ids;
 }
 
 /// How many tasks have been read when task `k` is taken: whole steps, until `window` are known.
 std::size_t known_end(const Schedule& schedule, std::size_t k, std::int64_t window) {
-  std::vector<Task> tasks;
+  TaskList tasks;
   for (std::int64_t s = 0; s < schedule.steps; ++s) {
-    if (std::ssize(tasks) >= static_cast<std::int64_t>(k) + window) break;
+    if (std::ssize(tasks.tasks()) >= static_cast<std::int64_t>(k) + window) break;
     schedule.emit(s, tasks);
   }
-  return tasks.size();
+  return tasks.tasks().size();
 }
 
 using Notice = std::tuple<int, std::int64_t, std::int64_t>;  // device, block, position
 
 void expect_next_uses(const Schedule& schedule, std::int64_t window) {
-  const std::vector<Task> tasks = tasks_of(schedule);
+  const std::vector<FlatTask> tasks = tasks_of(schedule);
   std::vector<Notice> notices;
-  Lookahead ahead(schedule, window, [&](int device, std::int64_t block, std::int64_t position) {
+  Lookahead ahead(schedule, 0, window, [&](int device, std::int64_t block, std::int64_t position) {
     notices.emplace_back(device, block, position);
   });
   std::size_t known_before = 0;
@@ -42,26 +52,30 @@ void expect_next_uses(const Schedule& schedule, std::int64_t window) {
     Lookahead::Entry entry;
     ASSERT_TRUE(ahead.take(entry));
     ASSERT_EQ(ahead.position(), static_cast<std::int64_t>(k));
-    ASSERT_EQ(entry.task.out, tasks[k].out);
-    const Operands operands(tasks[k]);
-    for (int i = 0; i < operands.count; ++i) {
-      const BlockId id = operands.ids[static_cast<std::size_t>(i)];
+    const std::vector<BlockId> ids = blocks_of(tasks[k]);
+    ASSERT_EQ(entry.uses.size(), ids.size());
+    ASSERT_EQ(entry.operands.size(), tasks[k].operands.size());
+    for (std::size_t i = 0; i < entry.operands.size(); ++i)
+      ASSERT_EQ(entry.uses[entry.use_of[i]].id, tasks[k].operands[i].id);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const BlockId id = ids[i];
+      ASSERT_EQ(entry.uses[i].id, id);
+      ASSERT_EQ(entry.uses[i].block, schedule.blocks.index(id));
       std::int64_t expected = kNever;
       for (std::size_t p = known; p-- > k + 1;) {
-        if (touches(tasks[p], tasks[k].device, id)) expected = static_cast<std::int64_t>(p);
+        if (touches(tasks[p], tasks[k].task.device, id)) expected = static_cast<std::int64_t>(p);
       }
-      ASSERT_EQ(entry.next_use[static_cast<std::size_t>(i)], expected) << k << ' ' << i;
+      ASSERT_EQ(entry.uses[i].next_use, expected) << k << ' ' << i;
     }
     // Of what came into sight now: the uses whose block was last used by a task already taken.
     std::vector<Notice> expected;
     for (std::size_t p = known_before; p < known; ++p) {
-      const Operands uses(tasks[p]);
-      for (int i = 0; i < uses.count; ++i) {
-        const BlockId id = uses.ids[static_cast<std::size_t>(i)];
+      const int device = tasks[p].task.device;
+      for (const BlockId id : blocks_of(tasks[p])) {
         std::size_t before = p;
-        while (before > 0 && !touches(tasks[before - 1], tasks[p].device, id)) --before;
+        while (before > 0 && !touches(tasks[before - 1], device, id)) --before;
         if (before == 0 || before - 1 >= k) continue;  // never used, or still to be taken
-        expected.emplace_back(tasks[p].device, schedule.blocks.index(id), p);
+        expected.emplace_back(device, schedule.blocks.index(id), p);
       }
     }
     ASSERT_EQ(notices, expected) << k;
@@ -83,21 +97,35 @@ TEST(Lookahead, AgreesWithSearchingTheWholeSchedule) {
 
 TEST(Lookahead, AWindowOfNothingStillSeesEveryTask) {
   const Schedule schedule = random_schedule(3);
-  Lookahead ahead(schedule, 0, [](int, std::int64_t, std::int64_t) {});
+  Lookahead ahead(schedule, 0, 0, [](int, std::int64_t, std::int64_t) {});
   Lookahead::Entry entry;
   std::size_t tasks = 0;
   while (ahead.take(entry)) ++tasks;
   EXPECT_EQ(tasks, tasks_of(schedule).size());
 }
 
-TEST(Operands, CountABlockThatIsNamedTwiceOnce) {
-  Task task;
-  task.out = BlockId(0, 1, 1);
-  task.inputs = {BlockId(0, 2, 1), BlockId(0, 2, 1)};
-  task.input_count = 2;
-  EXPECT_EQ(Operands(task).count, 2);
-  EXPECT_EQ(Operands(task).find(BlockId(0, 2, 1)), 1);
-  EXPECT_EQ(Operands(task).find(BlockId(0, 0, 0)), -1);
+TEST(Lookahead, TakesTheOperandsWithOneBlockTogether) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 9, .cols = 9, .tile_rows = 3, .tile_cols = 3});
+  const BlockId c(0, 1, 1);
+  const BlockId a(0, 2, 1);
+  const FlatTask two_calls = flat_task(
+      gemm, {c, a, {a, Hint::release}, {BlockId(0, 0, 0), Hint::last_write}, a, BlockId(0, 0, 1)});
+  const FlatTask once = flat_task(syrk, {a, a});
+  const Schedule schedule = schedule_of(blocks, 1, {4}, {{two_calls, once}});
+  Lookahead ahead(schedule, 0, 10, [](int, std::int64_t, std::int64_t) {});
+  Lookahead::Entry entry;
+  ASSERT_TRUE(ahead.take(entry));
+  ASSERT_EQ(entry.uses.size(), 4U);
+  EXPECT_EQ(entry.uses[0].access, Access::read_write);
+  EXPECT_EQ(entry.uses[1].access, Access::read);
+  EXPECT_EQ(entry.uses[1].hint, Hint::release);
+  EXPECT_EQ(entry.uses[1].next_use, 1);
+  EXPECT_EQ(entry.uses[2].hint, Hint::last_write);
+  EXPECT_EQ(std::vector(entry.use_of, entry.use_of + 6), (std::vector<std::uint32_t>{0, 1, 1, 2, 1, 3}));
+  ASSERT_TRUE(ahead.take(entry));
+  ASSERT_EQ(entry.uses.size(), 1U);
+  EXPECT_EQ(entry.uses[0].access, Access::read_write) << "read by one operand, written by another";
 }
 
 // ---- DeviceSlots
@@ -106,27 +134,28 @@ class SlotsTest : public ::testing::Test {
  protected:
   SlotsTest() {
     blocks.add({.name = "A", .rows = 8, .cols = 1, .tile_rows = 1, .tile_cols = 1});
-    layout.slots = {{.offset = 0, .slot_bytes = 256, .count = 5}};
-    layout.compute_queues = 1;
+    layout.class_bytes = {256};
+    layout.devices.resize(1);
+    for (int s = 0; s < 5; ++s) layout.devices[0].slots.push_back({256 * s, 0});
   }
   /// Puts block `b` into a free slot.
   static int put(DeviceSlots& slots, std::int64_t b, std::int64_t next_use, std::int64_t last_use,
                  bool dirty = false) {
     const int number = slots.take_free(0);
-    slots.place(0, number, BlockId(0, b, 0), b);
-    Slot& slot = slots.slot(0, number);
+    slots.place(number, BlockId(0, b, 0), b);
+    Slot& slot = slots.slot(number);
     slot.next_use = next_use;
     slot.last_use = last_use;
     slot.dirty = dirty;
-    slots.release(0, number);
+    slots.release(number);
     return number;
   }
   /// The blocks in the order in which they leave.
   static std::vector<std::int64_t> evict_all(DeviceSlots& slots) {
     std::vector<std::int64_t> order;
     for (int victim = slots.victim(0); victim >= 0; victim = slots.victim(0)) {
-      order.push_back(slots.slot(0, victim).block);
-      slots.evict(0, victim);
+      order.push_back(slots.slot(victim).block);
+      slots.evict(victim);
     }
     return order;
   }
@@ -137,20 +166,20 @@ class SlotsTest : public ::testing::Test {
 
 using Order = std::vector<std::int64_t>;
 
-TEST_F(SlotsTest, CleanBlocksLeaveBeforeThePinnedOneBeforeDirtyOnes) {
+TEST_F(SlotsTest, CleanBlocksLeaveBeforeTheRetainedOneBeforeDirtyOnes) {
   for (const Eviction eviction : {Eviction::furthest_next_use, Eviction::least_recently_used}) {
-    DeviceSlots slots(layout, blocks, eviction);
+    DeviceSlots slots(layout, 0, blocks.count(), eviction);
     put(slots, 0, kNever, 0, true);
     put(slots, 1, kNever, 1);
     put(slots, 2, 3, 2);
-    slots.set_pinned(0, slots.find(1), true);
+    slots.set_retained(slots.find(1), true);
     EXPECT_EQ(evict_all(slots), (Order{2, 1, 0}));
   }
 }
 
 TEST_F(SlotsTest, WithinAClassTheRuleDecidesAndTiesGoToTheOldest) {
-  DeviceSlots furthest(layout, blocks, Eviction::furthest_next_use);
-  DeviceSlots oldest(layout, blocks, Eviction::least_recently_used);
+  DeviceSlots furthest(layout, 0, blocks.count(), Eviction::furthest_next_use);
+  DeviceSlots oldest(layout, 0, blocks.count(), Eviction::least_recently_used);
   for (DeviceSlots* slots : {&furthest, &oldest}) {
     put(*slots, 0, 50, 9);
     put(*slots, 1, kNever, 8);
@@ -163,39 +192,39 @@ TEST_F(SlotsTest, WithinAClassTheRuleDecidesAndTiesGoToTheOldest) {
 }
 
 TEST_F(SlotsTest, AHeldBlockIsNeverAVictimEvenIfItsUseChanges) {
-  DeviceSlots slots(layout, blocks, Eviction::furthest_next_use);
+  DeviceSlots slots(layout, 0, blocks.count(), Eviction::furthest_next_use);
   const int held = put(slots, 0, kNever, 0);
   put(slots, 1, 5, 1);
-  slots.hold(0, held);
-  slots.set_next_use(0, 0, kNever - 1);
-  slots.set_pinned(0, held, true);
-  slots.set_pinned(0, held, false);
+  slots.hold(held);
+  slots.set_next_use(0, kNever - 1);
+  slots.set_retained(held, true);
+  slots.set_retained(held, false);
   EXPECT_EQ(evict_all(slots), Order{1});
-  slots.release(0, held);
+  slots.release(held);
   EXPECT_EQ(evict_all(slots), Order{0});
   EXPECT_EQ(slots.victim(0), -1);
 }
 
 TEST_F(SlotsTest, ANewNextUseMovesABlockInTheRanking) {
-  DeviceSlots slots(layout, blocks, Eviction::furthest_next_use);
+  DeviceSlots slots(layout, 0, blocks.count(), Eviction::furthest_next_use);
   put(slots, 0, kNever, 0);
   put(slots, 1, 70, 1);
-  slots.set_next_use(0, 0, 20);
-  slots.set_next_use(0, 7, 20);  // not here: nothing happens
+  slots.set_next_use(0, 20);
+  slots.set_next_use(7, 20);  // not here: nothing happens
   EXPECT_EQ(evict_all(slots), (Order{1, 0}));
 }
 
 TEST_F(SlotsTest, GivesOutEverySlotOnceAndGetsItBackByDrop) {
-  DeviceSlots slots(layout, blocks, Eviction::furthest_next_use);
+  DeviceSlots slots(layout, 0, blocks.count(), Eviction::furthest_next_use);
   std::vector<int> numbers;
   for (std::int64_t b = 0; b < 5; ++b) numbers.push_back(put(slots, b, kNever, b));
   EXPECT_EQ(numbers, (std::vector<int>{0, 1, 2, 3, 4}));
   EXPECT_EQ(slots.take_free(0), -1);
-  slots.drop(0, 2);
+  slots.drop(2);
   EXPECT_EQ(slots.find(2), -1);
   EXPECT_EQ(slots.take_free(0), 2);
   EXPECT_EQ(slots.take_free(0), -1);
-  slots.evict(0, 4);
+  slots.evict(4);
   EXPECT_EQ(slots.find(4), -1);
   EXPECT_EQ(slots.take_free(0), -1) << "an evicted slot belongs to who evicted";
 }

@@ -61,7 +61,7 @@ TEST(PeerPlan, IsProvenForCholesky) {
           const std::int64_t budget = smallest_budget_bytes(schedule) + extra * 256;
           const Plan plan = plan_of(schedule, budget, kFast, {}, 2);
           ASSERT_EQ(check_plan(plan), "") << devices << ' ' << tiles << ' ' << extra;
-          EXPECT_LE(plan.layout().arena_bytes, budget);
+          EXPECT_LE(plan.layout().arena_bytes(), budget);
           copies += plan.totals().peer_copies;
           EXPECT_TRUE(devices > 1 || plan.totals().peer_copies == 0);
         }
@@ -82,7 +82,7 @@ TEST(PeerPlan, IsProvenForRandomSchedulesAndAddsUp) {
     ASSERT_EQ(check_plan(plan), "") << "seed " << seed;
     PlanTotals sums;
     for (const FlatStep& flat : flatten(plan)) {
-      const std::int64_t bytes = schedule.blocks.bytes(flat.step.task.out);
+      const std::int64_t bytes = flat.step.bytes;
       if (flat.step.kind == StepKind::load) sums.traffic.host_to_device_bytes += bytes;
       if (flat.step.kind == StepKind::store) sums.traffic.device_to_host_bytes += bytes;
       if (flat.step.kind == StepKind::peer) sums.traffic.device_to_device_bytes += bytes;
@@ -121,9 +121,8 @@ TEST(PeerPlan, EveryWaitAndEveryPartOfACopyMatters) {
       EXPECT_NE(complaint(mutant), "") << "step " << s;
       for (const int part : {0, 1, 2}) {
         mutant = steps;
-        Step& step = mutant[s].step;
-        if (part < 2) step.slots[static_cast<std::size_t>(part)] += 1;
-        if (part == 2) step.source = step.task.device;
+        if (part < 2) mutant[s].slots[static_cast<std::size_t>(part)] += 1;
+        if (part == 2) mutant[s].step.source = mutant[s].step.device;
         EXPECT_NE(complaint(mutant), "") << "step " << s << " part " << part;
       }
     }
@@ -149,19 +148,11 @@ TEST(PeerPlan, TakesTheFasterLink) {
 Schedule handed_over(bool final) {
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 12, .cols = 4, .tile_rows = 4, .tile_cols = 4});
-  std::vector<Task> tasks(2);
-  for (Task& task : tasks) {
-    task.operation = Operation::syrk;
-    task.input_count = 1;
-  }
-  tasks[0].out = BlockId(0, 0, 0);
-  tasks[0].inputs[0] = BlockId(0, 1, 0);
-  tasks[0].final = final;
-  tasks[1].out = BlockId(0, 2, 0);
-  tasks[1].inputs[0] = BlockId(0, 0, 0);
-  tasks[1].device = 1;
-  tasks[1].final = true;
-  return schedule_of(std::move(blocks), 2, {2}, {tasks});
+  const Hint hint = final ? Hint::last_write : Hint::none;
+  return schedule_of(
+      std::move(blocks), 2, {2},
+      {{flat_task(syrk, {{BlockId(0, 0, 0), hint}, BlockId(0, 1, 0)}),
+        flat_task(syrk, {{BlockId(0, 2, 0), Hint::last_write}, BlockId(0, 0, 0)}, 1)}});
 }
 
 TEST(PeerPlan, SimulatesByHand) {
@@ -169,7 +160,7 @@ TEST(PeerPlan, SimulatesByHand) {
   Machine machine = machine_of(2, 2 * 256, 1, {4 * 128.0, 0});
   for (DeviceModel& device : machine.devices) {
     device.host_to_device = device.device_to_host = {128, 0};
-    device.flops_per_second_fp64 = 80 / 4.0;
+    device.rate(Element::fp64) = 80 / 4.0;
   }
   for (const bool final : {true, false}) {
     const auto schedule = std::make_shared<const Schedule>(handed_over(final));
@@ -201,13 +192,11 @@ TEST(PeerPlan, AValueThatIsOnlyOnADeviceNeedNotGoHomeToTravel) {
 TEST(PeerPlan, ASourceThatIsOverwrittenWaitsForItsCopies) {
   // Two slots on device 0: the third task takes the slot of A(0,0), which device 1 is copying.
   Schedule schedule = handed_over(true);
-  std::vector<Task> tasks = tasks_of(schedule);
-  Task next = tasks[0];
-  next.out = BlockId(0, 1, 0);
-  next.inputs[0] = BlockId(0, 3, 0);
+  std::vector<FlatTask> tasks = tasks_of(schedule);
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 16, .cols = 4, .tile_rows = 4, .tile_cols = 4});
-  tasks.push_back(next);
+  tasks.push_back(
+      flat_task(syrk, {{BlockId(0, 1, 0), Hint::last_write}, BlockId(0, 3, 0)}));
   const Plan plan = plan_of(schedule_of(std::move(blocks), 2, {2}, {tasks}), 2 * 256, kFast);
   EXPECT_EQ(check_plan(plan), "");
   const std::string text = text_of(plan);

@@ -18,6 +18,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "schedule/lookahead.hpp"
@@ -27,6 +28,8 @@ namespace strata::test {
 
 struct FlatStep {
   Step step;
+  std::vector<BlockId> operands;
+  std::vector<std::int32_t> slots;
   std::vector<Wait> waits;
 };
 
@@ -36,70 +39,122 @@ inline std::vector<FlatStep> flatten(const Plan& plan) {
   PlanWindow window;
   while (reader.next(window)) {
     for (const Step& step : window.steps) {
-      const auto first = window.waits.begin() + step.wait_begin;
-      steps.push_back({step, {first, first + step.wait_count}});
+      const auto operands = window.operands_of(step);
+      const auto waits = window.waits_of(step);
+      steps.push_back({step,
+                       {operands.begin(), operands.end()},
+                       {window.slots_of(step), window.slots_of(step) + operands.size()},
+                       {waits.begin(), waits.end()}});
     }
   }
   return steps;
 }
 
-inline std::vector<Task> tasks_of(const Schedule& schedule) {
-  std::vector<Task> tasks;
-  for (std::int64_t s = 0; s < schedule.steps; ++s) schedule.emit(s, tasks);
-  return tasks;
+/// A task with its operands.
+struct FlatTask {
+  Task task;
+  std::vector<TaskOperand> operands;
+
+  [[nodiscard]] bool touches(BlockId id) const {
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const TaskOperand& operand) { return operand.id == id; });
+  }
+};
+
+/// The tasks of a schedule from a step on.
+inline std::vector<FlatTask> tasks_of(const Schedule& schedule, std::int64_t first_step = 0) {
+  std::vector<FlatTask> all;
+  for (std::int64_t s = first_step; s < schedule.steps; ++s) {
+    TaskList list;
+    schedule.emit(s, list);
+    for (const Task& task : std::as_const(list).tasks()) {
+      const auto operands = std::as_const(list).operands(task);
+      all.push_back({task, {operands.begin(), operands.end()}});
+    }
+  }
+  return all;
+}
+
+/// How operand `i` of a task with any number of calls is used.
+inline Access access_of(const Operation& operation, std::size_t i) {
+  return operation.access[i % static_cast<std::size_t>(operation.operands)];
 }
 
 class PlanChecker {
  public:
-  PlanChecker(const Schedule& schedule, const PlanLayout& layout, bool copies_in_stream = false)
+  PlanChecker(const Schedule& schedule, const PlanLayout& layout, const PlanOptions& options = {})
       : schedule_(schedule),
         layout_(layout),
-        copies_in_stream_(copies_in_stream),
-        clock_of_queue_(at(layout.queues())) {
-    for (Clock& clock : clock_of_queue_) clock.assign(at(layout.queues()), 0);
-    history_.resize(at(layout.queues()));
+        options_(options),
+        clock_of_queue_(layout.queues.size()) {
+    for (Clock& clock : clock_of_queue_) clock.assign(layout.queues.size(), 0);
+    history_.resize(layout.queues.size());
+    begin_before_the_plan();
   }
 
   std::string check(const std::vector<FlatStep>& steps) {
-    const std::vector<Task> tasks = tasks_of(schedule_);
+    const std::vector<FlatTask> tasks = tasks_of(schedule_, options_.first_step);
     std::size_t next_task = 0;
     for (const FlatStep& flat : steps) {
-      const Step& step = flat.step;
       begin(flat);
       if (!error_.empty()) return error_;
-      if (step.kind == StepKind::load) load(step);
-      if (step.kind == StepKind::store) store(step);
-      if (step.kind == StepKind::peer) copy_from_peer(step);
-      if (step.kind == StepKind::compute) {
-        if (next_task == tasks.size() || !same(tasks[next_task], step.task)) complain("not due");
+      if (flat.step.kind == StepKind::load) load();
+      if (flat.step.kind == StepKind::store) store();
+      if (flat.step.kind == StepKind::peer) copy_from_peer();
+      if (flat.step.kind == StepKind::compute) {
+        if (next_task == tasks.size() || !same(tasks[next_task], flat)) complain("not due");
+        if (error_.empty()) compute();
+        if (error_.empty()) forget_temporaries(tasks[next_task]);
         ++next_task;
-        compute(step);
       }
       if (!error_.empty()) return error_;
     }
     if (next_task != tasks.size()) return "tasks are missing";
     for (const auto& [block, version] : latest_) {
+      if (schedule_.blocks.family(block.family()).origin == Origin::temporary) continue;
       if (home_[block] != version) return schedule_.blocks.name(block) + " is not at home";
+    }
+    return "";
+  }
+
+  /// What is wrong with the residency that a plan says it leaves, after `check`: "" if nothing.
+  std::string check_end(const Residency& end) {
+    for (std::size_t d = 0; d < end.devices.size(); ++d) {
+      for (const ResidentBlock& block : end.devices[d].blocks) {
+        const BlockId id = id_of(block);
+        const std::string name = schedule_.blocks.name(id);
+        if (home_of_block(id) != latest(id)) return name + " stays, but is not at home";
+        const auto found = std::find_if(
+            contents_.begin(), contents_.end(), [&](const auto& place_and_content) {
+              const auto& [place, content] = place_and_content;
+              if (std::get<0>(place) != static_cast<int>(d)) return false;
+              const SlotPlace& slot = layout_.devices[d].slots[std::get<1>(place)];
+              return slot.offset == block.offset && content.block == id &&
+                     content.version == latest(id);
+            });
+        if (found == contents_.end()) return name + " does not lie where it is said to";
+      }
     }
     return "";
   }
 
   /// Whether the wait `w` of step `s` follows from everything else.
   static bool implied(const std::vector<FlatStep>& steps, std::size_t s, std::size_t w,
-                      const Schedule& schedule, const PlanLayout& layout) {
+                      const Schedule& schedule, const PlanLayout& layout,
+                      const PlanOptions& options = {}) {
     std::vector<FlatStep> without(steps.begin(),
                                   steps.begin() + static_cast<std::ptrdiff_t>(s) + 1);
     auto& waits = without.back().waits;
     const Wait dropped = waits[w];
     waits.erase(waits.begin() + static_cast<std::ptrdiff_t>(w));
-    PlanChecker checker(schedule, layout);
+    PlanChecker checker(schedule, layout, options);
     for (const FlatStep& flat : without) checker.begin(flat);
     return checker.now_[dropped.queue] >= dropped.sequence;
   }
 
  private:
   using Clock = std::vector<std::uint64_t>;
-  using Place = std::tuple<int, int, std::uint64_t>;  // device, family, slot; −1, −1, block: home
+  using Place = std::tuple<int, std::uint64_t>;  // device, slot; −1, block: home
   struct Uses {
     Wait write;
     std::vector<Wait> reads;
@@ -113,33 +168,70 @@ class PlanChecker {
   static std::size_t at(I i) {
     return static_cast<std::size_t>(i);
   }
-  static bool same(const Task& a, const Task& b) {
-    return a.operation == b.operation && a.access == b.access && a.final == b.final &&
-           a.device == b.device && a.out == b.out && a.input_count == b.input_count &&
-           a.inputs == b.inputs;
+  static bool same(const FlatTask& task, const FlatStep& flat) {
+    const Step& step = flat.step;
+    return task.task.operation == step.operation && task.task.variant == step.variant &&
+           task.task.calls == step.calls && task.task.device == step.device &&
+           std::equal(task.operands.begin(), task.operands.end(), flat.operands.begin(),
+                      flat.operands.end(),
+                      [](const TaskOperand& a, BlockId b) { return a.id == b; });
   }
 
   void complain(const std::string& what) {
     if (!error_.empty()) return;
     std::ostringstream out;
     out << "queue " << step_.queue << " #" << step_.sequence << " ("
-        << schedule_.blocks.name(step_.task.out) << "): " << what;
+        << schedule_.blocks.name(flat_.operands[0]) << "): " << what;
     error_ = out.str();
   }
 
+  [[nodiscard]] BlockId id_of(const ResidentBlock& block) const {
+    int family = 0;
+    while (schedule_.blocks.family(family).identity != block.identity) ++family;
+    return {family, block.row, block.col};
+  }
+
+  /// The steps before the first are done, and residents lie where the layout says.
+  void begin_before_the_plan() {
+    for (std::int64_t s = 0; s < options_.first_step; ++s) {
+      TaskList done;
+      schedule_.emit(s, done);
+      for (const Task& task : std::as_const(done).tasks()) {
+        const auto operands = std::as_const(done).operands(task);
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+          if (strata::writes(access_of(*task.operation, i))) latest_[operands[i].id] = home_[operands[i].id] = 1;
+        }
+      }
+    }
+    for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
+      for (std::size_t s = 0; s < layout_.devices[d].resident.size(); ++s) {
+        const BlockId id = id_of(layout_.devices[d].resident[s]);
+        if (latest(id) < 0) latest_[id] = home_[id] = 0;
+        contents_[{static_cast<int>(d), s}] = {id, latest(id)};
+      }
+    }
+  }
+
+  [[nodiscard]] bool expected_queue() const {
+    const PlanQueue& queue = layout_.queues[step_.queue];
+    const DeviceLayout& device = layout_.devices[step_.device];
+    if (queue.device != step_.device) return false;
+    const bool in_stream = options_.copies_in_stream;
+    switch (step_.kind) {
+      case StepKind::peer: return queue.role == QueueRole::peer_in;
+      case StepKind::load: return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_in);
+      case StepKind::store:
+        return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_out);
+      case StepKind::compute: break;
+    }
+    return queue.role == QueueRole::compute ||
+           (device.urgent >= 0 && queue.role == QueueRole::urgent);
+  }
+
   void begin(const FlatStep& flat) {
+    flat_ = flat;
     step_ = flat.step;
-    const int device = step_.queue / layout_.queues_per_device();
-    const int local = step_.queue % layout_.queues_per_device();
-    const bool copies = step_.kind != StepKind::compute && !copies_in_stream_;
-    const int last = PlanLayout::kFirstCompute + layout_.compute_queues - 1;
-    const bool urgent = layout_.urgent && step_.kind == StepKind::compute && step_.task.urgent;
-    const int expected = step_.kind == StepKind::peer ? layout_.queues_per_device() - 1
-                         : urgent                     ? last + 1
-                         : !copies ? std::clamp(local, PlanLayout::kFirstCompute, last)
-                         : step_.kind == StepKind::load ? PlanLayout::kCopyIn
-                                                        : PlanLayout::kCopyOut;
-    if (device != step_.task.device || local != expected) complain("on a wrong queue");
+    if (!expected_queue()) complain("on a wrong queue");
     Clock& mine = clock_of_queue_[step_.queue];
     if (step_.sequence != mine[step_.queue] + 1) complain("sequence has a gap");
     for (const Wait& wait : flat.waits) {
@@ -171,16 +263,19 @@ class PlanChecker {
     uses = {{step_.queue, step_.sequence}, {}};
   }
 
-  Place slot(BlockId id, int operand) { return slot_on(step_.task.device, id, operand); }
-  Place slot_on(int device, BlockId id, int operand) {
-    const std::int32_t number = step_.slots[at(operand)];
-    const SlotRange& range = layout_.slots[at(id.family())];
-    if (number < 0 || number >= range.count || schedule_.blocks.bytes(id) > range.slot_bytes) {
+  /// The place of operand i on a device.
+  Place slot(std::size_t i, int device) {
+    const std::int32_t number = flat_.slots[i];
+    const auto& slots = layout_.devices[at(device)].slots;
+    if (number < 0 || number >= std::ssize(slots)) {
       complain("no such slot");
+      return {device, 0};
     }
-    return {device, id.family(), static_cast<std::uint64_t>(number)};
+    const std::int64_t capacity = layout_.class_bytes[at(slots[at(number)].size_class)];
+    if (schedule_.blocks.bytes(flat_.operands[i]) > capacity) complain("too large for its slot");
+    return {device, at(number)};
   }
-  static Place home_of(BlockId id) { return {-1, -1, id.bits}; }
+  static Place home_of(BlockId id) { return {-1, id.bits}; }
 
   void expect_latest(const Place& place, BlockId id) {
     const Content& content = contents_[place];
@@ -193,20 +288,23 @@ class PlanChecker {
     if (found != latest_.end()) return found->second;
     return schedule_.blocks.family(id.family()).origin == Origin::stored ? 0 : -1;
   }
+  int home_of_block(BlockId id) {
+    const auto found = home_.find(id);
+    if (found != home_.end()) return found->second;
+    return schedule_.blocks.family(id.family()).origin == Origin::stored ? 0 : -1;
+  }
 
-  void load(const Step& step) {
-    const BlockId id = step.task.out;
-    const Place place = slot(id, 0);
+  void load() {
+    const BlockId id = flat_.operands[0];
+    const Place place = slot(0, step_.device);
     reads(home_of(id));
     writes(place);
-    const auto found = home_.find(id);
-    const bool stored = schedule_.blocks.family(id.family()).origin == Origin::stored;
-    contents_[place] = {id, found != home_.end() ? found->second : (stored ? 0 : -1)};
+    contents_[place] = {id, home_of_block(id)};
     if (contents_[place].version < 0) complain("loads what nobody wrote");
   }
-  void store(const Step& step) {
-    const BlockId id = step.task.out;
-    const Place place = slot(id, 0);
+  void store() {
+    const BlockId id = flat_.operands[0];
+    const Place place = slot(0, step_.device);
     expect_latest(place, id);
     reads(place);
     writes(home_of(id));
@@ -215,40 +313,61 @@ class PlanChecker {
   /// A load whose source is a slot of another device, which has to hold the latest value; both
   /// slots are places like any other, so what writes the source afterwards has to come after the
   /// copy.
-  void copy_from_peer(const Step& step) {
-    const BlockId id = step.task.out;
-    if (!layout_.peers || step.source >= layout_.devices || step.source == step.task.device) {
+  void copy_from_peer() {
+    const BlockId id = flat_.operands[0];
+    if (layout_.devices[step_.device].peer_in < 0 || at(step_.source) >= layout_.devices.size() ||
+        step_.source == step_.device) {
       complain("no such peer");
       return;
     }
-    const Place from = slot_on(step.source, id, 1);
-    const Place to = slot(id, 0);
+    const Place from = slot(1, step_.source);
+    const Place to = slot(0, step_.device);
     expect_latest(from, id);
     if (contents_[from].version < 0) complain("copies what nobody wrote");
     reads(from);
     writes(to);
     contents_[to] = contents_[from];
   }
-  void compute(const Step& step) {
-    const Task& task = step.task;
-    const Place out = slot(task.out, 0);
-    for (int i = 0; i < task.input_count; ++i) {
-      const Place place = slot(task.inputs[at(i)], i + 1);
-      expect_latest(place, task.inputs[at(i)]);
-      if (latest(task.inputs[at(i)]) < 0) complain("reads what nobody wrote");
-      if (place == out && task.inputs[at(i)] != task.out) complain("input and output share a slot");
-      if (place != out) reads(place);
+
+  /// Every operand is its block at its latest version in a slot of its own; a block that some
+  /// operand writes is written once, whatever the others do.
+  void compute() {
+    std::map<Place, BlockId> blocks;
+    std::map<Place, bool> written;
+    for (std::size_t i = 0; i < flat_.operands.size(); ++i) {
+      const BlockId id = flat_.operands[i];
+      const Place place = slot(i, step_.device);
+      const Access access = access_of(*step_.operation, i);
+      const auto [known, fresh] = blocks.emplace(place, id);
+      if (known->second != id) complain("operands share a slot");
+      written[place] = written[place] || strata::writes(access);
+      if (!strata::reads(access)) continue;
+      expect_latest(place, id);
+      if (latest(id) < 0) complain("reads what nobody wrote");
     }
-    if (task.access == Access::read_write) expect_latest(out, task.out);
-    writes(out);
-    const int version = latest(task.out) + 1;
-    contents_[out] = {task.out, version};
-    latest_[task.out] = version;
+    for (const auto& [place, id] : blocks) {
+      if (!written[place]) {
+        reads(place);
+        continue;
+      }
+      writes(place);
+      const int version = latest(id) + 1;
+      contents_[place] = {id, version};
+      latest_[id] = version;
+    }
+  }
+
+  /// What a task says is its last use may not be used again.
+  void forget_temporaries(const FlatTask& task) {
+    for (const TaskOperand& operand : task.operands) {
+      if (has(operand.hint, Hint::last_use)) latest_.erase(operand.id);
+    }
   }
 
   const Schedule& schedule_;
   const PlanLayout& layout_;
-  bool copies_in_stream_;
+  PlanOptions options_;
+  FlatStep flat_;
   Step step_;
   Clock now_;
   std::vector<Clock> clock_of_queue_;
@@ -262,13 +381,22 @@ class PlanChecker {
 
 inline std::string check_plan(const Plan& plan) {
   const PlanLayout& layout = plan.layout();
-  std::int64_t end = 0;
-  for (const SlotRange& range : layout.slots) {
-    if (range.offset < end || range.slot_bytes % 256 != 0) return "slots overlap";
-    end = range.offset + range.count * range.slot_bytes;
+  for (const DeviceLayout& device : layout.devices) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+    for (const SlotPlace& slot : device.slots) {
+      if (slot.offset % 256 != 0) return "a slot is not aligned";
+      ranges.emplace_back(slot.offset,
+                          slot.offset + layout.class_bytes[static_cast<std::size_t>(slot.size_class)]);
+    }
+    std::sort(ranges.begin(), ranges.end());
+    for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
+      if (ranges[i].second > ranges[i + 1].first) return "slots overlap";
+    }
+    if (!ranges.empty() && ranges.back().second > device.arena_bytes) return "slots past the arena";
   }
-  if (end > layout.arena_bytes) return "slots past the arena";
-  return PlanChecker(plan.schedule(), layout, plan.options().copies_in_stream).check(flatten(plan));
+  PlanChecker checker(plan.schedule(), layout, plan.options());
+  const std::string wrong = checker.check(flatten(plan));
+  return wrong.empty() ? checker.check_end(plan.end()) : wrong;
 }
 
 }  // namespace strata::test

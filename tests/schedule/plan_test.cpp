@@ -93,13 +93,14 @@ TEST(UrgentQueue, TakesTheDiagonalTilesAndNothingElse) {
   const Plan plan = plan_of(cholesky_of(7, 2), 40 * 256, 2, options);
   EXPECT_EQ(check_plan(plan), "");
   const PlanLayout& layout = plan.layout();
-  EXPECT_EQ(trace_queues(plan)[static_cast<std::size_t>(layout.urgent_compute())].name, "urgent");
+  for (const DeviceLayout& device : layout.devices)
+    EXPECT_EQ(empty_trace(plan).queues[static_cast<std::size_t>(device.urgent)].name, "urgent");
   int urgent = 0;
   for (const FlatStep& flat : flatten(plan)) {
     if (flat.step.kind != StepKind::compute) continue;
-    const Task& task = flat.step.task;
-    const bool diagonal = task.out.row() == task.out.col();
-    EXPECT_EQ(flat.step.queue % layout.queues_per_device() == layout.urgent_compute(), diagonal);
+    const BlockId out = flat.operands[0];
+    const bool diagonal = out.row() == out.col();
+    EXPECT_EQ(layout.queues[flat.step.queue].role == QueueRole::urgent, diagonal);
     urgent += diagonal ? 1 : 0;
   }
   EXPECT_EQ(urgent, 7 + 7 * 6 / 2);  // potrf and syrk
@@ -111,7 +112,7 @@ TEST(UrgentQueue, IsNotWhereOneQueueOrTheStreamsOfTasksDoItAll) {
     options.urgent_queue = true;
     (one ? options.one_queue : options.copies_in_stream) = true;
     const Plan plan = plan_of(cholesky_of(5, 2), 40 * 256, 2, options);
-    EXPECT_FALSE(plan.layout().urgent);
+    EXPECT_EQ(plan.layout().devices[0].urgent, -1);
     EXPECT_EQ(check_plan(plan), "");
   }
 }
@@ -119,39 +120,32 @@ TEST(UrgentQueue, IsNotWhereOneQueueOrTheStreamsOfTasksDoItAll) {
 // Four queues full of products that each take the whole device, and a factorization beside them:
 // as if alone in the queue of high priority, five times as long otherwise.
 TEST(UrgentQueue, IsSimulatedAsIfItWereAlone) {
-  Schedule schedule;
-  schedule.blocks.add({.name = "A", .rows = 24, .cols = 24, .tile_rows = 4, .tile_cols = 4});
-  schedule.operands = {3};
-  schedule.steps = 1;
-  schedule.emit = [](std::int64_t, std::vector<Task>& tasks) {
-    for (int round = 0; round < 20; ++round) {
-      for (int q = 0; q < 4; ++q) {
-        Task& task = tasks.emplace_back();
-        task.operation = Operation::gemm;
-        task.out = BlockId(0, q, 5);
-        task.input_count = 2;
-        task.inputs = {BlockId(0, 5, 0), BlockId(0, 5, 1)};
-      }
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 24, .cols = 24, .tile_rows = 4, .tile_cols = 4});
+  std::vector<FlatTask> tasks;
+  for (int round = 0; round < 20; ++round) {
+    for (int q = 0; q < 4; ++q) {
+      tasks.push_back(
+          flat_task(gemm, {BlockId(0, q, 5), BlockId(0, 5, 0), BlockId(0, 5, 1)}, 0, kTransposeB));
     }
-    Task& task = tasks.emplace_back();
-    task.operation = Operation::potrf;
-    task.out = BlockId(0, 4, 4);
-    task.urgent = true;
-  };
+  }
+  tasks.push_back(flat_task(potrf_alone, {BlockId(0, 4, 4)}));
+  tasks.back().task.urgent = true;
+  const Schedule schedule = schedule_of(std::move(blocks), 1, {3}, {tasks});
   const auto seconds_of_potrf = [&](bool urgent) {
     Machine machine = machine_of(1, 1 << 20, urgent ? 4 : 5);
     DeviceModel& device = machine.devices[0];
     device.host_to_device = device.device_to_host = {1e15, 0};
-    device.kernels = {{"gemm", Precision::fp64, 2.0 * 4 * 4 * 4, 1.0, 1.0},
-                      {"potrf", Precision::fp64, 4.0 * 4 * 4 / 3, 1.0, 1.0}};
+    device.kernels = {{"gemm", std::vector(3, Element::fp64), 2.0 * 4 * 4 * 4, 1.0, 1.0},
+                      {"potrf", {Element::fp64}, 4.0 * 4 * 4 / 3, 1.0, 1.0}};
     PlanOptions options;
     options.urgent_queue = urgent;
     const Plan plan(std::make_shared<const Schedule>(schedule), machine, options);
     double seconds = 0;
-    for (const Span& span : simulate(plan).spans) {
-      const bool potrf = span.kind == SpanKind::compute &&
-                         span.operation == static_cast<std::uint8_t>(Operation::potrf);
-      if (potrf) seconds = span.end - span.begin;
+    const Trace trace = simulate(plan);
+    for (const Span& span : trace.spans) {
+      if (span.kind == SpanKind::compute && trace.operations[span.operation] == "potrf")
+        seconds = span.end - span.begin;
     }
     return seconds;
   };
@@ -196,7 +190,7 @@ TEST(PlanChecker, ProvesCholeskyPlans) {
           for (const bool lru : {false, true}) {
             PlanOptions options;
             options.eviction = lru ? Eviction::least_recently_used : Eviction::furthest_next_use;
-            options.pin_diagonal = lru;
+            options.retain = lru;
             const Plan plan =
                 plan_of(schedule, smallest_budget_bytes(schedule) + extra * 256, 2, options);
             ASSERT_EQ(check_plan(plan), "") << devices << ' ' << tiles << ' ' << extra;
@@ -214,12 +208,12 @@ TEST(PlanChecker, ProvesPlansOfRandomSchedules) {
     const PlanOptions options = random_plan_options(dice);
     const std::int64_t budget = smallest_budget_bytes(schedule) + dice.roll(20) * 256;
     const Plan plan = plan_of(schedule, budget, static_cast<int>(1 + dice.roll(3)), options);
-    ASSERT_LE(plan.layout().arena_bytes, budget);
+    ASSERT_LE(plan.layout().arena_bytes(), budget);
     ASSERT_EQ(check_plan(plan), "") << "seed " << seed;
     const std::vector<FlatStep> steps = flatten(plan);
     Traffic traffic;
     for (const FlatStep& flat : steps) {
-      const std::int64_t bytes = schedule.blocks.bytes(flat.step.task.out);
+      const std::int64_t bytes = flat.step.bytes;
       if (flat.step.kind == StepKind::load) traffic.host_to_device_bytes += bytes;
       if (flat.step.kind == StepKind::store) traffic.device_to_host_bytes += bytes;
     }
@@ -265,7 +259,7 @@ TEST(PlanChecker, NoticesEveryDroppedStepAndEverySwappedSlot) {
     mutant.erase(mutant.begin() + static_cast<std::ptrdiff_t>(s));
     EXPECT_NE(PlanChecker(plan.schedule(), plan.layout()).check(mutant), "") << "step " << s;
     mutant = steps;
-    mutant[s].step.slots[0] = (mutant[s].step.slots[0] + 1) % 4;
+    mutant[s].slots[0] = (mutant[s].slots[0] + 1) % 4;
     EXPECT_NE(PlanChecker(plan.schedule(), plan.layout()).check(mutant), "") << "slot " << s;
   }
 }
@@ -277,15 +271,13 @@ constexpr std::int64_t kMany = 6;  // blocks that are only read
 /// Tasks that read blocks of "A" in the given sets; "C" always has its slot.
 Schedule reader_of(const std::vector<std::vector<int>>& reads) {
   BlockTable blocks;
-  blocks.add({.name = "A", .rows = 2 * kMany, .cols = 2, .tile_rows = 2, .tile_cols = 2});
+  blocks.add({.name = "A", .rows = 6 * kMany, .cols = 6, .tile_rows = 6, .tile_cols = 6});
   blocks.add({.name = "C", .rows = 2, .cols = 2, .tile_rows = 2, .tile_cols = 2});
-  std::vector<Task> tasks;
+  std::vector<FlatTask> tasks;
   for (const std::vector<int>& read : reads) {
-    Task task;
-    task.operation = read.size() == 1 ? Operation::syrk : Operation::gemm;
-    task.out = BlockId(1, 0, 0);
-    for (const int block : read) task.inputs[task.input_count++] = BlockId(0, block, 0);
-    tasks.push_back(task);
+    std::vector<TaskOperand> operands{BlockId(1, 0, 0)};
+    for (const int block : read) operands.emplace_back(BlockId(0, block, 0));
+    tasks.push_back(flat_task(read.size() == 1 ? syrk : gemm, std::move(operands)));
   }
   return schedule_of(std::move(blocks), 1, {2, 1}, {tasks});
 }
@@ -314,8 +306,9 @@ std::int64_t fewest_loads(const std::vector<std::vector<int>>& reads, int slots)
 }
 
 std::int64_t loads_of(const std::vector<std::vector<int>>& reads, int slots, Eviction eviction) {
-  const Plan plan = plan_of(reader_of(reads), (slots + 1) * 256, 1, {.eviction = eviction});
-  EXPECT_EQ(plan.layout().slots[0].count, std::min<std::int64_t>(slots, kMany));
+  const Plan plan = plan_of(reader_of(reads), slots * 512 + 256, 1, {.eviction = eviction});
+  EXPECT_EQ(std::ssize(plan.layout().devices[0].slots),
+            std::min<std::int64_t>(slots, kMany) + 1);
   return plan.totals().loads - 1;  // C
 }
 
@@ -374,7 +367,7 @@ TEST(Plan, RefusesABudgetBelowTheSmallestAndNamesIt) {
   EXPECT_EQ(smallest_budget_bytes(schedule), 5 * 256);
   expect_error(ErrorKind::memory, "smallest that works with these tiles is 1280 bytes",
                [&] { (void)plan_of(schedule, 1279, 1); });
-  EXPECT_EQ(plan_of(schedule, 1280, 1).layout().arena_bytes, 1280);
+  EXPECT_EQ(plan_of(schedule, 1280, 1).layout().arena_bytes(), 1280);
   Machine uneven = machine_of(2, 1 << 20, 1);
   uneven.devices[1].memory_bytes = 1279;
   expect_error(ErrorKind::memory, "1279",
@@ -390,25 +383,34 @@ TEST(Plan, RefusesFewerDevicesThanTheScheduleHas) {
 TEST(Plan, RefusesAKernelThatTheBackendLacks) {
   const auto schedule = std::make_shared<const Schedule>(cholesky_of(3, 1));
   Machine machine = machine_of(1, 1 << 20, 1);
-  machine.kernel_mask.assign(kOperations, 0xff);
+  const std::vector<Element> fp64(3, Element::fp64);
+  const std::vector<Element> fp32(3, Element::fp32);
+  const auto& available = machine.devices[0].available;
+  machine.devices[0].available = {{"potrf", {fp64[0]}},
+                                  {"trsm", {fp64[0], fp64[0]}},
+                                  {"syrk", {fp64[0], fp64[0]}},
+                                  {"gemm", fp64}};
   EXPECT_NO_THROW((void)Plan(schedule, machine, {}));
-  machine.kernel_mask[static_cast<std::size_t>(Operation::gemm)] = 0b10;  // fp32 only
-  expect_error(ErrorKind::device, "gemm in fp64", [&] { (void)Plan(schedule, machine, {}); });
+  machine.devices[0].available->back().elements = fp32;
+  ASSERT_EQ(available->size(), 4U);
+  expect_error(ErrorKind::device, "emulated:0 has no kernel for gemm in fp64",
+               [&] { (void)Plan(schedule, machine, {}); });
   EXPECT_NO_THROW((void)Plan(std::make_shared<const Schedule>(cholesky_of(2, 1)), machine, {}))
       << "two tiles need no gemm";
 }
 
 TEST(Plan, RefusesToReadAGeneratedBlockBeforeItIsWritten) {
   const Schedule whole = cholesky_of(3, 2, true);
-  const std::vector<Task> tasks = tasks_of(whole);
+  const std::vector<FlatTask> tasks = tasks_of(whole);
   int covariances = 0;
   for (std::size_t drop = 0; drop < tasks.size(); ++drop) {
-    if (tasks[drop].operation != Operation::covariance) continue;
+    if (tasks[drop].task.operation != &covariance) continue;
     ++covariances;
-    std::vector<Task> fewer = tasks;
+    std::vector<FlatTask> fewer = tasks;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(drop));
     const Schedule schedule = schedule_of(whole.blocks, 2, whole.operands, {fewer});
-    expect_error(ErrorKind::misuse, whole.blocks.name(tasks[drop].out) + " is read before",
+    expect_error(ErrorKind::misuse,
+                 whole.blocks.name(tasks[drop].operands[0].id) + " is read before",
                  [&] { (void)plan_of(schedule, 1 << 20, 1); });
   }
   EXPECT_EQ(covariances, 6);
@@ -416,7 +418,7 @@ TEST(Plan, RefusesToReadAGeneratedBlockBeforeItIsWritten) {
 
 TEST(Plan, RefusesATaskThatNeedsMoreBlocksThanItsScheduleSays) {
   Schedule schedule = cholesky_of(4, 1);
-  schedule.operands = {2};
+  schedule.operands = {2, 0};
   expect_error(ErrorKind::memory, "more blocks than there are slots",
                [&] { (void)plan_of(schedule, 2 * 256, 1); });
 }

@@ -3,16 +3,20 @@
 //
 // Contract: a pure function of the seed. Families: "A" stored tiles, of which block row 0 is never
 // written (well-conditioned triangles for trsm); "G" generated tiles; "P" stored points; "X" narrow
-// stored tiles. Devices, order, re-reads and rewrites are random; `final` is set on half of the
-// last writes. Values stay near 1, so that a wrong operand changes bits.
+// stored tiles. Devices, order, re-reads and rewrites are random; `last_write` is said of half of
+// the last writes. Values stay near 1, so that a wrong operand changes bits.
 
 #include <array>
 #include <set>
 #include <vector>
 
 #include "base/random.hpp"
+#include "kernels/covariance.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "schedule/plan.hpp"
-#include "schedule/task.hpp"
+#include "tests/schedule/plan_checker.hpp"
 
 namespace strata::test {
 
@@ -36,7 +40,7 @@ inline PlanOptions random_plan_options(Dice& dice) {
   PlanOptions options;
   options.eviction =
       dice.roll(2) == 0 ? Eviction::least_recently_used : Eviction::furthest_next_use;
-  options.pin_diagonal = dice.roll(2) == 0;
+  options.retain = dice.roll(2) == 0;
   options.lookahead = std::int64_t{1} << dice.roll(19);
   options.keep = kKeep[static_cast<std::size_t>(dice.roll(std::ssize(kKeep)))];
   options.copies_in_stream = dice.roll(4) == 0;
@@ -50,14 +54,26 @@ inline constexpr int kGeneratedTiles = 1;
 inline constexpr int kPoints = 2;
 inline constexpr int kNarrow = 3;
 
+inline FlatTask flat_task(const Operation& operation, std::vector<TaskOperand> operands,
+                          int device = 0, std::uint32_t variant = 0) {
+  FlatTask flat;
+  flat.task.operation = &operation;
+  flat.task.calls = static_cast<std::uint32_t>(operands.size()) /
+                    static_cast<std::uint32_t>(operation.operands);
+  flat.task.variant = variant;
+  flat.task.device = static_cast<std::uint16_t>(device);
+  flat.operands = std::move(operands);
+  return flat;
+}
+
 class RandomTasks {
  public:
   RandomTasks(Dice& dice, std::int64_t rows, int devices)
       : dice_(dice), rows_(rows), devices_(devices) {}
 
-  std::vector<Task> make(std::int64_t count) {
+  std::vector<FlatTask> make(std::int64_t count) {
     while (std::ssize(tasks_) < count) add_one();
-    set_final();
+    set_last_writes();
     return tasks_;
   }
 
@@ -76,8 +92,7 @@ class RandomTasks {
   void generate(BlockId id) {
     const BlockId p(kPoints, dice_.roll(rows_), 0);
     const BlockId q(kPoints, dice_.roll(rows_), 0);
-    Task& task = add(Operation::covariance, id, {p, q}, 2);
-    task.access = Access::write;
+    add(covariance, {id, p, q});
   }
 
   void add_one() {
@@ -85,17 +100,17 @@ class RandomTasks {
     if (kind < 6) {
       const BlockId c = tile_out();
       const BlockId a = other_than(c);
-      add(Operation::gemm, c, {a, dice_.roll(5) == 0 ? a : other_than(c)}, 2);
+      add(gemm, {c, a, dice_.roll(5) == 0 ? a : other_than(c)}, kTransposeB);
     } else if (kind < 9) {
       const BlockId c = tile_out();
-      add(Operation::syrk, c, {other_than(c), BlockId()}, 1);
+      add(syrk, {c, other_than(c)});
     } else if (kind < 11) {
-      add(Operation::trsm, tile_out(), {BlockId(kStoredTiles, 0, dice_.roll(2)), BlockId()}, 1);
+      add(trsm, {tile_out(), BlockId(kStoredTiles, 0, dice_.roll(2))}, kRightSide | kTransposeL);
     } else if (kind < 14) {
       const std::int64_t x = dice_.roll(rows_);
       const std::int64_t y = (x + 1 + dice_.roll(rows_ - 1)) % rows_;
       const BlockId a = tile();
-      add(Operation::gemm_left, {kNarrow, x, 0}, {a, BlockId(kNarrow, y, 0)}, 2);
+      add(gemm, {BlockId(kNarrow, x, 0), a, BlockId(kNarrow, y, 0)});
     } else {
       const BlockId c = tile_out();
       generate(c);
@@ -108,23 +123,19 @@ class RandomTasks {
     }
   }
 
-  Task& add(Operation operation, BlockId out, std::array<BlockId, 2> inputs, int count) {
-    Task& task = tasks_.emplace_back();
-    task.operation = operation;
-    task.out = out;
-    task.inputs = inputs;
-    task.input_count = static_cast<std::uint8_t>(count);
+  void add(const Operation& operation, std::vector<TaskOperand> operands,
+           std::uint32_t variant = 0) {
     // Mostly bursts on one device, as algorithms do, and now and then another one.
     if (dice_.roll(3) == 0) device_ = static_cast<std::uint16_t>(dice_.roll(devices_));
-    task.device = device_;
-    task.urgent = dice_.roll(4) == 0;
-    return task;
+    tasks_.push_back(flat_task(operation, std::move(operands), device_, variant));
+    tasks_.back().task.urgent = dice_.roll(4) == 0;
   }
 
-  void set_final() {
+  void set_last_writes() {
     std::set<BlockId> seen;
-    for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
-      if (seen.insert(task->out).second) task->final = dice_.roll(2) == 0;
+    for (auto flat = tasks_.rbegin(); flat != tasks_.rend(); ++flat) {
+      if (seen.insert(flat->operands[0].id).second && dice_.roll(2) == 0)
+        flat->operands[0].hint = Hint::last_write;
     }
   }
 
@@ -133,19 +144,22 @@ class RandomTasks {
   int devices_;
   std::uint16_t device_ = 0;
   std::set<BlockId> written_;
-  std::vector<Task> tasks_;
+  std::vector<FlatTask> tasks_;
 };
 
 inline Schedule schedule_of(BlockTable blocks, int devices, std::vector<int> operands,
-                            std::vector<std::vector<Task>> steps) {
+                            std::vector<std::vector<FlatTask>> steps) {
   Schedule schedule;
   schedule.blocks = std::move(blocks);
   schedule.devices = devices;
   schedule.operands = std::move(operands);
   schedule.steps = std::ssize(steps);
-  schedule.emit = [steps = std::move(steps)](std::int64_t s, std::vector<Task>& tasks) {
-    const std::vector<Task>& step = steps[static_cast<std::size_t>(s)];
-    tasks.insert(tasks.end(), step.begin(), step.end());
+  schedule.emit = [steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
+    for (const FlatTask& flat : steps[static_cast<std::size_t>(s)]) {
+      Task& task = tasks.add_calls(*flat.task.operation, flat.task.device, flat.operands,
+                                   flat.task.variant);
+      task.urgent = flat.task.urgent;
+    }
   };
   return schedule;
 }
@@ -166,9 +180,9 @@ inline Schedule random_schedule(std::uint64_t seed) {
               .origin = Origin::generated});
   blocks.add({.name = "P", .rows = n, .cols = 2, .tile_rows = tile, .tile_cols = 2});
   blocks.add({.name = "X", .rows = n, .cols = 3, .tile_rows = tile, .tile_cols = 3});
-  const std::vector<Task> tasks = RandomTasks(dice, rows, devices).make(1 + dice.roll(120));
-  std::vector<std::vector<Task>> steps(1);
-  for (const Task& task : tasks) {
+  const std::vector<FlatTask> tasks = RandomTasks(dice, rows, devices).make(1 + dice.roll(120));
+  std::vector<std::vector<FlatTask>> steps(1);
+  for (const FlatTask& task : tasks) {
     while (dice.roll(4) == 0) steps.emplace_back();  // steps may be empty
     steps.back().push_back(task);
   }

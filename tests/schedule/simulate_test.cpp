@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/potrf.hpp"
 #include "schedule/machine_model.hpp"
 #include "schedule/plan.hpp"
 #include "tests/schedule/plan_checker.hpp"
@@ -22,8 +23,8 @@ Machine machine_of(int compute_queues, double gemm_seconds, double rate, double 
   DeviceModel& device = machine.devices[0];
   device.compute_queues = compute_queues;
   device.host_to_device = device.device_to_host = {kTileBytes, latency};
-  device.flops_per_second_fp64 = rate;
-  device.kernels = {{"gemm", Precision::fp64, kGemmFlops, gemm_seconds}};
+  device.rate(Element::fp64) = rate;
+  device.kernels = {{"gemm", std::vector(3, Element::fp64), kGemmFlops, gemm_seconds}};
   return machine;
 }
 
@@ -31,15 +32,11 @@ Machine machine_of(int compute_queues, double gemm_seconds, double rate, double 
 Schedule products(std::int64_t count) {
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 4 * count, .cols = 12, .tile_rows = 4, .tile_cols = 4});
-  std::vector<Task> tasks;
+  std::vector<FlatTask> tasks;
   for (std::int64_t i = 0; i < count; ++i) {
-    Task task;
-    task.operation = Operation::gemm;
-    task.final = true;
-    task.out = BlockId(0, i, 0);
-    task.inputs = {BlockId(0, i, 1), BlockId(0, i, 2)};
-    task.input_count = 2;
-    tasks.push_back(task);
+    tasks.push_back(flat_task(
+        gemm, {{BlockId(0, i, 0), Hint::last_write}, BlockId(0, i, 1), BlockId(0, i, 2)}, 0,
+        kTransposeB));
   }
   return schedule_of(std::move(blocks), 1, {3}, {tasks});
 }
@@ -127,13 +124,16 @@ TEST(Simulate, NeverStartsAStepBeforeItsWaitsAreDone) {
     const Trace trace = simulate(plan);
     const std::vector<FlatStep> steps = flatten(plan);
     ASSERT_EQ(trace.spans.size(), steps.size());
-    std::vector<std::vector<double>> ends(static_cast<std::size_t>(plan.layout().queues()));
+    std::vector<std::vector<double>> ends(static_cast<std::size_t>(plan.layout().queues.size()));
     double last = 0;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const Span& span = trace.spans[s];
       const Step& step = steps[s].step;
       ASSERT_EQ(span.queue, step.queue);
-      ASSERT_EQ(span.block, step.task.out.bits);
+      const BlockId block = steps[s].operands[0];
+      ASSERT_EQ(trace.families[span.family], schedule.blocks.family(block.family()).name);
+      ASSERT_EQ(span.row, block.row());
+      ASSERT_EQ(span.col, block.col());
       auto& own = ends[step.queue];
       ASSERT_LE(own.empty() ? 0 : own.back(), span.begin);
       for (const Wait& wait : steps[s].waits) {
@@ -154,61 +154,61 @@ TEST(Simulate, NeverStartsAStepBeforeItsWaitsAreDone) {
 TEST(KernelSeconds, InterpolatesRatesOverTheCubeRootOfTheFlops) {
   DeviceModel device;
   device.compute_queues = 2;
-  device.flops_per_second_fp64 = 100;
-  device.flops_per_second_fp32 = 400;
-  device.kernels = {{"gemm", Precision::fp64, 27e3, 27e3 / 300},  // order 30: rate 300
-                    {"gemm", Precision::fp64, 1e3, 1e3 / 100},    // order 10: rate 100
-                    {"syrk", Precision::fp64, 8e3, 1},
-                    {"gemm", Precision::fp32, 8e3, 2}};
-  const auto seconds = [&](Operation operation, double flops, Precision p = Precision::fp64) {
-    return kernel_seconds(device, operation, p, flops);
+  device.rate(Element::fp64) = 100;
+  device.rate(Element::fp32) = 400;
+  const auto all = [](std::size_t count, Element element) { return std::vector(count, element); };
+  device.kernels = {{"gemm", all(3, Element::fp64), 27e3, 27e3 / 300},  // order 30: rate 300
+                    {"gemm", all(3, Element::fp64), 1e3, 1e3 / 100},    // order 10: rate 100
+                    {"syrk", all(2, Element::fp64), 8e3, 1},
+                    {"gemm", all(3, Element::fp32), 8e3, 2}};
+  const auto seconds = [&](const Operation& operation, double work, Element e = Element::fp64) {
+    return kernel_seconds(device, operation, Elements(operation.operands, e), work);
   };
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 1e3), 10);
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 27e3), 90);
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 8e3), 8e3 / 200);  // order 20: half way
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 64e3), 64e3 / 300);
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 125), 10 * 0.5);  // half the order: half the time
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 1e-9), 10 * 0.1);
-  EXPECT_DOUBLE_EQ(seconds(Operation::syrk, 8e3), 1);
-  EXPECT_DOUBLE_EQ(seconds(Operation::gemm, 8e3, Precision::fp32), 2);
-  EXPECT_DOUBLE_EQ(seconds(Operation::potrf, 1e3), 1e3 / 50);  // not measured: a queue's share
-  EXPECT_DOUBLE_EQ(seconds(Operation::syrk, 1e3, Precision::fp32), 1e3 / 200);
-  EXPECT_DOUBLE_EQ(seconds(Operation::covariance, 10), 50 * 10.0 / 50);
+  EXPECT_DOUBLE_EQ(seconds(gemm, 1e3), 10);
+  EXPECT_DOUBLE_EQ(seconds(gemm, 27e3), 90);
+  EXPECT_DOUBLE_EQ(seconds(gemm, 8e3), 8e3 / 200);  // order 20: half way
+  EXPECT_DOUBLE_EQ(seconds(gemm, 64e3), 64e3 / 300);
+  EXPECT_DOUBLE_EQ(seconds(gemm, 125), 10 * 0.5);  // half the order: half the time
+  EXPECT_DOUBLE_EQ(seconds(gemm, 1e-9), 10 * 0.1);
+  EXPECT_DOUBLE_EQ(seconds(syrk, 8e3), 1);
+  EXPECT_DOUBLE_EQ(seconds(gemm, 8e3, Element::fp32), 2);
+  EXPECT_DOUBLE_EQ(seconds(potrf, 1e3), 1e3 / 50);  // not measured: a queue's share
+  EXPECT_DOUBLE_EQ(seconds(syrk, 1e3, Element::fp32), 1e3 / 200);
+  EXPECT_DOUBLE_EQ(seconds(covariance, 10), 50 * 10.0 / 50);
 }
 
 TEST(KernelSeconds, IsFiniteWhateverTheModel) {
   DeviceModel nothing;
   for (const double flops : {0.0, 1.0, 1e30}) {
-    EXPECT_TRUE(std::isfinite(kernel_seconds(nothing, Operation::gemm, Precision::fp64, flops)));
+    EXPECT_TRUE(std::isfinite(kernel_seconds(nothing, gemm, Elements(3, Element::fp64), flops)));
   }
-  nothing.kernels = {{"gemm", Precision::fp64, 1e3, 0}};  // a rate that is none
-  EXPECT_DOUBLE_EQ(kernel_seconds(nothing, Operation::gemm, Precision::fp64, 10), 20);
+  nothing.kernels = {{"gemm", std::vector(3, Element::fp64), 1e3, 0}};  // a rate that is none
+  EXPECT_DOUBLE_EQ(kernel_seconds(nothing, gemm, Elements(3, Element::fp64), 10), 20);
   EXPECT_EQ(transfer_seconds({50, 0.5}, 100), 2.5);
 }
 
 // ---- flops
 
-TEST(FlopsOf, AreTheTextbookCounts) {
+TEST(WorkOf, IsTheTextbookCount) {
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 7, .cols = 5, .tile_rows = 4, .tile_cols = 3});
-  Task task;
-  const auto flops = [&](Operation operation, BlockId out, BlockId in) {
-    task.operation = operation;
-    task.out = out;
-    task.inputs[0] = in;
-    return flops_of(blocks, task);
+  const auto work = [&](const Operation& operation, std::vector<TaskOperand> operands,
+                        std::uint32_t variant = 0) {
+    const FlatTask flat = flat_task(operation, std::move(operands), 0, variant);
+    return work_of(blocks, flat.task, flat.operands);
   };
   const BlockId b43(0, 0, 0);  // 4 × 3
   const BlockId b42(0, 0, 1);  // 4 × 2
   const BlockId b33(0, 1, 0);  // 3 × 3
-  EXPECT_DOUBLE_EQ(flops(Operation::potrf, b33, b33), 9 + 4.5 + 0.5);
-  EXPECT_DOUBLE_EQ(flops(Operation::trsm, b43, b33), 4 * 9);
-  EXPECT_DOUBLE_EQ(flops(Operation::syrk, b33, b42), 3 * 4 * 2);
-  EXPECT_DOUBLE_EQ(flops(Operation::gemm, b43, b42), 2 * 4 * 3 * 2);
-  EXPECT_DOUBLE_EQ(flops(Operation::gemm_left, b42, b43), 2 * 4 * 2 * 3);
-  EXPECT_DOUBLE_EQ(flops(Operation::gemm_left_transposed, b33, b42), 2 * 3 * 3 * 4);
-  EXPECT_DOUBLE_EQ(flops(Operation::trsm_left, b42, b33), 16 * 2);
-  EXPECT_DOUBLE_EQ(flops(Operation::covariance, b42, b33), 8);
+  EXPECT_DOUBLE_EQ(work(potrf, {b33, b33}), 9 + 4.5 + 0.5);
+  EXPECT_DOUBLE_EQ(work(trsm, {b43, b33}, kRightSide | kTransposeL), 4 * 9);
+  EXPECT_DOUBLE_EQ(work(syrk, {b33, b42}), 3 * 4 * 2);
+  EXPECT_DOUBLE_EQ(work(gemm, {b43, b42, b33}, kTransposeB), 2 * 4 * 3 * 2);
+  EXPECT_DOUBLE_EQ(work(gemm, {b42, b43, b33}), 2 * 4 * 2 * 3);
+  EXPECT_DOUBLE_EQ(work(gemm, {b33, b42, b43}, kTransposeA), 2 * 3 * 3 * 4);
+  EXPECT_DOUBLE_EQ(work(trsm, {b42, b43}), 4 * 2 * 3);
+  EXPECT_DOUBLE_EQ(work(covariance, {b42, b33, b33}), 8);
+  EXPECT_DOUBLE_EQ(work(syrk, {b33, b42, b33, b43}), 3 * 4 * 2 + 3 * 4 * 3) << "two calls";
 }
 
 }  // namespace

@@ -1,0 +1,135 @@
+#pragma once
+// The planner: makes the steps of a plan. See plan.hpp for the contract and the method.
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "schedule/device_slots.hpp"
+#include "schedule/lookahead.hpp"
+#include "schedule/machine_model.hpp"
+#include "schedule/plan.hpp"
+
+namespace strata {
+
+/// The devices that have a block in a slot, for every block: a bit each.
+class HolderSets {
+ public:
+  HolderSets(std::int64_t blocks, int devices)
+      : words_((static_cast<std::size_t>(devices) + 63) / 64),
+        bits_(static_cast<std::size_t>(blocks) * words_, 0) {}
+
+  void add(std::int64_t block, int device) { word(block, device) |= bit(device); }
+  void remove(std::int64_t block, int device) { word(block, device) &= ~bit(device); }
+  /// Calls visit(device) for each holder, in increasing order.
+  template <class F>
+  void for_each(std::int64_t block, F&& visit) const {
+    for (std::size_t w = 0; w < words_; ++w) {
+      std::uint64_t rest = bits_[static_cast<std::size_t>(block) * words_ + w];
+      for (; rest != 0; rest &= rest - 1)
+        visit(static_cast<int>(64 * w) + std::countr_zero(rest));
+    }
+  }
+
+ private:
+  static std::uint64_t bit(int device) { return std::uint64_t{1} << (device % 64); }
+  std::uint64_t& word(std::int64_t block, int device) {
+    return bits_[static_cast<std::size_t>(block) * words_ + static_cast<std::size_t>(device) / 64];
+  }
+
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+class PlanReader::Planner {
+ public:
+  explicit Planner(const Plan& plan);
+
+  bool next(PlanWindow& window);
+  [[nodiscard]] const PlanTotals& totals() const noexcept { return totals_; }
+  /// The blocks that the plan leaves on the devices, once it has ended.
+  [[nodiscard]] Residency residency() const;
+
+ private:
+  /// The copy of a block in its store.
+  struct Home {
+    bool valid = false;
+    Wait store;  ///< the step that wrote it, if one of this plan did
+  };
+
+  Home& home(std::int64_t block) { return home_[at(block)]; }
+  DeviceSlots& slots(int device) { return slots_[at(device)]; }
+  [[nodiscard]] const DeviceLayout& device_of(int device) const {
+    return layout_.devices[at(device)];
+  }
+
+  void set_homes();
+  void take_over_residents();
+
+  // ---- a task (planner.cpp)
+  void plan_task(const Lookahead::Entry& entry);
+  void finish_uses(const Lookahead::Entry& entry);
+  [[nodiscard]] bool leaves(const BlockUse& use) const;
+  void let_go(int device, int number);
+  int fetch(int device, const BlockUse& use, bool value_needed);
+  int make_room(int device, BlockId id);
+  [[nodiscard]] int peer_source(int device, BlockId id, std::int64_t block);
+  void send_home(BlockId id, std::int64_t block);
+  void take_ownership(int device, std::int64_t block);
+  void discard(std::int64_t block);
+  void flush();
+  void note_waste(int device, int number, std::int64_t bytes, int sign);
+
+  // ---- steps (planner_steps.cpp)
+  [[nodiscard]] int copy_queue(int device, int copy) const;
+  [[nodiscard]] std::size_t loading_queues() const;
+  [[nodiscard]] std::uint64_t& home_load(std::int64_t block, int queue);
+  void load(int device, BlockId id, int number);
+  void copy_from_peer(int device, BlockId id, int number, int source);
+  void store(int device, int number);
+  void compute(const Lookahead::Entry& entry);
+  [[nodiscard]] int choose_queue(const Task& task, double ready, const Slot& out) const;
+  [[nodiscard]] int least_busy_queue(int device) const;
+  Step& begin_step(StepKind kind, int queue);
+  Step& begin_copy(StepKind kind, int queue, BlockId id, int number);
+  void finish_step(Step& step) const;
+  void add_wait(const Step& step, Wait wait);
+  void wait_for_uses(const Step& step, int device, int number);
+  void wrote(int device, int number, const Step& step);
+  /// The last step of a queue of a device that reads a slot since it was written; 0: none.
+  [[nodiscard]] std::uint64_t& reader(int device, int number, int queue);
+  [[nodiscard]] std::uint64_t& peer_reader(int device, int number, int by);
+  double advance(int queue, double earliest, double seconds);
+
+  template <class I>
+  static constexpr std::size_t at(I i) {
+    return static_cast<std::size_t>(i);
+  }
+
+  const Schedule& schedule_;
+  const BlockTable& blocks_;
+  const Machine& machine_;
+  const PlanLayout& layout_;
+  const Residency& start_;
+  PlanOptions options_;
+  Lookahead ahead_;
+  KernelClock kernels_;
+  std::vector<DeviceSlots> slots_;       // by device
+  std::vector<double> clock_;            // by queue
+  std::vector<std::uint64_t> sequence_;  // by queue: steps so far
+  std::vector<std::uint64_t> known_;  // by queue and queue: what the first has already waited for
+  std::vector<Home> home_;            // by block
+  HolderSets holders_;
+  std::vector<std::uint64_t> home_loads_;  // by block and loading queue: the last load
+  std::vector<std::vector<std::uint64_t>> readers_;  // by device: by slot and queue of the device
+  std::vector<std::vector<std::uint64_t>> peers_;    // by device: by slot and device
+  std::vector<int> number_;  // of the task being planned: the slot of each use
+  int stream_ = 0;           // the current task's queue, if its copies go through it
+  std::int64_t waste_ = 0;
+  bool has_peers_ = false;
+  PlanTotals totals_;
+  PlanWindow* window_ = nullptr;
+  bool flushed_ = false;
+};
+
+}  // namespace strata

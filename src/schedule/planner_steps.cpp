@@ -1,0 +1,246 @@
+// The planner, step by step: which queue does what, and what it waits for.
+
+#include <algorithm>
+
+#include "schedule/planner.hpp"
+
+namespace strata {
+
+/// The queue of a device's loads or stores: the copy queue, or the stream of the current task. (A
+/// value that another device has to hand over leaves through that device's first compute queue.)
+int PlanReader::Planner::copy_queue(int device, int copy) const {
+  if (!options_.copies_in_stream) return copy;
+  if (layout_.queues[at(stream_)].device == device) return stream_;
+  return device_of(device).first_compute;
+}
+
+/// Queues that may load a block, for which home_loads_ has an entry: those of copies in, one a
+/// device, or all.
+std::size_t PlanReader::Planner::loading_queues() const {
+  return options_.copies_in_stream ? layout_.queues.size() : layout_.devices.size();
+}
+std::uint64_t& PlanReader::Planner::home_load(std::int64_t block, int queue) {
+  const std::size_t which = options_.copies_in_stream ? at(queue) : layout_.queues[at(queue)].device;
+  return home_loads_[at(block) * loading_queues() + which];
+}
+
+std::uint64_t& PlanReader::Planner::reader(int device, int number, int queue) {
+  const DeviceLayout& layout = device_of(device);
+  return readers_[at(device)]
+                 [at(number) * at(layout.queue_count) + at(queue - layout.first_queue)];
+}
+std::uint64_t& PlanReader::Planner::peer_reader(int device, int number, int by) {
+  return peers_[at(device)][at(number) * layout_.devices.size() + at(by)];
+}
+
+void PlanReader::Planner::load(int device, BlockId id, int number) {
+  const std::int64_t block = blocks_.index(id);
+  const int queue = copy_queue(device, device_of(device).copy_in);
+  Slot& slot = slots(device).slot(number);
+  Step& step = begin_copy(StepKind::load, queue, id, number);
+  wait_for_uses(step, device, number);
+  add_wait(step, home(block).store);
+  finish_step(step);
+  const double seconds =
+      transfer_seconds(machine_.devices[at(device)].host_to_device, step.bytes);
+  slot.ready = slot.idle = advance(queue, slot.idle, seconds);
+  wrote(device, number, step);
+  home_load(block, queue) = step.sequence;
+  totals_.traffic.host_to_device_bytes += step.bytes;
+  ++totals_.loads;
+}
+
+void PlanReader::Planner::copy_from_peer(int device, BlockId id, int number, int source) {
+  const int queue = device_of(device).peer_in;
+  const int from = slots(source).find(blocks_.index(id));
+  Slot& slot = slots(device).slot(number);
+  Slot& there = slots(source).slot(from);
+  Step& step = begin_copy(StepKind::peer, queue, id, number);
+  step.source = static_cast<std::uint16_t>(source);
+  window_->operands.push_back(id);
+  window_->slots.push_back(from);
+  step.operand_count = 2;
+  wait_for_uses(step, device, number);
+  add_wait(step, there.writer);
+  finish_step(step);
+  const double seconds = transfer_seconds(machine_.device_to_device, step.bytes);
+  slot.ready = slot.idle = advance(queue, std::max(slot.idle, there.ready), seconds);
+  there.idle = std::max(there.idle, slot.ready);
+  wrote(device, number, step);
+  peer_reader(source, from, device) = step.sequence;
+  totals_.traffic.device_to_device_bytes += step.bytes;
+  ++totals_.peer_copies;
+}
+
+void PlanReader::Planner::store(int device, int number) {
+  const int queue = copy_queue(device, device_of(device).copy_out);
+  Slot& slot = slots(device).slot(number);
+  const std::int64_t block = slot.block;
+  Step& step = begin_copy(StepKind::store, queue, slot.id, number);
+  add_wait(step, slot.writer);
+  add_wait(step, home(block).store);
+  for (std::size_t i = 0; i < loading_queues(); ++i) {  // nobody may still read what is overwritten
+    const int loader =
+        options_.copies_in_stream ? static_cast<int>(i) : layout_.devices[i].copy_in;
+    add_wait(step, {static_cast<std::uint16_t>(loader), home_load(block, loader)});
+  }
+  finish_step(step);
+  const double seconds =
+      transfer_seconds(machine_.devices[at(device)].device_to_host, step.bytes);
+  slot.idle = std::max(slot.idle, advance(queue, slot.ready, seconds));
+  reader(device, number, queue) = step.sequence;
+  slot.dirty = false;
+  home(block).valid = true;
+  home(block).store = {step.queue, step.sequence};
+  totals_.traffic.device_to_host_bytes += step.bytes;
+  ++totals_.stores;
+}
+
+void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
+  const Task& task = *entry.task;
+  const int device = task.device;
+  DeviceSlots& mine = slots(device);
+  double ready = 0;
+  const Slot* out = nullptr;
+  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
+    const Slot& slot = mine.slot(number_[i]);
+    const bool written = writes(entry.uses[i].access);
+    ready = std::max(ready, written ? slot.idle : slot.ready);
+    if (written && out == nullptr) out = &slot;
+  }
+  const int queue =
+      choose_queue(task, ready, out != nullptr ? *out : mine.slot(number_.front()));
+  Step& step = begin_step(StepKind::compute, queue);
+  step.operation = task.operation;
+  step.variant = task.variant;
+  step.calls = task.calls;
+  step.operand_count = static_cast<std::uint32_t>(entry.operands.size());
+  for (std::size_t i = 0; i < entry.operands.size(); ++i) {
+    window_->operands.push_back(entry.operands[i].id);
+    window_->slots.push_back(number_[entry.use_of[i]]);
+  }
+  step.work = work_of(blocks_, task, entry.operands);
+  const Elements elements = elements_of(blocks_, task, entry.operands);
+  const double end =
+      advance(queue, ready, kernels_.cost(device, *task.operation, elements, step.work).seconds);
+  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
+    if (writes(entry.uses[i].access)) {
+      wait_for_uses(step, device, number_[i]);
+    } else {
+      Slot& input = mine.slot(number_[i]);
+      add_wait(step, input.writer);
+      reader(device, number_[i], queue) = step.sequence;
+      input.idle = std::max(input.idle, end);
+    }
+  }
+  finish_step(step);
+  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
+    if (!writes(entry.uses[i].access)) continue;
+    Slot& slot = mine.slot(number_[i]);
+    wrote(device, number_[i], step);
+    slot.dirty = true;
+    slot.ready = slot.idle = end;
+  }
+  totals_.flops += task.operation->flops_per_work * step.work;
+  ++totals_.tasks;
+}
+
+/// The urgent queue for an urgent task; else the compute queue on which the task can start first,
+/// the one that wrote its output if it is as early.
+int PlanReader::Planner::choose_queue(const Task& task, double ready, const Slot& out) const {
+  const DeviceLayout& device = device_of(task.device);
+  if (options_.copies_in_stream) return stream_;
+  if (device.urgent >= 0 && task.urgent) return device.urgent;
+  const int first = device.first_compute;
+  if (options_.one_queue) return first;
+  const int end = first + device.compute_queues;
+  const int writer = static_cast<int>(out.writer.queue);  // or the queue of a copy
+  const bool computes = out.writer.sequence > 0 && writer >= first && writer < end;
+  int best = computes ? writer : first;
+  double best_start = std::max(clock_[at(best)], ready);
+  for (int q = first; q < end; ++q) {
+    const double start = std::max(clock_[at(q)], ready);
+    if (start < best_start) {
+      best = q;
+      best_start = start;
+    }
+  }
+  return best;
+}
+
+/// The compute queue with the least work so far, for a task whose copies go through it too.
+int PlanReader::Planner::least_busy_queue(int device) const {
+  const int first = device_of(device).first_compute;
+  int best = first;
+  for (int q = first; q < first + device_of(device).compute_queues && !options_.one_queue; ++q) {
+    if (clock_[at(q)] < clock_[at(best)]) best = q;
+  }
+  return best;
+}
+
+Step& PlanReader::Planner::begin_step(StepKind kind, int queue) {
+  Step& step = window_->steps.emplace_back();
+  step.kind = kind;
+  step.queue = static_cast<std::uint16_t>(queue);
+  step.device = layout_.queues[at(queue)].device;
+  step.sequence = ++sequence_[at(queue)];
+  step.operand_begin = static_cast<std::uint32_t>(window_->operands.size());
+  step.wait_begin = static_cast<std::uint32_t>(window_->waits.size());
+  return step;
+}
+
+Step& PlanReader::Planner::begin_copy(StepKind kind, int queue, BlockId id, int number) {
+  Step& step = begin_step(kind, queue);
+  window_->operands.push_back(id);
+  window_->slots.push_back(number);
+  step.operand_count = 1;
+  step.bytes = blocks_.bytes(id);
+  return step;
+}
+
+void PlanReader::Planner::finish_step(Step& step) const {
+  step.wait_count = static_cast<std::uint32_t>(window_->waits.size()) - step.wait_begin;
+}
+
+void PlanReader::Planner::add_wait(const Step& step, Wait wait) {
+  if (wait.sequence == 0 || wait.queue == step.queue) return;
+  std::uint64_t& known = known_[at(step.queue) * layout_.queues.size() + wait.queue];
+  if (known >= wait.sequence) return;
+  known = wait.sequence;
+  for (std::size_t w = step.wait_begin; w < window_->waits.size(); ++w) {
+    if (window_->waits[w].queue == wait.queue) {
+      window_->waits[w].sequence = wait.sequence;
+      return;
+    }
+  }
+  window_->waits.push_back(wait);
+}
+
+/// The step overwrites the slot: everything that wrote or read it comes first.
+void PlanReader::Planner::wait_for_uses(const Step& step, int device, int number) {
+  add_wait(step, slots(device).slot(number).writer);
+  const DeviceLayout& layout = device_of(device);
+  for (int q = layout.first_queue; q < layout.first_queue + layout.queue_count; ++q)
+    add_wait(step, {static_cast<std::uint16_t>(q), reader(device, number, q)});
+  for (int d = 0; has_peers_ && d < schedule_.devices; ++d) {
+    const auto queue = static_cast<std::uint16_t>(device_of(d).peer_in);
+    add_wait(step, {queue, peer_reader(device, number, d)});
+  }
+}
+
+void PlanReader::Planner::wrote(int device, int number, const Step& step) {
+  slots(device).slot(number).writer = {step.queue, step.sequence};
+  const DeviceLayout& layout = device_of(device);
+  for (int q = layout.first_queue; q < layout.first_queue + layout.queue_count; ++q)
+    reader(device, number, q) = 0;
+  for (int d = 0; has_peers_ && d < schedule_.devices; ++d) peer_reader(device, number, d) = 0;
+}
+
+/// Estimated end of `seconds` of work put into a queue; a clock only for choosing queues.
+double PlanReader::Planner::advance(int queue, double earliest, double seconds) {
+  double& clock = clock_[at(queue)];
+  clock = std::max(clock, earliest) + seconds;
+  return clock;
+}
+
+}  // namespace strata

@@ -1,0 +1,48 @@
+#pragma once
+// Residency: which blocks lie in the memory of the devices between two plans.
+//
+// Contract: what a run leaves, and what a plan may start from: every block that is listed rests at
+// home with the same value, so that any of them may be forgotten at any time. Blocks are named by
+// the identity of their family, since each plan numbers its families for itself. Pure data.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "strata/element.hpp"
+
+namespace strata {
+
+struct ResidentBlock {
+  std::uint64_t identity = 0;  ///< of its family, not 0
+  std::int64_t row = 0;        ///< block row and column
+  std::int64_t col = 0;
+  std::int64_t rows = 0;  ///< extent, in elements
+  std::int64_t cols = 0;
+  Element element = Element::fp64;
+  std::int64_t offset = 0;      ///< from the arena's start
+  std::int64_t slot_bytes = 0;  ///< of the slot in which it lies
+  bool operator==(const ResidentBlock&) const = default;
+};
+
+struct Residency {
+  struct Node {
+    std::int64_t arena_bytes = 0;  ///< that exist: a plan that needs more starts from nothing
+    std::vector<ResidentBlock> blocks;
+    bool operator==(const Node&) const = default;
+  };
+  std::vector<Node> devices;
+
+  [[nodiscard]] bool empty() const noexcept {
+    return std::all_of(devices.begin(), devices.end(),
+                       [](const Node& node) { return node.blocks.empty(); });
+  }
+  /// Forgets the blocks of a family, whose values are no longer those at home.
+  void forget(std::uint64_t identity) {
+    for (Node& node : devices)
+      std::erase_if(node.blocks, [=](const ResidentBlock& b) { return b.identity == identity; });
+  }
+  bool operator==(const Residency&) const = default;
+};
+
+}  // namespace strata
