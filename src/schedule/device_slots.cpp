@@ -56,7 +56,9 @@ void DeviceSlots::play(SizeClass& of, int number) {
     node /= 2;
     const int left = of.winners[2 * node];
     const int right = of.winners[2 * node + 1];
-    of.winners[node] = beats(left, right) ? left : right;
+    const int winner = beats(left, right) ? left : right;
+    if (winner == of.winners[node] && winner != number) return;  // above all is as it was
+    of.winners[node] = winner;
   }
 }
 
