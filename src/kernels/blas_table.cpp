@@ -11,11 +11,9 @@
 #include <link.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
-#include <string_view>
 
 #include "base/check.hpp"
 #include "base/environment_overlay.hpp"

@@ -14,8 +14,8 @@
 
 #include <cblas.h>
 
+#include <cstddef>
 #include <string>
-#include <vector>
 
 #include "kernels/blas_coretype.hpp"
 
