@@ -1,12 +1,11 @@
-// Host memory and the LAPACK that this program is linked with, threaded. See in_place.hpp.
-
-#include <cblas.h>
-#include <dlfcn.h>
-#include <lapacke.h>
+// Host memory and the LAPACK of the host kernels, threaded. See in_place.hpp.
+//
+// It is an instance of its own: the threads of the peer are not those of our kernels.
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "base/work_crew.hpp"
 #include "bench/compensated_sum.hpp"
 #include "bench/in_place.hpp"
+#include "kernels/blas_table.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata::bench {
@@ -27,20 +27,36 @@ double seconds_since(Clock::time_point start) {
 
 int all_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
-lapack_int potrf(std::int64_t n, double* a, std::int64_t ld) {
-  return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', static_cast<lapack_int>(n), a,
-                             static_cast<lapack_int>(ld));
+const BlasLibrary& peer_blas() {
+  static const BlasLibrary library = [] {
+    const char* files = std::getenv("STRATA_BLAS");
+    return load_blas({.files = files == nullptr ? "" : files});
+  }();
+  return library;
 }
-lapack_int potrf(std::int64_t n, float* a, std::int64_t ld) {
-  return LAPACKE_spotrf_work(LAPACK_COL_MAJOR, 'L', static_cast<lapack_int>(n), a,
-                             static_cast<lapack_int>(ld));
+
+int potrf(std::int64_t order, double* a, std::int64_t leading) {
+  const int n = static_cast<int>(order);
+  const int ld = static_cast<int>(leading);
+  int info = 0;
+  peer_blas().functions.dpotrf("L", &n, a, &ld, &info, 1);
+  return info;
+}
+int potrf(std::int64_t order, float* a, std::int64_t leading) {
+  const int n = static_cast<int>(order);
+  const int ld = static_cast<int>(leading);
+  int info = 0;
+  peer_blas().functions.spotrf("L", &n, a, &ld, &info, 1);
+  return info;
 }
 
 void multiply(int m, const double* a, const double* b, double* c) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1, c, m);
+  peer_blas().functions.dgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1,
+                              c, m);
 }
 void multiply(int m, const float* a, const float* b, float* c) {
-  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1, c, m);
+  peer_blas().functions.sgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1,
+                              c, m);
 }
 
 double vector_element(std::uint64_t seed, std::int64_t i) {
@@ -49,9 +65,7 @@ double vector_element(std::uint64_t seed, std::int64_t i) {
 
 class HostInPlace final : public InPlace {
  public:
-  explicit HostInPlace(int threads) : threads_(threads > 0 ? threads : all_cores()) {
-    set_threads_ = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
-  }
+  explicit HostInPlace(int threads) : threads_(threads > 0 ? threads : all_cores()) {}
 
   void fill(const Matrices& a, const TestMatrix& matrix) override {
     dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
@@ -83,7 +97,7 @@ class HostInPlace final : public InPlace {
   [[nodiscard]] std::string peer_what() const override { return "in place, host memory"; }
 
   [[nodiscard]] double peer_potrf(const Matrices& a) override {
-    lapack_int info = 0;
+    int info = 0;
     const double elapsed = threaded([&] {
       dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
         T* data = static_cast<T*>(a.data);
@@ -118,18 +132,15 @@ class HostInPlace final : public InPlace {
   [[nodiscard]] std::int64_t free_bytes() override { return -1; }
 
  private:
-  /// Our kernels are single-threaded calls made by several queues; the setting is put back for
-  /// them.
   template <class F>
   double threaded(F&& work) {
-    require(set_threads_ != nullptr, ErrorKind::device, "bench",
-            "the BLAS of this build is not OpenBLAS");
-    set_threads_(threads_);
+    const BlasLibrary& blas = peer_blas();
+    require(!blas.about.kernels.empty() && blas.set_threads != nullptr, ErrorKind::device, "bench",
+            "{} is no OpenBLAS of our own", blas.about.file);
+    blas.set_threads(threads_);
     const auto start = Clock::now();
     work();
-    const double elapsed = seconds_since(start);
-    set_threads_(1);
-    return elapsed;
+    return seconds_since(start);
   }
 
   template <class T>
@@ -165,7 +176,6 @@ class HostInPlace final : public InPlace {
 
   int threads_;
   WorkCrew crew_{all_cores() - 1};
-  void (*set_threads_)(int) = nullptr;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/bytes.hpp"
 #include "cli/app.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/blas_table.hpp"
 #include "run/numa.hpp"
 
 namespace strata::cli {
@@ -58,6 +59,50 @@ void print_backend(const Backend& backend) {
     const auto operation = static_cast<Operation>(op);
     fmt::print("    {:22}{}\n", to_string(operation),
                fmt::join(precisions_of(backend.kernels(), operation), " "));
+  }
+}
+
+/// The BLAS of the host, or why there is none.
+json blas_json() {
+  try {
+    const BlasDescription& about = host_blas().about;
+    return {{"file", about.file},
+            {"version", about.version},
+            {"kernels", about.kernels},
+            {"kernels_own", about.kernels_own},
+            {"kernels_asked", about.kernels_asked},
+            {"asked_by", about.asked_by_user ? "user" : "processor"},
+            {"private", about.private_copy},
+            {"why_shared", about.why_shared},
+            {"threads", about.threads}};
+  } catch (const Error& error) {
+    return {{"error", error.what()}};
+  }
+}
+
+std::string blas_kernels(const BlasDescription& about) {
+  if (about.kernels_asked.empty()) return about.kernels + ", its own choice";
+  if (about.asked_by_user)
+    return fmt::format("{}; OPENBLAS_CORETYPE is {}", about.kernels, about.kernels_asked);
+  return fmt::format("{}; {} asked for, by itself it takes {}", about.kernels, about.kernels_asked,
+                     about.kernels_own);
+}
+
+void print_blas() {
+  const auto row = [](const char* name, const std::string& value) {
+    if (!value.empty()) fmt::print("    {:22}{}\n", name, value);
+  };
+  try {
+    const BlasDescription& about = host_blas().about;
+    fmt::print("  blas\n");
+    row("file", about.file);
+    row("version", about.version);
+    if (!about.kernels.empty()) row("kernels", blas_kernels(about));
+    row("instance", about.private_copy ? "private" : "shared with the process");
+    row("why shared", about.why_shared);
+    if (about.threads > 0) row("threads", fmt::format("{} a call", about.threads));
+  } catch (const Error& error) {
+    fmt::print("  blas: not available: {}\n", error.what());
   }
 }
 
@@ -121,10 +166,12 @@ int run_info(const InfoArguments& arguments, const CommonOptions& common) {
   if (cuda != nullptr) backends.push_back(backend_json(*cuda));
   const json object = {{"version", STRATA_VERSION},
                        {"backends", backends},
+                       {"blas", blas_json()},
                        {"cuda", cuda != nullptr ? json("loaded") : json(why)}};
   return finish(common, {}, object, [&] {
     fmt::print("strata {}\n", STRATA_VERSION);
     print_backend(host_backend());
+    print_blas();
     if (cuda != nullptr) {
       print_backend(*cuda);
     } else {

@@ -17,22 +17,61 @@ add_library(strata_hwloc INTERFACE)
 target_include_directories(strata_hwloc SYSTEM INTERFACE ${STRATA_HWLOC_INCLUDE})
 target_link_libraries(strata_hwloc INTERFACE ${STRATA_HWLOC_LIBRARY})
 
-# BLAS and LAPACK through their C interfaces. OpenBLAS is preferred, any other will do. Single-threaded calls are
-# made from several threads, so a build of OpenBLAS with OpenMP is left aside where there is a choice.
-find_package(BLAS REQUIRED)
-find_package(LAPACK REQUIRED)
+# BLAS and LAPACK: only the header is needed to build. The library is loaded at run time
+# (src/kernels/blas_table.cpp); which file that is, is decided here. OpenBLAS is preferred, any other will do. Calls of
+# one thread each are made from several threads, so a build of OpenBLAS with OpenMP, which takes the number of threads
+# from OpenMP alone, is left aside where there is a choice.
 find_path(STRATA_CBLAS_INCLUDE cblas.h
           PATH_SUFFIXES openblas openblas-pthread x86_64-linux-gnu/openblas-pthread
                         aarch64-linux-gnu/openblas-pthread
           REQUIRED)
-find_path(STRATA_LAPACKE_INCLUDE lapacke.h PATH_SUFFIXES openblas lapacke REQUIRED)
-find_library(STRATA_LAPACKE_LIBRARY NAMES lapacke REQUIRED)
 find_library(STRATA_OPENBLAS_LIBRARY NAMES openblas PATH_SUFFIXES openblas-pthread)
 add_library(strata_blas INTERFACE)
-target_include_directories(strata_blas SYSTEM INTERFACE ${STRATA_CBLAS_INCLUDE}
-                                                        ${STRATA_LAPACKE_INCLUDE})
-if(STRATA_OPENBLAS_LIBRARY)
-  target_link_libraries(strata_blas INTERFACE ${STRATA_LAPACKE_LIBRARY} ${STRATA_OPENBLAS_LIBRARY})
-else()
-  target_link_libraries(strata_blas INTERFACE ${STRATA_LAPACKE_LIBRARY} LAPACK::LAPACK BLAS::BLAS)
+target_include_directories(strata_blas SYSTEM INTERFACE ${STRATA_CBLAS_INCLUDE})
+set(STRATA_BLAS_LIBRARIES ${STRATA_OPENBLAS_LIBRARY})
+if(NOT STRATA_BLAS_LIBRARIES)
+  find_package(LAPACK REQUIRED) # and BLAS, by itself
+  list(FILTER LAPACK_LIBRARIES INCLUDE REGEX "\\.so[0-9.]*$")
+  set(STRATA_BLAS_LIBRARIES ${LAPACK_LIBRARIES})
+endif()
+if(NOT STRATA_BLAS_LIBRARIES)
+  message(FATAL_ERROR "no shared library of BLAS and LAPACK was found")
+endif()
+
+# The name by which programs ask for a shared library: libopenblas.so.0 for libopenblas.so, which only developers have.
+function(strata_soname file result)
+  set(name "")
+  if(CMAKE_OBJDUMP)
+    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${file} OUTPUT_VARIABLE headers ERROR_QUIET)
+    if(headers MATCHES "SONAME[ \t]+([^ \t\r\n]+)")
+      set(name ${CMAKE_MATCH_1})
+    endif()
+  endif()
+  if(NOT name)
+    get_filename_component(name ${file} NAME)
+  endif()
+  set(${result} ${name} PARENT_SCOPE)
+endfunction()
+
+# Several files, as of a BLAS and a LAPACK, are joined by ':'.
+set(STRATA_BLAS_FOUND "")
+set(STRATA_BLAS_NAMES "")
+foreach(library ${STRATA_BLAS_LIBRARIES})
+  strata_soname(${library} name)
+  get_filename_component(folder ${library} DIRECTORY)
+  string(APPEND STRATA_BLAS_FOUND ":${folder}/${name}")
+  string(APPEND STRATA_BLAS_NAMES ":${name}")
+endforeach()
+string(SUBSTRING "${STRATA_BLAS_FOUND}" 1 -1 STRATA_BLAS_FOUND)
+string(SUBSTRING "${STRATA_BLAS_NAMES}" 1 -1 STRATA_BLAS_NAMES)
+message(STATUS "BLAS, loaded at run time: ${STRATA_BLAS_FOUND}")
+
+# What tests are linked with, to compare with: LAPACKE, and BLAS as anybody has it.
+if(STRATA_TESTS)
+  find_path(STRATA_LAPACKE_INCLUDE lapacke.h PATH_SUFFIXES openblas lapacke REQUIRED)
+  find_library(STRATA_LAPACKE_LIBRARY NAMES lapacke REQUIRED)
+  add_library(strata_linked_blas INTERFACE)
+  target_include_directories(strata_linked_blas SYSTEM INTERFACE ${STRATA_LAPACKE_INCLUDE})
+  target_link_libraries(strata_linked_blas INTERFACE strata_blas ${STRATA_LAPACKE_LIBRARY}
+                                                     ${STRATA_BLAS_LIBRARIES})
 endif()

@@ -37,7 +37,8 @@ class Backend {
   [[nodiscard]] virtual bool on_host() const = 0;
 };
 
-/// The CPU backend (OpenBLAS or any BLAS/LAPACKE; Boost.Math), one thread a queue.
+/// The CPU backend (OpenBLAS or any BLAS and LAPACK, kernels/blas_table.hpp; Boost.Math), one
+/// thread a queue. Its make_device throws Error{device} where there is no BLAS, too.
 [[nodiscard]] const Backend& host_backend();
 
 /// Reference kernels: plain loops on the host device, for tests and small checks.

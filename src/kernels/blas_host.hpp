@@ -2,29 +2,34 @@
 // The few calls of BLAS and LAPACK that the host kernels need, one name for both precisions.
 //
 // Contract: column-major, lower triangle, not unit. Extents are those of a tile and fit 32 bits.
-// Only for *_host.cpp.
+// The functions are those of blas_table(), which is loaded on first use. Only for *_host.cpp.
 
 #include <cblas.h>
-#include <lapacke.h>
 
 #include <type_traits>
 
+#include "kernels/blas_table.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata::blas {
 
 inline int narrow(std::int64_t extent) { return static_cast<int>(extent); }
 
+/// The one of two functions that is for T.
+template <class T, class Double, class Single>
+auto for_type(Double fp64, Single fp32) {
+  if constexpr (std::is_same_v<T, double>)
+    return fp64;
+  else
+    return fp32;
+}
+
 /// C ← C − op(A)·op(B); k is the inner extent.
 template <class T>
 void gemm_minus(CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, std::int64_t k, MatrixView<const T> a,
                 MatrixView<const T> b, MatrixView<T> c) {
-  constexpr auto call = [] {
-    if constexpr (std::is_same_v<T, double>)
-      return cblas_dgemm;
-    else
-      return cblas_sgemm;
-  }();
+  const BlasTable& blas = blas_table();
+  const auto call = for_type<T>(blas.dgemm, blas.sgemm);
   call(CblasColMajor, op_a, op_b, narrow(c.rows), narrow(c.cols), narrow(k), T{-1}, a.data,
        narrow(a.ld), b.data, narrow(b.ld), T{1}, c.data, narrow(c.ld));
 }
@@ -32,12 +37,8 @@ void gemm_minus(CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, std::int64_t k, Matr
 /// X ← op(L)⁻¹·X (left) or X·op(L)⁻¹ (right).
 template <class T>
 void trsm(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {
-  constexpr auto call = [] {
-    if constexpr (std::is_same_v<T, double>)
-      return cblas_dtrsm;
-    else
-      return cblas_strsm;
-  }();
+  const BlasTable& blas = blas_table();
+  const auto call = for_type<T>(blas.dtrsm, blas.strsm);
   call(CblasColMajor, side, CblasLower, op, CblasNonUnit, narrow(x.rows), narrow(x.cols), T{1},
        l.data, narrow(l.ld), x.data, narrow(x.ld));
 }
@@ -77,26 +78,21 @@ void trsm_by_halves(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, 
 /// C ← C − A·Aᵀ, lower triangle.
 template <class T>
 void syrk_minus(MatrixView<const T> a, MatrixView<T> c) {
-  constexpr auto call = [] {
-    if constexpr (std::is_same_v<T, double>)
-      return cblas_dsyrk;
-    else
-      return cblas_ssyrk;
-  }();
+  const BlasTable& blas = blas_table();
+  const auto call = for_type<T>(blas.dsyrk, blas.ssyrk);
   call(CblasColMajor, CblasLower, CblasNoTrans, narrow(c.cols), narrow(a.cols), T{-1}, a.data,
        narrow(a.ld), T{1}, c.data, narrow(c.ld));
 }
 
-/// LAPACK's info: 0, or 1 + the column where it stopped. Without LAPACKE's own search for NaN.
+/// LAPACK's info: 0, or 1 + the column where it stopped.
 template <class T>
 std::int64_t potrf(MatrixView<T> a) {
-  constexpr auto call = [] {
-    if constexpr (std::is_same_v<T, double>)
-      return LAPACKE_dpotrf_work;
-    else
-      return LAPACKE_spotrf_work;
-  }();
-  return call(LAPACK_COL_MAJOR, 'L', narrow(a.cols), a.data, narrow(a.ld));
+  const BlasTable& blas = blas_table();
+  const int n = narrow(a.cols);
+  const int ld = narrow(a.ld);
+  int info = 0;
+  for_type<T>(blas.dpotrf, blas.spotrf)("L", &n, a.data, &ld, &info, 1);
+  return info;
 }
 
 }  // namespace strata::blas

@@ -1,19 +1,19 @@
 #include "kernels/host_residual.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include "kernels/blas_table.hpp"
 
 namespace strata {
 
 void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                         MatrixView<double> r) {
   if (r.rows == 0 || r.cols == 0) return;
-  cblas_dsymm(CblasColMajor, CblasLeft, CblasLower, static_cast<int>(r.rows),
-              static_cast<int>(r.cols), -1.0, a.data, static_cast<int>(a.ld), x.data,
-              static_cast<int>(x.ld), 1.0, r.data, static_cast<int>(r.ld));
+  blas_table().dsymm(CblasColMajor, CblasLeft, CblasLower, static_cast<int>(r.rows),
+                     static_cast<int>(r.cols), -1.0, a.data, static_cast<int>(a.ld), x.data,
+                     static_cast<int>(x.ld), 1.0, r.data, static_cast<int>(r.ld));
 }
 
 double symmetric_norm_inf(MatrixView<const double> a) {

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <map>
 
+#include "base/environment_overlay.hpp"
 #include "tests/cli/program.hpp"
 
 namespace strata::test {
@@ -145,7 +146,20 @@ TEST(CliInfo, NamesTheHost) {
   EXPECT_GT(host.at("devices").at(0).at("memory_bytes").get<std::int64_t>(), 0);
   EXPECT_TRUE(host.at("devices").at(0).at("numa_node").is_null()) << "a CPU lies on all of them";
   EXPECT_EQ(host.at("kernels").at("potrf").at(0), "fp64");
-  expect_pieces(expect_done({"info"}), {"backend host", "potrf", "backend cuda"});
+  expect_pieces(expect_done({"info"}), {"backend host", "potrf", "blas", "backend cuda"});
+}
+
+TEST(CliInfo, NamesTheBlasOrWhatIsMissing) {
+  const json blas = expect_json({"info"}).at("blas");
+  EXPECT_FALSE(blas.at("file").get<std::string>().empty());
+  const std::string text = expect_done({"info"});
+  expect_pieces(text, {blas.at("file").get<std::string>(), blas.at("kernels").get<std::string>()});
+  const EnvironmentOverlay overlay(EnvironmentOverlay::Variables{{"STRATA_BLAS", "/no/blas.so"}});
+  EXPECT_NE(expect_json({"info"}).at("blas").at("error").get<std::string>().find("/no/blas.so"),
+            std::string::npos);
+  expect_pieces(expect_done({"info"}), {"blas: not available", "/no/blas.so"});
+  expect_refused({"bench", "cholesky", "--n", "64", "--devices", "host"}, 3, {"/no/blas.so"});
+  expect_done({"plan", "cholesky", "--n", "1000"});
 }
 
 TEST(CliInfo, CalibratedRatesServeAPlan) {
