@@ -14,6 +14,8 @@
 
 namespace strata {
 
+enum class DeviceKind : std::uint8_t { cpu, gpu };
+
 /// Time of a transfer of b bytes: latency_seconds + b / bytes_per_second.
 struct LinkRate {
   double bytes_per_second = 0;
