@@ -119,7 +119,7 @@ const Potf2Measurement* Potf2Row::best(CholeskyVariant variant) const {
   return best;
 }
 
-PotrfTuning Potf2Result::tuning(Precision precision) const {
+PotrfTuning Potf2Result::tuning(Element precision) const {
   PotrfTuning table{model, {}};
   for (const Potf2Row& row : rows) table.entries.push_back({precision, row.n, row.best().options});
   return table;
