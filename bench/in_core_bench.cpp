@@ -6,8 +6,10 @@
 #include "bench/in_core_bench.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.hpp"
+#include "kernels/potrf_batched.hpp"
 
 namespace strata::bench {
 namespace {
@@ -90,7 +92,7 @@ double median(std::vector<double> values) {
 }
 
 InCoreSite::InCoreSite(const Options& options, std::int64_t n, std::int64_t count,
-                       Precision precision)
+                       Element precision)
     : devices_(options), matrices_{.n = n, .ld = n, .count = count, .precision = precision} {
   Device& device = devices_.device(0);
   memory_ = device.allocate(matrices_.bytes());
@@ -105,19 +107,21 @@ InCoreSite::InCoreSite(const Options& options, std::int64_t n, std::int64_t coun
 
 double InCoreSite::factor(const PotrfOptions& options) {
   const KernelTable& kernels = devices_.backend().kernels();
+  const PotrfValues values{[&](Element, std::int64_t) { return options; }};
   auto* statuses = reinterpret_cast<PivotStatus*>(statuses_.data());
   const Matrices& a = matrices_;
   const auto call = [&] {
     if (a.count > 1) {
-      kernels.find_batched(a.precision)(
-          *queue_, {reinterpret_cast<const BatchEntry*>(entries_.data()), statuses, a.count});
+      const Elements elements{a.precision, Element::int64, Element::fp64};
+      const auto views =
+          batch_views(reinterpret_cast<const BatchEntry*>(entries_.data()), statuses, a.count);
+      kernels.find(potrf_batched.name, elements)(*queue_, {views, potrf_batched.operands}, {});
       return;
     }
-    KernelArguments arguments;
-    arguments.out = {a.data, a.n, a.n, a.ld, 0, 0};
-    arguments.status = statuses;
-    arguments.potrf = &options;
-    kernels.find(Operation::potrf, a.precision)(*queue_, arguments);
+    const std::array<BlockView, 2> views{BlockView{a.data, a.n, a.n, a.ld, 0, 0},
+                                         BlockView{statuses, kStatusRows, 1, kStatusRows, 0, 0}};
+    kernels.find(potrf.name, {a.precision, Element::fp64})(*queue_, {views, potrf.operands},
+                                                           {.values = &values});
   };
   const Event begin = queue_->record();
   call();
@@ -125,7 +129,8 @@ double InCoreSite::factor(const PotrfOptions& options) {
   queue_->synchronize();
   for (std::int64_t b = 0; b < a.count; ++b) {
     require(statuses[b].bad_column < 0, ErrorKind::numerical, "bench",
-            "the factorization of matrix {} failed at pivot {}", b, statuses[b].bad_column);
+            "the factorization of matrix {} failed at pivot {}", b,
+            static_cast<std::int64_t>(statuses[b].bad_column));
   }
   end.wait();
   return end.seconds() - begin.seconds();

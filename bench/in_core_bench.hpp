@@ -14,6 +14,7 @@
 
 #include "bench/cholesky_bench.hpp"
 #include "bench/in_place.hpp"
+#include "kernels/potrf.hpp"
 #include "run/device_set.hpp"
 
 namespace strata::bench {
@@ -22,7 +23,7 @@ namespace strata::bench {
 class InCoreSite {
  public:
   /// Throws Error{memory} if the device's budget does not hold them.
-  InCoreSite(const Options& options, std::int64_t n, std::int64_t count, Precision precision);
+  InCoreSite(const Options& options, std::int64_t n, std::int64_t count, Element precision);
   InCoreSite(const InCoreSite&) = delete;  // `matrices` points into it
   InCoreSite& operator=(const InCoreSite&) = delete;
 
@@ -44,7 +45,7 @@ class InCoreSite {
 
 struct InCoreBench {
   std::vector<std::int64_t> sizes;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   int repeats = 5;
   TestMatrix matrix;
   std::string peer;  ///< "", or one of the device: "openblas"; "cusolver", "magma"

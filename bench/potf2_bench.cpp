@@ -54,7 +54,7 @@ Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_
   row.n = n;
   row.flops = site.matrices().flops();
   std::vector<PotrfOptions> choices{PotrfOptions{}};
-  if (!site.devices().backend().on_host()) choices = choices_of(n);
+  if (site.devices().backend().kind() == DeviceKind::gpu) choices = choices_of(n);
   for (const PotrfOptions& choice : choices) {
     call_progress(options, static_cast<double>(row.measurements.size()),
                   static_cast<double>(choices.size()));
@@ -119,7 +119,7 @@ const Potf2Measurement* Potf2Row::best(CholeskyVariant variant) const {
   return best;
 }
 
-PotrfTuning Potf2Result::tuning(Precision precision) const {
+PotrfTuning Potf2Result::tuning(Element precision) const {
   PotrfTuning table{model, {}};
   for (const Potf2Row& row : rows) table.entries.push_back({precision, row.n, row.best().options});
   return table;
@@ -132,7 +132,7 @@ Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options) {
     DeviceSet devices(options);
     result.device = devices.machine().devices[0].name;
     result.model = devices.device(0).description().model;
-    result.tunable = !devices.backend().on_host();
+    result.tunable = devices.backend().kind() == DeviceKind::gpu;
   }
   for (const std::int64_t n : bench.sizes) {
     result.rows.push_back(bench_size(bench, options, n, *in_place));

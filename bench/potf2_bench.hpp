@@ -16,7 +16,7 @@ namespace strata::bench {
 
 struct Potf2Bench {
   std::vector<std::int64_t> sizes;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   int repeats = 3;
   std::uint64_t seed = 1;
   bool peer = false;  ///< the peer of the device beside ours
@@ -58,7 +58,7 @@ struct Potf2Result {
   std::vector<TimedOrder> whole;  ///< as asked for
 
   /// The fastest of each order.
-  [[nodiscard]] PotrfTuning tuning(Precision precision) const;
+  [[nodiscard]] PotrfTuning tuning(Element precision) const;
 };
 
 [[nodiscard]] Potf2Result run_potf2_bench(const Potf2Bench& bench, const Options& options);

@@ -6,6 +6,7 @@
 #include "strata/device_cholesky.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "kernels/potrf_batched.hpp"
 #include "run/device_set.hpp"
 #include "run/potrf_tuning.hpp"
 
@@ -108,8 +110,8 @@ std::pair<const Backend*, std::vector<int>> candidates_of(const std::string& tex
     require(choice.indices.size() == 1, ErrorKind::misuse, "devices",
             "'{}' names {} devices: a matrix lies on one", text, choice.indices.size());
     const int index = choice.indices[0];
-    require(backend.on_host() || index < count_of(backend), ErrorKind::device, "devices",
-            "there is no device {}:{}: this machine has {}", choice.backend, index,
+    require(backend.kind() == DeviceKind::cpu || index < count_of(backend), ErrorKind::device,
+            "devices", "there is no device {}:{}: this machine has {}", choice.backend, index,
             count_of(backend));
     return {&backend, std::move(choice.indices)};
   }
@@ -146,7 +148,7 @@ FactorInfo info_of(const PivotStatus& pivot) {
   info.log_determinant = pivot.log_determinant;
   if (pivot.bad_column < 0) return info;
   info.ok = false;
-  info.first_bad_pivot = pivot.bad_column;
+  info.first_bad_pivot = static_cast<std::int64_t>(pivot.bad_column);
   info.bad_pivot = pivot.bad_pivot;
   info.log_determinant = std::numeric_limits<double>::quiet_NaN();
   return info;
@@ -158,6 +160,14 @@ PotrfOptions checked_blocking(const DeviceCholeskyOptions& options) {
   return blocking;
 }
 
+KernelFunction kernel_of(const Backend& backend, const Operation& operation,
+                         const Elements& elements) {
+  const KernelFunction kernel = backend.kernels().find(operation.name, elements);
+  require(kernel != nullptr, ErrorKind::device, "cholesky", "{} has no {} in {}", backend.name(),
+          operation.name, to_string(elements[0]));
+  return kernel;
+}
+
 template <class T>
 FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
   const PotrfOptions asked = checked_blocking(options);
@@ -165,14 +175,16 @@ FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
   Site& site = choose_site<T>(options.device, std::span(&a, 1));
   if (a.rows == 0) return {};
   const std::lock_guard lock(site.mutex);
-  const PotrfOptions potrf = with_tuning(asked, site.tuning.options_for(precision_of<T>, a.rows));
-  KernelArguments arguments;
-  arguments.out = {a.data, a.rows, a.cols, a.ld, 0, 0};
-  arguments.status = make_array<PivotStatus>(*site.device, site.statuses, 1);
-  arguments.potrf = &potrf;
-  site.backend->kernels().find(Operation::potrf, precision_of<T>)(*site.queue, arguments);
+  const KernelFunction kernel = kernel_of(*site.backend, potrf, {element_of<T>, Element::fp64});
+  const PotrfValues values{[&](Element precision, std::int64_t n) {
+    return with_tuning(asked, site.tuning.options_for(precision, n));
+  }};
+  auto* status = make_array<PivotStatus>(*site.device, site.statuses, 1);
+  const std::array<BlockView, 2> views{BlockView{a.data, a.rows, a.cols, a.ld, 0, 0},
+                                       BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
+  kernel(*site.queue, {views, potrf.operands}, {.values = &values});
   site.queue->synchronize();
-  return info_of(*arguments.status);
+  return info_of(*status);
 }
 
 template <class T>
@@ -182,9 +194,7 @@ std::vector<FactorInfo> factor_all(std::span<const MatrixView<T>> matrices,
   for (const MatrixView<T> a : matrices) check_shape(a);
   Site& site = choose_site<T>(options.device, matrices);
   if (matrices.empty()) return {};
-  const BatchFunction kernel = site.backend->kernels().find_batched(precision_of<T>);
-  require(kernel != nullptr, ErrorKind::device, "cholesky", "{} has no batched potrf in {}",
-          site.backend->name(), to_string(precision_of<T>));
+  const KernelFunction kernel = kernel_of(*site.backend, potrf_batched, kBatchElements<T>);
   const std::lock_guard lock(site.mutex);
   const auto count = std::ssize(matrices);
   auto* entries = make_array<BatchEntry>(*site.device, site.entries, count);
@@ -192,7 +202,7 @@ std::vector<FactorInfo> factor_all(std::span<const MatrixView<T>> matrices,
   std::transform(matrices.begin(), matrices.end(), entries, [](MatrixView<T> a) {
     return BatchEntry{a.data, a.rows, a.ld};
   });
-  kernel(*site.queue, {entries, statuses, count});
+  kernel(*site.queue, {batch_views(entries, statuses, count), potrf_batched.operands}, {});
   site.queue->synchronize();
   std::vector<FactorInfo> infos;
   std::transform(statuses, statuses + count, std::back_inserter(infos), info_of);

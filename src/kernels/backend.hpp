@@ -11,6 +11,7 @@
 
 #include "device/device.hpp"
 #include "kernels/kernel_table.hpp"
+#include "strata/machine.hpp"
 
 namespace strata {
 
@@ -35,6 +36,7 @@ class Backend {
   [[nodiscard]] virtual bool linked(int from, int to) const = 0;
   /// True if kernels run as plain host code, so that a block store may be read by the queue itself.
   [[nodiscard]] virtual bool on_host() const = 0;
+  [[nodiscard]] virtual DeviceKind kind() const = 0;
 };
 
 /// The CPU backend (OpenBLAS or any BLAS and LAPACK, kernels/blas_table.hpp; Boost.Math), one

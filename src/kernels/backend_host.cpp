@@ -34,6 +34,7 @@ class HostBackend final : public Backend {
   }
   [[nodiscard]] bool linked(int, int) const override { return true; }
   [[nodiscard]] bool on_host() const override { return true; }
+  [[nodiscard]] DeviceKind kind() const override { return DeviceKind::cpu; }
 
  private:
   const char* name_;

@@ -36,19 +36,20 @@ void gemm_minus(CudaStream& stream, cublasOperation_t op_a, cublasOperation_t op
   require_launched("gemm");
 }
 
-/// X ← op(L)⁻¹·X.
+/// X ← op(L)⁻¹·X (left) or X·op(L)⁻¹ (right).
 template <class T>
-void trsm_left(CudaStream& stream, cublasOperation_t op, MatrixView<const T> l, MatrixView<T> x) {
+void trsm(CudaStream& stream, cublasSideMode_t side, cublasOperation_t op, MatrixView<const T> l,
+          MatrixView<T> x) {
   const T one{1};
   if constexpr (std::is_same_v<T, double>) {
     require_blas(
-        cublasDtrsm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
-                       CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
+        cublasDtrsm_64(stream.blas(), side, CUBLAS_FILL_MODE_LOWER, op, CUBLAS_DIAG_NON_UNIT,
+                       x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
         "cublasDtrsm");
   } else {
     require_blas(
-        cublasStrsm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
-                       CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
+        cublasStrsm_64(stream.blas(), side, CUBLAS_FILL_MODE_LOWER, op, CUBLAS_DIAG_NON_UNIT,
+                       x.rows, x.cols, &one, l.data, l.ld, x.data, x.ld),
         "cublasStrsm");
   }
   require_launched("trsm");

@@ -27,16 +27,21 @@ struct CovarianceParameters {
   bool same_points = true;
 };
 
-inline constexpr Operation covariance{
-    .name = "covariance",
-    .operands = 3,
-    .access = {Access::write, Access::read, Access::read},
-    .work =
-        [](std::span<const BlockExtent> x, std::uint32_t) {
-          return static_cast<double>(x[0].rows) * static_cast<double>(x[0].cols);
-        },
-    .flops_per_work = 0,
-    .nominal_cost = 50};
+/// The values of a run of covariance.
+[[nodiscard]] inline const CovarianceParameters& parameters_of(const KernelParameters& parameters) {
+  return *static_cast<const CovarianceParameters*>(parameters.values);
+}
+
+inline constexpr Operation covariance{.name = "covariance",
+                                      .operands = 3,
+                                      .access = {Access::write, Access::read, Access::read},
+                                      .work =
+                                          [](std::span<const BlockExtent> x, std::uint32_t) {
+                                            return static_cast<double>(x[0].rows) *
+                                                   static_cast<double>(x[0].cols);
+                                          },
+                                      .flops_per_work = 0,
+                                      .nominal_cost = 50};
 
 /// The formula as it is written, by Boost.Math in long double. T: double, float.
 template <class T>

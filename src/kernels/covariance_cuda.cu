@@ -9,6 +9,7 @@
 #include "device/device_cuda.hpp"
 #include "kernels/bessel_k.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/operand.hpp"
 
 namespace strata {
 namespace {
@@ -38,27 +39,31 @@ __global__ void covariance_kernel(BlockView out, BlockView p, BlockView q,
 }
 
 template <class T>
-void launch(Queue& queue, const KernelArguments& arguments) {
-  const BlockView& out = arguments.out;
+void launch(cudaStream_t stream, const BlockView& out, const BlockView& p, const BlockView& q,
+            const CovarianceParameters& parameters, const BesselOrder& order) {
   if (out.rows == 0 || out.cols == 0) return;
   const dim3 threads(kRows, kCols);
   const dim3 blocks(
       static_cast<unsigned>((out.rows + kRows - 1) / kRows),
       static_cast<unsigned>(std::min<std::int64_t>((out.cols + kCols - 1) / kCols, 65535)));
-  covariance_kernel<T><<<blocks, threads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
-      out, arguments.inputs[0], arguments.inputs[1], *arguments.covariance,
-      bessel_order(arguments.covariance->smoothness));
+  covariance_kernel<T><<<blocks, threads, 0, stream>>>(out, p, q, parameters, order);
   require_cuda(cudaGetLastError(), "covariance");
 }
 
 }  // namespace
 
-void covariance_cuda_fp64(Queue& queue, const KernelArguments& arguments) {
-  launch<double>(queue, arguments);
+template <class T>
+void covariance_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(covariance, parameters.variant, 0);
+  const CovarianceParameters& values = parameters_of(parameters);
+  const BesselOrder order = bessel_order(values.smoothness);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t i = 0; i < calls.count(); ++i) {
+    launch<T>(stream, calls[i][0], calls[i][1], calls[i][2], values, order);
+  }
 }
 
-void covariance_cuda_fp32(Queue& queue, const KernelArguments& arguments) {
-  launch<float>(queue, arguments);
-}
+template void covariance_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void covariance_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -8,6 +8,7 @@
 
 #include "kernels/covariance.hpp"
 #include "kernels/covariance_interpolant.hpp"
+#include "kernels/operand.hpp"
 
 namespace strata {
 namespace {
@@ -25,9 +26,8 @@ double distance(const BlockView& p, std::int64_t i, const BlockView& q, std::int
 }
 
 template <class T>
-void compute(const KernelArguments& arguments) {
-  const BlockView& out = arguments.out;
-  const CovarianceParameters& parameters = *arguments.covariance;
+void compute(const BlockView& out, const BlockView& p, const BlockView& q,
+             const CovarianceParameters& parameters) {
   thread_local std::optional<MaternInterpolant> correlation;
   if (!correlation || correlation->smoothness() != parameters.smoothness) {
     correlation.emplace(parameters.smoothness);
@@ -36,7 +36,7 @@ void compute(const KernelArguments& arguments) {
   for (std::int64_t j = 0; j < out.cols; ++j) {
     T* column = static_cast<T*>(out.data) + j * out.ld;
     for (std::int64_t i = diagonal ? j : 0; i < out.rows; ++i) {
-      const double h = distance<T>(arguments.inputs[0], i, arguments.inputs[1], j);
+      const double h = distance<T>(p, i, q, j);
       double c = parameters.variance * (*correlation)(h / parameters.range);
       if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
       column[i] = static_cast<T>(c);
@@ -48,11 +48,14 @@ void compute(const KernelArguments& arguments) {
 }  // namespace
 
 template <class T>
-void covariance_host(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] { compute<T>(arguments); });
+void covariance_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(covariance, parameters.variant, 0);
+  submit_each(queue, calls, [&values = parameters_of(parameters)](const BlockView* x) {
+    compute<T>(x[0], x[1], x[2], values);
+  });
 }
 
-template void covariance_host<double>(Queue&, const KernelArguments&);
-template void covariance_host<float>(Queue&, const KernelArguments&);
+template void covariance_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void covariance_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -5,15 +5,14 @@
 
 #include "kernels/covariance.hpp"
 #include "kernels/covariance_boost.hpp"
+#include "kernels/operand.hpp"
 
 namespace strata {
 namespace {
 
 template <class T>
-void compute(const KernelArguments& arguments, const CovarianceParameters& parameters) {
-  const BlockView& out = arguments.out;
-  const BlockView& p = arguments.inputs[0];
-  const BlockView& q = arguments.inputs[1];
+void compute(const BlockView& out, const BlockView& p, const BlockView& q,
+             const CovarianceParameters& parameters) {
   for (std::int64_t j = 0; j < out.cols; ++j) {
     for (std::int64_t i = 0; i < out.rows; ++i) {
       long double square = 0;
@@ -35,11 +34,15 @@ void compute(const KernelArguments& arguments, const CovarianceParameters& param
 }  // namespace
 
 template <class T>
-void covariance_reference(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] { compute<T>(arguments, *arguments.covariance); });
+void covariance_reference(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters) {
+  require_variant(covariance, parameters.variant, 0);
+  submit_each(queue, calls, [&values = parameters_of(parameters)](const BlockView* x) {
+    compute<T>(x[0], x[1], x[2], values);
+  });
 }
 
-template void covariance_reference<double>(Queue&, const KernelArguments&);
-template void covariance_reference<float>(Queue&, const KernelArguments&);
+template void covariance_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void covariance_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -6,7 +6,7 @@
 // and return. Equal inputs give equal bits, whatever runs beside. T is double or float.
 
 #include "device/device_cuda.hpp"
-#include "kernels/kernel_table.hpp"
+#include "kernels/potrf.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata::fused {

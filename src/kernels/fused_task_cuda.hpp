@@ -477,7 +477,7 @@ struct Finisher {
 __device__ inline void write_status(const Verdict* verdict, double log_determinant,
                                     PivotStatus* status) {
   const bool failed = acquire(&verdict->failed) != 0;
-  status->bad_column = failed ? __ldcg(&verdict->bad_column) : -1;
+  status->bad_column = failed ? static_cast<double>(__ldcg(&verdict->bad_column)) : -1.0;
   status->bad_pivot = failed ? __ldcg(&verdict->bad_pivot) : 0;
   status->log_determinant = failed ? 0 : log_determinant;
 }

@@ -1,4 +1,4 @@
-// gemm by BLAS: A as it is, B transposed.
+// gemm by BLAS.
 
 #include "kernels/gemm.hpp"
 
@@ -8,15 +8,19 @@
 namespace strata {
 
 template <class T>
-void gemm_host(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] {
-    const auto a = matrix_of<const T>(arguments.inputs[0]);
-    blas::gemm_minus(CblasNoTrans, CblasTrans, a.cols, a, matrix_of<const T>(arguments.inputs[1]),
-                     matrix_of<T>(arguments.out));
+void gemm_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(gemm, parameters.variant, kTransposeA | kTransposeB);
+  const bool transposed = (parameters.variant & kTransposeA) != 0;
+  const CBLAS_TRANSPOSE op_a = transposed ? CblasTrans : CblasNoTrans;
+  const CBLAS_TRANSPOSE op_b = (parameters.variant & kTransposeB) != 0 ? CblasTrans : CblasNoTrans;
+  submit_each(queue, calls, [=](const BlockView* x) {
+    const auto a = matrix_of<const T>(x[1]);
+    blas::gemm_minus(op_a, op_b, transposed ? a.rows : a.cols, a, matrix_of<const T>(x[2]),
+                     matrix_of<T>(x[0]));
   });
 }
 
-template void gemm_host<double>(Queue&, const KernelArguments&);
-template void gemm_host<float>(Queue&, const KernelArguments&);
+template void gemm_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void gemm_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -3,10 +3,12 @@
 //
 // Contract: a view of the same memory; the caller knows the block's element.
 
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/kernel_table.hpp"
+#include "strata/error.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata {
@@ -14,6 +16,14 @@ namespace strata {
 template <class T>
 [[nodiscard]] MatrixView<T> matrix_of(const BlockView& block) noexcept {
   return {static_cast<T*>(block.data), block.rows, block.cols, block.ld};
+}
+
+/// Throws Error{device} if `variant` has bits other than the `known` ones of a kernel.
+inline void require_variant(const Operation& operation, std::uint32_t variant,
+                            std::uint32_t known) {
+  if ((variant & ~known) == 0) return;
+  throw Error(ErrorKind::device, std::string(operation.name),
+              "there is no kernel for variant " + std::to_string(variant));
 }
 
 /// Puts `body(operands)` for each call, one after another, into a queue that runs host code.

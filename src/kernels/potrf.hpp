@@ -23,6 +23,12 @@ struct PivotStatus {
   double log_determinant = 0;  ///< Σ 2·log L_jj over the block, valid if bad_column is −1
 };
 inline constexpr std::int64_t kStatusRows = 3;
+static_assert(sizeof(PivotStatus) == kStatusRows * sizeof(double));
+
+/// What a status block holds; memory of the device.
+[[nodiscard]] inline PivotStatus* status_of(const BlockView& block) noexcept {
+  return static_cast<PivotStatus*>(block.data);
+}
 
 /// How potrf blocks a matrix. Other values than those a backend has are its to refuse
 /// (Error{misuse}), before anything is launched.

@@ -46,11 +46,9 @@ void potrf_batched_reference(Queue& queue, const KernelCalls& calls,
                              const KernelParameters& parameters);
 /// LAPACK, one after another.
 template <class T>
-void potrf_batched_host(Queue& queue, const KernelCalls& calls,
-                        const KernelParameters& parameters);
+void potrf_batched_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 /// A few launches for all of them, sorted by order.
 template <class T>
-void potrf_batched_cuda(Queue& queue, const KernelCalls& calls,
-                        const KernelParameters& parameters);
+void potrf_batched_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -1,7 +1,7 @@
 // potrf on the GPU, for a block of any order in device memory.
 //
 // Method: three algorithms over the same tile kernel (fused_cuda.cu); up to order 64, the kernel of
-// batches.
+// batches, with all such blocks of a task in one launch.
 // * fused: one launch does it all. (exclusive: a launch for each column of its tiles, the
 //   "loop-exclusive" kernel of the paper below, to compare with.)
 // * left: for each panel of nb columns, subtract everything to its left (products with a long k,
@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "kernels/blas_cuda.hpp"
 #include "kernels/fused_cuda.hpp"
@@ -42,9 +43,8 @@ constexpr std::int64_t kVerdictBytes = 128;
 
 /// The options with every zero replaced by what was best on an H200 (docs/benchmarks.md).
 template <class T>
-PotrfOptions resolve(const PotrfOptions* asked, std::int64_t n) {
+PotrfOptions resolve(PotrfOptions options, std::int64_t n) {
   constexpr std::int64_t kFusedMax = sizeof(T) == 8 ? 18432 : 22528;
-  PotrfOptions options = asked != nullptr ? *asked : PotrfOptions{};
   if (options.variant == PotrfVariant::automatic) {
     options.variant = n <= kFusedMax ? PotrfVariant::fused : PotrfVariant::left;
   }
@@ -177,18 +177,17 @@ class Panels {
   std::byte* scratch_;
 };
 
-}  // namespace
+/// A block with what is known of it.
+template <class T>
+struct Block {
+  MatrixView<T> a;
+  PotrfOptions options;
+  PivotStatus* status;
+};
 
 template <class T>
-void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
-  auto& cuda = static_cast<CudaQueue&>(queue);
-  const auto a = matrix_of<T>(arguments.out);
-  const bool free =
-      arguments.potrf == nullptr || arguments.potrf->variant == PotrfVariant::automatic;
-  if (free && a.cols > 0 && a.cols <= kSmallOrderMax) {
-    return potrf_small(cuda.stream(), a, arguments.status);
-  }
-  const PotrfOptions options = resolve<T>(arguments.potrf, a.cols);
+void factor(CudaQueue& cuda, const Block<T>& block) {
+  const auto& [a, options, status] = block;
   const bool exclusive = options.variant == PotrfVariant::exclusive;
   const bool fused = exclusive || options.variant == PotrfVariant::fused || a.cols <= options.nb;
   const std::int64_t bytes =
@@ -203,14 +202,38 @@ void potrf_cuda(Queue& queue, const KernelArguments& arguments) {
   if (fused && a.cols > 0) {
     const fused::Shape shape{
         .tile = options.recnb, .ib = options.ib, .blocks = 0, .exclusive = exclusive};
-    fused::factor(cuda.stream(), a, shape, 0, verdict, arguments.status, scratch + kVerdictBytes);
+    fused::factor(cuda.stream(), a, shape, 0, verdict, status, scratch + kVerdictBytes);
     return;
   }
   if (!fused) Panels<T>(cuda, a, options, scratch).run();
-  fused::report<T>(cuda.stream(), a, verdict, arguments.status);
+  fused::report<T>(cuda.stream(), a, verdict, status);
 }
 
-template void potrf_cuda<double>(Queue&, const KernelArguments&);
-template void potrf_cuda<float>(Queue&, const KernelArguments&);
+}  // namespace
+
+template <class T>
+void potrf_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(potrf, parameters.variant, 0);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const auto* values = static_cast<const PotrfValues*>(parameters.values);
+  std::vector<SmallMatrix> small;
+  std::vector<Block<T>> others;
+  for (std::int64_t i = 0; i < calls.count(); ++i) {
+    const auto a = matrix_of<T>(calls[i][0]);
+    PivotStatus* status = status_of(calls[i][1]);
+    PotrfOptions asked;
+    if (values != nullptr && values->blocking) asked = values->blocking(element_of<T>, a.cols);
+    if (asked.variant == PotrfVariant::automatic && a.cols > 0 && a.cols <= kSmallOrderMax) {
+      small.push_back({{a.data, a.cols, a.ld}, status});
+    } else {
+      others.push_back({a, resolve<T>(asked, a.cols), status});
+    }
+  }
+  for (const Block<T>& block : others) factor(cuda, block);
+  potrf_small<T>(cuda.stream(), small);
+}
+
+template void potrf_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

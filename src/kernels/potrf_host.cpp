@@ -23,7 +23,9 @@ PivotStatus factor_host(MatrixView<T> a) {
   for (std::int64_t j = 0; j < end; ++j) {
     const T diagonal = a(j, j);
     if (j + 1 == info || !(diagonal > 0) || std::isinf(diagonal)) {
-      return {.bad_column = j, .bad_pivot = static_cast<double>(diagonal), .log_determinant = 0};
+      return {.bad_column = static_cast<double>(j),
+              .bad_pivot = static_cast<double>(diagonal),
+              .log_determinant = 0};
     }
     status.log_determinant += 2 * std::log(static_cast<double>(diagonal));
   }
@@ -31,13 +33,15 @@ PivotStatus factor_host(MatrixView<T> a) {
 }
 
 template <class T>
-void potrf_host(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] { *arguments.status = factor_host(matrix_of<T>(arguments.out)); });
+void potrf_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(potrf, parameters.variant, 0);
+  submit_each(queue, calls,
+              [](const BlockView* x) { *status_of(x[1]) = factor_host(matrix_of<T>(x[0])); });
 }
 
 template PivotStatus factor_host(MatrixView<double>);
 template PivotStatus factor_host(MatrixView<float>);
-template void potrf_host<double>(Queue&, const KernelArguments&);
-template void potrf_host<float>(Queue&, const KernelArguments&);
+template void potrf_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -4,7 +4,7 @@
 //
 // Contract: as potrf.hpp has it. T is double or float.
 
-#include "kernels/kernel_table.hpp"
+#include "kernels/potrf.hpp"
 #include "strata/matrix_view.hpp"
 
 namespace strata {

@@ -17,7 +17,9 @@ PivotStatus factor_reference(MatrixView<T> a) {
     T pivot = a(j, j);
     for (std::int64_t k = 0; k < j; ++k) pivot -= a(j, k) * a(j, k);
     if (!(pivot > 0) || std::isinf(pivot)) {
-      return {.bad_column = j, .bad_pivot = static_cast<double>(pivot), .log_determinant = 0};
+      return {.bad_column = static_cast<double>(j),
+              .bad_pivot = static_cast<double>(pivot),
+              .log_determinant = 0};
     }
     a(j, j) = std::sqrt(pivot);
     status.log_determinant += 2 * std::log(static_cast<double>(a(j, j)));
@@ -31,13 +33,15 @@ PivotStatus factor_reference(MatrixView<T> a) {
 }
 
 template <class T>
-void potrf_reference(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] { *arguments.status = factor_reference(matrix_of<T>(arguments.out)); });
+void potrf_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(potrf, parameters.variant, 0);
+  submit_each(queue, calls,
+              [](const BlockView* x) { *status_of(x[1]) = factor_reference(matrix_of<T>(x[0])); });
 }
 
 template PivotStatus factor_reference(MatrixView<double>);
 template PivotStatus factor_reference(MatrixView<float>);
-template void potrf_reference<double>(Queue&, const KernelArguments&);
-template void potrf_reference<float>(Queue&, const KernelArguments&);
+template void potrf_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void potrf_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -8,14 +8,13 @@
 
 namespace strata {
 
-inline constexpr Operation syrk{
-    .name = "syrk",
-    .operands = 2,
-    .access = {Access::read_write, Access::read},
-    .work = [](std::span<const BlockExtent> x, std::uint32_t) {
-      const auto n = static_cast<double>(x[0].cols);
-      return n * (n + 1) * static_cast<double>(x[1].cols);
-    }};
+inline constexpr Operation syrk{.name = "syrk",
+                                .operands = 2,
+                                .access = {Access::read_write, Access::read},
+                                .work = [](std::span<const BlockExtent> x, std::uint32_t) {
+                                  const auto n = static_cast<double>(x[0].cols);
+                                  return n * (n + 1) * static_cast<double>(x[1].cols);
+                                }};
 
 template <class T>
 void syrk_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);

@@ -8,12 +8,15 @@
 namespace strata {
 
 template <class T>
-void syrk_cuda(Queue& queue, const KernelArguments& arguments) {
-  blas::syrk_minus(static_cast<CudaQueue&>(queue).main(), matrix_of<const T>(arguments.inputs[0]),
-                   matrix_of<T>(arguments.out));
+void syrk_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(syrk, parameters.variant, 0);
+  CudaStream& stream = static_cast<CudaQueue&>(queue).main();
+  for (std::int64_t i = 0; i < calls.count(); ++i) {
+    blas::syrk_minus(stream, matrix_of<const T>(calls[i][1]), matrix_of<T>(calls[i][0]));
+  }
 }
 
-template void syrk_cuda<double>(Queue&, const KernelArguments&);
-template void syrk_cuda<float>(Queue&, const KernelArguments&);
+template void syrk_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void syrk_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

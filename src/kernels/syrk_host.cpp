@@ -8,13 +8,14 @@
 namespace strata {
 
 template <class T>
-void syrk_host(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] {
-    blas::syrk_minus(matrix_of<const T>(arguments.inputs[0]), matrix_of<T>(arguments.out));
+void syrk_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(syrk, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    blas::syrk_minus(matrix_of<const T>(x[1]), matrix_of<T>(x[0]));
   });
 }
 
-template void syrk_host<double>(Queue&, const KernelArguments&);
-template void syrk_host<float>(Queue&, const KernelArguments&);
+template void syrk_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void syrk_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -6,10 +6,11 @@
 namespace strata {
 
 template <class T>
-void syrk_reference(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] {
-    const auto c = matrix_of<T>(arguments.out);
-    const auto a = matrix_of<const T>(arguments.inputs[0]);
+void syrk_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(syrk, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    const auto c = matrix_of<T>(x[0]);
+    const auto a = matrix_of<const T>(x[1]);
     for (std::int64_t j = 0; j < c.cols; ++j) {
       for (std::int64_t i = j; i < c.rows; ++i) {
         T sum = c(i, j);
@@ -20,7 +21,7 @@ void syrk_reference(Queue& queue, const KernelArguments& arguments) {
   });
 }
 
-template void syrk_reference<double>(Queue&, const KernelArguments&);
-template void syrk_reference<float>(Queue&, const KernelArguments&);
+template void syrk_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void syrk_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

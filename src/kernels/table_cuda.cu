@@ -9,7 +9,6 @@
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
-#include "kernels/solve.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/trsm.hpp"
 
@@ -17,27 +16,19 @@ namespace strata {
 namespace {
 
 template <KernelFunction kernel>
-void attempt(Queue& queue, const KernelArguments& arguments) {
-  static_cast<CudaQueue&>(queue).attempt([&] { kernel(queue, arguments); });
-}
-
-template <BatchFunction kernel>
-void attempt_batched(Queue& queue, const BatchArguments& arguments) {
-  static_cast<CudaQueue&>(queue).attempt([&] { kernel(queue, arguments); });
+void attempt(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  static_cast<CudaQueue&>(queue).attempt([&] { kernel(queue, calls, parameters); });
 }
 
 template <class T>
 void add(KernelTable& table) {
-  constexpr Precision precision = precision_of<T>;
-  table.set(Operation::potrf, precision, attempt<potrf_cuda<T>>);
-  table.set(Operation::trsm, precision, attempt<trsm_cuda<T>>);
-  table.set(Operation::syrk, precision, attempt<syrk_cuda<T>>);
-  table.set(Operation::gemm, precision, attempt<gemm_cuda<T>>);
-  table.set(Operation::trsm_left, precision, attempt<trsm_left_cuda<T>>);
-  table.set(Operation::trsm_left_transposed, precision, attempt<trsm_left_transposed_cuda<T>>);
-  table.set(Operation::gemm_left, precision, attempt<gemm_left_cuda<T>>);
-  table.set(Operation::gemm_left_transposed, precision, attempt<gemm_left_transposed_cuda<T>>);
-  table.set_batched(precision, attempt_batched<potrf_batched_cuda<T>>);
+  constexpr Element element = element_of<T>;
+  table.set(potrf, {element, Element::fp64}, attempt<potrf_cuda<T>>);
+  table.set(potrf_batched, kBatchElements<T>, attempt<potrf_batched_cuda<T>>);
+  table.set(trsm, Elements(2, element), attempt<trsm_cuda<T>>);
+  table.set(syrk, Elements(2, element), attempt<syrk_cuda<T>>);
+  table.set(gemm, Elements(3, element), attempt<gemm_cuda<T>>);
+  table.set(covariance, Elements(3, element), attempt<covariance_cuda<T>>);
 }
 
 class CudaBackend final : public Backend {
@@ -45,8 +36,6 @@ class CudaBackend final : public Backend {
   CudaBackend() {
     add<double>(kernels_);
     add<float>(kernels_);
-    kernels_.set(Operation::covariance, Precision::fp64, attempt<covariance_cuda_fp64>);
-    kernels_.set(Operation::covariance, Precision::fp32, attempt<covariance_cuda_fp32>);
     (void)describe_cuda_devices();  // throws if no GPU answers
   }
   [[nodiscard]] std::string name() const override { return "cuda"; }
@@ -65,6 +54,7 @@ class CudaBackend final : public Backend {
     return cuda_devices_linked(from, to);
   }
   [[nodiscard]] bool on_host() const override { return false; }
+  [[nodiscard]] DeviceKind kind() const override { return DeviceKind::gpu; }
 
  private:
   KernelTable kernels_;

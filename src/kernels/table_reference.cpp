@@ -4,7 +4,6 @@
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
-#include "kernels/solve.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/trsm.hpp"
@@ -14,17 +13,13 @@ namespace {
 
 template <class T>
 void add(KernelTable& table) {
-  constexpr Precision precision = precision_of<T>;
-  table.set(Operation::potrf, precision, potrf_reference<T>);
-  table.set_batched(precision, potrf_batched_reference<T>);
-  table.set(Operation::trsm, precision, trsm_reference<T>);
-  table.set(Operation::syrk, precision, syrk_reference<T>);
-  table.set(Operation::gemm, precision, gemm_reference<T>);
-  table.set(Operation::trsm_left, precision, trsm_left_reference<T>);
-  table.set(Operation::trsm_left_transposed, precision, trsm_left_transposed_reference<T>);
-  table.set(Operation::gemm_left, precision, gemm_left_reference<T>);
-  table.set(Operation::gemm_left_transposed, precision, gemm_left_transposed_reference<T>);
-  table.set(Operation::covariance, precision, covariance_reference<T>);
+  constexpr Element element = element_of<T>;
+  table.set(potrf, {element, Element::fp64}, potrf_reference<T>);
+  table.set(potrf_batched, kBatchElements<T>, potrf_batched_reference<T>);
+  table.set(trsm, Elements(2, element), trsm_reference<T>);
+  table.set(syrk, Elements(2, element), syrk_reference<T>);
+  table.set(gemm, Elements(3, element), gemm_reference<T>);
+  table.set(covariance, Elements(3, element), covariance_reference<T>);
 }
 
 }  // namespace

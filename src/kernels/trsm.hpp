@@ -2,8 +2,8 @@
 // trsm: X ← op(L)⁻¹·X, or X ← X·op(L)⁻¹, op(L) being L or Lᵀ.
 //
 // Contract: operands X (m × n) and L (square, of order m on the left and n on the right; its lower
-// triangle is read and not checked). The variant says the side and whether L enters transposed; on
-// the right it has to: a backend refuses what it lacks with Error{device}. T is double or float.
+// triangle is read and not checked). The variant says the side and whether L enters transposed. T
+// is double or float.
 
 #include "kernels/kernel_table.hpp"
 
@@ -13,14 +13,14 @@ namespace strata {
 inline constexpr std::uint32_t kTransposeL = 1;
 inline constexpr std::uint32_t kRightSide = 2;
 
-inline constexpr Operation trsm{
-    .name = "trsm",
-    .operands = 2,
-    .access = {Access::read_write, Access::read},
-    .work = [](std::span<const BlockExtent> x, std::uint32_t) {
-      return static_cast<double>(x[0].rows) * static_cast<double>(x[0].cols) *
-             static_cast<double>(x[1].cols);
-    }};
+inline constexpr Operation trsm{.name = "trsm",
+                                .operands = 2,
+                                .access = {Access::read_write, Access::read},
+                                .work = [](std::span<const BlockExtent> x, std::uint32_t) {
+                                  return static_cast<double>(x[0].rows) *
+                                         static_cast<double>(x[0].cols) *
+                                         static_cast<double>(x[1].cols);
+                                }};
 
 template <class T>
 void trsm_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);

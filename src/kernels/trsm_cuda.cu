@@ -1,8 +1,9 @@
-// trsm on the GPU: right side, lower, transposed.
+// trsm on the GPU.
 //
-// Method: the fused tile kernel (fused_cuda.cu), all but the solves with tiles on the diagonal
-// being products of tiles. cuBLAS solves in steps that each fill little of the GPU: 9.5 TFLOP/s at
-// order 2048 on an H200, and half of that beside other work.
+// Method: X·L⁻ᵀ, the solve of a factorization, by the fused tile kernel (fused_cuda.cu), all but
+// the solves with tiles on the diagonal being products of tiles. cuBLAS solves in steps that each
+// fill little of the GPU: 9.5 TFLOP/s at order 2048 on an H200, and half of that beside other work.
+// The others by cuBLAS.
 
 #include <cstddef>
 
@@ -12,12 +13,10 @@
 #include "kernels/trsm.hpp"
 
 namespace strata {
+namespace {
 
 template <class T>
-void trsm_cuda(Queue& queue, const KernelArguments& arguments) {
-  auto& cuda = static_cast<CudaQueue&>(queue);
-  const auto l = matrix_of<const T>(arguments.inputs[0]);
-  const auto x = matrix_of<T>(arguments.out);
+void solve_fused(CudaQueue& cuda, MatrixView<const T> l, MatrixView<T> x) {
   // The tiles of a row wait for each other: more than a few blocks a row would only keep the
   // multiprocessors from other work.
   constexpr std::int64_t kBlocksPerRow = 3;
@@ -31,7 +30,27 @@ void trsm_cuda(Queue& queue, const KernelArguments& arguments) {
   fused::solve(cuda.stream(), l, x, shape, scratch);
 }
 
-template void trsm_cuda<double>(Queue&, const KernelArguments&);
-template void trsm_cuda<float>(Queue&, const KernelArguments&);
+}  // namespace
+
+template <class T>
+void trsm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(trsm, parameters.variant, kTransposeL | kRightSide);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const bool transposed = (parameters.variant & kTransposeL) != 0;
+  const bool right = (parameters.variant & kRightSide) != 0;
+  for (std::int64_t i = 0; i < calls.count(); ++i) {
+    const auto x = matrix_of<T>(calls[i][0]);
+    const auto l = matrix_of<const T>(calls[i][1]);
+    if (right && transposed) {
+      solve_fused(cuda, l, x);
+    } else {
+      blas::trsm(cuda.main(), right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT,
+                 transposed ? CUBLAS_OP_T : CUBLAS_OP_N, l, x);
+    }
+  }
+}
+
+template void trsm_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void trsm_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// trsm by BLAS: right side, lower, transposed; mostly GEMM.
+// trsm by BLAS, mostly GEMM.
 
 #include "kernels/blas_host.hpp"
 #include "kernels/operand.hpp"
@@ -7,14 +7,19 @@
 namespace strata {
 
 template <class T>
-void trsm_host(Queue& queue, const KernelArguments& arguments) {
-  queue.submit([arguments] {
-    blas::trsm_by_halves(CblasRight, CblasTrans, matrix_of<const T>(arguments.inputs[0]),
-                         matrix_of<T>(arguments.out));
+void trsm_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(trsm, parameters.variant, kTransposeL | kRightSide);
+  const CBLAS_SIDE side = (parameters.variant & kRightSide) != 0 ? CblasRight : CblasLeft;
+  const CBLAS_TRANSPOSE op = (parameters.variant & kTransposeL) != 0 ? CblasTrans : CblasNoTrans;
+  submit_each(queue, calls, [=](const BlockView* x) {
+    const auto l = matrix_of<const T>(x[1]);
+    // By halves on the right is for the transpose.
+    side == CblasRight&& op == CblasNoTrans ? blas::trsm(side, op, l, matrix_of<T>(x[0]))
+                                            : blas::trsm_by_halves(side, op, l, matrix_of<T>(x[0]));
   });
 }
 
-template void trsm_host<double>(Queue&, const KernelArguments&);
-template void trsm_host<float>(Queue&, const KernelArguments&);
+template void trsm_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void trsm_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <lapacke.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "base/bytes.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/covariance.hpp"
 
 namespace strata::bench {
 namespace {
@@ -117,12 +119,11 @@ std::vector<double> reference_covariance(const TestMatrix& matrix, std::int64_t 
                                         .range = TestMatrix::kRange,
                                         .smoothness = matrix.smoothness,
                                         .nugget = TestMatrix::kNugget};
-  KernelArguments arguments;
-  arguments.out = {c.data(), n, n, n, 0, 0};
-  arguments.inputs[0] = {points.data(), n, 2, n, 0, 0};
-  arguments.inputs[1] = arguments.inputs[0];
-  arguments.covariance = &parameters;
-  backend.kernels().find(Operation::covariance, Precision::fp64)(*queue, arguments);
+  const BlockView coordinates{points.data(), n, 2, n, 0, 0};
+  const std::array<BlockView, 3> views{BlockView{c.data(), n, n, n, 0, 0}, coordinates,
+                                       coordinates};
+  backend.kernels().find(covariance.name, Elements(3, Element::fp64))(
+      *queue, {views, covariance.operands}, {.values = &parameters});
   queue->synchronize();
   return c;
 }

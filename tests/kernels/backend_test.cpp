@@ -4,9 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/bytes.hpp"
+#include "kernels/covariance.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/potrf_batched.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "strata/error.hpp"
 
 namespace strata::testing {
@@ -18,41 +25,49 @@ std::vector<const Backend*> every_backend() {
   return backends;
 }
 
+/// What every backend has for matrices of T.
+template <class T>
+std::vector<std::pair<const Operation*, Elements>> every_kernel() {
+  constexpr Element element = element_of<T>;
+  return {{&potrf, {element, Element::fp64}}, {&potrf_batched, kBatchElements<T>},
+          {&trsm, Elements(2, element)},      {&syrk, Elements(2, element)},
+          {&gemm, Elements(3, element)},      {&covariance, Elements(3, element)}};
+}
+
 TEST(Backend, HasEveryKernelInBothPrecisions) {
   for (const Backend* backend : every_backend()) {
-    for (int operation = 0; operation < kOperations; ++operation) {
-      for (const Precision precision : {Precision::fp64, Precision::fp32}) {
-        const auto name = static_cast<Operation>(operation);
-        EXPECT_NE(backend->kernels().find(name, precision), nullptr)
-            << backend->name() << " " << to_string(name) << " " << to_string(precision);
-      }
-      EXPECT_EQ(backend->kernels().find(static_cast<Operation>(operation), Precision::fp16),
-                nullptr);
+    auto kernels = every_kernel<double>();
+    for (const auto& kernel : every_kernel<float>()) kernels.push_back(kernel);
+    for (const auto& [operation, elements] : kernels) {
+      EXPECT_NE(backend->kernels().find(operation->name, elements), nullptr)
+          << backend->name() << " " << operation->name << " " << to_string(elements);
     }
+    EXPECT_EQ(backend->kernels().entries().size(), kernels.size()) << backend->name();
+  }
+}
+
+TEST(Backend, HasNoKernelForOtherElementsOrNames) {
+  for (const Backend* backend : every_backend()) {
+    const KernelTable& table = backend->kernels();
+    EXPECT_EQ(table.find(gemm.name, Elements(3, Element::fp16)), nullptr);
+    EXPECT_EQ(table.find(gemm.name, {Element::fp64, Element::fp64, Element::fp32}), nullptr);
+    EXPECT_EQ(table.find(gemm.name, Elements(2, Element::fp64)), nullptr);
+    EXPECT_EQ(table.find(potrf.name, Elements(2, Element::fp32)), nullptr);
+    EXPECT_EQ(table.find("gem", Elements(3, Element::fp64)), nullptr);
   }
 }
 
 TEST(Backend, NoTwoEntriesOfATableAreTheSame) {
   for (const Backend* backend : every_backend()) {
-    std::vector<KernelFunction> seen;
-    for (int operation = 0; operation < kOperations; ++operation) {
-      for (const Precision precision : {Precision::fp64, Precision::fp32}) {
-        const auto function = backend->kernels().find(static_cast<Operation>(operation), precision);
-        EXPECT_EQ(std::count(seen.begin(), seen.end(), function), 0) << backend->name();
-        seen.push_back(function);
-      }
+    std::set<KernelFunction> functions;
+    std::set<std::pair<std::string_view, std::uint64_t>> names;
+    for (const KernelTable::Entry& entry : backend->kernels().entries()) {
+      EXPECT_TRUE(functions.insert(entry.function).second)
+          << backend->name() << " " << entry.operation->name;
+      EXPECT_TRUE(names.insert({entry.operation->name, entry.elements.bits()}).second)
+          << backend->name() << " " << entry.operation->name;
+      EXPECT_EQ(entry.operation->operands, entry.elements.size()) << entry.operation->name;
     }
-  }
-}
-
-TEST(Backend, HasABatchedPotrfInBothPrecisions) {
-  for (const Backend* backend : every_backend()) {
-    const BatchFunction fp64 = backend->kernels().find_batched(Precision::fp64);
-    const BatchFunction fp32 = backend->kernels().find_batched(Precision::fp32);
-    EXPECT_NE(fp64, nullptr) << backend->name();
-    EXPECT_NE(fp32, nullptr) << backend->name();
-    EXPECT_NE(fp64, fp32) << backend->name();
-    EXPECT_EQ(backend->kernels().find_batched(Precision::fp16), nullptr) << backend->name();
   }
 }
 
@@ -64,13 +79,16 @@ TEST(Backend, ReachesItsOwnMemory) {
     EXPECT_TRUE(backend->reaches(0, memory.data() + 500, 500)) << backend->name();
     EXPECT_FALSE(backend->reaches(0, nullptr, 8)) << backend->name();
     const std::vector<std::byte> on_the_heap(1000);
-    EXPECT_EQ(backend->reaches(0, on_the_heap.data(), 1000), backend->on_host()) << backend->name();
+    EXPECT_EQ(backend->reaches(0, on_the_heap.data(), 1000), backend->kind() == DeviceKind::cpu)
+        << backend->name();
   }
 }
 
 TEST(Backend, KnowsItsNameAndWhereItRuns) {
   EXPECT_EQ(host_backend().name(), "host");
   EXPECT_EQ(reference_backend().name(), "reference");
+  EXPECT_EQ(host_backend().kind(), DeviceKind::cpu);
+  EXPECT_EQ(reference_backend().kind(), DeviceKind::cpu);
   EXPECT_TRUE(host_backend().on_host());
   EXPECT_TRUE(reference_backend().on_host());
 }
@@ -124,6 +142,7 @@ TEST(Backend, SaysWhyThereIsNoCuda) {
   if (cuda != nullptr) {
     EXPECT_EQ(why, "");
     EXPECT_EQ(cuda->name(), "cuda");
+    EXPECT_EQ(cuda->kind(), DeviceKind::gpu);
     EXPECT_FALSE(cuda->on_host());
   } else {
     EXPECT_NE(why.find("libstrata_cuda.so"), std::string::npos) << why;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "base/random.hpp"
@@ -41,19 +42,18 @@ struct Problem {
   std::int64_t row = 0;
   std::int64_t col = 0;
 
-  [[nodiscard]] KernelArguments arguments(void* out, const void* p_data, const void* q_data) const {
-    KernelArguments a;
-    a.out = {out, rows, cols, rows, row, col};
-    a.inputs[0] = {const_cast<void*>(p_data), rows, dimensions, rows, row, 0};
-    a.inputs[1] = {const_cast<void*>(q_data), cols, dimensions, cols, col, 0};
-    a.covariance = &parameters;
-    return a;
+  [[nodiscard]] std::array<BlockView, 3> views(void* out, const void* p_data,
+                                               const void* q_data) const {
+    return {BlockView{out, rows, cols, rows, row, col},
+            BlockView{const_cast<void*>(p_data), rows, dimensions, rows, row, 0},
+            BlockView{const_cast<void*>(q_data), cols, dimensions, cols, col, 0}};
   }
 
   [[nodiscard]] std::vector<T> on_host(KernelFunction kernel) const {
     std::vector<T> out(static_cast<std::size_t>(rows * cols), T(-7));
     ImmediateQueue queue;
-    kernel(queue, arguments(out.data(), p.data(), q.data()));
+    const auto operands = views(out.data(), p.data(), q.data());
+    kernel(queue, {operands, covariance.operands}, {.values = &parameters});
     return out;
   }
 
@@ -69,9 +69,11 @@ struct Problem {
     const Buffer on_q = device->allocate(bytes(q));
     queue->copy(on_p.data(), p.data(), bytes(p), CopyDirection::host_to_device);
     queue->copy(on_q.data(), q.data(), bytes(q), CopyDirection::host_to_device);
-    const KernelFunction kernel = backend.kernels().find(Operation::covariance, precision_of<T>);
-    if (kernel == nullptr) ADD_FAILURE() << "no covariance kernel in backend " << backend.name();
-    if (kernel != nullptr) kernel(*queue, arguments(on_out.data(), on_p.data(), on_q.data()));
+    const auto operands = views(on_out.data(), on_p.data(), on_q.data());
+    const KernelFunction kernel =
+        backend.kernels().find(covariance.name, Elements(3, element_of<T>));
+    if (kernel == nullptr) throw std::runtime_error("no covariance kernel in " + backend.name());
+    kernel(*queue, {operands, covariance.operands}, {.values = &parameters});
     queue->copy(out.data(), on_out.data(), bytes(out), CopyDirection::device_to_host);
     queue->synchronize();
     return out;
@@ -196,6 +198,57 @@ TYPED_TEST(Covariance, DiagonalTileOfTheHostIsSymmetric) {
     for (std::int64_t i = 0; i < j; ++i) {
       EXPECT_EQ(out[static_cast<std::size_t>(i + j * n)], out[static_cast<std::size_t>(j + i * n)]);
     }
+  }
+}
+
+/// The blocks of one task on a device, one after the other.
+template <class T>
+std::vector<std::vector<T>> together(const Backend& backend,
+                                     const std::vector<Problem<T>>& problems) {
+  const auto device = backend.make_device(0, 64 << 20);
+  const auto queue = device->make_queue(QueuePriority::normal);
+  std::vector<Buffer> memory;
+  std::vector<BlockView> views;
+  const auto load = [&](const std::vector<T>& values) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+    memory.push_back(device->allocate(bytes));
+    queue->copy(memory.back().data(), values.data(), bytes, CopyDirection::host_to_device);
+    return memory.back().data();
+  };
+  std::vector<std::vector<T>> blocks;
+  for (const Problem<T>& problem : problems) {
+    blocks.emplace_back(static_cast<std::size_t>(problem.rows * problem.cols), T(-7));
+    for (const BlockView& view :
+         problem.views(load(blocks.back()), load(problem.p), load(problem.q))) {
+      views.push_back(view);
+    }
+  }
+  const KernelFunction kernel = backend.kernels().find(covariance.name, Elements(3, element_of<T>));
+  kernel(*queue, {views, covariance.operands}, {.values = &problems[0].parameters});
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    queue->copy(blocks[i].data(), views[3 * i].data,
+                static_cast<std::int64_t>(blocks[i].size() * sizeof(T)),
+                CopyDirection::device_to_host);
+  }
+  queue->synchronize();
+  return blocks;
+}
+
+TYPED_TEST(Covariance, ManyCallsGiveTheBitsOfEachAlone) {
+  std::vector<const Backend*> backends{&reference_backend(), &host_backend()};
+  if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
+  const CovarianceParameters parameters{1.7, 1.3, 0.83, 0.3, true};
+  std::vector<Problem<TypeParam>> problems;
+  for (const auto& [rows, cols, row, col] : {std::array<std::int64_t, 4>{17, 17, 34, 34},
+                                             {17, 9, 12, 10},
+                                             {1, 33, 40, 0},
+                                             {65, 66, 0, 65}}) {
+    problems.push_back(random_problem<TypeParam>(rows, cols, 2, parameters, row, col));
+  }
+  for (const Backend* backend : backends) {
+    const auto blocks = together(*backend, problems);
+    for (std::size_t i = 0; i < problems.size(); ++i)
+      EXPECT_EQ(blocks[i], problems[i].on_device(*backend)) << backend->name() << " " << i;
   }
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // Runs one kernel of one backend on matrices of the test, and compares.
 //
-// Contract: operands are copied to the device, the kernel is called through the backend's table,
-// and every operand comes back, with the padding below its rows, so that a test also sees what must
-// not be touched. Parameters are (backend, precision); a backend that this machine lacks gives no
+// Contract: operands are copied to the device, the kernel is called once through the backend's
+// table with all of the calls, and every operand comes back, with the padding below its rows, so
+// that a test also sees what must not be touched. The status of potrf lies on the device like a
+// matrix. Parameters are (backend, precision); a backend that this machine lacks gives no
 // instances.
 
 #include <gtest/gtest.h>
@@ -19,6 +20,10 @@
 #include "base/bytes.hpp"
 #include "base/random.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/potrf.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "scalar/dispatch.hpp"
 #include "strata/matrix_view.hpp"
 #include "tests/support/problems.hpp"
@@ -73,7 +78,7 @@ template <class T>
 
 struct KernelParameter {
   const Backend* backend = nullptr;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
 };
 inline void PrintTo(const KernelParameter& parameter, std::ostream* stream) {
   *stream << parameter.backend->name() << " " << to_string(parameter.precision);
@@ -85,8 +90,8 @@ inline std::vector<KernelParameter> tested_backends() {
   if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
   std::vector<KernelParameter> parameters;
   for (const Backend* backend : backends) {
-    parameters.push_back({backend, Precision::fp64});
-    parameters.push_back({backend, Precision::fp32});
+    parameters.push_back({backend, Element::fp64});
+    parameters.push_back({backend, Element::fp32});
   }
   return parameters;
 }
@@ -94,8 +99,8 @@ inline std::vector<KernelParameter> tested_backends() {
 /// Those, and the reference itself.
 inline std::vector<KernelParameter> every_backend() {
   std::vector<KernelParameter> parameters = tested_backends();
-  parameters.push_back({&reference_backend(), Precision::fp64});
-  parameters.push_back({&reference_backend(), Precision::fp32});
+  parameters.push_back({&reference_backend(), Element::fp64});
+  parameters.push_back({&reference_backend(), Element::fp32});
   return parameters;
 }
 
@@ -103,41 +108,98 @@ inline std::string name_of(const ::testing::TestParamInfo<KernelParameter>& info
   return info.param.backend->name() + "_" + std::string(to_string(info.param.precision));
 }
 
+/// The operands of one call of an operation; the first is written.
+template <class T>
+using Operands = std::vector<Matrix<T>>;
+
 /// A device and a queue of one backend.
 class Runner {
  public:
   explicit Runner(const Backend& backend)
       : backend_(backend),
         device_(backend.make_device(0, 64_MiB)),
-        queue_(device_->make_queue(QueuePriority::normal)),
-        status_(device_->allocate_host(sizeof(PivotStatus))) {}
+        queue_(device_->make_queue(QueuePriority::normal)) {}
 
-  /// Calls the kernel. `offset` elements lie before each operand on the device.
+  /// One task of several calls. `offset` elements lie before each operand on the device.
   template <class T>
-  PivotStatus run(Operation operation, Matrix<T>& out, std::vector<Matrix<T>> inputs = {},
-                  std::int64_t offset = 0) {
-    const KernelFunction kernel = backend_.kernels().find(operation, precision_of<T>);
-    if (kernel == nullptr) throw std::runtime_error("no such kernel");
+  void run_all(const Operation& operation, std::vector<Operands<T>>& calls,
+               std::uint32_t variant = 0, std::int64_t offset = 0) {
+    const KernelFunction kernel = kernel_of(operation, Elements(operation.operands, element_of<T>));
     std::vector<Buffer> memory;
-    KernelArguments arguments;
-    const std::vector<Matrix<T>> before = inputs;
-    arguments.out = load(out, offset, memory);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      arguments.inputs[i] = load(inputs[i], offset, memory);
+    std::vector<BlockView> views;
+    const std::vector<Operands<T>> before = calls;
+    for (Operands<T>& operands : calls) {
+      for (Matrix<T>& matrix : operands) views.push_back(load(matrix, offset, memory));
     }
-    arguments.status = ::new (static_cast<void*>(status_.data()))
-        PivotStatus{.bad_column = 99, .bad_pivot = 99, .log_determinant = 99};  // to be overwritten
-    kernel(*queue_, arguments);
-    store(out, arguments.out);
-    for (std::size_t i = 0; i < inputs.size(); ++i) store(inputs[i], arguments.inputs[i]);
+    call(kernel, {views, operation.operands}, {.variant = variant});
+    auto view = views.begin();
+    for (Operands<T>& operands : calls) {
+      for (Matrix<T>& matrix : operands) store(matrix, *view++);
+    }
     queue_->synchronize();
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      EXPECT_TRUE(same_bits(inputs[i], before[i])) << "input " << i << " was written";
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      for (std::size_t i = 1; i < calls[c].size(); ++i) {
+        EXPECT_TRUE(same_bits(calls[c][i], before[c][i])) << "operand " << i << " was written";
+      }
     }
-    return *arguments.status;
+  }
+  template <class T>
+  void run(const Operation& operation, Matrix<T>& out, const std::vector<Matrix<T>>& inputs,
+           std::uint32_t variant = 0, std::int64_t offset = 0) {
+    std::vector<Operands<T>> calls{{out}};
+    calls[0].insert(calls[0].end(), inputs.begin(), inputs.end());
+    run_all(operation, calls, variant, offset);
+    out = std::move(calls[0][0]);
+  }
+
+  /// potrf of several blocks in one task.
+  template <class T>
+  std::vector<PivotStatus> factor_all(std::vector<Matrix<T>>& blocks,
+                                      const PotrfValues* values = nullptr,
+                                      std::int64_t offset = 0) {
+    const KernelFunction kernel = kernel_of(potrf, {element_of<T>, Element::fp64});
+    std::vector<Buffer> memory;
+    std::vector<BlockView> views;
+    std::vector<Matrix<double>> statuses(  // to be overwritten
+        blocks.size(), Matrix<double>(kStatusRows, 1, 0, [](auto, auto) { return 99; }));
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      views.push_back(load(blocks[b], offset, memory));
+      views.push_back(load(statuses[b], 0, memory));
+    }
+    call(kernel, {views, potrf.operands}, {.values = values});
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      store(blocks[b], views[2 * b]);
+      store(statuses[b], views[2 * b + 1]);
+    }
+    queue_->synchronize();
+    std::vector<PivotStatus> found;
+    for (const Matrix<double>& s : statuses) found.push_back({s(0, 0), s(1, 0), s(2, 0)});
+    return found;
+  }
+  template <class T>
+  PivotStatus factor(Matrix<T>& a, const PotrfValues* values = nullptr, std::int64_t offset = 0) {
+    std::vector<Matrix<T>> blocks{std::move(a)};
+    const PivotStatus status = factor_all(blocks, values, offset)[0];
+    a = std::move(blocks[0]);
+    return status;
   }
 
  private:
+  [[nodiscard]] KernelFunction kernel_of(const Operation& operation,
+                                         const Elements& elements) const {
+    const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
+    if (kernel == nullptr) throw std::runtime_error("no such kernel");
+    return kernel;
+  }
+  /// A kernel that refuses throws while operands are on their way.
+  void call(KernelFunction kernel, const KernelCalls& calls, const KernelParameters& parameters) {
+    try {
+      kernel(*queue_, calls, parameters);
+    } catch (...) {
+      queue_->synchronize();
+      throw;
+    }
+  }
   template <class T>
   BlockView load(Matrix<T>& matrix, std::int64_t offset, std::vector<Buffer>& memory) {
     const auto skipped = offset * static_cast<std::int64_t>(sizeof(T));
@@ -154,7 +216,6 @@ class Runner {
   const Backend& backend_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Queue> queue_;
-  Buffer status_;
 };
 
 /// Tests with a body for any precision: `each([&](auto type) { using T = …; })`.

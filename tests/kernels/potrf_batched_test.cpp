@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/potrf_batched.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {
@@ -31,7 +32,7 @@ class BatchRunner {
 
   template <class T>
   std::vector<PivotStatus> run(std::vector<Matrix<T>>& matrices) {
-    const BatchFunction kernel = backend_.kernels().find_batched(precision_of<T>);
+    const KernelFunction kernel = backend_.kernels().find(potrf_batched.name, kBatchElements<T>);
     if (kernel == nullptr) throw std::runtime_error("no batched potrf");
     const auto count = std::ssize(matrices);
     std::int64_t bytes = 0;
@@ -53,7 +54,7 @@ class BatchRunner {
       if (a.bytes() > 0) queue_->copy(at, a.data.data(), a.bytes(), CopyDirection::host_to_device);
       at += a.bytes();
     }
-    kernel(*queue_, {entries, statuses, count});
+    kernel(*queue_, {batch_views(entries, statuses, count), potrf_batched.operands}, {});
     for (std::int64_t b = 0; b < count; ++b) {
       Matrix<T>& a = matrices[static_cast<std::size_t>(b)];
       if (a.bytes() > 0) {
@@ -87,7 +88,7 @@ void expect_factor(const Matrix<T>& actual, const Matrix<T>& before, std::int64_
   Matrix<T> expected = before;
   if (n > 0) {
     Runner reference(reference_backend());
-    ASSERT_EQ(reference.run(Operation::potrf, expected).bad_column, -1);
+    ASSERT_EQ(reference.factor(expected).bad_column, -1);
   }
   const double order = static_cast<double>(n);
   const double bound = 8 * order * std::numeric_limits<T>::epsilon();
@@ -211,7 +212,7 @@ TEST_P(PotrfBatchedTest, GivesTheSameBitsInAnyCompany) {
 
 // Many times the same, all at once: a chance to see warps that do not wait for each other.
 TEST_P(PotrfBatchedTest, EqualMatricesGetEqualBits) {
-  const bool on_gpu = !GetParam().backend->on_host();
+  const bool on_gpu = GetParam().backend->kind() == DeviceKind::gpu;
   const std::size_t count = on_gpu ? 6000 : 8;
   BatchRunner runner(*GetParam().backend, on_gpu ? 1024_MiB : 32_MiB);
   dispatch(GetParam().precision, [&](auto type) {

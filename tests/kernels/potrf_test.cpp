@@ -20,7 +20,7 @@ TEST_P(PotrfTest, FactorOfMinIsAllOnes) {
     for (const std::int64_t n : kSizes) {
       auto a = lower_only(Matrix<T>(n, n, 0, [](auto i, auto j) { return std::min(i, j) + 1; }));
       const auto ones = lower_only(Matrix<T>(n, n, 0, [](auto, auto) { return 1; }));
-      const PivotStatus status = runner.run(Operation::potrf, a);
+      const PivotStatus status = runner.factor(a);
       EXPECT_TRUE(same_values(a, ones)) << n;
       EXPECT_EQ(status.bad_column, -1) << n;
       EXPECT_EQ(status.log_determinant, 0) << n;
@@ -34,7 +34,7 @@ TEST_P(PotrfTest, PowersOfTwoAreExactAndThePaddingStays) {
     for (const std::int64_t n : kSizes) {
       auto a = lower_only(Matrix<T>(n, n, 3, exact_spd));
       const auto factor = lower_only(Matrix<T>(n, n, 3, exact_factor));
-      const PivotStatus status = runner.run(Operation::potrf, a);
+      const PivotStatus status = runner.factor(a);
       EXPECT_TRUE(same_values(a, factor)) << n;
       double log_determinant = 0;
       for (std::int64_t j = 0; j < n; ++j) {
@@ -52,7 +52,7 @@ TEST_P(PotrfTest, ReproducesTheMatrix) {
     for (const std::int64_t n : kSizes) {
       const auto before = lower_only(Matrix<T>(n, n, 0, smooth));
       auto l = before;
-      ASSERT_EQ(runner.run(Operation::potrf, l).bad_column, -1);
+      ASSERT_EQ(runner.factor(l).bad_column, -1);
       // |A − L·Lᵀ| ≤ (n + 1)·eps·|L|·|Lᵀ| element by element (Higham, "Accuracy and Stability",
       // theorem 10.3, where eps is half of this one).
       const double eps = std::numeric_limits<T>::epsilon();
@@ -82,7 +82,7 @@ TEST_P(PotrfTest, NamesEveryBadColumnAndItsPivot) {
           auto a =
               lower_only(Matrix<T>(n, n, 0, [](auto i, auto j) { return std::min(i, j) + 1; }));
           a(bad, bad) -= static_cast<T>(1 - pivot);  // its pivot was 1
-          const PivotStatus status = runner.run(Operation::potrf, a);
+          const PivotStatus status = runner.factor(a);
           ASSERT_EQ(status.bad_column, bad) << n;
           ASSERT_EQ(status.bad_pivot, pivot) << n << ": " << bad;
         }
@@ -97,11 +97,11 @@ TEST_P(PotrfTest, ABadPivotIsRightWithinRounding) {
     constexpr std::int64_t n = 130;
     auto l = Matrix<double>(n, n, 0, smooth);
     Runner reference(reference_backend());
-    ASSERT_EQ(reference.run(Operation::potrf, l).bad_column, -1);
+    ASSERT_EQ(reference.factor(l).bad_column, -1);
     for (const std::int64_t bad : {0, 1, 15, 16, 62, 63, 64, 65, 127, 128, 129}) {
       auto a = lower_only(Matrix<T>(n, n, 0, smooth));
       a(bad, bad) -= static_cast<T>(l(bad, bad) * l(bad, bad) + 0.25);
-      const PivotStatus status = runner.run(Operation::potrf, a);
+      const PivotStatus status = runner.factor(a);
       ASSERT_EQ(status.bad_column, bad);
       EXPECT_NEAR(status.bad_pivot, -0.25, n * std::numeric_limits<T>::epsilon()) << bad;
     }
@@ -117,7 +117,7 @@ TEST_P(PotrfTest, TheFirstOfSeveralBadColumnsIsNamed) {
       auto a =
           lower_only(Matrix<T>(130, 130, 0, [](auto i, auto j) { return std::min(i, j) + 1; }));
       for (const std::int64_t k : bad) a(k, k) = -5;
-      const PivotStatus status = runner.run(Operation::potrf, a);
+      const PivotStatus status = runner.factor(a);
       ASSERT_EQ(status.bad_column, bad[0]);
       EXPECT_EQ(status.bad_pivot, -5 - static_cast<double>(bad[0]));
     }
@@ -131,7 +131,7 @@ TEST_P(PotrfTest, ANanOnTheDiagonalIsNamed) {
       for (std::int64_t bad = 0; bad < n; ++bad) {
         auto a = lower_only(Matrix<T>(n, n, 0, smooth));
         a(bad, bad) = std::numeric_limits<T>::quiet_NaN();
-        const PivotStatus status = runner.run(Operation::potrf, a);
+        const PivotStatus status = runner.factor(a);
         ASSERT_EQ(status.bad_column, bad) << n;
         ASSERT_TRUE(std::isnan(status.bad_pivot)) << n << ": " << bad;
       }
@@ -147,7 +147,7 @@ TEST_P(PotrfTest, ANanBelowTheDiagonalIsNamedByItsRow) {
         auto a = lower_only(Matrix<T>(n, n, 0, smooth));
         a(row, row * 7 % row) = std::numeric_limits<T>::quiet_NaN();
         a(row, row / 2) = std::numeric_limits<T>::quiet_NaN();
-        const PivotStatus status = runner.run(Operation::potrf, a);
+        const PivotStatus status = runner.factor(a);
         ASSERT_EQ(status.bad_column, row) << n;
         ASSERT_TRUE(std::isnan(status.bad_pivot)) << n << ": " << row;
       }
@@ -161,7 +161,7 @@ TEST_P(PotrfTest, AnInfinitePivotIsBad) {
     for (const std::int64_t bad : {0, 5, 63, 64, 129}) {
       auto a = lower_only(Matrix<T>(130, 130, 0, smooth));
       a(bad, bad) = std::numeric_limits<T>::infinity();
-      const PivotStatus status = runner.run(Operation::potrf, a);
+      const PivotStatus status = runner.factor(a);
       ASSERT_EQ(status.bad_column, bad);
       EXPECT_EQ(status.bad_pivot, std::numeric_limits<double>::infinity());
     }
@@ -173,7 +173,7 @@ TEST_P(PotrfTest, AFailureLeavesTheUpperTriangleAndThePadding) {
     using T = typename decltype(type)::type;
     auto a = Matrix<T>(130, 130, 2, [](auto i, auto j) { return i < j ? -777 : smooth(i, j); });
     a(70, 70) = -1;
-    ASSERT_EQ(runner.run(Operation::potrf, a).bad_column, 70);
+    ASSERT_EQ(runner.factor(a).bad_column, 70);
     for (std::int64_t j = 0; j < 130; ++j) {
       for (std::int64_t i = 0; i < j; ++i) ASSERT_EQ(a(i, j), -777) << i << "," << j;
       ASSERT_TRUE(std::isnan(a(130, j)) && std::isnan(a(131, j))) << j;
@@ -186,10 +186,43 @@ TEST_P(PotrfTest, GivesTheSameBitsWhereverTheBlockLies) {
     using T = typename decltype(type)::type;
     auto first = Matrix<T>(130, 130, 0, smooth);
     auto second = first;
-    const PivotStatus once = runner.run(Operation::potrf, first, {}, 0);
-    const PivotStatus twice = runner.run(Operation::potrf, second, {}, 1);
+    const PivotStatus once = runner.factor(first, nullptr, 0);
+    const PivotStatus twice = runner.factor(second, nullptr, 1);
     EXPECT_TRUE(same_bits(first, second));
     EXPECT_EQ(once.log_determinant, twice.log_determinant);
+  });
+}
+
+// On a GPU the small blocks of a task go together: those of two kernels, in more than one launch.
+TEST_P(PotrfTest, ManyCallsGiveTheBitsAndStatusesOfEachAlone) {
+  each([](Runner& runner, auto type) {
+    using T = typename decltype(type)::type;
+    std::vector<Matrix<T>> blocks;
+    for (std::int64_t b = 0; b < 230; ++b) {
+      const std::int64_t n = b % 50 == 49 ? 130 : 1 + b * 37 % 64;
+      blocks.push_back(lower_only(Matrix<T>(n, n, b % 3, smooth)));
+      if (b % 7 == 3) blocks.back()(n / 2, n / 2) = T(-1) - static_cast<T>(b);
+    }
+    auto alone = blocks;
+    const std::vector<PivotStatus> statuses = runner.factor_all(blocks);
+    ASSERT_EQ(statuses.size(), blocks.size());
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      const PivotStatus status = runner.factor(alone[b]);
+      EXPECT_TRUE(same_bits(blocks[b], alone[b])) << b;
+      EXPECT_EQ(statuses[b].bad_column, status.bad_column) << b;
+      EXPECT_EQ(statuses[b].bad_pivot, status.bad_pivot) << b;
+      EXPECT_EQ(statuses[b].log_determinant, status.log_determinant) << b;
+      const auto bad = static_cast<double>(blocks[b].rows / 2);
+      EXPECT_EQ(status.bad_column, b % 7 == 3 ? bad : -1.0) << b;
+    }
+  });
+}
+
+TEST_P(PotrfTest, NoCallsAtAll) {
+  each([](Runner& runner, auto type) {
+    using T = typename decltype(type)::type;
+    std::vector<Matrix<T>> blocks;
+    EXPECT_TRUE(runner.factor_all(blocks).empty());
   });
 }
 

@@ -49,7 +49,7 @@ std::vector<PotrfOptions> every_blocking() {
 std::vector<VariantParameter> every_variant() {
   std::vector<VariantParameter> parameters;
   for (const KernelParameter& kernel : every_backend()) {
-    if (kernel.backend->on_host()) {
+    if (kernel.backend->kind() == DeviceKind::cpu) {
       parameters.push_back({kernel, {}});
       continue;
     }
@@ -88,20 +88,25 @@ class PotrfVariantsTest : public ::testing::TestWithParam<VariantParameter> {
     const auto queue = device->make_queue(QueuePriority::normal);
     const Buffer memory = device->allocate_host(sizeof(PivotStatus));
     dispatch(GetParam().kernel.precision, [&]<class T>(std::type_identity<T> type) {
-      const KernelFunction kernel = backend.kernels().find(Operation::potrf, precision_of<T>);
+      const KernelFunction kernel =
+          backend.kernels().find(potrf.name, {element_of<T>, Element::fp64});
+      const PotrfValues values{[](Element precision, std::int64_t) {
+        EXPECT_EQ(precision, element_of<T>);
+        return GetParam().options;
+      }};
       body(
           [&](Matrix<T>& a) {
             const Buffer data = device->allocate(a.bytes());
             queue->copy(data.data(), a.data.data(), a.bytes(), CopyDirection::host_to_device);
-            KernelArguments arguments;
-            arguments.out = {data.data(), a.rows, a.cols, a.ld, 0, 0};
-            arguments.status = ::new (static_cast<void*>(memory.data()))
+            auto* status = ::new (static_cast<void*>(memory.data()))
                 PivotStatus{.bad_column = 99, .bad_pivot = 99, .log_determinant = 99};
-            arguments.potrf = &GetParam().options;
-            kernel(*queue, arguments);
+            const std::array<BlockView, 2> views{
+                BlockView{data.data(), a.rows, a.cols, a.ld, 0, 0},
+                BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
+            kernel(*queue, {views, potrf.operands}, {.values = &values});
             queue->copy(a.data.data(), data.data(), a.bytes(), CopyDirection::device_to_host);
             queue->synchronize();
-            return *arguments.status;
+            return *status;
           },
           type);
     });
@@ -299,7 +304,7 @@ TEST_P(PotrfVariantsTest, GivesTheSameBitsEveryTime) {
     // On a GPU warps that did not wait for each other where they should once gave other bits in one
     // of some twenty thousand diagonal blocks: many runs are a chance to see it, not a certainty.
     const PotrfOptions& options = GetParam().options;
-    const bool many = !GetParam().kernel.backend->on_host() &&
+    const bool many = GetParam().kernel.backend->kind() == DeviceKind::gpu &&
                       options.variant == PotrfVariant::fused && options.ib == 8;
     for (const std::int64_t n : {300, 1025, 2500}) {
       if (too_slow(n) || (n > 1025 && !many)) continue;
@@ -326,16 +331,17 @@ TEST(PotrfOptionsOnAGpu, ThatDoNotExistAreRefused) {
   const auto queue = device->make_queue(QueuePriority::normal);
   const Buffer memory = device->allocate_host(sizeof(PivotStatus));
   const Buffer data = device->allocate(256 * 256 * 8);
-  KernelArguments arguments;
-  arguments.out = {data.data(), 256, 256, 256, 0, 0};
-  arguments.status = ::new (static_cast<void*>(memory.data())) PivotStatus{};
+  auto* status = ::new (static_cast<void*>(memory.data())) PivotStatus{};
+  const std::array<BlockView, 2> views{BlockView{data.data(), 256, 256, 256, 0, 0},
+                                       BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
   for (const PotrfOptions& options :
        {PotrfOptions{PotrfVariant::fused, 5, 0, 0}, PotrfOptions{PotrfVariant::fused, 0, 96, 0},
         PotrfOptions{PotrfVariant::left, 0, 0, 100},
         PotrfOptions{PotrfVariant::right, 0, 0, -128}}) {
-    arguments.potrf = &options;
+    const PotrfValues values{[&](Element, std::int64_t) { return options; }};
     try {
-      cuda->kernels().find(Operation::potrf, Precision::fp64)(*queue, arguments);
+      cuda->kernels().find(potrf.name, {Element::fp64, Element::fp64})(
+          *queue, {views, potrf.operands}, {.values = &values});
       queue->synchronize();
       ADD_FAILURE() << options.ib << " " << options.recnb << " " << options.nb;
     } catch (const Error& error) {

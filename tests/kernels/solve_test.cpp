@@ -1,5 +1,7 @@
-// The four solve operations of every backend, on integers that leave no room for rounding.
+// trsm of every backend, from both sides and with both forms of the factor: exact integers, and
+// real numbers against the reference.
 
+#include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {
@@ -12,95 +14,60 @@ class SolveAgainstReferenceTest : public KernelTest {};
 INSTANTIATE_TEST_SUITE_P(Tested, SolveAgainstReferenceTest, ::testing::ValuesIn(tested_backends()),
                          name_of);
 
-/// Numbers of right-hand sides for blocks of n rows.
-const std::int64_t kRightHandSides[] = {1, 2, 17, 65};
+constexpr std::uint32_t kVariants[] = {0, kTransposeL, kRightSide, kRightSide | kTransposeL};
 
-TEST_P(SolveTest, TrsmLeftUndoesAProduct) {
-  each([](Runner& runner, auto type) {
-    using T = typename decltype(type)::type;
-    for (const std::int64_t n : kSizes) {
-      for (const std::int64_t r : kRightHandSides) {
-        const auto l = lower_only(Matrix<T>(n, n, 1, exact_factor));
-        const auto x = Matrix<T>(n, r, 2, [](auto i, auto j) { return small_integer(1, i, j); });
-        auto b = Matrix<T>(n, r, 2, [&](auto i, auto j) {  // L·X
-          double sum = 0;
-          for (std::int64_t k = 0; k <= i; ++k) {
-            sum += exact_factor(i, k) * static_cast<double>(x(k, j));
-          }
-          return sum;
-        });
-        runner.run(Operation::trsm_left, b, {l});
-        EXPECT_TRUE(same_values(b, x)) << n << ", " << r;
-      }
+/// The other extent of X, for a factor of each order.
+constexpr std::int64_t kOthers[] = {1, 2, 17, 65, 130};
+
+bool on_the_right(std::uint32_t variant) { return (variant & kRightSide) != 0; }
+
+/// X, with the given value: n is the order of the factor, r the other extent.
+template <class T, class F>
+Matrix<T> solution(std::uint32_t variant, std::int64_t n, std::int64_t r, F value) {
+  return on_the_right(variant) ? Matrix<T>(r, n, 2, value) : Matrix<T>(n, r, 2, value);
+}
+
+/// op(L)·X, or X·op(L), for the exact factor.
+template <class T>
+Matrix<T> product(std::uint32_t variant, const Matrix<T>& x) {
+  const std::int64_t n = on_the_right(variant) ? x.cols : x.rows;
+  const auto l = [&](std::int64_t i, std::int64_t k) {  // of op(L)
+    return (variant & kTransposeL) != 0 ? exact_factor(k, i) : exact_factor(i, k);
+  };
+  return Matrix<T>(x.rows, x.cols, 2, [&](std::int64_t i, std::int64_t j) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+      sum += on_the_right(variant) ? static_cast<double>(x(i, k)) * l(k, j)
+                                   : l(i, k) * static_cast<double>(x(k, j));
     }
+    return sum;
   });
 }
 
-TEST_P(SolveTest, TrsmLeftTransposedUndoesATransposedProduct) {
+TEST_P(SolveTest, UndoesAProduct) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::int64_t n : kSizes) {
-      for (const std::int64_t r : kRightHandSides) {
-        const auto l = lower_only(Matrix<T>(n, n, 1, exact_factor));
-        const auto x = Matrix<T>(n, r, 2, [](auto i, auto j) { return small_integer(1, i, j); });
-        auto b = Matrix<T>(n, r, 2, [&](auto i, auto j) {  // Lᵀ·X
-          double sum = 0;
-          for (std::int64_t k = i; k < n; ++k) {
-            sum += exact_factor(k, i) * static_cast<double>(x(k, j));
-          }
-          return sum;
-        });
-        runner.run(Operation::trsm_left_transposed, b, {l});
-        EXPECT_TRUE(same_values(b, x)) << n << ", " << r;
-      }
-    }
-  });
-}
-
-TEST_P(SolveTest, GemmLeftSubtractsAProduct) {
-  each([](Runner& runner, auto type) {
-    using T = typename decltype(type)::type;
-    for (const std::int64_t n : kSizes) {
-      for (const std::int64_t k : {std::int64_t{1}, std::int64_t{64}, n}) {
-        for (const std::int64_t r : kRightHandSides) {
-          const auto a = Matrix<T>(n, k, 1, [](auto i, auto j) { return small_integer(1, i, j); });
-          const auto y = Matrix<T>(k, r, 0, [](auto i, auto j) { return small_integer(2, i, j); });
-          auto x = Matrix<T>(n, r, 2, [](auto i, auto j) { return small_integer(3, i, j); });
-          auto expected = x;
-          for (std::int64_t j = 0; j < r; ++j) {
-            for (std::int64_t i = 0; i < n; ++i) {
-              for (std::int64_t p = 0; p < k; ++p) expected(i, j) -= a(i, p) * y(p, j);
-            }
-          }
-          runner.run(Operation::gemm_left, x, {a, y});
-          EXPECT_TRUE(same_values(x, expected)) << n << ", " << k << ", " << r;
+    for (const std::uint32_t variant : kVariants) {
+      for (const std::int64_t n : kSizes) {
+        for (const std::int64_t r : kOthers) {
+          const auto l = lower_only(Matrix<T>(n, n, 1, exact_factor));
+          const auto x =
+              solution<T>(variant, n, r, [](auto i, auto j) { return small_integer(1, i, j); });
+          auto b = product(variant, x);
+          runner.run(trsm, b, {l}, variant);
+          EXPECT_TRUE(same_values(b, x)) << "variant " << variant << ": " << n << ", " << r;
         }
       }
     }
   });
 }
 
-TEST_P(SolveTest, GemmLeftTransposedSubtractsATransposedProduct) {
-  each([](Runner& runner, auto type) {
-    using T = typename decltype(type)::type;
-    for (const std::int64_t n : kSizes) {
-      for (const std::int64_t k : {std::int64_t{1}, std::int64_t{64}, n}) {
-        for (const std::int64_t r : kRightHandSides) {
-          const auto a = Matrix<T>(k, n, 1, [](auto i, auto j) { return small_integer(1, i, j); });
-          const auto y = Matrix<T>(k, r, 0, [](auto i, auto j) { return small_integer(2, i, j); });
-          auto x = Matrix<T>(n, r, 2, [](auto i, auto j) { return small_integer(3, i, j); });
-          auto expected = x;
-          for (std::int64_t j = 0; j < r; ++j) {
-            for (std::int64_t i = 0; i < n; ++i) {
-              for (std::int64_t p = 0; p < k; ++p) expected(i, j) -= a(p, i) * y(p, j);
-            }
-          }
-          runner.run(Operation::gemm_left_transposed, x, {a, y});
-          EXPECT_TRUE(same_values(x, expected)) << n << ", " << k << ", " << r;
-        }
-      }
-    }
-  });
+/// Rows and columns sum to less than the diagonal, so that substitution does not let errors grow.
+template <class T>
+Matrix<T> dominant_factor(std::int64_t n) {
+  return lower_only(Matrix<T>(n, n, 0, [n](auto i, auto j) {
+    return i == j ? 2 + 0.5 * uniform(4, i, j) : uniform(4, i, j) / static_cast<double>(n);
+  }));
 }
 
 TEST_P(SolveAgainstReferenceTest, RealNumbersAgree) {
@@ -108,20 +75,59 @@ TEST_P(SolveAgainstReferenceTest, RealNumbersAgree) {
     using T = typename decltype(type)::type;
     Runner reference(reference_backend());
     const double eps = std::numeric_limits<T>::epsilon();
-    for (const std::int64_t n : kSizes) {
-      const auto l = lower_only(Matrix<T>(n, n, 0, [n](auto i, auto j) {
-        return i == j ? 2 + 0.5 * uniform(1, i, j) : uniform(1, i, j) / static_cast<double>(n);
-      }));
-      const auto start = Matrix<T>(n, 3, 0, [](auto i, auto j) { return uniform(2, i, j); });
-      for (const Operation operation : {Operation::trsm_left, Operation::trsm_left_transposed}) {
-        auto here = start;
-        auto there = start;
-        runner.run(operation, here, {l});
-        reference.run(operation, there, {l});
-        for (std::size_t i = 0; i < here.data.size(); ++i) {
-          ASSERT_NEAR(here.data[i], there.data[i], 8 * eps) << to_string(operation) << " " << n;
+    for (const std::uint32_t variant : kVariants) {
+      for (const std::int64_t n : kSizes) {
+        for (const std::int64_t r : {std::int64_t{3}, n, std::int64_t{130}}) {
+          const auto l = dominant_factor<T>(n);
+          auto here = solution<T>(variant, n, r, [](auto i, auto j) { return uniform(3, i, j); });
+          auto there = here;
+          runner.run(trsm, here, {l}, variant);
+          reference.run(trsm, there, {l}, variant);
+          for (std::int64_t j = 0; j < here.cols; ++j) {
+            for (std::int64_t i = 0; i < here.rows; ++i) {
+              ASSERT_NEAR(here(i, j), there(i, j), 8 * eps)
+                  << "variant " << variant << ": " << n << ", " << r;
+            }
+          }
         }
       }
+    }
+  });
+}
+
+TEST_P(SolveTest, ManyCallsGiveTheBitsOfEachAlone) {
+  each([](Runner& runner, auto type) {
+    using T = typename decltype(type)::type;
+    for (const std::uint32_t variant : kVariants) {
+      std::vector<Operands<T>> calls;
+      for (const std::int64_t n : kSizes) {
+        const std::int64_t r = 1 + n * 7 % 100;
+        calls.push_back(
+            {solution<T>(variant, n, r, [](auto i, auto j) { return uniform(3, i, j); }),
+             dominant_factor<T>(n)});
+      }
+      const auto before = calls;
+      runner.run_all(trsm, calls, variant);
+      for (std::size_t c = 0; c < calls.size(); ++c) {
+        auto x = before[c][0];
+        runner.run(trsm, x, {before[c][1]}, variant);
+        EXPECT_TRUE(same_bits(calls[c][0], x)) << "variant " << variant << ", call " << c;
+      }
+    }
+  });
+}
+
+TEST_P(SolveTest, RefusesAVariantThatDoesNotExist) {
+  each([](Runner& runner, auto type) {
+    using T = typename decltype(type)::type;
+    auto x = Matrix<T>(2, 2, 0, [](auto, auto) { return 1; });
+    try {
+      runner.run(trsm, x, {x}, 4);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::device);
+      EXPECT_EQ(error.where(), "trsm");
+      EXPECT_NE(std::string(error.what()).find("variant 4"), std::string::npos) << error.what();
     }
   });
 }

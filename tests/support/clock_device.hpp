@@ -19,6 +19,9 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "tests/support/passing_device.hpp"
 
 namespace strata::test {
@@ -38,14 +41,20 @@ class ClockBackend final : public Backend {
 
   explicit ClockBackend(std::vector<double> slowness, double drift = 0)
       : slowness_(std::move(slowness)), drift_(drift) {
-    kernels_.set(Operation::gemm, Precision::fp64,
-                 [](Queue& queue, const KernelArguments&) { clock_of(queue).gemm(); });
-    kernels_.set(Operation::trsm, Precision::fp64, [](Queue& queue, const KernelArguments&) {
-      clock_of(queue).other(kSolveSeconds, kSolveShare);
-    });
-    kernels_.set(Operation::syrk, Precision::fp64, [](Queue& queue, const KernelArguments&) {
-      clock_of(queue).other(kUpdateSeconds, kUpdateShare);
-    });
+    kernels_.set(gemm, Elements(3, Element::fp64),
+                 [](Queue& queue, const KernelCalls& calls, const KernelParameters&) {
+                   for (std::int64_t i = 0; i < calls.count(); ++i) clock_of(queue).gemm();
+                 });
+    kernels_.set(trsm, Elements(2, Element::fp64),
+                 [](Queue& queue, const KernelCalls& calls, const KernelParameters&) {
+                   for (std::int64_t i = 0; i < calls.count(); ++i)
+                     clock_of(queue).other(kSolveSeconds, kSolveShare);
+                 });
+    kernels_.set(syrk, Elements(2, Element::fp64),
+                 [](Queue& queue, const KernelCalls& calls, const KernelParameters&) {
+                   for (std::int64_t i = 0; i < calls.count(); ++i)
+                     clock_of(queue).other(kUpdateSeconds, kUpdateShare);
+                 });
   }
 
   [[nodiscard]] std::string name() const override { return "clock"; }
@@ -61,6 +70,7 @@ class ClockBackend final : public Backend {
   [[nodiscard]] bool reaches(int, const void*, std::int64_t) const override { return true; }
   [[nodiscard]] bool linked(int, int) const override { return false; }
   [[nodiscard]] bool on_host() const override { return true; }
+  [[nodiscard]] DeviceKind kind() const override { return DeviceKind::cpu; }
 
  private:
   struct Clock {

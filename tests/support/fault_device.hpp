@@ -175,6 +175,7 @@ class FaultBackend final : public Backend {
     return host_backend().linked(from, to);
   }
   [[nodiscard]] bool on_host() const override { return true; }
+  [[nodiscard]] DeviceKind kind() const override { return host_backend().kind(); }
 
   /// From now on these wrongs, and counts from 1. Not while anything runs.
   void set(const DeviceFaults& faults) {

@@ -108,6 +108,7 @@ class PinnedBackend final : public Backend {
   }
   [[nodiscard]] bool linked(int from, int to) const override { return inner_.linked(from, to); }
   [[nodiscard]] bool on_host() const override { return false; }
+  [[nodiscard]] DeviceKind kind() const override { return inner_.kind(); }
 
   [[nodiscard]] PinnedLedger& ledger() const { return *ledger_; }
 
