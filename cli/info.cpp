@@ -130,7 +130,7 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   const Options options = common.to_options();
   check_outputs(common, {{"--output", arguments.output}}, {});
   if (tiles.empty()) {
-    const Machine machine = Machine::detect(common.devices);
+    const Machine machine = detect_machine(common.devices);
     const bool gpu = machine.devices.at(0).name.rfind("cuda", 0) == 0;
     tiles = gpu ? std::vector<std::int64_t>{512, 1024, 2048}
                 : std::vector<std::int64_t>{64, 128, 256, 512};

@@ -30,7 +30,7 @@ struct [[nodiscard]] Certificate {
   FactorInfo factor;
   double backward_error = 0;  ///< max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞)
   int refinement_steps = 0;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   std::int64_t bytes_moved = 0;
   double seconds = 0;
 };
@@ -90,7 +90,7 @@ struct SolveResult {
 /// would.
 [[nodiscard]] RunReport simulate_cholesky(std::int64_t n, const Machine& machine,
                                           const Options& options = {},
-                                          Precision precision = Precision::fp64,
+                                          Element precision = Element::fp64,
                                           bool generated = false);
 
 }  // namespace strata

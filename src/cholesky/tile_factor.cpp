@@ -5,27 +5,16 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
-#include "cholesky/tile_search.hpp"
 #include "device/device_host.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
+#include "session/budget.hpp"
+#include "session/report.hpp"
 
 namespace strata {
 namespace {
-
-/// A simulation may take this long beside any run: it follows 20,000 steps.
-constexpr double kSimulationSecondsMin = 20'000 * kSimulateStepSeconds;
-
-/// A simulation that takes longer may take its share of the run.
-bool worth_simulating(const Plan& plan, const CholeskyProblem& problem) {
-  const double seconds = kSimulateStepSeconds * static_cast<double>(plan.totals().steps);
-  return seconds <= kSimulationSecondsMin ||
-         seconds <= kPlanningShareMax * simulated_seconds_min(problem, plan.machine(),
-                                                              plan.layout().compute_queues);
-}
 
 FactorInfo info_of(const RunOutcome& outcome, std::int64_t block_rows, std::int64_t tile) {
   FactorInfo info;
@@ -77,16 +66,13 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
                        std::shared_ptr<DeviceSet> devices)
     : options_(options), devices_(std::move(devices)), problem_(problem) {
   planned_ = plan_path(problem_, devices_->machine(), options);
-  check_host_memory(planned_, problem_, devices_->machine(), options);
+  planned_.let_go_of_trace();
+  check_host_memory(planned_, options, "cholesky");
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
   place_near(*devices_, problem_.devices, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
-  predicted_seconds_ = planned_.predicted_seconds;
-  if (predicted_seconds_ == 0 && worth_simulating(*planned_.plan, problem_)) {
-    predicted_seconds_ = simulate(*planned_.plan).seconds;
-  }
 }
 
 const FactorInfo& TileFactor::factor_stored(BlockSource source) {
@@ -128,20 +114,19 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, const RunOptions& optio
   factored_ = false;
   RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
   info_ = info_of(outcome, store.blocks().block_rows(kMatrixFamily), problem_.tile);
-  report_ = make_report(planned_, problem_, std::move(outcome.trace));
-  report_.predicted_seconds = predicted_seconds_;
+  report_ = make_report(planned_, std::move(outcome.trace));
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
   factored_ = info_.ok;
   return info_;
 }
 
-void TileFactor::check_usable(Precision precision, std::int64_t rows) const {
+void TileFactor::check_usable(Element element, std::int64_t rows) const {
   require(factored_, ErrorKind::misuse, "cholesky",
           "there is no factor to solve with: the factorization failed at pivot {}",
           info_.first_bad_pivot);
-  require(precision == problem_.precision, ErrorKind::misuse, "cholesky",
-          "a factor in {} cannot solve in {}", to_string(problem_.precision), to_string(precision));
+  require(element == problem_.precision, ErrorKind::misuse, "cholesky",
+          "a factor in {} cannot solve in {}", to_string(problem_.precision), to_string(element));
   require(rows == problem_.n, ErrorKind::misuse, "cholesky",
           "a right-hand side of {} rows does not fit a factor of order {}", rows, problem_.n);
 }
@@ -150,12 +135,13 @@ RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, Me
                                 const RunOptions& options) {
   PlannedRun planned = plan_solve(problem, direction, planned_.plan->machine(), options_.policy);
   planned.in_core = planned_.in_core;
-  return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+  planned.host_bytes = planned_.host_bytes;
+  return make_report(planned, run(*planned.plan, *devices_, store, options).trace);
 }
 
 template <class T>
 RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
-  check_usable(precision_of<T>, b.rows);
+  check_usable(element_of<T>, b.rows);
   SolveProblem problem;
   problem.n = problem_.n;
   problem.tile = problem_.tile;
@@ -177,7 +163,7 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
 
 RunReport TileFactor::whiten(const double* points, const double* targets,
                              const CovarianceParameters& parameters, MatrixView<double> w) {
-  check_usable(Precision::fp64, w.rows);
+  check_usable(Element::fp64, w.rows);
   SolveProblem problem;
   problem.n = problem_.n;
   problem.tile = problem_.tile;
@@ -241,7 +227,7 @@ std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
 
 template <class T>
 void TileFactor::copy_lower(MatrixView<T> out) const {
-  require(precision_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
+  require(element_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
           ErrorKind::misuse, "cholesky", "a factor of order {} in {} does not fit {} by {}",
           problem_.n, to_string(problem_.precision), out.rows, out.cols);
   const BlockTable& blocks = planned_.plan->schedule().blocks;
@@ -258,55 +244,6 @@ void TileFactor::copy_lower(MatrixView<T> out) const {
       }
     }
   }
-}
-
-void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
-                       const Machine& machine, const Options& options) {
-  const CholeskyNeeds needs = cholesky_needs(problem, 0);
-  const bool bounded = options.host_memory_bytes > 0;
-  std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
-  // What a CPU computes in is host memory too; a caller's bound is on the factor.
-  if (!bounded && is_cpu(machine)) there -= problem.devices * planned.plan->layout().arena_bytes;
-  require(
-      needs.host_bytes <= there, ErrorKind::memory, "cholesky",
-      "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
-      "of host memory, of which there is {}",
-      problem.tile, format_bytes(needs.device_bytes), problem.n, format_bytes(needs.host_bytes),
-      needs.host_bytes, format_bytes(std::max<std::int64_t>(there, 0)));
-}
-
-RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem, Trace trace) {
-  RunReport report;
-  report.n = problem.n;
-  report.tile = problem.tile;
-  report.path = to_string(planned.in_core ? CholeskyPath::in_core : CholeskyPath::planned);
-  report.policy = planned.policy;
-  for (int d = 0; d < problem.devices; ++d) {
-    report.devices.push_back(planned.plan->machine().devices[static_cast<std::size_t>(d)].name);
-  }
-  report.compute_queues = planned.plan->layout().compute_queues;
-  report.seconds = trace.seconds;
-  report.plan_seconds = planned.seconds;
-  report.host_bytes = cholesky_needs(problem, 0).host_bytes;
-  report.flops = planned.plan->totals().flops;
-  report.tasks = planned.plan->totals().tasks;
-  report.peak_device_bytes = planned.plan->layout().arena_bytes;
-  report.traffic = trace.traffic;
-  static_cast<Traffic&>(report.planned_traffic) = planned.plan->totals().traffic;
-  report.planned_traffic.floor_bytes = planned.floor_bytes;
-  report.trace = std::move(trace);
-  return report;
-}
-
-void accumulate(RunReport& total, const RunReport& part) {
-  total.seconds += part.seconds;
-  total.plan_seconds += part.plan_seconds;
-  total.flops += part.flops;
-  total.tasks += part.tasks;
-  total.peak_device_bytes = std::max(total.peak_device_bytes, part.peak_device_bytes);
-  total.traffic += part.traffic;
-  static_cast<Traffic&>(total.planned_traffic) += part.planned_traffic;
-  total.planned_traffic.floor_bytes += part.planned_traffic.floor_bytes;
 }
 
 template RunReport TileFactor::sweep(Sweep, MatrixView<double>);

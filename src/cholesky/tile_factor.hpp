@@ -56,7 +56,7 @@ class TileFactor {
   const FactorInfo& factor(MemoryStore& store, const RunOptions& options);
   RunReport run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
                       const RunOptions& options);
-  void check_usable(Precision precision, std::int64_t rows) const;
+  void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
   std::shared_ptr<DeviceSet> devices_;
@@ -64,23 +64,9 @@ class TileFactor {
   PlannedRun planned_;
   std::shared_ptr<FamilyMemory> tiles_;
   std::unique_ptr<HostPinner> pinner_;  // of the memory of the tiles
-  double predicted_seconds_ = 0;
   FactorInfo info_;
   RunReport report_;
   bool factored_ = false;
 };
-
-/// Throws Error{memory}, naming the host memory that a planned problem needs (CholeskyNeeds), if it
-/// is more than the options allow, or than `machine` has beside the memory of devices that are
-/// CPUs.
-void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
-                       const Machine& machine, const Options& options);
-
-/// What a planned run says of itself, with the trace that came of it.
-[[nodiscard]] RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem,
-                                    Trace trace);
-
-/// Adds up the runs of one operation; the trace is the first's.
-void accumulate(RunReport& total, const RunReport& part);
 
 }  // namespace strata

@@ -5,6 +5,8 @@
 // microseconds. The events are printed one by one, because a document tree of a million spans would
 // take a gigabyte.
 
+#include "strata/trace_export.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,7 +18,6 @@
 #include "base/output_file.hpp"
 #include "matrix/block_table.hpp"
 #include "schedule/task.hpp"
-#include "strata/trace.hpp"
 
 namespace strata {
 namespace {
