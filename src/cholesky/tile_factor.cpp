@@ -27,13 +27,18 @@ bool worth_simulating(const Plan& plan, const CholeskyProblem& problem) {
                                                               plan.layout().compute_queues);
 }
 
-FactorInfo info_of(const RunOutcome& outcome, std::int64_t block_rows, std::int64_t tile) {
+PivotStatus status_of(const FamilyMemory& statuses, std::int64_t k) {
+  return reinterpret_cast<const PivotStatus*>(statuses.data())[k];
+}
+
+/// From the statuses of the diagonal tiles; those after a failure were perhaps never written.
+FactorInfo info_of(const FamilyMemory& statuses, std::int64_t block_rows, std::int64_t tile) {
   FactorInfo info;
   for (std::int64_t k = 0; k < block_rows; ++k) {
-    const PivotStatus& pivot = outcome.pivots[static_cast<std::size_t>(k)];
+    const PivotStatus pivot = status_of(statuses, k);
     if (pivot.bad_column >= 0) {
       info.ok = false;
-      info.first_bad_pivot = k * tile + pivot.bad_column;
+      info.first_bad_pivot = k * tile + static_cast<std::int64_t>(pivot.bad_column);
       info.bad_pivot = pivot.bad_pivot;
       info.log_determinant = std::numeric_limits<double>::quiet_NaN();
       return info;
@@ -50,7 +55,7 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
   for (std::int64_t c = 0; c < blocks.block_cols(family); ++c) {
     for (std::int64_t r = 0; r < blocks.block_rows(family); ++r) {
       const BlockExtent x = blocks.extent({family, r, c});
-      const auto* from = reinterpret_cast<const T*>(store.address({family, r, c}));
+      const auto* from = reinterpret_cast<const T*>(store.lend_for_writing({family, r, c}));
       for (std::int64_t j = 0; j < x.cols; ++j) {
         std::copy_n(from + j * x.rows, x.rows, out.column(x.col + j) + x.row);
       }
@@ -96,17 +101,13 @@ const FactorInfo& TileFactor::factor_stored(BlockSource source) {
 
 void TileFactor::load(BlockSource source, int threads) {
   tiles_->reset(std::move(source));
-  MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
+  MemoryStore store(planned_.plan->schedule().blocks, {tiles_, statuses_});
   store.materialize(kMatrixFamily, threads);
 }
 
 const FactorInfo& TileFactor::factor_loaded() {
-  MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
-  RunOptions options;
-  options.potrf = options_.blocking;
-  options.progress = options_.progress;
-  options.what = "factor";
-  return factor(store, options);
+  MemoryStore store(planned_.plan->schedule().blocks, {tiles_, statuses_});
+  return factor(store, {});
 }
 
 const FactorInfo& TileFactor::factor_covariance(const double* points,
@@ -115,20 +116,30 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   auto coordinates = std::make_shared<FamilyMemory>(
       blocks, kPointsFamily, source_of_view(points, std::max<std::int64_t>(problem_.n, 1), false));
-  MemoryStore store(blocks, {tiles_, coordinates});
-  RunOptions options;
-  options.covariance = &parameters;
-  options.potrf = options_.blocking;
-  options.progress = options_.progress;
-  options.what = "factor";
-  return factor(store, options);
+  MemoryStore store(blocks, {tiles_, statuses_, coordinates});
+  return factor(store, {{covariance.name, &parameters}});
 }
 
-const FactorInfo& TileFactor::factor(MemoryStore& store, const RunOptions& options) {
+const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
   factored_ = false;
-  RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
-  info_ = info_of(outcome, store.blocks().block_rows(kMatrixFamily), problem_.tile);
-  report_ = make_report(planned_, problem_, std::move(outcome.trace));
+  devices_->forget(identities_.factor);  // its values are about to change
+  statuses_->reset(nullptr);
+  const auto count = store.blocks().block_rows(kMatrixFamily);
+  std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
+  const PotrfValues potrf_values{[this](Element precision, std::int64_t n) {
+    return with_tuning(options_.blocking, devices_->tuning().options_for(precision, n));
+  }};
+  values.push_back({potrf.name, &potrf_values});
+  RunOptions options;
+  options.values = std::move(values);
+  options.progress = options_.progress;
+  options.what = "factor";
+  options.watched = kStatusFamily;
+  options.watch = [&](BlockId id) { return status_of(*statuses_, id.col()).bad_column >= 0; };
+  const PlannedRun planned = continued(planned_);
+  RunOutcome outcome = run(planned.plan ? *planned.plan : *planned_.plan, *devices_, store, options);
+  info_ = info_of(*statuses_, count, problem_.tile);
+  report_ = make_report(planned.plan ? planned : planned_, problem_, std::move(outcome.trace));
   report_.predicted_seconds = predicted_seconds_;
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
