@@ -30,13 +30,6 @@ const RunReport& CholeskyFactor::report() const noexcept { return state_->tiles.
 namespace {
 
 template <class T>
-RunReport solve_both(TileFactor& tiles, MatrixView<T> b) {
-  RunReport report = tiles.sweep(Sweep::forward, b);
-  accumulate(report, tiles.sweep(Sweep::backward, b));
-  return report;
-}
-
-template <class T>
 std::unique_ptr<CholeskyFactor::State> factor_view(MatrixView<const T> a, const Options& options) {
   require(a.rows == a.cols, ErrorKind::misuse, "cholesky", "a {} by {} matrix is not square",
           a.rows, a.cols);
@@ -116,8 +109,8 @@ int refine(CholeskyFactor& factor, MatrixView<const double> a, MatrixView<const 
 
 }  // namespace
 
-RunReport CholeskyFactor::solve(MatrixView<double> b) { return solve_both(state_->tiles, b); }
-RunReport CholeskyFactor::solve(MatrixView<float> b) { return solve_both(state_->tiles, b); }
+RunReport CholeskyFactor::solve(MatrixView<double> b) { return state_->tiles.sweep(Sweep::both, b); }
+RunReport CholeskyFactor::solve(MatrixView<float> b) { return state_->tiles.sweep(Sweep::both, b); }
 RunReport CholeskyFactor::solve_lower(MatrixView<double> b) {
   return state_->tiles.sweep(Sweep::forward, b);
 }

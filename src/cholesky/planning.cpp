@@ -40,7 +40,7 @@ PlanOptions options_of(Policy policy) {
       options.copies_in_stream = true;
       break;
     case Policy::v1: options.keep = Keep::accumulator; break;
-    case Policy::v3: options.pin_diagonal = true; break;
+    case Policy::v3: options.retain = true; break;
     default: break;
   }
   return options;
@@ -94,7 +94,7 @@ bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const
   if (options.path != CholeskyPath::automatic) return options.path == CholeskyPath::in_core;
   const std::int64_t n = problem.n;
   return options.tile == 0 && problem.point_dimensions == 0 && n <= kInCoreOrderMax &&
-         machine.devices.size() == 1 && machine.devices[0].name.rfind("cuda", 0) == 0 &&
+         machine.devices.size() == 1 && !is_cpu(machine) &&
          n * (n + n / 32 + 1) * bytes_of(problem.precision) <= machine.devices[0].memory_bytes;
 }
 
@@ -138,10 +138,7 @@ std::int64_t smallest_memory(const Machine& machine) {
   return bytes;
 }
 
-bool is_cpu(const Machine& machine) {
-  const std::string& name = machine.devices[0].name;
-  return name.rfind("host", 0) == 0 || name.rfind("reference", 0) == 0;
-}
+bool is_cpu(const Machine& machine) { return machine.devices[0].kind == DeviceKind::cpu; }
 
 bool has_urgent_queue(const CholeskyProblem& problem, const Machine& machine) {
   return problem.devices > 1 && !is_cpu(machine);
@@ -206,7 +203,7 @@ std::vector<Order> candidate_orders(const CholeskyProblem& problem, const Machin
   const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
   std::set<std::int64_t> widths;
   if (policy == Policy::opt) {
-    widths = candidate_widths(tiles, make_layout(column, machine).slots[kMatrixFamily].count);
+    widths = candidate_widths(tiles, slots_of_family(make_layout(column, machine, {}, {}), 0, kMatrixFamily));
   }
   std::vector<Order> orders;
   if (tiles <= kSearchTilesMax || widths.empty()) orders.push_back({});
@@ -227,7 +224,7 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
     best.plan = std::move(plan);
     best.policy = policy == Policy::opt ? fmt::format("opt {}", order.name()) : to_string(policy);
   }
-  best.floor_bytes = cholesky_floor_bytes(problem, best.plan->layout().arena_bytes);
+  best.floor_bytes = cholesky_floor_bytes(problem, best.plan->layout().arena_bytes());
   best.seconds = seconds_since(start);
   return best;
 }
@@ -325,17 +322,17 @@ std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
 }
 
 PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& machine,
-                      Policy policy) {
-  const auto start = std::chrono::steady_clock::now();
+                      Policy policy, const Residency& start) {
+  const auto begin = std::chrono::steady_clock::now();
   PlannedRun planned;
   auto schedule = std::make_shared<const Schedule>(triangular_solve(problem, sweep));
-  planned.plan = std::make_unique<Plan>(std::move(schedule), machine, options_of(policy));
+  planned.plan = std::make_unique<Plan>(std::move(schedule), machine, options_of(policy), start);
   planned.policy = to_string(policy);
   const BlockTable& blocks = planned.plan->schedule().blocks;
   // The least: L and X once in, X once out. No reuse across sweeps is counted.
   planned.floor_bytes = blocks.total_bytes(kFactorFamily) + (problem.point_dimensions > 0 ? 1 : 2) *
                                                                 blocks.total_bytes(kSolutionFamily);
-  planned.seconds = seconds_since(start);
+  planned.seconds = seconds_since(begin);
   return planned;
 }
 

@@ -97,9 +97,10 @@ void check_device_memory(const CholeskyProblem& problem, const Machine& machine)
 [[nodiscard]] std::vector<Order> candidate_orders(const CholeskyProblem& problem,
                                                   const Machine& machine, Policy policy);
 
-/// Plans a triangular solve.
+/// Plans a triangular solve, from what is on the devices.
 [[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,
-                                    const Machine& machine, Policy policy);
+                                    const Machine& machine, Policy policy,
+                                    const Residency& start = {});
 
 /// The bytes that any schedule of Cholesky must move between the host and fast memories of
 /// `memory_bytes` each: n³/(3·√2·√S) words for S words of fast memory (Beaumont, Eyraud-Dubois,

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "base/bytes.hpp"
@@ -16,6 +17,9 @@
 namespace strata {
 namespace {
 
+/// Columns of right-hand sides for which devices keep room beside a factor.
+constexpr std::int64_t kRhsReserved = 256;
+
 /// A simulation may take this long beside any run: it follows 20,000 steps.
 constexpr double kSimulationSecondsMin = 20'000 * kSimulateStepSeconds;
 
@@ -24,7 +28,7 @@ bool worth_simulating(const Plan& plan, const CholeskyProblem& problem) {
   const double seconds = kSimulateStepSeconds * static_cast<double>(plan.totals().steps);
   return seconds <= kSimulationSecondsMin ||
          seconds <= kPlanningShareMax * simulated_seconds_min(problem, plan.machine(),
-                                                              plan.layout().compute_queues);
+                                                              plan.layout().devices[0].compute_queues);
 }
 
 PivotStatus status_of(const FamilyMemory& statuses, std::int64_t k) {
@@ -81,16 +85,35 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
                        std::shared_ptr<DeviceSet> devices)
     : options_(options), devices_(std::move(devices)), problem_(problem) {
+  problem_.factor_identity = new_identity();
+  problem_.points_identity = new_identity();
   planned_ = plan_path(problem_, devices_->machine(), options);
   check_host_memory(planned_, problem_, devices_->machine(), options);
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
+  statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
   place_near(*devices_, problem_.devices, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
   predicted_seconds_ = planned_.predicted_seconds;
   if (predicted_seconds_ == 0 && worth_simulating(*planned_.plan, problem_)) {
     predicted_seconds_ = simulate(*planned_.plan).seconds;
+  }
+  reserve_arenas();
+}
+
+/// Room for right-hand sides beside a factor that fits, so that it need not make way for them.
+void TileFactor::reserve_arenas() {
+  const std::int64_t size = bytes_of(problem_.precision);
+  const std::int64_t tile = std::min(problem_.tile, problem_.n);
+  const std::int64_t wanted =
+      std::max({kRhsReserved * problem_.n * size, 3 * tile * tile * size,
+                planned_.plan->schedule().blocks.total_bytes(kMatrixFamily) / 8});
+  for (int d = 0; d < problem_.devices; ++d) {
+    const auto index = static_cast<std::size_t>(d);
+    const std::int64_t arena = planned_.plan->layout().devices[index].arena_bytes;
+    const std::int64_t budget = planned_.plan->machine().devices[index].memory_bytes;
+    (void)devices_->arena(d, std::min(budget, arena + wanted));
   }
 }
 
@@ -122,7 +145,7 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
 
 const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
   factored_ = false;
-  devices_->forget(identities_.factor);  // its values are about to change
+  devices_->forget(problem_.factor_identity);  // its values are about to change
   statuses_->reset(nullptr);
   const auto count = store.blocks().block_rows(kMatrixFamily);
   std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
@@ -136,10 +159,10 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   options.what = "factor";
   options.watched = kStatusFamily;
   options.watch = [&](BlockId id) { return status_of(*statuses_, id.col()).bad_column >= 0; };
-  const PlannedRun planned = continued(planned_);
-  RunOutcome outcome = run(planned.plan ? *planned.plan : *planned_.plan, *devices_, store, options);
+  const PlannedRun& planned = plan_of_factor();
+  RunOutcome outcome = run(*planned.plan, *devices_, store, options);
   info_ = info_of(*statuses_, count, problem_.tile);
-  report_ = make_report(planned.plan ? planned : planned_, problem_, std::move(outcome.trace));
+  report_ = make_report(planned, problem_, std::move(outcome.trace));
   report_.predicted_seconds = predicted_seconds_;
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
@@ -147,7 +170,52 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   return info_;
 }
 
-void TileFactor::check_usable(Precision precision, std::int64_t rows) const {
+const PlannedRun& TileFactor::plan_of_factor() {
+  const Residency& now = devices_->residency();
+  if (now.empty()) return planned_;
+  if (continued_.plan && continued_.plan->start() == now) return continued_;
+  const auto start = std::chrono::steady_clock::now();
+  const Plan& first = *planned_.plan;
+  continued_.plan = std::make_unique<Plan>(first.shared_schedule(), first.machine(),
+                                           first.options(), now);
+  continued_.policy = planned_.policy;
+  continued_.floor_bytes = planned_.floor_bytes;
+  continued_.in_core = planned_.in_core;
+  continued_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return continued_;
+}
+
+const PlannedRun& TileFactor::plan_of_solve(const SolveProblem& problem, Sweep direction) {
+  const Residency& now = devices_->residency();
+  for (KeptPlan& kept : solves_) {
+    if (kept.direction != direction || !(kept.problem == problem)) continue;
+    if (!(kept.planned.plan->start() == now)) continue;
+    kept.planned.seconds = 0;
+    return kept.planned;
+  }
+  constexpr std::size_t kKept = 4;
+  if (solves_.size() == kKept) solves_.pop_front();
+  solves_.push_back({problem, direction,
+                     plan_solve(problem, direction, planned_.plan->machine(), options_.policy, now)});
+  solves_.back().planned.in_core = planned_.in_core;
+  return solves_.back().planned;
+}
+
+SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
+  SolveProblem problem;
+  problem.n = problem_.n;
+  problem.tile = problem_.tile;
+  problem.rhs = rhs;
+  problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
+  problem.precision = problem_.precision;
+  problem.devices = problem_.devices;
+  problem.factor_identity = problem_.factor_identity;
+  problem.points_identity = problem_.points_identity;
+  return problem;
+}
+
+void TileFactor::check_usable(Element precision, std::int64_t rows) const {
   require(factored_, ErrorKind::misuse, "cholesky",
           "there is no factor to solve with: the factorization failed at pivot {}",
           info_.first_bad_pivot);
@@ -158,28 +226,21 @@ void TileFactor::check_usable(Precision precision, std::int64_t rows) const {
 }
 
 RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
-                                const RunOptions& options) {
-  PlannedRun planned = plan_solve(problem, direction, planned_.plan->machine(), options_.policy);
-  planned.in_core = planned_.in_core;
+                                RunOptions options) {
+  options.progress = options_.progress;
+  const PlannedRun& planned = plan_of_solve(problem, direction);
   return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
 }
 
 template <class T>
 RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
-  check_usable(precision_of<T>, b.rows);
-  SolveProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
-  problem.rhs = b.cols;
-  problem.rhs_tile = choose_rhs_tile(b.cols, problem_, devices_->machine());
-  problem.precision = problem_.precision;
-  problem.devices = problem_.devices;
+  check_usable(element_of<T>, b.rows);
+  const SolveProblem problem = solve_problem(b.cols);
   const BlockTable blocks = triangular_solve(problem, direction).blocks;
   auto solution = std::make_shared<FamilyMemory>(blocks, kSolutionFamily,
                                                  source_of_view<T>(b.data, b.ld, false));
   MemoryStore store(blocks, {tiles_, solution});
   RunOptions options;
-  options.progress = options_.progress;
   options.what = "solve";
   RunReport report = run_solve(problem, direction, store, options);
   unpack(store, kSolutionFamily, b);
@@ -188,13 +249,8 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
 
 RunReport TileFactor::whiten(const double* points, const double* targets,
                              const CovarianceParameters& parameters, MatrixView<double> w) {
-  check_usable(Precision::fp64, w.rows);
-  SolveProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
-  problem.rhs = w.cols;
-  problem.rhs_tile = choose_rhs_tile(w.cols, problem_, devices_->machine());
-  problem.devices = problem_.devices;
+  check_usable(Element::fp64, w.rows);
+  SolveProblem problem = solve_problem(w.cols);
   problem.point_dimensions = problem_.point_dimensions;
   const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
   const auto rows_of = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
@@ -205,8 +261,7 @@ RunReport TileFactor::whiten(const double* points, const double* targets,
                std::make_shared<FamilyMemory>(blocks, kTargetPointsFamily,
                                               source_of_view(targets, rows_of(w.cols), false))});
   RunOptions options;
-  options.covariance = &parameters;
-  options.progress = options_.progress;
+  options.values = {{covariance.name, &parameters}};
   options.what = "predict";
   RunReport report = run_solve(problem, Sweep::forward, store, options);
   unpack(store, kSolutionFamily, w);
@@ -277,7 +332,7 @@ void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem
   const bool bounded = options.host_memory_bytes > 0;
   std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
   // What a CPU computes in is host memory too; a caller's bound is on the factor.
-  if (!bounded && is_cpu(machine)) there -= problem.devices * planned.plan->layout().arena_bytes;
+  if (!bounded && is_cpu(machine)) there -= problem.devices * planned.plan->layout().arena_bytes();
   require(
       needs.host_bytes <= there, ErrorKind::memory, "cholesky",
       "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
@@ -295,13 +350,13 @@ RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem,
   for (int d = 0; d < problem.devices; ++d) {
     report.devices.push_back(planned.plan->machine().devices[static_cast<std::size_t>(d)].name);
   }
-  report.compute_queues = planned.plan->layout().compute_queues;
+  report.compute_queues = planned.plan->layout().devices[0].compute_queues;
   report.seconds = trace.seconds;
   report.plan_seconds = planned.seconds;
   report.host_bytes = cholesky_needs(problem, 0).host_bytes;
   report.flops = planned.plan->totals().flops;
   report.tasks = planned.plan->totals().tasks;
-  report.peak_device_bytes = planned.plan->layout().arena_bytes;
+  report.peak_device_bytes = planned.plan->layout().arena_bytes();
   report.traffic = trace.traffic;
   static_cast<Traffic&>(report.planned_traffic) = planned.plan->totals().traffic;
   report.planned_traffic.floor_bytes = planned.floor_bytes;

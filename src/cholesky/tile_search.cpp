@@ -6,6 +6,11 @@
 #include <limits>
 #include <set>
 
+#include "kernels/covariance.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/potrf.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "schedule/machine_model.hpp"
 
 namespace strata {
@@ -23,7 +28,7 @@ std::int64_t rows_of_tiles(const CholeskyProblem& problem) {
 
 /// So many calls of one operation, all alike.
 struct Calls {
-  Operation operation;
+  const Operation* operation;
   double count;
   double flops;  ///< of one; for a covariance its elements
 };
@@ -33,19 +38,19 @@ std::vector<Calls> calls_of(const CholeskyProblem& problem) {
   const auto full = static_cast<double>(problem.n / problem.tile);
   const auto t = static_cast<double>(problem.tile);
   const auto r = static_cast<double>(problem.n % problem.tile);
-  const auto potrf = [](double n) { return n * n * n / 3 + n * n / 2 + n / 6; };
+  const auto potrf_work = [](double n) { return n * n * n / 3 + n * n / 2 + n / 6; };
   const double pairs = full * (full - 1) / 2;
-  std::vector<Calls> calls{{Operation::potrf, full, potrf(t)},
-                           {Operation::trsm, pairs, t * t * t},
-                           {Operation::syrk, pairs, t * (t + 1) * t},
-                           {Operation::gemm, pairs * (full - 2) / 3, 2 * t * t * t}};
+  std::vector<Calls> calls{{&potrf, full, potrf_work(t)},
+                           {&trsm, pairs, t * t * t},
+                           {&syrk, pairs, t * (t + 1) * t},
+                           {&gemm, pairs * (full - 2) / 3, 2 * t * t * t}};
   if (problem.point_dimensions > 0)
-    calls.push_back({Operation::covariance, full * (full + 1) / 2, t * t});
+    calls.push_back({&covariance, full * (full + 1) / 2, t * t});
   if (r > 0) {
-    calls.insert(calls.end(), {{Operation::potrf, 1, potrf(r)},
-                               {Operation::trsm, full, r * t * t},
-                               {Operation::syrk, full, r * (r + 1) * t},
-                               {Operation::gemm, pairs, 2 * r * t * t}});
+    calls.insert(calls.end(), {{&potrf, 1, potrf_work(r)},
+                               {&trsm, full, r * t * t},
+                               {&syrk, full, r * (r + 1) * t},
+                               {&gemm, pairs, 2 * r * t * t}});
   }
   return calls;
 }
@@ -176,10 +181,10 @@ void search_for_tile(Search& search, const CholeskyProblem& problem, const Machi
 }
 
 /// Sizes at which a device's GEMM was measured in one precision.
-std::int64_t sizes_measured(const Machine& machine, Precision precision) {
+std::int64_t sizes_measured(const Machine& machine, Element precision) {
   std::set<double> sizes;
   for (const KernelRate& k : machine.devices[0].kernels) {
-    if (k.operation == "gemm" && k.precision == precision) sizes.insert(k.flops);
+    if (k.operation == "gemm" && !k.elements.empty() && k.elements[0] == precision) sizes.insert(k.flops);
   }
   return std::ssize(sizes);
 }
@@ -201,21 +206,25 @@ double simulated_seconds_min(const CholeskyProblem& problem, const Machine& mach
   for (int d = 0; d < problem.devices; ++d) {
     DeviceModel device = machine.devices[static_cast<std::size_t>(d)];
     device.compute_queues = queues;
-    const auto seconds = [&](Operation operation, double flops) {
-      return kernel_seconds(device, operation, problem.precision, flops);
+    const auto elements = [&](const Operation& operation) {
+      return &operation == &potrf ? Elements{problem.precision, Element::fp64}
+                                  : Elements(operation.operands, problem.precision);
+    };
+    const auto seconds = [&](const Operation& operation, double flops) {
+      return kernel_seconds(device, operation, elements(operation), flops);
     };
     double work = 0;
     double on_queues = 0;
     for (const Calls& calls : calls_of(problem)) {
-      const double all = calls.count * seconds(calls.operation, calls.flops);
+      const double all = calls.count * seconds(*calls.operation, calls.flops);
       on_queues += all;
-      work += all * kernel_share(device, calls.operation, problem.precision, calls.flops);
+      work += all * kernel_share(device, *calls.operation, elements(*calls.operation), calls.flops);
     }
     const auto full = static_cast<double>(problem.n / problem.tile);
     const auto t = static_cast<double>(problem.tile);
-    const double chain = full * seconds(Operation::potrf, t * t * t / 3 + t * t / 2 + t / 6) +
-                         std::max(full - 1, 0.0) * (seconds(Operation::trsm, t * t * t) +
-                                                    seconds(Operation::syrk, t * (t + 1) * t));
+    const double chain = full * seconds(potrf, t * t * t / 3 + t * t / 2 + t / 6) +
+                         std::max(full - 1, 0.0) * (seconds(trsm, t * t * t) +
+                                                    seconds(syrk, t * (t + 1) * t));
     const auto n = static_cast<double>(problem.n);
     const double triangle = n * (n + 1) / 2 * bytes_of(problem.precision) / devices;
     const double in =

@@ -76,7 +76,7 @@ RunReport small_run(int spans, const std::string& queue = "compute 0") {
     Span span;
     span.kind = i % 2 == 0 ? SpanKind::compute : SpanKind::load;
     span.queue = static_cast<std::uint16_t>(i % 2);
-    span.operation = static_cast<std::uint8_t>(i / 2 % 3);
+    span.operation = static_cast<std::uint16_t>(i / 2 % 3);
     span.bytes = i % 2 == 0 ? 0 : 1024;
     span.begin = 2.0 * i / spans;
     span.end = 2.0 * (i + 1) / spans;
@@ -100,7 +100,7 @@ ReportData full() {
       {0.1, 0.5, 1e-3, 2, -100}, {0.2, 0.5, 2e-3, 3, -90}, {0.3, 0.5, 3e-3, 1, -95}};
   data.hold_out = small_hold_out();
   data.run = small_run(20);
-  data.operation_names = {"potrf", "trsm", "syrk"};
+  data.run->trace.operations = {"potrf", "trsm", "syrk"};
   data.device_memory_bytes = 2 << 20;
   return data;
 }
@@ -208,7 +208,7 @@ TEST(Report, hostile_text_stays_text_everywhere) {
   data.run = small_run(20, hostile);
   data.run->policy = hostile;
   data.run->devices = {hostile};
-  data.operation_names = {hostile, hostile};
+  data.run->trace.operations = {hostile, hostile, hostile};
   const std::string page = render_report(data);
   EXPECT_FALSE(has(page, "<img"));
   EXPECT_FALSE(has(page, "\"'&\xff"));
