@@ -134,7 +134,11 @@ TEST_F(CliSolve, InCoreIsWithinRoundingOfThePlannedPath) {
   EXPECT_EQ(core.at("solve").at("path"), "in-core");
   EXPECT_LE(core.at("certificate").at("backward_error").get<double>(), 1e-15);
   const DenseMatrix<double> y = read_dense(path("x.npy"));
-  for (std::size_t k = 0; k < x.values.size(); ++k) EXPECT_NEAR(x.values[k], y.values[k], 1e-14);
+  // Both have a backward error of 1e-15 at most, and the condition of A is below 5.
+  double largest = 0;
+  for (const double value : x.values) largest = std::max(largest, std::abs(value));
+  for (std::size_t k = 0; k < x.values.size(); ++k)
+    EXPECT_NEAR(x.values[k], y.values[k], 1e-14 * largest);
   expect_pieces(expect_done(command() + Words{"--path", "in-core"}), {"in-core, tile 190"});
 }
 
