@@ -129,6 +129,7 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, const RunOptions& optio
   RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
   info_ = info_of(outcome, store.blocks().block_rows(kMatrixFamily), problem_.tile);
   report_ = make_report(planned_, problem_, std::move(outcome.trace));
+  report_.tuning = devices_->tuning().source;
   report_.predicted_seconds = predicted_seconds_;
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
@@ -150,7 +151,10 @@ RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, Me
                                 const RunOptions& options) {
   PlannedRun planned = plan_solve(problem, direction, planned_.plan->machine(), options_.policy);
   planned.in_core = planned_.in_core;
-  return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+  RunReport report =
+      make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+  report.tuning = devices_->tuning().source;
+  return report;
 }
 
 template <class T>

@@ -208,7 +208,7 @@ DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
   machine_ = make_machine(choice, backend, options.device_memory_bytes, options.compute_queues);
   linked_ = all_linked(choice, backend);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);
-  tuning_ = potrf_tuning_of(backend, indices[0]);
+  tuning_ = potrf_tuning_for(options.path, backend, indices[0]);
   for (std::size_t d = 0; d < indices.size(); ++d) {
     Entry entry;
     entry.device = backend.make_device(indices[d], machine_.devices[d].memory_bytes);

@@ -85,6 +85,7 @@ TEST_F(CliSolve, SolvesAndCertifies) {
   expect_run_fields(object, n);
   EXPECT_EQ(object.at("tile"), 32);
   EXPECT_EQ(object.at("pinned_bytes"), 0) << "on a CPU nothing is";
+  EXPECT_EQ(object.at("tuning"), "none") << "nor is there anything to tune";
   EXPECT_EQ(object.at("pinning_seconds"), 0);
   const DenseMatrix<double> x = read_dense(path("x.npy"));
   ASSERT_EQ(x.rows, n);
