@@ -31,7 +31,10 @@ json traffic_json(const Traffic& traffic) {
           {"storage_write_bytes", traffic.storage_write_bytes}};
 }
 
-void print_json(const json& object) { fmt::print("{}\n", object.dump(2)); }
+/// A path need not be UTF-8, as JSON has to be.
+void print_json(const json& object) {
+  fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
+}
 
 void write_page(const CommonOptions& common, ReportData data) {
   data.command = common.command;
@@ -140,6 +143,7 @@ json to_json(const RunReport& report) {
           {"policy", report.policy},
           {"devices", report.devices},
           {"compute_queues", report.compute_queues},
+          {"tuning", report.tuning},
           {"seconds", report.seconds},
           {"plan_seconds", report.plan_seconds},
           {"pinning_seconds", report.pinning_seconds},

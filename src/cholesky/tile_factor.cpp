@@ -163,6 +163,7 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   RunOutcome outcome = run(*planned.plan, *devices_, store, options);
   info_ = info_of(*statuses_, count, problem_.tile);
   report_ = make_report(planned, problem_, std::move(outcome.trace));
+  report_.tuning = devices_->tuning().source;
   report_.predicted_seconds = predicted_seconds_;
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
@@ -229,7 +230,10 @@ RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, Me
                                 RunOptions options) {
   options.progress = options_.progress;
   const PlannedRun& planned = plan_of_solve(problem, direction);
-  return make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+  RunReport report =
+      make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+  report.tuning = devices_->tuning().source;
+  return report;
 }
 
 template <class T>

@@ -43,6 +43,7 @@ std::string facts(const RunReport& run) {
     for (const std::string& name : run.devices) names += (names.empty() ? "" : ", ") + escape(name);
     list += fact(run.devices.size() == 1 ? "Device" : "Devices", names);
   }
+  if (run.n > 0) list += fact("Tuning", escape(run.tuning));
   if (run.tasks > 0) list += fact("Tasks", count_text(run.tasks));
   if (run.flops > 0) list += fact("Work", rate_text(run.flops, "flop"));
   if (run.flops > 0 && run.seconds > 0) {

@@ -257,7 +257,7 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
   machine_ = make_machine(places, options.device_memory_bytes, options.compute_queues);
   linked_ = all_linked(places);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);
-  tuning_ = potrf_tuning_of(*places[0].backend, places[0].index);
+  tuning_ = potrf_tuning_for(options.path, *places[0].backend, places[0].index);
   for (std::size_t d = 0; d < places.size(); ++d) {
     Entry entry;
     entry.backend = places[d].backend;

@@ -63,7 +63,8 @@ class DeviceSet {
   /// Whether every device can copy from every other of its kind without a detour.
   [[nodiscard]] bool linked() const noexcept { return linked_; }
   [[nodiscard]] int count() const noexcept { return static_cast<int>(devices_.size()); }
-  /// Of potrf, on the first device; the others are taken to be like it.
+  /// Of potrf, on the first device; the others are taken to be like it. As the options' path has
+  /// it: the planned one reads no file.
   [[nodiscard]] const PotrfTuning& tuning() const noexcept { return tuning_; }
   [[nodiscard]] Device& device(int d) { return *devices_[static_cast<std::size_t>(d)].device; }
   /// A device that can page-lock host memory: the first that does not run host code.

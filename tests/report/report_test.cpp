@@ -187,6 +187,14 @@ TEST(Report, pinning_is_shown_apart_where_there_was_some) {
   EXPECT_TRUE(has(render_report(data), "3.25"));
 }
 
+TEST(Report, the_tuning_file_of_a_run_is_named) {
+  ReportData data = full();
+  EXPECT_TRUE(has(render_report(data), "<dt>Tuning</dt><dd>none</dd>"));
+  data.run->tuning = "/home/a&b/potrf.json 85944171f73967e8";
+  EXPECT_TRUE(has(render_report(data),
+                  "<dt>Tuning</dt><dd>/home/a&amp;b/potrf.json 85944171f73967e8</dd>"));
+}
+
 TEST(Report, a_simulated_run_is_never_called_measured) {
   ReportData data = full();
   EXPECT_TRUE(has(render_report(data), "measured"));
