@@ -1,5 +1,5 @@
 # Thin names over the CMake presets (CMakePresets.json) and the scripts in tools/.
-.PHONY: build test demo bench tidy format format-check clean
+.PHONY: build program configure test demo bench tidy format format-check clean
 
 JOBS ?= $(shell nproc)
 BENCH ?= cholesky
@@ -15,15 +15,22 @@ export CUDACXX := /usr/local/cuda/bin/nvcc
 endif
 endif
 
-build:
+build: configure
+	cmake --build --preset release -j $(JOBS)
+
+# The program alone: no test, no example and no CUDA backend, which take most of the time. A backend
+# that "make build" has built is used; one of another version is not (info says so).
+program: configure
+	cmake --build --preset release -j $(JOBS) --target strata_cli
+
+configure:
 	@tools/setup
 	cmake --preset release
-	cmake --build --preset release -j $(JOBS)
 
 test: build
 	ctest --preset release -j 2
 
-demo: build
+demo: program
 	tools/demo
 
 bench: build

@@ -155,8 +155,8 @@ void CommonOptions::add_to(CLI::App& app) {
                  "background or never")
       ->capture_default_str();
   app.add_flag("--reproducible", reproducible,
-               "the planned path, its tile by n and the kind of device: the same bits whatever the "
-               "memory, the number of devices and the rates");
+               "the planned path, its tile by n and the kind of device, no tuning file: the same "
+               "bits whatever the memory, the number of devices and the rates");
   app.add_option("--rates", rates,
                  "rates measured by 'strata info --calibrate -o', for predictions");
   app.add_option("--trace", trace, "write the timeline in Chrome's trace format");

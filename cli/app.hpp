@@ -101,7 +101,7 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
 [[nodiscard]] nlohmann::json to_json(const Certificate& certificate);
 [[nodiscard]] nlohmann::json to_json(const MaternParameters& parameters);
 [[nodiscard]] nlohmann::json to_json(const Scores& scores, std::int64_t observations);
-/// n, tile, path, policy, devices, seconds, flops, …, traffic, planned_traffic.
+/// n, tile, path, policy, devices, tuning, seconds, flops, …, traffic, planned_traffic.
 [[nodiscard]] nlohmann::json to_json(const RunReport& report);
 
 // ---- text

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.hpp"
 #include "cli/app.hpp"
 #include "kernels/backend.hpp"
@@ -19,13 +21,20 @@ struct InfoArguments {
   std::vector<std::int64_t> tiles;
 };
 
-std::vector<std::string> precisions_of(const KernelTable& table, Operation operation) {
-  std::vector<std::string> names;
-  for (int p = 0; p < 5; ++p) {
-    const auto precision = static_cast<Precision>(p);
-    if (table.find(operation, precision) != nullptr) names.emplace_back(to_string(precision));
+/// The elements for which a backend has each operation, as text, in the order of its table.
+std::vector<std::pair<std::string, std::vector<std::string>>> kernels_of(const Backend& backend) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> kernels;
+  for (const KernelTable::Entry& entry : backend.kernels().entries()) {
+    const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& known) {
+      return known.first == entry.operation->name;
+    });
+    auto& of = found != kernels.end()
+                   ? *found
+                   : kernels.emplace_back(std::string(entry.operation->name),
+                                          std::vector<std::string>());
+    of.second.push_back(to_string(entry.elements));
   }
-  return names;
+  return kernels;
 }
 
 json backend_json(const Backend& backend) {
@@ -39,10 +48,7 @@ json backend_json(const Backend& backend) {
                        {"numa_node", node == NumaTopology::kUnknown ? json() : json(node)}});
   }
   json kernels = json::object();
-  for (int op = 0; op < kOperations; ++op) {
-    const auto operation = static_cast<Operation>(op);
-    kernels[std::string(to_string(operation))] = precisions_of(backend.kernels(), operation);
-  }
+  for (const auto& [operation, elements] : kernels_of(backend)) kernels[operation] = elements;
   return {{"name", backend.name()}, {"devices", devices}, {"kernels", kernels}};
 }
 
@@ -55,11 +61,8 @@ void print_backend(const Backend& backend) {
                node == NumaTopology::kUnknown ? "" : fmt::format(", NUMA node {}", node));
   }
   fmt::print("  kernels\n");
-  for (int op = 0; op < kOperations; ++op) {
-    const auto operation = static_cast<Operation>(op);
-    fmt::print("    {:22}{}\n", to_string(operation),
-               fmt::join(precisions_of(backend.kernels(), operation), " "));
-  }
+  for (const auto& [operation, elements] : kernels_of(backend))
+    fmt::print("    {:22}{}\n", operation, fmt::join(elements, ", "));
 }
 
 /// The BLAS of the host, or why there is none.
@@ -109,7 +112,7 @@ void print_blas() {
 void print_rates(const Machine& machine) {
   for (const DeviceModel& device : machine.devices) {
     fmt::print("{}: {:.1f} GFLOP/s fp64, host to device {:.1f} GB/s, device to host {:.1f} GB/s\n",
-               device.name, device.flops_per_second_fp64 / 1e9,
+               device.name, device.rate(Element::fp64) / 1e9,
                device.host_to_device.bytes_per_second / 1e9,
                device.device_to_host.bytes_per_second / 1e9);
   }
@@ -131,7 +134,7 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   check_outputs(common, {{"--output", arguments.output}}, {});
   if (tiles.empty()) {
     const Machine machine = detect_machine(common.devices);
-    const bool gpu = machine.devices.at(0).name.rfind("cuda", 0) == 0;
+    const bool gpu = machine.devices.at(0).kind == DeviceKind::gpu;
     tiles = gpu ? std::vector<std::int64_t>{512, 1024, 2048}
                 : std::vector<std::int64_t>{64, 128, 256, 512};
   }
@@ -140,13 +143,13 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   if (!arguments.output.empty()) write_machine(arguments.output, machine);
   const DeviceModel& d = machine.devices.at(0);
   json rates = json::array();
-  for (const DeviceModel& device : machine.devices) rates.push_back(device.flops_per_second_fp64);
+  for (const DeviceModel& device : machine.devices) rates.push_back(device.rate(Element::fp64));
   json kernels = json::array();
   for (const KernelRate& k : d.kernels)
     kernels.push_back({{"operation", k.operation}, {"flops", k.flops}, {"seconds", k.seconds}});
   const json object = {
       {"devices", common.devices},
-      {"flops_per_second", d.flops_per_second_fp64},
+      {"flops_per_second", d.rate(Element::fp64)},
       {"device_flops_per_second", rates},
       {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
       {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},

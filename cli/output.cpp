@@ -142,6 +142,7 @@ json to_json(const RunReport& report) {
               {"policy", report.policy},
               {"devices", report.devices},
               {"compute_queues", report.compute_queues},
+              {"tuning", report.tuning},
               {"seconds", report.seconds},
               {"plan_seconds", report.plan_seconds},
               {"pinning_seconds", report.pinning_seconds},

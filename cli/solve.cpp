@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "base/check.hpp"
 #include "cli/app.hpp"
@@ -14,65 +17,124 @@ struct SolveArguments {
   std::string matrix;
   std::string rhs;
   std::string output;
+  std::string precision = "auto";
 };
 
-/// A square matrix as a column-major view: mapped where the file allows it, else in memory.
+/// An open file: its elements as they lie there, mapped where the file allows it, or in memory.
 class MatrixFile {
  public:
-  explicit MatrixFile(const std::string& path) {
-    if (is_called(path, ".npy")) {
-      file_.emplace_back(path);
-      file_[0].require_finite();
-      if (file_[0].precision() == Precision::fp64) {
-        // A symmetric matrix equals its transpose, so a row-major file needs no copy.
-        view_ = file_[0].row_major() ? file_[0].transposed_view<double>() : file_[0].view<double>();
-        return;
-      }
-      dense_ = file_[0].to_dense();
-    } else {
-      dense_ = read_dense(path);
+  explicit MatrixFile(std::string path) : path_(std::move(path)) {
+    if (is_called(path_, ".npy")) {
+      file_.emplace(path_);
+      file_->require_finite();
+      return;
     }
-    view_ = std::as_const(dense_).view();
+    dense_ = read_dense(path_);
   }
-  MatrixFile(const MatrixFile&) = delete;  // the view points into the object
-  MatrixFile& operator=(const MatrixFile&) = delete;
 
-  [[nodiscard]] MatrixView<const double> view() const noexcept { return view_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::int64_t rows() const noexcept { return file_ ? file_->rows() : dense_.rows; }
+  [[nodiscard]] std::int64_t cols() const noexcept { return file_ ? file_->cols() : dense_.cols; }
+  /// Of its elements; decimal numbers count as fp64.
+  [[nodiscard]] Precision precision() const noexcept {
+    return file_ ? file_->precision() : Precision::fp64;
+  }
+  /// Whether stored() is the transpose.
+  [[nodiscard]] bool transposed() const noexcept { return file_ && file_->row_major(); }
+
+  /// The elements without a copy, T as precision() says. Of a row-major file the transpose: a
+  /// symmetric matrix equals it.
+  template <class T>
+  [[nodiscard]] MatrixView<const T> stored() const {
+    if (file_) return transposed() ? file_->transposed_view<T>() : file_->view<T>();
+    if constexpr (std::is_same_v<T, double>) {
+      return dense_.view();
+    }
+    fail(ErrorKind::misuse, "solve", "{}: holds no {}", path_, to_string(precision_of<T>));
+  }
+
+  /// A copy in fp64.
+  [[nodiscard]] DenseMatrix<double> dense() const { return file_ ? file_->to_dense() : dense_; }
 
  private:
-  std::vector<NpyFile> file_;
+  std::string path_;
+  std::optional<NpyFile> file_;
   DenseMatrix<double> dense_;
-  MatrixView<const double> view_;
 };
 
+/// A copy in another precision. Throws Error{input} naming an element that it cannot hold.
+template <class To, class From>
+DenseMatrix<To> converted(MatrixView<const From> a, const MatrixFile& file) {
+  DenseMatrix<To> copy{std::vector<To>(static_cast<std::size_t>(a.size())), a.rows, a.cols};
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    check_interrupt();
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      const auto value = static_cast<To>(a(i, j));
+      require(std::isfinite(value), ErrorKind::input, "solve",
+              "{}: element ({}, {}) is {}, which {} cannot hold", file.path(), i, j, a(i, j),
+              to_string(precision_of<To>));
+      copy.view()(i, j) = value;
+    }
+  }
+  return copy;
+}
+
 /// Throws Error{numerical} naming the first pair that differs by more than rounding, in blocks that
-/// stay in the cache.
-void check_symmetric(MatrixView<const double> a, const std::string& path) {
-  require(a.rows == a.cols, ErrorKind::misuse, "solve", "{}: a {} by {} matrix is not square", path,
-          a.rows, a.cols);
+/// stay in the cache. What rounding is depends on the numbers in the file: a matrix that was made
+/// with 24 bits is symmetric to 24 bits.
+template <class T>
+void check_symmetric(const MatrixFile& file) {
+  const MatrixView<const T> a = file.stored<T>();
   constexpr std::int64_t kBlock = 64;
-  constexpr double kTolerance = 1e-12;
+  constexpr double kTolerance = std::is_same_v<T, float> ? 1e-6 : 1e-12;
+  const auto complain = [&](std::int64_t i, std::int64_t j) {
+    if (file.transposed()) std::swap(i, j);
+    const auto element = [&](std::int64_t r, std::int64_t c) {
+      return file.transposed() ? a(c, r) : a(r, c);
+    };
+    fail(ErrorKind::numerical, "solve",
+         "{}: not symmetric: element ({}, {}) is {} and ({}, {}) is {}", file.path(), i, j,
+         element(i, j), j, i, element(j, i));
+  };
   for (std::int64_t jb = 0; jb < a.cols; jb += kBlock) {
     check_interrupt();
     for (std::int64_t ib = jb; ib < a.rows; ib += kBlock) {
       for (std::int64_t j = jb; j < std::min(jb + kBlock, a.cols); ++j) {
         for (std::int64_t i = std::max(ib, j + 1); i < std::min(ib + kBlock, a.rows); ++i) {
-          const double scale = std::max(
-              {std::abs(a(i, i)), std::abs(a(j, j)), std::abs(a(i, j)), std::abs(a(j, i))});
-          require(std::abs(a(i, j) - a(j, i)) <= kTolerance * scale, ErrorKind::numerical, "solve",
-                  "{}: not symmetric: element ({}, {}) is {} and ({}, {}) is {}", path, i, j,
-                  a(i, j), j, i, a(j, i));
+          const double lower = a(i, j);
+          const double upper = a(j, i);
+          const double scale =
+              std::max({std::abs(static_cast<double>(a(i, i))),
+                        std::abs(static_cast<double>(a(j, j))), std::abs(lower), std::abs(upper)});
+          if (std::abs(lower - upper) > kTolerance * scale) complain(i, j);
         }
       }
     }
   }
 }
 
-void print_solve(const SolveResult& result, MatrixView<const double> b, const std::string& output) {
+void check_system(const MatrixFile& a, const MatrixFile& b) {
+  require(a.rows() == a.cols(), ErrorKind::misuse, "solve", "{}: a {} by {} matrix is not square",
+          a.path(), a.rows(), a.cols());
+  a.precision() == Precision::fp32 ? check_symmetric<float>(a) : check_symmetric<double>(a);
+  require(b.rows() == a.rows(), ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}",
+          b.path(), b.rows(), a.path(), a.rows());
+}
+
+/// What was asked for; by itself fp32 only if both files hold it: fp64 holds whatever is in either,
+/// and nobody's digits are dropped without being asked.
+Precision precision_for(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
+  if (asked != "auto") return asked == "fp32" ? Precision::fp32 : Precision::fp64;
+  const bool both = a.precision() == Precision::fp32 && b.precision() == Precision::fp32;
+  return both ? Precision::fp32 : Precision::fp64;
+}
+
+void print_solve(const SolveResult& result, std::int64_t columns, const std::string& output) {
   const Certificate& c = result.certificate;
   const RunReport& factor = result.factor;
-  fmt::print("solved {} unknowns, {} right-hand sides, with {} ({}, tile {}, {})\n", b.rows, b.cols,
-             fmt::join(factor.devices, ", "), factor.path, factor.tile, factor.policy);
+  fmt::print("solved {} unknowns, {} right-hand sides, in {} with {} ({}, tile {}, {})\n", factor.n,
+             columns, to_string(c.precision), fmt::join(factor.devices, ", "), factor.path,
+             factor.tile, factor.policy);
   fmt::print("  backward error    {:.2e}\n  log determinant   {:.15g}\n  refinement steps  {}\n",
              c.backward_error, c.factor.log_determinant, c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",
@@ -80,6 +142,47 @@ void print_solve(const SolveResult& result, MatrixView<const double> b, const st
              c.seconds);
   print_traffic(factor);
   fmt::print("x written to {}\n", output);
+}
+
+template <class T>
+int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
+             const CommonOptions& common, const Options& options) {
+  DenseMatrix<T> copy;  // of a matrix that is in another precision
+  const MatrixView<const T> a = [&] {
+    if (matrix.precision() == precision_of<T>) return matrix.stored<T>();
+    using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
+    copy = converted<T>(matrix.stored<Other>(), matrix);
+    return std::as_const(copy).view();
+  }();
+  const DenseMatrix<T> b = [&]() -> DenseMatrix<T> {
+    const DenseMatrix<double> wide = rhs.dense();
+    if constexpr (std::is_same_v<T, double>) {
+      return wide;
+    } else {
+      return converted<T>(wide.view(), rhs);
+    }
+  }();
+  check_interrupt();
+  DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
+  const SolveResult result = solve(a, b.view(), x.view(), options);
+  const Certificate& certificate = result.certificate;
+  nlohmann::json object = to_json(result.factor);
+  object["factor"] = to_json(certificate.factor);
+  object["certificate"] = to_json(certificate);
+  if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
+  object["solve"] = to_json(result.solve);
+  ReportData data;
+  data.title = fmt::format("A system of {} unknowns, solved", b.rows);
+  data.subtitle = fmt::format("{} with {}, in {}", arguments.matrix, arguments.rhs,
+                              to_string(certificate.precision));
+  data.figures = {
+      {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
+      {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
+  data.run = result.factor;
+  begin_output();
+  write_dense(arguments.output, std::as_const(x).view());
+  return finish(common, std::move(data), object,
+                [&] { print_solve(result, b.cols, arguments.output); });
 }
 
 int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
@@ -91,31 +194,12 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.matrix, arguments.rhs, common.rates});
   const MatrixFile matrix(arguments.matrix);
-  check_symmetric(matrix.view(), arguments.matrix);
-  const DenseMatrix<double> b = read_dense(arguments.rhs);
+  const MatrixFile rhs(arguments.rhs);
   check_interrupt();
-  require(b.rows == matrix.view().rows, ErrorKind::misuse, "solve",
-          "{} has {} rows and {} is of order {}", arguments.rhs, b.rows, arguments.matrix,
-          matrix.view().rows);
-  DenseMatrix<double> x{std::vector<double>(b.values.size()), b.rows, b.cols};
-  const SolveResult result = solve(matrix.view(), b.view(), x.view(), options);
-  const Certificate& certificate = result.certificate;
-  nlohmann::json object = to_json(result.factor);
-  object["factor"] = to_json(certificate.factor);
-  object["certificate"] = to_json(certificate);
-  if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
-  object["solve"] = to_json(result.solve);
-  ReportData data;
-  data.title = fmt::format("A system of {} unknowns, solved", b.rows);
-  data.subtitle = fmt::format("{} with {}", arguments.matrix, arguments.rhs);
-  data.figures = {
-      {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
-      {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
-  data.run = result.factor;
-  begin_output();
-  write_dense(arguments.output, std::as_const(x).view());
-  return finish(common, std::move(data), object,
-                [&] { print_solve(result, b.view(), arguments.output); });
+  check_system(matrix, rhs);
+  return precision_for(arguments.precision, matrix, rhs) == Precision::fp32
+             ? solve_in<float>(matrix, rhs, arguments, common, options)
+             : solve_in<double>(matrix, rhs, arguments, common, options);
 }
 
 }  // namespace
@@ -129,6 +213,11 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("b", arguments->rhs, "right-hand sides: .npy, .mtx or .mtx.gz")->required();
   verb->add_option("-o,--output", arguments->output, "where the solution goes: .npy or .mtx")
       ->required();
+  verb->add_option("--precision", arguments->precision,
+                   "auto, fp64 or fp32; auto is fp32 where both files hold it (.npy of float32), "
+                   "else fp64. The solution is written in it")
+      ->check(CLI::IsMember({"auto", "fp64", "fp32"}))
+      ->capture_default_str();
   verb->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_solve(*arguments, common); };
   });

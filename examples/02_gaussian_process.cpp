@@ -20,12 +20,12 @@ int main() {
   options.mean = strata::Mean::constant;
   options.smoothness = 1.5;
   const strata::FitResult fitted = strata::fit(points, values, options);
-  std::printf("variance %.3g, range %.3g, nugget %.2e, log-likelihood %.1f\n",
+  std::printf("variance %.6g, range %.6g, nugget %.6g, log-likelihood %.8g\n",
               fitted.parameters.variance, fitted.parameters.range, fitted.parameters.nugget,
               fitted.likelihood.log_likelihood);
 
   const strata::Model model{fitted.parameters, options.mean, {}, points, values};
   const strata::Prediction at = strata::predict(model, {{0.1, 0.3}, {0.2, -0.1}});
-  for (int i = 0; i < 2; ++i) std::printf("%.4f +- %.4f\n", at.mean[i], at.standard_error[i]);
+  for (int i = 0; i < 2; ++i) std::printf("%.6f +- %.6f\n", at.mean[i], at.standard_error[i]);
   return 0;
 }

@@ -43,6 +43,9 @@ class TidyTest(unittest.TestCase):
                 ("src/kernels/a.cpp", "store/block_store.hpp"), ("src/io/a.cpp", "strata/io.hpp"),
                 ("src/io/a.cpp", "strata/matrix_view.hpp"), ("src/report/a.cpp", "strata/trace.hpp"),
                 ("src/report/a.cpp", "strata/geostat.hpp"), ("src/sparse/a.cpp", "lu/lu.hpp"),
+                ("src/session/a.cpp", "run/run.hpp"), ("src/cholesky/a.hpp", "session/a.hpp"),
+                ("src/lu/a.cpp", "session/a.hpp"), ("src/qr/a.cpp", "session/a.hpp"),
+                ("src/sparse/a.cpp", "session/a.hpp"), ("src/geostat/a.cpp", "session/a.hpp"),
                 ("include/strata/strata.hpp", "strata/io.hpp"), ("cli/a.cpp", "strata/io.hpp"),
                 ("include/strata/options.hpp", "strata/machine.hpp")]:
             self.expect_clean(self.include(path, target))
@@ -53,10 +56,39 @@ class TidyTest(unittest.TestCase):
                 ("src/store/a.cpp", "device/device.hpp"), ("src/schedule/a.cpp", "store/x.hpp"),
                 ("src/run/a.cpp", "cholesky/x.hpp"), ("src/cholesky/a.cpp", "lu/x.hpp"),
                 ("src/krylov/a.cpp", "sparse/x.hpp"), ("src/io/a.cpp", "strata/cholesky.hpp"),
+                ("src/run/a.hpp", "session/x.hpp"), ("src/session/a.cpp", "cholesky/x.hpp"),
+                ("src/session/a.cpp", "lu/x.hpp"), ("src/report/a.cpp", "cli/app.hpp"),
+                ("src/report/a.cpp", "bench/peers.hpp"),
                 ("src/io/a.cpp", "device/device.hpp"), ("src/geostat/a.cpp", "io/csv.hpp"),
                 ("src/report/a.cpp", "strata/io.hpp"), ("src/run/a.cpp", "strata/strata.hpp"),
                 ("include/strata/machine.hpp", "strata/cholesky.hpp")]:
             self.expect_finding(self.include(path, target), f"may not include {target}")
+
+    def test_the_command_line_uses_what_is_public_or_listed(self):
+        for target in ["strata/strata.hpp", "cli/app.hpp", "bench/peers.hpp", "base/check.hpp",
+                       "cholesky/planning.hpp", *RULES["CLI_PRIVATE"]]:
+            for path in ["cli/a.cpp", "cli/a.hpp"]:
+                self.expect_clean(self.include(path, target))
+        self.expect_clean({"cli/a.cpp": "#include <vector>\n#include <CLI/CLI.hpp>\n"
+                                        "#include <nlohmann/json.hpp>\n"})
+        for target in ["run/run.hpp", "cholesky/tile_factor.hpp", "run/device_set.hpp",
+                       "session/session.hpp", "report/page.hpp", "tests/cli/program.hpp",
+                       "check.hpp"]:
+            for path in ["cli/a.cpp", "cli/a.hpp"]:
+                self.expect_finding(self.include(path, target), f"may not include {target}")
+        self.expect_finding({"cli/a.cpp": "#include <run/run.hpp>\n"}, "may not include run/run")
+        self.expect_finding(self.include("cli/a.cpp", "strata/new.hpp"), "no public header")
+        # Others that are no layer are free.
+        self.expect_clean(self.include("tests/run/a.cpp", "run/run.hpp"))
+        self.expect_clean(self.include("bench/a.cpp", "run/run.hpp"))
+
+    def test_the_list_for_the_command_line_is_no_longer_than_its_use(self):
+        root = TIDY.parent.parent
+        used = "".join(path.read_text(encoding="utf-8") for path in (root / "cli").glob("*.?pp"))
+        for header, reason in RULES["CLI_PRIVATE"].items():
+            self.assertIn(f'#include "{header}"', used)
+            self.assertTrue((root / "src" / header).is_file(), header)
+            self.assertTrue(reason)
 
     def test_unknown_layers(self):
         self.expect_finding({"src/misc/a.cpp": "int a;\n"}, "src/misc/a.cpp:1: belongs to no layer")

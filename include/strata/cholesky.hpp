@@ -28,9 +28,11 @@ struct [[nodiscard]] FactorInfo {
 /// What a solve hands back.
 struct [[nodiscard]] Certificate {
   FactorInfo factor;
-  double backward_error = 0;  ///< max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞)
+  /// max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), summed up in fp64; 0/0 counts as 0, and
+  /// it is NaN if the solution holds one.
+  double backward_error = 0;
   int refinement_steps = 0;
-  Element precision = Element::fp64;
+  Element precision = Element::fp64;  ///< of the factor and the solution
   std::int64_t bytes_moved = 0;
   double seconds = 0;
 };
@@ -80,9 +82,12 @@ struct SolveResult {
 
 /// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is not positive
 /// definite, X is left as it was and certificate.factor.ok is false. One step of iterative
-/// refinement is taken if it improves.
+/// refinement is taken if it improves. The float overload factors and solves in fp32; its
+/// residuals, so its certificate and its refinement, are fp64.
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
                                 MatrixView<double> x, const Options& options = {});
+[[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const float> b,
+                                MatrixView<float> x, const Options& options = {});
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a
 /// simulated trace with its predicted seconds (`seconds` is 0: nothing runs). `generated`: the

@@ -16,8 +16,8 @@ enum class CholeskyPath : std::uint8_t {
   in_core,  ///< the whole matrix is one tile on one device; Error{memory} if it does not fit
   /// Tiles that come and go: any size, and the same bits whatever the budget, the policy, the rates
   /// and the number of devices. (A tile that is not asked for follows from n and the kind of
-  /// device;
-  /// only a budget that cannot hold the three tiles of a task makes it smaller.)
+  /// device; only a budget that cannot hold the three tiles of a task makes it smaller. The tuning
+  /// file is not read: blocking is the caller's, and the backend's where it is zero.)
   planned,
 };
 
@@ -30,7 +30,8 @@ enum class CholeskyVariant : std::uint8_t {
   right,      ///< panels, each applied to everything to its right once it is factored
 };
 
-/// How a GPU blocks a matrix in its memory; zeros mean "as tuned". The host ignores it.
+/// How a GPU blocks a matrix in its memory; zeros mean "as tuned", on the planned path "as the
+/// backend has it". The host ignores it.
 struct CholeskyBlocking {
   CholeskyVariant variant = CholeskyVariant::automatic;
   int ib = 0;     ///< columns that are factored at a time inside a kernel: 4 or 8

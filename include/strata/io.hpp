@@ -94,11 +94,13 @@ class NpyFile {
 /// finite. Throws Error{input, memory}.
 [[nodiscard]] DenseMatrix<double> read_npy(const std::string& path);
 
-/// Writes a two-dimensional fp64 array in Fortran order (format version 1.0). Throws
-/// Error{storage}.
+/// Writes a two-dimensional array, fp64 or fp32 as the matrix is, in Fortran order (format version
+/// 1.0). Throws Error{storage}.
 void write_npy(const std::string& path, MatrixView<const double> matrix);
-/// Writes a one-dimensional fp64 array.
+void write_npy(const std::string& path, MatrixView<const float> matrix);
+/// Writes a one-dimensional array.
 void write_npy(const std::string& path, std::span<const double> vector);
+void write_npy(const std::string& path, std::span<const float> vector);
 
 /// A Matrix Market file: real, integer or pattern (every entry is 1); coordinate or array; general,
 /// symmetric or skew-symmetric. Source of the format: Boisvert, Pozo, Remington, "The Matrix Market
@@ -129,17 +131,20 @@ struct MatrixMarket {
 /// that is not a finite number, fewer or more entries than announced; Error{memory}.
 [[nodiscard]] MatrixMarket read_mtx(const std::string& path);
 
-/// Writes a dense matrix (array, real, general), digits enough to read the same values back. Throws
-/// Error{storage}.
+/// Writes a dense matrix (array, real, general), digits enough to read the same values back in the
+/// matrix's precision. Throws Error{storage}.
 void write_mtx(const std::string& path, MatrixView<const double> matrix);
+void write_mtx(const std::string& path, MatrixView<const float> matrix);
 /// Writes an n × 1 matrix.
 void write_mtx(const std::string& path, std::span<const double> vector);
 
 /// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz). Throws Error{misuse}
 /// for any other name, else as read_npy and read_mtx.
 [[nodiscard]] DenseMatrix<double> read_dense(const std::string& path);
-/// Writes what read_dense reads; a matrix of one column becomes a one-dimensional .npy array.
+/// Writes what read_dense reads; a matrix of one column becomes a one-dimensional .npy array. The
+/// array is fp64 or fp32 as the matrix is.
 void write_dense(const std::string& path, MatrixView<const double> matrix);
+void write_dense(const std::string& path, MatrixView<const float> matrix);
 
 /// A .csv file: one row of column names, then data. Cheap to copy; immutable.
 ///

@@ -64,7 +64,10 @@ struct RunReport {
   std::string path;    ///< "in-core" or "planned"
   std::string policy;  ///< with the order that was chosen: "opt super_tile(4)"
   std::vector<std::string> devices;
-  int compute_queues = 0;   ///< of each device
+  int compute_queues = 0;  ///< of each device
+  /// The tuning file that the run followed, the path and a checksum of its bytes; "ignored" on the
+  /// planned path of GPUs, "none" if there is none or nothing that reads it.
+  std::string tuning = "none";
   double seconds = 0;       ///< of running
   double plan_seconds = 0;  ///< of planning, with the search for a tile
   /// Of pinning the factor's host memory, by the end of the run; in the background it is no part of

@@ -108,7 +108,6 @@ struct ReportData {
   std::optional<ReportHoldOut> hold_out;
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
-  std::vector<std::string> operation_names;  ///< text of Span::operation
   std::int64_t device_memory_bytes = 0;      ///< the budget of a device; 0: not shown
 };
 

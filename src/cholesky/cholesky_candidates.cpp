@@ -48,7 +48,7 @@ bool CholeskyCandidates::allows(std::int64_t tile) const {
 }
 
 std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
-  const Schedule column = tile_cholesky(with_tile(tile), {}, identities_);
+  const Schedule column = tile_cholesky(with_tile(tile), {});
   const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
   std::set<std::int64_t> widths;
   if (policy_ == Policy::opt && tiles > 0) {
@@ -64,7 +64,7 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
 std::string CholeskyCandidates::order_name(std::int64_t order) const { return Order{order}.name(); }
 
 Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) const {
-  return tile_cholesky(with_tile(tile), {order}, identities_);
+  return tile_cholesky(with_tile(tile), {order});
 }
 
 PlanOptions CholeskyCandidates::options() const {

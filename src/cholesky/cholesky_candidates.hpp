@@ -16,9 +16,8 @@ class CholeskyCandidates : public CandidateSpace {
  public:
   /// `problem.devices` is that of the machine, which outlives the candidates; problem.tile is not
   /// read.
-  CholeskyCandidates(const CholeskyProblem& problem, const Machine& machine, Policy policy,
-                     const CholeskyIdentities& identities = {})
-      : problem_(problem), machine_(machine), policy_(policy), identities_(identities) {}
+  CholeskyCandidates(const CholeskyProblem& problem, const Machine& machine, Policy policy)
+      : problem_(problem), machine_(machine), policy_(policy) {}
 
   /// At least two rows of tiles and one for each device, at most kBlockRowsMax; not below the
   /// size from which the kernels of the devices are worth their calls; the smallest budget holds a
@@ -40,7 +39,6 @@ class CholeskyCandidates : public CandidateSpace {
   CholeskyProblem problem_;
   const Machine& machine_;
   Policy policy_;
-  CholeskyIdentities identities_;
 };
 
 }  // namespace strata

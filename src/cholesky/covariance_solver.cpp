@@ -58,9 +58,7 @@ RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
 }
 
 RunReport CovarianceSolver::solve(MatrixView<double> b) {
-  RunReport report = state_->factor.sweep(Sweep::forward, b);
-  accumulate(report, state_->factor.sweep(Sweep::backward, b));
-  return report;
+  return state_->factor.sweep(Sweep::both, b);
 }
 
 RunReport CovarianceSolver::whitened_cross_covariance(MatrixView<const double> targets,

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "kernels/kernel_table.hpp"
+#include "kernels/covariance.hpp"
 #include "strata/cholesky.hpp"
 
 namespace strata {

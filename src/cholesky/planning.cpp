@@ -42,7 +42,7 @@ bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const
   if (options.path != CholeskyPath::automatic) return options.path == CholeskyPath::in_core;
   const std::int64_t n = problem.n;
   return options.tile == 0 && problem.point_dimensions == 0 && n <= kInCoreOrderMax &&
-         machine.devices.size() == 1 && machine.devices[0].name.rfind("cuda", 0) == 0 &&
+         machine.devices.size() == 1 && !is_cpu(machine) &&
          n * (n + n / 32 + 1) * bytes_of(problem.precision) <= machine.devices[0].memory_bytes;
 }
 
@@ -51,8 +51,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 /// The matrix as one tile on one device. Throws Error{memory} if it does not fit.
-PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const Options& options,
-                        const CholeskyIdentities& identities) {
+PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const Options& options) {
   require(options.tile == 0, ErrorKind::misuse, "options",
           "a tile of order {} cannot be asked for in core, where the matrix is one tile",
           options.tile);
@@ -65,17 +64,17 @@ PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const 
           "there is {}",
           problem.n, problem.n * problem.n * bytes_of(problem.precision), format_bytes(needed),
           needed, format_bytes(there));
-  PlannedRun planned = plan_cholesky(problem, machine, options.policy, identities);
+  PlannedRun planned = plan_cholesky(problem, machine, options.policy);
   planned.in_core = true;
   return planned;
 }
 
 /// The choice among the candidates of a problem, beginning with its tile, which it fills in.
-PlannedRun plan_candidates(CholeskyProblem& problem, const Machine& machine, SearchOptions options,
-                           const CholeskyIdentities& identities) {
+PlannedRun plan_candidates(CholeskyProblem& problem, const Machine& machine,
+                           SearchOptions options) {
   options.n = problem.n;
   options.tile = problem.tile;
-  const CholeskyCandidates candidates(problem, machine, options.policy, identities);
+  const CholeskyCandidates candidates(problem, machine, options.policy);
   PlannedRun planned = search(candidates, machine, options);
   problem.tile = planned.tile;
   planned.host_bytes = cholesky_host_bytes(problem);
@@ -139,22 +138,19 @@ std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem, std:
   return tiles;
 }
 
-PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy,
-                         const CholeskyIdentities& identities) {
+PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
   CholeskyProblem same = problem;
-  return plan_candidates(same, machine, {.policy = policy}, identities);
+  return plan_candidates(same, machine, {.policy = policy});
 }
 
-PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options,
-                     const CholeskyIdentities& identities) {
+PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
   check_potrf_options(options.blocking);
   require(options.tile >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}",
           options.tile);
   require_devices(machine);
   const auto start = std::chrono::steady_clock::now();
   problem.devices = static_cast<int>(machine.devices.size());
-  if (takes_in_core(problem, machine, options))
-    return plan_in_core(problem, machine, options, identities);
+  if (takes_in_core(problem, machine, options)) return plan_in_core(problem, machine, options);
   const bool free_tile = options.tile == 0 && options.path != CholeskyPath::planned;
   problem.tile = free_tile          ? rule_tile(problem, machine)
                  : options.tile > 0 ? options.tile
@@ -169,7 +165,7 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   // Rates of one size say nothing about another. Without any, all sizes are said to be alike.
   search.tile_is_free = free_tile && (machine.devices[0].kernels.empty() || sizes >= 2);
   search.queues_are_free = options.compute_queues == 0 && sizes >= 1;
-  PlannedRun planned = plan_candidates(problem, bounded, search, identities);
+  PlannedRun planned = plan_candidates(problem, bounded, search);
   planned.seconds = seconds_since(start);
   return planned;
 }

@@ -26,8 +26,7 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// plan_cholesky, Error{misuse} for a tile in core or blocking that does not exist, and
 /// Error{memory} if the matrix has to be in core and does not fit, or as check_device_memory.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
-                                   const Options& options,
-                                   const CholeskyIdentities& identities = {});
+                                   const Options& options);
 
 /// The order of tiles by a rule of thumb, where the search begins: the size at which the device's
 /// kernels are efficient, smaller for small matrices so that all queues have work, halved until a
@@ -51,10 +50,10 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// the slots at hand are planned, and the one that moves the fewest bytes is taken; ties go to the
 /// textbook order. Throws as Plan does.
 [[nodiscard]] PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
-                                       Policy policy, const CholeskyIdentities& identities = {});
+                                       Policy policy);
 
-/// Plans a triangular solve, from what is on the devices already. (`host_bytes` and `in_core` are
-/// the factor's, for the caller to fill in.)
+/// Plans a triangular solve, from what is on the devices already. (What is the factor's, the
+/// caller fills in: PlannedRun::take_figures_of.)
 [[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,
                                     const Machine& machine, Policy policy, Residency start = {});
 

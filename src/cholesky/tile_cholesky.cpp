@@ -129,7 +129,7 @@ std::vector<SuperTileStep> super_tile_steps(std::int64_t tiles, std::int64_t wid
   return steps;
 }
 
-Schedule without_tasks(const CholeskyProblem& problem, const CholeskyIdentities& identities) {
+Schedule without_tasks(const CholeskyProblem& problem) {
   const bool generated = problem.point_dimensions > 0;
   Schedule schedule;
   schedule.devices = problem.devices;
@@ -141,7 +141,7 @@ Schedule without_tasks(const CholeskyProblem& problem, const CholeskyIdentities&
                        .shape = Shape::lower,
                        .element = problem.precision,
                        .origin = generated ? Origin::generated : Origin::stored,
-                       .identity = identities.factor});
+                       .identity = problem.factor_identity});
   schedule.blocks.add({.name = "S",
                        .rows = kStatusRows,
                        .cols = schedule.blocks.block_rows(kMatrixFamily),
@@ -156,7 +156,7 @@ Schedule without_tasks(const CholeskyProblem& problem, const CholeskyIdentities&
                          .tile_rows = problem.tile,
                          .tile_cols = problem.point_dimensions,
                          .element = problem.precision,
-                         .identity = identities.points});
+                         .identity = problem.points_identity});
     schedule.operands.push_back(2);
   }
   return schedule;
@@ -168,9 +168,8 @@ std::string Order::name() const {
   return super_tile == 0 ? "column" : fmt::format("super_tile({})", super_tile);
 }
 
-Schedule tile_cholesky(const CholeskyProblem& problem, Order order,
-                       const CholeskyIdentities& identities) {
-  Schedule schedule = without_tasks(problem, identities);
+Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
+  Schedule schedule = without_tasks(problem);
   const std::int64_t tiles = schedule.blocks.block_rows(kMatrixFamily);
   if (order.super_tile == 0) {
     schedule.steps = tiles;

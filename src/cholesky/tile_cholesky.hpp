@@ -29,6 +29,9 @@ struct CholeskyProblem {
   /// 0: A is stored. d > 0: A is the covariance of n points with d coordinates, generated tile by
   /// tile.
   std::int64_t point_dimensions = 0;
+  /// What the factor and the points are called from plan to plan (BlockFamily::identity).
+  std::uint64_t factor_identity = 0;
+  std::uint64_t points_identity = 0;
 };
 
 /// Families of the schedule's block table.
@@ -37,13 +40,6 @@ inline constexpr int kStatusFamily = 1;  ///< of diagonal tile k block (0, k): a
 inline constexpr int kPointsFamily =
     2;  ///< if generated: the points, n × d, a block for each row of tiles
 
-/// What blocks of these families are called from plan to plan (BlockFamily::identity).
-struct CholeskyIdentities {
-  std::uint64_t factor = 0;
-  std::uint64_t points = 0;
-};
-
-[[nodiscard]] Schedule tile_cholesky(const CholeskyProblem& problem, Order order,
-                                     const CholeskyIdentities& identities = {});
+[[nodiscard]] Schedule tile_cholesky(const CholeskyProblem& problem, Order order);
 
 }  // namespace strata

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "base/check.hpp"
@@ -16,13 +17,21 @@
 namespace strata {
 namespace {
 
-FactorInfo info_of(const RunOutcome& outcome, std::int64_t block_rows, std::int64_t tile) {
+/// Columns of right-hand sides for which devices keep room beside a factor.
+constexpr std::int64_t kRhsReserved = 256;
+
+PivotStatus status_of(const FamilyMemory& statuses, std::int64_t k) {
+  return reinterpret_cast<const PivotStatus*>(statuses.data())[k];
+}
+
+/// From the statuses of the diagonal tiles; those after a failure were perhaps never written.
+FactorInfo info_of(const FamilyMemory& statuses, std::int64_t block_rows, std::int64_t tile) {
   FactorInfo info;
   for (std::int64_t k = 0; k < block_rows; ++k) {
-    const PivotStatus& pivot = outcome.pivots[static_cast<std::size_t>(k)];
+    const PivotStatus pivot = status_of(statuses, k);
     if (pivot.bad_column >= 0) {
       info.ok = false;
-      info.first_bad_pivot = k * tile + pivot.bad_column;
+      info.first_bad_pivot = k * tile + static_cast<std::int64_t>(pivot.bad_column);
       info.bad_pivot = pivot.bad_pivot;
       info.log_determinant = std::numeric_limits<double>::quiet_NaN();
       return info;
@@ -39,7 +48,7 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
   for (std::int64_t c = 0; c < blocks.block_cols(family); ++c) {
     for (std::int64_t r = 0; r < blocks.block_rows(family); ++r) {
       const BlockExtent x = blocks.extent({family, r, c});
-      const auto* from = reinterpret_cast<const T*>(store.address({family, r, c}));
+      const auto* from = reinterpret_cast<const T*>(store.lend_for_writing({family, r, c}));
       for (std::int64_t j = 0; j < x.cols; ++j) {
         std::copy_n(from + j * x.rows, x.rows, out.column(x.col + j) + x.row);
       }
@@ -65,14 +74,33 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options)
 TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
                        std::shared_ptr<DeviceSet> devices)
     : options_(options), devices_(std::move(devices)), problem_(problem) {
+  problem_.factor_identity = new_identity();
+  problem_.points_identity = new_identity();
   planned_ = plan_path(problem_, devices_->machine(), options);
   planned_.let_go_of_trace();
   check_host_memory(planned_, options, "cholesky");
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
+  statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
   place_near(*devices_, problem_.devices, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
+  reserve_arenas();
+}
+
+/// Room for right-hand sides beside a factor that fits, so that it need not make way for them.
+void TileFactor::reserve_arenas() {
+  const std::int64_t size = bytes_of(problem_.precision);
+  const std::int64_t tile = std::min(problem_.tile, problem_.n);
+  const std::int64_t wanted =
+      std::max({kRhsReserved * problem_.n * size, 3 * tile * tile * size,
+                planned_.plan->schedule().blocks.total_bytes(kMatrixFamily) / 8});
+  for (int d = 0; d < problem_.devices; ++d) {
+    const auto index = static_cast<std::size_t>(d);
+    const std::int64_t arena = planned_.plan->layout().devices[index].arena_bytes;
+    const std::int64_t budget = planned_.plan->machine().devices[index].memory_bytes;
+    (void)devices_->arena(d, std::min(budget, arena + wanted));
+  }
 }
 
 const FactorInfo& TileFactor::factor_stored(BlockSource source) {
@@ -82,17 +110,13 @@ const FactorInfo& TileFactor::factor_stored(BlockSource source) {
 
 void TileFactor::load(BlockSource source, int threads) {
   tiles_->reset(std::move(source));
-  MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
+  MemoryStore store(planned_.plan->schedule().blocks, {tiles_, statuses_});
   store.materialize(kMatrixFamily, threads);
 }
 
 const FactorInfo& TileFactor::factor_loaded() {
-  MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
-  RunOptions options;
-  options.potrf = options_.blocking;
-  options.progress = options_.progress;
-  options.what = "factor";
-  return factor(store, options);
+  MemoryStore store(planned_.plan->schedule().blocks, {tiles_, statuses_});
+  return factor(store, {});
 }
 
 const FactorInfo& TileFactor::factor_covariance(const double* points,
@@ -101,24 +125,82 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   auto coordinates = std::make_shared<FamilyMemory>(
       blocks, kPointsFamily, source_of_view(points, std::max<std::int64_t>(problem_.n, 1), false));
-  MemoryStore store(blocks, {tiles_, coordinates});
-  RunOptions options;
-  options.covariance = &parameters;
-  options.potrf = options_.blocking;
-  options.progress = options_.progress;
-  options.what = "factor";
-  return factor(store, options);
+  MemoryStore store(blocks, {tiles_, statuses_, coordinates});
+  return factor(store, {{covariance.name, &parameters}});
 }
 
-const FactorInfo& TileFactor::factor(MemoryStore& store, const RunOptions& options) {
+const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
   factored_ = false;
-  RunOutcome outcome = run(*planned_.plan, *devices_, store, options);
-  info_ = info_of(outcome, store.blocks().block_rows(kMatrixFamily), problem_.tile);
-  report_ = make_report(planned_, std::move(outcome.trace));
+  devices_->forget(problem_.factor_identity);  // its values are about to change
+  statuses_->reset(nullptr);
+  const auto count = store.blocks().block_rows(kMatrixFamily);
+  std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
+  const PotrfValues potrf_values{[this](Element precision, std::int64_t n) {
+    return with_tuning(options_.blocking, devices_->tuning().options_for(precision, n));
+  }};
+  values.push_back({potrf.name, &potrf_values});
+  RunOptions options;
+  options.values = std::move(values);
+  options.progress = options_.progress;
+  options.what = "factor";
+  options.watched = kStatusFamily;
+  options.watch = [&](BlockId id) { return status_of(*statuses_, id.col()).bad_column >= 0; };
+  const PlannedRun& planned = plan_of_factor();
+  RunOutcome outcome = run(*planned.plan, *devices_, store, options);
+  info_ = info_of(*statuses_, count, problem_.tile);
+  report_ = make_report(planned, std::move(outcome.trace));
+  report_.tuning = devices_->tuning().source;
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
   factored_ = info_.ok;
   return info_;
+}
+
+const PlannedRun& TileFactor::plan_of_factor() {
+  const Residency& now = devices_->residency();
+  if (now.empty()) return planned_;
+  if (continued_.plan && continued_.plan->start() == now) return continued_;
+  const auto start = std::chrono::steady_clock::now();
+  const Plan& first = *planned_.plan;
+  continued_ = make_planned_run(first.shared_schedule(), first.machine(), first.options(),
+                                planned_.policy, now);
+  continued_.let_go_of_trace();
+  continued_.take_figures_of(planned_);
+  continued_.floor_bytes = planned_.floor_bytes;
+  continued_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return continued_;
+}
+
+const PlannedRun& TileFactor::plan_of_solve(const SolveProblem& problem, Sweep direction) {
+  const Residency& now = devices_->residency();
+  for (KeptPlan& kept : solves_) {
+    if (kept.direction != direction || !(kept.problem == problem)) continue;
+    if (!(kept.planned.plan->start() == now)) continue;
+    kept.planned.seconds = 0;
+    return kept.planned;
+  }
+  constexpr std::size_t kKept = 4;
+  if (solves_.size() == kKept) solves_.pop_front();
+  solves_.push_back(
+      {problem, direction,
+       plan_solve(problem, direction, planned_.plan->machine(), options_.policy, now)});
+  solves_.back().planned.let_go_of_trace();
+  solves_.back().planned.take_figures_of(planned_);
+  return solves_.back().planned;
+}
+
+SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
+  SolveProblem problem;
+  problem.n = problem_.n;
+  problem.tile = problem_.tile;
+  problem.rhs = rhs;
+  problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
+  problem.precision = problem_.precision;
+  problem.devices = problem_.devices;
+  problem.factor_identity = problem_.factor_identity;
+  problem.points_identity = problem_.points_identity;
+  return problem;
 }
 
 void TileFactor::check_usable(Element element, std::int64_t rows) const {
@@ -132,29 +214,23 @@ void TileFactor::check_usable(Element element, std::int64_t rows) const {
 }
 
 RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
-                                const RunOptions& options) {
-  PlannedRun planned = plan_solve(problem, direction, planned_.plan->machine(), options_.policy);
-  planned.in_core = planned_.in_core;
-  planned.host_bytes = planned_.host_bytes;
-  return make_report(planned, run(*planned.plan, *devices_, store, options).trace);
+                                RunOptions options) {
+  options.progress = options_.progress;
+  const PlannedRun& planned = plan_of_solve(problem, direction);
+  RunReport report = make_report(planned, run(*planned.plan, *devices_, store, options).trace);
+  report.tuning = devices_->tuning().source;
+  return report;
 }
 
 template <class T>
 RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   check_usable(element_of<T>, b.rows);
-  SolveProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
-  problem.rhs = b.cols;
-  problem.rhs_tile = choose_rhs_tile(b.cols, problem_, devices_->machine());
-  problem.precision = problem_.precision;
-  problem.devices = problem_.devices;
+  const SolveProblem problem = solve_problem(b.cols);
   const BlockTable blocks = triangular_solve(problem, direction).blocks;
   auto solution = std::make_shared<FamilyMemory>(blocks, kSolutionFamily,
                                                  source_of_view<T>(b.data, b.ld, false));
   MemoryStore store(blocks, {tiles_, solution});
   RunOptions options;
-  options.progress = options_.progress;
   options.what = "solve";
   RunReport report = run_solve(problem, direction, store, options);
   unpack(store, kSolutionFamily, b);
@@ -164,12 +240,7 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
 RunReport TileFactor::whiten(const double* points, const double* targets,
                              const CovarianceParameters& parameters, MatrixView<double> w) {
   check_usable(Element::fp64, w.rows);
-  SolveProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
-  problem.rhs = w.cols;
-  problem.rhs_tile = choose_rhs_tile(w.cols, problem_, devices_->machine());
-  problem.devices = problem_.devices;
+  SolveProblem problem = solve_problem(w.cols);
   problem.point_dimensions = problem_.point_dimensions;
   const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
   const auto rows_of = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
@@ -180,8 +251,7 @@ RunReport TileFactor::whiten(const double* points, const double* targets,
                std::make_shared<FamilyMemory>(blocks, kTargetPointsFamily,
                                               source_of_view(targets, rows_of(w.cols), false))});
   RunOptions options;
-  options.covariance = &parameters;
-  options.progress = options_.progress;
+  options.values = {{covariance.name, &parameters}};
   options.what = "predict";
   RunReport report = run_solve(problem, Sweep::forward, store, options);
   unpack(store, kSolutionFamily, w);

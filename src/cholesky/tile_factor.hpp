@@ -1,15 +1,19 @@
 #pragma once
 // TileFactor: a Cholesky factor in packed tiles in host memory, with the devices that made it.
 //
-// Contract: what CholeskyFactor and CovarianceSolver share. The plan is made once; `factor` may be
-// called again with other values. Not thread-safe.
+// Contract: what CholeskyFactor and CovarianceSolver share. `factor` may be called again with other
+// values. What a run leaves on the devices (tiles of the factor, coordinates) is where the next one
+// starts; plans are kept as long as they start from the same. Not thread-safe.
 
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "cholesky/planning.hpp"
+#include "kernels/covariance.hpp"
 #include "run/host_pinner.hpp"
 #include "run/run.hpp"
+#include "session/planned_run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/cholesky.hpp"
 
@@ -38,7 +42,7 @@ class TileFactor {
   /// Factors the covariance of `points` (n × d, column-major, alive during the call).
   const FactorInfo& factor_covariance(const double* points, const CovarianceParameters& parameters);
 
-  /// B ← L⁻¹·B or L⁻ᵀ·B, n × nrhs. T is the factor's type.
+  /// B ← L⁻¹·B, L⁻ᵀ·B or both, n × nrhs. T is the factor's type.
   template <class T>
   RunReport sweep(Sweep direction, MatrixView<T> b);
   /// W ← L⁻¹·C(points, targets): points n × d, targets m × d, both with ld = their rows.
@@ -53,16 +57,31 @@ class TileFactor {
   void copy_lower(MatrixView<T> out) const;
 
  private:
-  const FactorInfo& factor(MemoryStore& store, const RunOptions& options);
+  /// A solve that was planned, and from what it starts.
+  struct KeptPlan {
+    SolveProblem problem;
+    Sweep direction;
+    PlannedRun planned;
+  };
+
+  const FactorInfo& factor(MemoryStore& store, std::vector<OperationValues> values);
+  /// The plan of the factorization from what is on the devices now.
+  const PlannedRun& plan_of_factor();
+  const PlannedRun& plan_of_solve(const SolveProblem& problem, Sweep direction);
+  [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
   RunReport run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
-                      const RunOptions& options);
+                      RunOptions options);
+  void reserve_arenas();
   void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
   std::shared_ptr<DeviceSet> devices_;
   CholeskyProblem problem_;
-  PlannedRun planned_;
+  PlannedRun planned_;    ///< from empty devices
+  PlannedRun continued_;  ///< from what was there the last time; none yet: no plan
+  std::deque<KeptPlan> solves_;
   std::shared_ptr<FamilyMemory> tiles_;
+  std::shared_ptr<FamilyMemory> statuses_;
   std::unique_ptr<HostPinner> pinner_;  // of the memory of the tiles
   FactorInfo info_;
   RunReport report_;

@@ -23,14 +23,15 @@ class Emitter {
           TaskList& tasks)
       : problem_(problem), rows_(rows), cols_(cols), tasks_(tasks) {}
 
-  void forward(std::int64_t m) {
+  /// `last`: X is not written again by another sweep.
+  void forward(std::int64_t m, bool last) {
     if (problem_.point_dimensions > 0) generate(m);
     for (std::int64_t k = 0; k < m; ++k) {
       for (std::int64_t c = 0; c < cols_; ++c) {
         emit(gemm, m, {x(m, c), l(m, k), x(k, c)});
       }
     }
-    finish(m, 0);
+    finish(m, 0, last);
   }
 
   void backward(std::int64_t m) {
@@ -39,7 +40,7 @@ class Emitter {
         emit(gemm, m, {x(m, c), l(k, m), x(k, c)}, kTransposeA);
       }
     }
-    finish(m, kTransposeL);
+    finish(m, kTransposeL, true);
   }
 
  private:
@@ -50,9 +51,9 @@ class Emitter {
     }
   }
 
-  void finish(std::int64_t m, std::uint32_t variant) {
-    for (std::int64_t c = 0; c < cols_; ++c)
-      emit(trsm, m, {{x(m, c), Hint::last_write}, l(m, m)}, variant);
+  void finish(std::int64_t m, std::uint32_t variant, bool last) {
+    const Hint hint = last ? Hint::last_write : Hint::none;
+    for (std::int64_t c = 0; c < cols_; ++c) emit(trsm, m, {{x(m, c), hint}, l(m, m)}, variant);
   }
 
   void emit(const Operation& operation, std::int64_t m,
@@ -109,10 +110,15 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   add_blocks(problem, schedule);
   const std::int64_t rows = schedule.blocks.block_rows(kSolutionFamily);
   const std::int64_t cols = schedule.blocks.block_cols(kSolutionFamily);
-  schedule.steps = cols == 0 ? 0 : rows;
-  schedule.emit = [problem, rows, cols, sweep](std::int64_t step, TaskList& tasks) {
+  const bool both = sweep == Sweep::both;
+  schedule.steps = cols == 0 ? 0 : both ? 2 * rows : rows;
+  schedule.emit = [problem, rows, cols, sweep, both](std::int64_t step, TaskList& tasks) {
     Emitter emitter(problem, rows, cols, tasks);
-    sweep == Sweep::forward ? emitter.forward(step) : emitter.backward(rows - 1 - step);
+    if (sweep == Sweep::forward || (both && step < rows)) {
+      emitter.forward(step, !both);
+    } else {
+      emitter.backward(rows - 1 - step % rows);
+    }
   };
   return schedule;
 }

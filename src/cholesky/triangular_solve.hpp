@@ -1,5 +1,6 @@
 #pragma once
-// The tasks of X ← L⁻¹·X and X ← L⁻ᵀ·X for many right-hand sides, L a tile Cholesky factor.
+// The tasks of X ← L⁻¹·X, X ← L⁻ᵀ·X and X ← L⁻ᵀ·L⁻¹·X for many right-hand sides, L a tile Cholesky
+// factor.
 //
 // Contract: emits tasks only. Row m of X belongs to device_of_row(m), as the tiles of L.
 
@@ -20,6 +21,8 @@ struct SolveProblem {
   /// 0: X is stored. d > 0: X starts as the covariance between the n points of L and `rhs` target
   /// points with d coordinates, generated block by block (forward only).
   std::int64_t point_dimensions = 0;
+
+  bool operator==(const SolveProblem&) const = default;
 };
 
 inline constexpr int kFactorFamily = 0;        ///< L
@@ -27,7 +30,8 @@ inline constexpr int kSolutionFamily = 1;      ///< X
 inline constexpr int kRowPointsFamily = 2;     ///< if generated: n × d
 inline constexpr int kTargetPointsFamily = 3;  ///< if generated: rhs × d
 
-enum class Sweep : std::uint8_t { forward, backward };
+/// `both`: one after the other, X ← A⁻¹·X.
+enum class Sweep : std::uint8_t { forward, backward, both };
 
 [[nodiscard]] Schedule triangular_solve(const SolveProblem& problem, Sweep sweep);
 

@@ -16,13 +16,8 @@ Format format_of(const std::string& path) {
   return stem.ends_with(".npy") ? Format::npy : Format::mtx;
 }
 
-}  // namespace
-
-DenseMatrix<double> read_dense(const std::string& path) {
-  return format_of(path) == Format::npy ? read_npy(path) : read_mtx(path).to_dense();
-}
-
-void write_dense(const std::string& path, MatrixView<const double> matrix) {
+template <class T>
+void write(const std::string& path, MatrixView<const T> matrix) {
   const bool npy = format_of(path) == Format::npy;
   if (npy && matrix.cols == 1) {
     write_npy(path, std::span(matrix.data, static_cast<std::size_t>(matrix.rows)));
@@ -32,5 +27,14 @@ void write_dense(const std::string& path, MatrixView<const double> matrix) {
     write_mtx(path, matrix);
   }
 }
+
+}  // namespace
+
+DenseMatrix<double> read_dense(const std::string& path) {
+  return format_of(path) == Format::npy ? read_npy(path) : read_mtx(path).to_dense();
+}
+
+void write_dense(const std::string& path, MatrixView<const double> matrix) { write(path, matrix); }
+void write_dense(const std::string& path, MatrixView<const float> matrix) { write(path, matrix); }
 
 }  // namespace strata

@@ -239,7 +239,10 @@ DenseMatrix<double> MatrixMarket::to_dense() const try {
   fail(ErrorKind::memory, "mtx", "no memory for a dense {} × {} matrix", rows, cols);
 }
 
-void write_mtx(const std::string& path, MatrixView<const double> matrix) {
+namespace {
+
+template <class T>
+void write_array(const std::string& path, MatrixView<const T> matrix) {
   OutputFile file = open_output(path);
   file.write(
       fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", matrix.rows, matrix.cols));
@@ -253,6 +256,15 @@ void write_mtx(const std::string& path, MatrixView<const double> matrix) {
     }
   }
   file.commit();
+}
+
+}  // namespace
+
+void write_mtx(const std::string& path, MatrixView<const double> matrix) {
+  write_array(path, matrix);
+}
+void write_mtx(const std::string& path, MatrixView<const float> matrix) {
+  write_array(path, matrix);
 }
 
 void write_mtx(const std::string& path, std::span<const double> vector) {

@@ -162,10 +162,11 @@ DenseMatrix<double> read_npy(const std::string& path) {
 
 namespace {
 
-void write_array(const std::string& path, const std::string& shape, MatrixView<const double> data) {
+template <class T>
+void write_array(const std::string& path, const std::string& shape, MatrixView<const T> data) {
   const char order = std::endian::native == std::endian::little ? '<' : '>';
-  std::string text =
-      fmt::format("{{'descr': '{}f8', 'fortran_order': True, 'shape': {}, }}", order, shape);
+  std::string text = fmt::format("{{'descr': '{}f{}', 'fortran_order': True, 'shape': {}, }}",
+                                 order, sizeof(T), shape);
   // The elements begin at a multiple of 64 bytes, so that a mapped file is aligned.
   constexpr std::size_t kPrefix = 10;
   text.resize((kPrefix + text.size() + 1 + 63) / 64 * 64 - kPrefix - 1, ' ');
@@ -176,22 +177,38 @@ void write_array(const std::string& path, const std::string& shape, MatrixView<c
                                    static_cast<char>(text.size() >> 8)};
   file.write({length.data(), length.size()});
   file.write(text);
-  const std::size_t column_bytes = static_cast<std::size_t>(data.rows) * sizeof(double);
+  const std::size_t column_bytes = static_cast<std::size_t>(data.rows) * sizeof(T);
   for (std::int64_t j = 0; j < data.cols && column_bytes > 0; ++j) {
     file.write({reinterpret_cast<const char*>(data.column(j)), column_bytes});
   }
   file.commit();
 }
 
-}  // namespace
-
-void write_npy(const std::string& path, MatrixView<const double> matrix) {
+template <class T>
+void write_matrix(const std::string& path, MatrixView<const T> matrix) {
   write_array(path, fmt::format("({}, {})", matrix.rows, matrix.cols), matrix);
 }
 
-void write_npy(const std::string& path, std::span<const double> vector) {
+template <class T>
+void write_vector(const std::string& path, std::span<const T> vector) {
   const auto n = static_cast<std::int64_t>(vector.size());
-  write_array(path, fmt::format("({},)", n), {vector.data(), n, 1, n > 0 ? n : 1});
+  write_array(path, fmt::format("({},)", n),
+              MatrixView<const T>{vector.data(), n, 1, n > 0 ? n : 1});
+}
+
+}  // namespace
+
+void write_npy(const std::string& path, MatrixView<const double> matrix) {
+  write_matrix(path, matrix);
+}
+void write_npy(const std::string& path, MatrixView<const float> matrix) {
+  write_matrix(path, matrix);
+}
+void write_npy(const std::string& path, std::span<const double> vector) {
+  write_vector(path, vector);
+}
+void write_npy(const std::string& path, std::span<const float> vector) {
+  write_vector(path, vector);
 }
 
 }  // namespace strata

@@ -58,6 +58,13 @@ ParsedNumber out_of_range(std::string_view text) {
   return {0, "is too large for a double"};
 }
 
+template <class T>
+void append_shortest(std::string& out, T value) {
+  std::array<char, 32> digits{};
+  const auto [end, status] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  out.append(digits.data(), end);
+}
+
 }  // namespace
 
 std::string shown(std::string_view text) {
@@ -108,11 +115,8 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-void append_number(std::string& out, double value) {
-  std::array<char, 32> digits{};
-  const auto [end, status] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  out.append(digits.data(), end);
-}
+void append_number(std::string& out, double value) { append_shortest(out, value); }
+void append_number(std::string& out, float value) { append_shortest(out, value); }
 
 bool Lines::next(std::string_view& line) {
   if (rest_.empty()) return false;

@@ -28,8 +28,9 @@ struct ParsedNumber {
 /// Reads a decimal integer that fills `text`; nothing if it is none or needs more than 64 bits.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 
-/// Appends the shortest decimal number that reads back as `value`.
+/// Appends the shortest decimal number that reads back as `value`, in its type.
 void append_number(std::string& out, double value);
+void append_number(std::string& out, float value);
 
 /// Without blanks (space and tab) at both ends.
 [[nodiscard]] std::string_view trim(std::string_view text);

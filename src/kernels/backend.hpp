@@ -3,7 +3,11 @@
 //
 // Contract: the host backend is always there. The CUDA backend lives in libstrata_cuda.so, which is
 // loaded at run time; when the file or a driver or a GPU is missing there is simply no such device.
-// The plugin exports one function, `strata_cuda_backend`, of type `BackendFactory`.
+// The plugin exports `strata_cuda_backend_version`, of type `BackendVersion`, and
+// `strata_cuda_backend`, of type `BackendFactory`. The first is called first, and its answer has to
+// be the library's own: classes and tables pass between the two, so that a plugin of another build
+// would not fail but compute something else. A version is "VERSION+HASH", the hash that of this
+// header and of all of ours that it includes (cmake/strata_targets.cmake).
 
 #include <memory>
 #include <string>
@@ -51,6 +55,8 @@ class Backend {
 /// loader.
 [[nodiscard]] const Backend* cuda_backend(std::string* why = nullptr);
 
+/// What the plugin exports: what it was built for.
+using BackendVersion = const char* (*)();
 /// What the plugin exports; throws Error{device} when no driver or GPU answers.
 using BackendFactory = const Backend& (*)();
 

@@ -3,7 +3,8 @@
 // Method: the candidates in order; the first file that exists is loaded, and if that fails its
 // reason is the answer (a second, older plugin further down the list would only confuse). The
 // plugin stays loaded until the process ends: its devices have threads and handles that must not
-// lose their code.
+// lose their code. One that was built for other headers is refused before anything in it is called
+// but the question which.
 
 #include <dlfcn.h>
 
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "libstrata_cuda.so";
 constexpr const char* kFunction = "strata_cuda_backend";
+constexpr const char* kVersionFunction = "strata_cuda_backend_version";
+constexpr const char* kVersion = STRATA_BACKEND_VERSION;  // of this library, by CMake
 
 struct Loaded {
   const Backend* backend = nullptr;
@@ -47,11 +50,22 @@ std::vector<fs::path> own_folders() {
 Loaded open(const std::string& file) {
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {nullptr, fmt::format("cannot load {}", dlerror())};
-  void* function = dlsym(library, kFunction);
-  if (function == nullptr) {
+  const auto refuse = [&](std::string why) {
     dlclose(library);
-    return {nullptr, fmt::format("{} is no CUDA backend: it lacks {}", file, kFunction)};
+    return Loaded{nullptr, std::move(why)};
+  };
+  void* function = dlsym(library, kFunction);
+  if (function == nullptr)
+    return refuse(fmt::format("{} is no CUDA backend: it lacks {}", file, kFunction));
+  void* version = dlsym(library, kVersionFunction);
+  if (version == nullptr) {
+    return refuse(fmt::format("{} was built for a version before {} was asked for, this is {}",
+                              file, kVersionFunction, kVersion));
   }
+  const std::string built_for = reinterpret_cast<BackendVersion>(version)();
+  if (built_for != kVersion)
+    return refuse(
+        fmt::format("{} was built for version {}, this is {}", file, built_for, kVersion));
   try {
     return {&reinterpret_cast<BackendFactory>(function)(), {}};
   } catch (const std::exception& error) {

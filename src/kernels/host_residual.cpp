@@ -1,3 +1,7 @@
+// Method: a matrix of doubles is BLAS's affair. One of floats is widened a block at a time, into a
+// block that stays in the cache, so that it needs no copy of a matrix that may be larger than
+// memory.
+
 #include "kernels/host_residual.hpp"
 
 #include <algorithm>
@@ -7,6 +11,64 @@
 #include "kernels/blas_table.hpp"
 
 namespace strata {
+namespace {
+
+constexpr std::int64_t kBlock = 256;
+
+/// R ← R − B·X or R − Bᵀ·X.
+void subtract_product(CBLAS_TRANSPOSE transpose, MatrixView<const double> b,
+                      MatrixView<const double> x, MatrixView<double> r) {
+  cblas_dgemm(CblasColMajor, transpose, CblasNoTrans, static_cast<int>(r.rows),
+              static_cast<int>(r.cols), static_cast<int>(x.rows), -1.0, b.data,
+              static_cast<int>(b.ld), x.data, static_cast<int>(x.ld), 1.0, r.data,
+              static_cast<int>(r.ld));
+}
+
+template <class T>
+double norm_inf(MatrixView<const T> a) {
+  std::vector<double> sums(static_cast<std::size_t>(a.rows), 0.0);
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    for (std::int64_t i = j; i < a.rows; ++i) {
+      const double value = std::abs(static_cast<double>(a(i, j)));
+      sums[static_cast<std::size_t>(i)] += value;
+      if (i != j) sums[static_cast<std::size_t>(j)] += value;
+    }
+  }
+  double norm = 0;
+  for (const double sum : sums) {
+    if (std::isnan(sum)) return sum;
+    norm = std::max(norm, sum);
+  }
+  return norm;
+}
+
+/// The largest magnitude in a column; NaN if there is one.
+template <class T>
+double largest_in(MatrixView<T> a, std::int64_t j) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    const double value = std::abs(static_cast<double>(a(i, j)));
+    if (std::isnan(value)) return value;
+    largest = std::max(largest, value);
+  }
+  return largest;
+}
+
+template <class T>
+double worst_error(double norm_a, MatrixView<const T> b, MatrixView<const T> x,
+                   MatrixView<const double> r) {
+  double worst = 0;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    const double residual = largest_in(r, j);
+    const double scale = norm_a * largest_in(x, j) + largest_in(b, j);
+    const double error = residual == 0 && scale == 0 ? 0 : residual / scale;
+    if (std::isnan(error)) return error;
+    worst = std::max(worst, error);
+  }
+  return worst;
+}
+
+}  // namespace
 
 void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                         MatrixView<double> r) {
@@ -16,18 +78,47 @@ void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                      static_cast<int>(x.ld), 1.0, r.data, static_cast<int>(r.ld));
 }
 
-double symmetric_norm_inf(MatrixView<const double> a) {
-  std::vector<double> sums(static_cast<std::size_t>(a.rows), 0.0);
-  for (std::int64_t j = 0; j < a.cols; ++j) {
-    for (std::int64_t i = j; i < a.rows; ++i) {
-      const double value = std::abs(a(i, j));
-      sums[static_cast<std::size_t>(i)] += value;
-      if (i != j) sums[static_cast<std::size_t>(j)] += value;
+void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x,
+                        MatrixView<double> r) {
+  if (r.rows == 0 || r.cols == 0) return;
+  std::vector<double> wide_x;
+  wide_x.reserve(static_cast<std::size_t>(x.size()));
+  for (std::int64_t j = 0; j < x.cols; ++j)
+    wide_x.insert(wide_x.end(), x.column(j), x.column(j) + x.rows);
+  const MatrixView<const double> wide{wide_x.data(), x.rows, x.cols, x.rows};
+  std::vector<double> block(static_cast<std::size_t>(kBlock * kBlock));
+  for (std::int64_t j = 0; j < a.cols; j += kBlock) {
+    const std::int64_t cols = std::min(kBlock, a.cols - j);
+    for (std::int64_t i = j; i < a.rows; i += kBlock) {
+      const std::int64_t rows = std::min(kBlock, a.rows - i);
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const std::int64_t first = i == j ? c : 0;  // above the diagonal there may be anything
+        std::copy(a.column(j + c) + i + first, a.column(j + c) + i + rows,
+                  block.data() + c * rows + first);
+      }
+      const MatrixView<const double> b{block.data(), rows, cols, rows};
+      const MatrixView<double> r_i = r.block(i, 0, rows, r.cols);
+      const MatrixView<const double> x_j = wide.block(j, 0, cols, x.cols);
+      if (i == j) {
+        symmetric_residual(b, x_j, r_i);
+        continue;
+      }
+      subtract_product(CblasNoTrans, b, x_j, r_i);
+      subtract_product(CblasTrans, b, wide.block(i, 0, rows, x.cols), r.block(j, 0, cols, r.cols));
     }
   }
-  double norm = 0;
-  for (const double sum : sums) norm = std::isnan(sum) ? sum : std::max(norm, sum);
-  return norm;
+}
+
+double symmetric_norm_inf(MatrixView<const double> a) { return norm_inf(a); }
+double symmetric_norm_inf(MatrixView<const float> a) { return norm_inf(a); }
+
+double backward_error(double norm_a, MatrixView<const double> b, MatrixView<const double> x,
+                      MatrixView<const double> r) {
+  return worst_error(norm_a, b, x, r);
+}
+double backward_error(double norm_a, MatrixView<const float> b, MatrixView<const float> x,
+                      MatrixView<const double> r) {
+  return worst_error(norm_a, b, x, r);
 }
 
 }  // namespace strata

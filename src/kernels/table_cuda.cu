@@ -63,6 +63,8 @@ class CudaBackend final : public Backend {
 }  // namespace
 }  // namespace strata
 
+extern "C" const char* strata_cuda_backend_version() { return STRATA_BACKEND_VERSION; }
+
 extern "C" const strata::Backend& strata_cuda_backend() {
   static const strata::CudaBackend backend;
   return backend;

@@ -268,7 +268,7 @@ json page_data(const ReportData& data, const Timeline& timeline) {
   if (!data.evaluations.empty()) out["path"] = path_data(data.evaluations);
   for (const ReportChart& chart : data.charts) out["charts"].push_back(chart_data(chart));
   if (data.hold_out) out["holdOut"] = hold_out_data(*data.hold_out);
-  if (timeline.spans > 0) out["timeline"] = timeline_data(timeline, data.operation_names);
+  if (timeline.spans > 0) out["timeline"] = timeline_data(timeline);
   return out;
 }
 

@@ -43,6 +43,7 @@ std::string facts(const RunReport& run) {
     for (const std::string& name : run.devices) names += (names.empty() ? "" : ", ") + escape(name);
     list += fact(run.devices.size() == 1 ? "Device" : "Devices", names);
   }
+  if (run.n > 0) list += fact("Tuning", escape(run.tuning));
   if (run.tasks > 0) list += fact("Tasks", count_text(run.tasks));
   if (run.flops > 0) list += fact("Work", rate_text(run.flops, "flop"));
   if (run.flops > 0 && run.seconds > 0) {
@@ -184,7 +185,7 @@ std::vector<std::pair<int, double>> shares_of(const Timeline& timeline) {
   return shares;
 }
 
-std::string legend(const ReportData& data, const Timeline& timeline) {
+std::string legend(const Timeline& timeline) {
   const auto shares = shares_of(timeline);
   double total = 0;
   for (const auto& [code, seconds] : shares) total += seconds;
@@ -193,7 +194,7 @@ std::string legend(const ReportData& data, const Timeline& timeline) {
     items += fmt::format(
         R"(<li><i class="swatch code-{}"></i>{} <span class="muted">{}</span></li>
 )",
-        code < 2 ? code : 2 + (code - 2) % 9, escape(code_name(code, data.operation_names)),
+        code < 2 ? code : 2 + (code - 2) % 9, escape(code_name(code, timeline.operations)),
         percent_text(total > 0 ? seconds / total : 0));
   }
   return "<ul class=\"legend\" aria-label=\"Colours, and each operation’s share of the busy "
@@ -286,7 +287,7 @@ aria-label="Timeline. {0}. Arrow keys move, plus and minus zoom, 0 shows the who
 </div>
 {3}</section>
 )",
-      heading, merged, legend(data, timeline), queue_table(timeline));
+      heading, merged, legend(timeline), queue_table(timeline));
 }
 
 std::string traffic_section(const ReportData& data) {

@@ -16,13 +16,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "matrix/block_table.hpp"
 #include "report/columns.hpp"
 
 namespace strata::page {
 namespace {
 
-constexpr int kCodes = 2 + 256;  // Span::operation is one byte
+constexpr int kCodes = 256;  // one byte of the page's data: what is past them is the last
 
 Box box_of(const Span& span) {
   Box box;
@@ -32,7 +31,8 @@ Box box_of(const Span& span) {
   (span.kind == SpanKind::compute ? box.flops : box.bytes) =
       span.kind == SpanKind::compute ? (std::isfinite(span.flops) ? span.flops : 0)
                                      : static_cast<double>(span.bytes);
-  box.block = span.block;
+  box.row = span.row;
+  box.col = span.col;
   box.code = code_of(span);
   return box;
 }
@@ -108,16 +108,14 @@ nlohmann::json track_data(const Track& track, double seconds) {
   std::vector<std::uint8_t> code;
   std::vector<float> amount;
   for (const Box& box : track.boxes) {
-    BlockId id;
-    id.bits = box.block;
-    const bool known = id.valid() && box.count == 1;
+    const bool known = box.count == 1;
     begin.push_back(ticks(box.begin));
     end.push_back(ticks(box.end));
     count.push_back(box.count);
-    code.push_back(static_cast<std::uint8_t>(std::min(box.code, 255)));
+    code.push_back(static_cast<std::uint8_t>(box.code));
     amount.push_back(static_cast<float>(box.code < 2 ? box.bytes : box.flops));
-    row.push_back(known ? static_cast<std::uint32_t>(id.row()) : 0xffffffffU);
-    col.push_back(known ? static_cast<std::uint32_t>(id.col()) : 0U);
+    row.push_back(known ? static_cast<std::uint32_t>(box.row) : 0xffffffffU);
+    col.push_back(known ? static_cast<std::uint32_t>(box.col) : 0U);
   }
   return {{"device", track.device},
           {"name", track.name},
@@ -136,20 +134,21 @@ nlohmann::json track_data(const Track& track, double seconds) {
 int code_of(const Span& span) {
   if (span.kind == SpanKind::load || span.kind == SpanKind::peer) return 0;
   if (span.kind == SpanKind::store) return 1;
-  return 2 + span.operation;
+  return std::min(2 + span.operation, kCodes - 1);
 }
 
-std::string code_name(int code, const std::vector<std::string>& operation_names) {
+std::string code_name(int code, const std::vector<std::string>& operations) {
   if (code == 0) return "load";
   if (code == 1) return "store";
   const auto operation = static_cast<std::size_t>(code - 2);
-  return operation < operation_names.size() ? operation_names[operation]
-                                            : fmt::format("operation {}", operation);
+  return operation < operations.size() ? operations[operation]
+                                       : fmt::format("operation {}", operation);
 }
 
 Timeline timeline_of(const Trace& trace) {
   Timeline timeline;
   timeline.tracks = empty_tracks(trace);
+  timeline.operations = trace.operations;
   timeline.seconds = std::isfinite(trace.seconds) ? std::max(trace.seconds, 0.0) : 0.0;
   for (const Span& span : trace.spans) {
     if (!std::isfinite(span.begin) || !std::isfinite(span.end)) continue;
@@ -178,8 +177,7 @@ Timeline timeline_of(const Trace& trace) {
   return timeline;
 }
 
-nlohmann::json timeline_data(const Timeline& timeline,
-                             const std::vector<std::string>& operation_names) {
+nlohmann::json timeline_data(const Timeline& timeline) {
   nlohmann::json tracks = nlohmann::json::array();
   int codes = 2;
   for (const Track& track : timeline.tracks) {
@@ -187,7 +185,7 @@ nlohmann::json timeline_data(const Timeline& timeline,
     for (const Box& box : track.boxes) codes = std::max(codes, box.code + 1);
   }
   nlohmann::json names = nlohmann::json::array();
-  for (int code = 0; code < codes; ++code) names.push_back(code_name(code, operation_names));
+  for (int code = 0; code < codes; ++code) names.push_back(code_name(code, timeline.operations));
   return {{"seconds", timeline.seconds}, {"names", names}, {"tracks", tracks}};
 }
 

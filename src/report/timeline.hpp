@@ -20,7 +20,7 @@ inline constexpr std::size_t kBoxesMax = 40'000;
 
 /// What a box is coloured by: 0 load (from the host or another device), 1 store, 2 + operation.
 [[nodiscard]] int code_of(const Span& span);
-[[nodiscard]] std::string code_name(int code, const std::vector<std::string>& operation_names);
+[[nodiscard]] std::string code_name(int code, const std::vector<std::string>& operations);
 
 struct Box {
   double begin = 0;
@@ -28,7 +28,8 @@ struct Box {
   double busy_seconds = 0;  ///< more than end − begin only where merged spans overlapped
   double bytes = 0;
   double flops = 0;
-  std::uint64_t block = 0;  ///< of the first span
+  std::int32_t row = 0;     ///< of the block of the first span
+  std::int32_t col = 0;
   std::uint32_t count = 1;  ///< spans in it
   int code = 0;
 };
@@ -46,13 +47,13 @@ struct Track {
 
 struct Timeline {
   std::vector<Track> tracks;
+  std::vector<std::string> operations;  ///< as in Trace
   double seconds = 0;  ///< length of the time axis
   std::int64_t spans = 0;
   bool merged = false;
 };
 
 [[nodiscard]] Timeline timeline_of(const Trace& trace);
-[[nodiscard]] nlohmann::json timeline_data(const Timeline& timeline,
-                                           const std::vector<std::string>& operation_names);
+[[nodiscard]] nlohmann::json timeline_data(const Timeline& timeline);
 
 }  // namespace strata::page

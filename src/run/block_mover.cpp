@@ -1,6 +1,7 @@
 #include "run/block_mover.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.hpp"
@@ -13,9 +14,17 @@ std::int64_t largest_part(const BlockStore& store) {
   const BlockTable& blocks = store.blocks();
   std::int64_t bytes = 0;
   for (int f = 0; f < blocks.families(); ++f) {
-    const std::int64_t columns =
-        std::max<std::int64_t>(std::min(blocks.family(f).cols, blocks.family(f).tile_cols), 1);
-    bytes = std::max(bytes, blocks.capacity_bytes(f) / (store.divisible() ? columns : 1));
+    const BlockFamily& family = blocks.family(f);
+    const auto note = [&](BlockId id) {
+      const std::int64_t columns = std::max<std::int64_t>(store.columns_min(id), 1);
+      bytes = std::max(bytes, columns * blocks.column_bytes(id));
+    };
+    // Of a regular family of one element the first block is as large as any.
+    if (family.listed.empty() && family.elements.empty()) {
+      if (blocks.count(f) > 0) note({f, 0, 0});
+    } else {
+      blocks.for_each(f, note);
+    }
   }
   return bytes;
 }
@@ -23,13 +32,13 @@ std::int64_t largest_part(const BlockStore& store) {
 }  // namespace
 
 BlockMover::BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed)
-    : on_host_(devices.backend().on_host()),
-      store_(store),
+    : store_(store),
       pinned_(devices.pinned()),
-      stored_(on_host_ ? 0 : static_cast<std::size_t>(store.blocks().count())),
+      stored_(static_cast<std::size_t>(store.blocks().count())),
       failed_(std::move(failed)) {
-  const std::int64_t bytes = on_host_ ? 0 : largest_part(store);
-  for (int d = 0; !on_host_ && d < device_count; ++d) rings_.push_back(&devices.ring(d, bytes));
+  const std::int64_t bytes = largest_part(store);
+  for (int d = 0; d < device_count; ++d)
+    rings_.push_back(devices.backend(d).on_host() ? nullptr : &devices.ring(d, bytes));
 }
 
 template <class Direct, class Ringed>
@@ -56,34 +65,49 @@ void BlockMover::cut_by_pinning(BlockId id, const std::byte* home, Direct direct
   }
 }
 
+const std::byte* BlockMover::home_of(BlockId id) {
+  const auto index = static_cast<std::size_t>(store_.blocks().index(id));
+  // What a copy of this run has put there may not count as written yet.
+  return stored_[index].load(std::memory_order_acquire) ? store_.lend_for_writing(id)
+                                                        : store_.lend(id);
+}
+
+/// By the thread of a queue that runs host code.
+void BlockMover::read_home(BlockId id, std::byte* to) {
+  const auto index = static_cast<std::size_t>(store_.blocks().index(id));
+  const std::byte* from = stored_[index].load(std::memory_order_acquire) ? home_of(id) : nullptr;
+  if (from == nullptr) return store_.read(id, to);
+  std::memcpy(to, from, static_cast<std::size_t>(store_.blocks().bytes(id)));
+}
+
 void BlockMover::load(Queue& queue, int device, BlockId id, std::byte* to) {
-  if (on_host_) {
-    queue.submit([&store = store_, id, to] { store.read(id, to); });
+  PinnedRing* ring = rings_[static_cast<std::size_t>(device)];
+  await_home(id);
+  if (ring == nullptr) {
+    queue.submit([this, id, to] { read_home(id, to); });
     return;
   }
-  await_home(id);
-  const auto index = static_cast<std::size_t>(store_.blocks().index(id));
-  const bool home = stored_[index].load(std::memory_order_acquire) || store_.written(id);
-  std::byte* from = home ? store_.address(id) : nullptr;
+  const std::byte* from = home_of(id);
   cut_by_pinning(
       id, from,
       [&](std::int64_t offset, std::int64_t bytes) {
         queue.copy(to + offset, from + offset, bytes, CopyDirection::host_to_device);
       },
       [&](const BlockColumns& columns, std::int64_t offset) {
-        rings_[static_cast<std::size_t>(device)]->send(queue, to + offset, store_, columns);
+        ring->send(queue, to + offset, store_, columns);
       });
 }
 
 void BlockMover::store(Queue& queue, int device, BlockId id, const std::byte* from) {
-  if (on_host_) {
+  PinnedRing* ring = rings_[static_cast<std::size_t>(device)];
+  await_home(id);
+  if (ring == nullptr) {
     queue.submit([&store = store_, id, from] { store.write(id, from); });
     return;
   }
-  await_home(id);
-  stored_[static_cast<std::size_t>(store_.blocks().index(id))].store(true,
-                                                                     std::memory_order_release);
-  std::byte* to = store_.address(id);
+  std::byte* to = store_.lend_for_writing(id);
+  const auto index = static_cast<std::size_t>(store_.blocks().index(id));
+  if (to != nullptr) stored_[index].store(true, std::memory_order_release);
   std::vector<std::pair<BlockColumns, std::int64_t>> ringed;
   cut_by_pinning(
       id, to,
@@ -97,9 +121,8 @@ void BlockMover::store(Queue& queue, int device, BlockId id, const std::byte* fr
   // Behind what is copied straight: when these are home, all is.
   expect_home(id, static_cast<int>(ringed.size()));
   for (const auto& [columns, offset] : ringed) {
-    rings_[static_cast<std::size_t>(device)]->receive(
-        queue, from + offset, store_, columns,
-        [this, id](std::exception_ptr failure) { note_home(id, std::move(failure)); });
+    ring->receive(queue, from + offset, store_, columns,
+                  [this, id](std::exception_ptr failure) { note_home(id, std::move(failure)); });
   }
 }
 
@@ -122,19 +145,19 @@ void BlockMover::note_home(BlockId id, std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     Coming& coming = coming_home_.at(id);
     if (--coming.parts == 0) {
-      store_.mark_written(id);
+      store_.commit(id);
       if (coming.copied) coming_home_.erase(id);
     }
   }
   arrived_.notify_all();
 }
 
-void BlockMover::stored(BlockId id) {
-  if (on_host_) return;  // it wrote the store itself
+void BlockMover::stored(int device, BlockId id) {
+  if (rings_[static_cast<std::size_t>(device)] == nullptr) return;  // the queue wrote the store
   const std::lock_guard lock(mutex_);
   const auto found = coming_home_.find(id);
   if (found == coming_home_.end()) {
-    store_.mark_written(id);
+    store_.commit(id);
   } else if (found->second.parts > 0) {
     found->second.copied = true;
   } else {
@@ -148,7 +171,9 @@ bool BlockMover::is_home(BlockId id) const {
 }
 
 void BlockMover::abandon() noexcept {
-  for (PinnedRing* ring : rings_) ring->abandon();
+  for (PinnedRing* ring : rings_) {
+    if (ring != nullptr) ring->abandon();
+  }
   {
     const std::lock_guard lock(mutex_);
     abandoned_ = true;
@@ -157,7 +182,9 @@ void BlockMover::abandon() noexcept {
 }
 
 void BlockMover::finish() noexcept {
-  for (PinnedRing* ring : rings_) ring->finish();
+  for (PinnedRing* ring : rings_) {
+    if (ring != nullptr) ring->finish();
+  }
 }
 
 }  // namespace strata

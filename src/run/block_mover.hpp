@@ -2,7 +2,7 @@
 // BlockMover: how blocks travel between a store and the devices of one run.
 //
 // Contract:
-// * On CPU devices the queue itself reads and writes the store. Other devices copy by themselves:
+// * Where queues run host code they read and write the store themselves. Other devices copy:
 //   straight from and to a home that is pinned, else through the ring of the device. What was never
 //   written comes through the ring from its source.
 // * `load` and `store` are called by the thread that issues the steps of the device, in the plan's
@@ -34,9 +34,11 @@ class BlockMover {
 
   void load(Queue& queue, int device, BlockId id, std::byte* to);
   void store(Queue& queue, int device, BlockId id, const std::byte* from);
-  /// The copies of a store are done: the block counts as written, if it did not take the ring. What
-  /// did counts as written when it is home.
-  void stored(BlockId id);
+  /// The copies of a store of a device are done: the block counts as written, if it did not take the
+  /// ring. What did counts as written when it is home.
+  void stored(int device, BlockId id);
+  /// Waits until what the ring still carries home of a block has arrived, or the run is over.
+  void await_home(BlockId id);
 
   /// Nobody waits here any more, and the rings stop to read and write.
   void abandon() noexcept;
@@ -53,16 +55,17 @@ class BlockMover {
   /// Copies columns of a block that lie in one pinned range, or sends them through the ring.
   template <class Direct, class Ringed>
   void cut_by_pinning(BlockId id, const std::byte* home, Direct direct, Ringed ringed) const;
-  void await_home(BlockId id);
+  void read_home(BlockId id, std::byte* to);
+  /// The memory in which the block rests, if it was written; null: it comes by `read`.
+  [[nodiscard]] const std::byte* home_of(BlockId id);
   [[nodiscard]] bool is_home(BlockId id) const;
   void expect_home(BlockId id, int parts);
   void note_home(BlockId id, std::exception_ptr failure);
 
-  bool on_host_;
   BlockStore& store_;
   const PinnedRanges& pinned_;
-  std::vector<PinnedRing*> rings_;         // by device; none on CPU devices
-  std::vector<std::atomic<bool>> stored_;  // in this run, by index
+  std::vector<PinnedRing*> rings_;         // by device; null where queues run host code
+  std::vector<std::atomic<bool>> stored_;  // by copies of this run, by index
   Failed failed_;
   std::mutex mutex_;  // of what follows
   std::condition_variable arrived_;

@@ -22,19 +22,37 @@
 
 #include "base/check.hpp"
 #include "base/random.hpp"
+#include "kernels/covariance.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/potrf.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "scalar/dispatch.hpp"
+#include "schedule/machine_model.hpp"
 #include "strata/calibrate.hpp"
 
 namespace strata {
 namespace {
 
-/// Operations that take another share of a device than that of their flops: chains of small
-/// launches on a GPU, bound by latency, or kernels that are not as sparing as GEMM's.
-constexpr bool is_measured_among_gemms(Operation operation) {
-  return operation == Operation::potrf || operation == Operation::trsm ||
-         operation == Operation::syrk || operation == Operation::trsm_left ||
-         operation == Operation::trsm_left_transposed;
-}
+/// What is measured of a kernel.
+struct Probe {
+  const Operation* operation;
+  std::uint32_t variant;
+  /// Takes another share of a device than that of its flops: a chain of small launches on a GPU,
+  /// bound by latency, or a kernel that is not as sparing as GEMM's.
+  bool among_gemms;
+
+  [[nodiscard]] Elements elements(Element precision) const {
+    if (operation == &potrf) return {precision, Element::fp64};
+    return {operation->operands, precision};
+  }
+};
+constexpr std::array<Probe, 5> kProbes{{{&potrf, 0, true},
+                                        {&trsm, kRightSide | kTransposeL, true},
+                                        {&syrk, 0, true},
+                                        {&gemm, kTransposeB, false},
+                                        {&covariance, 0, false}}};
+constexpr const Probe& kGemmProbe = kProbes[3];
 
 constexpr std::int64_t kLinkBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kOperandBytes = std::int64_t{4} << 30;
@@ -45,23 +63,30 @@ constexpr double kHeating = 6;
 constexpr double kHeatingAgain = 1;
 constexpr std::int64_t kCallsMax = 20000;
 
-/// What one operation works on: out, two inputs, a pivot status.
+/// What the kernels of one queue work on: three blocks, a pivot status, and operands of GEMMs.
 struct Workbench {
   Buffer memory;
   Buffer status;
   Buffer host;
-  KernelArguments arguments;
-  KernelArguments gemm;  ///< a GEMM that leaves `arguments.out` alone
+  std::array<BlockView, 3> blocks;  ///< the last is the output of GEMMs, which leave the first alone
   std::vector<BlockView> operands;
 
-  /// That GEMM with other operands each time, as in a factorization: on a GPU at its power limit
+  [[nodiscard]] BlockView status_view() const {
+    return {status.data(), kStatusRows, 1, kStatusRows, 0, 0};
+  }
+  /// The operands of a kernel that is measured.
+  [[nodiscard]] std::vector<BlockView> views_of(const Operation& operation) const {
+    if (&operation == &potrf) return {blocks[0], status_view()};
+    std::vector<BlockView> views(blocks.begin(), blocks.begin() + operation.operands);
+    if (&operation == &covariance) views[1].cols = views[2].cols = 2;
+    return views;
+  }
+  /// Those of a GEMM, other operands each time, as in a factorization: on a GPU at its power limit
   /// those that are still in its cache would be faster.
-  [[nodiscard]] KernelArguments gemm_of(std::int64_t call) const {
-    KernelArguments of = gemm;
+  [[nodiscard]] std::array<BlockView, 3> gemm_of(std::int64_t call) const {
     const auto count = std::ssize(operands);
-    of.inputs = {operands[static_cast<std::size_t>(call % count)],
-                 operands[static_cast<std::size_t>((3 * call + 1) % count)]};
-    return of;
+    return {blocks[2], operands[static_cast<std::size_t>(call % count)],
+            operands[static_cast<std::size_t>((3 * call + 1) % count)]};
   }
 };
 
@@ -85,7 +110,7 @@ void fill_random(std::byte* data, std::int64_t tile) {
 
 class Calibrator {
  public:
-  Calibrator(DeviceSet& devices, const Options& options, Precision precision, double seconds)
+  Calibrator(DeviceSet& devices, const Options& options, Element precision, double seconds)
       : options_(options), devices_(devices), precision_(precision), seconds_(seconds) {}
 
   Machine measure(const std::vector<std::int64_t>& tiles) {
@@ -95,8 +120,14 @@ class Calibrator {
               tile);
     }
     Machine machine = devices_.machine();
-    layout_.compute_queues = machine.devices[0].compute_queues;
-    for (int d = 0; d < devices_.count(); ++d) queues_.push_back(devices_.queues(d, layout_));
+    for (int d = 1; d < devices_.count(); ++d) {
+      require(&devices_.backend(d) == &devices_.backend(), ErrorKind::misuse, "calibrate",
+              "{} and {} are of two kinds: calibrate one at a time", machine.devices[0].name,
+              machine.devices[static_cast<std::size_t>(d)].name);
+    }
+    compute_queues_ = machine.devices[0].compute_queues;
+    for (int d = 0; d < devices_.count(); ++d)
+      queues_.push_back(devices_.queues(d, layout_of_queues(d)));
     // The nominal rates give way to what is measured.
     for (DeviceModel& device : machine.devices) {
       device.kernels.clear();
@@ -119,15 +150,34 @@ class Calibrator {
   using Workbenches = std::vector<Workbench>;
 
   [[nodiscard]] Queue& compute_queue(int d, int q) const {
-    return *queues_[static_cast<std::size_t>(d)]
-                   [static_cast<std::size_t>(PlanLayout::kFirstCompute + q)];
+    return *queues_[static_cast<std::size_t>(d)][static_cast<std::size_t>(1 + q)];
   }
-  [[nodiscard]] double& total_rate(DeviceModel& device) const {
-    return precision_ == Precision::fp32 ? device.flops_per_second_fp32
-                                         : device.flops_per_second_fp64;
+  [[nodiscard]] double& total_rate(DeviceModel& device) const { return device.rate(precision_); }
+  [[nodiscard]] KernelFunction kernel_of(const Probe& probe) const {
+    return devices_.backend().kernels().find(probe.operation->name, probe.elements(precision_));
   }
-  [[nodiscard]] KernelFunction kernel_of(Operation operation) const {
-    return devices_.backend().kernels().find(operation, precision_);
+  void call(const Probe& probe, Queue& queue, const Workbench& bench) const {
+    const std::vector<BlockView> views = bench.views_of(*probe.operation);
+    kernel_of(probe)(queue, {views, probe.operation->operands}, parameters_of(probe));
+  }
+  void call_gemm(Queue& queue, const Workbench& bench, std::int64_t number) const {
+    const std::array<BlockView, 3> views = bench.gemm_of(number);
+    kernel_of(kGemmProbe)(queue, {views, 3}, parameters_of(kGemmProbe));
+  }
+  [[nodiscard]] KernelParameters parameters_of(const Probe& probe) const {
+    return {.variant = probe.variant,
+            .values = probe.operation == &covariance ? &covariance_ : nullptr};
+  }
+
+  /// A queue for copies, and those that compute.
+  [[nodiscard]] PlanLayout layout_of_queues(int d) const {
+    PlanLayout layout;
+    layout.devices.resize(static_cast<std::size_t>(d) + 1);
+    DeviceLayout& device = layout.devices.back();
+    device.queue_count = 1 + compute_queues_;
+    layout.queues.assign(static_cast<std::size_t>(device.queue_count),
+                         {static_cast<std::uint16_t>(d), QueueRole::compute, 0});
+    return layout;
   }
 
   /// `function(d)` for all devices at once, each on a thread of its own, as run() issues: one
@@ -145,7 +195,7 @@ class Calibrator {
     const std::int64_t bytes = tile * tile * bytes_of(precision_);
     // As many operands as some gigabytes or half of the budget hold.
     const std::int64_t room =
-        std::min(kOperandBytes, device.budget_bytes() / 2) / layout_.compute_queues;
+        std::min(kOperandBytes, device.budget_bytes() / 2) / compute_queues_;
     const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMax);
     Workbench bench;
     bench.memory = device.allocate((3 + operands) * bytes);
@@ -154,11 +204,8 @@ class Calibrator {
     const auto view = [&](int i) {
       return BlockView{bench.memory.data() + i * bytes, tile, tile, tile, 0, 0};
     };
-    bench.arguments.out = view(0);
-    bench.arguments.inputs = {view(1), view(2)};
-    bench.gemm.out = view(2);
+    bench.blocks = {view(0), view(1), view(2)};
     for (int i = 0; i < operands; ++i) bench.operands.push_back(view(3 + i));
-    bench.arguments.status = new (bench.status.data()) PivotStatus{};
     // GEMM multiplies numbers of every sign and size, as a real one does: on a GPU at its power
     // limit zeros would be faster.
     dispatch(precision_,
@@ -216,57 +263,46 @@ class Calibrator {
 
   Workbenches make_workbenches(int d, std::int64_t tile) {
     Workbenches benches;
-    for (int q = 0; q < layout_.compute_queues; ++q) benches.push_back(make_workbench(d, tile));
+    for (int q = 0; q < compute_queues_; ++q) benches.push_back(make_workbench(d, tile));
     return benches;
   }
 
   /// Every kernel on the first device.
   std::vector<KernelRate> measure_alone(const Workbenches& benches, std::int64_t tile,
                                         double gemm_rate) const {
-    std::array<double, kOperations> added{};
+    std::array<double, kProbes.size()> added{};
     refresh(benches);
-    for (int op = 0; op < kOperations; ++op) {
-      const auto operation = static_cast<Operation>(op);
-      const KernelFunction kernel = kernel_of(operation);
-      if (kernel == nullptr || !is_measured_among_gemms(operation) || layout_.compute_queues == 1)
+    for (std::size_t p = 0; p < kProbes.size(); ++p) {
+      const Probe& probe = kProbes[p];
+      if (kernel_of(probe) == nullptr || !probe.among_gemms || compute_queues_ == 1)
         continue;
-      added[static_cast<std::size_t>(op)] =
-          seconds_among_gemms(kernel, benches, flops_of_square(Operation::gemm, tile) / gemm_rate);
+      added[p] = seconds_among_gemms(probe, benches, work_of_square(kGemmProbe, tile) / gemm_rate);
       refresh(benches);
     }
-    CovarianceParameters covariance;
-    covariance.smoothness = 1.0;
     std::vector<KernelRate> measured;
-    for (int op = 0; op < kOperations; ++op) {
-      const auto operation = static_cast<Operation>(op);
-      const KernelFunction kernel = kernel_of(operation);
-      if (kernel == nullptr) continue;
-      KernelArguments arguments = benches[0].arguments;
-      arguments.covariance = &covariance;
-      if (operation == Operation::covariance)
-        arguments.inputs[0].cols = arguments.inputs[1].cols = 2;
-      const double flops = flops_of_square(operation, tile);
-      const double alone = time_alone(kernel, arguments, benches[0], operation == Operation::potrf);
-      const double cost = added[static_cast<std::size_t>(op)];
-      const double seconds = std::max({alone, flops / gemm_rate, cost});
-      KernelRate rate{std::string(to_string(operation)), precision_, flops, seconds};
-      if (operation == Operation::gemm) rate.share = std::min(1.0, flops / seconds / gemm_rate);
-      if (is_measured_among_gemms(operation) && layout_.compute_queues > 1)
-        rate.share = std::clamp(cost / seconds, 0.01, 1.0);
+    for (std::size_t p = 0; p < kProbes.size(); ++p) {
+      const Probe& probe = kProbes[p];
+      if (kernel_of(probe) == nullptr) continue;
+      const double flops = work_of_square(probe, tile);
+      const double alone = time_alone(probe, benches[0]);
+      const double seconds = std::max({alone, flops / gemm_rate, added[p]});
+      KernelRate rate{std::string(probe.operation->name), list_of(probe.elements(precision_)), flops,
+                      seconds};
+      if (probe.operation == &gemm) rate.share = std::min(1.0, flops / seconds / gemm_rate);
+      if (probe.among_gemms && compute_queues_ > 1)
+        rate.share = std::clamp(added[p] / seconds, 0.01, 1.0);
       measured.push_back(std::move(rate));
       refresh(benches);
     }
     return measured;
   }
 
-  static double flops_of_square(Operation operation, std::int64_t tile) {
-    BlockTable blocks;
-    blocks.add({.name = "T", .rows = tile, .cols = tile, .tile_rows = tile, .tile_cols = tile});
-    Task task;
-    task.operation = operation;
-    task.out = task.inputs[0] = task.inputs[1] = BlockId(0, 0, 0);
-    task.input_count = 2;
-    return flops_of(blocks, task);
+  static double work_of_square(const Probe& probe, std::int64_t tile) {
+    const BlockExtent square{0, 0, tile, tile};
+    const std::array<BlockExtent, 3> extents{square, square, square};
+    return probe.operation->work(
+        std::span(extents).first(static_cast<std::size_t>(probe.operation->operands)),
+        probe.variant);
   }
 
   void check_cancelled() const {
@@ -276,19 +312,18 @@ class Calibrator {
 
   /// The median of single calls, each between two events; a factorization starts from fresh values
   /// each time.
-  double time_alone(KernelFunction kernel, const KernelArguments& arguments, const Workbench& bench,
-                    bool fresh) const {
+  double time_alone(const Probe& probe, const Workbench& bench) const {
     Queue& queue = compute_queue(0, 0);
     std::vector<double> times;
     double total = 0;
-    for (int call = 0; call < 3 || (call < 200 && total < seconds_ / 4); ++call) {
+    for (int number = 0; number < 3 || (number < 200 && total < seconds_ / 4); ++number) {
       check_cancelled();
-      if (fresh) reset(0, bench, 0);
+      if (probe.operation == &potrf) reset(0, bench, 0);
       const Event begin = queue.record();
-      kernel(queue, arguments);
+      call(probe, queue, bench);
       const Event end = queue.record();
       queue.synchronize();
-      if (call > 0) times.push_back(end.seconds() - begin.seconds());
+      if (number > 0) times.push_back(end.seconds() - begin.seconds());
       total += end.seconds() - begin.seconds();
     }
     std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
@@ -298,11 +333,11 @@ class Calibrator {
   /// How long the compute queues of a device take for what `issue` puts into them.
   template <class F>
   double time_of_all(int d, const F& issue) const {
-    for (int q = 0; q < layout_.compute_queues; ++q) compute_queue(d, q).synchronize();
+    for (int q = 0; q < compute_queues_; ++q) compute_queue(d, q).synchronize();
     const Event begin = compute_queue(d, 0).record();
     issue();
     double end = 0;
-    for (int q = 0; q < layout_.compute_queues; ++q) {
+    for (int q = 0; q < compute_queues_; ++q) {
       const Event last = compute_queue(d, q).record();
       compute_queue(d, q).synchronize();
       end = std::max(end, last.seconds());
@@ -314,35 +349,35 @@ class Calibrator {
   /// longer than the GEMMs alone, for each call of the operation. Both are measured here, one right
   /// after the other, so that the device is as hot, and its neighbours as idle, in both; the GEMMs
   /// before and after. A difference of times this long: few GEMMs for each call, and many calls.
-  double seconds_among_gemms(KernelFunction kernel, const Workbenches& benches,
+  double seconds_among_gemms(const Probe& probe, const Workbenches& benches,
                              double gemm_seconds) const {
     constexpr int kGemms = 4;
     constexpr double kRoundsMin = 2;
     constexpr double kRoundsMax = 8;
-    const double round_seconds = kGemms * layout_.compute_queues * gemm_seconds;
+    const double round_seconds = kGemms * compute_queues_ * gemm_seconds;
     const auto rounds =
         static_cast<int>(std::clamp(seconds_ / round_seconds, kRoundsMin, kRoundsMax));
-    const KernelFunction gemm = kernel_of(Operation::gemm);
     const auto issue = [&](bool mixed) {
-      for (int call = 0; call < rounds * (kGemms + 1); ++call) {
-        for (int q = 0; q < layout_.compute_queues; ++q) {
+      for (int number = 0; number < rounds * (kGemms + 1); ++number) {
+        for (int q = 0; q < compute_queues_; ++q) {
           // The queues are out of step, so that the operation of one meets the GEMMs of another.
-          const bool small = (call + q * (kGemms + 1) / layout_.compute_queues) % (kGemms + 1) == 0;
+          const bool small =
+              (number + q * (kGemms + 1) / compute_queues_) % (kGemms + 1) == 0;
           const Workbench& bench = benches[static_cast<std::size_t>(q)];
-          if (!small) gemm(compute_queue(0, q), bench.gemm_of(call));
-          if (small && mixed) kernel(compute_queue(0, q), bench.arguments);
+          if (!small) call_gemm(compute_queue(0, q), bench, number);
+          if (small && mixed) call(probe, compute_queue(0, q), bench);
         }
       }
     };
     check_cancelled();
     // A first call loads the kernel.
-    for (int q = 0; q < layout_.compute_queues; ++q)
-      kernel(compute_queue(0, q), benches[static_cast<std::size_t>(q)].arguments);
+    for (int q = 0; q < compute_queues_; ++q)
+      call(probe, compute_queue(0, q), benches[static_cast<std::size_t>(q)]);
     (void)time_of_all(0, [&] { issue(false); });  // the device has been idle
     const double gemms = time_of_all(0, [&] { issue(false); });
     const double mixed = time_of_all(0, [&] { issue(true); });
     const double again = time_of_all(0, [&] { issue(false); });
-    return (mixed - (gemms + again) / 2) / (rounds * layout_.compute_queues);
+    return (mixed - (gemms + again) / 2) / (rounds * compute_queues_);
   }
 
   /// GEMM on all compute queues of all devices: the flop/s of each device.
@@ -350,8 +385,7 @@ class Calibrator {
     std::vector<Workbenches> benches(static_cast<std::size_t>(devices_.count()));
     on_every_device(
         [&](int d) { benches[static_cast<std::size_t>(d)] = make_workbenches(d, tile); });
-    const KernelFunction gemm = kernel_of(Operation::gemm);
-    const double flops = flops_of_square(Operation::gemm, tile) * layout_.compute_queues;
+    const double flops = work_of_square(kGemmProbe, tile) * compute_queues_;
     std::vector<double> rates(benches.size());
     std::vector<std::int64_t> calls(benches.size(), 2);  // to each queue
     const auto round = [&](double next_seconds) {
@@ -359,9 +393,9 @@ class Calibrator {
       on_every_device([&](int device) {
         const auto d = static_cast<std::size_t>(device);
         const double seconds = time_of_all(device, [&] {
-          for (std::int64_t call = 0; call < calls[d]; ++call) {
-            for (int q = 0; q < layout_.compute_queues; ++q)
-              gemm(compute_queue(device, q), benches[d][static_cast<std::size_t>(q)].gemm_of(call));
+          for (std::int64_t number = 0; number < calls[d]; ++number) {
+            for (int q = 0; q < compute_queues_; ++q)
+              call_gemm(compute_queue(device, q), benches[d][static_cast<std::size_t>(q)], number);
           }
         });
         rates[d] = static_cast<double>(calls[d]) * flops / seconds;
@@ -399,7 +433,7 @@ class Calibrator {
 
   LinkRate time_copies(std::byte* to, const std::byte* from, std::int64_t bytes,
                        CopyDirection direction) {
-    Queue& queue = *queues_[0][PlanLayout::kCopyIn];
+    Queue& queue = *queues_[0][0];
     const auto time = [&](std::int64_t size, int repeats) {
       std::vector<double> times;
       for (int i = 0; i < repeats; ++i) {
@@ -419,22 +453,23 @@ class Calibrator {
 
   const Options& options_;
   DeviceSet& devices_;
-  Precision precision_;
+  Element precision_;
   double seconds_;
-  PlanLayout layout_;
+  int compute_queues_ = 1;
   std::vector<std::vector<Queue*>> queues_;  // by device
+  CovarianceParameters covariance_{.smoothness = 1.0};
 };
 
 }  // namespace
 
 Machine calibrate_devices(DeviceSet& devices, const Options& options,
-                          const std::vector<std::int64_t>& tiles, Precision precision,
+                          const std::vector<std::int64_t>& tiles, Element precision,
                           double seconds) {
   return Calibrator(devices, options, precision, seconds).measure(tiles);
 }
 
 Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
-                  Precision precision, double seconds) {
+                  Element precision, double seconds) {
   DeviceSet devices(options);
   return calibrate_devices(devices, options, tiles, precision, seconds);
 }

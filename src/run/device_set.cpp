@@ -7,8 +7,13 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "device/device_host.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/potrf.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
 #include "run/numa.hpp"
 #include "schedule/machine_model.hpp"
+#include "strata/detect.hpp"
 
 namespace strata {
 namespace {
@@ -31,12 +36,11 @@ std::vector<int> parse_numbers(const std::string& list, const std::string& text)
   return numbers;
 }
 
-std::int64_t default_budget(const std::string& backend, std::int64_t free_bytes,
-                            std::int64_t devices) {
+std::int64_t default_budget(DeviceKind kind, std::int64_t free_bytes, std::int64_t devices) {
   using namespace literals;
   // A CPU device shares its memory with the factor that it computes; a GPU keeps some for library
   // workspaces.
-  if (backend != "cuda") return free_bytes / (2 * devices);
+  if (kind == DeviceKind::cpu) return free_bytes / (2 * devices);
   return std::max<std::int64_t>(free_bytes - 1_GiB, free_bytes / 2);
 }
 
@@ -61,86 +65,118 @@ constexpr std::array<NominalShape, 5> kNominalCpu{{{64, 0.5, 0.3, 0.25, 0.1},
                                                    {1024, 1.0, 0.95, 0.9, 0.7}}};
 
 /// Kernels alone on their device: `rate` is that of GEMM on large tiles, in flop/s.
-void add_nominal_kernels(DeviceModel& device, bool gpu, Precision precision, double rate) {
+void add_nominal_kernels(DeviceModel& device, Element element, double rate) {
+  const bool gpu = device.kind == DeviceKind::gpu;
   for (const NominalShape& shape : gpu ? kNominalGpu : kNominalCpu) {
     const auto t = static_cast<double>(shape.tile);
-    const auto add = [&](Operation operation, double flops, double share) {
-      device.kernels.push_back(
-          {std::string(to_string(operation)), precision, flops, flops / (rate * share)});
+    const auto add = [&](const Operation& operation, std::vector<Element> elements, double flops,
+                         double share) {
+      device.kernels.push_back({std::string(operation.name), std::move(elements), flops,
+                                flops / (rate * share)});
     };
-    add(Operation::gemm, 2 * t * t * t, shape.gemm);
-    add(Operation::syrk, t * (t + 1) * t, shape.syrk);
-    add(Operation::trsm, t * t * t, shape.trsm);
-    add(Operation::potrf, t * t * t / 3, shape.potrf);
+    add(gemm, {element, element, element}, 2 * t * t * t, shape.gemm);
+    add(syrk, {element, element}, t * (t + 1) * t, shape.syrk);
+    add(trsm, {element, element}, t * t * t, shape.trsm);
+    add(potrf, {element, Element::fp64}, t * t * t / 3, shape.potrf);
   }
 }
 
 /// Round figures of current hardware, for predictions before anything has been measured. `cores`:
 /// those of a CPU device.
-void set_nominal_rates(DeviceModel& device, const std::string& backend, int cores) {
-  const bool gpu = backend == "cuda";
+void set_nominal_rates(DeviceModel& device, int cores) {
+  const bool gpu = device.kind == DeviceKind::gpu;
   device.host_to_device = gpu ? LinkRate{50e9, 10e-6} : LinkRate{8e9, 2e-6};
   device.device_to_host = device.host_to_device;
-  device.flops_per_second_fp64 = gpu ? 50e12 : 30e9 * cores;
-  device.flops_per_second_fp32 = gpu ? 50e12 : 60e9 * cores;
-  add_nominal_kernels(device, gpu, Precision::fp64, gpu ? 50e12 : 30e9);
-  add_nominal_kernels(device, gpu, Precision::fp32, gpu ? 50e12 : 60e9);
+  device.rate(Element::fp64) = gpu ? 50e12 : 30e9 * cores;
+  device.rate(Element::fp32) = gpu ? 50e12 : 60e9 * cores;
+  add_nominal_kernels(device, Element::fp64, gpu ? 50e12 : 30e9);
+  add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }
 
-bool all_linked(const DeviceChoice& choice, const Backend& backend) {
-  return std::all_of(choice.indices.begin(), choice.indices.end(), [&](int from) {
-    return std::all_of(choice.indices.begin(), choice.indices.end(),
-                       [&](int to) { return from == to || backend.linked(from, to); });
+/// Whether devices of the same kind can all copy from each other.
+bool all_linked(const std::vector<DevicePlace>& places) {
+  return std::all_of(places.begin(), places.end(), [&](const DevicePlace& from) {
+    return std::all_of(places.begin(), places.end(), [&](const DevicePlace& to) {
+      return from.backend != to.backend || from.index == to.index ||
+             from.backend->linked(from.index, to.index);
+    });
   });
 }
 
-Machine make_machine(const DeviceChoice& choice, const Backend& backend, std::int64_t memory_bytes,
-                     int compute_queues) {
+std::vector<KernelName> kernels_of(const Backend& backend) {
+  std::vector<KernelName> names;
+  for (const KernelTable::Entry& entry : backend.kernels().entries())
+    names.push_back({std::string(entry.operation->name), list_of(entry.elements)});
+  return names;
+}
+
+DeviceModel make_model(const DevicePlace& place, std::int64_t memory_bytes, int compute_queues,
+                       int of_this_backend) {
+  const Backend& backend = *place.backend;
   const std::vector<DeviceDescription> present = backend.devices();
-  const bool gpu = choice.backend == "cuda";
+  const bool gpu = backend.kind() == DeviceKind::gpu;
+  require(!gpu || place.index < static_cast<int>(present.size()), ErrorKind::device, "devices",
+          "there is no device {}:{}: this machine has {}", backend.name(), place.index,
+          present.size());
+  const DeviceDescription& description = present[gpu ? static_cast<std::size_t>(place.index) : 0];
+  DeviceModel device;
+  device.name = fmt::format("{}:{}", backend.name(), place.index);
+  device.kind = backend.kind();
+  device.memory_bytes =
+      memory_bytes > 0 ? memory_bytes
+                       : default_budget(device.kind, description.memory_bytes, of_this_backend);
+  device.compute_queues = gpu ? 2 : std::max(1, description.compute_queues / of_this_backend);
+  set_nominal_rates(device, device.compute_queues);
+  if (compute_queues > 0) device.compute_queues = compute_queues;
+  device.available = kernels_of(backend);
+  return device;
+}
+
+Machine make_machine(const std::vector<DevicePlace>& places, std::int64_t memory_bytes,
+                     int compute_queues) {
   Machine machine;
   machine.host_memory_bytes = describe_host().memory_bytes;
-  const auto count = static_cast<int>(choice.indices.size());
-  for (const int index : choice.indices) {
-    require(!gpu || index < static_cast<int>(present.size()), ErrorKind::device, "devices",
-            "there is no device cuda:{}: this machine has {}", index, present.size());
-    const DeviceDescription& description = present[gpu ? static_cast<std::size_t>(index) : 0];
-    DeviceModel device;
-    device.name = fmt::format("{}:{}", choice.backend, index);
-    device.memory_bytes = memory_bytes > 0
-                              ? memory_bytes
-                              : default_budget(choice.backend, description.memory_bytes, count);
-    device.compute_queues = gpu ? 2 : std::max(1, description.compute_queues / count);
-    set_nominal_rates(device, choice.backend, device.compute_queues);
-    if (compute_queues > 0) device.compute_queues = compute_queues;
-    machine.devices.push_back(std::move(device));
+  std::int64_t gpus = 0;
+  for (const DevicePlace& place : places) {
+    const auto alike = std::count_if(places.begin(), places.end(), [&](const DevicePlace& other) {
+      return other.backend == place.backend;
+    });
+    machine.devices.push_back(
+        make_model(place, memory_bytes, compute_queues, static_cast<int>(alike)));
+    gpus += place.backend->kind() == DeviceKind::gpu ? 1 : 0;
   }
   // Devices that are CPUs share one memory: copies between them save nothing, until measured.
-  if (gpu && count > 1 && all_linked(choice, backend)) machine.device_to_device = {100e9, 10e-6};
-  machine.kernel_mask.assign(kOperations, 0);
-  for (int op = 0; op < kOperations; ++op) {
-    for (int p = 0; p < 5; ++p) {
-      const bool there =
-          backend.kernels().find(static_cast<Operation>(op), static_cast<Precision>(p)) != nullptr;
-      machine.kernel_mask[static_cast<std::size_t>(op)] |= static_cast<std::uint32_t>(there) << p;
-    }
-  }
+  if (gpus > 1 && all_linked(places)) machine.device_to_device = {100e9, 10e-6};
   return machine;
 }
 
 /// Takes over measured rates; a link between devices, if there is one to take.
 void apply_rates(Machine& machine, const Machine& rates, bool linked) {
   for (DeviceModel& device : machine.devices) {
-    const DeviceModel* measured = measured_model(rates, device.name);
+    const DeviceModel* measured = measured_model(rates, device);
     if (measured == nullptr) continue;
     device.host_to_device = measured->host_to_device;
     device.device_to_host = measured->device_to_host;
-    device.flops_per_second_fp64 = measured->flops_per_second_fp64;
-    device.flops_per_second_fp32 = measured->flops_per_second_fp32;
+    device.flops_per_second = measured->flops_per_second;
     device.kernels = measured->kernels;
     if (linked && rates.device_to_device.bytes_per_second > 0)
       machine.device_to_device = rates.device_to_device;
   }
+}
+
+std::vector<DevicePlace> places_of(const std::string& text) {
+  std::vector<DevicePlace> places;
+  for (const DeviceChoice& choice : choose_all_devices(text)) {
+    for (const int index : choice.indices)
+      places.push_back({&backend_named(choice.backend, text), index});
+  }
+  return places;
+}
+
+std::vector<DevicePlace> places_of(const Backend& backend, const std::vector<int>& indices) {
+  std::vector<DevicePlace> places;
+  for (const int index : indices) places.push_back({&backend, index});
+  return places;
 }
 
 }  // namespace
@@ -187,45 +223,74 @@ DeviceChoice choose_devices(const std::string& text) {
   return choice;
 }
 
-Machine Machine::detect(const std::string& devices, std::int64_t memory_bytes) {
-  const DeviceChoice choice = choose_devices(devices);
-  return make_machine(choice, backend_named(choice.backend, devices), memory_bytes, 0);
+std::vector<DeviceChoice> choose_all_devices(const std::string& text) {
+  std::vector<DeviceChoice> choices;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('+', begin), text.size());
+    DeviceChoice choice = choose_devices(text.substr(begin, end - begin));
+    for (const DeviceChoice& other : choices) {
+      require(other.backend != choice.backend, ErrorKind::misuse, "devices",
+              "'{}' names {} twice", text, choice.backend);
+    }
+    choices.push_back(std::move(choice));
+    begin = end + 1;
+  }
+  return choices;
 }
 
-DeviceSet::DeviceSet(const Options& options)
-    : DeviceSet(backend_named(choose_devices(options.devices).backend, options.devices),
-                choose_devices(options.devices).indices, options) {}
+Machine detect_machine(const std::string& devices, std::int64_t memory_bytes) {
+  return make_machine(places_of(devices), memory_bytes, 0);
+}
+
+DeviceSet::DeviceSet(const Options& options) : DeviceSet(places_of(options.devices), options) {}
 
 DeviceSet::DeviceSet(const Backend& backend, const std::vector<int>& indices,
                      const Options& options)
-    : backend_(&backend), pinned_(std::make_unique<PinnedRanges>()) {
+    : DeviceSet(places_of(backend, indices), options) {}
+
+DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& options)
+    : pinned_(std::make_unique<PinnedRanges>()) {
   require(options.device_memory_bytes >= 0 && options.compute_queues >= 0 &&
               options.compute_queues <= 16,
           ErrorKind::misuse, "options",
           "{} bytes of device memory and {} compute queues make no device",
           options.device_memory_bytes, options.compute_queues);
-  const DeviceChoice choice{backend.name(), indices};
-  machine_ = make_machine(choice, backend, options.device_memory_bytes, options.compute_queues);
-  linked_ = all_linked(choice, backend);
+  machine_ = make_machine(places, options.device_memory_bytes, options.compute_queues);
+  linked_ = all_linked(places);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);
-  tuning_ = potrf_tuning_of(backend, indices[0]);
-  for (std::size_t d = 0; d < indices.size(); ++d) {
+  tuning_ = potrf_tuning_for(options.path, *places[0].backend, places[0].index);
+  for (std::size_t d = 0; d < places.size(); ++d) {
     Entry entry;
-    entry.device = backend.make_device(indices[d], machine_.devices[d].memory_bytes);
+    entry.backend = places[d].backend;
+    entry.device = places[d].backend->make_device(places[d].index, machine_.devices[d].memory_bytes);
     devices_.push_back(std::move(entry));
   }
+  residency_.devices.resize(places.size());
   // A thread copies some 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s
   // busy.
   ring_shape_.threads =
-      std::clamp(describe_host().compute_queues / static_cast<int>(indices.size()), 1, 8);
+      std::clamp(describe_host().compute_queues / static_cast<int>(places.size()), 1, 8);
+}
+
+bool DeviceSet::all_on_host() const noexcept {
+  return std::all_of(devices_.begin(), devices_.end(),
+                     [](const Entry& entry) { return entry.backend->on_host(); });
+}
+
+Device& DeviceSet::pinning_device() {
+  const auto found = std::find_if(devices_.begin(), devices_.end(), [](const Entry& entry) {
+    return !entry.backend->on_host();
+  });
+  return found == devices_.end() ? *devices_[0].device : *found->device;
 }
 
 std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
   Entry& entry = devices_[static_cast<std::size_t>(d)];
+  const DeviceLayout& device = layout.devices[static_cast<std::size_t>(d)];
   std::vector<Queue*> queues;
   std::size_t next = 0;  // of those of normal priority
-  for (int q = 0; q < layout.queues_per_device(); ++q) {
-    if (layout.urgent && q == layout.urgent_compute()) {
+  for (int q = device.first_queue; q < device.first_queue + device.queue_count; ++q) {
+    if (layout.queues[static_cast<std::size_t>(q)].role == QueueRole::urgent) {
       if (!entry.urgent) entry.urgent = entry.device->make_queue(QueuePriority::high);
       queues.push_back(entry.urgent.get());
       continue;
@@ -236,6 +301,13 @@ std::vector<Queue*> DeviceSet::queues(int d, const PlanLayout& layout) {
     queues.push_back(entry.queues[next++].get());
   }
   return queues;
+}
+
+void DeviceSet::set_residency(Residency residency) {
+  residency.devices.resize(devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    residency.devices[d].arena_bytes = devices_[d].arena.bytes();
+  residency_ = std::move(residency);
 }
 
 int DeviceSet::node(int d) const {
@@ -266,7 +338,9 @@ std::byte* DeviceSet::arena(int d, std::int64_t bytes) {
   Entry& entry = devices_[static_cast<std::size_t>(d)];
   if (entry.arena.bytes() < bytes) {
     entry.arena = Buffer();  // the budget may not hold the old and the new one together
+    residency_.devices[static_cast<std::size_t>(d)] = {};
     entry.arena = entry.device->allocate(bytes);
+    residency_.devices[static_cast<std::size_t>(d)].arena_bytes = bytes;
   }
   return entry.arena.data();
 }

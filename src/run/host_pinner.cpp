@@ -37,7 +37,7 @@ HostPinner::HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, 
       data_(data),
       bytes_(bytes),
       crew_(std::clamp(describe_host().compute_queues, 1, 16) - 1) {
-  if (devices.backend().on_host() || bytes <= 0 || pinning == HostPinning::never) return;
+  if (devices.all_on_host() || bytes <= 0 || pinning == HostPinning::never) return;
   const bool must = pinning == HostPinning::ahead;
   if (pinning == HostPinning::automatic) {
     pinning = bytes <= piece_bytes ? HostPinning::ahead : HostPinning::background;
@@ -82,7 +82,7 @@ void HostPinner::pin_all(std::int64_t piece_bytes) {
         static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(piece_bytes));
     const std::int64_t bytes = std::min(piece_bytes - beyond, bytes_ - offset);
     touch(data_ + offset, bytes);
-    pieces_.push_back(devices_.device(0).pin_host(data_ + offset, bytes));
+    pieces_.push_back(devices_.pinning_device().pin_host(data_ + offset, bytes));
     devices_.pinned().add(data_ + offset, bytes);
     offset += bytes;
     pinned_bytes_ = offset;

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/output_file.hpp"
+#include "schedule/operation.hpp"
 #include "strata/calibrate.hpp"
 
 namespace strata {
@@ -30,23 +31,49 @@ LinkRate link_from(const json& j) {
   return {number_from(j, "bytes_per_second", true), number_from(j, "latency_seconds", false)};
 }
 
+Element element_from(const std::string& name) {
+  for (int e = 0; e < kElements; ++e) {
+    if (to_string(static_cast<Element>(e)) == name) return static_cast<Element>(e);
+  }
+  fail(ErrorKind::input, "machine", "'{}' is no element", name);
+}
+
 DeviceModel device_from(const json& j) {
   DeviceModel device;
   device.name = j.at("name").get<std::string>();
+  device.kind = j.at("kind") == "cpu" ? DeviceKind::cpu : DeviceKind::gpu;
   device.memory_bytes = j.at("memory_bytes").get<std::int64_t>();
   device.compute_queues = j.at("compute_queues").get<int>();
   device.host_to_device = link_from(j.at("host_to_device"));
   device.device_to_host = link_from(j.at("device_to_host"));
-  device.flops_per_second_fp64 = number_from(j, "flops_per_second_fp64", false);
-  device.flops_per_second_fp32 = number_from(j, "flops_per_second_fp32", false);
+  for (const auto& [name, rate] : j.at("flops_per_second").items())
+    device.rate(element_from(name)) = number_from(j.at("flops_per_second"), name.c_str(), false);
   for (const json& k : j.at("kernels")) {
-    const bool single = k.at("precision").get<std::string>() == "fp32";
-    device.kernels.push_back({k.at("operation").get<std::string>(),
-                              single ? Precision::fp32 : Precision::fp64,
-                              number_from(k, "flops", true), number_from(k, "seconds", true),
-                              k.contains("share") ? number_from(k, "share", false) : 0.0});
+    KernelRate rate{k.at("operation").get<std::string>(), {}, number_from(k, "flops", true),
+                    number_from(k, "seconds", true),
+                    k.contains("share") ? number_from(k, "share", false) : 0.0};
+    for (const json& name : k.at("elements"))
+      rate.elements.push_back(element_from(name.get<std::string>()));
+    require(!rate.elements.empty() && rate.elements.size() <= kOperandsMax, ErrorKind::input,
+            "machine", "{} has {} operands", rate.operation, rate.elements.size());
+    device.kernels.push_back(std::move(rate));
   }
   return device;
+}
+
+json elements_of_rate(const KernelRate& rate) {
+  json names = json::array();
+  for (const Element element : rate.elements) names.push_back(to_string(element));
+  return names;
+}
+
+json rates_of(const DeviceModel& device) {
+  json rates = json::object();
+  for (int e = 0; e < kElements; ++e) {
+    const auto element = static_cast<Element>(e);
+    if (device.rate(element) > 0) rates[std::string(to_string(element))] = device.rate(element);
+  }
+  return rates;
 }
 
 }  // namespace
@@ -57,21 +84,21 @@ void write_machine(const std::string& path, const Machine& machine) {
     json kernels = json::array();
     for (const KernelRate& k : device.kernels) {
       kernels.push_back({{"operation", k.operation},
-                         {"precision", to_string(k.precision)},
+                         {"elements", elements_of_rate(k)},
                          {"flops", k.flops},
                          {"seconds", k.seconds},
                          {"share", k.share}});
     }
     devices.push_back({{"name", device.name},
+                       {"kind", device.kind == DeviceKind::cpu ? "cpu" : "gpu"},
                        {"memory_bytes", device.memory_bytes},
                        {"compute_queues", device.compute_queues},
                        {"host_to_device", to_json(device.host_to_device)},
                        {"device_to_host", to_json(device.device_to_host)},
-                       {"flops_per_second_fp64", device.flops_per_second_fp64},
-                       {"flops_per_second_fp32", device.flops_per_second_fp32},
+                       {"flops_per_second", rates_of(device)},
                        {"kernels", kernels}});
   }
-  const json file = {{"format", "strata machine 1"},
+  const json file = {{"format", "strata machine 2"},
                      {"host_memory_bytes", machine.host_memory_bytes},
                      {"device_to_device", machine.device_to_device.bytes_per_second > 0
                                               ? to_json(machine.device_to_device)
@@ -87,7 +114,7 @@ Machine read_machine(const std::string& path) {
   text << in.rdbuf();  // a directory opens, but reads as nothing
   try {
     const json file = json::parse(text.str());
-    require(file.at("format") == "strata machine 1", ErrorKind::input, "machine",
+    require(file.at("format") == "strata machine 2", ErrorKind::input, "machine",
             "is not a file of rates");
     Machine machine;
     machine.host_memory_bytes = file.at("host_memory_bytes").get<std::int64_t>();

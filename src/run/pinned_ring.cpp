@@ -23,8 +23,8 @@ constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
 std::vector<BlockColumns> cut(const BlockStore& store, const BlockColumns& columns,
                               std::int64_t bytes) {
   const std::int64_t column = std::max<std::int64_t>(store.blocks().column_bytes(columns.id), 1);
-  const std::int64_t width =
-      store.divisible() ? std::max<std::int64_t>(bytes / column, 1) : columns.count;
+  const std::int64_t least = std::max<std::int64_t>(store.columns_min(columns.id), 1);
+  const std::int64_t width = std::max(bytes / column / least * least, least);
   std::vector<BlockColumns> parts;
   for (std::int64_t j = 0; j < columns.count; j += width) {
     parts.push_back({columns.id, columns.first + j, std::min(width, columns.count - j)});

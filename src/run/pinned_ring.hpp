@@ -47,8 +47,8 @@ class PinnedRing {
   /// Called when columns have come home, with what went wrong.
   using Arrived = std::function<void(std::exception_ptr)>;
 
-  /// `device` outlives the ring. A slot holds a column of a block of a divisible store, a whole
-  /// block of any other: `shape.slot_bytes` says that much or more.
+  /// `device` outlives the ring. A slot holds the fewest columns of a block that a store moves by
+  /// themselves (BlockStore::columns_min): `shape.slot_bytes` says that much or more.
   PinnedRing(Device& device, const RingShape& shape);
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;

@@ -55,14 +55,16 @@ PotrfTuning::Entry entry_from(const json& j) {
   return entry;
 }
 
-/// Every table of a file; none if there is no file.
-std::vector<PotrfTuning> read_tables(const std::string& path) {
+/// Every table of a file, with where it comes from; none if there is no file.
+std::vector<PotrfTuning> read_tables(const std::string& path, std::string& source) {
+  source = "none";
   std::error_code error;
   if (path.empty() || !fs::exists(path, error)) return {};
   std::ifstream in(path);
   require(in.good(), ErrorKind::input, "tuning", "{}: cannot be read", path);
   std::ostringstream text;
   text << in.rdbuf();  // a directory opens, but reads as nothing
+  source = path + " " + tuning_checksum(text.str());
   try {
     const json file = json::parse(text.str());
     require(file.at("format") == kFormat, ErrorKind::input, "tuning", "is not a tuning table");
@@ -115,14 +117,27 @@ std::string potrf_tuning_path() {
 }
 
 PotrfTuning read_potrf_tuning(const std::string& path, const std::string& model) {
-  for (PotrfTuning& table : read_tables(path)) {
-    if (table.model == model) return std::move(table);
+  PotrfTuning tuning{model, {}};
+  for (PotrfTuning& table : read_tables(path, tuning.source)) {
+    if (table.model != model) continue;
+    tuning.entries = std::move(table.entries);
+    break;
   }
-  return {model, {}};
+  return tuning;
+}
+
+std::string tuning_checksum(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3;
+  }
+  return fmt::format("{:016x}", hash);
 }
 
 void write_potrf_tuning(const std::string& path, const PotrfTuning& tuning) {
-  std::vector<PotrfTuning> tables = read_tables(path);
+  std::string source;
+  std::vector<PotrfTuning> tables = read_tables(path, source);
   auto table = std::find_if(tables.begin(), tables.end(),
                             [&](const PotrfTuning& t) { return t.model == tuning.model; });
   if (table == tables.end()) table = tables.insert(table, {tuning.model, {}});
@@ -150,6 +165,13 @@ PotrfTuning potrf_tuning_of(const Backend& backend, int index) {
   const auto i = static_cast<std::size_t>(index);
   if (i >= devices.size()) return {};
   return read_potrf_tuning(potrf_tuning_path(), devices[i].model);
+}
+
+PotrfTuning potrf_tuning_for(CholeskyPath path, const Backend& backend, int index) {
+  if (path != CholeskyPath::planned || backend.on_host()) return potrf_tuning_of(backend, index);
+  PotrfTuning none;
+  none.source = "ignored";
+  return none;
 }
 
 PotrfOptions with_tuning(const PotrfOptions& asked, const PotrfOptions& tuned) {

@@ -32,47 +32,43 @@ double seconds_since(Clock::time_point start) {
 class Runner {
  public:
   Runner(const Plan& plan, DeviceSet& devices, BlockStore& store, const RunOptions& options)
-      : state_(plan, devices, store, options) {
-    const BlockTable& blocks = plan.schedule().blocks;
+      : devices_(devices), state_(plan, devices, store, options) {
+    require(plan.start().empty() || plan.start() == devices.residency(), ErrorKind::misuse, "run",
+            "the plan starts from blocks that are not, or no longer, on the devices");
+    devices.set_residency({});  // until all is done
     const PlanLayout& layout = plan.layout();
-    std::int64_t pivots = 1;
-    for (int f = 0; f < blocks.families(); ++f) pivots = std::max(pivots, blocks.block_rows(f));
-    pivot_memory_ =
-        devices.device(0).allocate_host(pivots * static_cast<std::int64_t>(sizeof(PivotStatus)));
-    state_.pivots = reinterpret_cast<PivotStatus*>(pivot_memory_.data());
-    std::uninitialized_fill_n(state_.pivots, pivots, PivotStatus{});
-    outcome_.pivots.resize(static_cast<std::size_t>(pivots));
-    for (int d = 0; d < layout.devices; ++d) {
-      state_.arenas.push_back(devices.arena(d, layout.arena_bytes));
-      for (Queue* queue : devices.queues(d, layout)) state_.queues.emplace_back(*queue);
+    for (std::size_t d = 0; d < layout.devices.size(); ++d) {
+      const int device = static_cast<int>(d);
+      state_.arenas.push_back(devices.arena(device, layout.devices[d].arena_bytes));
+      for (Queue* queue : devices.queues(device, layout)) state_.queues.emplace_back(*queue);
     }
-    outcome_.trace.queues = trace_queues(plan);
+    outcome_.trace = empty_trace(plan);
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Nothing may touch the store, the arena or the pivots when this object is gone.
+  /// Nothing may touch the store or the arena when this object is gone.
   ~Runner() { (void)stop(); }
 
   RunOutcome follow() {
     set_zero();
-    for (int d = 0; d < state_.plan.layout().devices; ++d) issuers_.emplace_back(state_, d);
+    for (int d = 0; d < state_.plan.schedule().devices; ++d) issuers_.emplace_back(state_, d);
     PlanReader reader(state_.plan);
     for (;;) {
       auto window = std::make_shared<PlanWindow>();
-      if (outcome_.bad_pivot || !reader.next(*window)) break;
+      if (outcome_.ended_early || !reader.next(*window)) break;
       in_flight_.push_back(window);
       for (StepIssuer& issuer : issuers_) issuer.hand_over(window);
       while (in_flight_.size() >= kWindowsInFlight) harvest();
     }
-    while (!outcome_.bad_pivot && !in_flight_.empty()) harvest();
-    if (outcome_.bad_pivot) (void)stop();
+    while (!outcome_.ended_early && !in_flight_.empty()) harvest();
+    if (outcome_.ended_early) (void)stop();
     issuers_.clear();
     for (QueueLog& log : state_.queues) log.queue().synchronize();
     state_.mover.finish();
     if (state_.failure()) throw_failure();
-    std::copy_n(state_.pivots, outcome_.pivots.size(), outcome_.pivots.begin());
     outcome_.trace.seconds = seconds_since(start_);
+    if (!outcome_.ended_early) devices_.set_residency(state_.plan.end());
     return std::move(outcome_);
   }
 
@@ -130,20 +126,23 @@ class Runner {
 
   void note(const PlanWindow& window, const Step& step) {
     QueueLog& log = state_.queues[step.queue];
-    Span span = span_of(state_.plan.schedule().blocks, step);
+    Span span = spans_.span_of(window, step);
     span.end = log.take()->seconds() - log.zero;
     span.begin = log.last_end();
-    for (std::uint32_t w = 0; w < step.wait_count; ++w) {
-      const Wait& wait = window.waits[step.wait_begin + w];
+    for (const Wait& wait : window.waits_of(step))
       span.begin = std::max(span.begin, state_.queues[wait.queue].end_of(wait.sequence));
-    }
     span.begin = std::min(span.begin, span.end);
     log.note_end(span.end);
-    if (step.kind == StepKind::store && !log.queue().failed()) state_.mover.stored(step.task.out);
-    if (step.kind == StepKind::compute && step.task.operation == Operation::potrf) {
-      outcome_.bad_pivot |= state_.pivots[step.task.out.row()].bad_column >= 0;
-    }
+    if (step.kind == StepKind::store && !log.queue().failed()) note_stored(window.block_of(step), step);
     outcome_.trace.add(span);
+  }
+
+  void note_stored(BlockId id, const Step& step) {
+    state_.mover.stored(step.device, id);
+    const RunOptions& options = state_.options;
+    if (id.family() != options.watched || !options.watch) return;
+    state_.mover.await_home(id);
+    if (!state_.given_up()) outcome_.ended_early |= options.watch(id);
   }
 
   void look_for_failures() {
@@ -177,10 +176,11 @@ class Runner {
     return first;
   }
 
+  DeviceSet& devices_;
   RunState state_;
-  Buffer pivot_memory_;
   std::deque<std::shared_ptr<const PlanWindow>> in_flight_;
   RunOutcome outcome_;
+  SpanMaker spans_{outcome_.trace};
   Clock::time_point start_;
   Clock::time_point last_attention_;
   std::deque<StepIssuer> issuers_;  // last: they use all of the above

@@ -2,10 +2,13 @@
 // run(): follows a Plan on real devices and adds no decision.
 //
 // Contract: the traffic of the returned Trace is what was issued, counted step by step, and equals
-// the plan's. A bad pivot ends the run early and is a value; a failure of a device, a kernel or a
-// store is thrown once every queue has stopped; a progress callback that returns false ends in
-// Error{cancelled}. Afterwards no queue touches the store.
+// the plan's. Numerical outcomes are blocks like any others: who watches their family may end the
+// run early. A failure of a device, a kernel or a store is thrown once every queue has stopped; a
+// progress callback that returns false ends in Error{cancelled}. Afterwards no queue touches the
+// store, and the devices hold what Plan::end says if the run was complete, else nothing of use.
 
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "run/device_set.hpp"
@@ -15,27 +18,35 @@
 
 namespace strata {
 
+/// What a run gives the kernels of an operation, as the operation's header says.
+struct OperationValues {
+  std::string_view operation;
+  const void* values = nullptr;  ///< alive until the run ends
+};
+
 struct RunOptions {
-  const CovarianceParameters* covariance = nullptr;  ///< for schedules with `covariance` tasks
-  PotrfOptions potrf;                                ///< zeros: as the tuning table has it
+  std::vector<OperationValues> values;
+  /// Called by the thread that called run() when a block of family `watched` is at home; the run
+  /// ends early if it returns true.
+  std::function<bool(BlockId)> watch;
+  int watched = -1;
   ProgressCallback progress;
   const char* what = "run";  ///< Progress::what
 };
 
 struct RunOutcome {
   Trace trace;
-  std::vector<PivotStatus> pivots;  ///< of potrf tasks, by block row of their output
-  bool bad_pivot = false;           ///< the run was ended by one
+  bool ended_early = false;  ///< by who watched
 };
 
+/// Throws Error{misuse} if the plan starts from a residency that is not that of the devices.
 [[nodiscard]] RunOutcome run(const Plan& plan, DeviceSet& devices, BlockStore& store,
                              const RunOptions& options = {});
 
 /// Executes the tasks of a schedule in order, on one queue of one device that holds every block:
 /// the definition of a correct run, for tests. Blocks are read from the store when first needed and
-/// all written ones go back.
-[[nodiscard]] std::vector<PivotStatus> run_in_order(const Schedule& schedule,
-                                                    const Backend& backend, BlockStore& store,
-                                                    const RunOptions& options = {});
+/// all written ones go back, but for temporary ones.
+void run_in_order(const Schedule& schedule, const Backend& backend, BlockStore& store,
+                  const RunOptions& options = {});
 
 }  // namespace strata

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedule/machine_model.hpp"
+#include "base/check.hpp"
 
 namespace strata {
 namespace {
@@ -33,8 +33,9 @@ std::exception_ptr RunState::failure() const {
 StepIssuer::StepIssuer(RunState& state, int device)
     : state_(state),
       layout_(state.plan.layout()),
-      first_queue_(static_cast<std::uint16_t>(layout_.queue(device, 0))),
-      end_queue_(static_cast<std::uint16_t>(layout_.queue(device + 1, 0))),
+      device_(device),
+      backend_(state.devices.backend(device)),
+      clock_(state.plan.machine()),
       thread_([this] { work(); }) {}
 
 StepIssuer::~StepIssuer() {
@@ -75,36 +76,43 @@ void StepIssuer::work() {
 void StepIssuer::issue(const PlanWindow& window) {
   for (const Step& step : window.steps) {
     if (state_.given_up()) return;
-    if (step.queue >= first_queue_ && step.queue < end_queue_) issue(window, step);
+    if (step.device == device_) issue(window, step);
   }
 }
 
 void StepIssuer::issue(const PlanWindow& window, const Step& step) {
   QueueLog& log = state_.queues[step.queue];
   Queue& queue = log.queue();
-  for (std::uint32_t w = 0; w < step.wait_count; ++w) {
-    const Wait& wait = window.waits[step.wait_begin + w];
-    if (const auto event = state_.queues[wait.queue].recorded(wait.sequence)) queue.wait(*event);
-  }
+  for (const Wait& wait : window.waits_of(step)) wait_for(queue, wait);
   const bool computes = step.kind == StepKind::compute;
-  const double seconds = computes ? seconds_of(step.task) : 0;
+  const double seconds = computes ? seconds_of(window, step) : 0;
   if (computes) make_room(seconds);
   if (state_.given_up()) return;  // what it waited for may never have been issued
-  const BlockId id = step.task.out;
-  const int device = step.task.device;
-  if (step.kind == StepKind::load) state_.mover.load(queue, device, id, slot_of(step, id, 0));
-  if (step.kind == StepKind::store) state_.mover.store(queue, device, id, slot_of(step, id, 0));
-  if (computes) compute(queue, step);
-  if (step.kind == StepKind::peer) copy_from_peer(queue, step);
+  std::byte* slot = address(step.device, *window.slots_of(step));
+  const BlockId id = window.block_of(step);
+  if (step.kind == StepKind::load) state_.mover.load(queue, device_, id, slot);
+  if (step.kind == StepKind::store) state_.mover.store(queue, device_, id, slot);
+  if (step.kind == StepKind::peer) copy_from_peer(queue, window, step);
+  if (computes) compute(queue, window, step);
   std::shared_ptr<const Event> event = log.add(queue.record());
   if (computes) under_way_.emplace_back(std::move(event), seconds);
   under_way_seconds_ += seconds;
 }
 
-double StepIssuer::seconds_of(const Task& task) const {
-  const BlockTable& blocks = state_.plan.schedule().blocks;
-  return kernel_seconds(state_.plan.machine().devices[task.device], task.operation,
-                        blocks.family(task.out.family()).precision, flops_of(blocks, task));
+void StepIssuer::wait_for(Queue& queue, const Wait& wait) {
+  const auto event = state_.queues[wait.queue].recorded(wait.sequence);
+  if (event == nullptr) return;
+  const int other = layout_.queues[wait.queue].device;
+  if (&state_.devices.backend(other) == &backend_) {
+    queue.wait(*event);
+  } else {
+    event->wait();  // steps before it in the plan do not wait for this one: it will be done
+  }
+}
+
+double StepIssuer::seconds_of(const PlanWindow& window, const Step& step) {
+  const Kernel& kernel = kernel_of(window, step);
+  return clock_.cost(device_, *step.operation, kernel.elements, step.work).seconds;
 }
 
 void StepIssuer::make_room(double seconds) {
@@ -117,42 +125,49 @@ void StepIssuer::make_room(double seconds) {
   if (under_way_.empty()) under_way_seconds_ = 0;  // without what rounding left
 }
 
-std::byte* StepIssuer::slot_address(std::size_t device, int family, std::int32_t slot) const {
-  const SlotRange& range = layout_.slots[static_cast<std::size_t>(family)];
-  return state_.arenas[device] + range.offset + range.slot_bytes * slot;
+std::byte* StepIssuer::address(std::size_t device, std::int32_t slot) const {
+  return state_.arenas[device] +
+         layout_.devices[device].slots[static_cast<std::size_t>(slot)].offset;
 }
 
-std::byte* StepIssuer::slot_of(const Step& step, BlockId id, int operand) const {
-  return slot_address(step.task.device, id.family(), step.slots[static_cast<std::size_t>(operand)]);
+void StepIssuer::copy_from_peer(Queue& queue, const PlanWindow& window, const Step& step) {
+  const std::int32_t* slots = window.slots_of(step);
+  queue.copy(address(step.device, slots[0]), address(step.source, slots[1]), step.bytes,
+             CopyDirection::device_to_device);
 }
 
-void StepIssuer::copy_from_peer(Queue& queue, const Step& step) {
-  const BlockId id = step.task.out;
-  queue.copy(slot_of(step, id, 0), slot_address(step.source, id.family(), step.slots[1]),
-             state_.plan.schedule().blocks.bytes(id), CopyDirection::device_to_device);
-}
-
-void StepIssuer::compute(Queue& queue, const Step& step) {
-  const Task& task = step.task;
-  const BlockTable& blocks = state_.plan.schedule().blocks;
-  const auto view = [&](BlockId id, int operand) {
-    const BlockExtent x = blocks.extent(id);
-    return BlockView{slot_of(step, id, operand),        x.rows, x.cols,
-                     std::max<std::int64_t>(x.rows, 1), x.row,  x.col};
-  };
-  KernelArguments arguments;
-  arguments.out = view(task.out, 0);
-  for (int i = 0; i < task.input_count; ++i) {
-    arguments.inputs[static_cast<std::size_t>(i)] =
-        view(task.inputs[static_cast<std::size_t>(i)], i + 1);
+const StepIssuer::Kernel& StepIssuer::kernel_of(const PlanWindow& window, const Step& step) {
+  Elements elements;
+  const std::span<const BlockId> operands = window.operands_of(step);
+  for (int i = 0; i < step.operation->operands; ++i)
+    elements.push_back(state_.plan.schedule().blocks.element(operands[static_cast<std::size_t>(i)]));
+  for (const Kernel& kernel : kernels_) {
+    if (kernel.operation == step.operation && kernel.elements == elements) return kernel;
   }
-  arguments.status = state_.pivots + task.out.row();
-  arguments.covariance = state_.options.covariance;
-  const Precision precision = blocks.family(task.out.family()).precision;
-  const PotrfOptions potrf =
-      with_tuning(state_.options.potrf, state_.tuning.options_for(precision, arguments.out.cols));
-  arguments.potrf = &potrf;
-  state_.backend.kernels().find(task.operation, precision)(queue, arguments);
+  const void* values = nullptr;
+  for (const OperationValues& given : state_.options.values) {
+    if (given.operation == step.operation->name) values = given.values;
+  }
+  const KernelFunction function = backend_.kernels().find(step.operation->name, elements);
+  require(function != nullptr, ErrorKind::device, "run", "{} has no kernel for {} in {}",
+          backend_.name(), step.operation->name, to_string(elements));
+  kernels_.push_back({step.operation, elements, function, values});
+  return kernels_.back();
+}
+
+void StepIssuer::compute(Queue& queue, const PlanWindow& window, const Step& step) {
+  const BlockTable& blocks = state_.plan.schedule().blocks;
+  const std::span<const BlockId> operands = window.operands_of(step);
+  const std::int32_t* slots = window.slots_of(step);
+  views_.clear();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const BlockExtent x = blocks.extent(operands[i]);
+    views_.push_back({address(step.device, slots[i]), x.rows, x.cols,
+                      std::max<std::int64_t>(x.rows, 1), x.row, x.col});
+  }
+  const Kernel& kernel = kernel_of(window, step);
+  kernel.function(queue, {views_, step.operation->operands},
+                  {.variant = step.variant, .values = kernel.values});
 }
 
 }  // namespace strata

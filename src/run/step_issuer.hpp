@@ -22,6 +22,7 @@
 #include "run/block_mover.hpp"
 #include "run/queue_log.hpp"
 #include "run/run.hpp"
+#include "schedule/machine_model.hpp"
 
 namespace strata {
 
@@ -30,16 +31,13 @@ struct RunState {
   RunState(const Plan& p, DeviceSet& d, BlockStore& s, const RunOptions& o)
       : plan(p),
         options(o),
-        backend(d.backend()),
-        tuning(d.tuning()),
-        mover(d, s, p.layout().devices,
+        devices(d),
+        mover(d, s, p.schedule().devices,
               [this](std::exception_ptr why) { give_up(std::move(why)); }) {}
 
   const Plan& plan;
   const RunOptions& options;
-  const Backend& backend;
-  const PotrfTuning& tuning;
-  PivotStatus* pivots = nullptr;   ///< by block row, in memory that devices reach
+  const DeviceSet& devices;
   std::vector<std::byte*> arenas;  ///< by device
   std::deque<QueueLog> queues;     ///< by number in the plan; a deque: a log is never moved
   BlockMover mover;
@@ -70,18 +68,30 @@ class StepIssuer {
   void work();
   void issue(const PlanWindow& window);
   void issue(const PlanWindow& window, const Step& step);
-  void copy_from_peer(Queue& queue, const Step& step);
-  void compute(Queue& queue, const Step& step);
+  void wait_for(Queue& queue, const Wait& wait);
+  void copy_from_peer(Queue& queue, const PlanWindow& window, const Step& step);
+  void compute(Queue& queue, const PlanWindow& window, const Step& step);
   /// Waits until a task of so many seconds may join those that are under way.
   void make_room(double seconds);
-  [[nodiscard]] double seconds_of(const Task& task) const;
-  [[nodiscard]] std::byte* slot_address(std::size_t device, int family, std::int32_t slot) const;
-  [[nodiscard]] std::byte* slot_of(const Step& step, BlockId id, int operand) const;
+  [[nodiscard]] double seconds_of(const PlanWindow& window, const Step& step);
+  [[nodiscard]] std::byte* address(std::size_t device, std::int32_t slot) const;
+
+  /// A kernel with the values of the run, found once.
+  struct Kernel {
+    const Operation* operation;
+    Elements elements;
+    KernelFunction function;
+    const void* values;
+  };
+  [[nodiscard]] const Kernel& kernel_of(const PlanWindow& window, const Step& step);
 
   RunState& state_;
   const PlanLayout& layout_;
-  std::uint16_t first_queue_;  // the device's own are this one …
-  std::uint16_t end_queue_;    // … up to this one
+  const int device_;
+  const Backend& backend_;
+  KernelClock clock_;
+  std::vector<Kernel> kernels_;
+  std::vector<BlockView> views_;  // of the step that is issued
   /// Tasks that were issued and may not be done, in that order, and their predicted seconds.
   std::deque<std::pair<std::shared_ptr<const Event>, double>> under_way_;
   double under_way_seconds_ = 0;

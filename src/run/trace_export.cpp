@@ -16,8 +16,6 @@
 #include <ostream>
 
 #include "base/output_file.hpp"
-#include "matrix/block_table.hpp"
-#include "schedule/task.hpp"
 
 namespace strata {
 namespace {
@@ -27,13 +25,11 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::string event_name(const Span& span) {
+std::string event_name(const Trace& trace, const Span& span) {
   if (span.kind == SpanKind::load) return "load";
   if (span.kind == SpanKind::store) return "store";
   if (span.kind == SpanKind::peer) return "peer copy";
-  if (span.operation < kOperations) {
-    return std::string(to_string(static_cast<Operation>(span.operation)));
-  }
+  if (span.operation < trace.operations.size()) return trace.operations[span.operation];
   return fmt::format("operation {}", span.operation);
 }
 
@@ -83,17 +79,14 @@ void write_span(const Trace& trace, const Span& span, fmt::memory_buffer& line) 
   fmt::format_to(
       std::back_inserter(line),
       R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{)",
-      json_text(event_name(span)), category(span.kind), process_of(trace, span.queue), span.queue,
+      json_text(event_name(trace, span)), category(span.kind), process_of(trace, span.queue), span.queue,
       begin * 1e6, duration * 1e6);
-  BlockId block;
-  block.bits = span.block;
-  fmt::format_to(std::back_inserter(line), R"("block":"{:#018x}")", span.block);
-  if (block.valid()) {
-    fmt::format_to(std::back_inserter(line), R"(,"family":{},"row":{},"col":{})", block.family(),
-                   block.row(), block.col());
-  }
+  const std::string family =
+      span.family < trace.families.size() ? trace.families[span.family] : fmt::format("{}", span.family);
+  fmt::format_to(std::back_inserter(line), R"("block":{},"row":{},"col":{})",
+                 json_text(fmt::format("{}({},{})", family, span.row, span.col)), span.row, span.col);
   if (span.kind == SpanKind::compute) {
-    fmt::format_to(std::back_inserter(line), R"(,"flops":{:.17g}}}}})", finite(span.flops));
+    fmt::format_to(std::back_inserter(line), R"(,"calls":{},"flops":{:.17g}}}}})", span.calls, finite(span.flops));
   } else {
     fmt::format_to(std::back_inserter(line), R"(,"bytes":{}}}}})", span.bytes);
   }

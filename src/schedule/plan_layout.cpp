@@ -7,6 +7,7 @@
 #include "schedule/plan_layout.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <numeric>
 
@@ -156,10 +157,16 @@ class Placement {
       free = std::max(free, last);
     }
     gaps_.emplace_back(free, budget_);
+    // What is resident must not take the room of blocks of other sizes.
+    const std::vector<std::int64_t> share = share_budget(classes_, budget_);
     std::vector<std::int64_t> least;
-    for (const ClassNeeds& needs : classes_.needs) least.push_back(needs.slots_min);
+    for (std::size_t c = 0; c < share.size(); ++c) {
+      const bool fresh = !resident.empty() && counts_[c] == 0;
+      least.push_back(fresh ? std::max(share[c], classes_.needs[c].slots_min)
+                            : classes_.needs[c].slots_min);
+    }
     if (!fill(least)) return false;
-    (void)fill(share_budget(classes_, budget_));
+    (void)fill(share);
     return true;
   }
 
@@ -230,9 +237,9 @@ void lay_out(DeviceLayout& device, const Classes& classes, std::int64_t budget,
              std::vector<ResidentBlock> resident, std::int64_t arena_bytes) {
   if (!resident.empty()) {
     Placement placement(classes, std::min(budget, arena_bytes));
-    // As many as leave room for a task, the ones that were listed last go first.
+    // As many as leave room; those that were listed last go first.
     while (!resident.empty() && !placement.place(resident))
-      resident.resize(resident.size() - (resident.size() + 7) / 8);
+      resident.resize(resident.size() - (resident.size() + 63) / 64);
     if (!resident.empty()) {
       device.slots = std::move(placement.slots);
       device.arena_bytes = placement.end;
@@ -286,6 +293,11 @@ std::int64_t slots_of_family(const PlanLayout& layout, std::size_t device, int f
   const std::vector<SlotPlace>& slots = layout.devices[device].slots;
   return std::count_if(slots.begin(), slots.end(),
                        [&](const SlotPlace& slot) { return slot.size_class == c; });
+}
+
+std::uint64_t new_identity() noexcept {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
 }
 
 std::int64_t smallest_budget_bytes(const Schedule& schedule) {

@@ -28,6 +28,14 @@ struct PlannedRun {
 
   /// The simulated spans take up to 72 MB; the figures stay.
   void let_go_of_trace() { simulated = {}; }
+
+  /// Of a plan for the same problem in the same host memory: n, tile, host_bytes and in_core.
+  void take_figures_of(const PlannedRun& other) {
+    n = other.n;
+    tile = other.tile;
+    host_bytes = other.host_bytes;
+    in_core = other.in_core;
+  }
 };
 
 /// Plans and simulates a schedule in one pass; `plan`, `policy`, `predicted_seconds`, `simulated`

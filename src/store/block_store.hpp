@@ -5,7 +5,8 @@
 // from memory that the caller owns. Different blocks may be read and written by several threads at
 // once; the same block may not be written while it is read or written. What is read is what was
 // last written, else what the block's source provides; a block with neither is Error{storage}.
-// Failures are Error{storage} and leave other blocks intact.
+// Failures are Error{storage} and leave other blocks intact. Whether blocks rest in memory or in
+// files is the store's affair: one that has a block in memory may lend it.
 
 #include <cstddef>
 
@@ -24,21 +25,24 @@ class BlockStore {
   virtual void read(BlockId id, std::byte* to) = 0;
   virtual void write(BlockId id, const std::byte* from) = 0;
 
-  /// Whether some columns of a block may be read or written without the others.
-  [[nodiscard]] virtual bool divisible() const { return false; }
-  /// As `read` and `write`, for columns first … first + count − 1: all of them, unless the store is
-  /// divisible. There a block counts as written only when the caller calls `mark_written`.
+  /// The fewest columns of a block that can be read or written by themselves: all of them, unless a
+  /// store knows better.
+  [[nodiscard]] virtual std::int64_t columns_min(BlockId id) const {
+    return blocks().extent(id).cols;
+  }
+  /// As `read` and `write`, for columns first … first + count − 1. A block that is written in parts,
+  /// or into memory that was lent, counts as written only when the caller calls `commit`.
   virtual void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to);
   virtual void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                              const std::byte* from);
+  virtual void commit(BlockId) {}
 
-  /// Whether the block rests here, as opposed to coming from a source.
-  [[nodiscard]] virtual bool written(BlockId) const { return false; }
-  virtual void mark_written(BlockId) {}
-  /// Memory in which the block rests if it was written, and into which it may be written, for
-  /// devices that copy by themselves; nullptr if the store is not memory. After writing there, the
-  /// caller calls `mark_written`.
-  [[nodiscard]] virtual std::byte* address(BlockId) { return nullptr; }
+  /// Memory that holds the block as it was last written, for whoever copies by themselves; null if
+  /// the store has no such memory or the block was never written.
+  [[nodiscard]] virtual const std::byte* lend(BlockId) { return nullptr; }
+  /// Memory into which the whole block may be written; null if there is none. The same until
+  /// `commit`.
+  [[nodiscard]] virtual std::byte* lend_for_writing(BlockId) { return nullptr; }
 };
 
 }  // namespace strata

@@ -91,14 +91,18 @@ void MemoryStore::write(BlockId id, const std::byte* from) {
 void MemoryStore::write_columns(BlockId id, std::int64_t first, std::int64_t count,
                                 const std::byte* from) {
   const std::int64_t column = blocks_.column_bytes(id);
-  std::memcpy(address(id) + first * column, from, static_cast<std::size_t>(count * column));
+  std::memcpy(lend_for_writing(id) + first * column, from, static_cast<std::size_t>(count * column));
 }
 
-bool MemoryStore::written(BlockId id) const { return memory(id).written(index_in_family(id)); }
+const std::byte* MemoryStore::lend(BlockId id) {
+  return memory(id).written(index_in_family(id)) ? lend_for_writing(id) : nullptr;
+}
 
-std::byte* MemoryStore::address(BlockId id) { return memory(id).data() + blocks_.byte_offset(id); }
+std::byte* MemoryStore::lend_for_writing(BlockId id) {
+  return memory(id).data() + blocks_.byte_offset(id);
+}
 
-void MemoryStore::mark_written(BlockId id) { memory(id).mark_written(index_in_family(id)); }
+void MemoryStore::commit(BlockId id) { memory(id).mark_written(index_in_family(id)); }
 
 void MemoryStore::materialize(int family, int threads) {
   // Columns of a block are a packed block themselves: a large one is shared by the threads.
@@ -108,28 +112,24 @@ void MemoryStore::materialize(int family, int threads) {
   };
   std::vector<BlockId> ids;
   std::vector<Piece> pieces;
-  const bool lower = blocks_.family(family).shape == Shape::lower;
-  for (std::int64_t c = 0; c < blocks_.block_cols(family); ++c) {
-    for (std::int64_t r = lower ? c : 0; r < blocks_.block_rows(family); ++r) {
-      const BlockId id(family, r, c);
-      if (memory(id).written(index_in_family(id))) continue;
-      require(memory(id).source() != nullptr, ErrorKind::storage, "store",
-              "block {} was never written", blocks_.name(id));
-      ids.push_back(id);
-      const BlockExtent x = blocks_.extent(id);
-      const std::int64_t column = blocks_.column_bytes(id);
-      const std::int64_t columns = std::max<std::int64_t>(kPieceBytes / column, 1);
-      for (std::int64_t j = 0; j < x.cols; j += columns) {
-        pieces.push_back(
-            {{x.row, x.col + j, x.rows, std::min(columns, x.cols - j)}, address(id) + j * column});
-      }
+  blocks_.for_each(family, [&](BlockId id) {
+    if (memory(id).written(index_in_family(id))) return;
+    require(memory(id).source() != nullptr, ErrorKind::storage, "store",
+            "block {} was never written", blocks_.name(id));
+    ids.push_back(id);
+    const BlockExtent x = blocks_.extent(id);
+    const std::int64_t column = blocks_.column_bytes(id);
+    const std::int64_t columns = std::max<std::int64_t>(kPieceBytes / column, 1);
+    for (std::int64_t j = 0; j < x.cols; j += columns) {
+      pieces.push_back({{x.row, x.col + j, x.rows, std::min(columns, x.cols - j)},
+                        lend_for_writing(id) + j * column});
     }
-  }
+  });
   WorkCrew(threads - 1).share(std::ssize(pieces), [&](std::int64_t i) {
     const Piece& piece = pieces[static_cast<std::size_t>(i)];
     families_[static_cast<std::size_t>(family)]->source()(piece.extent, piece.to);
   });
-  for (const BlockId id : ids) mark_written(id);
+  for (const BlockId id : ids) commit(id);
 }
 
 template <class T>

@@ -50,13 +50,13 @@ class MemoryStore final : public BlockStore {
   [[nodiscard]] const BlockTable& blocks() const override { return blocks_; }
   void read(BlockId id, std::byte* to) override;
   void write(BlockId id, const std::byte* from) override;
-  [[nodiscard]] bool divisible() const override { return true; }
+  [[nodiscard]] std::int64_t columns_min(BlockId) const override { return 1; }
   void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override;
   void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                      const std::byte* from) override;
-  [[nodiscard]] bool written(BlockId id) const override;
-  void mark_written(BlockId id) override;
-  [[nodiscard]] std::byte* address(BlockId id) override;
+  void commit(BlockId id) override;
+  [[nodiscard]] const std::byte* lend(BlockId id) override;
+  [[nodiscard]] std::byte* lend_for_writing(BlockId id) override;
 
   /// Evaluates the sources of all blocks of a family into the memory, with `threads` threads.
   void materialize(int family, int threads);

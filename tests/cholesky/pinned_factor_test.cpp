@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "cholesky/tile_factor.hpp"
 #include "strata/error.hpp"
+#include "tests/io/scratch.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/pinned_backend.hpp"
 #include "tests/support/problems.hpp"
@@ -129,6 +132,38 @@ TEST(PinnedFactor, ARefusalToPinIsAnErrorOnlyAhead) {
     (void)solve_on(backend, 2, options_with(HostPinning::background, 32));
   }
   EXPECT_EQ(faults.buffers(), 0) << "released";
+}
+
+/// Beside a tuning file for this GPU, which a run follows or does not, but always names.
+TEST(PinnedFactor, ReportsNameTheTuningFileThatWasFollowed) {
+  const Scratch scratch;
+  const PinnedBackend backend;
+  const std::string path = scratch.path("potrf.json");
+  const char* before = std::getenv("STRATA_TUNING");
+  const std::string old = before == nullptr ? "" : before;
+  setenv("STRATA_TUNING", path.c_str(), 1);
+  const auto sources = [&](const Backend& on, CholeskyPath way) {
+    Options options = options_with(HostPinning::never, way == CholeskyPath::in_core ? n : 32);
+    if (way == CholeskyPath::in_core) options.tile = 0;
+    options.path = way;
+    CholeskyProblem problem;
+    problem.n = n;
+    const Matrix<double> a = random_spd_matrix<double>(n, 11);
+    Matrix<double> x(n, 1);
+    TileFactor factor(problem, options, devices_of(on, 1, options));
+    (void)factor.factor_stored(source_of_view(a.data.data(), a.ld(), true));
+    EXPECT_EQ(factor.sweep(Sweep::forward, x.view()).tuning, factor.report().tuning);
+    return factor.report().tuning;
+  };
+  EXPECT_EQ(sources(backend, CholeskyPath::automatic), "none");
+  write_potrf_tuning(path, {backend.devices()[0].model, {{Precision::fp64, 100, {}}}});
+  const std::string identity = path + " " + tuning_checksum(slurp(path));
+  EXPECT_EQ(sources(backend, CholeskyPath::automatic), identity);
+  EXPECT_EQ(sources(backend, CholeskyPath::in_core), identity);
+  EXPECT_EQ(sources(backend, CholeskyPath::planned), "ignored");
+  EXPECT_EQ(sources(host_backend(), CholeskyPath::automatic), "none");
+  EXPECT_EQ(simulate_cholesky(100, Machine::emulated(1, 1 << 20)).tuning, "none");
+  old.empty() ? unsetenv("STRATA_TUNING") : setenv("STRATA_TUNING", old.c_str(), 1);
 }
 
 }  // namespace

@@ -166,6 +166,7 @@ inline void expect_run_fields(const json& object, std::int64_t n) {
   EXPECT_GT(object.at("tile").get<std::int64_t>(), 0);
   EXPECT_FALSE(object.at("policy").get<std::string>().empty());
   EXPECT_GE(object.at("devices").size(), 1U);
+  EXPECT_FALSE(object.at("tuning").get<std::string>().empty());
   EXPECT_GE(object.at("seconds").get<double>(), 0.0);
   EXPECT_GE(object.at("predicted_seconds").get<double>(), 0.0);
   const double order = static_cast<double>(n);

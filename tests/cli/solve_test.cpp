@@ -85,6 +85,7 @@ TEST_F(CliSolve, SolvesAndCertifies) {
   expect_run_fields(object, n);
   EXPECT_EQ(object.at("tile"), 32);
   EXPECT_EQ(object.at("pinned_bytes"), 0) << "on a CPU nothing is";
+  EXPECT_EQ(object.at("tuning"), "none") << "nor is there anything to tune";
   EXPECT_EQ(object.at("pinning_seconds"), 0);
   const DenseMatrix<double> x = read_dense(path("x.npy"));
   ASSERT_EQ(x.rows, n);
@@ -134,7 +135,11 @@ TEST_F(CliSolve, InCoreIsWithinRoundingOfThePlannedPath) {
   EXPECT_EQ(core.at("solve").at("path"), "in-core");
   EXPECT_LE(core.at("certificate").at("backward_error").get<double>(), 1e-15);
   const DenseMatrix<double> y = read_dense(path("x.npy"));
-  for (std::size_t k = 0; k < x.values.size(); ++k) EXPECT_NEAR(x.values[k], y.values[k], 1e-14);
+  // Both have a backward error of 1e-15 at most, and the condition of A is below 5.
+  double largest = 0;
+  for (const double value : x.values) largest = std::max(largest, std::abs(value));
+  for (std::size_t k = 0; k < x.values.size(); ++k)
+    EXPECT_NEAR(x.values[k], y.values[k], 1e-14 * largest);
   expect_pieces(expect_done(command() + Words{"--path", "in-core"}), {"in-core, tile 190"});
 }
 

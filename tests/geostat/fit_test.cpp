@@ -101,7 +101,8 @@ TEST_F(SimulatedField, ProfiledLikelihoodIsTheLikelihoodAtTheProfiledVariance) {
     }
   }
   EXPECT_NEAR(result.likelihood.log_likelihood, best, 1e-8 * std::fabs(best));
-  EXPECT_NEAR(result.likelihood.quadratic_form, 400, 1e-6);  // rᵀΣ⁻¹r = n at the profiled variance
+  // rᵀΣ⁻¹r = n at the profiled variance.
+  EXPECT_NEAR(result.likelihood.quadratic_form, 400, 1e-9 * 400);
 }
 
 TEST_F(SimulatedField, HeldParametersStay) {

@@ -143,6 +143,9 @@ TEST(Mtx, ReadsBackWhatItWrites) {
   write_mtx(scratch.path("v.mtx"), std::vector<double>{1, 0.1});
   EXPECT_EQ(test::slurp(scratch.path("v.mtx")),
             "%%MatrixMarket matrix array real general\n2 1\n1\n0.1\n");
+  const std::vector<float> floats{1, 0.1F};
+  write_mtx(scratch.path("f.mtx"), MatrixView<const float>{floats.data(), 2, 1, 2});
+  EXPECT_EQ(test::slurp(scratch.path("f.mtx")), test::slurp(scratch.path("v.mtx")));
 }
 
 // The real sets: what their catalogue says of them.

@@ -261,7 +261,14 @@ TEST(Npy, WritesWhatTheFormatSays) {
   write_npy(scratch.path("v.npy"), std::vector<double>{7, 8});
   EXPECT_EQ(test::slurp(scratch.path("v.npy")),
             raw_npy(1, dictionary("<f8", true, "(2,)"), packed(std::vector<double>{7, 8}, false)));
-  EXPECT_EQ(scratch.files(), 2U);
+  const std::vector<float> floats = elements<float>(3, 2, true);
+  write_npy(scratch.path("f.npy"), MatrixView<const float>{floats.data(), 3, 2, 3});
+  EXPECT_EQ(test::slurp(scratch.path("f.npy")),
+            raw_npy(1, dictionary("<f4", true, "(3, 2)"), packed(floats, false)));
+  write_dense(scratch.path("w.npy"), MatrixView<const float>{floats.data(), 6, 1, 6});
+  EXPECT_EQ(test::slurp(scratch.path("w.npy")),
+            raw_npy(1, dictionary("<f4", true, "(6,)"), packed(floats, false)));
+  EXPECT_EQ(scratch.files(), 4U);
 }
 
 TEST(Npy, WritesPartsOfLargerMatrices) {

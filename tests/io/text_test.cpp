@@ -74,6 +74,21 @@ TEST(Text, ReadsBackWhatItWrites) {
   }
 }
 
+TEST(Text, WritesNoMoreDigitsThanAFloatHas) {
+  for (std::uint64_t k = 0; k < 20'000; ++k) {
+    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random_bits(8, k)));
+    if (!std::isfinite(value)) continue;
+    std::string text;
+    append_number(text, value);
+    EXPECT_EQ(static_cast<float>(parse_number(text).value), value) << text;
+    // A sign, nine digits with a point, and an exponent of two; the shortest form at that.
+    EXPECT_LE(text.size(), 15U) << text;
+  }
+  std::string text;
+  append_number(text, 0.1F);
+  EXPECT_EQ(text, "0.1");
+}
+
 TEST(Text, ReadsIntegers) {
   EXPECT_EQ(parse_integer("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(parse_integer("-3"), -3);

@@ -76,7 +76,7 @@ RunReport small_run(int spans, const std::string& queue = "compute 0") {
     Span span;
     span.kind = i % 2 == 0 ? SpanKind::compute : SpanKind::load;
     span.queue = static_cast<std::uint16_t>(i % 2);
-    span.operation = static_cast<std::uint8_t>(i / 2 % 3);
+    span.operation = static_cast<std::uint16_t>(i / 2 % 3);
     span.bytes = i % 2 == 0 ? 0 : 1024;
     span.begin = 2.0 * i / spans;
     span.end = 2.0 * (i + 1) / spans;
@@ -100,7 +100,7 @@ ReportData full() {
       {0.1, 0.5, 1e-3, 2, -100}, {0.2, 0.5, 2e-3, 3, -90}, {0.3, 0.5, 3e-3, 1, -95}};
   data.hold_out = small_hold_out();
   data.run = small_run(20);
-  data.operation_names = {"potrf", "trsm", "syrk"};
+  data.run->trace.operations = {"potrf", "trsm", "syrk"};
   data.device_memory_bytes = 2 << 20;
   return data;
 }
@@ -187,6 +187,14 @@ TEST(Report, pinning_is_shown_apart_where_there_was_some) {
   EXPECT_TRUE(has(render_report(data), "3.25"));
 }
 
+TEST(Report, the_tuning_file_of_a_run_is_named) {
+  ReportData data = full();
+  EXPECT_TRUE(has(render_report(data), "<dt>Tuning</dt><dd>none</dd>"));
+  data.run->tuning = "/home/a&b/potrf.json 85944171f73967e8";
+  EXPECT_TRUE(has(render_report(data),
+                  "<dt>Tuning</dt><dd>/home/a&amp;b/potrf.json 85944171f73967e8</dd>"));
+}
+
 TEST(Report, a_simulated_run_is_never_called_measured) {
   ReportData data = full();
   EXPECT_TRUE(has(render_report(data), "measured"));
@@ -208,7 +216,7 @@ TEST(Report, hostile_text_stays_text_everywhere) {
   data.run = small_run(20, hostile);
   data.run->policy = hostile;
   data.run->devices = {hostile};
-  data.operation_names = {hostile, hostile};
+  data.run->trace.operations = {hostile, hostile, hostile};
   const std::string page = render_report(data);
   EXPECT_FALSE(has(page, "<img"));
   EXPECT_FALSE(has(page, "\"'&\xff"));

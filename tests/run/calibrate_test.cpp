@@ -14,6 +14,7 @@
 
 #include "run/calibrate_devices.hpp"
 #include "schedule/task.hpp"
+#include "strata/detect.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
@@ -36,15 +37,33 @@ Options options_of(const std::string& devices, std::int64_t budget = 1 << 24) {
 
 bool positive(double value) { return std::isfinite(value) && value > 0; }
 
+/// The same with rates that nothing can have. Devices come with nominal rates, which are positive
+/// too: of these, what was not measured is not.
+Options without_rates(Options options) {
+  Machine rates = detect_machine(options.devices, options.device_memory_bytes);
+  for (DeviceModel& device : rates.devices) {
+    device.host_to_device = device.device_to_host = {-1, -1};
+    device.flops_per_second_fp64 = device.flops_per_second_fp32 = -1;
+    device.kernels = {{"gemm", Precision::fp64, -1, -1}};
+  }
+  options.rates = std::move(rates);
+  return options;
+}
+
 TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
+  const Options options = without_rates(options_of(GetParam()));
+  const DeviceModel unmeasured = DeviceSet(options).machine().devices.at(0);
+  EXPECT_EQ(unmeasured.host_to_device.bytes_per_second, -1) << "the rates were not taken";
   for (const Precision precision : {Precision::fp64, Precision::fp32}) {
-    const Machine machine = calibrate(options_of(GetParam()), {2, 17}, precision, 0.002);
+    const Machine machine = calibrate(options, {2, 17}, precision, 0.002);
     ASSERT_EQ(machine.devices.size(), 1u);
     EXPECT_EQ(machine.device_to_device.bytes_per_second, 0) << "nobody to copy from";
     const DeviceModel& device = machine.devices[0];
     EXPECT_EQ(device.memory_bytes, 1 << 24);
-    EXPECT_TRUE(positive(precision == Precision::fp64 ? device.flops_per_second_fp64
-                                                      : device.flops_per_second_fp32));
+    const bool fp64 = precision == Precision::fp64;
+    EXPECT_TRUE(positive(fp64 ? device.flops_per_second_fp64 : device.flops_per_second_fp32));
+    EXPECT_EQ(fp64 ? device.flops_per_second_fp32 : device.flops_per_second_fp64, -1)
+        << "nobody asked for the other precision";
     for (const LinkRate& link : {device.host_to_device, device.device_to_host}) {
       EXPECT_TRUE(positive(link.bytes_per_second));
       EXPECT_TRUE(positive(link.latency_seconds));
@@ -61,7 +80,7 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
 TEST_P(Calibrate, MeasuresAllDevices) {
   const std::string text = devices_text(GetParam(), 2);
   if (text.empty()) GTEST_SKIP() << "fewer than two GPUs";
-  const Machine machine = calibrate(options_of(text), {8}, Precision::fp64, 0.001);
+  const Machine machine = calibrate(without_rates(options_of(text)), {8}, Precision::fp64, 0.001);
   ASSERT_EQ(machine.devices.size(), 2u);
   EXPECT_EQ(machine.devices[0].kernels.size(), machine.devices[1].kernels.size());
   EXPECT_NE(machine.devices[0].name, machine.devices[1].name);
@@ -137,7 +156,7 @@ TEST(CalibrateClocks, TheRateIsThatOfAHotDevice) {
 TEST(CalibrateClocks, SharesAreMeasuredOnAHotDevice) {
   const DeviceModel device = calibrated_clocks({1}).devices[0];
   const KernelRate& solve = rate_of(device, "trsm");
-  EXPECT_NEAR(solve.seconds, ClockBackend::kSolveSeconds, 1e-9);
+  EXPECT_NEAR(solve.seconds, ClockBackend::kSolveSeconds, 1e-9 * ClockBackend::kSolveSeconds);
   EXPECT_NEAR(solve.share, ClockBackend::kSolveShare, 0.04);
   EXPECT_EQ(rate_of(calibrated_clocks({1}, 1).devices[0], "trsm").share, 0) << "nothing beside it";
 }
@@ -148,7 +167,8 @@ TEST(CalibrateClocks, AKernelThatAddsMoreToOthersThanItTakesAloneCostsThat) {
   EXPECT_NEAR(update.seconds, kAdded, 0.05 * kAdded);
   EXPECT_NEAR(update.share, 1, 1e-12);
   const KernelRate alone = rate_of(calibrated_clocks({1}, 1).devices[0], "syrk");
-  EXPECT_NEAR(alone.seconds, ClockBackend::kUpdateSeconds, 1e-9) << "nothing beside it";
+  EXPECT_NEAR(alone.seconds, ClockBackend::kUpdateSeconds, 1e-9 * ClockBackend::kUpdateSeconds)
+      << "nothing beside it";
 }
 
 // A product takes as long in each of the sizes here.

@@ -6,8 +6,10 @@
 
 #include <cstdlib>
 
+#include "run/device_set.hpp"
 #include "strata/error.hpp"
 #include "tests/io/scratch.hpp"
+#include "tests/support/pinned_backend.hpp"
 
 namespace strata {
 namespace {
@@ -139,6 +141,67 @@ TEST(PotrfTuning, TheHostNeverReadsIt) {
   if (const Backend* cuda = cuda_backend(); cuda != nullptr) {
     EXPECT_THROW((void)potrf_tuning_of(*cuda, 0), Error);
   }
+}
+
+TEST(PotrfTuning, AChecksumIsThatOfTheSource) {
+  // The vectors of RFC 9923, appendix C.
+  EXPECT_EQ(tuning_checksum(""), "cbf29ce484222325");
+  EXPECT_EQ(tuning_checksum("a"), "af63dc4c8601ec8c");
+  EXPECT_EQ(tuning_checksum("foobar"), "85944171f73967e8");
+  EXPECT_NE(tuning_checksum("\xff"), tuning_checksum("\x7f"));
+}
+
+TEST(PotrfTuning, ATableKnowsItsFile) {
+  const Scratch scratch;
+  const std::string path = scratch.path("potrf.json");
+  EXPECT_EQ(PotrfTuning{}.source, "none");
+  EXPECT_EQ(read_potrf_tuning("", "GPU A").source, "none");
+  EXPECT_EQ(read_potrf_tuning(path, "GPU A").source, "none") << "there is no file yet";
+  write_potrf_tuning(path, example());
+  const std::string before = read_potrf_tuning(path, "GPU A").source;
+  EXPECT_EQ(before, path + " " + tuning_checksum(slurp(path)));
+  EXPECT_EQ(read_potrf_tuning(path, "GPU B").source, before) << "it was read all the same";
+  write_potrf_tuning(path, {"GPU B", {{Precision::fp64, 1024, kRight}}});
+  EXPECT_NE(read_potrf_tuning(path, "GPU A").source, before) << "other bytes";
+}
+
+Options on_path(CholeskyPath path, CholeskyBlocking blocking = {}) {
+  Options options;
+  options.device_memory_bytes = 1 << 20;
+  options.path = path;
+  options.blocking = blocking;
+  return options;
+}
+
+TEST(PotrfTuning, ThePlannedPathIgnoresIt) {
+  const test::PinnedBackend gpu;  // anything but the host
+  const Scratch scratch;
+  const std::string path = scratch.path("potrf.json");
+  const Environment file("STRATA_TUNING", path.c_str());
+  PotrfTuning table = example();
+  table.model = gpu.devices()[0].model;
+  write_potrf_tuning(path, table);
+  const std::string identity = path + " " + tuning_checksum(slurp(path));
+  for (const CholeskyPath tuned : {CholeskyPath::automatic, CholeskyPath::in_core}) {
+    const DeviceSet devices(gpu, {0}, on_path(tuned));
+    EXPECT_EQ(devices.tuning().options_for(Precision::fp64, 1024), kFused);
+    EXPECT_EQ(devices.tuning().source, identity);
+  }
+  // With the caller's blocking too, which is then all there is.
+  for (const CholeskyBlocking& blocking : {CholeskyBlocking{}, CholeskyBlocking{.ib = 4}}) {
+    const Options options = on_path(CholeskyPath::planned, blocking);
+    const DeviceSet devices(gpu, {0}, options);
+    EXPECT_TRUE(devices.tuning().entries.empty());
+    EXPECT_EQ(devices.tuning().source, "ignored");
+    EXPECT_EQ(with_tuning(blocking, devices.tuning().options_for(Precision::fp64, 1024)), blocking);
+  }
+  // Ignored is not even read.
+  (void)scratch.put("potrf.json", "nonsense");
+  EXPECT_THROW(DeviceSet(gpu, {0}, on_path(CholeskyPath::automatic)), Error);
+  EXPECT_EQ(DeviceSet(gpu, {0}, on_path(CholeskyPath::planned)).tuning().source, "ignored");
+  EXPECT_EQ(DeviceSet(host_backend(), {0}, on_path(CholeskyPath::automatic)).tuning().source,
+            "none")
+      << "the host has nothing to tune";
 }
 
 TEST(PotrfTuning, OptionsThatDoNotExistAreRefused) {

@@ -4,6 +4,7 @@
 // Contract: matrices in closed form, so that no test needs a file; the oracles use none of the
 // library's kernels.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -74,6 +75,28 @@ Matrix<T> random_spd_matrix(std::int64_t n, std::uint64_t seed) {
     const auto hi = static_cast<std::uint64_t>(std::max(i, j));
     return i == j ? static_cast<double>(n) : 2 * random_uniform(seed, hi * (hi + 1) / 2 + lo) - 1;
   });
+}
+
+/// max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞) in long double, with the whole matrix.
+template <class T>
+double backward_error(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x) {
+  long double worst = 0;
+  for (std::int64_t c = 0; c < x.cols; ++c) {
+    long double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      long double r = b(i, c), row = 0;
+      for (std::int64_t j = 0; j < a.cols; ++j) {
+        r -= static_cast<long double>(a(i, j)) * x(j, c);
+        row += std::abs(a(i, j));
+      }
+      residual = std::max(residual, std::abs(r));
+      norm_a = std::max(norm_a, row);
+      norm_x = std::max<long double>(norm_x, std::abs(x(i, c)));
+      norm_b = std::max<long double>(norm_b, std::abs(b(i, c)));
+    }
+    if (residual > 0) worst = std::max(worst, residual / (norm_a * norm_x + norm_b));
+  }
+  return static_cast<double>(worst);
 }
 
 }  // namespace strata::test

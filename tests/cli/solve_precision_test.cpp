@@ -1,0 +1,217 @@
+// strata solve and the precision of its files: float32 stays float32, and nobody's digits are
+// dropped unasked.
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "tests/cli/program.hpp"
+
+namespace strata::test {
+namespace {
+
+constexpr double kFloatEpsilon = std::numeric_limits<float>::epsilon();
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+/// A .npy file as NumPy writes it, row by row.
+template <class T>
+std::string npy_of(const DenseMatrix<double>& a, bool vector = false) {
+  std::string header = "{'descr': '<f" + std::to_string(sizeof(T)) +
+                       "', 'fortran_order': False, 'shape': (" + std::to_string(a.rows) +
+                       (vector ? ",), }" : ", " + std::to_string(a.cols) + "), }");
+  header.resize(117, ' ');
+  std::string bytes("\x93NUMPY\x01\x00\x76\x00", 10);
+  bytes += header + '\n';
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < a.cols; ++j) {
+      const auto value = static_cast<T>(a.view()(i, j));
+      char raw[sizeof(T)];
+      std::memcpy(raw, &value, sizeof(T));
+      bytes.append(raw, sizeof(T));
+    }
+  }
+  return bytes;
+}
+
+DenseMatrix<double> to_floats(DenseMatrix<double> a) {
+  for (double& value : a.values) value = static_cast<float>(value);
+  return a;
+}
+
+/// max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), in long double.
+double backward_error(const DenseMatrix<double>& a, const DenseMatrix<double>& b,
+                      const DenseMatrix<double>& x) {
+  long double worst = 0;
+  for (std::int64_t c = 0; c < b.cols; ++c) {
+    long double norm_a = 0, norm_x = 0, norm_b = 0, norm_r = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      long double r = b.view()(i, c), row = 0;
+      for (std::int64_t j = 0; j < a.cols; ++j) {
+        r -= static_cast<long double>(a.view()(i, j)) * x.view()(j, c);
+        row += std::abs(a.view()(i, j));
+      }
+      norm_a = std::max(norm_a, row);
+      norm_x = std::max<long double>(norm_x, std::abs(x.view()(i, c)));
+      norm_b = std::max<long double>(norm_b, std::abs(b.view()(i, c)));
+      norm_r = std::max(norm_r, std::abs(r));
+    }
+    worst = std::max(worst, norm_r / (norm_a * norm_x + norm_b));
+  }
+  return static_cast<double>(worst);
+}
+
+class CliPrecision : public testing::Test {
+ protected:
+  static constexpr std::int64_t n = 90;
+
+  CliPrecision() {
+    (void)scratch.put("A4.npy", npy_of<float>(a));
+    (void)scratch.put("b4.npy", npy_of<float>(b));
+    (void)scratch.put("A8.npy", npy_of<double>(a));
+    (void)scratch.put("b8.npy", npy_of<double>(b));
+    write_mtx(path("A.mtx"), std::as_const(a).view());
+    write_mtx(path("b.mtx"), std::as_const(b).view());
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
+  [[nodiscard]] Words command(const std::string& matrix, const std::string& rhs,
+                              const std::string& out = "x.npy") const {
+    return Words{"solve", path(matrix), path(rhs), "-o", path(out)} + small_device();
+  }
+
+  /// Solves, and expects the solution in floats or doubles: the file's own words and bytes, what
+  /// is certified, and a backward error that this precision has and no other.
+  void expect_solved_in(std::size_t bytes, const Words& words) const {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const json object = expect_json(words);
+    expect_run_fields(object, n);
+    const std::string file = slurp(path("x.npy"));
+    EXPECT_NE(file.find(bytes == 4 ? "'<f4'" : "'<f8'"), std::string::npos);
+    EXPECT_EQ(file.size() % 64, static_cast<std::size_t>(3 * n) * bytes % 64);
+    EXPECT_EQ(file.size() / 64, (128 + static_cast<std::size_t>(3 * n) * bytes) / 64);
+    const json& certificate = object.at("certificate");
+    EXPECT_EQ(certificate.at("precision"), bytes == 4 ? "fp32" : "fp64");
+    const DenseMatrix<double> x = read_dense(path("x.npy"));
+    ASSERT_EQ(x.rows, n);
+    ASSERT_EQ(x.cols, 3);
+    const double error = backward_error(a, b, x);
+    const double eps = bytes == 4 ? kFloatEpsilon : kEpsilon;
+    EXPECT_LE(error, 10 * static_cast<double>(n) * eps);
+    if (bytes == 4) {
+      EXPECT_GT(error, 1e-3 * kFloatEpsilon) << "was solved in fp64";
+      // In fp32 the certificate has digits: its sums are those of fp64.
+      EXPECT_NEAR(certificate.at("backward_error").get<double>(), error,
+                  static_cast<double>(n + 2) * kEpsilon);
+    } else {
+      EXPECT_LE(certificate.at("backward_error").get<double>(),
+                10 * static_cast<double>(n) * kEpsilon);
+    }
+  }
+
+  Scratch scratch;
+  DenseMatrix<double> a = to_floats(positive_definite(n, 17));
+  DenseMatrix<double> b = to_floats(random_columns(n, 3, 18));
+};
+
+TEST_F(CliPrecision, Float32StaysFloat32) {
+  expect_solved_in(4, command("A4.npy", "b4.npy") + Words{"--tile", "32"});
+  expect_solved_in(4, command("A4.npy", "b4.npy") + Words{"--path", "in-core"});
+}
+
+TEST_F(CliPrecision, AMixedPairIsSolvedInFp64) {
+  for (const auto& [matrix, rhs] :
+       std::vector<std::pair<std::string, std::string>>{{"A4.npy", "b8.npy"},
+                                                        {"A8.npy", "b4.npy"},
+                                                        {"A4.npy", "b.mtx"},
+                                                        {"A.mtx", "b4.npy"},
+                                                        {"A8.npy", "b8.npy"}}) {
+    expect_solved_in(8, command(matrix, rhs));
+  }
+}
+
+TEST_F(CliPrecision, WhatIsAskedForIsDone) {
+  for (const std::string digits : {"4", "8"}) {
+    const Words words = command("A" + digits + ".npy", "b" + digits + ".npy");
+    expect_solved_in(4, words + Words{"--precision", "fp32"});
+    expect_solved_in(8, words + Words{"--precision", "fp64"});
+  }
+  expect_solved_in(4, command("A.mtx", "b.mtx") + Words{"--precision", "fp32"});
+  expect_solved_in(4, command("A4.npy", "b4.npy") + Words{"--precision", "auto"});
+  // The same numbers: fp32 of doubles that floats hold is fp32 of floats, to the last bit.
+  (void)expect_done(command("A8.npy", "b8.npy") + Words{"--precision", "fp32"});
+  const std::string of_doubles = slurp(path("x.npy"));
+  (void)expect_done(command("A4.npy", "b4.npy"));
+  EXPECT_EQ(slurp(path("x.npy")), of_doubles);
+  expect_refused(command("A4.npy", "b4.npy") + Words{"--precision", "fp16"}, 2, {"--precision"});
+}
+
+TEST_F(CliPrecision, AVectorOfFloatsStaysOne) {
+  DenseMatrix<double> v = b;
+  v.cols = 1;
+  v.values.resize(static_cast<std::size_t>(n));
+  (void)scratch.put("v4.npy", npy_of<float>(v, true));
+  (void)expect_done(command("A4.npy", "v4.npy"));
+  const std::string file = slurp(path("x.npy"));
+  EXPECT_NE(file.find("'<f4'"), std::string::npos);
+  EXPECT_NE(file.find("(90,)"), std::string::npos);
+}
+
+TEST_F(CliPrecision, AMatrixMarketFileReadsBackAsTheSameFloats) {
+  (void)expect_done(command("A4.npy", "b4.npy"));
+  (void)expect_done(command("A4.npy", "b4.npy", "x.mtx"));
+  const DenseMatrix<double> x = read_dense(path("x.npy"));
+  const DenseMatrix<double> y = read_dense(path("x.mtx"));
+  ASSERT_EQ(x.values.size(), y.values.size());
+  for (std::size_t k = 0; k < x.values.size(); ++k)
+    EXPECT_EQ(static_cast<float>(y.values[k]), static_cast<float>(x.values[k])) << k;
+  // Nine digits name any float; seventeen would pretend to more.
+  EXPECT_LT(slurp(path("x.mtx")).size(), y.values.size() * 16 + 100);
+}
+
+TEST_F(CliPrecision, WhatFp32CannotHoldIsRefused) {
+  DenseMatrix<double> huge = a;
+  huge.view()(40, 40) = 1e39;
+  (void)scratch.put("huge.npy", npy_of<double>(huge));
+  const Words fp32{"--precision", "fp32"};
+  expect_refused(command("huge.npy", "b8.npy") + fp32, 3,
+                 {"huge.npy", "(40, 40)", "1e+39", "fp32"});
+  DenseMatrix<double> large = b;
+  large.view()(7, 2) = -1e300;
+  (void)scratch.put("large.npy", npy_of<double>(large));
+  expect_refused(command("A4.npy", "large.npy") + fp32, 3, {"large.npy", "(7, 2)", "-1e+300"});
+}
+
+TEST_F(CliPrecision, SymmetricIsWhatTheFilesDigitsCanSay) {
+  // The last bit of a float: no sum in fp32 is sure of it.
+  DenseMatrix<double> rounded = a;
+  rounded.view()(70, 3) = std::nextafter(static_cast<float>(a.view()(70, 3)), 1e9F);
+  (void)scratch.put("rounded4.npy", npy_of<float>(rounded));
+  (void)scratch.put("rounded8.npy", npy_of<double>(rounded));
+  (void)expect_done(command("rounded4.npy", "b4.npy"));
+  (void)expect_done(command("rounded4.npy", "b4.npy") + Words{"--precision", "fp64"});
+  // A hundred times that is no rounding, and half of it is not in a file of doubles; the elements
+  // are named as the file has them, row by row.
+  DenseMatrix<double> wrong = a;
+  wrong.view()(70, 3) = 0.25;
+  wrong.view()(3, 70) = 0.25 + 1e-5 * a.view()(70, 70);
+  (void)scratch.put("wrong4.npy", npy_of<float>(wrong));
+  expect_refused(command("wrong4.npy", "b4.npy"), 1, {"not symmetric", "(70, 3) is 0.25"});
+  wrong.view()(3, 70) = 0.25 + 1e-10 * a.view()(70, 70);
+  (void)scratch.put("wrong8.npy", npy_of<double>(wrong));
+  expect_refused(command("wrong8.npy", "b8.npy"), 1, {"not symmetric", "(70, 3) is 0.25"});
+  expect_refused(command("wrong8.npy", "b8.npy") + Words{"--precision", "fp32"}, 1,
+                 {"not symmetric"});
+}
+
+TEST_F(CliPrecision, AMatrixThatIsNotSquareIsNamedAsTheFileHasIt) {
+  (void)scratch.put("wide.npy", npy_of<float>(random_columns(n, n + 1, 3)));
+  expect_refused(command("wide.npy", "b4.npy"), 2, {"wide.npy", "90 by 91", "not square"});
+}
+
+TEST_F(CliPrecision, TextNamesIt) {
+  expect_pieces(expect_done(command("A4.npy", "b4.npy")),
+                {"90 unknowns", "3 right-hand", "in fp32"});
+  expect_pieces(expect_done(command("A8.npy", "b4.npy")), {"in fp64"});
+}
+
+}  // namespace
+}  // namespace strata::test

@@ -1,0 +1,167 @@
+// What a certificate is made of, against the formulas in long double: residuals, norms, and each
+// term of the backward error where it is the one that matters.
+
+#include "kernels/host_residual.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/problems.hpp"
+
+namespace strata {
+namespace {
+
+using test::Matrix;
+
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+class HostResidual : public testing::Test {};
+using Types = testing::Types<double, float>;
+TYPED_TEST_SUITE(HostResidual, Types);
+
+/// The lower triangle of a symmetric matrix; above it there are NaNs, and below its rows too.
+template <class T>
+MatrixView<const T> lower_of(const Matrix<T>& a, Matrix<T>& padded) {
+  padded = Matrix<T>(a.rows + 3, a.cols);
+  std::fill(padded.data.begin(), padded.data.end(), std::numeric_limits<T>::quiet_NaN());
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    for (std::int64_t i = j; i < a.rows; ++i) padded(i, j) = a(i, j);
+  }
+  return {padded.data.data(), a.rows, a.cols, padded.rows};
+}
+
+TYPED_TEST(HostResidual, IsThatOfTheWholeMatrixInFp64) {
+  // About the block in which floats are widened.
+  for (const std::int64_t n : {1, 2, 255, 256, 257, 300, 513}) {
+    for (const std::int64_t columns : {0, 1, 3}) {
+      const auto a = test::random_spd_matrix<TypeParam>(n, 21);
+      const auto x = test::make_matrix<TypeParam>(
+          n, columns, [](auto i, auto j) { return std::sin(static_cast<double>(1 + 5 * i + j)); });
+      const auto b = test::make_matrix<TypeParam>(
+          n, columns, [](auto i, auto j) { return std::cos(static_cast<double>(2 + i + 3 * j)); });
+      Matrix<double> r(n, columns);
+      for (std::size_t k = 0; k < r.data.size(); ++k) r.data[k] = b.data[k];
+      Matrix<TypeParam> padded(0, 0);
+      symmetric_residual(lower_of(a, padded), x.view(), r.view());
+      for (std::int64_t c = 0; c < columns; ++c) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          long double expected = b(i, c);
+          long double terms = std::abs(expected);
+          for (std::int64_t j = 0; j < n; ++j) {
+            const long double term = static_cast<long double>(a(i, j)) * x(j, c);
+            expected -= term;
+            terms += std::abs(term);
+          }
+          // Each of n + 1 terms is rounded n + 1 times at most, whatever the order of the sum; by
+          // fp64, or a residual of fp32 would be nothing but rounding.
+          const auto bound = static_cast<double>(terms) * static_cast<double>(n + 1) * kEpsilon;
+          ASSERT_NEAR(r(i, c), static_cast<double>(expected), bound) << n << ": " << i << "," << c;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(HostResidual, NormIsTheLargestRowSum) {
+  for (const std::int64_t n : {0, 1, 2, 77}) {
+    // Rows of which the largest is in the middle, reached by elements of both triangles.
+    const auto a = test::make_matrix<TypeParam>(n, n, [n](auto i, auto j) {
+      const auto middle = n / 2;
+      return (i == middle || j == middle ? -3.0 : 1.0) * std::cos(static_cast<double>(i * j));
+    });
+    Matrix<TypeParam> padded(0, 0);
+    long double expected = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      long double sum = 0;
+      for (std::int64_t j = 0; j < n; ++j) sum += std::abs(static_cast<long double>(a(i, j)));
+      expected = std::max(expected, sum);
+    }
+    const double bound = static_cast<double>(expected) * static_cast<double>(n) * kEpsilon;
+    EXPECT_NEAR(symmetric_norm_inf(lower_of(a, padded)), static_cast<double>(expected), bound) << n;
+  }
+  Matrix<TypeParam> a = test::min_matrix<TypeParam>(9);
+  a(5, 2) = static_cast<TypeParam>(kNan);
+  EXPECT_TRUE(std::isnan(symmetric_norm_inf(std::as_const(a).view())));
+}
+
+template <class T>
+double error_of(double norm_a, const Matrix<T>& b, const Matrix<T>& x, const Matrix<double>& r) {
+  return backward_error(norm_a, b.view(), x.view(), r.view());
+}
+
+template <class T>
+Matrix<T> column(const std::vector<double>& values) {
+  Matrix<T> m(static_cast<std::int64_t>(values.size()), 1);
+  for (std::size_t i = 0; i < values.size(); ++i) m.data[i] = static_cast<T>(values[i]);
+  return m;
+}
+
+TYPED_TEST(HostResidual, BackwardErrorHasEachOfItsTerms) {
+  struct Case {
+    const char* what;
+    double norm_a;
+    std::vector<double> b, x, r;
+    long double expected;
+  };
+  // The largest element is negative, and neither the first nor the last; numbers that floats hold.
+  const Case cases[] = {
+      {"b alone", 0, {1, -4096, 2}, {3, -7, 5}, {1, -3, 2}, 3.0L / 4096},
+      {"b before A x", 0.5, {1, -4096, 2}, {0.25, -0.5, 0}, {1, -3, 2}, 3.0L / (0.25L + 4096)},
+      {"A x alone", 512, {0, 0, 0}, {1, -64, 3}, {0.5, -0.75, 0}, 0.75L / (512.0L * 64)},
+      {"A x before b", 512, {0.5, -2, 1}, {1, -64, 3}, {0.5, -0.75, 0}, 0.75L / (512.0L * 64 + 2)},
+      {"A small, x large", 0.125, {0, -1, 0}, {0, -4096, 0}, {0, -1, 0}, 1.0L / (512 + 1)},
+      {"A large, x small", 4096, {0, -1, 0}, {0, -0.125, 0}, {0, -1, 0}, 1.0L / (512 + 1)},
+      {"equal terms", 8, {0, 16, 3}, {1, 2, 1}, {0, 4, 1}, 4.0L / (16 + 16)}};
+  for (const Case& c : cases) {
+    const double error =
+        error_of(c.norm_a, column<TypeParam>(c.b), column<TypeParam>(c.x), column<double>(c.r));
+    // A product, a sum and a quotient: rounded three times.
+    const auto expected = static_cast<double>(c.expected);
+    EXPECT_NEAR(error, expected, 3 * kEpsilon * expected) << c.what;
+  }
+}
+
+TYPED_TEST(HostResidual, BackwardErrorIsTheWorstColumns) {
+  // Column by column the errors are 1/4096, 3/8 and 1/16; norms over all columns would mix them.
+  Matrix<TypeParam> b(2, 3), x(2, 3);
+  Matrix<double> r(2, 3);
+  b(0, 0) = 4096, r(1, 0) = 1;
+  b(1, 1) = 6, x(0, 1) = 1, r(0, 1) = -3;
+  b(0, 2) = 12, x(1, 2) = -2, r(1, 2) = 1;
+  EXPECT_EQ(error_of(2, b, x, r), 0.375);
+}
+
+TYPED_TEST(HostResidual, BackwardErrorOfNothingIsZeroAndOfANanIsOne) {
+  const auto one = column<TypeParam>({1, 1, 1});
+  const auto zero = column<TypeParam>({0, 0, 0});
+  EXPECT_EQ(error_of(1, zero, zero, column<double>({0, 0, 0})), 0);
+  EXPECT_EQ(error_of(1, Matrix<TypeParam>(0, 2), Matrix<TypeParam>(0, 2), Matrix<double>(0, 2)), 0);
+  EXPECT_EQ(error_of(0, zero, zero, column<double>({0, 1, 0})), kInfinity);
+  EXPECT_TRUE(std::isnan(error_of(kNan, one, one, column<double>({1, 1, 1}))));
+  // Wherever it is, and whatever comes after it.
+  for (std::int64_t column = 0; column < 3; ++column) {
+    for (std::int64_t row = 0; row < 3; ++row) {
+      const auto ones = [](auto, auto) { return 1.0; };
+      auto b = test::make_matrix<TypeParam>(3, 3, ones);
+      auto x = b;
+      auto r = test::make_matrix<double>(3, 3, ones);
+      EXPECT_EQ(error_of(1, b, x, r), 0.5);
+      r(row, column) = kNan;
+      EXPECT_TRUE(std::isnan(error_of(1, b, x, r))) << row << "," << column;
+      r(row, column) = 1;
+      x(row, column) = static_cast<TypeParam>(kNan);
+      EXPECT_TRUE(std::isnan(error_of(1, b, x, r))) << row << "," << column;
+      x(row, column) = 1;
+      b(row, column) = static_cast<TypeParam>(kNan);
+      EXPECT_TRUE(std::isnan(error_of(1, b, x, r))) << row << "," << column;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
