@@ -8,8 +8,8 @@
 
 #include "base/check.hpp"
 #include "bench/cholesky_bench.hpp"
-#include "cholesky/planning.hpp"
 #include "cli/bench.hpp"
+#include "session/policy.hpp"
 
 namespace strata::cli {
 namespace {

@@ -15,7 +15,6 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/app.hpp"
-#include "schedule/task.hpp"
 
 namespace strata::cli {
 namespace {
@@ -38,8 +37,6 @@ void write_page(const CommonOptions& common, ReportData data) {
   data.date = fmt::format(
       "{:%Y-%m-%d %H:%M}",
       fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
-  for (int op = 0; op < kOperations; ++op)
-    data.operation_names.emplace_back(to_string(static_cast<Operation>(op)));
   if (!common.device_memory.empty())
     data.device_memory_bytes = parse_bytes(common.device_memory, "--device-memory");
   write_report(common.report, data);
