@@ -1,10 +1,10 @@
 #pragma once
 // The chain of diagonal tiles of the fused Cholesky kernel, for tiles of 64. For fused_cuda.cu.
 //
-// Contract: one block calls run_chain() with all its threads. For each column j it factors tile
-// (j, j), solves (j + 1, j), and subtracts its product from (j + 1, j + 1), all in shared memory;
-// the products with what is further to the left are subtracted by other blocks, in time. If there
-// is a status, it is written in the end.
+// Contract: the block that drew the chain's ticket calls run_chain() with all its threads. For each
+// column j it factors tile (j, j), solves (j + 1, j), and subtracts its product from the next
+// diagonal tile, (j + 1, j + 1), all in shared memory; the products with what is further to the
+// left are subtracted by other blocks, in time. If there is a status, it is written in the end.
 //
 // Method: this is what all others wait for, and it is all latency: so four warps compute and, while
 // they do, nothing else. Helpers fetch tiles as soon as they are there, put results to global

@@ -43,7 +43,7 @@ struct Arguments {
   Verdict* verdict;
   PivotStatus* status;  ///< where the whole factorization reports; or null
   bool factors;         ///< x is l
-  bool chained;         ///< the first block is the chain's; for tiles of 64
+  bool chained;         ///< the first ticket is the chain's; for tiles of 64
 };
 
 /// Sizes of one instance. T double or float, kTile 64 or 128.
