@@ -152,20 +152,21 @@ FactorInfo info_of(const PivotStatus& pivot) {
   return info;
 }
 
-PotrfOptions checked_blocking(const DeviceCholeskyOptions& options) {
-  const PotrfOptions blocking{options.variant, options.ib, options.recnb, options.nb};
-  check_potrf_options(blocking);
+CholeskyBlocking checked_blocking(const DeviceCholeskyOptions& options) {
+  const CholeskyBlocking blocking{options.variant, options.recnb, options.nb};
+  check_blocking(blocking);
   return blocking;
 }
 
 template <class T>
 FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
-  const PotrfOptions asked = checked_blocking(options);
+  const CholeskyBlocking asked = checked_blocking(options);
   check_shape(a);
   Site& site = choose_site<T>(options.device, std::span(&a, 1));
   if (a.rows == 0) return {};
   const std::lock_guard lock(site.mutex);
-  const PotrfOptions potrf = with_tuning(asked, site.tuning.options_for(precision_of<T>, a.rows));
+  const PotrfOptions potrf =
+      potrf_options(with_tuning(asked, site.tuning.blocking_for(precision_of<T>, a.rows)));
   KernelArguments arguments;
   arguments.out = {a.data, a.rows, a.cols, a.ld, 0, 0};
   arguments.status = make_array<PivotStatus>(*site.device, site.statuses, 1);

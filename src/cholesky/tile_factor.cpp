@@ -103,7 +103,7 @@ void TileFactor::load(BlockSource source, int threads) {
 const FactorInfo& TileFactor::factor_loaded() {
   MemoryStore store(planned_.plan->schedule().blocks, {tiles_});
   RunOptions options;
-  options.potrf = options_.blocking;
+  options.blocking = options_.blocking;
   options.progress = options_.progress;
   options.what = "factor";
   return factor(store, options);
@@ -118,7 +118,7 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   MemoryStore store(blocks, {tiles_, coordinates});
   RunOptions options;
   options.covariance = &parameters;
-  options.potrf = options_.blocking;
+  options.blocking = options_.blocking;
   options.progress = options_.progress;
   options.what = "factor";
   return factor(store, options);

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "device/device.hpp"
+#include "kernels/potrf_options.hpp"
 #include "schedule/task.hpp"
-#include "strata/cholesky_options.hpp"
 
 namespace strata {
 
@@ -43,11 +43,6 @@ struct CovarianceParameters {
   /// The two coordinate families are the same points, so that the nugget belongs on the diagonal.
   bool same_points = true;
 };
-
-/// How potrf blocks a matrix. Other values than those a backend has are its to refuse
-/// (Error{misuse}), before anything is launched.
-using PotrfVariant = CholeskyVariant;
-using PotrfOptions = CholeskyBlocking;
 
 struct KernelArguments {
   BlockView out;

@@ -17,7 +17,7 @@ namespace strata {
 
 struct RunOptions {
   const CovarianceParameters* covariance = nullptr;  ///< for schedules with `covariance` tasks
-  PotrfOptions potrf;                                ///< zeros: as the tuning table has it
+  CholeskyBlocking blocking;                         ///< zeros: as the tuning table has it
   ProgressCallback progress;
   const char* what = "run";  ///< Progress::what
 };

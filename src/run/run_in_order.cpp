@@ -84,8 +84,8 @@ class InOrder {
     arguments.status = pivots_ + task.out.row();
     arguments.covariance = options_.covariance;
     const Precision precision = schedule_.blocks.family(task.out.family()).precision;
-    const PotrfOptions potrf =
-        with_tuning(options_.potrf, tuning_.options_for(precision, arguments.out.cols));
+    const PotrfOptions potrf = potrf_options(
+        with_tuning(options_.blocking, tuning_.blocking_for(precision, arguments.out.cols)));
     arguments.potrf = &potrf;
     const KernelFunction kernel = backend_.kernels().find(task.operation, precision);
     require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",

@@ -149,8 +149,8 @@ void StepIssuer::compute(Queue& queue, const Step& step) {
   arguments.status = state_.pivots + task.out.row();
   arguments.covariance = state_.options.covariance;
   const Precision precision = blocks.family(task.out.family()).precision;
-  const PotrfOptions potrf =
-      with_tuning(state_.options.potrf, state_.tuning.options_for(precision, arguments.out.cols));
+  const PotrfOptions potrf = potrf_options(with_tuning(
+      state_.options.blocking, state_.tuning.blocking_for(precision, arguments.out.cols)));
   arguments.potrf = &potrf;
   state_.backend.kernels().find(task.operation, precision)(queue, arguments);
 }

@@ -21,12 +21,14 @@ void PrintTo(const VariantParameter& parameter, std::ostream* stream) {
 }
 
 std::string name_of_variant(const ::testing::TestParamInfo<VariantParameter>& info) {
-  constexpr std::array<const char*, 5> kNames{"automatic", "fused", "exclusive", "left", "right"};
+  constexpr std::array<const char*, 4> kNames{"automatic", "fused", "left", "right"};
   const PotrfOptions& o = info.param.options;
+  const char* variant = o.variant == PotrfVariant::exclusive
+                            ? "exclusive"
+                            : kNames[static_cast<std::size_t>(o.variant)];
   return info.param.kernel.backend->name() + "_" +
-         std::string(to_string(info.param.kernel.precision)) + "_" +
-         kNames[static_cast<std::size_t>(o.variant)] + "_ib" + std::to_string(o.ib) + "_recnb" +
-         std::to_string(o.recnb) + "_nb" + std::to_string(o.nb);
+         std::string(to_string(info.param.kernel.precision)) + "_" + variant + "_ib" +
+         std::to_string(o.ib) + "_recnb" + std::to_string(o.recnb) + "_nb" + std::to_string(o.nb);
 }
 
 std::vector<PotrfOptions> every_blocking() {
