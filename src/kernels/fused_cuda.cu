@@ -17,14 +17,14 @@
 // single one.
 //
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
-// the chain of diagonal tiles and the tiles below them belongs to one block that never lets go of
-// it: fused_chain_cuda.hpp. What it waits for is a way through other blocks, on which handovers
-// from one to the next count: so the block that solves the tile on the left of one that the chain
-// needs also makes that one's last product (hand_below).
+// the critical path, the chain of diagonal tiles and the tiles below them, belongs to one block
+// that never lets go of it: fused_chain_cuda.hpp. What it waits for comes through other blocks, and
+// each handover from one to the next is on the critical path too: so the block that solves the tile
+// on the left of one that the chain needs also makes that one's last product (hand_below).
 //
 // Why: no launch and no barrier between steps, so that neither their latency (small n) nor the
-// panel (large n) is on the way; look-ahead comes by itself, as blocks that run out of a column
-// begin the next. After Haidar, Abdelfattah, Tomov, Dongarra, "High-performance Cholesky
+// panel (large n) is on the critical path; look-ahead comes by itself, as blocks that run out of a
+// column begin the next. After Haidar, Abdelfattah, Tomov, Dongarra, "High-performance Cholesky
 // factorization for GPU-only execution" (2017), which fuses the panel, and the static tile
 // schedules of PLASMA (Kurzak, Ltaief, Dongarra, Badia, "Scheduling dense linear algebra operations
 // on multicore processors", 2010).
@@ -47,9 +47,9 @@ namespace {
 constexpr int kTriangleTile = 128;
 
 struct NoMaps {};
-/// The parameter of a kernel that copies boxes, or nothing.
+/// The tensor maps of a kernel that copies by TMA, or nothing.
 template <class T, int kTile, bool kVectors>
-using Maps = std::conditional_t<Sizes<T, kTile>::kBoxes && kVectors, StageMaps, NoMaps>;
+using Maps = std::conditional_t<Sizes<T, kTile>::kByTma && kVectors, StageMaps, NoMaps>;
 
 template <class T, int kTile, int kIb, bool kVectors>
 __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlocksPerSm)
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
     if constexpr (kTile == 64) run_chain<T, kIb, kVectors>(arguments, memory);
   } else {
     Workspace<T> workspace = make_workspace<T, kTile>(memory);
-    if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
+    if constexpr (S::kByTma && kVectors) workspace.maps = &maps;
     __syncthreads();                  // all have seen the ticket
     if (warp() >= S::kWarps) return;  // barriers count only the threads that are left
     TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
   using S = Sizes<T, kTriangleTile>;
   extern __shared__ __align__(128) unsigned char memory[];
   Workspace<T> workspace = make_workspace<T, kTriangleTile>(memory);
-  if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
+  if constexpr (S::kByTma && kVectors) workspace.maps = &maps;
   int row = 0;
   int col = static_cast<int>(blockIdx.x);
   while (col > row) col -= ++row;
@@ -119,10 +119,10 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
 template <class T, int kTile, bool kVectors>
 Maps<T, kTile, kVectors> make_maps(const Arguments<T>& a) {
   using S = Sizes<T, kTile>;
-  if constexpr (S::kBoxes && kVectors) {
-    const BoxMap x = make_box_map({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth);
+  if constexpr (S::kByTma && kVectors) {
+    const TensorMap x = make_tensor_map({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth);
     if (a.factors) return {x, x};
-    return {x, make_box_map({a.l, a.cols, a.cols, a.ldl}, S::kLd, kDepth)};
+    return {x, make_tensor_map({a.l, a.cols, a.cols, a.ldl}, S::kLd, kDepth)};
   } else {
     return {};
   }
