@@ -270,7 +270,7 @@ void check_device_memory(const CholeskyProblem& problem, const Machine& machine)
 }
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
-  check_potrf_options(options.blocking);
+  check_blocking(options.blocking);
   require(options.tile >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}",
           options.tile);
   require_devices(machine);
