@@ -36,13 +36,17 @@ void add_row(InCoreRow row, InPlace& in_place, const InCoreBench& bench,
 std::vector<PotrfOptions> choices_of(const InCoreBench& bench, const Options& options,
                                      const PotrfTuning& tuning, std::int64_t n) {
   std::vector<PotrfOptions> choices;
-  const auto add = [&](CholeskyVariant variant) {
-    PotrfOptions asked = options.blocking;
-    asked.variant = variant;
-    choices.push_back(with_tuning(asked, tuning.options_for(bench.precision, n)));
+  const auto add = [&](PotrfVariant variant) {
+    CholeskyBlocking blocking = options.blocking;
+    if (variant != PotrfVariant::exclusive) {  // the table has nothing for that one
+      blocking.variant = static_cast<CholeskyVariant>(variant);
+      blocking = with_tuning(blocking, tuning.blocking_for(bench.precision, n));
+      variant = static_cast<PotrfVariant>(blocking.variant);
+    }
+    choices.push_back({variant, bench.ib, blocking.recnb, blocking.nb});
   };
-  for (const CholeskyVariant variant : bench.variants) add(variant);
-  if (choices.empty()) add(options.blocking.variant);
+  for (const PotrfVariant variant : bench.variants) add(variant);
+  if (choices.empty()) add(static_cast<PotrfVariant>(options.blocking.variant));
   return choices;
 }
 
@@ -150,9 +154,21 @@ std::unique_ptr<InPlace> make_in_place(const Options& options, const std::string
   return make_cuda_in_place(peer.empty() ? "cusolver" : peer);
 }
 
+const char* to_string(PotrfVariant variant) noexcept {
+  return variant == PotrfVariant::exclusive ? "exclusive"
+                                            : to_string(static_cast<CholeskyVariant>(variant));
+}
+
+PotrfVariant parse_potrf_variant(const std::string& name) {
+  return name == "exclusive" ? PotrfVariant::exclusive
+                             : static_cast<PotrfVariant>(parse_variant(name));
+}
+
 InCoreResult run_in_core_bench(const InCoreBench& bench, const Options& options) {
   const std::unique_ptr<InPlace> in_place = make_in_place(options, bench.peer, bench.peer_threads);
-  check_potrf_options(options.blocking);
+  check_blocking(options.blocking);
+  require(bench.ib == 0 || bench.ib == 4 || bench.ib == 8, ErrorKind::misuse, "bench",
+          "ib is {}: use 4 or 8", bench.ib);
   InCoreResult result;
   {
     DeviceSet devices(options);

@@ -50,9 +50,10 @@ struct InCoreBench {
   TestMatrix matrix;
   std::string peer;  ///< "", or one of the device: "openblas"; "cusolver", "magma"
   int peer_threads = 0;
-  std::vector<CholeskyVariant> variants;  ///< empty: the one of the options
-  std::int64_t batch = 0;                 ///< matrices at a time by potrf_batched; 0: one by potrf
-  double gemm_seconds = 0;                ///< of measuring GEMM beside it; 0: not measured
+  std::vector<PotrfVariant> variants;  ///< empty: the one of the options
+  int ib = 0;                          ///< 0: the backend's choice; 4 or 8
+  std::int64_t batch = 0;              ///< matrices at a time by potrf_batched; 0: one by potrf
+  double gemm_seconds = 0;             ///< of measuring GEMM beside it; 0: not measured
 };
 
 struct InCoreRow {
@@ -77,7 +78,12 @@ struct InCoreResult {
 [[nodiscard]] std::unique_ptr<InPlace> make_in_place(const Options& options,
                                                      const std::string& peer, int peer_threads);
 
-/// Throws what make_in_place throws, and Error{misuse} for a batch beside magma.
+/// "exclusive", and what to_string(CholeskyVariant) and parse_variant() have.
+[[nodiscard]] const char* to_string(PotrfVariant variant) noexcept;
+[[nodiscard]] PotrfVariant parse_potrf_variant(const std::string& name);
+
+/// Throws what make_in_place throws, and Error{misuse} for a batch beside magma and for an ib that
+/// does not exist.
 [[nodiscard]] InCoreResult run_in_core_bench(const InCoreBench& bench, const Options& options);
 
 [[nodiscard]] double median(std::vector<double> values);

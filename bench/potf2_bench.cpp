@@ -13,14 +13,12 @@ namespace {
 /// matrix.
 std::vector<PotrfOptions> choices_of(std::int64_t n) {
   std::vector<PotrfOptions> choices;
-  for (const int ib : {4, 8}) {
-    for (const int recnb : {64, 128}) {
-      choices.push_back({CholeskyVariant::fused, ib, recnb, 0});
-      for (const int nb : {128, 256, 512, 1024}) {
-        if (nb > 128 && 2 * nb > n) continue;
-        choices.push_back({CholeskyVariant::left, ib, recnb, nb});
-        choices.push_back({CholeskyVariant::right, ib, recnb, nb});
-      }
+  for (const int recnb : {64, 128}) {
+    for (const int ib : {4, 8}) choices.push_back({PotrfVariant::fused, ib, recnb, 0});
+    for (const int nb : {128, 256, 512, 1024}) {
+      if (nb > 128 && 2 * nb > n) continue;
+      choices.push_back({PotrfVariant::left, 8, recnb, nb});
+      choices.push_back({PotrfVariant::right, 8, recnb, nb});
     }
   }
   return choices;
@@ -79,9 +77,9 @@ Potf2Row bench_size(const Potf2Bench& bench, const Options& options, std::int64_
 TimedOrder time_order(const Potf2Bench& bench, const Options& options, std::int64_t n,
                       InPlace& in_place) {
   InCoreSite site(options, n, 1, bench.precision);
-  const PotrfOptions tuned = site.devices().tuning().options_for(bench.precision, n);
+  const CholeskyBlocking tuned = site.devices().tuning().blocking_for(bench.precision, n);
   const std::vector<double> seconds =
-      measure(bench, site, in_place, with_tuning(options.blocking, tuned));
+      measure(bench, site, in_place, potrf_options(with_tuning(options.blocking, tuned)));
   require(!seconds.empty(), ErrorKind::device, "bench", "the device has no potrf for order {}", n);
   return {n, site.matrices().flops(), median(seconds)};
 }
@@ -106,14 +104,16 @@ double seconds_bound(const TimedOrder& whole, const TimedOrder& small) {
 }
 
 const Potf2Measurement& Potf2Row::best() const {
-  return *std::min_element(measurements.begin(), measurements.end(),
-                           [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  return *std::min_element(
+      measurements.begin(), measurements.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.options.ib == 4, a.seconds) < std::pair(b.options.ib == 4, b.seconds);
+      });
 }
 
-const Potf2Measurement* Potf2Row::best(CholeskyVariant variant) const {
+const Potf2Measurement* Potf2Row::best(PotrfVariant variant) const {
   const Potf2Measurement* best = nullptr;
   for (const Potf2Measurement& m : measurements) {
-    if (m.options.variant != variant) continue;
+    if (m.options.variant != variant || m.options.ib == 4) continue;
     if (best == nullptr || m.seconds < best->seconds) best = &m;
   }
   return best;
@@ -121,7 +121,11 @@ const Potf2Measurement* Potf2Row::best(CholeskyVariant variant) const {
 
 PotrfTuning Potf2Result::tuning(Element precision) const {
   PotrfTuning table{model, {}};
-  for (const Potf2Row& row : rows) table.entries.push_back({precision, row.n, row.best().options});
+  for (const Potf2Row& row : rows) {
+    const PotrfOptions& best = row.best().options;
+    table.entries.push_back(
+        {precision, row.n, {static_cast<CholeskyVariant>(best.variant), best.recnb, best.nb}});
+  }
   return table;
 }
 

@@ -2,7 +2,8 @@
 // bench potf2: our in-core factorization in every variant and blocking, for the tuning table.
 //
 // Contract: measured as in in_core_bench.hpp. What the backend refuses is left out. The host has
-// nothing to tune: one measurement an order.
+// nothing to tune: one measurement an order. The fused kernel is also measured with ib = 4, which
+// runs cannot ask for: to compare with, never the best.
 //
 // Besides, the time t(nb) of one factorization of small orders, 64 to 1024, in the blocking that
 // runs take (the tuning table's, if there is one), and of whole matrices of the orders asked for. A
@@ -35,9 +36,9 @@ struct Potf2Row {
   std::vector<Potf2Measurement> measurements;  ///< not empty
   PeerResult peer{};
 
-  /// The fastest; of a variant, nullptr if there is none.
+  /// The fastest that runs can ask for; of a variant, nullptr if there is none.
   [[nodiscard]] const Potf2Measurement& best() const;
-  [[nodiscard]] const Potf2Measurement* best(CholeskyVariant variant) const;
+  [[nodiscard]] const Potf2Measurement* best(PotrfVariant variant) const;
 };
 
 struct TimedOrder {

@@ -147,8 +147,7 @@ void CommonOptions::add_to(CLI::App& app) {
   app.add_option("--path", path,
                  "auto, in-core (the whole matrix on one device, or an error) or planned")
       ->capture_default_str();
-  app.add_option("--variant", variant,
-                 "of the factorization on a GPU: auto, fused, exclusive, left or right")
+  app.add_option("--variant", variant, "of the factorization on a GPU: auto, fused, left or right")
       ->capture_default_str();
   app.add_option("--host-pinning", host_pinning,
                  "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "

@@ -141,7 +141,10 @@ bench::InCoreBench in_core_bench(const BenchArguments& arguments, const bench::C
   bench.matrix = test_matrix(arguments, all.seed);
   bench.peer = all.peer;
   bench.peer_threads = all.peer_threads;
-  for (const std::string& name : arguments.variants) bench.variants.push_back(parse_variant(name));
+  for (const std::string& name : arguments.variants) {
+    bench.variants.push_back(bench::parse_potrf_variant(name));
+  }
+  bench.ib = arguments.ib;
   bench.batch = arguments.batch;
   bench.gemm_seconds = arguments.gemm_seconds;
   return bench;
@@ -154,12 +157,13 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   Options options = common.to_options();
   check_outputs(common, {}, {common.rates});
   if (arguments.repeats > 0) bench.repeats = arguments.repeats;
-  options.blocking.ib = arguments.ib;
   options.blocking.recnb = arguments.recnb;
   options.blocking.nb = arguments.nb;
   if (arguments.in_core) return run_in_core(in_core_bench(arguments, bench), common, options);
-  require(arguments.variants.empty() && arguments.batch == 0 && arguments.gemm_seconds == 0,
-          ErrorKind::misuse, "cli", "--variants, --batch and --gemm-seconds are for --in-core");
+  require(arguments.variants.empty() && arguments.ib == 0 && arguments.batch == 0 &&
+              arguments.gemm_seconds == 0,
+          ErrorKind::misuse, "cli",
+          "--variants, --ib, --batch and --gemm-seconds are for --in-core");
   require(arguments.matrix.empty() && !arguments.condition && !arguments.smoothness,
           ErrorKind::misuse, "cli", "--matrix, --condition and --smoothness are for --in-core");
   bench.policies = policies_of(arguments.policies);
@@ -206,7 +210,7 @@ void add_in_core_options(CLI::App& app, BenchArguments& arguments) {
   app.add_option("--variants", arguments.variants,
                  "in core: fused, exclusive, left, right, separated by commas")
       ->delimiter(',');
-  app.add_option("--ib", arguments.ib, "columns factored at a time (default: tuned)");
+  app.add_option("--ib", arguments.ib, "in core: columns factored at a time, 8 (default) or 4");
   app.add_option("--recnb", arguments.recnb, "tile of the fused kernel (default: tuned)");
   app.add_option("--nb", arguments.nb, "columns of a panel (default: tuned)");
   app.add_option("--batch", arguments.batch, "in core: so many matrices by potrf_batched")

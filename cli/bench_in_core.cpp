@@ -17,7 +17,7 @@ using nlohmann::json;
 json row_json(const InCoreRow& row, const InCoreResult& result) {
   const double flops = row.matrices.flops();
   json object = {{"n", row.matrices.n},
-                 {"variant", to_string(row.options.variant)},
+                 {"variant", bench::to_string(row.options.variant)},
                  {"ib", row.options.ib},
                  {"recnb", row.options.recnb},
                  {"nb", row.options.nb},
@@ -74,7 +74,7 @@ void print_rows(const InCoreResult& result, const bench::TestMatrix& matrix) {
     const bool peer = !row.peer.name.empty();
     fmt::print(
         "{:8} {:7} {:7} {:3} {:5} {:5} {:11.4g} {:10.1f} {:>10} {:>7} {:9.1e} {:>9} {:>6} {:>10}\n",
-        row.matrices.n, row.matrices.count, to_string(row.options.variant), row.options.ib,
+        row.matrices.n, row.matrices.count, bench::to_string(row.options.variant), row.options.ib,
         row.options.recnb, row.options.nb, row.seconds, flops / row.seconds / 1e9,
         peer ? fmt::format("{:.1f}", flops / row.peer.seconds / 1e9) : "",
         peer ? fmt::format("{:.3f}", row.peer.seconds / row.seconds) : "", row.residual,
@@ -102,7 +102,7 @@ ReportData page_of(const InCoreResult& result, const bench::TestMatrix& matrix) 
       line.x.push_back(static_cast<double>(row.matrices.n));
       line.y.push_back(row.matrices.flops() / seconds / 1e9);
     };
-    put(to_string(row.options.variant), row.seconds);
+    put(bench::to_string(row.options.variant), row.seconds);
     if (!row.peer.name.empty()) put(row.peer.name, row.peer.seconds);
   }
   for (auto& [name, line] : series) chart.series.push_back(std::move(line));

@@ -14,11 +14,10 @@ using bench::Potf2Row;
 using bench::TimedOrder;
 using nlohmann::json;
 
-constexpr CholeskyVariant kVariants[] = {CholeskyVariant::fused, CholeskyVariant::left,
-                                         CholeskyVariant::right};
+constexpr PotrfVariant kVariants[] = {PotrfVariant::fused, PotrfVariant::left, PotrfVariant::right};
 
 json to_json(const Potf2Measurement& m, double flops) {
-  return {{"variant", to_string(m.options.variant)},
+  return {{"variant", bench::to_string(m.options.variant)},
           {"ib", m.options.ib},
           {"recnb", m.options.recnb},
           {"nb", m.options.nb},
@@ -99,15 +98,15 @@ void print_rows(const Potf2Result& result) {
     const auto rate = [&](double seconds) {
       return fmt::format("{:.1f}", row.flops / seconds / 1e9);
     };
-    const auto best_of = [&](CholeskyVariant variant) {
+    const auto best_of = [&](PotrfVariant variant) {
       const Potf2Measurement* m = row.best(variant);
       return m == nullptr ? std::string("-") : rate(m->seconds);
     };
     const PotrfOptions& o = row.best().options;
-    const std::string best =
-        result.tunable
-            ? fmt::format("{} ib {} recnb {} nb {}", to_string(o.variant), o.ib, o.recnb, o.nb)
-            : fmt::format("{} (nothing to tune)", rate(row.best().seconds));
+    const std::string best = result.tunable
+                                 ? fmt::format("{} ib {} recnb {} nb {}",
+                                               bench::to_string(o.variant), o.ib, o.recnb, o.nb)
+                                 : fmt::format("{} (nothing to tune)", rate(row.best().seconds));
     fmt::print("{:8} {:>10} {:>10} {:>10} {:>10}  {}\n", row.n, best_of(kVariants[0]),
                best_of(kVariants[1]), best_of(kVariants[2]),
                row.peer.name.empty() ? "-" : rate(row.peer.seconds), best);
@@ -134,9 +133,9 @@ void add_series(ReportChart& chart, const Potf2Result& result, std::string name,
 ReportChart variants_chart(const Potf2Result& result) {
   ReportChart chart{
       "Rate against the order: the best blocking of each variant", "order", "GFLOP/s", {}};
-  for (const CholeskyVariant variant : kVariants) {
-    add_series(chart, result, to_string(variant),
-               [=](const PotrfOptions& o) { return o.variant == variant; });
+  for (const PotrfVariant variant : kVariants) {
+    add_series(chart, result, bench::to_string(variant),
+               [=](const PotrfOptions& o) { return o.variant == variant && o.ib != 4; });
   }
   if (!result.tunable) add_series(chart, result, "ours", [](const PotrfOptions&) { return true; });
   ReportSeries peer;
@@ -186,14 +185,14 @@ ReportData page_of(const Potf2Result& result) {
     for (const int recnb : {64, 128}) {
       add_series(tiles, result, fmt::format("ib {}, recnb {}", ib, recnb),
                  [=](const PotrfOptions& o) {
-                   return o.variant == CholeskyVariant::fused && o.ib == ib && o.recnb == recnb;
+                   return o.variant == PotrfVariant::fused && o.ib == ib && o.recnb == recnb;
                  });
     }
   }
   data.charts.push_back(std::move(tiles));
-  for (const CholeskyVariant variant : {CholeskyVariant::left, CholeskyVariant::right}) {
+  for (const PotrfVariant variant : {PotrfVariant::left, PotrfVariant::right}) {
     ReportChart panels{
-        fmt::format("{}: width of a panel", to_string(variant)), "order", "GFLOP/s", {}};
+        fmt::format("{}: width of a panel", bench::to_string(variant)), "order", "GFLOP/s", {}};
     for (const int nb : {128, 256, 512, 1024}) {
       add_series(panels, result, fmt::format("nb {}", nb),
                  [=](const PotrfOptions& o) { return o.variant == variant && o.nb == nb; });

@@ -25,7 +25,6 @@ enum class CholeskyPath : std::uint8_t {
 enum class CholeskyVariant : std::uint8_t {
   automatic,  ///< by the order and the tuning table
   fused,      ///< one launch: tiles in the order of their dependences
-  exclusive,  ///< the same with a launch a column of tiles ("loop-exclusive"), for comparison
   left,       ///< panels, each updated by everything to its left just before it is factored
   right,      ///< panels, each applied to everything to its right once it is factored
 };
@@ -34,7 +33,6 @@ enum class CholeskyVariant : std::uint8_t {
 /// backend has it". The host ignores it.
 struct CholeskyBlocking {
   CholeskyVariant variant = CholeskyVariant::automatic;
-  int ib = 0;     ///< columns that are factored at a time inside a kernel: 4 or 8
   int recnb = 0;  ///< order of a tile of the fused kernel: 64 or 128
   int nb = 0;     ///< columns of a panel of `left` and `right`: a multiple of 128
 

@@ -154,9 +154,9 @@ FactorInfo info_of(const PivotStatus& pivot) {
   return info;
 }
 
-PotrfOptions checked_blocking(const DeviceCholeskyOptions& options) {
-  const PotrfOptions blocking{options.variant, options.ib, options.recnb, options.nb};
-  check_potrf_options(blocking);
+CholeskyBlocking checked_blocking(const DeviceCholeskyOptions& options) {
+  const CholeskyBlocking blocking{options.variant, options.recnb, options.nb};
+  check_blocking(blocking);
   return blocking;
 }
 
@@ -170,14 +170,14 @@ KernelFunction kernel_of(const Backend& backend, const Operation& operation,
 
 template <class T>
 FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
-  const PotrfOptions asked = checked_blocking(options);
+  const CholeskyBlocking asked = checked_blocking(options);
   check_shape(a);
   Site& site = choose_site<T>(options.device, std::span(&a, 1));
   if (a.rows == 0) return {};
   const std::lock_guard lock(site.mutex);
   const KernelFunction kernel = kernel_of(*site.backend, potrf, {element_of<T>, Element::fp64});
   const PotrfValues values{[&](Element precision, std::int64_t n) {
-    return with_tuning(asked, site.tuning.options_for(precision, n));
+    return potrf_options(with_tuning(asked, site.tuning.blocking_for(precision, n)));
   }};
   auto* status = make_array<PivotStatus>(*site.device, site.statuses, 1);
   const std::array<BlockView, 2> views{BlockView{a.data, a.rows, a.cols, a.ld, 0, 0},

@@ -144,7 +144,7 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
 }
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
-  check_potrf_options(options.blocking);
+  check_blocking(options.blocking);
   require(options.tile >= 0, ErrorKind::misuse, "options", "a tile cannot be of order {}",
           options.tile);
   require_devices(machine);

@@ -136,7 +136,8 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   const auto count = store.blocks().block_rows(kMatrixFamily);
   std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
   const PotrfValues potrf_values{[this](Element precision, std::int64_t n) {
-    return with_tuning(options_.blocking, devices_->tuning().options_for(precision, n));
+    return potrf_options(
+        with_tuning(options_.blocking, devices_->tuning().blocking_for(precision, n)));
   }};
   values.push_back({potrf.name, &potrf_values});
   RunOptions options;

@@ -1,15 +1,17 @@
 #pragma once
 // The chain of diagonal tiles of the fused Cholesky kernel, for tiles of 64. For fused_cuda.cu.
 //
-// Contract: one block calls run_chain() with all its threads. For each column j it factors tile
-// (j, j), solves (j + 1, j), and subtracts its product from (j + 1, j + 1), all in shared memory;
-// the products with what is further to the left are subtracted by other blocks, in time. If there
-// is a status, it is written in the end.
+// Contract: the block that drew the chain's ticket calls run_chain() with all its threads. For each
+// column j it factors tile (j, j), solves (j + 1, j), and subtracts its product from the next
+// diagonal tile, (j + 1, j + 1), all in shared memory; the products with what is further to the
+// left are subtracted by other blocks, in time. If there is a status, it is written in the end.
 //
-// Method: this is what all others wait for, and it is all latency: so four warps compute and, while
-// they do, nothing else. Helpers fetch tiles as soon as they are there, put results to global
-// memory block by block while they are made, and tell the other blocks: a fence takes as long as it
-// takes all stores to arrive.
+// Method: this is the critical path, and it is all latency: so four consumer warps compute and,
+// while they do, nothing else. Three producer warps load tiles as soon as they are there (two the
+// tiles below, one the next diagonal tiles, which is look-ahead), and with a fourth store results
+// to global memory block by block while they are made, and tell the other blocks: a fence takes as
+// long as it takes all stores to arrive. By which barriers they tell each other:
+// fused_state_cuda.hpp.
 //
 // No warp can miss a phase of a barrier: to each it either arrives at what comes after, or what
 // comes after needs tiles of other blocks that need what it publishes.
@@ -20,13 +22,13 @@ namespace strata::fused {
 
 /// Who is at work.
 struct ChainTeam {
-  static constexpr int kWarps = Sizes<double, kSolve>::kWarps;  // that compute; then helpers:
-  static constexpr int kDiagonal = kWarps;                      // one that puts the diagonal tiles,
+  static constexpr int kWarps = Sizes<double, kSolve>::kWarps;  // consumers; then helpers:
+  static constexpr int kDiagonal = kWarps;                      // one stores the diagonal tiles,
   static constexpr int kBelow = kWarps + 1;                     // from here on
-  static constexpr int kBelowWarps = 2;                // that fetch the tiles below, with the help
-                                                       // of as many that have done computing,
-  static constexpr int kAhead = kBelow + kBelowWarps;  // one that fetches the next diagonal tiles;
-  static constexpr int kPutters = kAhead - kWarps;     // but for it, all put the tiles below
+  static constexpr int kBelowWarps = 2;  // producers of the tiles below, with the help
+                                         // of as many consumers that are done,
+  static constexpr int kAhead = kBelow + kBelowWarps;  // the producer of the next diagonal tiles;
+  static constexpr int kPutters = kAhead - kWarps;     // but for it, all store the tiles below
   static_assert(Sizes<double, kSolve>::kBlock == (kAhead + 1) * kWarp);
 };
 
@@ -106,8 +108,8 @@ __device__ inline void put_columns(const T* from, T* to, std::int64_t ld, int ab
   }
 }
 
-/// By the helpers that put: puts the tile below to global memory while it is solved, in turns, and
-/// tells the other blocks.
+/// By the helpers that store: brings the tile below to global memory while it is solved, in turns,
+/// and tells the other blocks.
 template <class T, bool kVectors>
 __device__ inline void put_below(const Chain<T, kVectors>& chain, int j) {
   ChainBarriers& barriers = chain.barriers;
@@ -216,7 +218,7 @@ __device__ inline void fetch_below(const Chain<T, kVectors>& chain, int j, int f
   arrive_as_warp(&chain.barriers.below);
 }
 
-/// The helpers for that.
+/// The producer warps for that.
 template <class T, bool kVectors>
 __device__ void serve_below(const Chain<T, kVectors>& chain) {
   for (int j = 0; j < chain.cols && j + 1 < chain.rows; ++j) {
@@ -226,7 +228,7 @@ __device__ void serve_below(const Chain<T, kVectors>& chain) {
   }
 }
 
-/// Fetches the next diagonal tiles.
+/// The producer warp of the next diagonal tiles: look-ahead.
 template <class T, bool kVectors>
 __device__ void fetch_ahead(const Chain<T, kVectors>& chain) {
   ChainBarriers& barriers = chain.barriers;
@@ -319,7 +321,7 @@ class ChainSquare {
   double sum_[kBlocks][4] = {};
 };
 
-/// Those that compute.
+/// The consumer warps. The trailing update of the next diagonal tile stays in shared memory.
 template <class T, int kIb, bool kVectors>
 __device__ void compute_chain(const Chain<T, kVectors>& chain) {
   using Task = TileTask<T, kSolve, kVectors>;

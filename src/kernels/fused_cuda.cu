@@ -8,15 +8,23 @@
 // blocks runs, and nothing can wait in a circle. The sequence of operations on a tile is fixed:
 // equal inputs give equal bits.
 //
+// What a block does follows from its tickets alone, never from blockIdx: a ticket is drawn by a
+// block that runs, so all that a block waits for is in the hands of blocks that run, whatever part
+// of the grid the GPU has room for beside other work. The chain (below) is the first ticket. It
+// waits for tiles with later ones, so it needs a second block: one is enough (fused_order.hpp). A
+// kernel of which only the chain has a place waits for a multiprocessor, as if it had not begun;
+// nobody could give it one only if as many such kernels as there are multiprocessors each held a
+// single one.
+//
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
-// the chain of diagonal tiles and the tiles below them belongs to one block that never lets go of
-// it: fused_chain_cuda.hpp. What it waits for is a way through other blocks, on which handovers
-// from one to the next count: so the block that solves the tile on the left of one that the chain
-// needs also makes that one's last product (hand_below).
+// the critical path, the chain of diagonal tiles and the tiles below them, belongs to one block
+// that never lets go of it: fused_chain_cuda.hpp. What it waits for comes through other blocks, and
+// each handover from one to the next is on the critical path too: so the block that solves the tile
+// on the left of one that the chain needs also makes that one's last product (hand_below).
 //
 // Why: no launch and no barrier between steps, so that neither their latency (small n) nor the
-// panel (large n) is on the way; look-ahead comes by itself, as blocks that run out of a column
-// begin the next. After Haidar, Abdelfattah, Tomov, Dongarra, "High-performance Cholesky
+// panel (large n) is on the critical path; look-ahead comes by itself, as blocks that run out of a
+// column begin the next. After Haidar, Abdelfattah, Tomov, Dongarra, "High-performance Cholesky
 // factorization for GPU-only execution" (2017), which fuses the panel, and the static tile
 // schedules of PLASMA (Kurzak, Ltaief, Dongarra, Badia, "Scheduling dense linear algebra operations
 // on multicore processors", 2010).
@@ -39,9 +47,9 @@ namespace {
 constexpr int kTriangleTile = 128;
 
 struct NoMaps {};
-/// The parameter of a kernel that copies boxes, or nothing.
+/// The tensor maps of a kernel that copies by TMA, or nothing.
 template <class T, int kTile, bool kVectors>
-using Maps = std::conditional_t<Sizes<T, kTile>::kBoxes && kVectors, StageMaps, NoMaps>;
+using Maps = std::conditional_t<Sizes<T, kTile>::kByTma && kVectors, StageMaps, NoMaps>;
 
 template <class T, int kTile, int kIb, bool kVectors>
 __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlocksPerSm)
@@ -53,25 +61,26 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
   const bool chained = kTile == 64 && arguments.chained;
   const int tile_cols = static_cast<int>((arguments.cols + kTile - 1) / kTile);
   bool last = false;  // this block has finished the last diagonal tile; a chain reports by itself
-  if (chained && blockIdx.x == 0) {
+  if (threadIdx.x == 0) drawn = atomicAdd(arguments.ticket, 1);
+  __syncthreads();
+  if (chained && drawn == kChainTicket) {
     if constexpr (kTile == 64) run_chain<T, kIb, kVectors>(arguments, memory);
   } else {
     Workspace<T> workspace = make_workspace<T, kTile>(memory);
-    if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
-    __syncthreads();
+    if constexpr (S::kByTma && kVectors) workspace.maps = &maps;
+    __syncthreads();                  // all have seen the ticket
     if (warp() >= S::kWarps) return;  // barriers count only the threads that are left
     TileOrder order{static_cast<int>((arguments.rows + kTile - 1) / kTile), tile_cols,
                     arguments.factors, chained};
     for (;;) {
-      if (threadIdx.x == 0) drawn = atomicAdd(arguments.ticket, 1);
-      __syncthreads();
+      const int ticket = drawn;
       Tile tile;
-      const bool more =
-          drawn < arguments.tickets && order.find(arguments.first_ticket + drawn, tile);
-      __syncthreads();  // before the next ticket is drawn
-      if (!more) break;
+      if (ticket >= arguments.tickets || !order.find(arguments.first_ticket + ticket, tile)) break;
       run_tile<T, kTile, kIb, kVectors>(arguments, workspace, tile, order.hands(tile.i, tile.j));
       if (arguments.factors && tile.i == tile.j && tile.j == tile_cols - 1) last = true;
+      // Behind a barrier in run_tile(), so all have seen the last one.
+      if (threadIdx.x == 0) drawn = atomicAdd(arguments.ticket, 1);
+      __syncthreads();
     }
   }
   if (last && arguments.status != nullptr) {
@@ -91,7 +100,7 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
   using S = Sizes<T, kTriangleTile>;
   extern __shared__ __align__(128) unsigned char memory[];
   Workspace<T> workspace = make_workspace<T, kTriangleTile>(memory);
-  if constexpr (S::kBoxes && kVectors) workspace.maps = &maps;
+  if constexpr (S::kByTma && kVectors) workspace.maps = &maps;
   int row = 0;
   int col = static_cast<int>(blockIdx.x);
   while (col > row) col -= ++row;
@@ -110,10 +119,10 @@ __global__ void __launch_bounds__(Sizes<T, kTriangleTile>::kThreads)
 template <class T, int kTile, bool kVectors>
 Maps<T, kTile, kVectors> make_maps(const Arguments<T>& a) {
   using S = Sizes<T, kTile>;
-  if constexpr (S::kBoxes && kVectors) {
-    const BoxMap x = make_box_map({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth);
+  if constexpr (S::kByTma && kVectors) {
+    const TensorMap x = make_tensor_map({a.x, a.rows, a.cols, a.ldx}, S::kLd, kDepth);
     if (a.factors) return {x, x};
-    return {x, make_box_map({a.l, a.cols, a.cols, a.ldl}, S::kLd, kDepth)};
+    return {x, make_tensor_map({a.l, a.cols, a.cols, a.ldl}, S::kLd, kDepth)};
   } else {
     return {};
   }
@@ -156,7 +165,9 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   arguments.diagonal_ready = arguments.below_ready + tile_rows;
   int* tickets_of_columns = arguments.diagonal_ready + tile_rows;
   arguments.below_products = tickets_of_columns;  // with a chain there is one launch
-  arguments.chained = shape.tile == 64 && arguments.factors && !shape.exclusive;
+  // A chain waits for other blocks: it is not for a GPU, or a share of one, that holds no second.
+  const bool holds_two = multiprocessors() > 1 && shape.blocks != 1;
+  arguments.chained = shape.tile == 64 && arguments.factors && !shape.exclusive && holds_two;
   if (arguments.chained) {
     arguments.inverses = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
                                               zeroed_bytes(arguments.rows, shape.tile));
@@ -172,7 +183,8 @@ void run(cudaStream_t stream, Arguments<T> arguments, Shape shape, void* scratch
   const std::int64_t tile_cols = (arguments.cols + shape.tile - 1) / shape.tile;
   if (!shape.exclusive) {
     const auto tickets = static_cast<int>(std::min<std::int64_t>(tile_rows * tile_cols, INT_MAX));
-    return launch(&book->ticket, 0, tickets);  // at most; the order knows how many there are
+    // At most, with the chain's; the order knows how many there are.
+    return launch(&book->ticket, 0, tickets);
   }
   const TileOrder order{static_cast<int>(tile_rows), static_cast<int>(tile_cols)};
   int first = 0;

@@ -3,7 +3,8 @@
 //
 // Contract: plain C++, so that it is tested without a GPU. A tile depends only on tiles with
 // smaller tickets and, where there is a chain, on what the chain can do once those are finished:
-// one block beside the chain's gets to the end.
+// one block beside the chain's gets to the end. Where there is a chain, ticket 0 is its own, so
+// that it is in the hands of the first block that runs, whatever that block's index is.
 
 namespace strata::fused {
 
@@ -21,18 +22,21 @@ struct Tile {
   Work work = Work::finish;
 };
 
+/// The ticket of the chain, where there is one.
+inline constexpr int kChainTicket = 0;
+
 /// From a ticket to its tile. Tickets of one block only grow, so the search goes on where it was.
 /// Column by column; the next diagonal tile and the tile below this one come first. chained: those
 /// are finished by the chain, and have tickets only for their products, if they have any; those of
 /// the tile below come a column early, before the tile on its left. Not factoring: a solve of rows
-/// × cols tiles.
+/// × cols tiles. Aggregate: rows, cols, factors, chained; the rest follows.
 struct TileOrder {
   int rows = 0;
   int cols = 0;
   bool factors = true;
   bool chained = false;
   int col = 0;
-  int first = 0;  ///< the ticket of the first tile of column `col`
+  int first = chained ? kChainTicket + 1 : 0;  ///< the ticket of the first tile of column `col`
 
   /// Tiles of column j that come before the rest.
   [[nodiscard]] constexpr int special(int j) const {
@@ -49,7 +53,7 @@ struct TileOrder {
     if (!factors) return rows;
     return special(j) + (rows - j > 2 ? rows - j - 2 : 0);
   }
-  /// Returns false past the last tile.
+  /// Returns false past the last tile. Not for the ticket of a chain.
   constexpr bool find(int ticket, Tile& tile) {
     while (col < cols && ticket - first >= count(col)) first += count(col++);
     if (col >= cols) return false;

@@ -4,12 +4,60 @@
 //
 // Contract: flags only grow, and are zero at the launch. What a block wrote before publish() is
 // there for a warp behind await().
+//
+// Shared memory of a block: byte offsets, checked below. A column of a tile has 4 rows more than
+// the tile (padded()); a stage is 16 columns of both operands.
+//
+//     tile of 64     tile of 128  |
+//   double  float   double  float | during the products           then
+//   ----------------------------- + -----------------------------------------------------------
+//        0      0        0      0 | stages 0 … 3: X, L each       the tile (64: half of the place)
+//    34816  17408        -      - |                               block of L that solves
+//    69632  34816        -      - | A(i, j), loaded meanwhile
+//        -      -   135168  67584 |                               block of L that solves
+//        -      -   169984  84992 |                               another
+//   104448  52224   204800 102400 |                               16 × 16 corner, bad pivot?
+//   106128  53904   206480 104080 |                               inverses of 8 × 8 blocks
+//   110224  58000   210576 108176 | full[], empty[] (128)
+//   110288  58064   210640 108240 | end
+//
+// The chain (tiles of 64): at the first three places the diagonal tile, the tile below and the next
+// diagonal tile (look-ahead); corner and inverses as above; then the ChainBarriers, 136 bytes.
+//
+// Barriers of threads. Named ones (bar.sync, bar.arrive), whose count is of threads:
+//
+//   number  arrive                       wait             why
+//   0       all threads of the block     they             __syncthreads()
+//   1       consumer warps of the chain  they             the next diagonal tile is complete
+//   1       warps that factor, ib = 4    they             a block is there; it has been solved with
+//   5, 6    leader of an even, odd step  warps with rows  the block of columns before is in shared
+//           of factor_strips             below            memory: its products can be made
+//   7, 8    the same                     the same         the inverse is there: rows can be solved
+//
+// Those of 5 … 8 are of (warps − leader)·32 threads: warps whose rows end have left, and the leader
+// of a step only arrives. 2 … 4 and 9 … 15 are free. mbarriers in shared memory, of which a phase
+// is a stage, or a column of the chain:
+//
+//   name        arrivals              wait                   why
+//   full[s]     producer, and bytes   all warps              stage s is there (TMA)
+//   empty[s]    every warp            its next producer      stage s has been read
+//   factored[p] warps p … 3           store of diagonal      16 columns and inverses are there;
+//                                     tiles; consumers (3)   the whole tile is
+//   read        store of diagonal     consumers              the tile is in global memory: the next
+//                                                            may take its place
+//   below       2 producers and 2     consumers              the tile below is there
+//               consumers
+//   solved[b]   consumers             store of tiles below;  8 columns of it are solved
+//                                     consumers
+//   put         3 that store it       the one that publishes it is in global memory
+//   ahead       its producer          consumers              the next diagonal tile is there
+//   used        consumers             producers              both have been used: load the next
 
 #include <climits>
 
-#include "kernels/box_map_cuda.hpp"
 #include "kernels/fused_cuda.hpp"
 #include "kernels/fused_order.hpp"
+#include "kernels/tensor_map_cuda.hpp"
 #include "kernels/tile_factor_cuda.hpp"
 
 namespace strata::fused {
@@ -43,7 +91,7 @@ struct Arguments {
   Verdict* verdict;
   PivotStatus* status;  ///< where the whole factorization reports; or null
   bool factors;         ///< x is l
-  bool chained;         ///< the first block is the chain's; for tiles of 64
+  bool chained;         ///< the first ticket is the chain's; for tiles of 64
 };
 
 /// Sizes of one instance. T double or float, kTile 64 or 128.
@@ -68,15 +116,25 @@ struct Sizes {
   static constexpr int kBarriersAt = kScratchAt + kScratch * static_cast<int>(sizeof(double));
   static constexpr int kBytes = kBarriersAt + static_cast<int>(sizeof(StageBarriers));
   static constexpr int kBlocksPerSm = 1;  // its registers leave room for no more
-  // Copies of whole stages pay where products take longer than they do; for tiles of 64, and of 128
-  // floats, copies by all threads between the products were faster.
-  static constexpr bool kBoxes = kTile == 128 && sizeof(T) == 8;
+  // TMA copies of whole stages pay where products take longer than they do; for tiles of 64, and of
+  // 128 floats, copies by all threads between the products were faster.
+  static constexpr bool kByTma = kTile == 128 && sizeof(T) == 8;
 };
 
-/// Where the stages of both operands come from, if they come in boxes.
+// The map at the head of this file.
+template <class T, int kTile, int kLoaded, int kScratchAt, int kBytes>
+inline constexpr bool kMapIs =
+    Sizes<T, kTile>::kPipeline* int{sizeof(T)} == kLoaded&& Sizes<T, kTile>::kScratchAt ==
+    kScratchAt&& Sizes<T, kTile>::kBytes == kBytes;
+static_assert(kMapIs<double, 64, 69632, 104448, 110288> && kMapIs<float, 64, 34816, 52224, 58064>);
+static_assert(kMapIs<double, 128, 135168, 204800, 210640> &&
+              kMapIs<float, 128, 67584, 102400, 108240>);
+static_assert(kFactorScratch * sizeof(double) == 106128 - 104448);
+
+/// The tensor maps of both operands, if their stages come by TMA.
 struct StageMaps {
-  BoxMap x;
-  BoxMap l;
+  TensorMap x;
+  TensorMap l;
 };
 
 /// What a thread block has for its tiles, one after another.
@@ -85,7 +143,7 @@ struct Workspace {
   T* shared;                        ///< the pipeline; then a tile and blocks of L
   double* scratch;                  ///< of the factorization; behind it the inverses
   StageBarriers* stages;            ///< of the pipeline, for tiles of 128
-  const StageMaps* maps = nullptr;  ///< for its copies, if they are boxes
+  const StageMaps* maps = nullptr;  ///< for its copies, if they are by TMA
   int staged = 0;                   ///< stages that the pipeline has had
 
   __device__ T* inverses() const { return reinterpret_cast<T*>(scratch + kFactorScratch); }
@@ -101,7 +159,7 @@ __device__ inline Workspace<T> make_workspace(unsigned char* memory) {
   if (kTile == 128 && threadIdx.x < kStages) {
     init_barrier(&workspace.stages->full[threadIdx.x], 1);
     init_barrier(&workspace.stages->empty[threadIdx.x], S::kWarps);
-    fence_boxes();
+    fence_async_proxy();
   }
   return workspace;
 }

@@ -163,8 +163,8 @@ struct TileTask {
   __device__ void multiply(Sum& sum, int inner, Workspace<T>& workspace) const {
     if (inner == 0) return;
     const int stages = inner * (kTile / kDepth);
-    if constexpr (S::kBoxes && kVectors) {
-      multiply_boxes(sum, stages, workspace);
+    if constexpr (S::kByTma && kVectors) {
+      multiply_by_tma(sum, stages, workspace);
       workspace.staged += stages;
       __syncthreads();
     } else {
@@ -172,17 +172,18 @@ struct TileTask {
     }
   }
 
-  /// With a box an operand and stage: kDepth columns, as long as they lie in shared memory. The
-  /// rows too many are not used; another block may be writing them. The warps take turns to fetch a
-  /// stage, and wait for each other only as far as the pipeline is short.
-  __device__ void multiply_boxes(Sum& sum, int stages, const Workspace<T>& workspace) const {
+  /// With a box an operand and stage, by TMA: kDepth columns, as long as they lie in shared memory.
+  /// The rows too many are not used; another block may be writing them. All warps are consumers,
+  /// and take turns as the producer of a stage: they wait for each other only as far as the
+  /// pipeline is short.
+  __device__ void multiply_by_tma(Sum& sum, int stages, const Workspace<T>& workspace) const {
     const bool both = !diagonal();
     const int used = workspace.staged;
     StageBarriers* barriers = workspace.stages;
     int ready = known_ready();
     const auto fetch = [&](int stage) {
       wait_for(stage, ready);
-      fence_boxes();  // what others wrote and await() has seen comes before the copies
+      fence_async_proxy();  // what others wrote and await() has seen comes before the copies
       const int turn = used + stage;
       const int slot = turn % kStages;
       wait_phase(&barriers->empty[slot], turn / kStages % 2 ^ 1);
@@ -190,10 +191,10 @@ struct TileTask {
         T* to = shared + slot * S::kStage;
         arrive_expecting(&barriers->full[slot],
                          (both ? 2 : 1) * S::kStage / 2 * static_cast<int>(sizeof(T)));
-        copy_box(to, &workspace.maps->x, i * kTile, stage * kDepth, &barriers->full[slot]);
+        copy_by_tma(to, &workspace.maps->x, i * kTile, stage * kDepth, &barriers->full[slot]);
         if (both) {
-          copy_box(to + kDepth * S::kLd, &workspace.maps->l, j * kTile, stage * kDepth,
-                   &barriers->full[slot]);
+          copy_by_tma(to + kDepth * S::kLd, &workspace.maps->l, j * kTile, stage * kDepth,
+                      &barriers->full[slot]);
         }
       }
       __syncwarp();
@@ -203,7 +204,7 @@ struct TileTask {
       wait_phase(&barriers->full[turn % kStages], turn / kStages % 2);
       return turn % kStages * S::kStage;
     };
-    fence_boxes();  // and so does what this block wrote to the pipeline
+    fence_async_proxy();  // and so does what this block wrote to the pipeline
     __syncthreads();
     if (warp() < kStages - 1) fetch(warp());
     const T* a = shared + warp_row();

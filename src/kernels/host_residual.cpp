@@ -8,21 +8,13 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/blas_host.hpp"
 #include "kernels/blas_table.hpp"
 
 namespace strata {
 namespace {
 
 constexpr std::int64_t kBlock = 256;
-
-/// R ← R − B·X or R − Bᵀ·X.
-void subtract_product(CBLAS_TRANSPOSE transpose, MatrixView<const double> b,
-                      MatrixView<const double> x, MatrixView<double> r) {
-  cblas_dgemm(CblasColMajor, transpose, CblasNoTrans, static_cast<int>(r.rows),
-              static_cast<int>(r.cols), static_cast<int>(x.rows), -1.0, b.data,
-              static_cast<int>(b.ld), x.data, static_cast<int>(x.ld), 1.0, r.data,
-              static_cast<int>(r.ld));
-}
 
 template <class T>
 double norm_inf(MatrixView<const T> a) {
@@ -103,8 +95,9 @@ void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x,
         symmetric_residual(b, x_j, r_i);
         continue;
       }
-      subtract_product(CblasNoTrans, b, x_j, r_i);
-      subtract_product(CblasTrans, b, wide.block(i, 0, rows, x.cols), r.block(j, 0, cols, r.cols));
+      blas::gemm_minus(CblasNoTrans, CblasNoTrans, cols, b, x_j, r_i);
+      blas::gemm_minus<double>(CblasTrans, CblasNoTrans, rows, b, wide.block(i, 0, rows, x.cols),
+                               r.block(j, 0, cols, r.cols));
     }
   }
 }

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "kernels/kernel_table.hpp"
-#include "strata/cholesky_options.hpp"
+#include "kernels/potrf_options.hpp"
 
 namespace strata {
 
@@ -29,11 +29,6 @@ static_assert(sizeof(PivotStatus) == kStatusRows * sizeof(double));
 [[nodiscard]] inline PivotStatus* status_of(const BlockView& block) noexcept {
   return static_cast<PivotStatus*>(block.data);
 }
-
-/// How potrf blocks a matrix. Other values than those a backend has are its to refuse
-/// (Error{misuse}), before anything is launched.
-using PotrfVariant = CholeskyVariant;
-using PotrfOptions = CholeskyBlocking;
 
 /// The values of a run of potrf: how a matrix of a precision and an order is to be blocked.
 struct PotrfValues {

@@ -179,10 +179,10 @@ class StageCopy {
   int ignored_;  ///< 1: zeros are to be written
 };
 
-// ---- copies of boxes, and the barriers in shared memory that count them ------------------------
+// ---- copies by TMA, and the barriers in shared memory (mbarriers) that count their bytes --------
 
-/// What the copies and the products of stages tell each other by: full[] when a stage is there,
-/// empty[] when all warps have read it.
+/// By what producer and consumer warps of a pipeline of stages tell each other: full[] when a stage
+/// is there, empty[] when all warps have read it.
 struct StageBarriers {
   unsigned long long full[kStages];
   unsigned long long empty[kStages];
@@ -198,7 +198,7 @@ __device__ inline void arrive(unsigned long long* barrier) {
       "{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(shared_address(barrier))
       : "memory");
 }
-/// Arrives, and says how many bytes of copies of boxes the phase also waits for.
+/// Arrives, and says how many bytes of TMA copies the phase also waits for.
 __device__ inline void arrive_expecting(unsigned long long* barrier, int bytes) {
   asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(
                    shared_address(barrier)),
@@ -223,18 +223,18 @@ __device__ inline void arrive_as_warp(unsigned long long* barrier) {
   if (lane() == 0) arrive(barrier);
 }
 
-/// One thread copies the box that begins at (row, col) of the matrix of which `map` is a BoxMap;
+/// One thread has the box copied that begins at (row, col) of the matrix whose tensor map is `map`;
 /// what is outside of the matrix becomes zeros, and `barrier` counts all bytes of the box. `shared`
 /// is a multiple of 128.
-__device__ inline void copy_box(void* shared, const void* map, int row, int col,
-                                unsigned long long* barrier) {
+__device__ inline void copy_by_tma(void* shared, const void* map, int row, int col,
+                                   unsigned long long* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
       "l"(map), "r"(row), "r"(col), "r"(shared_address(barrier))
       : "memory");
 }
-/// Orders ordinary accesses of this thread before copies of boxes.
-__device__ inline void fence_boxes() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// Orders ordinary accesses of this thread before TMA copies (the asynchronous proxy).
+__device__ inline void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 }  // namespace strata::tile

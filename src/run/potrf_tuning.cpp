@@ -22,21 +22,19 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "strata potrf 1";
 constexpr std::int64_t kPanelUnit = 128;
-constexpr std::array<std::pair<PotrfVariant, const char*>, 5> kVariants{
-    {{PotrfVariant::automatic, "auto"},
-     {PotrfVariant::fused, "fused"},
-     {PotrfVariant::exclusive, "exclusive"},
-     {PotrfVariant::left, "left"},
-     {PotrfVariant::right, "right"}}};
+constexpr std::array<std::pair<CholeskyVariant, const char*>, 4> kVariants{
+    {{CholeskyVariant::automatic, "auto"},
+     {CholeskyVariant::fused, "fused"},
+     {CholeskyVariant::left, "left"},
+     {CholeskyVariant::right, "right"}}};
 
 json to_json(const PotrfTuning::Entry& entry) {
-  const PotrfOptions& options = entry.options;
+  const CholeskyBlocking& blocking = entry.blocking;
   return {{"precision", to_string(entry.precision)},
           {"n", entry.n},
-          {"variant", to_string(options.variant)},
-          {"ib", options.ib},
-          {"recnb", options.recnb},
-          {"nb", options.nb}};
+          {"variant", to_string(blocking.variant)},
+          {"recnb", blocking.recnb},
+          {"nb", blocking.nb}};
 }
 
 PotrfTuning::Entry entry_from(const json& j) {
@@ -47,11 +45,12 @@ PotrfTuning::Entry entry_from(const json& j) {
   entry.precision = precision == "fp32" ? Precision::fp32 : Precision::fp64;
   entry.n = j.at("n").get<std::int64_t>();
   require(entry.n >= 1, ErrorKind::input, "tuning", "a matrix cannot be of order {}", entry.n);
-  entry.options.variant = parse_variant(j.at("variant").get<std::string>());
-  entry.options.ib = j.at("ib").get<int>();
-  entry.options.recnb = j.at("recnb").get<int>();
-  entry.options.nb = j.at("nb").get<int>();
-  check_potrf_options(entry.options);
+  const auto variant = j.at("variant").get<std::string>();
+  entry.blocking.variant =
+      variant == "exclusive" ? CholeskyVariant::fused : parse_variant(variant);  // of old files
+  entry.blocking.recnb = j.at("recnb").get<int>();
+  entry.blocking.nb = j.at("nb").get<int>();
+  check_blocking(entry.blocking);
   return entry;
 }
 
@@ -89,7 +88,7 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-PotrfOptions PotrfTuning::options_for(Precision precision, std::int64_t n) const {
+CholeskyBlocking PotrfTuning::blocking_for(Precision precision, std::int64_t n) const {
   const auto distance = [n](const Entry& entry) {
     return std::abs(
         std::log(static_cast<double>(std::max<std::int64_t>(n, 1)) / static_cast<double>(entry.n)));
@@ -101,7 +100,7 @@ PotrfOptions PotrfTuning::options_for(Precision precision, std::int64_t n) const
                         (distance(entry) == distance(*best) && entry.n < best->n);
     if (nearer) best = &entry;
   }
-  return best == nullptr ? PotrfOptions{} : best->options;
+  return best == nullptr ? CholeskyBlocking{} : best->blocking;
 }
 
 std::string potrf_tuning_path() {
@@ -174,40 +173,37 @@ PotrfTuning potrf_tuning_for(CholeskyPath path, const Backend& backend, int inde
   return none;
 }
 
-PotrfOptions with_tuning(const PotrfOptions& asked, const PotrfOptions& tuned) {
-  if (asked.variant != PotrfVariant::automatic && asked.variant != tuned.variant) return asked;
+CholeskyBlocking with_tuning(const CholeskyBlocking& asked, const CholeskyBlocking& tuned) {
+  if (asked.variant != CholeskyVariant::automatic && asked.variant != tuned.variant) return asked;
   const auto filled = [](int value, int other) { return value != 0 ? value : other; };
   return {.variant = tuned.variant,
-          .ib = filled(asked.ib, tuned.ib),
           .recnb = filled(asked.recnb, tuned.recnb),
           .nb = filled(asked.nb, tuned.nb)};
 }
 
-void check_potrf_options(const PotrfOptions& options) {
-  const auto [variant, ib, recnb, nb] = options;
+void check_blocking(const CholeskyBlocking& blocking) {
+  const auto [variant, recnb, nb] = blocking;
   require(std::any_of(kVariants.begin(), kVariants.end(),
                       [v = variant](const auto& known) { return known.first == v; }),
           ErrorKind::misuse, "options", "{} is no variant", static_cast<int>(variant));
-  require(ib == 0 || ib == 4 || ib == 8, ErrorKind::misuse, "options", "ib is {}: use 4 or 8", ib);
   require(recnb == 0 || recnb == 64 || recnb == 128, ErrorKind::misuse, "options",
           "recnb is {}: use 64 or 128", recnb);
   require(nb >= 0 && nb % kPanelUnit == 0, ErrorKind::misuse, "options",
           "nb is {}: use a multiple of {}", nb, kPanelUnit);
 }
 
-const char* to_string(PotrfVariant variant) noexcept {
+const char* to_string(CholeskyVariant variant) noexcept {
   for (const auto& [value, name] : kVariants) {
     if (value == variant) return name;
   }
   return "?";
 }
 
-PotrfVariant parse_variant(const std::string& name) {
+CholeskyVariant parse_variant(const std::string& name) {
   for (const auto& [value, known] : kVariants) {
     if (name == known) return value;
   }
-  fail(ErrorKind::misuse, "options",
-       "'{}' is no variant: use auto, fused, exclusive, left or right", name);
+  fail(ErrorKind::misuse, "options", "'{}' is no variant: use auto, fused, left or right", name);
 }
 
 }  // namespace strata

@@ -4,7 +4,9 @@
 // Contract: `strata bench potf2 --tune` writes the table, runs read it. One file holds the tables
 // of several GPU models; a model without one gets the backend's defaults, and so does every device
 // if there is no file. The host has nothing to tune and never reads it. What a run follows has to
-// be told with its result, so a table knows which file it came from.
+// be told with its result, so a table knows which file it came from. Files of earlier versions have
+// an `ib` in each entry, which is read over, and may have the variant `exclusive`, which counts as
+// `fused`: both are for benchmarks alone now (kernels/potrf_options.hpp).
 
 #include <string>
 #include <string_view>
@@ -20,7 +22,7 @@ struct PotrfTuning {
   struct Entry {
     Precision precision = Precision::fp64;
     std::int64_t n = 0;  ///< at least 1
-    PotrfOptions options;
+    CholeskyBlocking blocking;
 
     friend bool operator==(const Entry&, const Entry&) = default;
   };
@@ -31,7 +33,7 @@ struct PotrfTuning {
 
   /// Of the entry whose order is the nearest to n by ratio (of two as near, the smaller); all
   /// zeros, "the backend's choice", if there is none for the precision.
-  [[nodiscard]] PotrfOptions options_for(Precision precision, std::int64_t n) const;
+  [[nodiscard]] CholeskyBlocking blocking_for(Precision precision, std::int64_t n) const;
 };
 
 /// $STRATA_TUNING, else strata/potrf.json in $XDG_CONFIG_HOME or $HOME/.config; "" if none is set.
@@ -59,13 +61,14 @@ void write_potrf_tuning(const std::string& path, const PotrfTuning& tuning);
 
 /// What was asked for, with "as tuned" filled in where the table has the variant that was asked
 /// for.
-[[nodiscard]] PotrfOptions with_tuning(const PotrfOptions& asked, const PotrfOptions& tuned);
+[[nodiscard]] CholeskyBlocking with_tuning(const CholeskyBlocking& asked,
+                                           const CholeskyBlocking& tuned);
 
 /// Throws Error{misuse} that names a value which no backend has.
-void check_potrf_options(const PotrfOptions& options);
+void check_blocking(const CholeskyBlocking& blocking);
 
-/// "auto", "fused", "exclusive", "left", "right"; and back, throwing Error{misuse}.
-[[nodiscard]] const char* to_string(PotrfVariant variant) noexcept;
-[[nodiscard]] PotrfVariant parse_variant(const std::string& name);
+/// "auto", "fused", "left", "right"; and back, throwing Error{misuse}.
+[[nodiscard]] const char* to_string(CholeskyVariant variant) noexcept;
+[[nodiscard]] CholeskyVariant parse_variant(const std::string& name);
 
 }  // namespace strata

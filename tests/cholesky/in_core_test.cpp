@@ -80,7 +80,7 @@ TEST(InCore, NeverFallsBack) {
   options.tile = 64;
   EXPECT_THROW((void)path_of(1000, machine_of("cuda", 8'000'000), options), Error);
   options = {};
-  options.blocking.ib = 3;
+  options.blocking.recnb = 3;
   EXPECT_THROW((void)path_of(10, machine_of("host", 8'000'000), options), Error);
 }
 

@@ -316,6 +316,8 @@ TEST(CliBench, InCoreOptionsThatMakeNoSense) {
   expect_refused(core + small_device() + Words{"--peer", "magma"}, 2, {"'magma'", "openblas"});
   expect_refused(core + small_device() + Words{"--variants", "left,up"}, 2, {"'up'"});
   expect_refused(core + small_device() + Words{"--ib", "5"}, 2, {"ib is 5"});
+  expect_refused(plain + small_device() + Words{"--ib", "4"}, 2, {"--ib", "--in-core"});
+  expect_refused(plain + small_device() + Words{"--variant", "exclusive"}, 2, {"'exclusive'"});
   expect_refused(core + Words{"--devices", "host:2"}, 2, {"'host:2'"});
   expect_refused(core + Words{"--devices", "host", "--device-memory", "1KiB"}, 3, {"1.00 KiB"});
 }

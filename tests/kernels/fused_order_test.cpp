@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -15,7 +17,8 @@ namespace {
 std::vector<Tile> tiles_of(TileOrder order) {
   std::vector<Tile> tiles;
   Tile tile;
-  for (int ticket = 0; order.find(ticket, tile); ++ticket) tiles.push_back(tile);
+  const int first = order.chained ? kChainTicket + 1 : 0;
+  for (int ticket = first; order.find(ticket, tile); ++ticket) tiles.push_back(tile);
   return tiles;
 }
 
@@ -118,7 +121,10 @@ TEST_P(FusedOrder, EveryTileOnce) {
   for (int rows = 1; rows <= 14; ++rows) {
     for (int cols = 1; cols <= (factors ? rows : 14); ++cols) {
       std::set<std::tuple<int, int, Work>> seen;
-      for (const Tile& tile : tiles_of({rows, cols, factors, chained})) {
+      const std::vector<Tile> tiles = tiles_of({rows, cols, factors, chained});
+      // The kernel stops at this many tickets, the chain's among them.
+      EXPECT_LE(std::ssize(tiles) + (chained ? 1 : 0), rows * cols) << rows << " x " << cols;
+      for (const Tile& tile : tiles) {
         EXPECT_TRUE(seen.insert({tile.i, tile.j, tile.work}).second);
         EXPECT_LT(tile.i, rows);
         EXPECT_LT(tile.j, cols);
@@ -130,6 +136,84 @@ TEST_P(FusedOrder, EveryTileOnce) {
       }
     }
   }
+}
+
+/// A launch of the kernel whose blocks get to a GPU one by one.
+struct Launch {
+  TileOrder shape;
+  Progress progress;
+  int next = 0;  // ticket
+
+  Launch(int rows, int cols) : shape{rows, cols, true, true}, progress(rows, cols) {}
+};
+
+/// One block: it draws a ticket when it begins, and another when it is done with its tile.
+struct Block {
+  Launch* launch;
+  TileOrder order;
+  int ticket;
+
+  explicit Block(Launch& of) : launch(&of), order(of.shape), ticket(of.next++) {}
+
+  /// Returns whether there was anything to do; sets `left` when the block leaves.
+  bool work(bool& left) {
+    if (ticket == kChainTicket) {
+      const auto before = launch->progress;
+      launch->progress.run_chain();
+      left = launch->progress.chain == launch->progress.cols;
+      return left || launch->progress.done != before.done;
+    }
+    Tile tile;
+    left = !order.find(ticket, tile);
+    if (left) return true;
+    const bool hands = order.hands(tile.i, tile.j);
+    if (!launch->progress.can_finish(tile, true, hands)) return false;
+    launch->progress.finish(tile, hands);
+    ticket = launch->next++;
+    return true;
+  }
+};
+
+// Several launches at once on a GPU with room for one block more than there are launches: whatever
+// blocks get there first, and whatever their indices are, all get to the end.
+TEST(FusedOrderOfSeveral, LaunchesAtOnceGetToTheEnd) {
+  std::minstd_rand random(1);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const int count = 1 + trial % 4;
+    std::vector<Launch> launches;
+    std::vector<std::size_t> waiting;  // blocks that have no place yet, by their launch
+    for (int k = 0; k < count; ++k) {
+      const int rows = 1 + static_cast<int>(random() % 8);
+      launches.emplace_back(rows, 1 + static_cast<int>(random() % static_cast<unsigned>(rows)));
+      waiting.insert(waiting.end(), 2 + random() % 5, static_cast<std::size_t>(k));
+    }
+    std::shuffle(waiting.begin(), waiting.end(), random);
+    std::vector<Block> running;
+    bool goes_on = true;
+    while (goes_on && !(running.empty() && waiting.empty())) {
+      goes_on = false;
+      for (; !waiting.empty() && std::ssize(running) <= count; waiting.pop_back(), goes_on = true) {
+        running.emplace_back(launches[waiting.back()]);
+      }
+      std::shuffle(running.begin(), running.end(), random);
+      std::erase_if(running, [&](Block& block) {
+        bool left = false;
+        goes_on = block.work(left) || goes_on;
+        return left;
+      });
+    }
+    ASSERT_TRUE(goes_on) << "trial " << trial << ": " << count << " launches wait for each other";
+  }
+}
+
+TEST(FusedOrderHandChecked, TheFirstTicketIsTheChains) {
+  TileOrder order{4, 4, true, true};
+  Tile tile;
+  ASSERT_TRUE(order.find(kChainTicket + 1, tile));
+  EXPECT_EQ(std::tuple(tile.i, tile.j, tile.work), std::tuple(2, 0, Work::finish));
+  TileOrder plain{4, 4, true, false};
+  ASSERT_TRUE(plain.find(0, tile));
+  EXPECT_EQ(std::tuple(tile.i, tile.j, tile.work), std::tuple(0, 0, Work::finish));
 }
 
 TEST(FusedOrderHandChecked, FourByFour) {

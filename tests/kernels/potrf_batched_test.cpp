@@ -9,8 +9,9 @@
 namespace strata::testing {
 namespace {
 
-constexpr std::int64_t kOrders[] = {0,  1,  2,   7,   31,  32,  33,  63,
-                                    64, 65, 127, 128, 129, 200, 256, 300};
+constexpr std::int64_t kOrders[] = {0,  1,  2,  3,   4,   5,   6,   7,   8,  9,  10,
+                                    11, 12, 13, 14,  15,  16,  17,  18,  31, 32, 33,
+                                    63, 64, 65, 127, 128, 129, 200, 256, 300};
 
 /// Symmetric, diagonally dominant, another matrix for each seed; NaN above the diagonal.
 template <class T>
@@ -147,7 +148,7 @@ TEST_P(PotrfBatchedTest, DifferentOrdersAndPaddings) {
 TEST_P(PotrfBatchedTest, AFailureNamesItsColumnAndLeavesItsNeighbours) {
   each([](BatchRunner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::int64_t n : {7, 64, 129}) {
+    for (const std::int64_t n : {7, 16, 31, 64, 129}) {
       for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{5}, n / 2, n - 1}) {
         std::vector<Matrix<T>> batch;
         for (std::uint64_t b = 0; b < 7; ++b) batch.push_back(member<T>(n, 1, 70 + b));
@@ -181,7 +182,7 @@ TEST_P(PotrfBatchedTest, AFailureNamesItsColumnAndLeavesItsNeighbours) {
 TEST_P(PotrfBatchedTest, NamesEveryBadColumnOfABatchAtOnce) {
   each([](BatchRunner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::int64_t n : {33, 130}) {
+    for (const std::int64_t n : {16, 33, 130}) {
       std::vector<Matrix<T>> batch;
       for (std::int64_t bad = 0; bad < n; ++bad) {
         batch.push_back(Matrix<T>(n, n, 0, [](auto i, auto j) { return std::min(i, j) + 1; }));
@@ -200,12 +201,18 @@ TEST_P(PotrfBatchedTest, NamesEveryBadColumnOfABatchAtOnce) {
 TEST_P(PotrfBatchedTest, GivesTheSameBitsInAnyCompany) {
   each([](BatchRunner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::int64_t n : {31, 64, 200}) {
+    for (const std::int64_t n : {5, 16, 31, 64, 200}) {
       std::vector<Matrix<T>> alone{member<T>(n, 0, 1)};
-      std::vector<Matrix<T>> among{member<T>(n, 0, 2), member<T>(n, 0, 3), member<T>(n, 0, 1)};
-      (void)runner.run(alone);
-      (void)runner.run(among);
-      EXPECT_TRUE(same_bits(alone[0], among[2])) << n;
+      // In even and odd places, beside its like and beside another kind.
+      std::vector<Matrix<T>> among{member<T>(n, 0, 2),  member<T>(n, 0, 3),  member<T>(n, 0, 1),
+                                   member<T>(n, 0, 1),  member<T>(16, 0, 4), member<T>(n, 0, 1),
+                                   member<T>(40, 0, 5), member<T>(n, 0, 1),  member<T>(n, 0, 1)};
+      const std::vector<PivotStatus> status = runner.run(alone);
+      const std::vector<PivotStatus> statuses = runner.run(among);
+      for (const std::size_t b : {2U, 3U, 5U, 7U, 8U}) {
+        EXPECT_TRUE(same_bits(alone[0], among[b])) << n << ": " << b;
+        EXPECT_EQ(status[0].log_determinant, statuses[b].log_determinant) << n << ": " << b;
+      }
     }
   });
 }
@@ -217,10 +224,12 @@ TEST_P(PotrfBatchedTest, EqualMatricesGetEqualBits) {
   BatchRunner runner(*GetParam().backend, on_gpu ? 1024_MiB : 32_MiB);
   dispatch(GetParam().precision, [&](auto type) {
     using T = typename decltype(type)::type;
-    for (int again = 0; again < (on_gpu ? 3 : 1); ++again) {
-      std::vector<Matrix<T>> batch(count, member<T>(128, 0, 1));
-      (void)runner.run(batch);
-      for (std::size_t b = 1; b < count; ++b) ASSERT_TRUE(same_bits(batch[0], batch[b])) << b;
+    for (const std::int64_t n : {16, 32, 128}) {
+      for (int again = 0; again < (on_gpu ? 3 : 1); ++again) {
+        std::vector<Matrix<T>> batch(count, member<T>(n, 0, 1));
+        (void)runner.run(batch);
+        for (std::size_t b = 1; b < count; ++b) ASSERT_TRUE(same_bits(batch[0], batch[b])) << b;
+      }
     }
   });
 }
@@ -231,7 +240,7 @@ TEST_P(PotrfBatchedTest, ThousandsOfSmallOnes) {
     std::vector<Matrix<T>> batch;
     for (std::int64_t b = 0; b < 4000; ++b) {
       batch.push_back(
-          Matrix<T>(1 + b % 9, 1 + b % 9, 0, [](auto i, auto j) { return std::min(i, j) + 1; }));
+          Matrix<T>(1 + b % 19, 1 + b % 19, 0, [](auto i, auto j) { return std::min(i, j) + 1; }));
     }
     const std::vector<PivotStatus> statuses = runner.run(batch);
     for (std::size_t b = 0; b < batch.size(); ++b) {

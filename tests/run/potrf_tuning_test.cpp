@@ -17,9 +17,9 @@ namespace {
 using test::Scratch;
 using test::slurp;
 
-constexpr PotrfOptions kFused{PotrfVariant::fused, 8, 64, 0};
-constexpr PotrfOptions kLeft{PotrfVariant::left, 8, 128, 256};
-constexpr PotrfOptions kRight{PotrfVariant::right, 4, 0, 512};
+constexpr CholeskyBlocking kFused{CholeskyVariant::fused, 64, 0};
+constexpr CholeskyBlocking kLeft{CholeskyVariant::left, 128, 256};
+constexpr CholeskyBlocking kRight{CholeskyVariant::right, 0, 512};
 
 PotrfTuning example() {
   return {"GPU A",
@@ -59,21 +59,21 @@ void expect_refused(const std::string& path, const std::string& piece) {
 TEST(PotrfTuning, TakesTheNearestOrderByRatio) {
   const PotrfTuning tuning = example();
   for (const std::int64_t n : {0, 1, 1000, 1024, 2047, 2048})  // 2048 is as near to both
-    EXPECT_EQ(tuning.options_for(Precision::fp64, n), kFused) << n;
+    EXPECT_EQ(tuning.blocking_for(Precision::fp64, n), kFused) << n;
   for (const std::int64_t n : {2049, 2600, 4096, 100000})
-    EXPECT_EQ(tuning.options_for(Precision::fp64, n), kLeft) << n;
-  EXPECT_EQ(tuning.options_for(Precision::fp32, 5), kRight);
-  EXPECT_EQ(PotrfTuning{}.options_for(Precision::fp64, 100), PotrfOptions{});
+    EXPECT_EQ(tuning.blocking_for(Precision::fp64, n), kLeft) << n;
+  EXPECT_EQ(tuning.blocking_for(Precision::fp32, 5), kRight);
+  EXPECT_EQ(PotrfTuning{}.blocking_for(Precision::fp64, 100), CholeskyBlocking{});
 }
 
 TEST(PotrfTuning, WhatIsAskedForComesBeforeTheTable) {
   EXPECT_EQ(with_tuning({}, kLeft), kLeft);
-  EXPECT_EQ(with_tuning({.nb = 512}, kLeft), (PotrfOptions{PotrfVariant::left, 8, 128, 512}));
-  EXPECT_EQ(with_tuning({.variant = PotrfVariant::left, .ib = 4}, kLeft),
-            (PotrfOptions{PotrfVariant::left, 4, 128, 256}));
-  const PotrfOptions right{.variant = PotrfVariant::right};
+  EXPECT_EQ(with_tuning({.nb = 512}, kLeft), (CholeskyBlocking{CholeskyVariant::left, 128, 512}));
+  EXPECT_EQ(with_tuning({.variant = CholeskyVariant::left, .recnb = 64}, kLeft),
+            (CholeskyBlocking{CholeskyVariant::left, 64, 256}));
+  const CholeskyBlocking right{.variant = CholeskyVariant::right};
   EXPECT_EQ(with_tuning(right, kLeft), right) << "tuned for another variant";
-  EXPECT_EQ(with_tuning({}, {}), PotrfOptions{});
+  EXPECT_EQ(with_tuning({}, {}), CholeskyBlocking{});
 }
 
 TEST(PotrfTuning, AFileKeepsTheTablesOfAllModels) {
@@ -83,13 +83,13 @@ TEST(PotrfTuning, AFileKeepsTheTablesOfAllModels) {
   write_potrf_tuning(path, example());
   write_potrf_tuning(path, {"GPU B", {{Precision::fp64, 1024, kRight}}});
   EXPECT_EQ(read_potrf_tuning(path, "GPU A").entries, example().entries);
-  EXPECT_EQ(read_potrf_tuning(path, "GPU B").options_for(Precision::fp64, 1), kRight);
+  EXPECT_EQ(read_potrf_tuning(path, "GPU B").blocking_for(Precision::fp64, 1), kRight);
   EXPECT_TRUE(read_potrf_tuning(path, "GPU C").entries.empty());
   write_potrf_tuning(path, {"GPU A", {{Precision::fp64, 1024, kLeft}}});
   const PotrfTuning again = read_potrf_tuning(path, "GPU A");
   EXPECT_EQ(again.entries.size(), 3U);
-  EXPECT_EQ(again.options_for(Precision::fp64, 1024), kLeft);
-  EXPECT_EQ(again.options_for(Precision::fp32, 2048), kRight);
+  EXPECT_EQ(again.blocking_for(Precision::fp64, 1024), kLeft);
+  EXPECT_EQ(again.blocking_for(Precision::fp32, 2048), kRight);
 }
 
 TEST(PotrfTuning, AFileThatIsNoneIsNamed) {
@@ -107,7 +107,6 @@ TEST(PotrfTuning, AFileThatIsNoneIsNamed) {
     return scratch.put("changed.json", changed);
   };
   expect_refused(with("\"fused\"", "\"sideways\""), "sideways");
-  expect_refused(with("\"ib\": 8", "\"ib\": 7"), "7");
   expect_refused(with("\"recnb\": 64", "\"recnb\": 65"), "65");
   expect_refused(with("\"nb\": 256", "\"nb\": 100"), "100");
   expect_refused(with("\"n\": 1024", "\"n\": 0"), "order 0");
@@ -116,6 +115,24 @@ TEST(PotrfTuning, AFileThatIsNoneIsNamed) {
   EXPECT_THROW(write_potrf_tuning(scratch.path("cut.json"), example()), Error)
       << "a file that is none is not replaced";
   EXPECT_THROW(write_potrf_tuning(scratch.path("good.json/x.json"), example()), Error);
+}
+
+// Earlier versions let runs choose what now only benchmarks do.
+TEST(PotrfTuning, AFileOfAnEarlierVersionIsRead) {
+  const Scratch scratch;
+  const std::string path = scratch.put("old.json", R"({"format": "strata potrf 1", "tables": [
+    {"model": "GPU A", "entries": [
+      {"precision": "fp64", "n": 1024, "variant": "fused", "ib": 8, "recnb": 64, "nb": 0},
+      {"precision": "fp64", "n": 4096, "variant": "exclusive", "ib": 4, "recnb": 128, "nb": 0},
+      {"precision": "fp32", "n": 4096, "variant": "right", "ib": 4, "recnb": 0, "nb": 512}]}]})");
+  const PotrfTuning old = read_potrf_tuning(path, "GPU A");
+  EXPECT_EQ(old.blocking_for(Precision::fp64, 1024), kFused);
+  EXPECT_EQ(old.blocking_for(Precision::fp64, 4096),
+            (CholeskyBlocking{CholeskyVariant::fused, 128, 0}));
+  EXPECT_EQ(old.blocking_for(Precision::fp32, 4096), kRight);
+  write_potrf_tuning(path, {"GPU A", {{Precision::fp64, 1024, kLeft}}});
+  EXPECT_EQ(slurp(path).find("\"ib\""), std::string::npos);
+  EXPECT_EQ(read_potrf_tuning(path, "GPU A").blocking_for(Precision::fp32, 4096), kRight);
 }
 
 TEST(PotrfTuning, ThePlaceOfTheFile) {
@@ -205,24 +222,22 @@ TEST(PotrfTuning, ThePlannedPathIgnoresIt) {
 }
 
 TEST(PotrfTuning, OptionsThatDoNotExistAreRefused) {
-  for (const PotrfOptions& good : {PotrfOptions{}, kFused, kLeft, kRight})
-    EXPECT_NO_THROW(check_potrf_options(good));
-  const std::vector<std::pair<PotrfOptions, std::string>> bad{{{.ib = 5}, "ib is 5"},
-                                                              {{.ib = -4}, "ib is -4"},
-                                                              {{.recnb = 96}, "recnb is 96"},
-                                                              {{.nb = 127}, "nb is 127"},
-                                                              {{.nb = -128}, "nb is -128"}};
+  for (const CholeskyBlocking& good : {CholeskyBlocking{}, kFused, kLeft, kRight})
+    EXPECT_NO_THROW(check_blocking(good));
+  const std::vector<std::pair<CholeskyBlocking, std::string>> bad{
+      {{.recnb = 96}, "recnb is 96"}, {{.nb = 127}, "nb is 127"}, {{.nb = -128}, "nb is -128"}};
   for (const auto& [options, piece] : bad) {
     try {
-      check_potrf_options(options);
+      check_blocking(options);
       ADD_FAILURE() << piece;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::misuse);
       EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
     }
   }
-  EXPECT_THROW(check_potrf_options({.variant = static_cast<PotrfVariant>(9)}), Error);
+  EXPECT_THROW(check_blocking({.variant = static_cast<CholeskyVariant>(9)}), Error);
   EXPECT_THROW((void)parse_variant("up"), Error);
+  EXPECT_THROW((void)parse_variant("exclusive"), Error);
   for (const char* name : {"auto", "fused", "left", "right"})
     EXPECT_STREQ(to_string(parse_variant(name)), name);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Descriptions of matrices of doubles for copies of boxes to shared memory (cp.async.bulk.tensor).
+// Tensor maps of matrices of doubles: what the tensor memory accelerator (TMA) has to know to copy
+// boxes of them to shared memory (cp.async.bulk.tensor).
 //
 // Contract: column-major, in device memory. Only for *_cuda.cu.
 
@@ -10,11 +11,12 @@
 namespace strata {
 
 /// Of one matrix and size of boxes; a parameter of a kernel, __grid_constant__, not a copy of it.
-using BoxMap = CUtensorMap;
+using TensorMap = CUtensorMap;
 
 /// Boxes of box_rows × box_cols (at most 256 each; columns of a multiple of 16 bytes). The matrix
 /// and its columns begin at multiples of 16 bytes; what is outside of it is copied as zeros. Throws
 /// Error{device}.
-[[nodiscard]] BoxMap make_box_map(MatrixView<const double> matrix, int box_rows, int box_cols);
+[[nodiscard]] TensorMap make_tensor_map(MatrixView<const double> matrix, int box_rows,
+                                        int box_cols);
 
 }  // namespace strata

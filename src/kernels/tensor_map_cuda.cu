@@ -1,9 +1,9 @@
-// Box maps: see box_map_cuda.hpp.
+// Tensor maps: see tensor_map_cuda.hpp.
 //
 // The driver makes them. Its function is asked for at run time, so that the library is linked, and
 // loads, where there is no driver.
 
-#include "kernels/box_map_cuda.hpp"
+#include "kernels/tensor_map_cuda.hpp"
 
 #include <cudaTypedefs.h>
 
@@ -34,14 +34,14 @@ Encode encode_tiled() {
 
 }  // namespace
 
-BoxMap make_box_map(MatrixView<const double> matrix, int box_rows, int box_cols) {
+TensorMap make_tensor_map(MatrixView<const double> matrix, int box_rows, int box_cols) {
   const std::array<cuuint64_t, 2> extents{static_cast<cuuint64_t>(matrix.rows),
                                           static_cast<cuuint64_t>(matrix.cols)};
   const std::array<cuuint64_t, 1> stride{static_cast<cuuint64_t>(matrix.ld) * sizeof(double)};
   const std::array<cuuint32_t, 2> box{static_cast<cuuint32_t>(box_rows),
                                       static_cast<cuuint32_t>(box_cols)};
   const std::array<cuuint32_t, 2> steps{1, 1};
-  BoxMap map;
+  TensorMap map;
   // The function takes pointers to what it does not change.
   const CUresult status =
       encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, const_cast<double*>(matrix.data),
