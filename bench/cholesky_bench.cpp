@@ -14,6 +14,7 @@
 #include "cholesky/tile_factor.hpp"
 #include "scalar/dispatch.hpp"
 #include "strata/calibrate.hpp"
+#include "strata/detect.hpp"
 
 namespace strata::bench {
 namespace {
@@ -111,7 +112,7 @@ std::vector<CholeskyBenchRow> run_cholesky_bench(const CholeskyBench& bench,
   std::vector<CholeskyBenchRow> rows;
   for (const std::int64_t n : bench.sizes) {
     if (bench.calibrate) {
-      const Machine machine = Machine::detect(options.devices, options.device_memory_bytes);
+      const Machine machine = detect_machine(options.devices, options.device_memory_bytes);
       CholeskyProblem problem;
       problem.n = n;
       problem.precision = bench.precision;

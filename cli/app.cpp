@@ -18,6 +18,7 @@
 #include "cholesky/planning.hpp"
 #include "run/host_pinner.hpp"
 #include "run/potrf_tuning.hpp"
+#include "session/policy.hpp"
 
 namespace strata::cli {
 namespace {

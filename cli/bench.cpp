@@ -8,8 +8,8 @@
 
 #include "base/check.hpp"
 #include "bench/cholesky_bench.hpp"
-#include "cholesky/planning.hpp"
 #include "cli/bench.hpp"
+#include "session/policy.hpp"
 
 namespace strata::cli {
 namespace {
@@ -61,15 +61,16 @@ void print_rows(const std::vector<bench::CholeskyBenchRow>& rows) {
              "floor x", "peer", "ratio");
   for (const bench::CholeskyBenchRow& row : rows) {
     const RunReport& run = row.run;
+    const std::string predicted =
+        run.predicted_seconds ? fmt::format("{:.4f}", *run.predicted_seconds) : "";
     const std::string peer =
         row.peer.name.empty() ? "" : fmt::format("{:.1f}", run.flops / row.peer.seconds / 1e9);
     const std::string ratio =
         row.peer.name.empty() ? "" : fmt::format("{:.3f}", row.peer.seconds / run.seconds);
     fmt::print(
-        "{:8} {:6} {:22} {:10.4f} {:11.1f} {:11.4f} {:9.3f} {:7.2f} {:7.2f} {:7.2f} {:>11} {:>7}\n",
-        run.n, run.tile, run.policy, run.seconds, run.flops / run.seconds / 1e9,
-        run.predicted_seconds, 100 * run.plan_seconds / run.seconds,
-        over_floor(run, run.traffic.host_to_device_bytes),
+        "{:8} {:6} {:22} {:10.4f} {:11.1f} {:>11} {:9.3f} {:7.2f} {:7.2f} {:7.2f} {:>11} {:>7}\n",
+        run.n, run.tile, run.policy, run.seconds, run.flops / run.seconds / 1e9, predicted,
+        100 * run.plan_seconds / run.seconds, over_floor(run, run.traffic.host_to_device_bytes),
         over_floor(run, run.traffic.device_to_host_bytes), over_floor(run, run.traffic.total()),
         peer, ratio);
     if (!(run.traffic == run.planned_traffic))

@@ -133,7 +133,7 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
   const Options options = common.to_options();
   check_outputs(common, {{"--output", arguments.output}}, {});
   if (tiles.empty()) {
-    const Machine machine = Machine::detect(common.devices);
+    const Machine machine = detect_machine(common.devices);
     const bool gpu = machine.devices.at(0).kind == DeviceKind::gpu;
     tiles = gpu ? std::vector<std::int64_t>{512, 1024, 2048}
                 : std::vector<std::int64_t>{64, 128, 256, 512};

@@ -15,7 +15,6 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/app.hpp"
-#include "schedule/task.hpp"
 
 namespace strata::cli {
 namespace {
@@ -31,10 +30,7 @@ json traffic_json(const Traffic& traffic) {
           {"storage_write_bytes", traffic.storage_write_bytes}};
 }
 
-/// A path need not be UTF-8, as JSON has to be.
-void print_json(const json& object) {
-  fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
-}
+void print_json(const json& object) { fmt::print("{}\n", object.dump(2)); }
 
 void write_page(const CommonOptions& common, ReportData data) {
   data.command = common.command;
@@ -136,26 +132,27 @@ json to_json(const Scores& scores, std::int64_t observations) {
 json to_json(const RunReport& report) {
   json planned = traffic_json(report.planned_traffic);
   planned["floor_bytes"] = report.planned_traffic.floor_bytes;
-  const double seconds = report.seconds > 0 ? report.seconds : report.predicted_seconds;
-  return {{"n", report.n},
-          {"tile", report.tile},
-          {"path", report.path},
-          {"policy", report.policy},
-          {"devices", report.devices},
-          {"compute_queues", report.compute_queues},
-          {"tuning", report.tuning},
-          {"seconds", report.seconds},
-          {"plan_seconds", report.plan_seconds},
-          {"pinning_seconds", report.pinning_seconds},
-          {"pinned_bytes", report.pinned_bytes},
-          {"predicted_seconds", report.predicted_seconds},
-          {"flops", report.flops},
-          {"flops_per_second", seconds > 0 ? report.flops / seconds : 0.0},
-          {"tasks", report.tasks},
-          {"peak_device_bytes", report.peak_device_bytes},
-          {"host_bytes", report.host_bytes},
-          {"traffic", traffic_json(report.traffic)},
-          {"planned_traffic", planned}};
+  const double seconds = report.seconds > 0 ? report.seconds : report.predicted_seconds.value_or(0);
+  json object{{"n", report.n},
+              {"tile", report.tile},
+              {"path", report.path},
+              {"policy", report.policy},
+              {"devices", report.devices},
+              {"compute_queues", report.compute_queues},
+              {"tuning", report.tuning},
+              {"seconds", report.seconds},
+              {"plan_seconds", report.plan_seconds},
+              {"pinning_seconds", report.pinning_seconds},
+              {"pinned_bytes", report.pinned_bytes},
+              {"flops", report.flops},
+              {"flops_per_second", seconds > 0 ? report.flops / seconds : 0.0},
+              {"tasks", report.tasks},
+              {"peak_device_bytes", report.peak_device_bytes},
+              {"host_bytes", report.host_bytes},
+              {"traffic", traffic_json(report.traffic)},
+              {"planned_traffic", planned}};
+  if (report.predicted_seconds) object["predicted_seconds"] = *report.predicted_seconds;
+  return object;
 }
 
 void print_traffic(const RunReport& report, bool ran) {

@@ -41,7 +41,7 @@ Machine emulated_machine(const std::string& devices, const Options& options) {
 Machine machine_of(const CommonOptions& common, const Options& options) {
   const bool emulated = common.devices.rfind(kEmulated, 0) == 0;
   Machine machine = emulated ? emulated_machine(common.devices, options)
-                             : Machine::detect(common.devices, options.device_memory_bytes);
+                             : detect_machine(common.devices, options.device_memory_bytes);
   if (options.rates && options.rates->device_to_device.bytes_per_second > 0)
     machine.device_to_device = options.rates->device_to_device;
   for (std::size_t d = 0; d < machine.devices.size(); ++d) {
@@ -70,19 +70,22 @@ void print_plan(const RunReport& report, bool measured_rates) {
              format_bytes(report.peak_device_bytes));
   fmt::print("  {:18}{:>14} for the factor\n", "host memory", format_bytes(report.host_bytes));
   fmt::print("  {:18}{:>14.3g} in {} tasks\n", "flops", report.flops, report.tasks);
-  fmt::print("  {:18}{:>12.3g} s ({:.1f} GFLOP/s{})\n", "predicted", report.predicted_seconds,
-             report.predicted_seconds > 0 ? report.flops / report.predicted_seconds / 1e9 : 0,
-             measured_rates ? "" : "; nominal rates, see strata info --calibrate");
+  if (report.predicted_seconds) {
+    const double seconds = *report.predicted_seconds;
+    fmt::print("  {:18}{:>12.3g} s ({:.1f} GFLOP/s{})\n", "predicted", seconds,
+               seconds > 0 ? report.flops / seconds / 1e9 : 0,
+               measured_rates ? "" : "; nominal rates, see strata info --calibrate");
+  }
   fmt::print("  {:18}{:>12.3g} s\n", "planning took", report.plan_seconds);
 }
 
 int run_plan(const PlanArguments& arguments, const CommonOptions& common) {
   const Options options = common.to_options();
   check_outputs(common, {}, {common.rates});
-  const Precision precision = arguments.precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   const Machine machine = machine_of(common, options);
   const RunReport report =
-      simulate_cholesky(arguments.n, machine, options, precision, arguments.generated);
+      simulate_cholesky(arguments.n, machine, options, element, arguments.generated);
   ReportData data;
   data.title = fmt::format("Plan of a Cholesky factorization of order {}", report.n);
   data.subtitle = fmt::format("{} devices, tile {}, policy {}", report.devices.size(), report.tile,

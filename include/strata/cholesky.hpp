@@ -32,7 +32,7 @@ struct [[nodiscard]] Certificate {
   /// it is NaN if the solution holds one.
   double backward_error = 0;
   int refinement_steps = 0;
-  Precision precision = Precision::fp64;  ///< of the factor and the solution
+  Element precision = Element::fp64;  ///< of the factor and the solution
   std::int64_t bytes_moved = 0;
   double seconds = 0;
 };
@@ -95,7 +95,7 @@ struct SolveResult {
 /// would.
 [[nodiscard]] RunReport simulate_cholesky(std::int64_t n, const Machine& machine,
                                           const Options& options = {},
-                                          Precision precision = Precision::fp64,
+                                          Element precision = Element::fp64,
                                           bool generated = false);
 
 }  // namespace strata

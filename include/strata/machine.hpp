@@ -74,12 +74,6 @@ struct Machine {
   /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50
   /// TFLOP/s FP64), without links between the devices.
   [[nodiscard]] static Machine emulated(int count, std::int64_t memory_bytes);
-
-  /// The devices named by `devices` ("auto", "host:2" for two CPU devices, "cuda:0,1"), each with a
-  /// budget of `memory_bytes` (0: what is free), and nominal rates until they are calibrated.
-  /// Throws Error{device}.
-  [[nodiscard]] static Machine detect(const std::string& devices = "auto",
-                                      std::int64_t memory_bytes = 0);
 };
 
 /// How a plan manages device memory (the literature's policies, and ours).

@@ -74,7 +74,9 @@ struct RunReport {
   /// `seconds`.
   double pinning_seconds = 0;
   std::int64_t pinned_bytes = 0;  ///< of the factor's host memory, by the end of the run
-  double predicted_seconds = 0;   ///< what simulate() said before the run; 0 if it was not asked
+  /// What simulate() said before the run; of several, the sum. Absent where nothing was planned, as
+  /// in the report of a run that has not been.
+  std::optional<double> predicted_seconds;
   double flops = 0;
   std::int64_t tasks = 0;
   std::int64_t peak_device_bytes = 0;  ///< the largest over the devices

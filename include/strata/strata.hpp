@@ -4,6 +4,7 @@
 #include "strata/calibrate.hpp"
 #include "strata/cholesky.hpp"
 #include "strata/cholesky_options.hpp"
+#include "strata/detect.hpp"
 #include "strata/device_cholesky.hpp"
 #include "strata/error.hpp"
 #include "strata/geostat.hpp"
@@ -14,3 +15,4 @@
 #include "strata/precision.hpp"
 #include "strata/report.hpp"
 #include "strata/trace.hpp"
+#include "strata/trace_export.hpp"

@@ -11,6 +11,8 @@
 #include "base/check.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "kernels/host_residual.hpp"
+#include "session/budget.hpp"
+#include "session/report.hpp"
 
 namespace strata {
 
@@ -39,7 +41,7 @@ std::unique_ptr<CholeskyFactor::State> factor_view(MatrixView<const T> a, const 
           "the matrix of order {} has no data", a.rows);
   CholeskyProblem problem;
   problem.n = a.rows;
-  problem.precision = precision_of<T>;
+  problem.precision = element_of<T>;
   auto state =
       std::make_unique<CholeskyFactor::State>(CholeskyFactor::State{TileFactor(problem, options)});
   (void)state->tiles.factor_stored(source_of_view<T>(a.data, a.ld, true));
@@ -159,18 +161,15 @@ SolveResult solve(MatrixView<const float> a, MatrixView<const float> b, MatrixVi
 }
 
 RunReport simulate_cholesky(std::int64_t n, const Machine& machine, const Options& options,
-                            Precision precision, bool generated) {
+                            Element precision, bool generated) {
   require(n >= 0, ErrorKind::misuse, "cholesky", "a matrix cannot be of order {}", n);
   CholeskyProblem problem;
   problem.n = n;
   problem.precision = precision;
   problem.point_dimensions = generated ? 2 : 0;
-  const PlannedRun planned = plan_path(problem, machine, options);
-  check_host_memory(planned, problem, machine, options);
-  RunReport report = make_report(planned, problem, simulate(*planned.plan));
-  report.predicted_seconds = report.seconds;
-  report.seconds = 0;
-  return report;
+  PlannedRun planned = plan_path(problem, machine, options);
+  check_host_memory(planned, options, "cholesky");
+  return make_simulated_report(std::move(planned));
 }
 
 }  // namespace strata

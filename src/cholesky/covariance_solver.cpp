@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "cholesky/tile_factor.hpp"
+#include "session/report.hpp"
 
 namespace strata {
 namespace {

@@ -6,30 +6,19 @@
 #include <chrono>
 #include <limits>
 
-#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
-#include "cholesky/tile_search.hpp"
 #include "device/device_host.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
+#include "session/budget.hpp"
+#include "session/report.hpp"
 
 namespace strata {
 namespace {
 
 /// Columns of right-hand sides for which devices keep room beside a factor.
 constexpr std::int64_t kRhsReserved = 256;
-
-/// A simulation may take this long beside any run: it follows 20,000 steps.
-constexpr double kSimulationSecondsMin = 20'000 * kSimulateStepSeconds;
-
-/// A simulation that takes longer may take its share of the run.
-bool worth_simulating(const Plan& plan, const CholeskyProblem& problem) {
-  const double seconds = kSimulateStepSeconds * static_cast<double>(plan.totals().steps);
-  return seconds <= kSimulationSecondsMin ||
-         seconds <= kPlanningShareMax * simulated_seconds_min(problem, plan.machine(),
-                                                              plan.layout().devices[0].compute_queues);
-}
 
 PivotStatus status_of(const FamilyMemory& statuses, std::int64_t k) {
   return reinterpret_cast<const PivotStatus*>(statuses.data())[k];
@@ -88,17 +77,14 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   problem_.factor_identity = new_identity();
   problem_.points_identity = new_identity();
   planned_ = plan_path(problem_, devices_->machine(), options);
-  check_host_memory(planned_, problem_, devices_->machine(), options);
+  planned_.let_go_of_trace();
+  check_host_memory(planned_, options, "cholesky");
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
   place_near(*devices_, problem_.devices, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
-  predicted_seconds_ = planned_.predicted_seconds;
-  if (predicted_seconds_ == 0 && worth_simulating(*planned_.plan, problem_)) {
-    predicted_seconds_ = simulate(*planned_.plan).seconds;
-  }
   reserve_arenas();
 }
 
@@ -163,9 +149,8 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   const PlannedRun& planned = plan_of_factor();
   RunOutcome outcome = run(*planned.plan, *devices_, store, options);
   info_ = info_of(*statuses_, count, problem_.tile);
-  report_ = make_report(planned, problem_, std::move(outcome.trace));
+  report_ = make_report(planned, std::move(outcome.trace));
   report_.tuning = devices_->tuning().source;
-  report_.predicted_seconds = predicted_seconds_;
   report_.pinning_seconds = pinner_->seconds();
   report_.pinned_bytes = pinner_->pinned_bytes();
   factored_ = info_.ok;
@@ -178,11 +163,11 @@ const PlannedRun& TileFactor::plan_of_factor() {
   if (continued_.plan && continued_.plan->start() == now) return continued_;
   const auto start = std::chrono::steady_clock::now();
   const Plan& first = *planned_.plan;
-  continued_.plan = std::make_unique<Plan>(first.shared_schedule(), first.machine(),
-                                           first.options(), now);
-  continued_.policy = planned_.policy;
+  continued_ = make_planned_run(first.shared_schedule(), first.machine(), first.options(),
+                                planned_.policy, now);
+  continued_.let_go_of_trace();
+  continued_.take_figures_of(planned_);
   continued_.floor_bytes = planned_.floor_bytes;
-  continued_.in_core = planned_.in_core;
   continued_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return continued_;
@@ -198,9 +183,11 @@ const PlannedRun& TileFactor::plan_of_solve(const SolveProblem& problem, Sweep d
   }
   constexpr std::size_t kKept = 4;
   if (solves_.size() == kKept) solves_.pop_front();
-  solves_.push_back({problem, direction,
-                     plan_solve(problem, direction, planned_.plan->machine(), options_.policy, now)});
-  solves_.back().planned.in_core = planned_.in_core;
+  solves_.push_back(
+      {problem, direction,
+       plan_solve(problem, direction, planned_.plan->machine(), options_.policy, now)});
+  solves_.back().planned.let_go_of_trace();
+  solves_.back().planned.take_figures_of(planned_);
   return solves_.back().planned;
 }
 
@@ -217,12 +204,12 @@ SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   return problem;
 }
 
-void TileFactor::check_usable(Element precision, std::int64_t rows) const {
+void TileFactor::check_usable(Element element, std::int64_t rows) const {
   require(factored_, ErrorKind::misuse, "cholesky",
           "there is no factor to solve with: the factorization failed at pivot {}",
           info_.first_bad_pivot);
-  require(precision == problem_.precision, ErrorKind::misuse, "cholesky",
-          "a factor in {} cannot solve in {}", to_string(problem_.precision), to_string(precision));
+  require(element == problem_.precision, ErrorKind::misuse, "cholesky",
+          "a factor in {} cannot solve in {}", to_string(problem_.precision), to_string(element));
   require(rows == problem_.n, ErrorKind::misuse, "cholesky",
           "a right-hand side of {} rows does not fit a factor of order {}", rows, problem_.n);
 }
@@ -231,8 +218,7 @@ RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, Me
                                 RunOptions options) {
   options.progress = options_.progress;
   const PlannedRun& planned = plan_of_solve(problem, direction);
-  RunReport report =
-      make_report(planned, problem_, run(*planned.plan, *devices_, store, options).trace);
+  RunReport report = make_report(planned, run(*planned.plan, *devices_, store, options).trace);
   report.tuning = devices_->tuning().source;
   return report;
 }
@@ -312,7 +298,7 @@ std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
 
 template <class T>
 void TileFactor::copy_lower(MatrixView<T> out) const {
-  require(precision_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
+  require(element_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
           ErrorKind::misuse, "cholesky", "a factor of order {} in {} does not fit {} by {}",
           problem_.n, to_string(problem_.precision), out.rows, out.cols);
   const BlockTable& blocks = planned_.plan->schedule().blocks;
@@ -329,55 +315,6 @@ void TileFactor::copy_lower(MatrixView<T> out) const {
       }
     }
   }
-}
-
-void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
-                       const Machine& machine, const Options& options) {
-  const CholeskyNeeds needs = cholesky_needs(problem, 0);
-  const bool bounded = options.host_memory_bytes > 0;
-  std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
-  // What a CPU computes in is host memory too; a caller's bound is on the factor.
-  if (!bounded && is_cpu(machine)) there -= problem.devices * planned.plan->layout().arena_bytes();
-  require(
-      needs.host_bytes <= there, ErrorKind::memory, "cholesky",
-      "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
-      "of host memory, of which there is {}",
-      problem.tile, format_bytes(needs.device_bytes), problem.n, format_bytes(needs.host_bytes),
-      needs.host_bytes, format_bytes(std::max<std::int64_t>(there, 0)));
-}
-
-RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem, Trace trace) {
-  RunReport report;
-  report.n = problem.n;
-  report.tile = problem.tile;
-  report.path = to_string(planned.in_core ? CholeskyPath::in_core : CholeskyPath::planned);
-  report.policy = planned.policy;
-  for (int d = 0; d < problem.devices; ++d) {
-    report.devices.push_back(planned.plan->machine().devices[static_cast<std::size_t>(d)].name);
-  }
-  report.compute_queues = planned.plan->layout().devices[0].compute_queues;
-  report.seconds = trace.seconds;
-  report.plan_seconds = planned.seconds;
-  report.host_bytes = cholesky_needs(problem, 0).host_bytes;
-  report.flops = planned.plan->totals().flops;
-  report.tasks = planned.plan->totals().tasks;
-  report.peak_device_bytes = planned.plan->layout().arena_bytes();
-  report.traffic = trace.traffic;
-  static_cast<Traffic&>(report.planned_traffic) = planned.plan->totals().traffic;
-  report.planned_traffic.floor_bytes = planned.floor_bytes;
-  report.trace = std::move(trace);
-  return report;
-}
-
-void accumulate(RunReport& total, const RunReport& part) {
-  total.seconds += part.seconds;
-  total.plan_seconds += part.plan_seconds;
-  total.flops += part.flops;
-  total.tasks += part.tasks;
-  total.peak_device_bytes = std::max(total.peak_device_bytes, part.peak_device_bytes);
-  total.traffic += part.traffic;
-  static_cast<Traffic&>(total.planned_traffic) += part.planned_traffic;
-  total.planned_traffic.floor_bytes += part.planned_traffic.floor_bytes;
 }
 
 template RunReport TileFactor::sweep(Sweep, MatrixView<double>);

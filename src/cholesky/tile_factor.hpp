@@ -13,6 +13,7 @@
 #include "kernels/covariance.hpp"
 #include "run/host_pinner.hpp"
 #include "run/run.hpp"
+#include "session/planned_run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/cholesky.hpp"
 
@@ -71,7 +72,7 @@ class TileFactor {
   RunReport run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
                       RunOptions options);
   void reserve_arenas();
-  void check_usable(Element precision, std::int64_t rows) const;
+  void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
   std::shared_ptr<DeviceSet> devices_;
@@ -82,23 +83,9 @@ class TileFactor {
   std::shared_ptr<FamilyMemory> tiles_;
   std::shared_ptr<FamilyMemory> statuses_;
   std::unique_ptr<HostPinner> pinner_;  // of the memory of the tiles
-  double predicted_seconds_ = 0;
   FactorInfo info_;
   RunReport report_;
   bool factored_ = false;
 };
-
-/// Throws Error{memory}, naming the host memory that a planned problem needs (CholeskyNeeds), if it
-/// is more than the options allow, or than `machine` has beside the memory of devices that are
-/// CPUs.
-void check_host_memory(const PlannedRun& planned, const CholeskyProblem& problem,
-                       const Machine& machine, const Options& options);
-
-/// What a planned run says of itself, with the trace that came of it.
-[[nodiscard]] RunReport make_report(const PlannedRun& planned, const CholeskyProblem& problem,
-                                    Trace trace);
-
-/// Adds up the runs of one operation; the trace is the first's.
-void accumulate(RunReport& total, const RunReport& part);
 
 }  // namespace strata

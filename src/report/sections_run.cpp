@@ -54,14 +54,17 @@ std::string facts(const RunReport& run) {
 
 std::string time_bars(const ReportData& data) {
   const RunReport& run = *data.run;
+  // Of a run that was only simulated there is nothing but the prediction.
+  const bool only_simulated = data.simulated && run.seconds == 0 && run.predicted_seconds;
+  const double seconds = only_simulated ? *run.predicted_seconds : run.seconds;
   const double longest =
-      std::max({run.seconds, run.predicted_seconds, run.plan_seconds, run.pinning_seconds});
+      std::max({seconds, run.predicted_seconds.value_or(0), run.plan_seconds, run.pinning_seconds});
   if (!(longest > 0)) return "";
-  std::string rows = bar_row(data.simulated ? "Simulated" : "Measured", run.seconds, longest,
-                             seconds_text(run.seconds), "solid");
-  if (run.predicted_seconds > 0 && !data.simulated) {
-    rows += bar_row("Predicted", run.predicted_seconds, longest,
-                    seconds_text(run.predicted_seconds), "outline");
+  std::string rows = bar_row(data.simulated ? "Simulated" : "Measured", seconds, longest,
+                             seconds_text(seconds), "solid");
+  if (run.predicted_seconds && !data.simulated) {
+    rows += bar_row("Predicted", *run.predicted_seconds, longest,
+                    seconds_text(*run.predicted_seconds), "outline");
   }
   if (run.plan_seconds > 0) {
     rows += bar_row("Planning", run.plan_seconds, longest, seconds_text(run.plan_seconds), "quiet");

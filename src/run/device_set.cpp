@@ -13,6 +13,7 @@
 #include "kernels/trsm.hpp"
 #include "run/numa.hpp"
 #include "schedule/machine_model.hpp"
+#include "strata/detect.hpp"
 
 namespace strata {
 namespace {
@@ -237,7 +238,7 @@ std::vector<DeviceChoice> choose_all_devices(const std::string& text) {
   return choices;
 }
 
-Machine Machine::detect(const std::string& devices, std::int64_t memory_bytes) {
+Machine detect_machine(const std::string& devices, std::int64_t memory_bytes) {
   return make_machine(places_of(devices), memory_bytes, 0);
 }
 

@@ -5,6 +5,8 @@
 // microseconds. The events are printed one by one, because a document tree of a million spans would
 // take a gigabyte.
 
+#include "strata/trace_export.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,7 +16,6 @@
 #include <ostream>
 
 #include "base/output_file.hpp"
-#include "strata/trace.hpp"
 
 namespace strata {
 namespace {

@@ -84,7 +84,7 @@ void expect_same(const std::string& backend, const Case& c, const std::vector<do
   const PlannedRun planned = plan_cholesky(c.problem, machine, policy);
   EXPECT_EQ(planned.plan->totals().peer_copies > 0,
             linked && c.problem.devices > 1 && c.problem.n > c.problem.tile);
-  ASSERT_LE(planned.plan->layout().arena_bytes, budget);
+  ASSERT_LE(planned.plan->layout().arena_bytes(), budget);
   RunOptions run_options;
   run_options.covariance = &c.covariance;
   const RunOutcome outcome = run(*planned.plan, devices, *store, run_options);
@@ -162,7 +162,7 @@ bool can_plan(CholeskyProblem problem, std::int64_t tile, std::int64_t budget) {
   }
 }
 
-TEST(CholeskyNeeds, AreWhatWorksAndNoByteLess) {
+TEST(MemoryNeeds, AreWhatWorksAndNoByteLess) {
   int none = 0;
   int whole = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
@@ -176,7 +176,7 @@ TEST(CholeskyNeeds, AreWhatWorksAndNoByteLess) {
     problem.point_dimensions = roll(3, 4) == 0 ? 1 + roll(4, 3) : 0;
     problem.precision = roll(5, 2) == 0 ? Precision::fp64 : Precision::fp32;
     const std::int64_t budget = roll(6, 3 * problem.n * problem.n * 8 + 2000);
-    const CholeskyNeeds needs = cholesky_needs(problem, budget);
+    const MemoryNeeds needs = cholesky_needs(problem, budget);
     EXPECT_TRUE(can_plan(problem, problem.tile, needs.device_bytes)) << seed;
     EXPECT_FALSE(can_plan(problem, problem.tile, needs.device_bytes - 1)) << seed;
     std::int64_t largest = 0;
@@ -201,7 +201,7 @@ TEST(CholeskyNeeds, AreWhatWorksAndNoByteLess) {
   EXPECT_LT(whole, 140);
 }
 
-TEST(CholeskyNeeds, AreSaidBeforeAnythingIsPlanned) {
+TEST(MemoryNeeds, AreSaidBeforeAnythingIsPlanned) {
   for (const std::int64_t n : {100, 1'000'000, 100'000'000}) {
     for (const std::int64_t tile : {0, 64}) {
       CholeskyProblem problem;

@@ -14,6 +14,7 @@
 
 #include "run/calibrate_devices.hpp"
 #include "schedule/task.hpp"
+#include "strata/detect.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
@@ -39,7 +40,7 @@ bool positive(double value) { return std::isfinite(value) && value > 0; }
 /// The same with rates that nothing can have. Devices come with nominal rates, which are positive
 /// too: of these, what was not measured is not.
 Options without_rates(Options options) {
-  Machine rates = Machine::detect(options.devices, options.device_memory_bytes);
+  Machine rates = detect_machine(options.devices, options.device_memory_bytes);
   for (DeviceModel& device : rates.devices) {
     device.host_to_device = device.device_to_host = {-1, -1};
     device.flops_per_second_fp64 = device.flops_per_second_fp32 = -1;

@@ -6,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "device/device_host.hpp"
+#include "strata/detect.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
 
@@ -53,7 +54,7 @@ TEST(ChooseDevices, ReadsOrRefusesCudaTexts) {
     EXPECT_EQ(choose_devices("cuda:0").indices, std::vector<int>{0});
     EXPECT_EQ(choose_devices("cuda").indices, std::vector<int>{0});
     EXPECT_EQ(choose_devices("cuda:1,0").indices, (std::vector<int>{1, 0}));
-    EXPECT_THROW((void)Machine::detect("cuda:1000"), Error);
+    EXPECT_THROW((void)detect_machine("cuda:1000"), Error);
   } else {
     EXPECT_THROW((void)choose_devices("cuda:0"), Error);
   }
@@ -88,7 +89,7 @@ TEST(DeviceSet, OpensDevicesWithTheirBudgets) {
 }
 
 TEST(DeviceSet, SharesFreeMemoryWhereNoBudgetIsGiven) {
-  const Machine machine = Machine::detect("host:4");
+  const Machine machine = detect_machine("host:4");
   std::int64_t sum = 0;
   for (const DeviceModel& device : machine.devices) sum += device.memory_bytes;
   EXPECT_GT(sum, 0);
@@ -188,7 +189,7 @@ TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
 }
 
 TEST(DeviceSet, SaysWhichKernelsThereAre) {
-  const Machine machine = Machine::detect("host", 1_MiB);
+  const Machine machine = detect_machine("host", 1_MiB);
   ASSERT_EQ(machine.kernel_mask.size(), static_cast<std::size_t>(kOperations));
   for (const std::uint32_t mask : machine.kernel_mask) EXPECT_EQ(mask, 0b11u);  // fp64 and fp32
 }

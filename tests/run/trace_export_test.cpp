@@ -1,5 +1,7 @@
 // The exported trace, read back by an independent JSON parser.
 
+#include "strata/trace_export.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +14,6 @@
 #include "matrix/block_table.hpp"
 #include "schedule/task.hpp"
 #include "strata/error.hpp"
-#include "strata/trace.hpp"
 
 namespace strata {
 namespace {

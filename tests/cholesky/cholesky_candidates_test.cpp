@@ -1,15 +1,20 @@
 // The choice of the tile and of the queues: against trying all of them, and what may change it.
 
-#include "cholesky/tile_search.hpp"
+#include "cholesky/cholesky_candidates.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <set>
 
 #include "base/random.hpp"
+#include "cholesky/planning.hpp"
 #include "schedule/machine_model.hpp"
+#include "session/search.hpp"
 #include "strata/cholesky.hpp"
+#include "strata/detect.hpp"
 #include "strata/error.hpp"
 #include "tests/support/problems.hpp"
 
@@ -28,27 +33,53 @@ std::int64_t roll(std::uint64_t seed, std::uint64_t i, std::int64_t sides) {
   return static_cast<std::int64_t>(random_bits(seed, i) % static_cast<std::uint64_t>(sides));
 }
 
+/// One kernel in fp64; a status is in fp64 too.
+KernelRate rate_of(const char* name, double flops, double seconds, double share = 0) {
+  const bool two = std::string(name) != "gemm";
+  return {name, std::vector<Element>(two ? 2 : 3, Element::fp64), flops, seconds, share};
+}
+
+/// As plan_path() calls it, from the rule's tile.
+PlannedRun search_tiles(CholeskyProblem& problem, const Machine& machine, Policy policy,
+                        bool tile_is_free, bool queues_are_free) {
+  SearchOptions options;
+  options.policy = policy;
+  options.n = problem.n;
+  options.tile = tile_is_free ? rule_tile(problem, machine) : problem.tile;
+  options.tile_is_free = tile_is_free;
+  options.queues_are_free = queues_are_free;
+  PlannedRun found = search(CholeskyCandidates(problem, machine, policy), machine, options);
+  problem.tile = found.tile;
+  return found;
+}
+
+std::vector<std::int64_t> candidates_of(const CholeskyProblem& problem, const Machine& machine,
+                                        std::int64_t first) {
+  return candidate_tiles(CholeskyCandidates(problem, machine, Policy::opt), first);
+}
+
 /// CPU devices whose GEMM reaches half its rate at tiles of order `half`, so slow that there is
 /// time to simulate everything.
 Machine slow_machine(int devices, std::int64_t memory, double half, int queues = 2) {
   Machine machine = Machine::emulated(devices, memory);
   for (DeviceModel& device : machine.devices) {
     device.name = "host:0";
+    device.kind = DeviceKind::cpu;
     device.compute_queues = queues;
-    device.flops_per_second_fp64 = 2e7;
+    device.rate(Element::fp64) = 2e7;
     device.host_to_device = device.device_to_host = {1e6, 1e-4};
     for (const double t : {16.0, 64.0, 128.0, 256.0, 512.0, 1024.0}) {
       const double rate = 1e7 * t / (t + half);
-      device.kernels.push_back({"gemm", Precision::fp64, 2 * t * t * t, 2 * t * t * t / rate});
-      device.kernels.push_back({"syrk", Precision::fp64, t * t * t, t * t * t / rate});
-      device.kernels.push_back({"trsm", Precision::fp64, t * t * t, 1.5 * t * t * t / rate});
-      device.kernels.push_back({"potrf", Precision::fp64, t * t * t / 3, t * t * t / rate});
+      device.kernels.push_back(rate_of("gemm", 2 * t * t * t, 2 * t * t * t / rate));
+      device.kernels.push_back(rate_of("syrk", t * t * t, t * t * t / rate));
+      device.kernels.push_back(rate_of("trsm", t * t * t, 1.5 * t * t * t / rate));
+      device.kernels.push_back(rate_of("potrf", t * t * t / 3, t * t * t / rate));
     }
   }
   return machine;
 }
 
-TEST(TileSearch, TheBoundIsNeverAboveWhatSimulateSays) {
+TEST(CholeskyCandidates, TheBoundIsNeverAboveWhatSimulateSays) {
   double closest = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const auto dice = [&](std::uint64_t i, std::int64_t sides) { return roll(seed, i, sides); };
@@ -61,7 +92,7 @@ TEST(TileSearch, TheBoundIsNeverAboveWhatSimulateSays) {
     Machine machine = slow_machine(devices, memory, 50.0 * static_cast<double>(dice(6, 10)));
     for (DeviceModel& device : machine.devices) device.compute_queues = queues;
     if (dice(7, 4) == 0) machine = Machine::emulated(devices, memory);
-    if (dice(8, 3) == 0) machine.devices[0].flops_per_second_fp64 *= 3;
+    if (dice(8, 3) == 0) machine.devices[0].rate(Element::fp64) *= 3;
     const double bound = simulated_seconds_min(problem, machine, machine.devices[0].compute_queues);
     const PlannedRun planned =
         plan_cholesky(problem, machine, dice(9, 2) == 0 ? Policy::opt : Policy::v3);
@@ -74,21 +105,21 @@ TEST(TileSearch, TheBoundIsNeverAboveWhatSimulateSays) {
 
 // One compute queue a device, and kernels that leave most of the device to others: the diagonal
 // tiles are done beside all else.
-TEST(TileSearch, TheBoundKnowsOfTheUrgentQueue) {
+TEST(CholeskyCandidates, TheBoundKnowsOfTheUrgentQueue) {
   CholeskyProblem problem = problem_of(24, 2, false);
   problem.tile = 2;
   Machine machine = Machine::emulated(2, 1 << 20);
   for (DeviceModel& device : machine.devices) {
     device.compute_queues = 1;
     for (const char* name : {"potrf", "trsm", "syrk", "gemm"}) {
-      device.kernels.push_back({name, Precision::fp64, 8.0, 1.0, 0.1});
+      device.kernels.push_back(rate_of(name, 8.0, 1.0, 0.1));
     }
   }
   const double seconds = simulate(*plan_cholesky(problem, machine, Policy::opt).plan).seconds;
   EXPECT_LE(simulated_seconds_min(problem, machine, 1), seconds * (1 + 1e-9));
 }
 
-TEST(TileSearch, FindsWhatTryingEveryTileFinds) {
+TEST(CholeskyCandidates, FindsWhatTryingEveryTileFinds) {
   std::set<std::int64_t> chosen;
   int away_from_the_rule = 0;
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
@@ -98,12 +129,13 @@ TEST(TileSearch, FindsWhatTryingEveryTileFinds) {
                                          10.0 * std::pow(4.0, static_cast<double>(seed % 4)));
     const std::int64_t rule = rule_tile(problem, machine);
     double best = std::numeric_limits<double>::infinity();
-    for (const std::int64_t tile : candidate_tiles(problem, machine, rule)) {
+    for (const std::int64_t tile : candidates_of(problem, machine, rule)) {
       problem.tile = tile;
       best = std::min(best, simulate(*plan_cholesky(problem, machine, Policy::opt).plan).seconds);
     }
     const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, false);
-    EXPECT_EQ(found.predicted_seconds, best) << "seed " << seed << ", tile " << problem.tile;
+    ASSERT_TRUE(found.predicted_seconds.has_value());
+    EXPECT_EQ(*found.predicted_seconds, best) << "seed " << seed << ", tile " << problem.tile;
     EXPECT_EQ(simulate(*found.plan).seconds, found.predicted_seconds);
     EXPECT_EQ(found.plan->schedule().blocks.family(kMatrixFamily).tile_rows, problem.tile);
     chosen.insert(problem.tile);
@@ -113,7 +145,7 @@ TEST(TileSearch, FindsWhatTryingEveryTileFinds) {
   EXPECT_GE(away_from_the_rule, 5);
 }
 
-TEST(TileSearch, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
+TEST(CholeskyCandidates, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
   int searched = 0;
   int ruled = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
@@ -121,24 +153,24 @@ TEST(TileSearch, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
     // From a rate at which nothing can be simulated in time to one at which everything can.
     const double faster = std::pow(10.0, static_cast<double>(seed % 8));
     for (KernelRate& k : machine.devices[0].kernels) k.seconds /= faster;
-    machine.devices[0].flops_per_second_fp64 *= faster;
+    machine.devices[0].rate(Element::fp64) *= faster;
     machine.devices[0].host_to_device.bytes_per_second *= faster;
     machine.devices[0].device_to_host.bytes_per_second *= faster;
     CholeskyProblem problem = problem_of(200 + roll(seed, 1, 1800), 1);
     const std::int64_t rule = rule_tile(problem, machine);
     const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, true);
-    if (found.predicted_seconds == 0) {
+    CholeskyProblem at_rule = problem;
+    at_rule.tile = rule;
+    const CholeskyCandidates space(problem, machine, Policy::opt);
+    const double cost =
+        planning_seconds(space, problem.tile, std::ssize(space.orders(problem.tile)));
+    if (cost > kPlanningShareMax * *found.predicted_seconds) {
       ++ruled;
       EXPECT_EQ(problem.tile, rule);
+      EXPECT_EQ(found.considered, std::ssize(space.orders(rule)));
     } else {
       ++searched;
-      const double cost =
-          static_cast<double>(planning_steps(problem)) * (kPlanStepSeconds + kSimulateStepSeconds) +
-          2 * kPlanSetupSeconds;
-      EXPECT_LE(cost, kPlanningShareMax * found.predicted_seconds) << "seed " << seed;
-      CholeskyProblem at_rule = problem;
-      at_rule.tile = rule;
-      EXPECT_LE(found.predicted_seconds,
+      EXPECT_LE(*found.predicted_seconds,
                 simulate(*plan_cholesky(at_rule, machine, Policy::opt).plan).seconds);
     }
   }
@@ -146,29 +178,28 @@ TEST(TileSearch, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
   EXPECT_GT(ruled, 20);
 }
 
-TEST(TileSearch, StepsArePlannedTasksAndTransfers) {
+TEST(CholeskyCandidates, StepsAreThoseOfAPlanWithRoomForAll) {
   for (const std::int64_t n : {1, 100, 101, 950}) {
     for (const bool generated : {false, true}) {
       CholeskyProblem problem = problem_of(n, 1, generated);
       problem.tile = 100;
       const PlanTotals totals =
           plan_cholesky(problem, Machine::emulated(1, 1 << 30), Policy::opt).plan->totals();
-      const std::int64_t tiles = (n + 99) / 100 * ((n + 99) / 100 + 1) / 2;
-      EXPECT_EQ(planning_steps(problem), totals.tasks + 2 * tiles) << n;
+      EXPECT_EQ(planning_steps(problem), totals.steps) << n;
     }
   }
 }
 
-TEST(TileSearch, RatesOfOneSizeSayNothingAboutAnother) {
+TEST(CholeskyCandidates, RatesOfOneSizeSayNothingAboutAnother) {
   Machine machine = slow_machine(1, 64 << 20, 400);
   CholeskyProblem problem = problem_of(1500, 1);
   const std::int64_t rule = rule_tile(problem, machine);
-  (void)search_tiles(problem, machine, Policy::opt, true, false);
+  (void)plan_path(problem, machine, Options());
   EXPECT_NE(problem.tile, rule);
   std::erase_if(machine.devices[0].kernels, [](const KernelRate& k) { return k.flops > 2 * 4096; });
-  const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, false);
+  const PlannedRun found = plan_path(problem, machine, Options());
   EXPECT_EQ(problem.tile, rule);
-  EXPECT_EQ(found.predicted_seconds, 0);
+  EXPECT_EQ(found.predicted_seconds, simulate(*found.plan).seconds);
 }
 
 /// A GPU whose GEMM fills `share` of it.
@@ -176,13 +207,13 @@ Machine machine_with_share(double share, int queues) {
   Machine machine = Machine::emulated(1, 64 << 20);
   DeviceModel& device = machine.devices[0];
   device.compute_queues = queues;
-  device.flops_per_second_fp64 = 1e8;
+  device.rate(Element::fp64) = 1e8;
   const double rate = share * 1e8;
   for (const double t : {64.0, 128.0, 256.0, 512.0}) {
-    device.kernels.push_back({"gemm", Precision::fp64, 2 * t * t * t, 2 * t * t * t / rate});
-    device.kernels.push_back({"syrk", Precision::fp64, t * t * t, t * t * t / rate});
-    device.kernels.push_back({"trsm", Precision::fp64, t * t * t, t * t * t / rate});
-    device.kernels.push_back({"potrf", Precision::fp64, t * t * t / 3, t * t * t / 3 / rate});
+    device.kernels.push_back(rate_of("gemm", 2 * t * t * t, 2 * t * t * t / rate));
+    device.kernels.push_back(rate_of("syrk", t * t * t, t * t * t / rate));
+    device.kernels.push_back(rate_of("trsm", t * t * t, t * t * t / rate));
+    device.kernels.push_back(rate_of("potrf", t * t * t / 3, t * t * t / 3 / rate));
   }
   return machine;
 }
@@ -193,10 +224,10 @@ int queues_found(double share, int queues, bool free = true) {
   const PlannedRun found =
       search_tiles(problem, machine_with_share(share, queues), Policy::opt, false, free);
   EXPECT_EQ(problem.tile, 150);
-  return found.plan->layout().compute_queues;
+  return found.plan->layout().device(0).compute_queues;
 }
 
-TEST(TileSearch, TakesMoreQueuesWhereOneDoesNotFillTheDevice) {
+TEST(CholeskyCandidates, TakesMoreQueuesWhereOneDoesNotFillTheDevice) {
   EXPECT_EQ(queues_found(0.5, 1), 2);
   EXPECT_EQ(queues_found(1.0, 1), 1);
   EXPECT_EQ(queues_found(1.0, 2), 2) << "nothing is gained by fewer";
@@ -206,7 +237,7 @@ TEST(TileSearch, TakesMoreQueuesWhereOneDoesNotFillTheDevice) {
   EXPECT_EQ(queues_found(0.04, 16), 16) << "the most there are";
 }
 
-TEST(TileSearch, WhatIsMeasuredAreCandidatesThatFit) {
+TEST(CholeskyCandidates, WhatIsMeasuredAreCandidatesThatFit) {
   for (const std::int64_t n : {300, 5000, 98'304}) {
     for (const int memory_log : {24, 28, 35}) {
       const Machine machine = Machine::emulated(1, std::int64_t{1} << memory_log);
@@ -222,7 +253,7 @@ TEST(TileSearch, WhatIsMeasuredAreCandidatesThatFit) {
       }
       if (n == 98'304 && memory_log == 35) {
         EXPECT_EQ(measured, (std::vector<std::int64_t>{rule / 2, rule, rule + rule / 2, 2 * rule}));
-        const std::vector<std::int64_t> all = candidate_tiles(problem, machine, rule);
+        const std::vector<std::int64_t> all = candidates_of(problem, machine, rule);
         EXPECT_TRUE(std::includes(all.begin(), all.end(), measured.begin(), measured.end()));
       }
     }
@@ -231,7 +262,7 @@ TEST(TileSearch, WhatIsMeasuredAreCandidatesThatFit) {
             std::vector<std::int64_t>{77});
 }
 
-TEST(TileSearch, OfAMachineWithoutDevicesIsMisuse) {
+TEST(CholeskyCandidates, OfAMachineWithoutDevicesIsMisuse) {
   CholeskyProblem problem = problem_of(100, 0);
   EXPECT_THROW((void)plan_path(problem, Machine(), Options()), Error);
   Options negative;
@@ -249,7 +280,10 @@ TEST(ReproducibleTile, DependsOnTheOrderAndTheKindOfDeviceAlone) {
         const int devices = static_cast<int>(1 + roll(seed, 0, 8));
         const std::int64_t memory = std::int64_t{2048} << (20 + roll(seed, 1, 10));
         Machine machine = slow_machine(devices, memory, 100, static_cast<int>(1 + seed % 5));
-        for (DeviceModel& device : machine.devices) device.name = name + ":0";
+        for (DeviceModel& device : machine.devices) {
+          device.name = name + ":0";
+          device.kind = name == "host" ? DeviceKind::cpu : DeviceKind::gpu;
+        }
         if (roll(seed, 2, 2) == 0) machine.devices[0].kernels.clear();
         tiles.insert(reproducible_tile(problem_of(n, devices, roll(seed, 3, 2) == 0), machine));
       }
@@ -304,12 +338,12 @@ TEST(PlanCholesky, SeveralGpusHaveAQueueForTheDiagonalTiles) {
   problem.tile = 512;
   const auto urgent = [&](const Machine& machine, Policy policy) {
     problem.devices = static_cast<int>(machine.devices.size());
-    return plan_cholesky(problem, machine, policy).plan->layout().urgent;
+    return plan_cholesky(problem, machine, policy).plan->layout().device(0).urgent >= 0;
   };
   EXPECT_TRUE(urgent(Machine::emulated(2, std::int64_t{1} << 30), Policy::opt));
   EXPECT_FALSE(urgent(Machine::emulated(2, std::int64_t{1} << 30), Policy::v3));
   EXPECT_FALSE(urgent(Machine::emulated(1, std::int64_t{1} << 30), Policy::opt));
-  EXPECT_FALSE(urgent(Machine::detect("host:2", std::int64_t{1} << 28), Policy::opt));
+  EXPECT_FALSE(urgent(detect_machine("host:2", std::int64_t{1} << 28), Policy::opt));
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+#include "cholesky/cholesky_candidates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cholesky/cholesky_bounds.hpp"
+#include "schedule/plan_layout.hpp"
+#include "session/policy.hpp"
+
+namespace strata {
+namespace {
+
+/// Past this many block rows planning every candidate would be noticed; one is taken by formula.
+constexpr std::int64_t kSearchTilesMax = 96;
+
+/// Widths of super-tiles worth planning: the widest whose accumulators and operands fit, and those
+/// that cut the matrix into equal parts near it.
+std::set<std::int64_t> candidate_widths(std::int64_t tiles, std::int64_t slots) {
+  std::set<std::int64_t> widths;
+  const auto widest = static_cast<std::int64_t>(std::sqrt(static_cast<double>(slots) + 1)) - 1;
+  if (widest < 2 || slots >= tiles * (tiles + 1) / 2) return widths;
+  const std::int64_t parts = (tiles + widest - 1) / widest;
+  if (tiles > kSearchTilesMax) return {(tiles + parts - 1) / parts};
+  for (std::int64_t p = std::max<std::int64_t>(parts - 1, 1); p < parts + 3; ++p) {
+    const std::int64_t width = (tiles + p - 1) / p;
+    if (width >= 2) widths.insert(width);
+  }
+  widths.insert(widest);
+  return widths;
+}
+
+}  // namespace
+
+CholeskyProblem CholeskyCandidates::with_tile(std::int64_t tile) const {
+  CholeskyProblem problem = problem_;
+  problem.tile = tile;
+  return problem;
+}
+
+bool CholeskyCandidates::allows(std::int64_t tile) const {
+  const std::int64_t smallest = is_cpu(machine_) ? 64 : 256;
+  const std::int64_t rows = (problem_.n + tile - 1) / tile;
+  if (tile < smallest || rows < std::max(problem_.devices, 2) || rows > kBlockRowsMax) return false;
+  const CholeskyProblem problem = with_tile(tile);
+  return smallest_budget_bytes(tile_cholesky(problem, {})) <= smallest_memory(machine_) &&
+         cholesky_host_bytes(problem) <= machine_.host_memory_bytes;
+}
+
+std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
+  const Schedule column = tile_cholesky(with_tile(tile), {});
+  const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
+  std::set<std::int64_t> widths;
+  if (policy_ == Policy::opt && tiles > 0) {
+    const PlanLayout layout = make_layout(column, machine_, {}, {});
+    widths = candidate_widths(tiles, slots_of_family(layout, 0, kMatrixFamily));
+  }
+  std::vector<std::int64_t> orders;
+  if (tiles <= kSearchTilesMax || widths.empty()) orders.push_back(0);
+  orders.insert(orders.end(), widths.begin(), widths.end());
+  return orders;
+}
+
+std::string CholeskyCandidates::order_name(std::int64_t order) const { return Order{order}.name(); }
+
+Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) const {
+  return tile_cholesky(with_tile(tile), {order});
+}
+
+PlanOptions CholeskyCandidates::options() const {
+  PlanOptions options = options_of(policy_);
+  options.urgent_queue = policy_ == Policy::opt && has_urgent_queue(problem_, machine_);
+  return options;
+}
+
+double CholeskyCandidates::seconds_min(std::int64_t tile, int queues) const {
+  return simulated_seconds_min(with_tile(tile), machine_, queues);
+}
+
+std::int64_t CholeskyCandidates::steps(std::int64_t tile) const {
+  return planning_steps(with_tile(tile));
+}
+
+std::int64_t CholeskyCandidates::floor_bytes(std::int64_t memory_bytes) const {
+  return cholesky_floor_bytes(problem_, memory_bytes);
+}
+
+}  // namespace strata

@@ -1,0 +1,44 @@
+#pragma once
+// The tiles and orders in which a matrix may be factored, as the search sees them.
+//
+// Contract: as CandidateSpace. An order is the width of its super-tiles (Order::super_tile).
+
+#include "cholesky/tile_cholesky.hpp"
+#include "session/candidates.hpp"
+
+namespace strata {
+
+/// Tasks grow with the cube of the block rows: a plan of more than these would be noticeable beside
+/// the run.
+inline constexpr std::int64_t kBlockRowsMax = 256;
+
+class CholeskyCandidates : public CandidateSpace {
+ public:
+  /// `problem.devices` is that of the machine, which outlives the candidates; problem.tile is not
+  /// read.
+  CholeskyCandidates(const CholeskyProblem& problem, const Machine& machine, Policy policy)
+      : problem_(problem), machine_(machine), policy_(policy) {}
+
+  /// At least two rows of tiles and one for each device, at most kBlockRowsMax; not below the
+  /// size from which the kernels of the devices are worth their calls; the smallest budget holds a
+  /// task, and the machine's host memory the factor.
+  [[nodiscard]] bool allows(std::int64_t tile) const override;
+  /// Column by column, and for `opt`, where not everything fits, super-tiles near the widest whose
+  /// accumulators and operands do. Past 96 rows one order by formula.
+  [[nodiscard]] std::vector<std::int64_t> orders(std::int64_t tile) const override;
+  [[nodiscard]] std::string order_name(std::int64_t order) const override;
+  [[nodiscard]] Schedule schedule(std::int64_t tile, std::int64_t order) const override;
+  [[nodiscard]] PlanOptions options() const override;
+  [[nodiscard]] double seconds_min(std::int64_t tile, int queues) const override;
+  [[nodiscard]] std::int64_t steps(std::int64_t tile) const override;
+  [[nodiscard]] std::int64_t floor_bytes(std::int64_t memory_bytes) const override;
+
+ private:
+  [[nodiscard]] CholeskyProblem with_tile(std::int64_t tile) const;
+
+  CholeskyProblem problem_;
+  const Machine& machine_;
+  Policy policy_;
+};
+
+}  // namespace strata

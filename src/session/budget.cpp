@@ -1,0 +1,71 @@
+#include "session/budget.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+
+namespace strata {
+
+std::int64_t smallest_memory(const Machine& machine) {
+  std::int64_t bytes = machine.devices[0].memory_bytes;
+  for (const DeviceModel& device : machine.devices) bytes = std::min(bytes, device.memory_bytes);
+  return bytes;
+}
+
+bool is_cpu(const Machine& machine) { return machine.devices[0].kind == DeviceKind::cpu; }
+
+void require_devices(const Machine& machine) {
+  require(!machine.devices.empty(), ErrorKind::misuse, "plan",
+          "a machine without devices cannot compute");
+}
+
+std::int64_t largest_tile(std::int64_t n, std::int64_t budget, const ScheduleInTiles& schedule) {
+  const auto fits = [&](std::int64_t tile) {
+    return smallest_budget_bytes(schedule(tile)) <= budget;
+  };
+  // One tile is a slot; two rows of tiles are three slots already, so between n/√3 and n tiles need
+  // more than the whole. Below n the need grows with the tile.
+  if (fits(n)) return n;
+  std::int64_t largest = 0;
+  std::int64_t too_large = n;
+  while (too_large - largest > 1) {
+    const std::int64_t middle = largest + (too_large - largest) / 2;
+    (fits(middle) ? largest : too_large) = middle;
+  }
+  return largest;
+}
+
+void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
+                         const Machine& machine) {
+  const std::int64_t budget = smallest_memory(machine);
+  if (needs.device_bytes <= budget) return;
+  const std::string largest = needs.tile_max > 0
+                                  ? fmt::format("the largest tile for it is {}", needs.tile_max)
+                                  : std::string("no tile is small enough for it");
+  fail(ErrorKind::memory, "plan",
+       "a device memory of {} ({} bytes) is too small for order {}: {}; the smallest that works "
+       "with tiles of {} is {} ({} of host memory are needed beside it): {} bytes",
+       format_bytes(budget), budget, n, largest, tile, format_bytes(needs.device_bytes),
+       format_bytes(needs.host_bytes), needs.device_bytes);
+}
+
+void check_host_memory(const PlannedRun& planned, const Options& options, const char* where) {
+  const Plan& plan = *planned.plan;
+  const bool bounded = options.host_memory_bytes > 0;
+  std::int64_t there = bounded ? options.host_memory_bytes : plan.machine().host_memory_bytes;
+  // What a CPU computes in is host memory too; a caller's bound is on the factor.
+  if (!bounded && is_cpu(plan.machine())) {
+    for (const DeviceLayout& device : plan.layout().devices) there -= device.arena_bytes;
+  }
+  require(
+      planned.host_bytes <= there, ErrorKind::memory, where,
+      "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
+      "of host memory, of which there is {}",
+      planned.tile, format_bytes(smallest_budget_bytes(plan.schedule())), planned.n,
+      format_bytes(planned.host_bytes), planned.host_bytes,
+      format_bytes(std::max<std::int64_t>(there, 0)));
+}
+
+}  // namespace strata

@@ -1,0 +1,51 @@
+#pragma once
+// Budgets: what a problem needs of the memory of devices and host, and the refusal of what cannot
+// fit.
+//
+// Contract: all sizes are bytes. A refusal is Error{memory}, thrown before anything is allocated,
+// and says what would fit.
+
+#include <cstdint>
+#include <functional>
+
+#include "session/planned_run.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// The smallest budget of the devices of a machine, in bytes; it has at least one.
+[[nodiscard]] std::int64_t smallest_memory(const Machine& machine);
+
+/// True for devices that are CPUs: their small tiles are efficient, and their queues are cores.
+[[nodiscard]] bool is_cpu(const Machine& machine);
+
+/// Throws Error{misuse} for a machine without devices.
+void require_devices(const Machine& machine);
+
+/// What a problem needs at least; all in bytes.
+struct MemoryNeeds {
+  std::int64_t device_bytes = 0;  ///< of each device, in tiles of the order that was asked about
+  /// The largest tile that can be planned with a budget; n is the whole matrix. 0: none can.
+  std::int64_t tile_max = 0;
+  std::int64_t host_bytes = 0;  ///< of the host, where the problem rests
+};
+
+/// The schedule of a problem in tiles of an order; its need of device memory grows with the tile.
+using ScheduleInTiles = std::function<Schedule(std::int64_t tile)>;
+
+/// The largest tile, up to n >= 1, in which a schedule runs with `budget` bytes on each device; 0:
+/// there is none.
+[[nodiscard]] std::int64_t largest_tile(std::int64_t n, std::int64_t budget,
+                                        const ScheduleInTiles& schedule);
+
+/// Throws Error{memory} unless each device holds `needs.device_bytes`. The message says the
+/// smallest budget for this tile, the largest tile for this budget, and what the host needs.
+void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
+                         const Machine& machine);
+
+/// Throws Error{memory}, naming the host memory that a planned factorization needs (its
+/// host_bytes), if it is more than the options allow, or than its machine has beside the memory of
+/// devices that are CPUs. `where` is the place that the error names.
+void check_host_memory(const PlannedRun& planned, const Options& options, const char* where);
+
+}  // namespace strata
