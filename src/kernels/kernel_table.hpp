@@ -24,6 +24,7 @@ struct BlockView {
   std::int64_t ld = 1;
   std::int64_t row = 0;
   std::int64_t col = 0;
+  Element element = Element::fp64;
 };
 
 /// The calls of one task: for each, its operands in the operation's order. Valid until the kernel

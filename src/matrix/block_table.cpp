@@ -55,7 +55,12 @@ int BlockTable::add(BlockFamily family) {
         std::min(f.rows, f.tile_rows) * std::min(f.cols, f.tile_cols) * size;
     added.total_bytes = added.count == 0 ? 0 : elements_before(added, 0, added.block_cols) * size;
   } else {
-    list_offsets(added, families() - 1);
+    try {
+      list_offsets(added, families() - 1);
+    } catch (...) {
+      entries_.pop_back();
+      throw;
+    }
   }
   count_ += added.count;
   return families() - 1;

@@ -93,12 +93,12 @@ void set_nominal_rates(DeviceModel& device, int cores) {
   add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }
 
-/// Whether devices of the same kind can all copy from each other.
+/// Whether devices of the same kind can all copy from each other: those of two backends cannot.
 bool all_linked(const std::vector<DevicePlace>& places) {
   return std::all_of(places.begin(), places.end(), [&](const DevicePlace& from) {
     return std::all_of(places.begin(), places.end(), [&](const DevicePlace& to) {
-      return from.backend != to.backend || from.index == to.index ||
-             from.backend->linked(from.index, to.index);
+      if (from.backend != to.backend) return from.backend->kind() != to.backend->kind();
+      return from.index == to.index || from.backend->linked(from.index, to.index);
     });
   });
 }
@@ -227,6 +227,8 @@ std::vector<DeviceChoice> choose_all_devices(const std::string& text) {
   std::vector<DeviceChoice> choices;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('+', begin), text.size());
+    require(end > begin || text.empty(), ErrorKind::misuse, "devices",
+            "'{}' names no devices: use auto, host:N or cuda:I,J, joined by +", text);
     DeviceChoice choice = choose_devices(text.substr(begin, end - begin));
     for (const DeviceChoice& other : choices) {
       require(other.backend != choice.backend, ErrorKind::misuse, "devices",
@@ -255,6 +257,7 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
           ErrorKind::misuse, "options",
           "{} bytes of device memory and {} compute queues make no device",
           options.device_memory_bytes, options.compute_queues);
+  require(!places.empty(), ErrorKind::misuse, "options", "a run needs a device");
   machine_ = make_machine(places, options.device_memory_bytes, options.compute_queues);
   linked_ = all_linked(places);
   if (options.rates) apply_rates(machine_, *options.rates, linked_);

@@ -163,7 +163,8 @@ void StepIssuer::compute(Queue& queue, const PlanWindow& window, const Step& ste
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const BlockExtent x = blocks.extent(operands[i]);
     views_.push_back({address(step.device, slots[i]), x.rows, x.cols,
-                      std::max<std::int64_t>(x.rows, 1), x.row, x.col});
+                      std::max<std::int64_t>(x.rows, 1), x.row, x.col,
+                      blocks.element(operands[i])});
   }
   const Kernel& kernel = kernel_of(window, step);
   kernel.function(queue, {views_, step.operation->operands},

@@ -40,8 +40,8 @@ class BlockStore {
   /// Memory that holds the block as it was last written, for whoever copies by themselves; null if
   /// the store has no such memory or the block was never written.
   [[nodiscard]] virtual const std::byte* lend(BlockId) { return nullptr; }
-  /// Memory into which the whole block may be written; null if there is none. The same until
-  /// `commit`.
+  /// Memory into which the whole block may be written; null if there is none. Always the same, and
+  /// what `lend` gives after `commit`.
   [[nodiscard]] virtual std::byte* lend_for_writing(BlockId) { return nullptr; }
 };
 

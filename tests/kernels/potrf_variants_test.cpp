@@ -339,11 +339,13 @@ TEST(PotrfOnAGpu, SeveralAtOnceGetToTheEnd) {
     queues.push_back(device->make_queue(q == 1 ? QueuePriority::high : QueuePriority::normal));
   }
   const Buffer memory = device->allocate_host(kQueues * sizeof(PivotStatus));
-  const KernelFunction kernel = cuda->kernels().find(Operation::potrf, Precision::fp64);
+  const KernelFunction kernel = cuda->kernels().find(potrf.name, {Element::fp64, Element::fp64});
   const auto before = lower_matrix<double>(
       n, 0, [](auto i, auto j) { return i == j ? 2.5 * std::sqrt(1.0 * n) : noise(11, i, j); });
   for (const int recnb : {64, 128}) {
-    const PotrfOptions options{.variant = PotrfVariant::fused, .recnb = recnb};
+    const PotrfValues values{[recnb](Element, std::int64_t) {
+      return PotrfOptions{.variant = PotrfVariant::fused, .recnb = recnb};
+    }};
     auto alone = before;
     for (int round = 0; round < 20; ++round) {
       const std::size_t count = round == 0 ? 1 : kQueues;
@@ -356,11 +358,11 @@ TEST(PotrfOnAGpu, SeveralAtOnceGetToTheEnd) {
       }
       auto* statuses = reinterpret_cast<PivotStatus*>(memory.data());
       for (std::size_t q = 0; q < count; ++q) {
-        KernelArguments arguments;
-        arguments.out = {data[q].data(), n, n, before.ld, 0, 0};
-        arguments.status = ::new (static_cast<void*>(statuses + q)) PivotStatus{};
-        arguments.potrf = &options;
-        kernel(*queues[q], arguments);
+        auto* status = ::new (static_cast<void*>(statuses + q)) PivotStatus{};
+        const std::array<BlockView, 2> views{
+            BlockView{data[q].data(), n, n, before.ld, 0, 0},
+            BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
+        kernel(*queues[q], {views, potrf.operands}, {.values = &values});
       }
       for (std::size_t q = 0; q < count; ++q) {
         queues[q]->synchronize();

@@ -10,7 +10,9 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "run/calibrate_devices.hpp"
 #include "schedule/task.hpp"
@@ -43,8 +45,8 @@ Options without_rates(Options options) {
   Machine rates = detect_machine(options.devices, options.device_memory_bytes);
   for (DeviceModel& device : rates.devices) {
     device.host_to_device = device.device_to_host = {-1, -1};
-    device.flops_per_second_fp64 = device.flops_per_second_fp32 = -1;
-    device.kernels = {{"gemm", Precision::fp64, -1, -1}};
+    device.rate(Element::fp64) = device.rate(Element::fp32) = -1;
+    device.kernels = {{"gemm", std::vector(3, Element::fp64), -1, -1}};
   }
   options.rates = std::move(rates);
   return options;
@@ -54,38 +56,46 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
   const Options options = without_rates(options_of(GetParam()));
   const DeviceModel unmeasured = DeviceSet(options).machine().devices.at(0);
   EXPECT_EQ(unmeasured.host_to_device.bytes_per_second, -1) << "the rates were not taken";
-  for (const Precision precision : {Precision::fp64, Precision::fp32}) {
+  for (const Element precision : {Element::fp64, Element::fp32}) {
     const Machine machine = calibrate(options, {2, 17}, precision, 0.002);
     ASSERT_EQ(machine.devices.size(), 1u);
     EXPECT_EQ(machine.device_to_device.bytes_per_second, 0) << "nobody to copy from";
     const DeviceModel& device = machine.devices[0];
     EXPECT_EQ(device.memory_bytes, 1 << 24);
-    const bool fp64 = precision == Precision::fp64;
-    EXPECT_TRUE(positive(fp64 ? device.flops_per_second_fp64 : device.flops_per_second_fp32));
-    EXPECT_EQ(fp64 ? device.flops_per_second_fp32 : device.flops_per_second_fp64, -1)
+    EXPECT_TRUE(positive(device.rate(precision)));
+    EXPECT_EQ(device.rate(precision == Element::fp64 ? Element::fp32 : Element::fp64), -1)
         << "nobody asked for the other precision";
     for (const LinkRate& link : {device.host_to_device, device.device_to_host}) {
       EXPECT_TRUE(positive(link.bytes_per_second));
       EXPECT_TRUE(positive(link.latency_seconds));
     }
-    ASSERT_EQ(device.kernels.size(), 2u * kOperations);
+    std::multiset<std::pair<std::string, std::vector<Element>>> measured;
     for (const KernelRate& kernel : device.kernels) {
       EXPECT_TRUE(positive(kernel.flops)) << kernel.operation;
       EXPECT_TRUE(positive(kernel.seconds)) << kernel.operation;
-      EXPECT_EQ(kernel.precision, precision);
+      measured.emplace(kernel.operation, kernel.elements);
     }
+    EXPECT_EQ(measured.size(), 2u * 5);
+    const auto times = [&](const char* operation, std::vector<Element> elements) {
+      return measured.count({operation, std::move(elements)});
+    };
+    EXPECT_EQ(times("potrf", {precision, Element::fp64}), 2u);
+    EXPECT_EQ(times("trsm", {precision, precision}), 2u);
+    EXPECT_EQ(times("syrk", {precision, precision}), 2u);
+    EXPECT_EQ(times("gemm", {precision, precision, precision}), 2u);
+    EXPECT_EQ(times("covariance", {precision, precision, precision}), 2u);
   }
 }
 
 TEST_P(Calibrate, MeasuresAllDevices) {
   const std::string text = devices_text(GetParam(), 2);
   if (text.empty()) GTEST_SKIP() << "fewer than two GPUs";
-  const Machine machine = calibrate(without_rates(options_of(text)), {8}, Precision::fp64, 0.001);
+  const Machine machine = calibrate(without_rates(options_of(text)), {8}, Element::fp64, 0.001);
   ASSERT_EQ(machine.devices.size(), 2u);
   EXPECT_EQ(machine.devices[0].kernels.size(), machine.devices[1].kernels.size());
   EXPECT_NE(machine.devices[0].name, machine.devices[1].name);
   for (const DeviceModel& device : machine.devices)
-    EXPECT_TRUE(positive(device.flops_per_second_fp64)) << device.name;
+    EXPECT_TRUE(positive(device.rate(Element::fp64))) << device.name;
   EXPECT_TRUE(positive(machine.device_to_device.bytes_per_second));
   EXPECT_TRUE(positive(machine.device_to_device.latency_seconds));
 }
@@ -107,15 +117,26 @@ TEST(CalibrateErrors, AreSaid) {
   }
   expect_error(ErrorKind::memory, [] { (void)calibrate(options_of("host", 1 << 16), {1024}); });
   expect_error(ErrorKind::misuse,
-               [] { (void)calibrate(options_of("host"), {8}, Precision::fp16, 0.001); });
+               [] { (void)calibrate(options_of("host"), {8}, Element::fp16, 0.001); });
   Options cancelled = options_of("host");
   cancelled.progress = [](const Progress&) { return false; };
   expect_error(ErrorKind::cancelled, [&] { (void)calibrate(cancelled, {8}); });
 }
 
+TEST(CalibrateErrors, DevicesOfTwoKindsAreMeasuredOneKindAtATime) {
+  try {
+    (void)calibrate(options_of("host:1+reference:1"), {8}, Element::fp64, 0.001);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::misuse);
+    EXPECT_NE(std::string(error.what()).find("host:0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("reference:0"), std::string::npos) << error.what();
+  }
+}
+
 TEST(CalibrateErrors, AVerySmallDeviceIsMeasuredToo) {
   // Less than the transfers that are timed elsewhere.
-  EXPECT_NO_THROW((void)calibrate(options_of("host", 256), {2}, Precision::fp64, 0.001));
+  EXPECT_NO_THROW((void)calibrate(options_of("host", 256), {2}, Element::fp64, 0.001));
 }
 
 // ---- devices whose clock is made up: what is measured is known
@@ -133,7 +154,7 @@ Machine calibrated_clocks(const std::vector<double>& slowness, int queues = 2,
   std::vector<int> indices(slowness.size());
   std::iota(indices.begin(), indices.end(), 0);
   DeviceSet devices(backend, indices, options);
-  return calibrate_devices(devices, options, tiles, Precision::fp64, 0.5);
+  return calibrate_devices(devices, options, tiles, Element::fp64, 0.5);
 }
 
 const KernelRate& rate_of(const DeviceModel& device, const std::string& operation) {
@@ -144,7 +165,7 @@ const KernelRate& rate_of(const DeviceModel& device, const std::string& operatio
 TEST(CalibrateClocks, TheRateIsThatOfAHotDevice) {
   for (const int queues : {1, 2, 3}) {
     const DeviceModel device = calibrated_clocks({1}, queues).devices[0];
-    EXPECT_NEAR(device.flops_per_second_fp64, kHotRate, 0.01 * kHotRate);
+    EXPECT_NEAR(device.rate(Element::fp64), kHotRate, 0.01 * kHotRate);
     // One call at a time is as fast as a burst, and would be predicted to remain so.
     const KernelRate& gemm = rate_of(device, "gemm");
     EXPECT_NEAR(gemm.seconds, ClockBackend::kGemmSeconds, 0.01 * ClockBackend::kGemmSeconds);
@@ -189,7 +210,7 @@ TEST(CalibrateClocks, EachDeviceHasItsOwnRate) {
   ASSERT_EQ(machine.devices.size(), slowness.size());
   for (std::size_t d = 0; d < slowness.size(); ++d) {
     const DeviceModel& device = machine.devices[d];
-    EXPECT_NEAR(device.flops_per_second_fp64 * slowness[d], kHotRate, 0.01 * kHotRate) << d;
+    EXPECT_NEAR(device.rate(Element::fp64) * slowness[d], kHotRate, 0.01 * kHotRate) << d;
     for (const auto& [operation, seconds] : {std::pair{"gemm", ClockBackend::kGemmSeconds},
                                              std::pair{"trsm", ClockBackend::kSolveSeconds}}) {
       const KernelRate& kernel = rate_of(device, operation);
@@ -207,16 +228,10 @@ TEST(CalibrateClocks, ManyProductsArePredictedToTakeWhatTheyTakeHot) {
               .cols = 3 * kClockTile,
               .tile_rows = kClockTile,
               .tile_cols = kClockTile});
-  std::vector<Task> tasks;
+  std::vector<FlatTask> tasks;
   for (int i = 0; i < kProducts; ++i) {
-    Task task;
-    task.operation = Operation::gemm;
-    task.final = true;
-    task.device = static_cast<std::uint16_t>(i % 2);
-    task.out = BlockId(0, i, 0);
-    task.inputs = {BlockId(0, i, 1), BlockId(0, i, 2)};
-    task.input_count = 2;
-    tasks.push_back(task);
+    tasks.push_back(flat_task(
+        gemm, {{{0, i, 0}, Hint::last_write}, {{0, i, 1}}, {{0, i, 2}}}, i % 2));
   }
   const auto schedule =
       std::make_shared<const Schedule>(schedule_of(std::move(blocks), 2, {3}, {tasks}));
@@ -244,8 +259,13 @@ class MachineFile : public ::testing::Test {
   }
   static Machine machine() {
     Machine machine = Machine::emulated(2, 1 << 30);
-    machine.devices[0].kernels = {{"gemm", Precision::fp64, 1.0 / 3, 1e-9, 0.7},
-                                  {"potrf", Precision::fp32, 5e17, 0.1}};
+    machine.devices[0].kernels = {
+        {"gemm", {Element::fp16, Element::bf16, Element::fp32}, 1.0 / 3, 1e-9, 0.7},
+        {"potrf", {Element::fp32, Element::fp64}, 5e17, 0.1}};
+    for (int e = 0; e < kElements; ++e)
+      machine.devices[0].rate(static_cast<Element>(e)) = 1e12 / (e + 3);
+    machine.devices[1].kind = DeviceKind::cpu;
+    machine.devices[1].rate(Element::fp32) = 0;  // not measured
     machine.devices[1].compute_queues = 7;
     machine.devices[1].device_to_host = {12'345.678, 0};
     return machine;
@@ -291,12 +311,12 @@ void expect_equal(const Machine& in, const Machine& out) {
     EXPECT_EQ(a.compute_queues, b.compute_queues);
     expect_equal(a.host_to_device, b.host_to_device);
     expect_equal(a.device_to_host, b.device_to_host);
-    EXPECT_EQ(a.flops_per_second_fp64, b.flops_per_second_fp64);
-    EXPECT_EQ(a.flops_per_second_fp32, b.flops_per_second_fp32);
+    EXPECT_EQ(a.kind, b.kind);
+    EXPECT_EQ(a.flops_per_second, b.flops_per_second);
     ASSERT_EQ(a.kernels.size(), b.kernels.size());
     for (std::size_t k = 0; k < b.kernels.size(); ++k) {
       EXPECT_EQ(a.kernels[k].operation, b.kernels[k].operation);
-      EXPECT_EQ(a.kernels[k].precision, b.kernels[k].precision);
+      EXPECT_EQ(a.kernels[k].elements, b.kernels[k].elements);
       EXPECT_EQ(a.kernels[k].flops, b.kernels[k].flops);
       EXPECT_EQ(a.kernels[k].seconds, b.kernels[k].seconds);
       EXPECT_EQ(a.kernels[k].share, b.kernels[k].share);
@@ -318,7 +338,7 @@ void expect_input_error(const std::filesystem::path& path, const std::string& wh
 TEST_F(MachineFile, ThatIsMissingOrNoSuchFileIsAnInputError) {
   expect_input_error(path, "a missing file");
   expect_input_error(std::filesystem::temp_directory_path(), "a directory");
-  for (const char* text : {"", "{}", "[]", "null", "7", "{\"format\":\"strata machine 2\"}",
+  for (const char* text : {"", "{}", "[]", "null", "7", "{\"format\":\"strata machine 2\"}", "{\"format\":\"strata machine 1\"}",
                            "{\"format\":1}", "not json", "\xff\xfe"}) {
     write(text);
     expect_input_error(path, text);
@@ -353,8 +373,31 @@ TEST_F(MachineFile, WithRatesThatAreNoRatesIsAnInputError) {
   }
   write(replaced("\"latency_seconds\": 5e-06", "\"latency_seconds\": -1"));
   expect_input_error(path, "a negative latency");
+  for (const char* name : {"\"fp17\"", "\"\"", "7", "null"}) {
+    write(replaced("\"bf16\"", name));
+    expect_input_error(path, std::string("an element called ") + name);
+  }
+  write(replaced("\"int64\":", "\"int65\":"));
+  expect_input_error(path, "the rate of no element");
+  for (const char* value : {"-1", "1e999", "null", "\"fast\""}) {
+    write(replaced("\"fp64\": 333333333333.3333", "\"fp64\": " + std::string(value)));
+    expect_input_error(path, value);
+  }
   write(replaced("\"gemm\"", "7"));
   expect_input_error(path, "a number for a name");
+}
+
+TEST_F(MachineFile, WithMoreOrFewerOperandsThanThereCanBeIsAnInputError) {
+  for (const std::size_t operands : {std::size_t{0}, std::size_t{9}, std::size_t{1000}}) {
+    Machine wrong = machine();
+    wrong.devices[0].kernels[0].elements.assign(operands, Element::fp64);
+    write_machine(path, wrong);
+    expect_input_error(path, std::to_string(operands) + " operands");
+  }
+  Machine most = machine();
+  most.devices[0].kernels[0].elements.assign(8, Element::fp64);
+  write_machine(path, most);
+  expect_equal(read_machine(path), most);
 }
 
 TEST_F(MachineFile, ThatCannotBeWrittenIsAStorageError) {

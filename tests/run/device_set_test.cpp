@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "base/bytes.hpp"
 #include "device/device_host.hpp"
 #include "strata/detect.hpp"
@@ -120,6 +124,15 @@ TEST(DeviceSet, RefusesOptionsThatMakeNoDevice) {
   EXPECT_NO_THROW(DeviceSet set(options));
 }
 
+/// Of one device, with these queues.
+PlanLayout layout_of(const std::vector<QueueRole>& roles) {
+  PlanLayout layout;
+  for (const QueueRole role : roles) layout.queues.push_back({0, role, 0});
+  layout.devices.resize(1);
+  layout.devices[0].queue_count = static_cast<int>(roles.size());
+  return layout;
+}
+
 TEST(DeviceSet, KeepsArenasAndQueuesFromRunToRun) {
   DeviceSet set(options_of("host:2", 1_MiB));
   std::byte* arena = set.arena(0, 600_KiB);
@@ -130,13 +143,22 @@ TEST(DeviceSet, KeepsArenasAndQueuesFromRunToRun) {
   EXPECT_EQ(set.device(0).allocated_bytes(), 900_KiB);
   EXPECT_THROW((void)set.arena(0, 2_MiB), Error);
   EXPECT_NO_THROW((void)set.arena(0, 1_MiB));
-  PlanLayout layout;
-  layout.compute_queues = 2;
-  const std::vector<Queue*> queues = set.queues(0, layout);
+  const std::vector<QueueRole> roles{QueueRole::copy_in, QueueRole::copy_out, QueueRole::compute,
+                                     QueueRole::compute};
+  const std::vector<Queue*> queues = set.queues(0, layout_of(roles));
   ASSERT_EQ(queues.size(), 4u);
-  EXPECT_EQ(set.queues(0, layout), queues);
-  layout.compute_queues = 1;
-  EXPECT_EQ(set.queues(0, layout), std::vector(queues.begin(), queues.end() - 1));
+  EXPECT_EQ(std::set<Queue*>(queues.begin(), queues.end()).size(), 4u);
+  EXPECT_EQ(set.queues(0, layout_of(roles)), queues);
+  EXPECT_EQ(set.queues(0, layout_of({QueueRole::copy_in, QueueRole::copy_out, QueueRole::compute})),
+            std::vector(queues.begin(), queues.end() - 1));
+  // The one of high priority is apart, wherever it stands.
+  const std::vector<Queue*> urgent =
+      set.queues(0, layout_of({QueueRole::copy_in, QueueRole::urgent, QueueRole::peer_in}));
+  ASSERT_EQ(urgent.size(), 3u);
+  EXPECT_EQ(urgent[0], queues[0]);
+  EXPECT_EQ(std::count(queues.begin(), queues.end(), urgent[1]), 0);
+  EXPECT_EQ(urgent[2], queues[1]);
+  EXPECT_EQ(set.queues(0, layout_of({QueueRole::urgent}))[0], urgent[1]);
 }
 
 TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
@@ -145,8 +167,9 @@ TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
   rates.devices[0].host_to_device.bytes_per_second = 111;
   rates.devices.push_back(rates.devices[0]);
   rates.devices[1].name = "host:5";
+  rates.devices[1].kind = DeviceKind::cpu;
   rates.devices[1].host_to_device.bytes_per_second = 222;
-  rates.devices[1].kernels = {{"gemm", Precision::fp64, 10, 2}};
+  rates.devices[1].kernels = {{"gemm", {Element::fp64, Element::fp64, Element::fp64}, 10, 2}};
   Options options = options_of("host:2", 1_MiB);
   options.rates = rates;
   const DeviceSet set(options);
@@ -159,16 +182,17 @@ TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
 
 TEST(DeviceSet, TakesTheRatesOfTheDeviceOfThatName) {
   Machine rates = Machine::emulated(2, 1);
+  for (DeviceModel& device : rates.devices) device.kind = DeviceKind::cpu;
   rates.devices[0].name = "host:1";
-  rates.devices[0].flops_per_second_fp64 = 111;
+  rates.devices[0].rate(Element::fp64) = 111;
   rates.devices[1].name = "host:0";
-  rates.devices[1].flops_per_second_fp64 = 222;
+  rates.devices[1].rate(Element::fp64) = 222;
   Options options = options_of("host:3", 1_MiB);
   options.rates = rates;
   const DeviceSet set(options);
-  EXPECT_EQ(set.machine().devices[0].flops_per_second_fp64, 222);
-  EXPECT_EQ(set.machine().devices[1].flops_per_second_fp64, 111);
-  EXPECT_EQ(set.machine().devices[2].flops_per_second_fp64, 111) << "the first of its kind";
+  EXPECT_EQ(set.machine().devices[0].rate(Element::fp64), 222);
+  EXPECT_EQ(set.machine().devices[1].rate(Element::fp64), 111);
+  EXPECT_EQ(set.machine().devices[2].rate(Element::fp64), 111) << "the first of its kind";
 }
 
 TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
@@ -190,8 +214,19 @@ TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
 
 TEST(DeviceSet, SaysWhichKernelsThereAre) {
   const Machine machine = detect_machine("host", 1_MiB);
-  ASSERT_EQ(machine.kernel_mask.size(), static_cast<std::size_t>(kOperations));
-  for (const std::uint32_t mask : machine.kernel_mask) EXPECT_EQ(mask, 0b11u);  // fp64 and fp32
+  ASSERT_TRUE(machine.devices[0].available.has_value());
+  std::set<std::pair<std::string, std::vector<Element>>> names;
+  for (const KernelName& name : *machine.devices[0].available)
+    names.emplace(name.operation, name.elements);
+  for (const Element element : {Element::fp64, Element::fp32}) {
+    EXPECT_TRUE(names.contains({"gemm", {element, element, element}}));
+    EXPECT_TRUE(names.contains({"syrk", {element, element}}));
+    EXPECT_TRUE(names.contains({"trsm", {element, element}}));
+    EXPECT_TRUE(names.contains({"potrf", {element, Element::fp64}}));
+    EXPECT_TRUE(names.contains({"covariance", {element, element, element}}));
+  }
+  EXPECT_FALSE(names.contains({"gemm", {Element::fp16, Element::fp16, Element::fp16}}));
+  EXPECT_FALSE(names.contains({"potrf", {Element::fp64}}));
 }
 
 }  // namespace

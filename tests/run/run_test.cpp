@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <thread>
 
-#include "cholesky/planning.hpp"
+#include "cholesky/tile_cholesky.hpp"
+#include "kernels/potrf.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/plan_checker.hpp"
@@ -42,17 +46,18 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     const std::string text = devices_text(GetParam(), devices);
     if (!text.empty()) device_sets.emplace(devices, make_devices(text));
   }
-  CovarianceParameters covariance{0.2, 0.7, 0.5, 0.1, true};
+  const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
   RunOptions run_options;
-  run_options.covariance = &covariance;
+  run_options.values = {{strata::covariance.name, &parameters}};
   int overflowed = 0;
   std::int64_t peer_copies = 0;
+  int uneven = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Schedule schedule = random_schedule(seed);
     const auto devices = device_sets.find(schedule.devices);
     if (devices == device_sets.end()) continue;
     const auto expected = make_store(schedule.blocks);
-    (void)run_in_order(schedule, backend, *expected, run_options);
+    run_in_order(schedule, backend, *expected, run_options);
 
     Dice dice(seed + 77);
     const PlanOptions options = random_plan_options(dice);
@@ -69,12 +74,14 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
     ASSERT_EQ(fold_traffic(outcome.trace.spans), plan.totals().traffic);
     ASSERT_EQ(outcome.trace.spans_added, plan.totals().steps);
     peer_copies += plan.totals().peer_copies;
+    uneven += plan.layout().devices[0].arena_bytes != plan.layout().arena_bytes() ? 1 : 0;
     const Bytes want = contents_of(*expected);
     ASSERT_TRUE(contents_of(*actual) == want) << "seed " << seed;
     overflowed += all_finite(want) ? 0 : 1;
   }
   EXPECT_LE(overflowed, 5) << "a wrong operand would not show among infinities";
   EXPECT_TRUE(peer_copies > 300 || device_sets.size() < 4);
+  EXPECT_TRUE(uneven > 100 || device_sets.size() < 4) << "each device has a budget of its own";
 }
 
 // ---- Cholesky problems, for what follows
@@ -99,20 +106,22 @@ struct Problem {
 
   [[nodiscard]] std::unique_ptr<MemoryStore> store() const {
     const BlockTable& blocks = schedule->blocks;
-    auto store = std::make_unique<MemoryStore>(
+    return std::make_unique<MemoryStore>(
         blocks, std::vector{std::make_shared<FamilyMemory>(
-                    blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
-    return store;
+                                blocks, kMatrixFamily,
+                                source_of_view(matrix.data.data(), matrix.ld(), true)),
+                            std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
   }
   [[nodiscard]] DeviceSet devices() const {
-    return make_devices(devices_text(backend, devices_count), 6 * kTile * kTile * 8);
+    // Six tiles, and a slot for a status.
+    return make_devices(devices_text(backend, devices_count), 6 * kTile * kTile * 8 + 256);
   }
   [[nodiscard]] Plan plan(const DeviceSet& set) const {
     return {schedule, set.machine(), PlanOptions{}};
   }
   [[nodiscard]] Bytes expected() const {
     const auto s = store();
-    (void)run_in_order(*schedule, backend_of(backend), *s);
+    run_in_order(*schedule, backend_of(backend), *s);
     return contents_of(*s);
   }
 
@@ -122,12 +131,26 @@ struct Problem {
   std::shared_ptr<const Schedule> schedule;
 };
 
+PivotStatus status_of(BlockStore& store, std::int64_t tile) {
+  PivotStatus status;
+  store.read({kStatusFamily, 0, tile}, reinterpret_cast<std::byte*>(&status));
+  return status;
+}
+
+/// Ends a run at the first bad pivot.
+RunOptions watching(BlockStore& store) {
+  RunOptions options;
+  options.watched = kStatusFamily;
+  options.watch = [&store](BlockId id) { return status_of(store, id.col()).bad_column >= 0; };
+  return options;
+}
+
 /// The devices still work: a fresh run gives the right bits.
 void expect_usable(const Problem& problem, DeviceSet& devices, const Bytes& expected) {
   const auto store = problem.store();
   const Plan plan = problem.plan(devices);
-  const RunOutcome outcome = run(plan, devices, *store);
-  EXPECT_FALSE(outcome.bad_pivot);
+  const RunOutcome outcome = run(plan, devices, *store, watching(*store));
+  EXPECT_FALSE(outcome.ended_early);
   EXPECT_EQ(outcome.trace.traffic, plan.totals().traffic);
   EXPECT_TRUE(contents_of(*store) == expected) << "other bits";
 }
@@ -144,28 +167,41 @@ TEST_P(Run, OfNoTasksTouchesNothing) {
   const Plan plan(std::make_shared<const Schedule>(tile_cholesky({}, {})), devices.machine(), {});
   const auto store = make_store(plan.schedule().blocks);
   const RunOutcome outcome = run(plan, devices, *store);
-  EXPECT_FALSE(outcome.bad_pivot);
+  EXPECT_FALSE(outcome.ended_early);
   EXPECT_TRUE(outcome.trace.spans.empty());
+}
+
+/// The blocks of the matrix alone.
+Bytes matrix_of(BlockStore& store) {
+  Bytes all = contents_of(store);
+  all.resize(static_cast<std::size_t>(store.blocks().count(kMatrixFamily)));
+  return all;
 }
 
 TEST_P(Run, EveryDroppedTaskIsRefusedOrChangesTheAnswer) {
   const Problem problem(GetParam());
   const Bytes expected = problem.expected();
   DeviceSet devices = problem.devices();
-  const std::vector<Task> tasks = tasks_of(*problem.schedule);
+  const auto in_order = problem.store();
+  run_in_order(*problem.schedule, backend_of(problem.backend), *in_order);
+  const Bytes factor = matrix_of(*in_order);
+  const std::vector<FlatTask> tasks = tasks_of(*problem.schedule);
   ASSERT_EQ(tasks.size(), 35u);
   for (std::size_t drop = 0; drop < tasks.size(); ++drop) {
-    std::vector<Task> fewer = tasks;
+    std::vector<FlatTask> fewer = tasks;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(drop));
-    const Plan plan(std::make_shared<const Schedule>(
-                        schedule_of(problem.schedule->blocks, problem.devices_count, {3}, {fewer})),
-                    devices.machine(), {});
+    const Plan plan(
+        std::make_shared<const Schedule>(schedule_of(problem.schedule->blocks,
+                                                     problem.devices_count, {3, 1}, {fewer})),
+        devices.machine(), {});
     const auto store = problem.store();
-    const RunOutcome outcome = run(plan, devices, *store);
-    EXPECT_TRUE(outcome.bad_pivot || contents_of(*store) != expected) << "task " << drop;
+    const RunOutcome outcome = run(plan, devices, *store, watching(*store));
+    EXPECT_TRUE(outcome.ended_early || matrix_of(*store) != factor) << "task " << drop;
   }
   expect_usable(problem, devices, expected);
 }
+
+// ---- a run that someone watches
 
 TEST_P(Run, ABadPivotEndsTheRunEarlyAndIsNamed) {
   const Problem good(GetParam());
@@ -175,16 +211,28 @@ TEST_P(Run, ABadPivotEndsTheRunEarlyAndIsNamed) {
        {std::int64_t{0}, kTile - 1, 2 * kTile, 2 * kTile + 3, kTile * kTiles - 1}) {
     const Problem problem(GetParam(), column);
     const auto store = problem.store();
-    const RunOutcome outcome = run(problem.plan(devices), devices, *store);
-    ASSERT_TRUE(outcome.bad_pivot) << column;
-    for (std::int64_t k = 0; k < column / kTile; ++k) {
-      EXPECT_EQ(outcome.pivots[static_cast<std::size_t>(k)].bad_column, -1);
-    }
-    const PivotStatus& bad = outcome.pivots[static_cast<std::size_t>(column / kTile)];
-    EXPECT_EQ(bad.bad_column, column % kTile);
+    const RunOutcome outcome = run(problem.plan(devices), devices, *store, watching(*store));
+    ASSERT_TRUE(outcome.ended_early) << column;
+    for (std::int64_t k = 0; k < column / kTile; ++k)
+      EXPECT_EQ(status_of(*store, k).bad_column, -1);
+    const PivotStatus bad = status_of(*store, column / kTile);
+    EXPECT_EQ(bad.bad_column, static_cast<double>(column % kTile));
     EXPECT_LE(bad.bad_pivot, -1);
+    EXPECT_TRUE(devices.residency().empty()) << "what is on the devices is of no use";
     expect_usable(good, devices, expected);
   }
+}
+
+TEST_P(Run, ABadPivotThatNobodyWatchesIsAValueLikeAnyOther) {
+  const Problem problem(GetParam(), 2 * kTile + 3);
+  DeviceSet devices = problem.devices();
+  const auto store = problem.store();
+  const Plan plan = problem.plan(devices);
+  const RunOutcome outcome = run(plan, devices, *store);
+  EXPECT_FALSE(outcome.ended_early);
+  EXPECT_EQ(outcome.trace.traffic, plan.totals().traffic) << "to the end";
+  EXPECT_EQ(status_of(*store, 2).bad_column, 3);
+  EXPECT_EQ(status_of(*store, 1).bad_column, -1);
 }
 
 TEST_P(Run, ABadPivotInALongRunLeavesTheRestUndone) {
@@ -200,12 +248,53 @@ TEST_P(Run, ABadPivotInALongRunLeavesTheRestUndone) {
                   {});
   ASSERT_GT(plan.totals().steps, 10'000);
   const BlockTable& blocks = plan.schedule().blocks;
-  MemoryStore store(blocks, {std::make_shared<FamilyMemory>(
-                                blocks, 0, source_of_view(matrix.data.data(), matrix.ld(), true))});
-  const RunOutcome outcome = run(plan, devices, store);
-  EXPECT_TRUE(outcome.bad_pivot);
-  EXPECT_EQ(outcome.pivots[2].bad_column, 0);
+  MemoryStore store(
+      blocks, {std::make_shared<FamilyMemory>(
+                   blocks, kMatrixFamily, source_of_view(matrix.data.data(), matrix.ld(), true)),
+               std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
+  const RunOutcome outcome = run(plan, devices, store, watching(store));
+  EXPECT_TRUE(outcome.ended_early);
+  EXPECT_EQ(status_of(store, 2).bad_column, 0);
   EXPECT_LT(outcome.trace.spans_added, 4'000);
+}
+
+TEST_P(Run, WhoWatchesIsToldOfEachBlockOnceItIsAtHome) {
+  const Problem problem(GetParam());
+  const Bytes expected = problem.expected();
+  DeviceSet devices = problem.devices();
+  const auto caller = std::this_thread::get_id();
+  for (std::int64_t last = 0; last <= kTiles; ++last) {
+    const auto store = problem.store();
+    std::vector<std::int64_t> told;
+    RunOptions options = watching(*store);
+    options.watch = [&](BlockId id) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(id.family(), kStatusFamily);
+      std::vector<std::byte> bytes(sizeof(PivotStatus));
+      store->read(id, bytes.data());
+      EXPECT_TRUE(bytes == expected[static_cast<std::size_t>(store->blocks().index(id))]);
+      told.push_back(id.col());
+      return id.col() == last;
+    };
+    const RunOutcome outcome = run(problem.plan(devices), devices, *store, options);
+    EXPECT_EQ(outcome.ended_early, last < kTiles);
+    std::sort(told.begin(), told.end());
+    EXPECT_EQ(std::unique(told.begin(), told.end()), told.end()) << "told twice";
+    EXPECT_TRUE(std::binary_search(told.begin(), told.end(), std::min(last, kTiles - 1)));
+    EXPECT_TRUE(last < kTiles || std::ssize(told) == kTiles);
+  }
+  expect_usable(problem, devices, expected);
+}
+
+TEST_P(Run, WhoWatchesMayThrow) {
+  const Problem problem(GetParam());
+  DeviceSet devices = problem.devices();
+  const auto store = problem.store();
+  RunOptions options = watching(*store);
+  options.watch = [](BlockId) -> bool { throw std::logic_error("mine"); };
+  EXPECT_THROW((void)run(problem.plan(devices), devices, *store, options), std::logic_error);
+  EXPECT_TRUE(devices.residency().empty());
+  expect_usable(problem, devices, problem.expected());
 }
 
 TEST_P(Run, RefusesAnArenaThatTheDevicesDoNotHold) {
@@ -215,7 +304,7 @@ TEST_P(Run, RefusesAnArenaThatTheDevicesDoNotHold) {
   Machine larger = devices.machine();
   for (DeviceModel& device : larger.devices) device.memory_bytes = 1 << 20;
   const Plan plan(problem.schedule, larger, {});
-  ASSERT_GT(plan.layout().arena_bytes, devices.device(0).budget_bytes());
+  ASSERT_GT(plan.layout().arena_bytes(), devices.device(0).budget_bytes());
   const auto store = problem.store();
   const Bytes before = contents_of(*store);
   try {
@@ -303,10 +392,12 @@ TEST(RunFaults, WhatIsNoErrorOfOursPassesThrough) {
   const Problem problem("host");
   DeviceSet devices = problem.devices();
   const BlockTable& blocks = problem.schedule->blocks;
-  MemoryStore store(
-      blocks, {std::make_shared<FamilyMemory>(blocks, 0, [](const BlockExtent& x, std::byte*) {
-        if (x.row == 2 * kTile) throw std::domain_error("not ours");
-      })});
+  MemoryStore store(blocks, {std::make_shared<FamilyMemory>(
+                                 blocks, kMatrixFamily,
+                                 [](const BlockExtent& x, std::byte*) {
+                                   if (x.row == 2 * kTile) throw std::domain_error("not ours");
+                                 }),
+                             std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
   EXPECT_THROW((void)run(problem.plan(devices), devices, store), std::domain_error);
   expect_usable(problem, devices, problem.expected());
 }

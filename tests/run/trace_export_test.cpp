@@ -11,8 +11,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "matrix/block_table.hpp"
-#include "schedule/task.hpp"
 #include "strata/error.hpp"
 
 namespace strata {
@@ -37,19 +35,26 @@ json exported(const Trace& trace, const std::string& name) {
 Trace two_devices() {
   Trace trace;
   trace.queues = {{"cuda:0", "copy in", 0}, {"cuda:0", "compute 0", 0}, {"cuda:1", "copy in", 1}};
+  trace.families = {"L", "B"};
   Span load;
   load.kind = SpanKind::load;
   load.queue = 2;
   load.bytes = std::int64_t{5} << 33;
-  load.block = BlockId(1, 70000, 3).bits;
+  load.family = 1;
+  load.row = 70000;
+  load.col = 3;
   load.begin = 0.25;
   load.end = 0.5;
   trace.add(load);
   Span compute;
-  compute.operation = static_cast<std::uint8_t>(Operation::trsm);
+  (void)trace.operation_number("gemm");
+  compute.operation = trace.operation_number("trsm");
   compute.queue = 1;
   compute.flops = 1.25e12;
-  compute.block = BlockId(0, 4, 2).bits;
+  compute.calls = 7;
+  compute.family = 0;
+  compute.row = 4;
+  compute.col = 2;
   compute.begin = 0.5;
   compute.end = 0.5000015;
   trace.add(compute);
@@ -71,9 +76,12 @@ TEST(TraceExport, spans_become_complete_events_in_microseconds) {
   EXPECT_EQ(events[0].at("args").at("bytes").get<std::int64_t>(), std::int64_t{5} << 33);
   EXPECT_EQ(events[0].at("args").at("row"), 70000);
   EXPECT_EQ(events[0].at("args").at("col"), 3);
-  EXPECT_EQ(std::stoull(events[0].at("args").at("block").get<std::string>(), nullptr, 16),
-            BlockId(1, 70000, 3).bits);
+  EXPECT_EQ(events[0].at("args").at("block"), "B(70000,3)");
   EXPECT_EQ(events[1].at("name"), "trsm");
+  EXPECT_EQ(events[1].at("args").at("block"), "L(4,2)");
+  EXPECT_EQ(events[1].at("args").at("row"), 4);
+  EXPECT_EQ(events[1].at("args").at("col"), 2);
+  EXPECT_EQ(events[1].at("args").at("calls"), 7);
   EXPECT_EQ(events[1].at("args").at("flops").get<double>(), 1.25e12);
   EXPECT_NEAR(events[1].at("dur").get<double>(), 1.5, 1e-3);
 }
@@ -102,17 +110,26 @@ TEST(TraceExport, hostile_names_and_numbers_do_not_break_the_document) {
   Trace trace;
   const std::string name = "q\"\\\n</script>\x01\xff";
   trace.queues = {{name, name, 0}};
+  trace.families = {name};
+  trace.operations = {name};
   Span span;
   span.operation = 250;
+  span.row = -1;
   span.begin = std::numeric_limits<double>::quiet_NaN();
   span.end = std::numeric_limits<double>::infinity();
   span.flops = -std::numeric_limits<double>::infinity();
   trace.spans.push_back(span);
+  span.operation = 0;
+  span.family = 200;  // one that was never named
+  trace.spans.push_back(span);
   const json file = exported(trace, "hostile.json");
-  ASSERT_EQ(file.at("traceEvents").size(), 4U);
+  ASSERT_EQ(file.at("traceEvents").size(), 5U);
   EXPECT_EQ(file["traceEvents"][0]["args"]["name"], "q\"\\\n</script>\x01\xEF\xBF\xBD");
   EXPECT_EQ(file["traceEvents"][3]["name"], "operation 250");
   EXPECT_EQ(file["traceEvents"][3]["dur"], 0.0);
+  EXPECT_EQ(file["traceEvents"][3]["args"]["block"], "q\"\\\n</script>\x01\xEF\xBF\xBD(-1,0)");
+  EXPECT_EQ(file["traceEvents"][4]["name"], "q\"\\\n</script>\x01\xEF\xBF\xBD");
+  EXPECT_EQ(file["traceEvents"][4]["args"]["block"], "200(-1,0)");
 }
 
 TEST(TraceExport, unwritable_path_is_a_storage_error_that_names_it) {

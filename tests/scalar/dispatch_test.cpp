@@ -4,54 +4,66 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 namespace strata {
 namespace {
 
-constexpr Precision kAll[] = {Precision::fp64, Precision::fp32, Precision::fp16, Precision::fp8,
-                              Precision::dd};
+constexpr Element kAll[] = {Element::fp64,       Element::fp32,      Element::fp16,  Element::bf16,
+                            Element::fp8,        Element::dd,        Element::complex128,
+                            Element::complex64,  Element::int32,     Element::int64};
+static_assert(std::size(kAll) == kElements);
 
-TEST(Dispatch, HandsOverTheTypeOfThePrecision) {
+TEST(Dispatch, HandsOverTheTypeOfTheElement) {
   const auto size = [](auto type) { return sizeof(typename decltype(type)::type); };
-  EXPECT_EQ(dispatch(Precision::fp64, size), sizeof(double));
-  EXPECT_EQ(dispatch(Precision::fp32, size), sizeof(float));
-  const auto name = [](auto type) { return precision_of<typename decltype(type)::type>; };
-  EXPECT_EQ(dispatch(Precision::fp64, name), Precision::fp64);
-  EXPECT_EQ(dispatch(Precision::fp32, name), Precision::fp32);
+  EXPECT_EQ(dispatch(Element::fp64, size), sizeof(double));
+  EXPECT_EQ(dispatch(Element::fp32, size), sizeof(float));
+  const auto name = [](auto type) { return element_of<typename decltype(type)::type>; };
+  EXPECT_EQ(dispatch(Element::fp64, name), Element::fp64);
+  EXPECT_EQ(dispatch(Element::fp32, name), Element::fp32);
 }
 
 TEST(Dispatch, ReturnsWhatTheFunctionReturnsByReferenceToo) {
   int value = 0;
-  int& same = dispatch(Precision::fp64, [&](auto) -> int& { return value; });
+  int& same = dispatch(Element::fp64, [&](auto) -> int& { return value; });
   EXPECT_EQ(&same, &value);
 }
 
 TEST(Dispatch, RefusesAFormatWithoutArithmeticAndNamesIt) {
-  for (const Precision precision : kAll) {
+  for (const Element element : kAll) {
     bool called = false;
     const auto note = [&](auto) { called = true; };
-    if (has_arithmetic(precision)) {
-      dispatch(precision, note);
+    if (has_arithmetic(element)) {
+      dispatch(element, note);
       EXPECT_TRUE(called);
       continue;
     }
     try {
-      dispatch(precision, note);
-      ADD_FAILURE() << to_string(precision);
+      dispatch(element, note);
+      ADD_FAILURE() << to_string(element);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::misuse);
-      EXPECT_NE(std::string(error.what()).find(to_string(precision)), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find(to_string(element)), std::string::npos);
     }
     EXPECT_FALSE(called);
   }
 }
 
-TEST(Precision, HasItsBytesAndName) {
-  constexpr std::int64_t kBytes[] = {8, 4, 2, 1, 16};
-  constexpr std::string_view kNames[] = {"fp64", "fp32", "fp16", "fp8", "dd"};
-  for (int i = 0; i < 5; ++i) {
+TEST(Element, HasItsBytesAndName) {
+  constexpr std::int64_t kBytes[] = {8, 4, 2, 2, 1, 16, 16, 8, 4, 8};
+  constexpr std::string_view kNames[] = {"fp64", "fp32",       "fp16",      "bf16",  "fp8",
+                                         "dd",   "complex128", "complex64", "int32", "int64"};
+  for (std::size_t i = 0; i < std::size(kAll); ++i) {
     EXPECT_EQ(bytes_of(kAll[i]), kBytes[i]);
     EXPECT_EQ(to_string(kAll[i]), kNames[i]);
   }
+}
+
+TEST(Element, OfACppTypeHasItsSize) {
+  EXPECT_EQ(bytes_of(element_of<double>), sizeof(double));
+  EXPECT_EQ(bytes_of(element_of<float>), sizeof(float));
+  EXPECT_EQ(element_of<std::int32_t>, Element::int32);
+  EXPECT_EQ(element_of<std::int64_t>, Element::int64);
 }
 
 }  // namespace

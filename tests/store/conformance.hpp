@@ -38,7 +38,7 @@ inline BlockTable conformance_table() {
              .cols = 5,
              .tile_rows = 4,
              .tile_cols = 3,
-             .precision = Precision::fp32});
+             .element = Element::fp32});
   return table;
 }
 
@@ -133,31 +133,39 @@ TEST_P(StoreConformance, ReadsTheSourceUntilItIsWritten) {
 }
 
 TEST_P(StoreConformance, ColumnsMakeTheBlock) {
-  const auto store = with_sources();
-  for (const BlockId id : ids) {
-    const std::int64_t columns = table.extent(id).cols;
-    const std::int64_t column = table.bytes(id) / columns;
-    const std::int64_t step = store->divisible() ? 2 : columns;
-    const auto read_all = [&] {
-      std::vector<std::byte> bytes(static_cast<std::size_t>(table.bytes(id)));
+  for (const std::int64_t steps : {1, 2}) {
+    const auto store = with_sources();
+    for (const BlockId id : ids) {
+      const std::int64_t columns = table.extent(id).cols;
+      const std::int64_t column = table.bytes(id) / columns;
+      const std::int64_t least = store->columns_min(id);
+      ASSERT_GE(least, 1) << table.name(id);
+      ASSERT_LE(least, columns) << table.name(id);
+      const std::int64_t step = std::min(steps * least, columns);
+      const auto read_all = [&] {
+        std::vector<std::byte> bytes(static_cast<std::size_t>(table.bytes(id)));
+        for (std::int64_t j = 0; j < columns; j += step) {
+          store->read_columns(id, j, std::min(step, columns - j), bytes.data() + j * column);
+        }
+        return bytes;
+      };
+      EXPECT_EQ(read_all(), pattern(table, id, 0)) << table.name(id) << " from its source";
+      const std::vector<std::byte> next = pattern(table, id, 1);
       for (std::int64_t j = 0; j < columns; j += step) {
-        store->read_columns(id, j, std::min(step, columns - j), bytes.data() + j * column);
+        store->write_columns(id, j, std::min(step, columns - j), next.data() + j * column);
+        if (step == columns) continue;
+        EXPECT_EQ(read(*store, id), pattern(table, id, 0)) << table.name(id) << " is not whole yet";
+        EXPECT_EQ(store->lend(id), nullptr) << table.name(id) << " is not whole yet";
       }
-      return bytes;
-    };
-    EXPECT_EQ(read_all(), pattern(table, id, 0)) << table.name(id) << " from its source";
-    const std::vector<std::byte> next = pattern(table, id, 1);
-    for (std::int64_t j = 0; j < columns; j += step) {
-      store->write_columns(id, j, std::min(step, columns - j), next.data() + j * column);
-      EXPECT_FALSE(store->divisible() && store->written(id)) << "not whole yet";
-    }
-    store->mark_written(id);
-    EXPECT_EQ(read_all(), next) << table.name(id);
-    EXPECT_EQ(read(*store, id), next) << table.name(id);
-    std::vector<std::byte> to(4096);
-    if (!store->divisible() && columns > 1) {
-      EXPECT_THROW(store->read_columns(id, 0, 1, to.data()), Error);
-      EXPECT_THROW(store->write_columns(id, 1, columns - 1, to.data()), Error);
+      store->commit(id);
+      EXPECT_EQ(read_all(), next) << table.name(id);
+      EXPECT_EQ(read(*store, id), next) << table.name(id);
+      std::vector<std::byte> to(4096);
+      if (least == columns && columns > 1) {
+        EXPECT_THROW(store->read_columns(id, 0, 1, to.data()), Error);
+        EXPECT_THROW(store->write_columns(id, 1, columns - 1, to.data()), Error);
+        EXPECT_EQ(read(*store, id), next) << table.name(id) << " after a refusal";
+      }
     }
   }
 }
@@ -230,19 +238,50 @@ TEST_P(StoreConformance, ThreadsReadAndWriteDifferentBlocksAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(StoreConformance, AnAddressIsWhereTheBlockRests) {
+TEST_P(StoreConformance, WhatIsLentHoldsTheBlockAsItWasLastWritten) {
   const auto store = with_sources();
   for (const BlockId id : ids) {
-    std::byte* memory = store->address(id);
-    if (memory == nullptr) continue;  // not memory: nothing is promised
+    EXPECT_EQ(store->lend(id), nullptr) << table.name(id) << " was never written";
+    for (const std::uint64_t version : {1, 2}) {
+      const std::vector<std::byte> bytes = pattern(table, id, version);
+      store->write(id, bytes.data());
+      const std::byte* memory = store->lend(id);
+      if (memory == nullptr) continue;  // not in memory: nothing is promised
+      EXPECT_EQ(std::memcmp(memory, bytes.data(), bytes.size()), 0) << table.name(id);
+    }
+  }
+  // A neighbour that is written leaves what was lent alone.
+  for (const BlockId id : ids) {
+    const std::byte* memory = store->lend(id);
+    if (memory == nullptr) continue;
+    const std::vector<std::byte> bytes = pattern(table, id, 2);
+    EXPECT_EQ(std::memcmp(memory, bytes.data(), bytes.size()), 0) << table.name(id);
+  }
+}
+
+TEST_P(StoreConformance, WhatIsWrittenIntoLentMemoryCountsOnceItIsCommitted) {
+  const auto store = with_sources();
+  for (const BlockId id : ids) {
+    std::byte* memory = store->lend_for_writing(id);
+    if (memory == nullptr) continue;  // not in memory: nothing is promised
     const std::vector<std::byte> bytes = pattern(table, id, 3);
     EXPECT_EQ(read(*store, id), pattern(table, id, 0));
     std::memcpy(memory, bytes.data(), bytes.size());
-    EXPECT_EQ(read(*store, id), pattern(table, id, 0)) << "before mark_written";
-    store->mark_written(id);
+    EXPECT_EQ(read(*store, id), pattern(table, id, 0)) << "before commit";
+    EXPECT_EQ(store->lend(id), nullptr) << "before commit";
+    EXPECT_EQ(store->lend_for_writing(id), memory);
+    store->commit(id);
     EXPECT_EQ(read(*store, id), bytes);
+    ASSERT_EQ(store->lend(id), memory);
+    EXPECT_EQ(std::memcmp(memory, bytes.data(), bytes.size()), 0);
     store->write(id, pattern(table, id, 4).data());
-    EXPECT_EQ(std::memcmp(memory, pattern(table, id, 4).data(), bytes.size()), 0);
+    ASSERT_NE(store->lend(id), nullptr);
+    EXPECT_EQ(std::memcmp(store->lend(id), pattern(table, id, 4).data(), bytes.size()), 0);
+    // Once more, over a block that was written.
+    EXPECT_EQ(store->lend_for_writing(id), memory) << "always the same";
+    std::memcpy(memory, bytes.data(), bytes.size());
+    store->commit(id);
+    EXPECT_EQ(read(*store, id), bytes);
   }
 }
 

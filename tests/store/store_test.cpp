@@ -50,7 +50,7 @@ TEST(MemoryStore, MaterializesEveryBlockOnceAndKeepsWhatWasWritten) {
     EXPECT_EQ(evaluations, table.count(0) - 1);
     for (const BlockId id : blocks_of(table)) {
       if (id.family() != 0) continue;
-      const auto* values = reinterpret_cast<const double*>(store->address(id));
+      const auto* values = reinterpret_cast<const double*>(store->lend(id));
       const BlockExtent x = table.extent(id);
       const double expected =
           id == BlockId(0, 2, 1) ? -1.0 : static_cast<double>(100 * x.row + x.col);
@@ -75,7 +75,7 @@ TEST(MemoryStore, MaterializesALargeBlockInPiecesThatMakeTheWhole) {
     const bool lower = shape == Shape::lower;
     const auto store = make_memory_store(table, {source_of_view(values.data(), n, lower)});
     store->materialize(0, 3);
-    const auto* out = reinterpret_cast<const double*>(store->address({0, 0, 0}));
+    const auto* out = reinterpret_cast<const double*>(store->lend({0, 0, 0}));
     std::int64_t wrong = 0;
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t i = 0; i < n; ++i) {
@@ -113,7 +113,9 @@ TEST(MemoryStore, AFamilyWithoutMemoryHasNoPlace) {
   EXPECT_NO_THROW(store.write({0, 0, 0}, memory.data()));
   EXPECT_THROW(store.write({1, 0, 0}, memory.data()), Error);
   EXPECT_THROW(store.read({1, 0, 0}, memory.data()), Error);
-  EXPECT_THROW((void)store.address({1, 0, 0}), Error);
+  EXPECT_THROW((void)store.lend({1, 0, 0}), Error);
+  EXPECT_THROW((void)store.lend_for_writing({1, 0, 0}), Error);
+  EXPECT_THROW(store.commit({1, 0, 0}), Error);
 }
 
 TEST(MemoryStore, SharesAFamilyWithAnotherStore) {
@@ -190,7 +192,7 @@ void expect_packed_view(bool lower) {
              .tile_rows = 4,
              .tile_cols = 4,
              .shape = lower ? Shape::lower : Shape::rectangle,
-             .precision = precision_of<T>});
+             .element = element_of<T>});
   const BlockSource source = source_of_view(static_cast<const T*>(a.data()), kLd, lower);
   for (const BlockId id : blocks_of(table)) {
     const BlockExtent x = table.extent(id);

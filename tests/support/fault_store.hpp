@@ -12,8 +12,8 @@
 // * `seconds_slow`: every call first sleeps that long.
 // It never does anything else: other blocks, other calls and the wrapped store's contents are
 // intact, a failed write leaves the old value, and after `heal()` it is the wrapped store. With no
-// fault set it passes the conformance suite. It has no `address` and is not divisible: for a GPU
-// its blocks travel whole, through the ring. Thread-safe as block_store.hpp demands; faults are set
+// fault set it passes the conformance suite. It lends nothing and moves blocks whole: for a GPU
+// they travel through the ring. Thread-safe as block_store.hpp demands; faults are set
 // before threads use it.
 
 #include <atomic>

@@ -1,0 +1,182 @@
+// Plans of schedules with several outputs, batches, mixed elements and sizes, temporary blocks and
+// up to 80 devices, proven by the checker; and plans that go on from what another one left.
+
+#include <gtest/gtest.h>
+
+#include "strata/error.hpp"
+#include "tests/schedule/scramble.hpp"
+#include "tests/schedule/small_plans.hpp"
+
+namespace strata::test {
+namespace {
+
+Plan plan_of(const Schedule& schedule, const Machine& machine, const PlanOptions& options,
+             const Residency& start = {}) {
+  return {std::make_shared<const Schedule>(schedule), machine, options, start};
+}
+
+/// Traffic, tasks and steps are those of the steps; the waste is within what size classes promise.
+void expect_totals(const Plan& plan) {
+  PlanTotals sums;
+  for (const FlatStep& flat : flatten(plan)) {
+    ++sums.steps;
+    if (flat.step.kind == StepKind::load) sums.traffic.host_to_device_bytes += flat.step.bytes;
+    if (flat.step.kind == StepKind::store) sums.traffic.device_to_host_bytes += flat.step.bytes;
+    if (flat.step.kind == StepKind::peer) sums.traffic.device_to_device_bytes += flat.step.bytes;
+    if (flat.step.kind == StepKind::compute) ++sums.tasks;
+  }
+  ASSERT_EQ(sums.traffic, plan.totals().traffic);
+  ASSERT_EQ(sums.steps, plan.totals().steps);
+  ASSERT_EQ(sums.tasks, plan.totals().tasks);
+}
+
+TEST(ScramblePlan, IsProvenAndSoIsThePlanThatGoesOn) {
+  std::int64_t saved = 0;
+  std::int64_t many_devices = 0;
+  std::int64_t batches = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const ScramblePair pair = scramble_pair(seed);
+    Dice dice(seed + 9'000'000);
+    const PlanOptions options = random_plan_options(dice);
+    const Machine machine = scramble_machine(dice, pair.first);
+    const Plan first = plan_of(pair.first, machine, options);
+    ASSERT_EQ(check_plan(first), "") << "seed " << seed;
+    expect_totals(first);
+    ASSERT_EQ(text_of(first), text_of(first)) << "equal inputs must give equal plans";
+    const PlanOptions more = random_plan_options(dice);
+    Machine roomy = machine;
+    for (DeviceModel& device : roomy.devices) {
+      device.memory_bytes =
+          std::max(device.memory_bytes, smallest_budget_bytes(pair.second)) + dice.roll(3) * 4096;
+    }
+    const Plan second = plan_of(pair.second, roomy, more, first.end());
+    ASSERT_EQ(check_plan(second), "") << "seed " << seed << ", going on";
+    expect_totals(second);
+    for (std::size_t d = 0; d < second.layout().devices.size(); ++d)
+      ASSERT_LE(second.layout().devices[d].arena_bytes, roomy.devices[d].memory_bytes);
+    const Plan afresh = plan_of(pair.second, roomy, more);
+    saved += afresh.totals().loads - second.totals().loads;
+    many_devices += pair.first.devices > 64 ? 1 : 0;
+    for (const FlatTask& flat : tasks_of(pair.first)) batches += flat.task.calls > 1 ? 1 : 0;
+  }
+  EXPECT_GT(saved, 1000) << "what is there need not be loaded";
+  EXPECT_GT(many_devices, 5);
+  EXPECT_GT(batches, 2000);
+}
+
+TEST(ScramblePlan, CanBeginAtAnyStep) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Schedule schedule = scramble_pair(seed, false).first;
+    Dice dice(seed + 123);
+    PlanOptions options = random_plan_options(dice);
+    options.first_step = dice.roll(schedule.steps + 1);
+    const Plan plan = plan_of(schedule, scramble_machine(dice, schedule), options);
+    ASSERT_EQ(check_plan(plan), "") << "seed " << seed << " step " << options.first_step;
+    ASSERT_EQ(plan.totals().tasks, std::ssize(tasks_of(schedule, options.first_step)));
+  }
+}
+
+TEST(ScramblePlan, EveryDroppedWaitAndStepIsNoticed) {
+  std::int64_t waits = 0;
+  std::int64_t steps_dropped = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const ScramblePair pair = scramble_pair(seed);
+    if (tasks_of(pair.first).size() > 25 || pair.first.devices > 4) continue;
+    Dice dice(seed);
+    const Machine machine = scramble_machine(dice, pair.first);
+    const Plan plan = plan_of(pair.first, machine, {});
+    const std::vector<FlatStep> steps = flatten(plan);
+    const auto complaint = [&](const std::vector<FlatStep>& mutant) {
+      return PlanChecker(plan.schedule(), plan.layout()).check(mutant);
+    };
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      for (std::size_t w = 0; w < steps[s].waits.size(); ++w) {
+        std::vector<FlatStep> mutant = steps;
+        mutant[s].waits.erase(mutant[s].waits.begin() + static_cast<std::ptrdiff_t>(w));
+        EXPECT_EQ(complaint(mutant).empty(),
+                  PlanChecker::implied(steps, s, w, plan.schedule(), plan.layout()))
+            << "seed " << seed << " step " << s << " wait " << w;
+        ++waits;
+      }
+      // A value that goes home again, or that is temporary, may be spared the first way.
+      const bool again =
+          std::any_of(steps.begin() + static_cast<std::ptrdiff_t>(s) + 1, steps.end(),
+                      [&](const FlatStep& other) {
+                        return other.step.kind == StepKind::store &&
+                               other.operands[0] == steps[s].operands[0];
+                      });
+      const bool temporary = steps[s].operands[0].family() == kTemporary;
+      if (steps[s].step.kind == StepKind::store && (again || temporary)) continue;
+      std::vector<FlatStep> mutant = steps;
+      mutant.erase(mutant.begin() + static_cast<std::ptrdiff_t>(s));
+      EXPECT_NE(complaint(mutant), "") << "seed " << seed << " step " << s;
+      ++steps_dropped;
+    }
+  }
+  EXPECT_GT(waits, 200);
+  EXPECT_GT(steps_dropped, 200);
+}
+
+TEST(SizeClasses, WasteAtMostAnEighthBesideAlignment) {
+  // Blocks of any sizes above 16 KiB: what alignment takes is nothing beside them.
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Dice dice(seed);
+    std::vector<BlockExtent> extents;
+    for (int i = 0; i < 60; ++i) extents.push_back({i, 0, 64 + dice.roll(200), 32 + dice.roll(100)});
+    BlockTable blocks;
+    blocks.add({.name = "L", .listed = extents});
+    std::vector<FlatTask> tasks;
+    for (int i = 0; i < 300; ++i) tasks.push_back(flat_task(scramble_u, {BlockId(0, dice.roll(60), 0)}));
+    const Schedule schedule = schedule_of(std::move(blocks), 1, {1}, {tasks});
+    Machine machine = Machine::emulated(1, smallest_budget_bytes(schedule) + (1 << 20));
+    const Plan plan = plan_of(schedule, machine, {});
+    EXPECT_GT(plan.totals().wasted_bytes, 0);
+    EXPECT_LE(plan.totals().wasted_bytes * 8, plan.layout().arena_bytes()) << "seed " << seed;
+  }
+}
+
+TEST(Residency, ThatDoesNotFitTheScheduleIsRefused) {
+  const auto refused = [](Residency::Node node, const std::string& part) {
+    BlockTable blocks;
+    blocks.add({.name = "A", .rows = 8, .cols = 4, .tile_rows = 4, .tile_cols = 4, .identity = 5});
+    const Schedule schedule =
+        schedule_of(std::move(blocks), 1, {1}, {{flat_task(scramble_u, {BlockId(0, 0, 0)})}});
+    try {
+      (void)plan_of(schedule, Machine::emulated(1, 4096), {}, {{std::move(node)}});
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::misuse);
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  const ResidentBlock good{5, 1, 0, 4, 4, Element::fp64, 0, 256};
+  ResidentBlock elsewhere = good;
+  elsewhere.row = 2;
+  refused({4096, {elsewhere}}, "block (2,0) that A has not");
+  ResidentBlock smaller = good;
+  smaller.rows = 3;
+  refused({4096, {smaller}}, "A(1,0) as 3 by 4 in fp64, the schedule as 4 by 4 in fp64");
+  ResidentBlock other = good;
+  other.element = Element::fp32;
+  refused({4096, {other}}, "in fp32, the schedule as 4 by 4 in fp64");
+}
+
+TEST(Residency, OfNoUseIsLeftAside) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 8, .cols = 4, .tile_rows = 4, .tile_cols = 4, .identity = 5});
+  const Schedule schedule =
+      schedule_of(std::move(blocks), 1, {1}, {{flat_task(scramble_u, {BlockId(0, 1, 0)})}});
+  const ResidentBlock stranger{6, 1, 0, 4, 4, Element::fp64, 0, 256};
+  const ResidentBlock known{5, 1, 0, 4, 4, Element::fp64, 256, 256};
+  const Machine machine = Machine::emulated(1, 4096);
+  const Plan plan = plan_of(schedule, machine, {}, {{{512, {stranger, known}}}});
+  EXPECT_EQ(plan.totals().loads, 0);
+  EXPECT_EQ(check_plan(plan), "");
+  ASSERT_EQ(plan.end().devices[0].blocks.size(), 1U) << "the stranger is forgotten";
+  Residency forgotten = plan.start();
+  forgotten.forget(5);
+  EXPECT_EQ(plan_of(schedule, machine, {}, forgotten).totals().loads, 1);
+}
+
+}  // namespace
+}  // namespace strata::test
