@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "cholesky/tile_cholesky.hpp"
 #include "kernels/potrf.hpp"
