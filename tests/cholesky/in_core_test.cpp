@@ -137,7 +137,9 @@ TEST_P(InCoreRun, SolvesWithAnyNumberOfRightHandSides) {
       EXPECT_LE(result.certificate.backward_error, 1e-15) << columns << " " << rhs;
       EXPECT_EQ(result.solve.traffic, result.solve.planned_traffic);
       EXPECT_EQ(result.solve.path, "in-core");
-      EXPECT_LE(test::backward_error(a, b, x), 1e-15) << columns << " " << rhs;
+      // A step of refinement is taken above 4 ε; the certificate's own residual is rounded, too.
+      EXPECT_LE(test::backward_error(a, b, x), 8 * std::numeric_limits<double>::epsilon())
+          << columns << " " << rhs;
     }
   }
 }
