@@ -11,7 +11,8 @@ int main() {
   options.tile = 25'000;  // 40 by 40 tiles, so that the plan takes a moment only
   const strata::RunReport report = strata::simulate_cholesky(1'000'000, machine, options);
   std::printf("predicted %.0f s, %.1f TB over the links (the floor: %.1f TB), %lld tasks\n",
-              report.predicted_seconds.value(), 1e-12 * static_cast<double>(report.planned_traffic.total()),
+              report.predicted_seconds.value(),
+              1e-12 * static_cast<double>(report.planned_traffic.total()),
               1e-12 * static_cast<double>(report.planned_traffic.floor_bytes),
               static_cast<long long>(report.tasks));
 

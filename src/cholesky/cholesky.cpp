@@ -136,7 +136,9 @@ SolveResult solve_system(MatrixView<const T> a, MatrixView<const T> b, MatrixVie
 
 }  // namespace
 
-RunReport CholeskyFactor::solve(MatrixView<double> b) { return state_->tiles.sweep(Sweep::both, b); }
+RunReport CholeskyFactor::solve(MatrixView<double> b) {
+  return state_->tiles.sweep(Sweep::both, b);
+}
 RunReport CholeskyFactor::solve(MatrixView<float> b) { return state_->tiles.sweep(Sweep::both, b); }
 RunReport CholeskyFactor::solve_lower(MatrixView<double> b) {
   return state_->tiles.sweep(Sweep::forward, b);

@@ -155,8 +155,11 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   problem.tile = free_tile          ? rule_tile(problem, machine)
                  : options.tile > 0 ? options.tile
                                     : reproducible_tile(problem, machine);
-  check_device_memory(cholesky_needs(problem, smallest_memory(machine)), problem.n, problem.tile,
-                      machine);
+  const MemoryNeeds needs = cholesky_needs(problem, smallest_memory(machine));
+  check_device_memory(needs, problem.n, problem.tile, machine);
+  // As far as it is known before there is a plan; of a free tile the search thinks.
+  if (!free_tile)
+    check_host_memory(needs, problem.n, problem.tile, 0, machine, options, "cholesky");
   Machine bounded = machine;
   if (options.host_memory_bytes > 0) bounded.host_memory_bytes = options.host_memory_bytes;
   const std::int64_t sizes = sizes_measured(machine.devices[0], gemm, problem.precision);

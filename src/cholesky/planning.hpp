@@ -24,7 +24,8 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// only; and where none were measured, each device keeps its compute queues (a kernel's rate is
 /// then said to be the device's over the number of queues). Fills both in `problem`. Throws as
 /// plan_cholesky, Error{misuse} for a tile in core or blocking that does not exist, and
-/// Error{memory} if the matrix has to be in core and does not fit, or as check_device_memory.
+/// Error{memory} if the matrix has to be in core and does not fit, or as check_device_memory and,
+/// for a tile that is not searched, check_host_memory.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
                                    const Options& options);
 

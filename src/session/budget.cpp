@@ -51,21 +51,29 @@ void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t 
        format_bytes(needs.host_bytes), needs.device_bytes);
 }
 
-void check_host_memory(const PlannedRun& planned, const Options& options, const char* where) {
-  const Plan& plan = *planned.plan;
+void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
+                       std::int64_t arena_bytes, const Machine& machine, const Options& options,
+                       const char* where) {
   const bool bounded = options.host_memory_bytes > 0;
-  std::int64_t there = bounded ? options.host_memory_bytes : plan.machine().host_memory_bytes;
+  std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
   // What a CPU computes in is host memory too; a caller's bound is on the factor.
-  if (!bounded && is_cpu(plan.machine())) {
-    for (const DeviceLayout& device : plan.layout().devices) there -= device.arena_bytes;
-  }
+  if (!bounded && is_cpu(machine)) there -= arena_bytes;
   require(
-      planned.host_bytes <= there, ErrorKind::memory, where,
+      needs.host_bytes <= there, ErrorKind::memory, where,
       "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
       "of host memory, of which there is {}",
-      planned.tile, format_bytes(smallest_budget_bytes(plan.schedule())), planned.n,
-      format_bytes(planned.host_bytes), planned.host_bytes,
+      tile, format_bytes(needs.device_bytes), n, format_bytes(needs.host_bytes), needs.host_bytes,
       format_bytes(std::max<std::int64_t>(there, 0)));
+}
+
+void check_host_memory(const PlannedRun& planned, const Options& options, const char* where) {
+  const Plan& plan = *planned.plan;
+  MemoryNeeds needs;
+  needs.device_bytes = smallest_budget_bytes(plan.schedule());
+  needs.host_bytes = planned.host_bytes;
+  std::int64_t arenas = 0;
+  for (const DeviceLayout& device : plan.layout().devices) arenas += device.arena_bytes;
+  check_host_memory(needs, planned.n, planned.tile, arenas, plan.machine(), options, where);
 }
 
 }  // namespace strata

@@ -43,9 +43,13 @@ using ScheduleInTiles = std::function<Schedule(std::int64_t tile)>;
 void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
                          const Machine& machine);
 
-/// Throws Error{memory}, naming the host memory that a planned factorization needs (its
-/// host_bytes), if it is more than the options allow, or than its machine has beside the memory of
-/// devices that are CPUs. `where` is the place that the error names.
+/// Throws Error{memory}, naming the host memory that a factorization needs, if it is more than the
+/// options allow, or than the machine has: beside `arena_bytes`, the memory of all devices, if they
+/// are CPUs. `where` is the place that the error names.
+void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
+                       std::int64_t arena_bytes, const Machine& machine, const Options& options,
+                       const char* where);
+/// The same for one that is planned.
 void check_host_memory(const PlannedRun& planned, const Options& options, const char* where);
 
 }  // namespace strata

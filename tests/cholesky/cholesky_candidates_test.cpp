@@ -167,7 +167,7 @@ TEST(CholeskyCandidates, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
     if (cost > kPlanningShareMax * *found.predicted_seconds) {
       ++ruled;
       EXPECT_EQ(problem.tile, rule);
-      EXPECT_EQ(found.considered, std::ssize(space.orders(rule)));
+      EXPECT_GE(found.considered, std::ssize(space.orders(rule)));
     } else {
       ++searched;
       EXPECT_LE(*found.predicted_seconds,

@@ -7,6 +7,7 @@
 
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/planning.hpp"
+#include "kernels/potrf.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/problems.hpp"
@@ -27,7 +28,9 @@ Options on(const std::string& devices, CholeskyPath path) {
 Machine machine_of(const std::string& name, std::int64_t memory_bytes, int count = 1) {
   Machine machine = Machine::emulated(count, memory_bytes);
   for (int d = 0; d < count; ++d) {
-    machine.devices[static_cast<std::size_t>(d)].name = name + ":" + std::to_string(d);
+    DeviceModel& device = machine.devices[static_cast<std::size_t>(d)];
+    device.name = name + ":" + std::to_string(d);
+    device.kind = name == "host" ? DeviceKind::cpu : DeviceKind::gpu;
   }
   machine.host_memory_bytes = std::numeric_limits<std::int64_t>::max();
   return machine;
@@ -67,18 +70,18 @@ TEST(InCore, NeverFallsBack) {
   Options options;
   options.path = CholeskyPath::in_core;
   try {
-    (void)path_of(1000, machine_of("cuda", 7'999'999), options);
-    FAIL() << "planned a matrix of 8,000,000 bytes in 7,999,999";
+    (void)path_of(1000, machine_of("cuda", 8'000'255), options);
+    FAIL() << "planned a matrix of 8,000,000 bytes and its status in 8,000,255";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::memory);
     EXPECT_NE(std::string(error.what()).find("8000000 bytes"), std::string::npos) << error.what();
   }
-  EXPECT_EQ(path_of(1000, machine_of("cuda", 8'000'000), options), "in-core");
-  // A slot is a multiple of 256 bytes: 190² · 8 = 288,800 are not enough.
-  EXPECT_THROW((void)path_of(190, machine_of("cuda", 289'023), options), Error);
-  EXPECT_EQ(path_of(190, machine_of("cuda", 289'024), options), "in-core");
+  EXPECT_EQ(path_of(1000, machine_of("cuda", 8'000'256), options), "in-core");
+  // A slot is a multiple of 256 bytes: 190² · 8 = 288,800 and 256 are not enough.
+  EXPECT_THROW((void)path_of(190, machine_of("cuda", 289'279), options), Error);
+  EXPECT_EQ(path_of(190, machine_of("cuda", 289'280), options), "in-core");
   options.tile = 64;
-  EXPECT_THROW((void)path_of(1000, machine_of("cuda", 8'000'000), options), Error);
+  EXPECT_THROW((void)path_of(1000, machine_of("cuda", 9'000'000), options), Error);
   options = {};
   options.blocking.recnb = 3;
   EXPECT_THROW((void)path_of(10, machine_of("host", 8'000'000), options), Error);
@@ -100,7 +103,10 @@ TEST_P(InCoreRun, IsWithinRoundingOfThePlannedOne) {
     EXPECT_EQ(core.report().tile, std::max<std::int64_t>(n, 1));
     EXPECT_EQ(core.report().tasks, n > 0 ? 1 : 0);
     EXPECT_EQ(core.report().traffic, core.report().planned_traffic);
-    EXPECT_EQ(core.report().traffic.total(), 2 * n * n * 8);
+    const std::int64_t status = n > 0 ? static_cast<std::int64_t>(sizeof(PivotStatus)) : 0;
+    EXPECT_EQ(core.report().traffic.total(), 2 * n * n * 8 + status);
+    ASSERT_TRUE(core.report().predicted_seconds && planned.report().predicted_seconds);
+    EXPECT_EQ(*core.report().predicted_seconds > 0, n > 0);
     Matrix<double> x(n, n), y(n, n);
     core.copy_lower(x.view());
     planned.copy_lower(y.view());

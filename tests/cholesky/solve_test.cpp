@@ -164,6 +164,38 @@ TEST(Cholesky, SolvesMoreRightHandSidesThanATileHasColumns) {
   EXPECT_EQ(result.solve.traffic, result.solve.planned_traffic);
 }
 
+TEST(Cholesky, EveryRunSaysWhatWasPredicted) {
+  const std::int64_t n = 200;
+  const Matrix<double> a = test::random_spd_matrix<double>(n, 5);
+  for (const std::int64_t tile : {0, 33, 200}) {
+    Options options;
+    options.devices = "host:2";
+    options.device_memory_bytes = std::int64_t{1} << 24;
+    options.tile = tile;
+    CholeskyFactor factor = cholesky(a.view(), options);
+    ASSERT_TRUE(factor.report().predicted_seconds.has_value()) << tile;
+    EXPECT_GT(*factor.report().predicted_seconds, 0) << tile;
+    Matrix<double> b(n, 3);
+    b(7, 1) = 1;
+    for (int again = 0; again < 3; ++again) {  // plans may be kept
+      const RunReport lower = factor.solve_lower(b.view());
+      ASSERT_TRUE(lower.predicted_seconds.has_value()) << tile;
+      EXPECT_GT(*lower.predicted_seconds, 0) << tile;
+      const RunReport both = factor.solve(b.view());
+      ASSERT_TRUE(both.predicted_seconds.has_value()) << tile;
+      EXPECT_GT(*both.predicted_seconds, 0) << tile;
+      EXPECT_EQ(both.host_bytes, factor.report().host_bytes);
+      EXPECT_EQ(both.n, n);
+      EXPECT_EQ(both.tile, factor.report().tile);
+    }
+    Matrix<double> x(n, 3);
+    const SolveResult result = solve(a.view(), b.view(), x.view(), options);
+    EXPECT_TRUE(result.factor.predicted_seconds && result.solve.predicted_seconds);
+  }
+  Machine machine = Machine::emulated(1, std::int64_t{1} << 24);
+  EXPECT_GT(simulate_cholesky(n, machine).predicted_seconds.value_or(0), 0);
+}
+
 TEST(Cholesky, MisuseIsNamed) {
   const Matrix<double> a = test::random_spd_matrix<double>(6, 1);
   const Matrix<double> b(5, 1);

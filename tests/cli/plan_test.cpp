@@ -76,7 +76,8 @@ TEST(CliPlan, TheTileThatIsNamedIsTheLargestThatWorks) {
   const std::size_t at = outcome.err.find(before);
   ASSERT_NE(at, std::string::npos) << outcome.err;
   const int largest = std::stoi(outcome.err.substr(at + before.size()));
-  EXPECT_EQ(largest, 45);  // 3 · 45² · 8 = 48,600, and 46² · 8 is already 67 times 256
+  // Three slots of 45² · 8 bytes, in 256s, and one for a status: 49,408. 46² · 8 is 67 times 256.
+  EXPECT_EQ(largest, 45);
   EXPECT_EQ(expect_json(command + budget + Words{"--tile", "45"}).at("tile"), 45);
   expect_refused(command + budget + Words{"--tile", "46"}, 3, {"tile for it is 45"});
   const Words works{"--device-memory", bytes_in(outcome.err), "--tile", "300"};
@@ -90,8 +91,9 @@ TEST(CliPlan, TheHostMemoryThatIsNamedWorks) {
   const Outcome outcome = run_program(command + Words{"1MiB"});
   expect_complaint(outcome, 3, {"1.00 MiB", "order 1001", "235 KiB"});
   const std::string needed = bytes_in(outcome.err);
-  // Ten rows of tiles of 100, and one of one row: 55 tiles, ten strips and a corner.
-  EXPECT_EQ(needed, std::to_string(8 * (55 * 100 * 100 + 10 * 100 + 1)));
+  // Ten rows of tiles of 100, and one of one row: 55 tiles, ten strips and a corner. Each of the
+  // eleven diagonal tiles has a status of three numbers.
+  EXPECT_EQ(needed, std::to_string(8 * (55 * 100 * 100 + 10 * 100 + 1 + 11 * 3)));
   const Outcome works = run_program(command + Words{needed});
   EXPECT_EQ(json::parse(works.out).at("host_bytes"), std::stoll(needed));
   expect_refused(command + Words{std::to_string(std::stoll(needed) - 1)}, 3, {needed});

@@ -204,6 +204,29 @@ TEST(Report, a_simulated_run_is_never_called_measured) {
   EXPECT_FALSE(has(page, "measured"));
 }
 
+TEST(Report, a_prediction_that_is_absent_is_not_shown) {
+  ReportData data;
+  data.run = small_run(6);
+  data.run->predicted_seconds.reset();
+  EXPECT_FALSE(has(render_report(data), "<th scope=\"row\">Predicted</th>"));
+  data.run->predicted_seconds = 1.75;
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "<th scope=\"row\">Predicted</th>"));
+  EXPECT_TRUE(has(page, "<td>1.75 s</td>"));
+}
+
+TEST(Report, a_plan_shows_what_is_predicted_as_its_time) {
+  ReportData data;
+  data.run = small_run(6);
+  data.simulated = true;
+  data.run->seconds = 0;
+  data.run->predicted_seconds = 1.75;
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "<th scope=\"row\">Simulated</th>"));
+  EXPECT_TRUE(has(page, "<td>1.75 s</td>"));
+  EXPECT_FALSE(has(page, "<th scope=\"row\">Predicted</th>"));
+}
+
 TEST(Report, hostile_text_stays_text_everywhere) {
   const std::string hostile = "</script><img src=x onerror=alert(1)>\"'&\xff\xe2\x80\xa8";
   ReportData data = full();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -13,6 +14,7 @@
 #include "strata/detect.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/pinned_backend.hpp"
 
 namespace strata::test {
 namespace {
@@ -73,6 +75,56 @@ TEST(ChooseDevices, AutoIsEveryGpuElseTheHost) {
   }
 }
 
+TEST(ChooseDevices, JoinsPartsOfSeveralBackends) {
+  const auto read = [](const std::string& text) {
+    std::vector<std::pair<std::string, std::vector<int>>> parts;
+    for (const DeviceChoice& choice : choose_all_devices(text))
+      parts.emplace_back(choice.backend, choice.indices);
+    return parts;
+  };
+  using Parts = std::vector<std::pair<std::string, std::vector<int>>>;
+  EXPECT_EQ(read("host:2"), (Parts{{"host", {0, 1}}}));
+  EXPECT_EQ(read("host:2+reference:3"), (Parts{{"host", {0, 1}}, {"reference", {0, 1, 2}}}));
+  EXPECT_EQ(read("reference+host"), (Parts{{"reference", {0}}, {"host", {0}}}));
+  EXPECT_EQ(read("").size(), 1U) << "as auto";
+  EXPECT_EQ(read("auto").size(), 1U);
+  if (cuda_backend() != nullptr) {
+    EXPECT_EQ(read("cuda:0+host:1"), (Parts{{"cuda", {0}}, {"host", {0}}}));
+    EXPECT_EQ(read("host:2+cuda"), (Parts{{"host", {0, 1}}, {"cuda", {0}}}));
+  }
+}
+
+TEST(ChooseDevices, RefusesJoinedTextsAndNamesThePartThatIsWrong) {
+  const ErrorKind no_gpu = cuda_backend() != nullptr ? ErrorKind::misuse : ErrorKind::device;
+  const std::vector<std::tuple<std::string, std::string, ErrorKind>> refused{
+      {"host:2+host:1", "'host:2+host:1' names host twice", ErrorKind::misuse},
+      {"host+reference+host", "'host+reference+host' names host twice", ErrorKind::misuse},
+      {"host:1+nonsense", "'nonsense'", ErrorKind::misuse},
+      {"host:0+reference", "'host:0'", ErrorKind::misuse},
+      {"reference:65+host", "'reference:65'", ErrorKind::misuse},
+      {"host:2 +reference", "'host:2 '", ErrorKind::misuse},
+      {"+", "'+'", ErrorKind::misuse},
+      {"host:1+", "'host:1+'", ErrorKind::misuse},
+      {"+host:1", "'+host:1'", ErrorKind::misuse},
+      {"host:1++reference:1", "'host:1++reference:1'", ErrorKind::misuse},
+      {"cuda:0,0+host:1", "'cuda:0,0'", no_gpu},
+      {"host:1+cuda:x", "'cuda:x'", no_gpu},
+  };
+  for (const auto& [text, piece, kind] : refused) {
+    try {
+      (void)choose_all_devices(text);
+      ADD_FAILURE() << "accepted '" << text << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << text;
+      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
+    }
+  }
+  if (cuda_backend() == nullptr) {
+    EXPECT_THROW((void)choose_all_devices("cuda:0+host:1"), Error) << "there is no GPU";
+    EXPECT_THROW((void)Machine::detect("cuda:0+host:1"), Error);
+  }
+}
+
 Options options_of(const std::string& devices, std::int64_t budget) {
   Options options;
   options.devices = devices;
@@ -90,6 +142,49 @@ TEST(DeviceSet, OpensDevicesWithTheirBudgets) {
     EXPECT_EQ(set.machine().devices[static_cast<std::size_t>(d)].name, "host:" + std::to_string(d));
     EXPECT_GE(set.machine().devices[static_cast<std::size_t>(d)].compute_queues, 1);
   }
+}
+
+TEST(DeviceSet, OpensDevicesOfSeveralBackends) {
+  DeviceSet set(options_of("host:2+reference:1", 4_MiB));
+  ASSERT_EQ(set.count(), 3);
+  const std::vector<std::string> names{"host:0", "host:1", "reference:0"};
+  for (int d = 0; d < 3; ++d) {
+    EXPECT_EQ(set.machine().devices[static_cast<std::size_t>(d)].name,
+              names[static_cast<std::size_t>(d)]);
+    EXPECT_EQ(set.device(d).budget_bytes(), 4_MiB);
+  }
+  EXPECT_EQ(&set.backend(0), &host_backend());
+  EXPECT_EQ(&set.backend(1), &host_backend());
+  EXPECT_EQ(&set.backend(2), &reference_backend());
+  EXPECT_TRUE(set.all_on_host());
+  EXPECT_FALSE(set.linked()) << "two backends of one kind have no copies between them";
+  EXPECT_TRUE(DeviceSet(options_of("host:2", 4_MiB)).linked());
+}
+
+TEST(DeviceSet, TakesNoLinkBetweenBackendsOfOneKind) {
+  Machine rates = Machine::emulated(1, 1);
+  rates.devices[0].name = "host:0";
+  rates.devices[0].kind = DeviceKind::cpu;
+  rates.device_to_device = {123, 0.5};
+  Options options = options_of("host:1+reference:1", 1_MiB);
+  options.rates = rates;
+  EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0);
+}
+
+TEST(DeviceSet, RefusesToBeEmpty) {
+  EXPECT_THROW(DeviceSet(std::vector<DevicePlace>{}, Options{}), Error);
+  EXPECT_THROW(DeviceSet(host_backend(), {}, Options{}), Error);
+}
+
+TEST(DeviceSet, GivesEachDeviceTheRingOfItsOwnAndKnowsWhoPins) {
+  const PinnedBackend pinned;
+  DeviceSet set({{&host_backend(), 0}, {&pinned, 0}, {&pinned, 1}}, options_of("", 1_MiB));
+  EXPECT_FALSE(set.all_on_host());
+  EXPECT_EQ(&set.pinning_device(), &set.device(1));
+  EXPECT_NE(&set.ring(1, 100), &set.ring(2, 100));
+  DeviceSet host({{&host_backend(), 0}}, options_of("", 1_MiB));
+  EXPECT_TRUE(host.all_on_host());
+  EXPECT_EQ(&host.pinning_device(), &host.device(0));
 }
 
 TEST(DeviceSet, SharesFreeMemoryWhereNoBudgetIsGiven) {

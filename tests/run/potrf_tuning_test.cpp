@@ -201,16 +201,16 @@ TEST(PotrfTuning, ThePlannedPathIgnoresIt) {
   const std::string identity = path + " " + tuning_checksum(slurp(path));
   for (const CholeskyPath tuned : {CholeskyPath::automatic, CholeskyPath::in_core}) {
     const DeviceSet devices(gpu, {0}, on_path(tuned));
-    EXPECT_EQ(devices.tuning().options_for(Precision::fp64, 1024), kFused);
+    EXPECT_EQ(devices.tuning().blocking_for(Element::fp64, 1024), kFused);
     EXPECT_EQ(devices.tuning().source, identity);
   }
   // With the caller's blocking too, which is then all there is.
-  for (const CholeskyBlocking& blocking : {CholeskyBlocking{}, CholeskyBlocking{.ib = 4}}) {
+  for (const CholeskyBlocking& blocking : {CholeskyBlocking{}, CholeskyBlocking{.recnb = 128}}) {
     const Options options = on_path(CholeskyPath::planned, blocking);
     const DeviceSet devices(gpu, {0}, options);
     EXPECT_TRUE(devices.tuning().entries.empty());
     EXPECT_EQ(devices.tuning().source, "ignored");
-    EXPECT_EQ(with_tuning(blocking, devices.tuning().options_for(Precision::fp64, 1024)), blocking);
+    EXPECT_EQ(with_tuning(blocking, devices.tuning().blocking_for(Element::fp64, 1024)), blocking);
   }
   // Ignored is not even read.
   (void)scratch.put("potrf.json", "nonsense");
