@@ -65,6 +65,8 @@ class TileFactor {
   };
 
   const FactorInfo& factor(MemoryStore& store, std::vector<OperationValues> values);
+  /// The memory of the tiles as it is now.
+  [[nodiscard]] FamilyHome home_of_tiles() const;
   /// The plan of the factorization from what is on the devices now.
   const PlannedRun& plan_of_factor();
   const PlannedRun& plan_of_solve(const SolveProblem& problem, Sweep direction);
