@@ -86,8 +86,8 @@ double device_seconds_min(const CholeskyProblem& problem, const DeviceModel& dev
 
 std::int64_t cholesky_host_bytes(const CholeskyProblem& problem) {
   const BlockTable blocks = tile_cholesky(problem, {}).blocks;
-  std::int64_t bytes = blocks.total_bytes(kMatrixFamily);
-  if (problem.point_dimensions > 0) bytes += blocks.total_bytes(kPointsFamily);
+  std::int64_t bytes = 0;
+  for (int f = 0; f < blocks.families(); ++f) bytes += blocks.total_bytes(f);
   return bytes;
 }
 

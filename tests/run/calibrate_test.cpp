@@ -292,8 +292,8 @@ TEST(CalibrateClocks, ManyProductsArePredictedToTakeWhatTheyTakeHot) {
               .tile_cols = kClockTile});
   std::vector<FlatTask> tasks;
   for (int i = 0; i < kProducts; ++i) {
-    tasks.push_back(flat_task(
-        gemm, {{{0, i, 0}, Hint::last_write}, {{0, i, 1}}, {{0, i, 2}}}, i % 2));
+    tasks.push_back(
+        flat_task(gemm, {{{0, i, 0}, Hint::last_write}, {{0, i, 1}}, {{0, i, 2}}}, i % 2));
   }
   const auto schedule =
       std::make_shared<const Schedule>(schedule_of(std::move(blocks), 2, {3}, {tasks}));
@@ -427,8 +427,9 @@ void expect_input_error(const std::filesystem::path& path, const std::string& wh
 TEST_F(MachineFile, ThatIsMissingOrNoSuchFileIsAnInputError) {
   expect_input_error(path, "a missing file");
   expect_input_error(std::filesystem::temp_directory_path(), "a directory");
-  for (const char* text : {"", "{}", "[]", "null", "7", "{\"format\":\"strata machine 2\"}", "{\"format\":\"strata machine 1\"}",
-                           "{\"format\":1}", "not json", "\xff\xfe"}) {
+  for (const char* text :
+       {"", "{}", "[]", "null", "7", "{\"format\":\"strata machine 2\"}",
+        "{\"format\":\"strata machine 1\"}", "{\"format\":1}", "not json", "\xff\xfe"}) {
     write(text);
     expect_input_error(path, text);
   }

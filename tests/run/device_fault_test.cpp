@@ -136,10 +136,9 @@ TEST_P(DeviceFaultRun, EachDeviceHasAnIssuingThreadOfItsOwn) {
   // The diagonal tiles alone, one a device: no device waits for another.
   std::vector<FlatTask> tasks;
   for (int d = 0; d < kDevices; ++d) {
-    tasks.push_back(flat_task(potrf,
-                              {{{kMatrixFamily, d, d}, Hint::last_write},
-                               {{kStatusFamily, 0, d}, Hint::last_write}},
-                              d));
+    tasks.push_back(flat_task(
+        potrf,
+        {{{kMatrixFamily, d, d}, Hint::last_write}, {{kStatusFamily, 0, d}, Hint::last_write}}, d));
   }
   const auto diagonal = std::make_shared<const Schedule>(
       schedule_of(schedule->blocks, kDevices, {3, 1}, {std::move(tasks)}));

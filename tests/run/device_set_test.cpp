@@ -121,7 +121,7 @@ TEST(ChooseDevices, RefusesJoinedTextsAndNamesThePartThatIsWrong) {
   }
   if (cuda_backend() == nullptr) {
     EXPECT_THROW((void)choose_all_devices("cuda:0+host:1"), Error) << "there is no GPU";
-    EXPECT_THROW((void)Machine::detect("cuda:0+host:1"), Error);
+    EXPECT_THROW((void)detect_machine("cuda:0+host:1"), Error);
   }
 }
 

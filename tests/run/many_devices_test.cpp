@@ -154,12 +154,10 @@ TEST(Budgets, EachDeviceUsesItsOwn) {
   std::vector<FlatTask> tasks;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < kCount; ++i) {
-      for (int d = 0; d < 2; ++d)
-        tasks.push_back(flat_task(syrk, {{{1, d, 0}}, {{0, i, 0}}}, d));
+      for (int d = 0; d < 2; ++d) tasks.push_back(flat_task(syrk, {{{1, d, 0}}, {{0, i, 0}}}, d));
     }
   }
-  const auto schedule =
-      std::make_shared<const Schedule>(schedule_of(blocks, 2, {1, 1}, {tasks}));
+  const auto schedule = std::make_shared<const Schedule>(schedule_of(blocks, 2, {1, 1}, {tasks}));
   DeviceSet devices(host_backend(), {0, 1}, small_options(2));
   const auto expected = make_store(blocks);
   run_in_order(*schedule, host_backend(), *expected);
@@ -189,8 +187,8 @@ TEST(Budgets, EachDeviceUsesItsOwn) {
 
 // ---- many devices
 
-/// Every device adds its own block and its neighbours', twice round: 70 devices, each of which needs
-/// what two others have written.
+/// Every device adds its own block and its neighbours', twice round: 70 devices, each of which
+/// needs what two others have written.
 Schedule ring_of(int devices) {
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 4 * devices, .cols = 4, .tile_rows = 4, .tile_cols = 4});

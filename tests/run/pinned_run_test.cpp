@@ -145,9 +145,7 @@ class PairStore final : public BlockStore {
 
  private:
   /// Columns since the last commit.
-  std::int64_t& written(BlockId id) {
-    return parts_[static_cast<std::size_t>(blocks().index(id))];
-  }
+  std::int64_t& written(BlockId id) { return parts_[static_cast<std::size_t>(blocks().index(id))]; }
   void expect_pairs(BlockId id, std::int64_t first, std::int64_t count) const {
     const std::int64_t columns = blocks().extent(id).cols;
     const bool whole_pairs = first % 2 == 0 && (count % 2 == 0 || first + count == columns);
@@ -220,7 +218,8 @@ class PinnedFactorization : public ::testing::Test {
                             std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
   }
   [[nodiscard]] DeviceSet make_set(const Backend& backend) const {
-    DeviceSet devices = make_devices(backend, count, 6 * kTile * kTile * 8 + 256);  // tiles, a status
+    DeviceSet devices =
+        make_devices(backend, count, 6 * kTile * kTile * 8 + 256);  // tiles, a status
     devices.shape_rings({.slot_bytes = 3 * kTile * 8, .slots = 2, .threads = 2});
     return devices;
   }
@@ -304,13 +303,52 @@ TEST_F(PinnedFactorization, APinnedHomeIsCopiedStraight) {
   EXPECT_TRUE(contents_of(*store) == expected);
 }
 
+TEST_F(PinnedFactorization, WhoWatchesIsToldOfABlockOnceItIsAtHome) {
+  const PinnedBackend backend;
+  DeviceSet devices = make_set(backend);
+  const std::int64_t tiles = schedule->blocks.block_rows(kMatrixFamily);
+  const auto follow = [&](BlockStore& store, BlockStore& home, std::int64_t last) {
+    std::int64_t told = 0;
+    RunOptions options;
+    options.watched = kStatusFamily;
+    options.watch = [&](BlockId id) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(schedule->blocks.bytes(id)));
+      home.read(id, bytes.data());
+      const auto index = static_cast<std::size_t>(schedule->blocks.index(id));
+      EXPECT_TRUE(bytes == expected[index]) << schedule->blocks.name(id);
+      ++told;
+      return id.col() == last;
+    };
+    const RunOutcome outcome = run(plan_on(devices), devices, store, options);
+    EXPECT_EQ(outcome.ended_early, last < tiles);
+    EXPECT_TRUE(outcome.ended_early || told == tiles);
+    expect_written_blocks_whole(home);
+  };
+  for (std::int64_t last = 0; last <= tiles; ++last) {
+    for (const bool pin : {false, true}) {
+      const auto store = make_store();
+      Pins pins(devices, *store);
+      if (pin) {
+        pins.pin(store->lend_for_writing({kStatusFamily, 0, 0}),
+                 schedule->blocks.total_bytes(kStatusFamily));
+      }
+      follow(*store, *store, last);
+    }
+    // What the copies have brought is in the ring for a while.
+    FaultStore slow(make_store(), {.seconds_slow = 0.003});
+    follow(slow, slow.inner(), last);
+  }
+  expect_usable(devices);
+}
+
 TEST_F(PinnedFactorization, TheBackendOfThisTestRefusesWhatIsNotPinned) {
   const PinnedBackend backend;
   DeviceSet devices = make_set(backend);
   const auto store = make_store();
   store->materialize(0, 1);
   // Said to be pinned, and not.
-  devices.pinned().add(store->lend_for_writing({kMatrixFamily, 0, 0}), schedule->blocks.total_bytes(0));
+  devices.pinned().add(store->lend_for_writing({kMatrixFamily, 0, 0}),
+                       schedule->blocks.total_bytes(0));
   expect_failure(devices, *store, ErrorKind::device, "copy of ");
 }
 
@@ -426,10 +464,10 @@ TEST_F(PinnedFactorization, OfOneLargeTileTravelsInPiecesThatMakeTheWhole) {
   const auto store_of = [&] {
     const BlockTable& blocks = one->blocks;
     return std::make_unique<MemoryStore>(
-        blocks, std::vector{std::make_shared<FamilyMemory>(
-                                blocks, kMatrixFamily,
-                                source_of_view(large.data.data(), large.ld(), true)),
-                            std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
+        blocks,
+        std::vector{std::make_shared<FamilyMemory>(
+                        blocks, kMatrixFamily, source_of_view(large.data.data(), large.ld(), true)),
+                    std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
   };
   const auto in_order = store_of();
   run_in_order(*one, host_backend(), *in_order);

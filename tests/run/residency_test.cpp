@@ -26,8 +26,8 @@ constexpr std::int64_t kTileBytes = kTile * kTile * 8;
 /// Of the lower triangle.
 constexpr std::int64_t kBlocks = kTiles * (kTiles + 1) / 2;
 
-/// A factor and products with its tiles. Families: those of the factor, and X, in the same table, so
-/// that both schedules have one store.
+/// A factor and products with its tiles. Families: those of the factor, and X, in the same table,
+/// so that both schedules have one store.
 class FactorAndProducts : public ::testing::TestWithParam<std::string> {
  protected:
   FactorAndProducts()
@@ -79,7 +79,7 @@ class FactorAndProducts : public ::testing::TestWithParam<std::string> {
   }
   /// By default for all blocks of either schedule.
   [[nodiscard]] DeviceSet make_devices(std::int64_t budget = (kBlocks + 5) * kTileBytes +
-                                                            kTiles * 256) const {
+                                                             kTiles * 256) const {
     Options options;
     options.devices = devices_text(GetParam(), count);
     options.device_memory_bytes = budget;
@@ -319,9 +319,8 @@ TEST(RunResidency, ChainsOfRandomSchedulesAreBitIdenticalToTheSchedulesInOrder) 
       Schedule schedule = first;
       if (link > 0) {
         const std::int64_t rows = first.blocks.block_rows(kStoredTiles);
-        schedule =
-            schedule_of(first.blocks, first.devices, first.operands,
-                        {RandomTasks(dice, rows, first.devices).make(1 + dice.roll(60))});
+        schedule = schedule_of(first.blocks, first.devices, first.operands,
+                               {RandomTasks(dice, rows, first.devices).make(1 + dice.roll(60))});
       }
       run_in_order(schedule, host_backend(), *expected, run_options);
       Machine machine = devices.machine();

@@ -190,10 +190,9 @@ TEST_P(Run, EveryDroppedTaskIsRefusedOrChangesTheAnswer) {
   for (std::size_t drop = 0; drop < tasks.size(); ++drop) {
     std::vector<FlatTask> fewer = tasks;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(drop));
-    const Plan plan(
-        std::make_shared<const Schedule>(schedule_of(problem.schedule->blocks,
-                                                     problem.devices_count, {3, 1}, {fewer})),
-        devices.machine(), {});
+    const Plan plan(std::make_shared<const Schedule>(schedule_of(
+                        problem.schedule->blocks, problem.devices_count, {3, 1}, {fewer})),
+                    devices.machine(), {});
     const auto store = problem.store();
     const RunOutcome outcome = run(plan, devices, *store, watching(*store));
     EXPECT_TRUE(outcome.ended_early || matrix_of(*store) != factor) << "task " << drop;
@@ -392,11 +391,11 @@ TEST(RunFaults, WhatIsNoErrorOfOursPassesThrough) {
   const Problem problem("host");
   DeviceSet devices = problem.devices();
   const BlockTable& blocks = problem.schedule->blocks;
-  MemoryStore store(blocks, {std::make_shared<FamilyMemory>(
-                                 blocks, kMatrixFamily,
-                                 [](const BlockExtent& x, std::byte*) {
-                                   if (x.row == 2 * kTile) throw std::domain_error("not ours");
-                                 }),
+  MemoryStore store(blocks, {std::make_shared<FamilyMemory>(blocks, kMatrixFamily,
+                                                            [](const BlockExtent& x, std::byte*) {
+                                                              if (x.row == 2 * kTile)
+                                                                throw std::domain_error("not ours");
+                                                            }),
                              std::make_shared<FamilyMemory>(blocks, kStatusFamily)});
   EXPECT_THROW((void)run(problem.plan(devices), devices, store), std::domain_error);
   expect_usable(problem, devices, problem.expected());

@@ -9,9 +9,9 @@
 namespace strata {
 namespace {
 
-constexpr Element kAll[] = {Element::fp64,       Element::fp32,      Element::fp16,  Element::bf16,
-                            Element::fp8,        Element::dd,        Element::complex128,
-                            Element::complex64,  Element::int32,     Element::int64};
+constexpr Element kAll[] = {Element::fp64,  Element::fp32, Element::fp16,       Element::bf16,
+                            Element::fp8,   Element::dd,   Element::complex128, Element::complex64,
+                            Element::int32, Element::int64};
 static_assert(std::size(kAll) == kElements);
 
 TEST(Dispatch, HandsOverTheTypeOfTheElement) {

@@ -2,8 +2,9 @@
 // OwnEventsBackend: a backend whose queues take no events but their own.
 //
 // Contract: it passes everything on to another backend, but an event belongs to the backend that
-// recorded it, and a queue that is told to wait for another one's fails: Error{device}, "an event of
-// another backend", thrown by `wait`. That is what a GPU's queues and the host's are to each other.
+// recorded it, and a queue that is told to wait for another one's fails: Error{device}, "an event
+// of another backend", thrown by `wait`. That is what a GPU's queues and the host's are to each
+// other.
 
 #include <memory>
 #include <utility>
