@@ -154,6 +154,8 @@ int run_calibrate(const InfoArguments& arguments, const CommonOptions& common) {
       {"host_to_device_bytes_per_second", d.host_to_device.bytes_per_second},
       {"device_to_host_bytes_per_second", d.device_to_host.bytes_per_second},
       {"device_to_device_bytes_per_second", machine.device_to_device.bytes_per_second},
+      {"staging_bytes_per_second", d.staging.bytes_per_second},
+      {"pinning_bytes_per_second", machine.pinning_bytes_per_second},
       {"kernels", kernels}};
   return finish(common, {}, object, [&] {
     print_rates(machine);

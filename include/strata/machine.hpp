@@ -49,6 +49,13 @@ struct DeviceModel {
   int compute_queues = 2;
   LinkRate host_to_device;
   LinkRate device_to_host;
+  /// How fast the threads of the host that serve the device fill and empty its bounce buffers, from
+  /// and to pageable memory; the latency is each buffer's. They are page-locked, and blocks that do
+  /// not rest in page-locked memory are staged through them. Without a rate (not measured, or a
+  /// CPU) nothing is.
+  LinkRate staging{};
+  std::int64_t bounce_buffer_bytes = std::int64_t{8} << 20;
+  int bounce_buffers = 12;  ///< in each direction
   /// The most that all compute queues together sustain, by the element that a kernel computes in
   /// (that of its first operand); prediction shares it.
   std::array<double, kElements> flops_per_second{};
@@ -69,6 +76,8 @@ struct Machine {
   /// From any device to any other of its kind, as if each pair had a link of its own; without a
   /// rate there is none, and what devices have to tell each other goes through the host.
   LinkRate device_to_device;
+  /// Of page-locking host memory beside a run; without a rate it takes no time.
+  double pinning_bytes_per_second = 0;
   std::int64_t host_memory_bytes = 0;
   std::vector<std::string> storage;
   /// `count` equal devices with `memory_bytes` each and round, made-up rates (50 GB/s links, 50

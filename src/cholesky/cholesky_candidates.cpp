@@ -70,6 +70,7 @@ Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) con
 PlanOptions CholeskyCandidates::options() const {
   PlanOptions options = options_of(policy_);
   options.urgent_queue = policy_ == Policy::opt && has_urgent_queue(problem_, machine_);
+  options.homes = homes_;
   return options;
 }
 

@@ -3,6 +3,8 @@
 //
 // Contract: as CandidateSpace. An order is the width of its super-tiles (Order::super_tile).
 
+#include <utility>
+
 #include "cholesky/tile_cholesky.hpp"
 #include "session/candidates.hpp"
 
@@ -15,9 +17,10 @@ inline constexpr std::int64_t kBlockRowsMax = 256;
 class CholeskyCandidates : public CandidateSpace {
  public:
   /// `problem.devices` is that of the machine, which outlives the candidates; problem.tile is not
-  /// read.
-  CholeskyCandidates(const CholeskyProblem& problem, const Machine& machine, Policy policy)
-      : problem_(problem), machine_(machine), policy_(policy) {}
+  /// read. `homes` is where the blocks rest.
+  CholeskyCandidates(const CholeskyProblem& problem, const Machine& machine, Policy policy,
+                     HomeModel homes = {})
+      : problem_(problem), machine_(machine), policy_(policy), homes_(std::move(homes)) {}
 
   /// At least two rows of tiles and one for each device, at most kBlockRowsMax; not below the
   /// size from which the kernels of the devices are worth their calls; the smallest budget holds a
@@ -39,6 +42,7 @@ class CholeskyCandidates : public CandidateSpace {
   CholeskyProblem problem_;
   const Machine& machine_;
   Policy policy_;
+  HomeModel homes_;
 };
 
 }  // namespace strata

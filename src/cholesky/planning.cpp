@@ -50,6 +50,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Pageable, and never written by a run.
+constexpr FamilyHome kCallersMemory{.pinning = HostPinning::never, .from_source = true};
+
+/// Before anything is there.
+HomeModel homes_by_options(const CholeskyProblem& problem, const Options& options) {
+  return homes_of_factor(
+      {.pinning = options.host_pinning, .from_source = problem.point_dimensions == 0});
+}
+
 /// The matrix as one tile on one device. Throws Error{memory} if it does not fit.
 PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const Options& options) {
   require(options.tile == 0, ErrorKind::misuse, "options",
@@ -64,7 +73,8 @@ PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const 
           "there is {}",
           problem.n, problem.n * problem.n * bytes_of(problem.precision), format_bytes(needed),
           needed, format_bytes(there));
-  PlannedRun planned = plan_cholesky(problem, machine, options.policy);
+  PlannedRun planned =
+      plan_cholesky(problem, machine, options.policy, homes_by_options(problem, options));
   planned.in_core = true;
   return planned;
 }
@@ -99,11 +109,11 @@ WhitenedSizes sizes_of(const WhitenedProblem& problem) {
 }
 
 /// The choice among the candidates of a problem, beginning with its tile, which it fills in.
-PlannedRun plan_candidates(CholeskyProblem& problem, const Machine& machine,
-                           SearchOptions options) {
+PlannedRun plan_candidates(CholeskyProblem& problem, const Machine& machine, SearchOptions options,
+                           HomeModel homes) {
   options.n = problem.n;
   options.tile = problem.tile;
-  const CholeskyCandidates candidates(problem, machine, options.policy);
+  const CholeskyCandidates candidates(problem, machine, options.policy, std::move(homes));
   PlannedRun planned = search(candidates, machine, options);
   problem.tile = planned.tile;
   planned.host_bytes = cholesky_host_bytes(problem);
@@ -167,9 +177,20 @@ std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem, std:
   return tiles;
 }
 
-PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy) {
+PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine, Policy policy,
+                         HomeModel homes) {
   CholeskyProblem same = problem;
-  return plan_candidates(same, machine, {.policy = policy});
+  return plan_candidates(same, machine, {.policy = policy}, std::move(homes));
+}
+
+HomeModel homes_of_factor(const FamilyHome& matrix) {
+  return {{matrix, {.pinning = HostPinning::never}, kCallersMemory}};
+}
+
+HomeModel homes_of_solve(const SolveProblem& problem, const FamilyHome& factor) {
+  const FamilyHome solution{.pinning = HostPinning::never,
+                            .from_source = problem.point_dimensions == 0};
+  return {{factor, solution, kCallersMemory, kCallersMemory}};
 }
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
@@ -197,7 +218,8 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   // Rates of one size say nothing about another. Without any, all sizes are said to be alike.
   search.tile_is_free = free_tile && (machine.devices[0].kernels.empty() || sizes >= 2);
   search.queues_are_free = options.compute_queues == 0 && sizes >= 1;
-  PlannedRun planned = plan_candidates(problem, bounded, search);
+  PlannedRun planned =
+      plan_candidates(problem, bounded, search, homes_by_options(problem, options));
   planned.seconds = seconds_since(start);
   return planned;
 }
@@ -216,11 +238,13 @@ std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
 }
 
 PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& machine,
-                      Policy policy, Residency start) {
+                      Policy policy, Residency start, HomeModel homes) {
   const auto begin = std::chrono::steady_clock::now();
+  PlanOptions options = options_of(policy);
+  options.homes = std::move(homes);
   PlannedRun planned =
       make_planned_run(std::make_shared<const Schedule>(triangular_solve(problem, sweep)), machine,
-                       options_of(policy), to_string(policy), std::move(start));
+                       options, to_string(policy), std::move(start));
   planned.n = problem.n;
   planned.tile = problem.tile;
   const BlockTable& blocks = planned.plan->schedule().blocks;
@@ -231,11 +255,13 @@ PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& m
 }
 
 PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine, Policy policy,
-                              Residency start) {
+                              Residency start, HomeModel homes) {
   const auto begin = std::chrono::steady_clock::now();
+  PlanOptions options = options_of(policy);
+  options.homes = std::move(homes);
   PlannedRun planned =
-      make_planned_run(std::make_shared<const Schedule>(whitened_sums(problem)), machine,
-                       options_of(policy), to_string(policy), std::move(start));
+      make_planned_run(std::make_shared<const Schedule>(whitened_sums(problem)), machine, options,
+                       to_string(policy), std::move(start));
   planned.n = problem.n;
   planned.tile = problem.tile;
   // The least, from empty devices: everything but W once in, the sums once out.

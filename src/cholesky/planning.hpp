@@ -27,6 +27,8 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// plan_cholesky, Error{misuse} for a tile in core or blocking that does not exist, and
 /// Error{memory} if the matrix has to be in core and does not fit, or as check_device_memory and,
 /// for a tile that is not searched, check_host_memory.
+/// A stored matrix is taken to come from a source, into a home that is page-locked as the options
+/// say.
 [[nodiscard]] PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine,
                                    const Options& options);
 
@@ -50,16 +52,25 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 
 /// Plans a factorization in tiles of `problem.tile`. For `opt` the orders that could be best for
 /// the slots at hand are planned, and the one that moves the fewest bytes is taken; ties go to the
-/// textbook order. Throws as Plan does.
+/// textbook order. Throws as Plan does. The prediction takes blocks to rest as `homes` says.
 [[nodiscard]] PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
-                                       Policy policy);
+                                       Policy policy, HomeModel homes = {});
+
+/// Where the blocks of a factorization rest: the tiles in `matrix`, statuses and coordinates in
+/// pageable memory, the latter in the caller's.
+[[nodiscard]] HomeModel homes_of_factor(const FamilyHome& matrix);
+/// Of a solve: the factor in `factor`, the rest in pageable memory, all but generated right-hand
+/// sides in the caller's.
+[[nodiscard]] HomeModel homes_of_solve(const SolveProblem& problem, const FamilyHome& factor);
 
 /// Plans a triangular solve, from what is on the devices already. (What is the factor's, the
 /// caller fills in: PlannedRun::take_figures_of.)
 [[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,
-                                    const Machine& machine, Policy policy, Residency start = {});
+                                    const Machine& machine, Policy policy, Residency start = {},
+                                    HomeModel homes = {});
 [[nodiscard]] PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine,
-                                            Policy policy, Residency start = {});
+                                            Policy policy, Residency start = {},
+                                            HomeModel homes = {});
 
 /// "auto", "in-core", "planned"; and back, throwing Error{misuse}.
 [[nodiscard]] const char* to_string(CholeskyPath path) noexcept;

@@ -158,20 +158,48 @@ const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationVa
   return info_;
 }
 
+FamilyHome TileFactor::home_of_tiles() const {
+  const bool loaded = problem_.n > 0 && tiles_->written(0);
+  return {.pinning = options_.host_pinning,
+          .from_source = problem_.point_dimensions == 0 && !loaded,
+          .pinned_bytes = pinner_->pinned_bytes()};
+}
+
 const PlannedRun& TileFactor::plan_of_factor() {
   const Residency& now = devices_->residency();
-  if (now.empty()) return planned_;
-  if (continued_.plan && continued_.plan->start() == now) return continued_;
+  const FamilyHome home = home_of_tiles();
+  // The home that the tiles were planned for is as empty as the devices. What is page-locked by now
+  // is a matter of milliseconds; whether the matrix is there already, of a whole load.
+  const auto predicts = [&](const Plan& plan) {
+    return devices_->all_on_host() ||
+           plan.options().homes.families.front().from_source == home.from_source;
+  };
+  if (now.empty() && predicts(*planned_.plan)) return planned_;
+  if (continued_.plan && continued_.plan->start() == now && predicts(*continued_.plan))
+    return continued_;
   const auto start = std::chrono::steady_clock::now();
   const Plan& first = *planned_.plan;
-  continued_ = make_planned_run(first.shared_schedule(), first.machine(), first.options(),
-                                planned_.policy, now);
+  PlanOptions options = first.options();
+  options.homes = homes_of_factor(home);
+  continued_ =
+      make_planned_run(first.shared_schedule(), first.machine(), options, planned_.policy, now);
   continued_.let_go_of_trace();
   continued_.take_figures_of(planned_);
   continued_.floor_bytes = planned_.floor_bytes;
   continued_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return continued_;
+}
+
+PlannedRun TileFactor::plan_use(const UseProblem& problem) const {
+  const Machine& machine = planned_.plan->machine();
+  const Residency& now = devices_->residency();
+  if (const auto* sweep = std::get_if<SweepProblem>(&problem)) {
+    return plan_solve(sweep->solve, sweep->direction, machine, options_.policy, now,
+                      homes_of_solve(sweep->solve, home_of_tiles()));
+  }
+  return plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, options_.policy, now,
+                            {{home_of_tiles()}});
 }
 
 const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
@@ -183,13 +211,7 @@ const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
   }
   constexpr std::size_t kKept = 4;
   if (uses_.size() == kKept) uses_.pop_front();
-  const Machine& machine = planned_.plan->machine();
-  const auto* sweep = std::get_if<SweepProblem>(&problem);
-  uses_.push_back(
-      {problem, sweep != nullptr
-                    ? plan_solve(sweep->solve, sweep->direction, machine, options_.policy, now)
-                    : plan_whitened_sums(std::get<WhitenedProblem>(problem), machine,
-                                         options_.policy, now)});
+  uses_.push_back({problem, plan_use(problem)});
   uses_.back().planned.let_go_of_trace();
   uses_.back().planned.take_figures_of(planned_);
   return uses_.back().planned;

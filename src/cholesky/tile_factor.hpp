@@ -86,8 +86,11 @@ class TileFactor {
   };
 
   const FactorInfo& factor(MemoryStore& store, std::vector<OperationValues> values);
+  /// The memory of the tiles as it is now.
+  [[nodiscard]] FamilyHome home_of_tiles() const;
   /// The plan of the factorization from what is on the devices now.
   const PlannedRun& plan_of_factor();
+  [[nodiscard]] PlannedRun plan_use(const UseProblem& problem) const;
   const PlannedRun& plan_of_use(const UseProblem& problem);
   [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
   [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;

@@ -141,6 +141,11 @@ class Calibrator {
       device.host_to_device = in;
       device.device_to_host = out;
     }
+    if (!devices_.backend().on_host()) {
+      const LinkRate staging = measure_staging(devices_, *queues_[0][0]);
+      for (DeviceModel& device : machine.devices) device.staging = staging;
+      machine.pinning_bytes_per_second = measure_pinning(devices_);
+    }
     if (devices_.count() > 1 && devices_.linked()) machine.device_to_device = measure_peer();
     return machine;
   }

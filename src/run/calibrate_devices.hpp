@@ -1,5 +1,5 @@
 #pragma once
-// calibrate() on devices that are open, such as those of a test.
+// calibrate() on devices that are open, such as those of a test, and what of it concerns the host.
 //
 // Contract: as strata/calibrate.hpp; of the options only the progress callback is used.
 
@@ -10,5 +10,14 @@ namespace strata {
 [[nodiscard]] Machine calibrate_devices(DeviceSet& devices, const Options& options,
                                         const std::vector<std::int64_t>& tiles, Precision precision,
                                         double seconds);
+
+/// How fast the host fills the bounce buffers of device 0 from pageable memory, as its ring does it
+/// for a load, while nothing else goes on; the latency is that of a buffer. By the host's clock:
+/// copies are issued into `queue`. The device does not run host code.
+[[nodiscard]] LinkRate measure_staging(DeviceSet& devices, Queue& queue);
+
+/// How fast memory that nobody has touched is page-locked, as HostPinner does it, in bytes a
+/// second; 0 if the system refuses.
+[[nodiscard]] double measure_pinning(DeviceSet& devices);
 
 }  // namespace strata

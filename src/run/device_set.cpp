@@ -93,6 +93,23 @@ void set_nominal_rates(DeviceModel& device, int cores) {
   add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }
 
+/// The threads that fill and empty the bounce buffers of one of so many devices. A thread copies some
+/// 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s busy.
+constexpr double kThreadCopyRate = 8e9;
+int ring_threads(std::int64_t devices) {
+  return std::clamp(describe_host().compute_queues / static_cast<int>(devices), 1, 8);
+}
+
+/// What predictions of blocks that are not page-locked need; as before, round figures. (A host of an
+/// H200 page-locked 5 to 25 GB/s.)
+void set_nominal_staging(Machine& machine, const std::vector<DevicePlace>& places) {
+  for (std::size_t d = 0; d < places.size(); ++d) {
+    if (places[d].backend->on_host()) continue;
+    machine.devices[d].staging = {kThreadCopyRate * ring_threads(std::ssize(places)), 10e-6};
+    machine.pinning_bytes_per_second = 8e9;
+  }
+}
+
 /// Whether devices of the same kind can all copy from each other: those of two backends cannot.
 bool all_linked(const std::vector<DevicePlace>& places) {
   return std::all_of(places.begin(), places.end(), [&](const DevicePlace& from) {
@@ -145,6 +162,7 @@ Machine make_machine(const std::vector<DevicePlace>& places, std::int64_t memory
         make_model(place, memory_bytes, compute_queues, static_cast<int>(alike)));
     gpus += place.backend->kind() == DeviceKind::gpu ? 1 : 0;
   }
+  set_nominal_staging(machine, places);
   // Devices that are CPUs share one memory: copies between them save nothing, until measured.
   if (gpus > 1 && all_linked(places)) machine.device_to_device = {100e9, 10e-6};
   return machine;
@@ -159,8 +177,13 @@ void apply_rates(Machine& machine, const Machine& rates, bool linked) {
     device.device_to_host = measured->device_to_host;
     device.flops_per_second = measured->flops_per_second;
     device.kernels = measured->kernels;
+    // Files of before it was measured have none.
+    if (device.staging.bytes_per_second > 0 && measured->staging.bytes_per_second > 0)
+      device.staging = measured->staging;
     if (linked && rates.device_to_device.bytes_per_second > 0)
       machine.device_to_device = rates.device_to_device;
+    if (machine.pinning_bytes_per_second > 0 && rates.pinning_bytes_per_second > 0)
+      machine.pinning_bytes_per_second = rates.pinning_bytes_per_second;
   }
 }
 
@@ -269,10 +292,8 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
     devices_.push_back(std::move(entry));
   }
   residency_.devices.resize(places.size());
-  // A thread copies some 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s
-  // busy.
-  ring_shape_.threads =
-      std::clamp(describe_host().compute_queues / static_cast<int>(places.size()), 1, 8);
+  ring_shape_.threads = ring_threads(std::ssize(places));
+  shape_rings(ring_shape_);
 }
 
 bool DeviceSet::all_on_host() const noexcept {
@@ -335,6 +356,10 @@ PinnedRing& DeviceSet::ring(int d, std::int64_t bytes) {
 void DeviceSet::shape_rings(const RingShape& shape) {
   ring_shape_ = shape;
   for (Entry& entry : devices_) entry.ring.reset();
+  for (DeviceModel& device : machine_.devices) {
+    device.bounce_buffer_bytes = shape.slot_bytes;
+    device.bounce_buffers = shape.slots;
+  }
 }
 
 std::byte* DeviceSet::arena(int d, std::int64_t bytes) {

@@ -21,16 +21,12 @@ namespace strata {
 
 class HostPinner {
  public:
-  /// A whole number of huge pages. While the driver registers a piece, which takes tens of
-  /// milliseconds at this size, calls of other threads may have to wait for it.
-  static constexpr std::int64_t kPieceBytes = std::int64_t{256} << 20;
-
   /// Pins [data, data + bytes): `ahead` before it returns, throwing Error{memory} if the system
   /// refuses; `background` in a thread; `never` not at all. `automatic` is `background`, but
   /// `ahead` where one piece is all: then the run could profit from nothing before all is done. On
   /// CPU devices it does nothing.
   HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, HostPinning pinning,
-             std::int64_t piece_bytes = kPieceBytes);
+             std::int64_t piece_bytes = kPinningPieceBytes);
   HostPinner(const HostPinner&) = delete;
   HostPinner& operator=(const HostPinner&) = delete;
   ~HostPinner();

@@ -19,6 +19,11 @@ json to_json(const LinkRate& link) {
   return {{"bytes_per_second", link.bytes_per_second}, {"latency_seconds", link.latency_seconds}};
 }
 
+/// A rate of 0 is none.
+json link_or_null(const LinkRate& link) {
+  return link.bytes_per_second > 0 ? to_json(link) : json(nullptr);
+}
+
 /// simulate() divides by rates and adds times up: neither ends if they are not numbers.
 double number_from(const json& j, const char* key, bool positive) {
   const auto value = j.at(key).get<double>();
@@ -46,6 +51,14 @@ DeviceModel device_from(const json& j) {
   device.compute_queues = j.at("compute_queues").get<int>();
   device.host_to_device = link_from(j.at("host_to_device"));
   device.device_to_host = link_from(j.at("device_to_host"));
+  if (j.contains("staging") && !j.at("staging").is_null()) device.staging = link_from(j.at("staging"));
+  if (j.contains("bounce_buffers")) {
+    device.bounce_buffers = j.at("bounce_buffers").get<int>();
+    device.bounce_buffer_bytes = j.at("bounce_buffer_bytes").get<std::int64_t>();
+    require(device.bounce_buffers > 0 && device.bounce_buffer_bytes > 0, ErrorKind::input,
+            "machine", "{} bounce buffers of {} bytes", device.bounce_buffers,
+            device.bounce_buffer_bytes);
+  }
   for (const auto& [name, rate] : j.at("flops_per_second").items())
     device.rate(element_from(name)) = number_from(j.at("flops_per_second"), name.c_str(), false);
   for (const json& k : j.at("kernels")) {
@@ -95,14 +108,16 @@ void write_machine(const std::string& path, const Machine& machine) {
                        {"compute_queues", device.compute_queues},
                        {"host_to_device", to_json(device.host_to_device)},
                        {"device_to_host", to_json(device.device_to_host)},
+                       {"staging", link_or_null(device.staging)},
+                       {"bounce_buffers", device.bounce_buffers},
+                       {"bounce_buffer_bytes", device.bounce_buffer_bytes},
                        {"flops_per_second", rates_of(device)},
                        {"kernels", kernels}});
   }
   const json file = {{"format", "strata machine 2"},
                      {"host_memory_bytes", machine.host_memory_bytes},
-                     {"device_to_device", machine.device_to_device.bytes_per_second > 0
-                                              ? to_json(machine.device_to_device)
-                                              : json(nullptr)},
+                     {"device_to_device", link_or_null(machine.device_to_device)},
+                     {"pinning_bytes_per_second", machine.pinning_bytes_per_second},
                      {"devices", devices}};
   replace_file(path, [&](std::ostream& out) { out << file.dump(1) << '\n'; });
 }
@@ -120,6 +135,8 @@ Machine read_machine(const std::string& path) {
     machine.host_memory_bytes = file.at("host_memory_bytes").get<std::int64_t>();
     if (file.contains("device_to_device") && !file.at("device_to_device").is_null())
       machine.device_to_device = link_from(file.at("device_to_device"));
+    if (file.contains("pinning_bytes_per_second"))
+      machine.pinning_bytes_per_second = number_from(file, "pinning_bytes_per_second", false);
     for (const json& j : file.at("devices")) machine.devices.push_back(device_from(j));
     return machine;
   } catch (const json::exception&) {

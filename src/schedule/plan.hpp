@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/home_model.hpp"
 #include "schedule/residency.hpp"
 #include "schedule/task.hpp"
 #include "strata/machine.hpp"
@@ -189,6 +190,8 @@ struct PlanOptions {
   std::int64_t first_step = 0;
   /// Tasks whose uses are known ahead of the one being planned.
   std::int64_t lookahead = 1 << 18;
+  /// For simulate(): where blocks rest. No step depends on it.
+  HomeModel homes{};
 };
 
 class Plan {
@@ -256,7 +259,8 @@ class PlanReader {
 
 /// Follows the plan on a clock model of its machine: the same spans as run(), at predicted times.
 /// Compute steps of one device share its rate; transfers in each direction, and between devices,
-/// have their link's rate.
+/// have their link's rate. What PlanOptions::homes says is not page-locked is staged through bounce
+/// buffers, where devices have a staging rate; it is home when the last of them is empty.
 [[nodiscard]] Trace simulate(const Plan& plan);
 /// The same with the steps of a reader of that plan.
 [[nodiscard]] Trace simulate(const Plan& plan, PlanReader& reader);

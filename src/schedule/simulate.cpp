@@ -8,14 +8,21 @@
 // alone (with the flops' share the prediction of a whole run was 16 % short). Kernels that share a
 // device are all slowed alike, so each device has a clock of its own that runs slower by as much:
 // on it a kernel ends when its isolated time has passed, whatever comes and goes beside it.
+//
+// Where copies may be staged through bounce buffers, a step starts no earlier than it is issued,
+// and a staged copy is made in parts, each when it is ready (StagingClock, with what it leaves
+// out); a block takes the latency of the link once. Else issuing takes no time and is not looked
+// at. Left out in both: run() issues half a second of kernels ahead at most.
 
 #include <algorithm>
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "schedule/machine_model.hpp"
 #include "schedule/plan.hpp"
+#include "schedule/staging.hpp"
 
 namespace strata {
 namespace {
@@ -72,11 +79,13 @@ class Simulator {
         queues_(layout_.queues.size()),
         devices_(layout_.devices.size()),
         ends_(layout_.queues.size(), kForever),
-        device_ends_(layout_.devices.size(), kForever) {}
+        device_ends_(layout_.devices.size(), kForever) {
+    if (StagingClock::is_needed(plan)) staging_.emplace(plan);
+  }
 
   Trace run() {
     refill();
-    while (busy_ > 0) {
+    while (busy_ > 0 || (staging_ && staging_->next() < kForever)) {
       finish_earliest();
       refill();
     }
@@ -93,11 +102,16 @@ class Simulator {
       flight->left = flight->window.steps.size();
       for (const Step& step : flight->window.steps) {
         queues_[step.queue].pending.push_back({&step, flight.get(), read_++});
+        if (staging_) staging_->hand_over(flight->window, step);
         finished_.emplace_back();
         finished_.back().queue = kUnfinished;
       }
       in_flight_ += std::ssize(flight->window.steps);
       flights_.push_back(std::move(flight));
+      if (staging_) {
+        staging_->issue(now_);
+        go_on();
+      }
       for (std::size_t q = 0; q < queues_.size(); ++q) try_start(static_cast<int>(q));
     }
   }
@@ -112,6 +126,7 @@ class Simulator {
     QueueState& queue = queues_[at(q)];
     if (queue.busy || queue.blocked || queue.pending.empty()) return;
     const Pending& next = queue.pending.front();
+    if (staging_ && !staging_->may_begin(*next.step)) return;
     const std::span<const Wait> waits = next.flight->window.waits_of(*next.step);
     for (; queue.waits_met < waits.size(); ++queue.waits_met) {
       const Wait& wait = waits[queue.waits_met];
@@ -132,15 +147,18 @@ class Simulator {
     queue.shares = false;
     queue.share = 0;
     if (step.kind != StepKind::compute) {
-      ends_[at(q)] = now_ + copy_seconds(step);
+      if (staging_ && staging_->is_staged(q, step.sequence)) {
+        ends_[at(q)] = now_ + link_of(step).latency_seconds + part_seconds(q, step);
+      } else {
+        ends_[at(q)] = now_ + transfer_seconds(link_of(step), step.bytes);
+      }
       return;
     }
     Elements elements;
     const std::span<const BlockId> operands = window.operands_of(step);
     for (int i = 0; i < step.operation->operands; ++i)
       elements.push_back(blocks_.element(operands[at(i)]));
-    const KernelClock::Cost cost =
-        kernels_.cost(step.device, *step.operation, elements, step.work);
+    const KernelClock::Cost cost = kernels_.cost(step.device, *step.operation, elements, step.work);
     queue.share = cost.share;
     DeviceState& device = devices_[step.device];
     advance_clock(device);
@@ -157,12 +175,38 @@ class Simulator {
     set_pace(step.device);
   }
 
-  [[nodiscard]] double copy_seconds(const Step& step) const {
+  [[nodiscard]] const LinkRate& link_of(const Step& step) const {
     const DeviceModel& device = plan_.machine().devices[step.device];
-    const LinkRate& link = step.kind == StepKind::load    ? device.host_to_device
-                           : step.kind == StepKind::store ? device.device_to_host
-                                                          : plan_.machine().device_to_device;
-    return transfer_seconds(link, step.bytes);
+    return step.kind == StepKind::load    ? device.host_to_device
+           : step.kind == StepKind::store ? device.device_to_host
+                                          : plan_.machine().device_to_device;
+  }
+
+  /// Of the next part of a staged copy; without end, until it is ready.
+  [[nodiscard]] double part_seconds(int q, const Step& step) const {
+    const std::int64_t bytes = staging_->part_bytes(q);
+    return bytes == 0 ? kForever : static_cast<double>(bytes) / link_of(step).bytes_per_second;
+  }
+
+  /// The queues that may, since something was issued: they start a step, or the next part of one.
+  void go_on() {
+    staging_->for_each_touched([this](int q) {
+      QueueState& queue = queues_[at(q)];
+      if (!queue.busy) return try_start(q);
+      const Step& step = *queue.pending.front().step;
+      if (ends_[at(q)] == kForever && staging_->is_staged(q, step.sequence))
+        ends_[at(q)] = now_ + part_seconds(q, step);
+    });
+  }
+
+  /// A copy of a queue has ended, or a part of it: whether that was the last.
+  bool end_part(int q) {
+    const Step& step = *queues_[at(q)].pending.front().step;
+    if (!staging_->is_staged(q, step.sequence)) return true;
+    const bool last = staging_->part_copied(q, now_);
+    if (!last) ends_[at(q)] = now_ + part_seconds(q, step);
+    go_on();
+    return last;
   }
 
   void advance_clock(DeviceState& device) const {
@@ -184,9 +228,15 @@ class Simulator {
   void finish_earliest() {
     const auto first = std::min_element(ends_.begin(), ends_.end());
     const auto device = std::min_element(device_ends_.begin(), device_ends_.end());
+    if (staging_ && staging_->next() < std::min(*first, *device)) {
+      now_ = staging_->next();
+      staging_->advance(now_);
+      return go_on();
+    }
     if (*first <= *device) {
       now_ = *first;
-      finish(static_cast<int>(first - ends_.begin()));
+      const int q = static_cast<int>(first - ends_.begin());
+      if (!staging_ || end_part(q)) finish(q);
       return;
     }
     now_ = *device;
@@ -262,11 +312,12 @@ class Simulator {
   const PlanLayout& layout_;
   PlanReader& reader_;
   KernelClock kernels_;
+  std::optional<StagingClock> staging_;  // only where something may be staged
   Trace trace_;
   SpanMaker spans_;
   std::vector<QueueState> queues_;
   std::vector<DeviceState> devices_;
-  std::vector<double> ends_;         // by queue: of copies and urgent kernels
+  std::vector<double> ends_;         // by queue: of copies, or parts of them, and urgent kernels
   std::vector<double> device_ends_;  // by device: of the kernel that ends next
   std::deque<std::unique_ptr<Flight>> flights_;
   std::vector<std::unique_ptr<Flight>> idle_;

@@ -140,6 +140,58 @@ TEST(PinnedFactor, ARefusalToPinIsAnErrorOnlyAhead) {
   EXPECT_EQ(faults.buffers(), 0) << "released";
 }
 
+TEST(PinnedFactor, IsPredictedToTakeLongerTheLessIsPageLocked) {
+  const PinnedBackend backend;
+  Matrix<double> a = random_spd_matrix<double>(n, 11);
+  const BlockSource source = source_of_view(a.data.data(), a.ld(), true);
+  // As slow as the bounce buffers come: most of a run is staging.
+  const auto predicted = [&](const Backend& on, HostPinning how, bool load) {
+    Options options = options_with(how, 32);
+    Machine rates = DeviceSet(backend, {0}, options).machine();
+    rates.devices[0].staging = {1e6, 1e-4};
+    options.rates = rates;
+    CholeskyProblem problem;
+    problem.n = n;
+    TileFactor factor(problem, options, devices_of(on, 1, options));
+    if (load) factor.load(source, 1);
+    (void)(load ? factor.factor_loaded() : factor.factor_stored(source));
+    EXPECT_TRUE(factor.info().ok);
+    const RunReport solve = factor.sweep(Sweep::both, a.view());
+    EXPECT_EQ(factor.report().traffic,
+              static_cast<const Traffic&>(factor.report().planned_traffic));
+    return std::pair(factor.report().predicted_seconds.value(), solve.predicted_seconds.value());
+  };
+  const auto [loaded, solved] = predicted(backend, HostPinning::ahead, true);
+  const auto from_source = predicted(backend, HostPinning::ahead, false).first;
+  const auto never = predicted(backend, HostPinning::never, false);
+  // In megabytes that are staged: the matrix once, and at least twice.
+  constexpr double kMatrix = n * n / 2.0 * 8 / 1e6;
+  EXPECT_GT(from_source, loaded + kMatrix / 2);
+  EXPECT_GT(never.first, from_source + kMatrix / 2);
+  EXPECT_GT(never.second, solved + kMatrix / 2) << "a solve reads the factor";
+  const auto host = predicted(host_backend(), HostPinning::never, false);
+  EXPECT_EQ(host.first, predicted(host_backend(), HostPinning::ahead, true).first);
+  EXPECT_LT(host.first, loaded) << "not even its statuses";
+}
+
+TEST(PinnedFactor, SimulationKnowsOfTheSourceAndOfPinning) {
+  Machine machine = Machine::emulated(1, 4 << 20);
+  const auto simulated = [&](HostPinning how, bool generated) {
+    Options options;
+    options.tile = 64;
+    options.host_pinning = how;
+    return simulate_cholesky(1000, machine, options, Element::fp64, generated)
+        .predicted_seconds.value();
+  };
+  const double before = simulated(HostPinning::never, false);
+  EXPECT_EQ(simulated(HostPinning::ahead, true), simulated(HostPinning::never, true));
+  machine.devices[0].staging = {1e8, 1e-4};
+  EXPECT_GT(simulated(HostPinning::ahead, false), before) << "the first loads";
+  EXPECT_GT(simulated(HostPinning::never, false), simulated(HostPinning::ahead, false));
+  EXPECT_LT(simulated(HostPinning::ahead, true), simulated(HostPinning::ahead, false))
+      << "nothing but coordinates comes from a source";
+}
+
 /// Beside a tuning file for this GPU, which a run follows or does not, but always names.
 TEST(PinnedFactor, ReportsNameTheTuningFileThatWasFollowed) {
   const Scratch scratch;

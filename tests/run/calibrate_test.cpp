@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/clock_device.hpp"
+#include "tests/support/pinned_backend.hpp"
 
 namespace strata::test {
 namespace {
@@ -98,6 +100,66 @@ TEST_P(Calibrate, MeasuresAllDevices) {
     EXPECT_TRUE(positive(device.rate(Element::fp64))) << device.name;
   EXPECT_TRUE(positive(machine.device_to_device.bytes_per_second));
   EXPECT_TRUE(positive(machine.device_to_device.latency_seconds));
+}
+
+TEST_P(Calibrate, WhatTheHostDoesIsMeasuredForDevicesThatDoNotRunHostCode) {
+  Options options = options_of(GetParam());
+  const bool gpu = !DeviceSet(options).all_on_host();
+  Machine machine = calibrate(options, {8}, Element::fp64, 0.001);
+  EXPECT_EQ(positive(machine.devices[0].staging.bytes_per_second), gpu);
+  EXPECT_EQ(positive(machine.pinning_bytes_per_second), gpu);
+  if (gpu) return;
+  EXPECT_EQ(machine.devices[0].staging.bytes_per_second, 0);
+  EXPECT_EQ(machine.pinning_bytes_per_second, 0);
+}
+
+TEST(CalibratePinned, MeasuresTheBounceBuffersOfARealRing) {
+  const PinnedBackend backend;
+  for (const std::int64_t budget : {std::int64_t{256}, std::int64_t{1} << 24}) {
+    Options options = options_of("host", budget);
+    const DeviceModel nominal = DeviceSet(backend, {0, 1}, options).machine().devices[0];
+    EXPECT_TRUE(positive(nominal.staging.bytes_per_second)) << "before anything is measured";
+    // A rate that nothing can have: what is not measured keeps it.
+    Machine rates;
+    rates.devices = {nominal};
+    rates.devices[0].staging = {1, 1};
+    rates.pinning_bytes_per_second = 1;
+    options.rates = rates;
+    DeviceSet devices(backend, {0, 1}, options);
+    ASSERT_EQ(devices.machine().devices[1].staging.bytes_per_second, 1) << "not taken over";
+    ASSERT_EQ(devices.machine().pinning_bytes_per_second, 1);
+    const std::int64_t copies = backend.ledger().copies;
+    const Machine machine = calibrate_devices(devices, options, {2}, Element::fp64, 0.001);
+    EXPECT_GT(backend.ledger().copies, copies);
+    for (const DeviceModel& device : machine.devices) {
+      EXPECT_TRUE(positive(device.staging.bytes_per_second));
+      EXPECT_TRUE(positive(device.staging.latency_seconds));
+      EXPECT_NE(device.staging.bytes_per_second, 1);
+      EXPECT_EQ(device.bounce_buffers, RingShape().slots);
+      EXPECT_EQ(device.bounce_buffer_bytes, RingShape().slot_bytes);
+    }
+    EXPECT_TRUE(positive(machine.pinning_bytes_per_second));
+    EXPECT_NE(machine.pinning_bytes_per_second, 1);
+  }
+  EXPECT_EQ(backend.ledger().pinned_bytes, 0) << "and lets go of it";
+}
+
+TEST(CalibratePinned, RatesWithoutTheHostsLeaveTheNominalOnes) {
+  const PinnedBackend backend;
+  Options options = options_of("host");
+  const Machine nominal = DeviceSet(backend, {0}, options).machine();
+  Machine rates = nominal;
+  rates.devices[0].staging = {};
+  rates.pinning_bytes_per_second = 0;
+  options.rates = rates;
+  const Machine machine = DeviceSet(backend, {0}, options).machine();
+  EXPECT_EQ(machine.devices[0].staging.bytes_per_second,
+            nominal.devices[0].staging.bytes_per_second);
+  EXPECT_EQ(machine.pinning_bytes_per_second, nominal.pinning_bytes_per_second);
+  options.rates->devices[0].staging = {1e9, 0};
+  EXPECT_EQ(DeviceSet(host_backend(), {0}, options).machine().devices[0].staging.bytes_per_second,
+            0)
+      << "what runs host code needs none";
 }
 
 template <class F>
@@ -268,6 +330,10 @@ class MachineFile : public ::testing::Test {
     machine.devices[1].rate(Element::fp32) = 0;  // not measured
     machine.devices[1].compute_queues = 7;
     machine.devices[1].device_to_host = {12'345.678, 0};
+    machine.devices[0].staging = {1e10 / 7, 1e-5};
+    machine.devices[0].bounce_buffers = 5;
+    machine.devices[0].bounce_buffer_bytes = (std::int64_t{1} << 40) + 1;
+    machine.pinning_bytes_per_second = 1e10 / 3;
     return machine;
   }
 
@@ -299,7 +365,27 @@ TEST_F(MachineFile, OfBeforeLinksWereMeasuredIsRead) {
   expect_equal(read_machine(path), machine());
 }
 
+TEST_F(MachineFile, OfBeforeTheHostWasMeasuredIsRead) {
+  Machine before = machine();
+  before.devices[0].staging = {};
+  before.devices[0].bounce_buffers = DeviceModel().bounce_buffers;
+  before.devices[0].bounce_buffer_bytes = DeviceModel().bounce_buffer_bytes;
+  before.pinning_bytes_per_second = 0;
+  write_machine(path, before);
+  const std::string text = read();
+  const std::regex first("\"bounce_buffer[^,]*,");
+  const std::regex last(",\\s*\"(staging|pinning_bytes_per_second)\": [^,\\n}]*");
+  const std::string without = std::regex_replace(std::regex_replace(text, first, ""), last, "");
+  for (const char* word : {"staging", "bounce", "pinning"}) {
+    EXPECT_NE(text.find(word), std::string::npos);
+    EXPECT_EQ(without.find(word), std::string::npos) << without;
+  }
+  write(without);
+  expect_equal(read_machine(path), before);
+}
+
 void expect_equal(const Machine& in, const Machine& out) {
+  EXPECT_EQ(in.pinning_bytes_per_second, out.pinning_bytes_per_second);
   EXPECT_EQ(in.host_memory_bytes, out.host_memory_bytes);
   expect_equal(in.device_to_device, out.device_to_device);
   ASSERT_EQ(in.devices.size(), out.devices.size());
@@ -311,6 +397,9 @@ void expect_equal(const Machine& in, const Machine& out) {
     EXPECT_EQ(a.compute_queues, b.compute_queues);
     expect_equal(a.host_to_device, b.host_to_device);
     expect_equal(a.device_to_host, b.device_to_host);
+    expect_equal(a.staging, b.staging);
+    EXPECT_EQ(a.bounce_buffers, b.bounce_buffers);
+    EXPECT_EQ(a.bounce_buffer_bytes, b.bounce_buffer_bytes);
     EXPECT_EQ(a.kind, b.kind);
     EXPECT_EQ(a.flops_per_second, b.flops_per_second);
     ASSERT_EQ(a.kernels.size(), b.kernels.size());
@@ -372,6 +461,12 @@ TEST_F(MachineFile, WithRatesThatAreNoRatesIsAnInputError) {
     write(replaced("\"seconds\": 1e-09", "\"seconds\": " + std::string(value)));
     expect_input_error(path, value);
   }
+  for (const char* count : {"0", "-5", "null", "\"five\""}) {
+    write(replaced("\"bounce_buffers\": 5", "\"bounce_buffers\": " + std::string(count)));
+    expect_input_error(path, count);
+  }
+  write(replaced("\"pinning_bytes_per_second\": ", "\"pinning_bytes_per_second\": -"));
+  expect_input_error(path, "page-locking backwards");
   write(replaced("\"latency_seconds\": 5e-06", "\"latency_seconds\": -1"));
   expect_input_error(path, "a negative latency");
   for (const char* name : {"\"fp17\"", "\"\"", "7", "null"}) {
