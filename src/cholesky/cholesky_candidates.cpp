@@ -30,6 +30,12 @@ std::set<std::int64_t> candidate_widths(std::int64_t tiles, std::int64_t slots) 
   return widths;
 }
 
+/// An order as a number: the width of a super-tile, 0 for the textbook's, or this.
+constexpr std::int64_t kBalanced = -1;
+Order order_of(std::int64_t number) {
+  return {.super_tile = std::max<std::int64_t>(number, 0), .balanced = number == kBalanced};
+}
+
 }  // namespace
 
 CholeskyProblem CholeskyCandidates::with_tile(std::int64_t tile) const {
@@ -56,15 +62,19 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
     widths = candidate_widths(tiles, slots_of_family(layout, 0, kMatrixFamily));
   }
   std::vector<std::int64_t> orders;
-  if (tiles <= kSearchTilesMax || widths.empty()) orders.push_back(0);
+  // Of two that move as many bytes the first is taken.
+  const bool balanced = policy_ == Policy::opt && problem_.devices > 1;
+  if (balanced) orders.push_back(kBalanced);
+  if (!(balanced && widths.empty()) && (tiles <= kSearchTilesMax || widths.empty()))
+    orders.push_back(0);
   orders.insert(orders.end(), widths.begin(), widths.end());
   return orders;
 }
 
-std::string CholeskyCandidates::order_name(std::int64_t order) const { return Order{order}.name(); }
+std::string CholeskyCandidates::order_name(std::int64_t order) const { return order_of(order).name(); }
 
 Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) const {
-  return tile_cholesky(with_tile(tile), {order});
+  return tile_cholesky(with_tile(tile), order_of(order));
 }
 
 PlanOptions CholeskyCandidates::options() const {

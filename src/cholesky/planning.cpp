@@ -187,10 +187,9 @@ HomeModel homes_of_factor(const FamilyHome& matrix) {
   return {{matrix, {.pinning = HostPinning::never}, kCallersMemory}};
 }
 
-HomeModel homes_of_solve(const SolveProblem& problem, const FamilyHome& factor) {
-  const FamilyHome solution{.pinning = HostPinning::never,
-                            .from_source = problem.point_dimensions == 0};
-  return {{factor, solution, kCallersMemory, kCallersMemory}};
+HomeModel homes_of_solve(const FamilyHome& factor) {
+  const FamilyHome solution{.pinning = HostPinning::never, .from_source = true};
+  return {{factor, solution}};
 }
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {

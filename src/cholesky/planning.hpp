@@ -61,7 +61,7 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] HomeModel homes_of_factor(const FamilyHome& matrix);
 /// Of a solve: the factor in `factor`, the rest in pageable memory, all but generated right-hand
 /// sides in the caller's.
-[[nodiscard]] HomeModel homes_of_solve(const SolveProblem& problem, const FamilyHome& factor);
+[[nodiscard]] HomeModel homes_of_solve(const FamilyHome& factor);
 
 /// Plans a triangular solve, from what is on the devices already. (What is the factor's, the
 /// caller fills in: PlannedRun::take_figures_of.)

@@ -42,18 +42,18 @@ class Emitter {
 
   // The tiles of rows m0 … m1−1 and columns k0 … k1−1 on or below the diagonal, in steps: their
   // first touch, the updates from one column on their left, and what they do among themselves.
-  void super_tile_begin(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
+  void block_begin(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
       for (std::int64_t m = std::max(m0, k); m < m1; ++m) first_touch(m, k);
     }
   }
-  void super_tile_update(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
-                         std::int64_t j) {
+  void block_update(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
+                    std::int64_t j) {
     for (std::int64_t k = k0; k < k1; ++k) {
       for (std::int64_t m = std::max(m0, k); m < m1; ++m) update(m, k, j);
     }
   }
-  void super_tile_end(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
+  void block_end(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
       for (std::int64_t m = std::max(m0, k); m < m1; ++m) {
         for (std::int64_t j = k0; j < k; ++j) update(m, k, j);
@@ -111,21 +111,60 @@ class Emitter {
   TaskList& tasks_;
 };
 
-/// A step of the super-tile order: a corner, and which of the steps of its super-tile.
-struct SuperTileStep {
-  std::int64_t m;
-  std::int64_t k;
-  std::int64_t j;  // −1: begin; k: end; else the column that updates
+/// A step of an order by blocks: rows m0 … m1−1 and columns k0 … k1−1 on or below the diagonal, and
+/// what of them.
+struct BlockStep {
+  static constexpr std::int64_t kBegin = -1;   ///< the first touch of its tiles
+  static constexpr std::int64_t kColumn = -2;  ///< all of it, a single column
+  std::int64_t m0;
+  std::int64_t m1;
+  std::int64_t k0;
+  std::int64_t k1;
+  std::int64_t what;  ///< one of these; j < k0: updates from column j; k0: what they do among each other
 };
 
-std::vector<SuperTileStep> super_tile_steps(std::int64_t tiles, std::int64_t width,
-                                            std::int64_t height, bool generated) {
-  std::vector<SuperTileStep> steps;
+void add_block(std::vector<BlockStep>& steps, BlockStep block, bool generated) {
+  for (block.what = generated ? BlockStep::kBegin : 0; block.what <= block.k0; ++block.what)
+    steps.push_back(block);
+}
+
+/// Super-tile by super-tile: block column by block column, from the diagonal down.
+std::vector<BlockStep> super_tile_steps(std::int64_t tiles, std::int64_t width,
+                                        std::int64_t height, bool generated) {
+  std::vector<BlockStep> steps;
   for (std::int64_t k = 0; k < tiles; k += width) {
     for (std::int64_t m = k; m < tiles; m += height) {
-      for (std::int64_t j = generated ? -1 : 0; j <= k; ++j) steps.push_back({m, k, j});
+      add_block(steps, {m, std::min(m + height, tiles), k, std::min(k + width, tiles), 0},
+                generated);
     }
   }
+  return steps;
+}
+
+/// Blocks, columns, one block. The rows of a block are those of whole rounds of the serpentine
+/// distribution, so that each device has its share of it.
+std::vector<BlockStep> balanced_steps(std::int64_t tiles, int devices, bool generated) {
+  const std::int64_t round = 2 * devices;
+  const std::int64_t head = std::min(round, tiles);
+  const std::int64_t tail = std::max((tiles - devices) / round * round, head);
+  std::vector<BlockStep> steps;
+  for (std::int64_t m = 0; m < tiles; m += round)
+    add_block(steps, {m, std::min(m + round, tiles), 0, head, 0}, generated);
+  for (std::int64_t k = head; k < tail; ++k)
+    steps.push_back({k, tiles, k, k + 1, BlockStep::kColumn});
+  if (tail < tiles) add_block(steps, {tail, tiles, tail, tiles, 0}, generated);
+  return steps;
+}
+
+std::vector<BlockStep> steps_of(const CholeskyProblem& problem, Order order, std::int64_t tiles) {
+  const bool generated = problem.point_dimensions > 0;
+  if (order.super_tile > 0) {
+    return super_tile_steps(tiles, order.super_tile, order.super_tile * problem.devices, generated);
+  }
+  if (order.balanced) return balanced_steps(tiles, problem.devices, generated);
+  std::vector<BlockStep> steps;
+  for (std::int64_t k = 0; k < tiles; ++k)
+    steps.push_back({k, tiles, k, k + 1, BlockStep::kColumn});
   return steps;
 }
 
@@ -165,36 +204,26 @@ Schedule without_tasks(const CholeskyProblem& problem) {
 }  // namespace
 
 std::string Order::name() const {
-  return super_tile == 0 ? "column" : fmt::format("super_tile({})", super_tile);
+  if (super_tile > 0) return fmt::format("super_tile({})", super_tile);
+  return balanced ? "balanced column" : "column";
 }
 
 Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
   Schedule schedule = without_tasks(problem);
   const std::int64_t tiles = schedule.blocks.block_rows(kMatrixFamily);
-  if (order.super_tile == 0) {
-    schedule.steps = tiles;
-    schedule.emit = [problem, tiles](std::int64_t k, TaskList& tasks) {
-      Emitter(problem, tiles, tasks).column(k);
-    };
-    return schedule;
-  }
-  // Super-tile by super-tile: block column by block column, from the diagonal down.
-  const std::int64_t w = order.super_tile;
-  const std::int64_t height = w * problem.devices;
-  auto steps = super_tile_steps(tiles, w, height, problem.point_dimensions > 0);
+  std::vector<BlockStep> steps = steps_of(problem, order, tiles);
   schedule.steps = std::ssize(steps);
-  schedule.emit = [problem, tiles, w, height, steps = std::move(steps)](std::int64_t s,
-                                                                        TaskList& tasks) {
-    const auto [m, k, j] = steps[static_cast<std::size_t>(s)];
-    const std::int64_t m1 = std::min(m + height, tiles);
-    const std::int64_t k1 = std::min(k + w, tiles);
+  schedule.emit = [problem, tiles, steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
+    const auto [m0, m1, k0, k1, what] = steps[static_cast<std::size_t>(s)];
     Emitter emitter(problem, tiles, tasks);
-    if (j < 0) {
-      emitter.super_tile_begin(m, m1, k, k1);
-    } else if (j < k) {
-      emitter.super_tile_update(m, m1, k, k1, j);
+    if (what == BlockStep::kColumn) {
+      emitter.column(k0);
+    } else if (what == BlockStep::kBegin) {
+      emitter.block_begin(m0, m1, k0, k1);
+    } else if (what < k0) {
+      emitter.block_update(m0, m1, k0, k1, what);
     } else {
-      emitter.super_tile_end(m, m1, k, k1);
+      emitter.block_end(m0, m1, k0, k1);
     }
   };
   return schedule;

@@ -16,6 +16,11 @@ struct Order {
   /// 0: column after column, the textbook order. w > 0: blocks of w·D rows × w columns of
   /// accumulators stay on the devices while the operands stream past them.
   std::int64_t super_tile = 0;
+  /// Only of the textbook order: its first and last columns as blocks of twice as many rows as there
+  /// are devices. A block at the beginning needs few tiles, so that the devices have work before
+  /// much has been loaded; the block at the end is updated as a whole, so that devices without rows
+  /// in the last columns have work, too.
+  bool balanced = false;
 
   [[nodiscard]] std::string name() const;
 };

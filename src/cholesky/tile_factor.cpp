@@ -196,7 +196,7 @@ PlannedRun TileFactor::plan_use(const UseProblem& problem) const {
   const Residency& now = devices_->residency();
   if (const auto* sweep = std::get_if<SweepProblem>(&problem)) {
     return plan_solve(sweep->solve, sweep->direction, machine, options_.policy, now,
-                      homes_of_solve(sweep->solve, home_of_tiles()));
+                      homes_of_solve(home_of_tiles()));
   }
   return plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, options_.policy, now,
                             {{home_of_tiles()}});
