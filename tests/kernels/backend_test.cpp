@@ -47,7 +47,7 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
     Elements wider;
     for (int i = 0; i < entry.elements.size(); ++i) {
       single = single || entry.elements[i] == Element::fp32;
-      wider.push_back(Element::fp64);
+      wider.push_back(entry.elements[i] == Element::fp32 ? Element::fp64 : entry.elements[i]);
     }
     ++(single ? fp32 : fp64)[entry.operation->name];
     EXPECT_NE(table.find(entry.operation->name, wider), nullptr) << entry.operation->name;
