@@ -93,15 +93,15 @@ void set_nominal_rates(DeviceModel& device, int cores) {
   add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }
 
-/// The threads that fill and empty the bounce buffers of one of so many devices. A thread copies some
-/// 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s busy.
+/// A thread copies some 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s busy.
 constexpr double kThreadCopyRate = 8e9;
+/// The threads that fill and empty the bounce buffers of one of so many devices.
 int ring_threads(std::int64_t devices) {
   return std::clamp(describe_host().compute_queues / static_cast<int>(devices), 1, 8);
 }
 
-/// What predictions of blocks that are not page-locked need; as before, round figures. (A host of an
-/// H200 page-locked 5 to 25 GB/s.)
+/// What predictions of blocks that are not page-locked need; as before, round figures. (The host of
+/// an H200 page-locked 5 to 25 GB/s.)
 void set_nominal_staging(Machine& machine, const std::vector<DevicePlace>& places) {
   for (std::size_t d = 0; d < places.size(); ++d) {
     if (places[d].backend->on_host()) continue;
