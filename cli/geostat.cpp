@@ -325,6 +325,8 @@ void print_predict(const Prediction& prediction, const std::string& output,
   }
   print_sizes(prediction.run);
   print_traffic(prediction.run);
+  fmt::print("  the predictions then took {:.3g} s and moved {}\n", prediction.solve.seconds,
+             format_bytes(prediction.solve.traffic.total()));
 }
 
 int run_predict(const PredictArguments& arguments, const CommonOptions& common) {
@@ -346,6 +348,7 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
   std::optional<Scores> against;
   if (!observed.empty()) against = scores(observed, prediction.mean, prediction.standard_error);
   json object = to_json(prediction.run);
+  object["solve"] = to_json(prediction.solve);
   object["predictions"] = targets.size();
   object["parameters"] = to_json(file.model.parameters);
   if (against) object["holdout"] = to_json(*against, targets.size());

@@ -140,13 +140,16 @@ struct Prediction {
   std::vector<double> standard_error;
   std::vector<double> process_standard_error;  ///< of m(p) + w(p): without the nugget
   RunReport run;                               ///< of the factorization
+  RunReport solve;  ///< of what was computed for the targets, all chunks together; no trace
 };
 
 /// Kriging: the best linear unbiased prediction at `targets`, and its standard errors. The
 /// coefficients of `constant` and `linear` are treated as estimated (universal kriging), those of
-/// `sample` and `zero` as known. `chunk` targets are computed at a time and need n·chunk·8 bytes of
-/// host memory; 0: chosen. Throws also Error{numerical} if the model's covariance is not positive
-/// definite.
+/// `sample` and `zero` as known. At most `chunk` targets are computed at a time and need n·chunk·8
+/// bytes on each device, or of host memory where a device lacks room; 0: as many as there is room
+/// for beside the factor, up to some thousands. In the same tiles the result is the same to the
+/// last bit for any budget, policy and number of devices, and for any chunk of at least half a tile
+/// or 1024. Throws also Error{numerical} if the model's covariance is not positive definite.
 [[nodiscard]] Prediction predict(const Model& model, const Points& targets,
                                  const Options& options = {}, std::int64_t chunk = 0);
 

@@ -80,7 +80,9 @@ struct RunReport {
   double flops = 0;
   std::int64_t tasks = 0;
   std::int64_t peak_device_bytes = 0;  ///< the largest over the devices
-  std::int64_t host_bytes = 0;  ///< of the factor in host memory, with the coordinates of points
+  /// Of the factor in host memory, with the statuses of its diagonal tiles and the coordinates of
+  /// points.
+  std::int64_t host_bytes = 0;
   Traffic traffic;
   PlannedTraffic planned_traffic;
   Trace trace;

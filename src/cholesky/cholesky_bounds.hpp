@@ -10,7 +10,8 @@
 namespace strata {
 
 /// The needs of `problem` in its tile, and the largest tile for `budget` bytes of device memory. In
-/// host memory: the factor's packed tiles, and the coordinates of a matrix that is generated.
+/// host memory: the factor's packed tiles, the statuses of the diagonal ones, the coordinates of a
+/// matrix that is generated.
 [[nodiscard]] MemoryNeeds cholesky_needs(const CholeskyProblem& problem, std::int64_t budget);
 
 /// cholesky_needs().host_bytes, alone.

@@ -1,5 +1,8 @@
 #include "cholesky/covariance_solver.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
@@ -31,10 +34,14 @@ CholeskyProblem problem_of(MatrixView<const double> points) {
 
 struct CovarianceSolver::State {
   State(MatrixView<const double> p, const Options& options)
-      : points(packed(p)), dimensions(p.cols), factor(problem_of(p), options) {}
+      : points(packed(p)),
+        dimensions(p.cols),
+        progress(options.progress),
+        factor(problem_of(p), options) {}
 
   std::vector<double> points;
   std::int64_t dimensions;
+  ProgressCallback progress;
   TileFactor factor;
   CovarianceParameters parameters;
 };
@@ -61,14 +68,56 @@ RunReport CovarianceSolver::solve(MatrixView<double> b) {
   return state_->factor.sweep(Sweep::both, b);
 }
 
-RunReport CovarianceSolver::whitened_cross_covariance(MatrixView<const double> targets,
-                                                      MatrixView<double> w) {
-  require(targets.cols == state_->dimensions && w.cols == targets.rows, ErrorKind::misuse,
-          "cholesky", "{} by {} targets do not fit points with {} coordinates and {} columns of W",
-          targets.rows, targets.cols, state_->dimensions, w.cols);
+void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
+  state_->factor.reserve_for_targets(targets, columns);
+}
+
+RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
+                                          MatrixView<const double> r, MatrixView<double> products,
+                                          std::span<double> squares, std::int64_t chunk) {
+  const std::int64_t m = targets.rows;
+  require(targets.cols == state_->dimensions && r.rows == n() && products.rows == m &&
+              products.cols == r.cols && std::ssize(squares) == m,
+          ErrorKind::misuse, "cholesky",
+          "{} by {} targets, R of {} by {}, {} by {} products and {} squares do not fit {} points "
+          "with {} coordinates",
+          m, targets.cols, r.rows, r.cols, products.rows, products.cols, squares.size(), n(),
+          state_->dimensions);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report_progress = [&](double done) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    return !state_->progress ||
+           state_->progress({done, static_cast<double>(m), elapsed.count(), "predict"});
+  };
   CovarianceParameters cross = state_->parameters;
   cross.same_points = false;
-  return state_->factor.whiten(state_->points.data(), packed(targets).data(), cross, w);
+  const std::vector<double> right = packed(r);
+  const TargetChunks chunks = state_->factor.target_chunks(m, r.cols, chunk);
+  RunReport total;
+  for (std::int64_t done = 0; done < m; done += chunks.targets) {
+    require(report_progress(static_cast<double>(done)), ErrorKind::cancelled, "predict",
+            "cancelled after {} of {} targets", done, m);
+    const std::int64_t count = std::min(chunks.targets, m - done);
+    const std::vector<double> some = packed(targets.block(done, 0, count, targets.cols));
+    std::vector<double> sums(static_cast<std::size_t>(count * r.cols));
+    const MatrixView<double> of_chunk{sums.data(), count, r.cols, count};
+    RunReport report = state_->factor.sum_whitened(
+        {state_->points.data(), some.data(), right.data(), &cross, chunks.tile, of_chunk,
+         squares.data() + done},
+        [&](const Progress& p) {
+          const double share = p.total > 0 ? p.done / p.total : 0;
+          return report_progress(static_cast<double>(done) + share * static_cast<double>(count));
+        });
+    for (std::int64_t j = 0; j < r.cols; ++j)
+      std::copy_n(of_chunk.column(j), count, products.column(j) + done);
+    if (done == 0) {
+      total = std::move(report);
+      total.trace = {};  // the spans of one chunk would say little of the whole
+    } else {
+      accumulate(total, report);
+    }
+  }
+  return total;
 }
 
 }  // namespace strata

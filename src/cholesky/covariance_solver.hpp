@@ -7,6 +7,7 @@
 // generated on the device that first needs it. Not thread-safe.
 
 #include <memory>
+#include <span>
 
 #include "kernels/covariance.hpp"
 #include "strata/cholesky.hpp"
@@ -34,9 +35,19 @@ class CovarianceSolver {
   RunReport solve_lower(MatrixView<double> b);
   RunReport solve(MatrixView<double> b);
 
-  /// W ← L⁻¹·C, with C_ij = c(points_i, targets_j) without nugget; targets m × d, W n × m. C is
-  /// generated on the devices.
-  RunReport whitened_cross_covariance(MatrixView<const double> targets, MatrixView<double> w);
+  /// For W = L⁻¹·C, with C_ij = c(points_i, targets_j) without nugget, targets m × d and R n × q:
+  /// products ← Wᵀ·R (m × q) and squares_j ← Σ_i W_ij² (m of them). Neither C nor W comes into host
+  /// memory, unless W has to leave the devices. Targets are computed in chunks of at most `chunk`;
+  /// 0: as many as fit. The result does not depend on that, the budget, the policy or the number of
+  /// devices; only a chunk of less than both half a tile and 1024 may round otherwise.
+  /// Progress::what is "predict", in targets. The report is of all chunks, without a trace. Throws
+  /// also Error{cancelled}.
+  RunReport whitened_sums(MatrixView<const double> targets, MatrixView<const double> r,
+                          MatrixView<double> products, std::span<double> squares,
+                          std::int64_t chunk = 0);
+  /// Room for that on the devices, beside a factor that fits; before `factor`, which it may undo on
+  /// the devices.
+  void reserve_for_targets(std::int64_t targets, std::int64_t columns);
 
   struct State;
 

@@ -50,12 +50,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Pageable, and never written by a run.
-constexpr FamilyHome kCallersMemory{.pinning = HostPinning::never, .from_source = true};
-
 /// Before anything is there.
 HomeModel homes_by_options(const CholeskyProblem& problem, const Options& options) {
-  return homes_of_factor(
+  return homes_beside(
       {.pinning = options.host_pinning, .from_source = problem.point_dimensions == 0});
 }
 
@@ -77,6 +74,35 @@ PlannedRun plan_in_core(CholeskyProblem& problem, const Machine& machine, const 
       plan_cholesky(problem, machine, options.policy, homes_by_options(problem, options));
   planned.in_core = true;
   return planned;
+}
+
+/// What takes memory in whitened_sums(), in slots of the size of whole blocks.
+struct WhitenedSizes {
+  std::int64_t factor_bytes = 0;
+  std::int64_t factor_bytes_of_device = 0;  ///< the most that one has to hold
+  std::int64_t block_column_bytes = 0;      ///< of W for one block of targets, with its sums
+  std::int64_t fixed_bytes = 0;             ///< coordinates of the points, and R
+};
+
+WhitenedSizes sizes_of(const WhitenedProblem& problem) {
+  constexpr std::int64_t kAlignment = 256;  // of slots
+  const std::int64_t size = bytes_of(problem.precision);
+  const auto slot = [&](std::int64_t rows, std::int64_t cols) {
+    return (rows * cols * size + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const std::int64_t tile = std::max<std::int64_t>(std::min(problem.tile, problem.n), 1);
+  const std::int64_t rows = (problem.n + tile - 1) / tile;
+  std::vector<std::int64_t> tiles(static_cast<std::size_t>(problem.devices));
+  for (std::int64_t m = 0; m < rows; ++m)
+    tiles[static_cast<std::size_t>(device_of_row(m, problem.devices))] += m + 1;
+  WhitenedSizes sizes;
+  sizes.factor_bytes = rows * (rows + 1) / 2 * slot(tile, tile);
+  sizes.factor_bytes_of_device = *std::max_element(tiles.begin(), tiles.end()) * slot(tile, tile);
+  const std::int64_t columns = problem.target_tile;
+  sizes.block_column_bytes = rows * slot(tile, columns) + slot(columns, problem.point_dimensions) +
+                             slot(columns, problem.columns) + slot(columns, 1);
+  sizes.fixed_bytes = rows * (slot(tile, problem.point_dimensions) + slot(tile, problem.columns));
+  return sizes;
 }
 
 /// The choice among the candidates of a problem, beginning with its tile, which it fills in.
@@ -154,14 +180,13 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
   return plan_candidates(same, machine, {.policy = policy}, std::move(homes));
 }
 
-HomeModel homes_of_factor(const FamilyHome& matrix) {
-  return {{matrix, {.pinning = HostPinning::never}, kCallersMemory}};
-}
-
-HomeModel homes_of_solve(const SolveProblem& problem, const FamilyHome& factor) {
-  const FamilyHome solution{.pinning = HostPinning::never,
-                            .from_source = problem.point_dimensions == 0};
-  return {{factor, solution, kCallersMemory, kCallersMemory}};
+HomeModel homes_beside(const FamilyHome& tiles) {
+  // As many as any of the schedules has; what is said of families that are not there is not read.
+  HomeModel homes;
+  homes.families.assign(1 + whitened::kSquares,
+                        {.pinning = HostPinning::never, .from_source = true});
+  homes.families[kMatrixFamily] = tiles;
+  return homes;
 }
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
@@ -220,10 +245,60 @@ PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep, const Machine& m
   planned.tile = problem.tile;
   const BlockTable& blocks = planned.plan->schedule().blocks;
   // The least: L and X once in, X once out. No reuse across sweeps is counted.
-  planned.floor_bytes = blocks.total_bytes(kFactorFamily) + (problem.point_dimensions > 0 ? 1 : 2) *
-                                                                blocks.total_bytes(kSolutionFamily);
+  planned.floor_bytes = blocks.total_bytes(kFactorFamily) + 2 * blocks.total_bytes(kSolutionFamily);
   planned.seconds = seconds_since(begin);
   return planned;
+}
+
+PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine, Policy policy,
+                              Residency start, HomeModel homes) {
+  const auto begin = std::chrono::steady_clock::now();
+  PlanOptions options = options_of(policy);
+  options.homes = std::move(homes);
+  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(whitened_sums(problem)),
+                                        machine, options, to_string(policy), std::move(start));
+  planned.n = problem.n;
+  planned.tile = problem.tile;
+  // The least, from empty devices: everything but W once in, the sums once out.
+  const BlockTable& blocks = planned.plan->schedule().blocks;
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (f != whitened::kWhitened) planned.floor_bytes += blocks.total_bytes(f);
+  }
+  planned.floor_bytes +=
+      blocks.total_bytes(whitened::kProducts) + blocks.total_bytes(whitened::kSquares);
+  planned.seconds = seconds_since(begin);
+  return planned;
+}
+
+TargetChunks choose_target_chunks(const WhitenedProblem& problem, const Machine& machine,
+                                  std::int64_t chunk) {
+  // Enough for a product to near the device's rate, with several blocks beside each other.
+  constexpr std::int64_t kTileMax = 1024;
+  constexpr std::int64_t kTargetsWanted = 8192;
+  const std::int64_t budget = smallest_memory(machine);
+  WhitenedProblem cut = problem;
+  cut.target_tile = std::clamp<std::int64_t>(std::min(problem.tile, problem.n) / 2, 1, kTileMax);
+  if (chunk > 0) cut.target_tile = std::min(cut.target_tile, chunk);
+  const auto fits = [&] { return smallest_budget_bytes(whitened_sums(cut)) <= budget; };
+  while (cut.target_tile > 1 && !fits()) cut.target_tile /= 2;
+  const WhitenedSizes sizes = sizes_of(cut);
+  const std::int64_t columns = cut.target_tile;
+  const std::int64_t all = std::max<std::int64_t>((problem.targets + columns - 1) / columns, 1);
+  std::int64_t blocks = chunk > 0 ? chunk / columns : 0;
+  if (blocks == 0) {
+    const std::int64_t queues = machine.devices[0].compute_queues;
+    blocks = std::max((kTargetsWanted + columns - 1) / columns, queues);
+    // What leaves a device needs host memory: little beside that of the factor, or beside any.
+    const std::int64_t home = std::max(1_GiB, sizes.factor_bytes / 4);
+    blocks = std::min(blocks, std::max<std::int64_t>(home / sizes.block_column_bytes, 1));
+    const std::int64_t beside = budget - sizes.factor_bytes_of_device - sizes.fixed_bytes;
+    const std::int64_t room = beside >= sizes.block_column_bytes ? beside : budget / 2;
+    // With fewer than a tile's columns, L would take more than W does when it moves.
+    const std::int64_t fitting = room / sizes.block_column_bytes;
+    if (fitting >= 2 || room == beside) blocks = std::min(blocks, fitting);
+  }
+  blocks = std::min(blocks, all);
+  return {columns, blocks * columns, blocks * sizes.block_column_bytes + sizes.fixed_bytes};
 }
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 #include "cholesky/cholesky_bounds.hpp"
 #include "cholesky/cholesky_candidates.hpp"
 #include "cholesky/triangular_solve.hpp"
+#include "cholesky/whitened_sums.hpp"
 #include "session/planned_run.hpp"
 #include "strata/options.hpp"
 
@@ -55,18 +56,18 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
                                        Policy policy, HomeModel homes = {});
 
-/// Where the blocks of a factorization rest: the tiles in `matrix`, statuses and coordinates in
-/// pageable memory, the latter in the caller's.
-[[nodiscard]] HomeModel homes_of_factor(const FamilyHome& matrix);
-/// Of a solve: the factor in `factor`, the rest in pageable memory, all but generated right-hand
-/// sides in the caller's.
-[[nodiscard]] HomeModel homes_of_solve(const SolveProblem& problem, const FamilyHome& factor);
+/// Where the blocks of a factorization, or of what uses a factor, rest: the tiles, family 0, in
+/// `tiles`; all others in pageable memory, and what is not computed comes from the caller's.
+[[nodiscard]] HomeModel homes_beside(const FamilyHome& tiles);
 
 /// Plans a triangular solve, from what is on the devices already. (What is the factor's, the
 /// caller fills in: PlannedRun::take_figures_of.)
 [[nodiscard]] PlannedRun plan_solve(const SolveProblem& problem, Sweep sweep,
                                     const Machine& machine, Policy policy, Residency start = {},
                                     HomeModel homes = {});
+[[nodiscard]] PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine,
+                                            Policy policy, Residency start = {},
+                                            HomeModel homes = {});
 
 /// "auto", "in-core", "planned"; and back, throwing Error{misuse}.
 [[nodiscard]] const char* to_string(CholeskyPath path) noexcept;
@@ -76,5 +77,22 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 /// one tile that leaves less of the smallest budget free. At least 1.
 [[nodiscard]] std::int64_t choose_rhs_tile(std::int64_t rhs, const CholeskyProblem& problem,
                                            const Machine& machine);
+
+/// How the targets of whitened_sums() are cut.
+struct TargetChunks {
+  std::int64_t tile = 1;     ///< targets of a block
+  std::int64_t targets = 1;  ///< of a schedule: whole blocks
+  /// That devices need beside the factor, with the right-hand columns, so that W stays on them.
+  std::int64_t device_bytes = 0;
+};
+
+/// The cut for `problem`, whose targets are all that there are and whose target_tile is not read.
+/// A block is half as wide as a tile, narrower only if a task would not fit otherwise: so it does
+/// not depend on the budget where the factorization itself fits. A schedule has so many blocks that
+/// W stays beside L on the devices where there is room for both; else as many as half the memory
+/// holds, for then L comes again for each schedule; else some, and W moves too. `chunk` > 0 is the
+/// most targets of a schedule.
+[[nodiscard]] TargetChunks choose_target_chunks(const WhitenedProblem& problem,
+                                                const Machine& machine, std::int64_t chunk);
 
 }  // namespace strata

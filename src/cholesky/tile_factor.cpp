@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 
 #include "base/check.hpp"
@@ -85,15 +86,15 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   place_near(*devices_, problem_.devices, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
-  reserve_arenas();
+  reserve_arenas(0);
 }
 
 /// Room for right-hand sides beside a factor that fits, so that it need not make way for them.
-void TileFactor::reserve_arenas() {
+void TileFactor::reserve_arenas(std::int64_t bytes) {
   const std::int64_t size = bytes_of(problem_.precision);
   const std::int64_t tile = std::min(problem_.tile, problem_.n);
   const std::int64_t wanted =
-      std::max({kRhsReserved * problem_.n * size, 3 * tile * tile * size,
+      std::max({bytes, kRhsReserved * problem_.n * size, 3 * tile * tile * size,
                 planned_.plan->schedule().blocks.total_bytes(kMatrixFamily) / 8});
   for (int d = 0; d < problem_.devices; ++d) {
     const auto index = static_cast<std::size_t>(d);
@@ -179,7 +180,7 @@ const PlannedRun& TileFactor::plan_of_factor() {
   const auto start = std::chrono::steady_clock::now();
   const Plan& first = *planned_.plan;
   PlanOptions options = first.options();
-  options.homes = homes_of_factor(home);
+  options.homes = homes_beside(home);
   continued_ =
       make_planned_run(first.shared_schedule(), first.machine(), options, planned_.policy, now);
   continued_.let_go_of_trace();
@@ -190,22 +191,27 @@ const PlannedRun& TileFactor::plan_of_factor() {
   return continued_;
 }
 
-const PlannedRun& TileFactor::plan_of_solve(const SolveProblem& problem, Sweep direction) {
+const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
   const Residency& now = devices_->residency();
-  for (KeptPlan& kept : solves_) {
-    if (kept.direction != direction || !(kept.problem == problem)) continue;
-    if (!(kept.planned.plan->start() == now)) continue;
+  for (KeptPlan& kept : uses_) {
+    if (!(kept.problem == problem) || !(kept.planned.plan->start() == now)) continue;
     kept.planned.seconds = 0;
     return kept.planned;
   }
   constexpr std::size_t kKept = 4;
-  if (solves_.size() == kKept) solves_.pop_front();
-  solves_.push_back({problem, direction,
-                     plan_solve(problem, direction, planned_.plan->machine(), options_.policy, now,
-                                homes_of_solve(problem, home_of_tiles()))});
-  solves_.back().planned.let_go_of_trace();
-  solves_.back().planned.take_figures_of(planned_);
-  return solves_.back().planned;
+  if (uses_.size() == kKept) uses_.pop_front();
+  const Machine& machine = planned_.plan->machine();
+  const Policy policy = options_.policy;
+  const HomeModel homes = homes_beside(home_of_tiles());
+  const auto* sweep = std::get_if<SweepProblem>(&problem);
+  uses_.push_back(
+      {problem,
+       sweep != nullptr
+           ? plan_solve(sweep->solve, sweep->direction, machine, policy, now, homes)
+           : plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, policy, now, homes)});
+  uses_.back().planned.let_go_of_trace();
+  uses_.back().planned.take_figures_of(planned_);
+  return uses_.back().planned;
 }
 
 SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
@@ -214,6 +220,19 @@ SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   problem.tile = problem_.tile;
   problem.rhs = rhs;
   problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
+  problem.precision = problem_.precision;
+  problem.devices = problem_.devices;
+  problem.factor_identity = problem_.factor_identity;
+  return problem;
+}
+
+WhitenedProblem TileFactor::whitened_problem(std::int64_t targets, std::int64_t columns) const {
+  WhitenedProblem problem;
+  problem.n = problem_.n;
+  problem.tile = problem_.tile;
+  problem.targets = targets;
+  problem.columns = columns;
+  problem.point_dimensions = problem_.point_dimensions;
   problem.precision = problem_.precision;
   problem.devices = problem_.devices;
   problem.factor_identity = problem_.factor_identity;
@@ -231,10 +250,9 @@ void TileFactor::check_usable(Element element, std::int64_t rows) const {
           "a right-hand side of {} rows does not fit a factor of order {}", rows, problem_.n);
 }
 
-RunReport TileFactor::run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
-                                RunOptions options) {
-  options.progress = options_.progress;
-  const PlannedRun& planned = plan_of_solve(problem, direction);
+RunReport TileFactor::run_use(const UseProblem& problem, MemoryStore& store,
+                              const RunOptions& options) {
+  const PlannedRun& planned = plan_of_use(problem);
   RunReport report = make_report(planned, run(*planned.plan, *devices_, store, options).trace);
   report.tuning = devices_->tuning().source;
   return report;
@@ -250,29 +268,56 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
   MemoryStore store(blocks, {tiles_, solution});
   RunOptions options;
   options.what = "solve";
-  RunReport report = run_solve(problem, direction, store, options);
+  options.progress = options_.progress;
+  RunReport report = run_use(SweepProblem{problem, direction}, store, options);
   unpack(store, kSolutionFamily, b);
   return report;
 }
 
-RunReport TileFactor::whiten(const double* points, const double* targets,
-                             const CovarianceParameters& parameters, MatrixView<double> w) {
-  check_usable(Element::fp64, w.rows);
-  SolveProblem problem = solve_problem(w.cols);
-  problem.point_dimensions = problem_.point_dimensions;
-  const BlockTable blocks = triangular_solve(problem, Sweep::forward).blocks;
-  const auto rows_of = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
-  MemoryStore store(
-      blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, kSolutionFamily, nullptr),
-               std::make_shared<FamilyMemory>(blocks, kRowPointsFamily,
-                                              source_of_view(points, rows_of(w.rows), false)),
-               std::make_shared<FamilyMemory>(blocks, kTargetPointsFamily,
-                                              source_of_view(targets, rows_of(w.cols), false))});
+TargetChunks TileFactor::target_chunks(std::int64_t targets, std::int64_t columns,
+                                       std::int64_t chunk) const {
+  return choose_target_chunks(whitened_problem(targets, columns), planned_.plan->machine(), chunk);
+}
+
+void TileFactor::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
+  reserve_arenas(target_chunks(targets, columns, 0).device_bytes);
+}
+
+RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallback& progress) {
+  check_usable(Element::fp64, problem_.n);
+  WhitenedProblem problem = whitened_problem(chunk.products.rows, chunk.products.cols);
+  problem.target_tile = chunk.tile;
+  const BlockTable blocks = whitened_sums(problem).blocks;
+  if (whitened_ == nullptr || !(whitened_problem_ == problem)) {
+    whitened_ = std::make_shared<FamilyMemory>(blocks, whitened::kWhitened);
+    whitened_problem_ = problem;
+  }
+  whitened_->reset(nullptr);
+  const auto view = [&](int family, const double* data, std::int64_t rows) {
+    const std::int64_t ld = std::max<std::int64_t>(rows, 1);
+    return std::make_shared<FamilyMemory>(blocks, family, source_of_view(data, ld, false));
+  };
+  const auto zeros = [&](int family) {
+    return std::make_shared<FamilyMemory>(blocks, family, [](const BlockExtent& x, std::byte* to) {
+      std::fill_n(reinterpret_cast<double*>(to), x.rows * x.cols, 0.0);
+    });
+  };
+  MemoryStore store(blocks, {tiles_, whitened_, view(whitened::kPoints, chunk.points, problem.n),
+                             view(whitened::kTargets, chunk.targets, problem.targets),
+                             view(whitened::kRight, chunk.right, problem.n),
+                             zeros(whitened::kProducts), zeros(whitened::kSquares)});
   RunOptions options;
-  options.values = {{covariance.name, &parameters}};
+  options.values = {{covariance.name, chunk.parameters}};
   options.what = "predict";
-  RunReport report = run_solve(problem, Sweep::forward, store, options);
-  unpack(store, kSolutionFamily, w);
+  options.progress = progress;
+  RunReport report = run_use(problem, store, options);
+  unpack(store, whitened::kProducts, chunk.products);
+  for (std::int64_t j = 0; j < chunk.products.cols; ++j) {  // a product subtracts
+    double* column = chunk.products.column(j);
+    std::transform(column, column + chunk.products.rows, column, std::negate<>());
+  }
+  const std::int64_t targets = problem.targets;
+  unpack(store, whitened::kSquares, MatrixView<double>{chunk.squares, targets, 1, targets});
   return report;
 }
 

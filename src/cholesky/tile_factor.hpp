@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "cholesky/planning.hpp"
@@ -18,6 +19,17 @@
 #include "strata/cholesky.hpp"
 
 namespace strata {
+
+/// Operands and results of sum_whitened(), column-major with ld = their rows.
+struct TargetChunk {
+  const double* points = nullptr;   ///< n × d
+  const double* targets = nullptr;  ///< targets × d
+  const double* right = nullptr;    ///< R, n × columns of `products`
+  const CovarianceParameters* parameters = nullptr;
+  std::int64_t tile = 1;        ///< targets of a block
+  MatrixView<double> products;  ///< Wᵀ·R
+  double* squares = nullptr;    ///< of the lengths of the columns of W
+};
 
 class TileFactor {
  public:
@@ -45,9 +57,13 @@ class TileFactor {
   /// B ← L⁻¹·B, L⁻ᵀ·B or both, n × nrhs. T is the factor's type.
   template <class T>
   RunReport sweep(Sweep direction, MatrixView<T> b);
-  /// W ← L⁻¹·C(points, targets): points n × d, targets m × d, both with ld = their rows.
-  RunReport whiten(const double* points, const double* targets,
-                   const CovarianceParameters& parameters, MatrixView<double> w);
+  /// With W = L⁻¹·C(points, targets), for a chunk of targets: what whitened_sums() adds up.
+  RunReport sum_whitened(const TargetChunk& chunk, const ProgressCallback& progress);
+  /// How `targets` targets are cut into such chunks.
+  [[nodiscard]] TargetChunks target_chunks(std::int64_t targets, std::int64_t columns,
+                                           std::int64_t chunk) const;
+  /// Room on the devices for that many targets, so that the factor need not make way for them.
+  void reserve_for_targets(std::int64_t targets, std::int64_t columns);
 
   /// L·(Lᵀ·v) in fp64, for checking a factor of any precision.
   [[nodiscard]] std::vector<double> multiply(const std::vector<double>& v) const;
@@ -57,10 +73,15 @@ class TileFactor {
   void copy_lower(MatrixView<T> out) const;
 
  private:
-  /// A solve that was planned, and from what it starts.
-  struct KeptPlan {
-    SolveProblem problem;
+  struct SweepProblem {
+    SolveProblem solve;
     Sweep direction;
+    bool operator==(const SweepProblem&) const = default;
+  };
+  using UseProblem = std::variant<SweepProblem, WhitenedProblem>;
+  /// A use of the factor that was planned, and from what it starts.
+  struct KeptPlan {
+    UseProblem problem;
     PlannedRun planned;
   };
 
@@ -69,11 +90,11 @@ class TileFactor {
   [[nodiscard]] FamilyHome home_of_tiles() const;
   /// The plan of the factorization from what is on the devices now.
   const PlannedRun& plan_of_factor();
-  const PlannedRun& plan_of_solve(const SolveProblem& problem, Sweep direction);
+  const PlannedRun& plan_of_use(const UseProblem& problem);
   [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
-  RunReport run_solve(const SolveProblem& problem, Sweep direction, MemoryStore& store,
-                      RunOptions options);
-  void reserve_arenas();
+  [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;
+  RunReport run_use(const UseProblem& problem, MemoryStore& store, const RunOptions& options);
+  void reserve_arenas(std::int64_t bytes);
   void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
@@ -81,7 +102,9 @@ class TileFactor {
   CholeskyProblem problem_;
   PlannedRun planned_;    ///< from empty devices
   PlannedRun continued_;  ///< from what was there the last time; none yet: no plan
-  std::deque<KeptPlan> solves_;
+  std::deque<KeptPlan> uses_;
+  WhitenedProblem whitened_problem_;        ///< for which there is …
+  std::shared_ptr<FamilyMemory> whitened_;  ///< … memory, if W has to leave the devices
   std::shared_ptr<FamilyMemory> tiles_;
   std::shared_ptr<FamilyMemory> statuses_;
   std::unique_ptr<HostPinner> pinner_;  // of the memory of the tiles

@@ -6,7 +6,6 @@
 
 #include "cholesky/triangular_solve.hpp"
 
-#include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/trsm.hpp"
 
@@ -19,13 +18,11 @@ BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
 /// Emits the tasks of one row of tiles.
 class Emitter {
  public:
-  Emitter(const SolveProblem& problem, std::int64_t rows, std::int64_t cols,
-          TaskList& tasks)
+  Emitter(const SolveProblem& problem, std::int64_t rows, std::int64_t cols, TaskList& tasks)
       : problem_(problem), rows_(rows), cols_(cols), tasks_(tasks) {}
 
   /// `last`: X is not written again by another sweep.
   void forward(std::int64_t m, bool last) {
-    if (problem_.point_dimensions > 0) generate(m);
     for (std::int64_t k = 0; k < m; ++k) {
       for (std::int64_t c = 0; c < cols_; ++c) {
         emit(gemm, m, {x(m, c), l(m, k), x(k, c)});
@@ -44,20 +41,13 @@ class Emitter {
   }
 
  private:
-  void generate(std::int64_t m) {
-    for (std::int64_t c = 0; c < cols_; ++c) {
-      emit(covariance, m,
-           {x(m, c), BlockId(kRowPointsFamily, m, 0), BlockId(kTargetPointsFamily, c, 0)});
-    }
-  }
-
   void finish(std::int64_t m, std::uint32_t variant, bool last) {
     const Hint hint = last ? Hint::last_write : Hint::none;
     for (std::int64_t c = 0; c < cols_; ++c) emit(trsm, m, {{x(m, c), hint}, l(m, m)}, variant);
   }
 
-  void emit(const Operation& operation, std::int64_t m,
-            std::initializer_list<TaskOperand> operands, std::uint32_t variant = 0) {
+  void emit(const Operation& operation, std::int64_t m, std::initializer_list<TaskOperand> operands,
+            std::uint32_t variant = 0) {
     tasks_.add(operation, device_of_row(m, problem_.devices), operands, variant);
   }
 
@@ -68,7 +58,6 @@ class Emitter {
 };
 
 void add_blocks(const SolveProblem& problem, Schedule& schedule) {
-  const std::int64_t d = problem.point_dimensions;
   schedule.blocks.add({.name = "L",
                        .rows = problem.n,
                        .cols = problem.n,
@@ -82,24 +71,8 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .cols = problem.rhs,
                        .tile_rows = problem.tile,
                        .tile_cols = problem.rhs_tile,
-                       .element = problem.precision,
-                       .origin = d > 0 ? Origin::generated : Origin::stored});
-  schedule.operands = {1, problem.tile < problem.n ? 2 : 1};
-  if (d == 0) return;
-  schedule.blocks.add({.name = "P",
-                       .rows = problem.n,
-                       .cols = d,
-                       .tile_rows = problem.tile,
-                       .tile_cols = d,
-                       .element = problem.precision,
-                       .identity = problem.points_identity});
-  schedule.blocks.add({.name = "Q",
-                       .rows = problem.rhs,
-                       .cols = d,
-                       .tile_rows = problem.rhs_tile,
-                       .tile_cols = d,
                        .element = problem.precision});
-  schedule.operands.insert(schedule.operands.end(), {1, 1});
+  schedule.operands = {1, problem.tile < problem.n ? 2 : 1};
 }
 
 }  // namespace

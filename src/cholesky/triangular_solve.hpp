@@ -15,20 +15,14 @@ struct SolveProblem {
   std::int64_t rhs_tile = 1;
   Precision precision = Precision::fp64;
   int devices = 1;
-  /// What L and the points of its rows are called from plan to plan (BlockFamily::identity).
+  /// What L is called from plan to plan (BlockFamily::identity).
   std::uint64_t factor_identity = 0;
-  std::uint64_t points_identity = 0;
-  /// 0: X is stored. d > 0: X starts as the covariance between the n points of L and `rhs` target
-  /// points with d coordinates, generated block by block (forward only).
-  std::int64_t point_dimensions = 0;
 
   bool operator==(const SolveProblem&) const = default;
 };
 
-inline constexpr int kFactorFamily = 0;        ///< L
-inline constexpr int kSolutionFamily = 1;      ///< X
-inline constexpr int kRowPointsFamily = 2;     ///< if generated: n × d
-inline constexpr int kTargetPointsFamily = 3;  ///< if generated: rhs × d
+inline constexpr int kFactorFamily = 0;    ///< L
+inline constexpr int kSolutionFamily = 1;  ///< X
 
 /// `both`: one after the other, X ← A⁻¹·X.
 enum class Sweep : std::uint8_t { forward, backward, both };

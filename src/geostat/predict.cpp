@@ -3,11 +3,11 @@
 //   variance  c(0) − wᵀw + uᵀ(WᵀW)⁻¹u,   u = x(p) − Wᵀw
 // of the process, plus the nugget for a new observation (universal kriging; Cressie, "Statistics
 // for Spatial Data", 1993, section 3.4.5). Only solves with L are needed, and with W = Q·R the last
-// term is ‖R⁻ᵀu‖². Targets go in chunks, so memory is n × chunk whatever their number.
+// term is ‖R⁻ᵀu‖². Of w only its products with [W | L⁻¹(z − Xβ)] and its length are needed: the
+// devices keep the rest to themselves, as many targets at a time as there is room for.
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -36,15 +36,14 @@ void check_model(const Model& model) {
 /// The data seen through L⁻¹: what every target needs.
 struct Whitened {
   MeanBasis basis;
-  std::vector<double> design;    ///< L⁻¹X, n × p
-  std::vector<double> residual;  ///< L⁻¹(z − Xβ), n
+  std::vector<double> data;  ///< [L⁻¹X | L⁻¹(z − Xβ)], n × (p + 1)
   std::vector<double> coefficients;
   Regression regression;
 };
 
 Whitened whiten(const Model& model, CovarianceSolver& solver) {
   const std::int64_t n = model.points.size();
-  Whitened out{MeanBasis(model.mean, model.points), {}, {}, model.mean_coefficients, {}};
+  Whitened out{MeanBasis(model.mean, model.points), {}, model.mean_coefficients, {}};
   const std::int64_t p = out.basis.columns();
   if (out.coefficients.empty() && model.mean == Mean::sample) {
     out.coefficients = {sample_mean(model.values)};
@@ -57,34 +56,26 @@ Whitened whiten(const Model& model, CovarianceSolver& solver) {
     w(i, p) = model.values[k] - mean_at(out.coefficients, model.points.x[k], model.points.y[k]);
   }
   solver.solve_lower(w);
-  out.design.assign(data.begin(), data.begin() + n * p);
-  out.residual.assign(data.begin() + n * p, data.end());
+  out.data = data;
   out.regression = regress(w, kWhere);
   if (out.coefficients.empty() && p > 0) {
     out.coefficients = out.basis.in_original_coordinates(out.regression.coefficients);
-    out.residual.assign(data.begin() + n * p, data.end());
+    std::copy_n(w.column(p), n, out.data.begin() + p * n);
   }
   return out;
 }
 
-double dot(const double* a, const double* b, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-/// Mean and variances at one target, from its whitened covariances w with the data.
-void predict_one(const Model& model, const Whitened& data, const double* w, double x, double y,
-                 Prediction& out) {
-  const std::int64_t n = model.points.size();
-  out.mean.push_back(mean_at(data.coefficients, x, y) + dot(w, data.residual.data(), n));
+/// Mean and variances at one target: `products` of its whitened covariances with the columns of
+/// `data.data`, and the `square` of their length.
+void predict_one(const Model& model, const Whitened& data, const std::array<double, 4>& products,
+                 double square, double x, double y, Prediction& out) {
+  const auto p = static_cast<std::size_t>(data.basis.columns());
+  out.mean.push_back(mean_at(data.coefficients, x, y) + products[p]);
   std::array<double, 3> u = data.basis.row(x, y);
-  for (std::int64_t j = 0; j < data.basis.columns(); ++j) {
-    u[static_cast<std::size_t>(j)] -= dot(w, data.design.data() + j * n, n);
-  }
+  for (std::size_t j = 0; j < p; ++j) u[j] -= products[j];
   // At a data point without nugget the difference is rounding, of either sign.
   const double variance =
-      std::max(0.0, model.parameters.variance - dot(w, w, n)) + data.regression.leverage(u);
+      std::max(0.0, model.parameters.variance - square) + data.regression.leverage(u);
   out.process_standard_error.push_back(std::sqrt(variance));
   out.standard_error.push_back(std::sqrt(variance + model.parameters.nugget));
 }
@@ -93,53 +84,33 @@ void predict_one(const Model& model, const Whitened& data, const double* w, doub
 
 Prediction predict(const Model& model, const Points& targets, const Options& options,
                    std::int64_t chunk) {
-  const auto begin = std::chrono::steady_clock::now();
   check_model(model);
   check_points(targets, "targets", kWhere);
   require(chunk >= 0, ErrorKind::misuse, kWhere, "chunk is {}, but must be at least 0", chunk);
   const std::int64_t n = model.points.size();
   const std::int64_t m = targets.size();
-  // 256 MiB of whitened covariances, but enough targets for a matrix product to be worth while.
-  if (chunk == 0) chunk = std::clamp<std::int64_t>((std::int64_t{1} << 25) / n, 64, 8192);
-  chunk = std::min(chunk, m);
-
-  std::int64_t done = 0;
-  bool factored = false;
-  Options run_options = options;
-  if (options.progress) {
-    run_options.progress = [&](const Progress& p) {
-      if (!factored) return options.progress(p);
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-      return options.progress(
-          {static_cast<double>(done), static_cast<double>(m), elapsed.count(), "predict"});
-    };
-  }
   const auto coordinates = coordinate_matrix(model.points);
-  CovarianceSolver solver(MatrixView<const double>{coordinates.data(), n, 2, n}, run_options);
+  CovarianceSolver solver(MatrixView<const double>{coordinates.data(), n, 2, n}, options);
+  const std::int64_t columns = MeanBasis(model.mean, model.points).columns() + 1;
+  solver.reserve_for_targets(chunk > 0 ? std::min(chunk, m) : m, columns);
   const MaternParameters& p = model.parameters;
   const FactorInfo info = solver.factor({p.variance, p.range, p.smoothness, p.nugget, true});
   require(info.ok, ErrorKind::numerical, kWhere,
           "the covariance of the model is not positive definite: pivot {} (counting from 0) is {}",
           info.first_bad_pivot, info.bad_pivot);
-  factored = true;
   Prediction out;
   out.run = solver.report();
   const Whitened data = whiten(model, solver);
-  std::vector<double> w(static_cast<std::size_t>(n * chunk));
-  while (done < m) {
-    require(!run_options.progress || run_options.progress({}), ErrorKind::cancelled, kWhere,
-            "cancelled after {} of {} targets", done, m);
-    const std::int64_t count = std::min(chunk, m - done);
-    const auto first = targets.x.begin() + done;
-    const Points some{{first, first + count},
-                      {targets.y.begin() + done, targets.y.begin() + done + count}};
-    solver.whitened_cross_covariance({coordinate_matrix(some).data(), count, 2, count},
-                                     {w.data(), n, count, n});
-    for (std::int64_t k = 0; k < count; ++k) {
-      const auto i = static_cast<std::size_t>(k);
-      predict_one(model, data, w.data() + k * n, some.x[i], some.y[i], out);
-    }
-    done += count;
+  std::vector<double> sums(static_cast<std::size_t>(m * columns));
+  std::vector<double> squares(static_cast<std::size_t>(m));
+  const MatrixView<double> products{sums.data(), m, columns, m};
+  out.solve = solver.whitened_sums({coordinate_matrix(targets).data(), m, 2, m},
+                                   {data.data.data(), n, columns, n}, products, squares, chunk);
+  for (std::int64_t t = 0; t < m; ++t) {
+    const auto i = static_cast<std::size_t>(t);
+    std::array<double, 4> row{};
+    for (std::int64_t j = 0; j < columns; ++j) row[static_cast<std::size_t>(j)] = products(t, j);
+    predict_one(model, data, row, squares[i], targets.x[i], targets.y[i], out);
   }
   return out;
 }

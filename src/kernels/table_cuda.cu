@@ -5,6 +5,7 @@
 
 #include "device/device_cuda.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/column_squares.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
@@ -29,6 +30,7 @@ void add(KernelTable& table) {
   table.set(syrk, Elements(2, element), attempt<syrk_cuda<T>>);
   table.set(gemm, Elements(3, element), attempt<gemm_cuda<T>>);
   table.set(covariance, Elements(3, element), attempt<covariance_cuda<T>>);
+  table.set(column_squares, {Element::fp64, element}, attempt<column_squares_cuda<T>>);
 }
 
 class CudaBackend final : public Backend {

@@ -1,5 +1,6 @@
 // The table of the reference kernels.
 
+#include "kernels/column_squares.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
@@ -20,6 +21,7 @@ void add(KernelTable& table) {
   table.set(syrk, Elements(2, element), syrk_reference<T>);
   table.set(gemm, Elements(3, element), gemm_reference<T>);
   table.set(covariance, Elements(3, element), covariance_reference<T>);
+  table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
 }
 
 }  // namespace

@@ -231,6 +231,7 @@ TEST_F(CliGeostat, FitModelPredict) {
   EXPECT_EQ(predicted.at("parameters"), fitted.at("parameters"));
   EXPECT_EQ(predicted.at("holdout"), fitted.at("holdout"));
   expect_run_fields(predicted, 40 - held);
+  EXPECT_GT(predicted.at("solve").at("flops").get<double>(), 0);
   EXPECT_EQ(slurp(path("q.csv")), slurp(path("p.csv")));
 
   // Its likelihood is the one that loglik finds.

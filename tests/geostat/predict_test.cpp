@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
@@ -120,6 +121,57 @@ TEST(Predict, Refuses) {
   EXPECT_EQ(kind(model, targets), ErrorKind::numerical);
   model.parameters.range = -1;
   EXPECT_EQ(kind(model, targets), ErrorKind::misuse);
+}
+
+TEST(Predict, HasTheSameBitsForAnyBudgetPolicyNumberOfDevicesAndChunk) {
+  const Model model = example(Mean::linear, 0.2);
+  const Points targets = random_points(50, 17);
+  const auto run = [&](const char* devices, std::int64_t tiles, Policy policy, std::int64_t chunk) {
+    Options options;
+    options.devices = devices;
+    options.tile = 16;
+    options.device_memory_bytes = tiles * (16 * 16 * 8 + 256);
+    options.policy = policy;
+    options.compute_queues = 2;
+    const Prediction got = predict(model, targets, options, chunk);
+    EXPECT_EQ(got.run.traffic, static_cast<const Traffic&>(got.run.planned_traffic));
+    EXPECT_EQ(got.solve.traffic, static_cast<const Traffic&>(got.solve.planned_traffic));
+    EXPECT_GT(got.solve.flops, 0);
+    std::vector<double> all = got.mean;
+    all.insert(all.end(), got.standard_error.begin(), got.standard_error.end());
+    all.insert(all.end(), got.process_standard_error.begin(), got.process_standard_error.end());
+    return all;
+  };
+  const std::vector<double> expected = run("host:1", 1000, Policy::opt, 0);
+  for (const char* devices : {"host:1", "host:2", "host:3"}) {
+    for (const std::int64_t tiles : {4, 7, 1000}) {
+      for (const Policy policy : {Policy::sync, Policy::v1, Policy::v3, Policy::opt}) {
+        for (const std::int64_t chunk : {0, 8, 17, 49}) {  // a block is 8 targets
+          EXPECT_TRUE(test::same_bits(run(devices, tiles, policy, chunk), expected))
+              << devices << ' ' << tiles << " tiles, chunk " << chunk;
+        }
+      }
+    }
+  }
+}
+
+TEST(Predict, CountsTargets) {
+  const Model model = example(Mean::constant, 0.1);
+  Options options = host_options();
+  double last = 0;
+  int calls = 0;
+  options.progress = [&](const Progress& p) {
+    if (std::string(p.what) != "predict") return true;
+    EXPECT_EQ(p.total, 9);
+    EXPECT_GE(p.done, last);
+    EXPECT_LE(p.done, p.total * (1 + 1e-12));
+    last = p.done;
+    ++calls;
+    return true;
+  };
+  (void)predict(model, random_points(9, 16), options, 2);
+  EXPECT_GE(calls, 5);
+  EXPECT_GE(last, 8);
 }
 
 TEST(Predict, Cancels) {
