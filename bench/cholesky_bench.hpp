@@ -19,7 +19,7 @@ namespace strata::bench {
 struct CholeskyBench {
   std::vector<std::int64_t> sizes;
   std::vector<Policy> policies;  ///< one row each, planned; empty: as the options say
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   int repeats = 3;
   std::uint64_t seed = 1;
   std::string peer;        ///< "", "openblas", "cusolver" or "magma"

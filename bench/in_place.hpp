@@ -11,7 +11,7 @@
 #include <string>
 
 #include "bench/test_matrix.hpp"
-#include "strata/precision.hpp"
+#include "strata/element.hpp"
 
 namespace strata::bench {
 
@@ -21,7 +21,7 @@ struct Matrices {
   std::int64_t n = 0;
   std::int64_t ld = 0;
   std::int64_t count = 1;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
 
   [[nodiscard]] std::int64_t bytes_each() const { return ld * n * bytes_of(precision); }
   [[nodiscard]] std::int64_t bytes() const { return count * bytes_each(); }
@@ -46,13 +46,13 @@ class InPlace {
   [[nodiscard]] virtual double residual(const Matrices& l, const TestMatrix& matrix) = 0;
 
   /// The peer in full: "cusolver Xpotrf"; and what its time covers.
-  [[nodiscard]] virtual std::string peer_name(Precision precision, bool batched) const = 0;
+  [[nodiscard]] virtual std::string peer_name(Element precision, bool batched) const = 0;
   [[nodiscard]] virtual std::string peer_what() const = 0;
   /// The peer's seconds for the factorizations. Throws Error{numerical} if it calls one bad.
   [[nodiscard]] virtual double peer_potrf(const Matrices& a) = 0;
 
   /// The rate of the peer's GEMM over about `seconds`, in flops a second.
-  [[nodiscard]] virtual double gemm_rate(Precision precision, double seconds) = 0;
+  [[nodiscard]] virtual double gemm_rate(Element precision, double seconds) = 0;
   /// Memory of the device that is free; −1 if that is not known.
   [[nodiscard]] virtual std::int64_t free_bytes() = 0;
 };

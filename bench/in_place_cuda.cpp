@@ -79,7 +79,7 @@ class CudaInPlace : public InPlace {
     return worst;
   }
 
-  [[nodiscard]] std::string peer_name(Precision, bool batched) const override {
+  [[nodiscard]] std::string peer_name(Element, bool batched) const override {
     return batched ? "cusolver potrfBatched" : "cusolver Xpotrf";
   }
   [[nodiscard]] std::string peer_what() const override {
@@ -99,7 +99,7 @@ class CudaInPlace : public InPlace {
     return seconds;
   }
 
-  [[nodiscard]] double gemm_rate(Precision precision, double seconds) override {
+  [[nodiscard]] double gemm_rate(Element precision, double seconds) override {
     double rate = 0;
     Plugin::call(plugin_.gemm_rate, "cuBLAS", single(precision), seconds, &rate);
     return rate;
@@ -111,7 +111,7 @@ class CudaInPlace : public InPlace {
   }
 
  protected:
-  static bool single(Precision precision) { return precision == Precision::fp32; }
+  static bool single(Element precision) { return precision == Element::fp32; }
   [[nodiscard]] const Plugin& plugin() const noexcept { return plugin_; }
 
  private:
@@ -127,7 +127,7 @@ class CudaInPlaceBesideMagma final : public CudaInPlace {
     version_ = version.data();
   }
 
-  [[nodiscard]] std::string peer_name(Precision precision, bool) const override {
+  [[nodiscard]] std::string peer_name(Element precision, bool) const override {
     return fmt::format("magma {} {}potrf_native", version_, single(precision) ? "s" : "d");
   }
   [[nodiscard]] std::string peer_what() const override {

@@ -90,8 +90,8 @@ class HostInPlace final : public InPlace {
     return worst;
   }
 
-  [[nodiscard]] std::string peer_name(Precision precision, bool batched) const override {
-    return fmt::format("openblas {}potrf, {} threads{}", precision == Precision::fp32 ? "s" : "d",
+  [[nodiscard]] std::string peer_name(Element precision, bool batched) const override {
+    return fmt::format("openblas {}potrf, {} threads{}", precision == Element::fp32 ? "s" : "d",
                        threads_, batched ? ", one matrix after another" : "");
   }
   [[nodiscard]] std::string peer_what() const override { return "in place, host memory"; }
@@ -110,7 +110,7 @@ class HostInPlace final : public InPlace {
     return elapsed;
   }
 
-  [[nodiscard]] double gemm_rate(Precision precision, double seconds) override {
+  [[nodiscard]] double gemm_rate(Element precision, double seconds) override {
     constexpr int kOrder = 1024;
     double flops = 0;
     const auto start = Clock::now();

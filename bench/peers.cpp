@@ -4,7 +4,7 @@
 
 namespace strata::bench {
 
-double Peer::factor(std::int64_t n, Precision precision, std::uint64_t seed) {
+double Peer::factor(std::int64_t n, Element precision, std::uint64_t seed) {
   Matrices a{.n = n, .ld = n, .precision = precision};
   const std::unique_ptr<Device> device = backend_.make_device(0, a.bytes());
   const Buffer memory = device->allocate(a.bytes());

@@ -15,13 +15,13 @@ class Peer {
       : in_place_(std::move(in_place)), backend_(backend) {}
 
   /// "openblas dpotrf, 2 threads", and what its time covers.
-  [[nodiscard]] std::string name(Precision precision) const {
+  [[nodiscard]] std::string name(Element precision) const {
     return in_place_->peer_name(precision, false);
   }
   [[nodiscard]] std::string what() const { return in_place_->peer_what(); }
   /// Fills a matrix (not timed) on device 0 of its backend and factors it once; returns the
   /// seconds. Throws Error.
-  [[nodiscard]] double factor(std::int64_t n, Precision precision, std::uint64_t seed);
+  [[nodiscard]] double factor(std::int64_t n, Element precision, std::uint64_t seed);
 
  private:
   std::unique_ptr<InPlace> in_place_;

@@ -152,7 +152,7 @@ bench::InCoreBench in_core_bench(const BenchArguments& arguments, const bench::C
 
 int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
   bench::CholeskyBench bench = arguments.bench;
-  bench.precision = arguments.precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  bench.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   bench.seed = common.seed;
   Options options = common.to_options();
   check_outputs(common, {}, {common.rates});

@@ -213,7 +213,7 @@ int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common) {
           "there is no place for the table: name one with --output");
   check_outputs(common, {{"--output", arguments.output}}, {});
   bench::Potf2Bench bench = arguments.bench;
-  bench.precision = arguments.precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  bench.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   bench.seed = common.seed;
   const Potf2Result result = run_potf2_bench(bench, options);
   const bool writes = arguments.tune && result.tunable;

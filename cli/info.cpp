@@ -28,10 +28,9 @@ std::vector<std::pair<std::string, std::vector<std::string>>> kernels_of(const B
     const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& known) {
       return known.first == entry.operation->name;
     });
-    auto& of = found != kernels.end()
-                   ? *found
-                   : kernels.emplace_back(std::string(entry.operation->name),
-                                          std::vector<std::string>());
+    auto& of = found != kernels.end() ? *found
+                                      : kernels.emplace_back(std::string(entry.operation->name),
+                                                             std::vector<std::string>());
     of.second.push_back(to_string(entry.elements));
   }
   return kernels;

@@ -49,8 +49,7 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
     if (options.compute_queues > 0) device.compute_queues = options.compute_queues;
     if (!options.rates || options.rates->devices.empty()) continue;
     // Devices that need not exist are like those that were measured, in turn.
-    const DeviceModel* of_name =
-        emulated ? nullptr : measured_model(*options.rates, device);
+    const DeviceModel* of_name = emulated ? nullptr : measured_model(*options.rates, device);
     DeviceModel measured =
         of_name != nullptr ? *of_name : options.rates->devices[d % options.rates->devices.size()];
     measured.name = device.name;

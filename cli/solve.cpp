@@ -36,8 +36,8 @@ class MatrixFile {
   [[nodiscard]] std::int64_t rows() const noexcept { return file_ ? file_->rows() : dense_.rows; }
   [[nodiscard]] std::int64_t cols() const noexcept { return file_ ? file_->cols() : dense_.cols; }
   /// Of its elements; decimal numbers count as fp64.
-  [[nodiscard]] Precision precision() const noexcept {
-    return file_ ? file_->precision() : Precision::fp64;
+  [[nodiscard]] Element precision() const noexcept {
+    return file_ ? file_->precision() : Element::fp64;
   }
   /// Whether stored() is the transpose.
   [[nodiscard]] bool transposed() const noexcept { return file_ && file_->row_major(); }
@@ -50,7 +50,7 @@ class MatrixFile {
     if constexpr (std::is_same_v<T, double>) {
       return dense_.view();
     }
-    fail(ErrorKind::misuse, "solve", "{}: holds no {}", path_, to_string(precision_of<T>));
+    fail(ErrorKind::misuse, "solve", "{}: holds no {}", path_, to_string(element_of<T>));
   }
 
   /// A copy in fp64.
@@ -72,7 +72,7 @@ DenseMatrix<To> converted(MatrixView<const From> a, const MatrixFile& file) {
       const auto value = static_cast<To>(a(i, j));
       require(std::isfinite(value), ErrorKind::input, "solve",
               "{}: element ({}, {}) is {}, which {} cannot hold", file.path(), i, j, a(i, j),
-              to_string(precision_of<To>));
+              to_string(element_of<To>));
       copy.view()(i, j) = value;
     }
   }
@@ -116,17 +116,17 @@ void check_symmetric(const MatrixFile& file) {
 void check_system(const MatrixFile& a, const MatrixFile& b) {
   require(a.rows() == a.cols(), ErrorKind::misuse, "solve", "{}: a {} by {} matrix is not square",
           a.path(), a.rows(), a.cols());
-  a.precision() == Precision::fp32 ? check_symmetric<float>(a) : check_symmetric<double>(a);
+  a.precision() == Element::fp32 ? check_symmetric<float>(a) : check_symmetric<double>(a);
   require(b.rows() == a.rows(), ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}",
           b.path(), b.rows(), a.path(), a.rows());
 }
 
 /// What was asked for; by itself fp32 only if both files hold it: fp64 holds whatever is in either,
 /// and nobody's digits are dropped without being asked.
-Precision precision_for(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
-  if (asked != "auto") return asked == "fp32" ? Precision::fp32 : Precision::fp64;
-  const bool both = a.precision() == Precision::fp32 && b.precision() == Precision::fp32;
-  return both ? Precision::fp32 : Precision::fp64;
+Element precision_for(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
+  if (asked != "auto") return asked == "fp32" ? Element::fp32 : Element::fp64;
+  const bool both = a.precision() == Element::fp32 && b.precision() == Element::fp32;
+  return both ? Element::fp32 : Element::fp64;
 }
 
 void print_solve(const SolveResult& result, std::int64_t columns, const std::string& output) {
@@ -149,7 +149,7 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
              const CommonOptions& common, const Options& options) {
   DenseMatrix<T> copy;  // of a matrix that is in another precision
   const MatrixView<const T> a = [&] {
-    if (matrix.precision() == precision_of<T>) return matrix.stored<T>();
+    if (matrix.precision() == element_of<T>) return matrix.stored<T>();
     using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
     copy = converted<T>(matrix.stored<Other>(), matrix);
     return std::as_const(copy).view();
@@ -197,7 +197,7 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   const MatrixFile rhs(arguments.rhs);
   check_interrupt();
   check_system(matrix, rhs);
-  return precision_for(arguments.precision, matrix, rhs) == Precision::fp32
+  return precision_for(arguments.precision, matrix, rhs) == Element::fp32
              ? solve_in<float>(matrix, rhs, arguments, common, options)
              : solve_in<double>(matrix, rhs, arguments, common, options);
 }

@@ -17,10 +17,11 @@ namespace strata {
 /// compute queues of all devices at once (for about `seconds` each, after six times as long to heat
 /// up, so that power limits show; of several orders there and back, the mean of two), the kernels
 /// of the first device one at a time, and its links, to the second device as well where they can
-/// copy directly. The other devices are taken to have the same links, and kernels that are slower
-/// by as much as their GEMMs. Throws Error{device, memory} and Error{cancelled}.
+/// copy directly. Of devices that do not run host code also how fast the host fills their bounce
+/// buffers, and page-locks memory. The other devices are taken to have the same links, and kernels
+/// that are slower by as much as their GEMMs. Throws Error{device, memory} and Error{cancelled}.
 [[nodiscard]] Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
-                                Precision precision = Precision::fp64, double seconds = 0.5);
+                                Element precision = Element::fp64, double seconds = 0.5);
 
 /// Throws Error{storage}.
 void write_machine(const std::string& path, const Machine& machine);

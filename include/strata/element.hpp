@@ -72,9 +72,4 @@ inline constexpr Element element_of<std::int32_t> = Element::int32;
 template <>
 inline constexpr Element element_of<std::int64_t> = Element::int64;
 
-// The old names, until the last of their users is renamed.
-using Precision = Element;
-template <class T>
-inline constexpr Element precision_of = element_of<T>;
-
 }  // namespace strata

@@ -21,8 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "strata/element.hpp"
 #include "strata/matrix_view.hpp"
-#include "strata/precision.hpp"
 
 namespace strata {
 
@@ -59,7 +59,7 @@ class NpyFile {
   [[nodiscard]] int dimensions() const noexcept;  ///< 1 or 2
   [[nodiscard]] std::int64_t rows() const noexcept;
   [[nodiscard]] std::int64_t cols() const noexcept;     ///< 1 for a one-dimensional array
-  [[nodiscard]] Precision precision() const noexcept;   ///< fp64 or fp32
+  [[nodiscard]] Element precision() const noexcept;     ///< fp64 or fp32
   [[nodiscard]] bool fortran_order() const noexcept;    ///< as the file's header says
   [[nodiscard]] bool row_major() const noexcept;        ///< C order, where that makes a difference
   [[nodiscard]] bool mapped() const noexcept;           ///< the elements lie in the file itself

@@ -108,7 +108,7 @@ struct ReportData {
   std::optional<ReportHoldOut> hold_out;
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
-  std::int64_t device_memory_bytes = 0;      ///< the budget of a device; 0: not shown
+  std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown
 };
 
 /// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length

@@ -19,7 +19,7 @@ struct Span {
   std::uint8_t family = 0;      ///< index into Trace::families: of the block written or moved, …
   std::uint16_t operation = 0;  ///< for compute: index into Trace::operations
   std::uint16_t queue = 0;      ///< index into Trace::queues
-  std::int32_t row = 0;         ///< … and its block row and column (of the first call's first block)
+  std::int32_t row = 0;  ///< … and its block row and column (of the first call's first block)
   std::int32_t col = 0;
   std::uint32_t calls = 1;  ///< for compute
   std::int64_t bytes = 0;   ///< moved (load, store, peer)
@@ -55,8 +55,8 @@ struct Trace {
   std::vector<TraceQueue> queues;
   std::vector<std::string> operations;  ///< "gemm", "potrf", … as spans number them
   std::vector<std::string> families;    ///< "A", "X", … as spans number them
-  std::vector<Span> spans;  ///< in the order of the plan; empty past `kSpansMax` steps
-  Traffic traffic;          ///< folded span by span, also where the spans are not kept
+  std::vector<Span> spans;              ///< in the order of the plan; empty past `kSpansMax` steps
+  Traffic traffic;                      ///< folded span by span, also where the spans are not kept
   double seconds = 0;
   double flops = 0;
   std::int64_t spans_added = 0;  ///< by `add`, kept or not

@@ -114,7 +114,7 @@ SolveResult solve_system(MatrixView<const T> a, MatrixView<const T> b, MatrixVie
   CholeskyFactor factor = cholesky(a, options);
   result.factor = factor.report();
   result.certificate.factor = factor.info();
-  result.certificate.precision = precision_of<T>;
+  result.certificate.precision = element_of<T>;
   if (factor.info().ok) {
     copy_columns(b, x);
     result.solve = factor.solve(x);

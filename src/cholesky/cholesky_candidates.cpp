@@ -71,7 +71,9 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   return orders;
 }
 
-std::string CholeskyCandidates::order_name(std::int64_t order) const { return order_of(order).name(); }
+std::string CholeskyCandidates::order_name(std::int64_t order) const {
+  return order_of(order).name();
+}
 
 Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) const {
   return tile_cholesky(with_tile(tile), order_of(order));

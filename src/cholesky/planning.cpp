@@ -1,5 +1,7 @@
 #include "cholesky/planning.hpp"
 
+#include "cholesky/row_owners.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -50,12 +52,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Pageable, and never written by a run.
-constexpr FamilyHome kCallersMemory{.pinning = HostPinning::never, .from_source = true};
-
 /// Before anything is there.
 HomeModel homes_by_options(const CholeskyProblem& problem, const Options& options) {
-  return homes_of_factor(
+  return homes_beside(
       {.pinning = options.host_pinning, .from_source = problem.point_dimensions == 0});
 }
 
@@ -96,8 +95,8 @@ WhitenedSizes sizes_of(const WhitenedProblem& problem) {
   const std::int64_t tile = std::max<std::int64_t>(std::min(problem.tile, problem.n), 1);
   const std::int64_t rows = (problem.n + tile - 1) / tile;
   std::vector<std::int64_t> tiles(static_cast<std::size_t>(problem.devices));
-  for (std::int64_t m = 0; m < rows; ++m)
-    tiles[static_cast<std::size_t>(device_of_row(m, problem.devices))] += m + 1;
+  const RowOwners owners(rows, problem.devices, problem.rates);
+  for (std::int64_t m = 0; m < rows; ++m) tiles[static_cast<std::size_t>(owners[m])] += m + 1;
   WhitenedSizes sizes;
   sizes.factor_bytes = rows * (rows + 1) / 2 * slot(tile, tile);
   sizes.factor_bytes_of_device = *std::max_element(tiles.begin(), tiles.end()) * slot(tile, tile);
@@ -183,13 +182,13 @@ PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
   return plan_candidates(same, machine, {.policy = policy}, std::move(homes));
 }
 
-HomeModel homes_of_factor(const FamilyHome& matrix) {
-  return {{matrix, {.pinning = HostPinning::never}, kCallersMemory}};
-}
-
-HomeModel homes_of_solve(const FamilyHome& factor) {
-  const FamilyHome solution{.pinning = HostPinning::never, .from_source = true};
-  return {{factor, solution}};
+HomeModel homes_beside(const FamilyHome& tiles) {
+  // As many as any of the schedules has; what is said of families that are not there is not read.
+  HomeModel homes;
+  homes.families.assign(1 + whitened::kSquares,
+                        {.pinning = HostPinning::never, .from_source = true});
+  homes.families[kMatrixFamily] = tiles;
+  return homes;
 }
 
 PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Options& options) {
@@ -199,6 +198,9 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   require_devices(machine);
   const auto start = std::chrono::steady_clock::now();
   problem.devices = static_cast<int>(machine.devices.size());
+  problem.rates.clear();
+  for (const DeviceModel& device : machine.devices)
+    problem.rates.push_back(device.rate(problem.precision));
   if (takes_in_core(problem, machine, options)) return plan_in_core(problem, machine, options);
   const bool free_tile = options.tile == 0 && options.path != CholeskyPath::planned;
   problem.tile = free_tile          ? rule_tile(problem, machine)
@@ -258,9 +260,8 @@ PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& mac
   const auto begin = std::chrono::steady_clock::now();
   PlanOptions options = options_of(policy);
   options.homes = std::move(homes);
-  PlannedRun planned =
-      make_planned_run(std::make_shared<const Schedule>(whitened_sums(problem)), machine, options,
-                       to_string(policy), std::move(start));
+  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(whitened_sums(problem)),
+                                        machine, options, to_string(policy), std::move(start));
   planned.n = problem.n;
   planned.tile = problem.tile;
   // The least, from empty devices: everything but W once in, the sums once out.

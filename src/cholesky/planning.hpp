@@ -56,12 +56,9 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] PlannedRun plan_cholesky(const CholeskyProblem& problem, const Machine& machine,
                                        Policy policy, HomeModel homes = {});
 
-/// Where the blocks of a factorization rest: the tiles in `matrix`, statuses and coordinates in
-/// pageable memory, the latter in the caller's.
-[[nodiscard]] HomeModel homes_of_factor(const FamilyHome& matrix);
-/// Of a solve: the factor in `factor`, the rest in pageable memory, all but generated right-hand
-/// sides in the caller's.
-[[nodiscard]] HomeModel homes_of_solve(const FamilyHome& factor);
+/// Where the blocks of a factorization, or of what uses a factor, rest: the tiles, family 0, in
+/// `tiles`; all others in pageable memory, and what is not computed comes from the caller's.
+[[nodiscard]] HomeModel homes_beside(const FamilyHome& tiles);
 
 /// Plans a triangular solve, from what is on the devices already. (What is the factor's, the
 /// caller fills in: PlannedRun::take_figures_of.)

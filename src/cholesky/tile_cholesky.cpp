@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "cholesky/row_owners.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
@@ -26,11 +27,9 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const CholeskyProblem& problem, std::int64_t tiles, TaskList& tasks)
-      : generated_(problem.point_dimensions > 0),
-        devices_(problem.devices),
-        tiles_(tiles),
-        tasks_(tasks) {}
+  Emitter(const CholeskyProblem& problem, const RowOwners& owners, std::int64_t tiles,
+          TaskList& tasks)
+      : generated_(problem.point_dimensions > 0), owners_(owners), tiles_(tiles), tasks_(tasks) {}
 
   void column(std::int64_t k) {
     for (std::int64_t m = k; m < tiles_; ++m) {
@@ -67,7 +66,8 @@ class Emitter {
 
   void first_touch(std::int64_t m, std::int64_t k) {
     if (!generated_) return;
-    emit(covariance, m, k, {tile(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
+    emit(covariance, m, k,
+         {tile(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
   }
 
   void update(std::int64_t m, std::int64_t k, std::int64_t j) {
@@ -80,7 +80,7 @@ class Emitter {
 
   /// The diagonal tile is retained until the last solve of its column on the device (policy v3).
   void finish(std::int64_t m, std::int64_t k) {
-    const Hint stay = last_of_its_device(m) ? Hint::release : Hint::retain;
+    const Hint stay = owners_.is_last_of_its_device(m) ? Hint::release : Hint::retain;
     if (m == k) {
       const BlockId status(kStatusFamily, 0, k);
       emit(potrf, m, k, {{tile(k, k), Hint::last_write | stay}, {status, Hint::last_write}});
@@ -90,23 +90,14 @@ class Emitter {
     }
   }
 
-  /// No row below `m` is of the same device.
-  [[nodiscard]] bool last_of_its_device(std::int64_t m) const {
-    const int device = device_of_row(m, devices_);
-    for (std::int64_t below = m + 1; below < std::min(tiles_, m + 2 * devices_); ++below) {
-      if (device_of_row(below, devices_) == device) return false;
-    }
-    return true;
-  }
-
   void emit(const Operation& operation, std::int64_t m, std::int64_t k,
             std::initializer_list<TaskOperand> operands, std::uint32_t variant = 0) {
-    Task& task = tasks_.add(operation, device_of_row(m, devices_), operands, variant);
+    Task& task = tasks_.add(operation, owners_[m], operands, variant);
     task.urgent = m == k;  // the whole column waits for its diagonal tile
   }
 
   bool generated_;
-  int devices_;
+  const RowOwners& owners_;
   std::int64_t tiles_;
   TaskList& tasks_;
 };
@@ -120,7 +111,8 @@ struct BlockStep {
   std::int64_t m1;
   std::int64_t k0;
   std::int64_t k1;
-  std::int64_t what;  ///< one of these; j < k0: updates from column j; k0: what they do among each other
+  std::int64_t
+      what;  ///< one of these; j < k0: updates from column j; k0: what they do among each other
 };
 
 void add_block(std::vector<BlockStep>& steps, BlockStep block, bool generated) {
@@ -129,8 +121,8 @@ void add_block(std::vector<BlockStep>& steps, BlockStep block, bool generated) {
 }
 
 /// Super-tile by super-tile: block column by block column, from the diagonal down.
-std::vector<BlockStep> super_tile_steps(std::int64_t tiles, std::int64_t width,
-                                        std::int64_t height, bool generated) {
+std::vector<BlockStep> super_tile_steps(std::int64_t tiles, std::int64_t width, std::int64_t height,
+                                        bool generated) {
   std::vector<BlockStep> steps;
   for (std::int64_t k = 0; k < tiles; k += width) {
     for (std::int64_t m = k; m < tiles; m += height) {
@@ -213,9 +205,11 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
   const std::int64_t tiles = schedule.blocks.block_rows(kMatrixFamily);
   std::vector<BlockStep> steps = steps_of(problem, order, tiles);
   schedule.steps = std::ssize(steps);
-  schedule.emit = [problem, tiles, steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
+  const RowOwners owners(tiles, problem.devices, problem.rates);
+  schedule.emit = [problem, owners, tiles, steps = std::move(steps)](std::int64_t s,
+                                                                     TaskList& tasks) {
     const auto [m0, m1, k0, k1, what] = steps[static_cast<std::size_t>(s)];
-    Emitter emitter(problem, tiles, tasks);
+    Emitter emitter(problem, owners, tiles, tasks);
     if (what == BlockStep::kColumn) {
       emitter.column(k0);
     } else if (what == BlockStep::kBegin) {

@@ -2,10 +2,11 @@
 // The tasks of left-looking tile Cholesky, A = L·Lᵀ, lower triangle.
 //
 // Contract: emits tasks only; names no backend. The updates of each tile come in the same sequence
-// in every order, so no order changes a bit of the factor. Row m of tiles belongs to
-// device_of_row(m).
+// in every order, so no order changes a bit of the factor. Rows of tiles belong to devices as
+// RowOwners says.
 
 #include <string>
+#include <vector>
 
 #include "schedule/task.hpp"
 
@@ -16,10 +17,10 @@ struct Order {
   /// 0: column after column, the textbook order. w > 0: blocks of w·D rows × w columns of
   /// accumulators stay on the devices while the operands stream past them.
   std::int64_t super_tile = 0;
-  /// Only of the textbook order: its first and last columns as blocks of twice as many rows as there
-  /// are devices. A block at the beginning needs few tiles, so that the devices have work before
-  /// much has been loaded; the block at the end is updated as a whole, so that devices without rows
-  /// in the last columns have work, too.
+  /// Only of the textbook order: its first and last columns as blocks of twice as many rows as
+  /// there are devices. A block at the beginning needs few tiles, so that the devices have work
+  /// before much has been loaded; the block at the end is updated as a whole, so that devices
+  /// without rows in the last columns have work, too.
   bool balanced = false;
 
   [[nodiscard]] std::string name() const;
@@ -31,6 +32,8 @@ struct CholeskyProblem {
   std::int64_t tile = 1;
   Element precision = Element::fp64;
   int devices = 1;
+  /// Of each device, in any unit, by which rows are dealt; empty: all alike.
+  std::vector<double> rates{};
   /// 0: A is stored. d > 0: A is the covariance of n points with d coordinates, generated tile by
   /// tile.
   std::int64_t point_dimensions = 0;

@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
+#include "cholesky/row_owners.hpp"
 #include "device/device_host.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
@@ -58,11 +59,17 @@ void unpack(MemoryStore& store, int family, MatrixView<T> out) {
 }
 
 /// The pages of a tile, which are not there yet, on the node of the device that owns its row.
-void place_near(const DeviceSet& devices, int count, const BlockTable& blocks,
+void place_near(const DeviceSet& devices, const CholeskyProblem& problem, const BlockTable& blocks,
                 FamilyMemory& memory) {
+  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  const RowOwners owners(rows, problem.devices, problem.rates);
   std::vector<int> nodes;
-  for (int d = 0; d < count; ++d) nodes.push_back(devices.node(d));
-  for (const NumaPart& part : numa_parts(blocks, kMatrixFamily, nodes, ::sysconf(_SC_PAGESIZE))) {
+  for (int d = 0; d < problem.devices; ++d) nodes.push_back(devices.node(d));
+  std::vector<int> node_of_row;
+  for (std::int64_t m = 0; m < rows; ++m)
+    node_of_row.push_back(nodes[static_cast<std::size_t>(owners[m])]);
+  for (const NumaPart& part :
+       numa_parts(blocks, kMatrixFamily, node_of_row, ::sysconf(_SC_PAGESIZE))) {
     (void)NumaTopology::machine().place(memory.data() + part.offset, part.bytes, part.node);
   }
 }
@@ -83,7 +90,7 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
-  place_near(*devices_, problem_.devices, blocks, *tiles_);
+  place_near(*devices_, problem_, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
   reserve_arenas(0);
@@ -180,7 +187,7 @@ const PlannedRun& TileFactor::plan_of_factor() {
   const auto start = std::chrono::steady_clock::now();
   const Plan& first = *planned_.plan;
   PlanOptions options = first.options();
-  options.homes = homes_of_factor(home);
+  options.homes = homes_beside(home);
   continued_ =
       make_planned_run(first.shared_schedule(), first.machine(), options, planned_.policy, now);
   continued_.let_go_of_trace();
@@ -189,17 +196,6 @@ const PlannedRun& TileFactor::plan_of_factor() {
   continued_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return continued_;
-}
-
-PlannedRun TileFactor::plan_use(const UseProblem& problem) const {
-  const Machine& machine = planned_.plan->machine();
-  const Residency& now = devices_->residency();
-  if (const auto* sweep = std::get_if<SweepProblem>(&problem)) {
-    return plan_solve(sweep->solve, sweep->direction, machine, options_.policy, now,
-                      homes_of_solve(home_of_tiles()));
-  }
-  return plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, options_.policy, now,
-                            {{home_of_tiles()}});
 }
 
 const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
@@ -211,7 +207,15 @@ const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
   }
   constexpr std::size_t kKept = 4;
   if (uses_.size() == kKept) uses_.pop_front();
-  uses_.push_back({problem, plan_use(problem)});
+  const Machine& machine = planned_.plan->machine();
+  const Policy policy = options_.policy;
+  const HomeModel homes = homes_beside(home_of_tiles());
+  const auto* sweep = std::get_if<SweepProblem>(&problem);
+  uses_.push_back(
+      {problem,
+       sweep != nullptr
+           ? plan_solve(sweep->solve, sweep->direction, machine, policy, now, homes)
+           : plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, policy, now, homes)});
   uses_.back().planned.let_go_of_trace();
   uses_.back().planned.take_figures_of(planned_);
   return uses_.back().planned;
@@ -225,7 +229,10 @@ SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
   problem.precision = problem_.precision;
   problem.devices = problem_.devices;
+  problem.rates = problem_.rates;
   problem.factor_identity = problem_.factor_identity;
+  problem.points_identity = problem_.points_identity;
+  problem.point_dimensions = problem_.point_dimensions;
   return problem;
 }
 
@@ -238,6 +245,7 @@ WhitenedProblem TileFactor::whitened_problem(std::int64_t targets, std::int64_t 
   problem.point_dimensions = problem_.point_dimensions;
   problem.precision = problem_.precision;
   problem.devices = problem_.devices;
+  problem.rates = problem_.rates;
   problem.factor_identity = problem_.factor_identity;
   problem.points_identity = problem_.points_identity;
   return problem;

@@ -90,7 +90,6 @@ class TileFactor {
   [[nodiscard]] FamilyHome home_of_tiles() const;
   /// The plan of the factorization from what is on the devices now.
   const PlannedRun& plan_of_factor();
-  [[nodiscard]] PlannedRun plan_use(const UseProblem& problem) const;
   const PlannedRun& plan_of_use(const UseProblem& problem);
   [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
   [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;

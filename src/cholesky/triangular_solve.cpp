@@ -6,6 +6,7 @@
 
 #include "cholesky/triangular_solve.hpp"
 
+#include "cholesky/row_owners.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/trsm.hpp"
 
@@ -18,8 +19,8 @@ BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
 /// Emits the tasks of one row of tiles.
 class Emitter {
  public:
-  Emitter(const SolveProblem& problem, std::int64_t rows, std::int64_t cols, TaskList& tasks)
-      : problem_(problem), rows_(rows), cols_(cols), tasks_(tasks) {}
+  Emitter(const RowOwners& owners, std::int64_t rows, std::int64_t cols, TaskList& tasks)
+      : owners_(owners), rows_(rows), cols_(cols), tasks_(tasks) {}
 
   /// `last`: X is not written again by another sweep.
   void forward(std::int64_t m, bool last) {
@@ -48,10 +49,10 @@ class Emitter {
 
   void emit(const Operation& operation, std::int64_t m, std::initializer_list<TaskOperand> operands,
             std::uint32_t variant = 0) {
-    tasks_.add(operation, device_of_row(m, problem_.devices), operands, variant);
+    tasks_.add(operation, owners_[m], operands, variant);
   }
 
-  const SolveProblem& problem_;
+  const RowOwners& owners_;
   std::int64_t rows_;
   std::int64_t cols_;
   TaskList& tasks_;
@@ -73,6 +74,15 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .tile_cols = problem.rhs_tile,
                        .element = problem.precision});
   schedule.operands = {1, problem.tile < problem.n ? 2 : 1};
+  if (problem.point_dimensions == 0) return;
+  schedule.blocks.add({.name = "P",
+                       .rows = problem.n,
+                       .cols = problem.point_dimensions,
+                       .tile_rows = problem.tile,
+                       .tile_cols = problem.point_dimensions,
+                       .element = problem.precision,
+                       .identity = problem.points_identity});
+  schedule.operands.push_back(0);
 }
 
 }  // namespace
@@ -85,8 +95,9 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   const std::int64_t cols = schedule.blocks.block_cols(kSolutionFamily);
   const bool both = sweep == Sweep::both;
   schedule.steps = cols == 0 ? 0 : both ? 2 * rows : rows;
-  schedule.emit = [problem, rows, cols, sweep, both](std::int64_t step, TaskList& tasks) {
-    Emitter emitter(problem, rows, cols, tasks);
+  const RowOwners owners(rows, problem.devices, problem.rates);
+  schedule.emit = [owners, rows, cols, sweep, both](std::int64_t step, TaskList& tasks) {
+    Emitter emitter(owners, rows, cols, tasks);
     if (sweep == Sweep::forward || (both && step < rows)) {
       emitter.forward(step, !both);
     } else {

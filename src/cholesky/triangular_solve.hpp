@@ -2,7 +2,9 @@
 // The tasks of X ← L⁻¹·X, X ← L⁻ᵀ·X and X ← L⁻ᵀ·L⁻¹·X for many right-hand sides, L a tile Cholesky
 // factor.
 //
-// Contract: emits tasks only. Row m of X belongs to device_of_row(m), as the tiles of L.
+// Contract: emits tasks only. Row m of X belongs to the device of row m of L (RowOwners).
+
+#include <vector>
 
 #include "schedule/task.hpp"
 
@@ -13,10 +15,15 @@ struct SolveProblem {
   std::int64_t tile = 1;  ///< of L
   std::int64_t rhs = 0;   ///< columns of X
   std::int64_t rhs_tile = 1;
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   int devices = 1;
-  /// What L is called from plan to plan (BlockFamily::identity).
+  std::vector<double> rates{};  ///< as in CholeskyProblem
+  /// What L and the points are called from plan to plan (BlockFamily::identity).
   std::uint64_t factor_identity = 0;
+  std::uint64_t points_identity = 0;
+  /// d > 0: L is of a covariance of n points with d coordinates. No task reads them, but those that
+  /// are on a device stay there for the next factorization.
+  std::int64_t point_dimensions = 0;
 
   bool operator==(const SolveProblem&) const = default;
 };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "cholesky/row_owners.hpp"
 #include "kernels/column_squares.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
@@ -23,9 +24,9 @@ BlockId w(std::int64_t m, std::int64_t c) { return {whitened::kWhitened, m, c}; 
 /// Emits the tasks of one row of tiles.
 class Emitter {
  public:
-  Emitter(const WhitenedProblem& problem, std::int64_t m, bool last, std::int64_t cols,
+  Emitter(const WhitenedProblem& problem, int device, std::int64_t m, bool last, std::int64_t cols,
           TaskList& tasks)
-      : problem_(problem), m_(m), last_(last), cols_(cols), tasks_(tasks) {}
+      : problem_(problem), device_(device), m_(m), last_(last), cols_(cols), tasks_(tasks) {}
 
   void row() {
     for (std::int64_t c = 0; c < cols_; ++c) {
@@ -54,10 +55,11 @@ class Emitter {
 
   void emit(const Operation& operation, std::initializer_list<TaskOperand> operands,
             std::uint32_t variant = 0) {
-    tasks_.add(operation, device_of_row(m_, problem_.devices), operands, variant);
+    tasks_.add(operation, device_, operands, variant);
   }
 
   const WhitenedProblem& problem_;
+  int device_;
   std::int64_t m_;
   bool last_;
   std::int64_t cols_;
@@ -111,8 +113,9 @@ Schedule whitened_sums(const WhitenedProblem& problem) {
   add_blocks(problem, schedule);
   const std::int64_t cols = schedule.blocks.block_cols(whitened::kWhitened);
   schedule.steps = cols == 0 ? 0 : schedule.blocks.block_rows(whitened::kWhitened);
-  schedule.emit = [problem, cols, rows = schedule.steps](std::int64_t m, TaskList& tasks) {
-    Emitter(problem, m, m == rows - 1, cols, tasks).row();
+  const RowOwners owners(schedule.steps, problem.devices, problem.rates);
+  schedule.emit = [problem, owners, cols, rows = schedule.steps](std::int64_t m, TaskList& tasks) {
+    Emitter(problem, owners[m], m, m == rows - 1, cols, tasks).row();
   };
   return schedule;
 }

@@ -3,10 +3,12 @@
 // Cholesky factor, C the covariance between the n points of its rows and many targets, and R has a
 // few columns. It is what kriging needs of its targets.
 //
-// Contract: emits tasks only. Row m of W belongs to device_of_row(m), as the tiles of L. C is
+// Contract: emits tasks only. Row m of W belongs to the device of row m of L (RowOwners). C is
 // generated and W is temporary: where the devices have room for both, neither goes home. What is
 // summed up for a block of targets is summed in the order of the rows on any number of devices, so
 // that the result depends on the tile and on which targets share a block, on nothing else.
+
+#include <vector>
 
 #include "schedule/task.hpp"
 
@@ -19,8 +21,9 @@ struct WhitenedProblem {
   std::int64_t target_tile = 1;
   std::int64_t columns = 0;           ///< of R
   std::int64_t point_dimensions = 1;  ///< coordinates of a point
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   int devices = 1;
+  std::vector<double> rates{};  ///< as in CholeskyProblem
   /// What L and the points of its rows are called from plan to plan (BlockFamily::identity).
   std::uint64_t factor_identity = 0;
   std::uint64_t points_identity = 0;

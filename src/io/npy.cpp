@@ -34,7 +34,7 @@ constexpr std::int64_t kTransposeBlock = 64;
 // Calls f with the elements of `file` as const double* or const float*.
 template <class F>
 decltype(auto) with_elements(const NpyFile& file, F&& f) {
-  if (file.precision() == Precision::fp64) return f(static_cast<const double*>(file.elements()));
+  if (file.precision() == Element::fp64) return f(static_cast<const double*>(file.elements()));
   return f(static_cast<const float*>(file.elements()));
 }
 
@@ -97,7 +97,7 @@ NpyFile::~NpyFile() = default;
 int NpyFile::dimensions() const noexcept { return state_->header.dimensions; }
 std::int64_t NpyFile::rows() const noexcept { return state_->header.rows; }
 std::int64_t NpyFile::cols() const noexcept { return state_->header.cols; }
-Precision NpyFile::precision() const noexcept { return state_->header.precision; }
+Element NpyFile::precision() const noexcept { return state_->header.precision; }
 bool NpyFile::fortran_order() const noexcept { return state_->header.fortran_order; }
 bool NpyFile::row_major() const noexcept { return !fortran_order() && rows() > 1 && cols() > 1; }
 bool NpyFile::mapped() const noexcept { return state_->file.mapped() && !state_->converted; }
@@ -106,16 +106,16 @@ const std::string& NpyFile::name() const noexcept { return state_->file.name(); 
 
 template <class T>
 MatrixView<const T> NpyFile::view() const {
-  require(precision() == precision_of<T>, ErrorKind::misuse, "npy", "{}: asked for {}, it holds {}",
-          name(), to_string(precision_of<T>), to_string(precision()));
+  require(precision() == element_of<T>, ErrorKind::misuse, "npy", "{}: asked for {}, it holds {}",
+          name(), to_string(element_of<T>), to_string(precision()));
   require(!row_major(), ErrorKind::misuse, "npy", "{}: asked for columns, it is row-major", name());
   return {static_cast<const T*>(elements()), rows(), cols(), std::max<std::int64_t>(1, rows())};
 }
 
 template <class T>
 MatrixView<const T> NpyFile::transposed_view() const {
-  require(precision() == precision_of<T>, ErrorKind::misuse, "npy", "{}: asked for {}, it holds {}",
-          name(), to_string(precision_of<T>), to_string(precision()));
+  require(precision() == element_of<T>, ErrorKind::misuse, "npy", "{}: asked for {}, it holds {}",
+          name(), to_string(element_of<T>), to_string(precision()));
   require(row_major(), ErrorKind::misuse, "npy", "{}: asked for rows, it is column-major", name());
   return {static_cast<const T*>(elements()), cols(), rows(), cols()};
 }

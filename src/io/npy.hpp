@@ -14,7 +14,7 @@
 namespace strata {
 
 struct NpyHeader {
-  Precision precision = Precision::fp64;
+  Element precision = Element::fp64;
   bool big_endian = false;
   bool fortran_order = false;
   int dimensions = 1;

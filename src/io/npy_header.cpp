@@ -99,7 +99,7 @@ void set_element_type(NpyHeader& header, std::string_view descr, const std::stri
           ErrorKind::input, "npy",
           "{}: elements of type '{}' are not supported; save them as float64 or float32", name,
           shown(descr));
-  header.precision = kind == "f8" ? Precision::fp64 : Precision::fp32;
+  header.precision = kind == "f8" ? Element::fp64 : Element::fp32;
   header.big_endian = order == '>' || (order == '=' && std::endian::native == std::endian::big);
 }
 

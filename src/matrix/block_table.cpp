@@ -51,8 +51,7 @@ int BlockTable::add(BlockFamily family) {
   const BlockFamily& f = added.family;
   if (f.listed.empty() && f.elements.empty()) {
     const std::int64_t size = bytes_of(f.element);
-    added.capacity_bytes =
-        std::min(f.rows, f.tile_rows) * std::min(f.cols, f.tile_cols) * size;
+    added.capacity_bytes = std::min(f.rows, f.tile_rows) * std::min(f.cols, f.tile_cols) * size;
     added.total_bytes = added.count == 0 ? 0 : elements_before(added, 0, added.block_cols) * size;
   } else {
     try {

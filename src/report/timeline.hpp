@@ -28,7 +28,7 @@ struct Box {
   double busy_seconds = 0;  ///< more than end − begin only where merged spans overlapped
   double bytes = 0;
   double flops = 0;
-  std::int32_t row = 0;     ///< of the block of the first span
+  std::int32_t row = 0;  ///< of the block of the first span
   std::int32_t col = 0;
   std::uint32_t count = 1;  ///< spans in it
   int code = 0;
@@ -48,7 +48,7 @@ struct Track {
 struct Timeline {
   std::vector<Track> tracks;
   std::vector<std::string> operations;  ///< as in Trace
-  double seconds = 0;  ///< length of the time axis
+  double seconds = 0;                   ///< length of the time axis
   std::int64_t spans = 0;
   bool merged = false;
 };

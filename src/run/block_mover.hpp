@@ -34,8 +34,8 @@ class BlockMover {
 
   void load(Queue& queue, int device, BlockId id, std::byte* to);
   void store(Queue& queue, int device, BlockId id, const std::byte* from);
-  /// The copies of a store of a device are done: the block counts as written, if it did not take the
-  /// ring. What did counts as written when it is home.
+  /// The copies of a store of a device are done: the block counts as written, if it did not take
+  /// the ring. What did counts as written when it is home.
   void stored(int device, BlockId id);
   /// Waits until what the ring still carries home of a block has arrived, or the run is over.
   void await_home(BlockId id);

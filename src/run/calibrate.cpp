@@ -68,7 +68,8 @@ struct Workbench {
   Buffer memory;
   Buffer status;
   Buffer host;
-  std::array<BlockView, 3> blocks;  ///< the last is the output of GEMMs, which leave the first alone
+  std::array<BlockView, 3>
+      blocks;  ///< the last is the output of GEMMs, which leave the first alone
   std::vector<BlockView> operands;
 
   [[nodiscard]] BlockView status_view() const {
@@ -199,8 +200,7 @@ class Calibrator {
     Device& device = devices_.device(d);
     const std::int64_t bytes = tile * tile * bytes_of(precision_);
     // As many operands as some gigabytes or half of the budget hold.
-    const std::int64_t room =
-        std::min(kOperandBytes, device.budget_bytes() / 2) / compute_queues_;
+    const std::int64_t room = std::min(kOperandBytes, device.budget_bytes() / 2) / compute_queues_;
     const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMax);
     Workbench bench;
     bench.memory = device.allocate((3 + operands) * bytes);
@@ -279,8 +279,7 @@ class Calibrator {
     refresh(benches);
     for (std::size_t p = 0; p < kProbes.size(); ++p) {
       const Probe& probe = kProbes[p];
-      if (kernel_of(probe) == nullptr || !probe.among_gemms || compute_queues_ == 1)
-        continue;
+      if (kernel_of(probe) == nullptr || !probe.among_gemms || compute_queues_ == 1) continue;
       added[p] = seconds_among_gemms(probe, benches, work_of_square(kGemmProbe, tile) / gemm_rate);
       refresh(benches);
     }
@@ -291,8 +290,8 @@ class Calibrator {
       const double flops = work_of_square(probe, tile);
       const double alone = time_alone(probe, benches[0]);
       const double seconds = std::max({alone, flops / gemm_rate, added[p]});
-      KernelRate rate{std::string(probe.operation->name), list_of(probe.elements(precision_)), flops,
-                      seconds};
+      KernelRate rate{std::string(probe.operation->name), list_of(probe.elements(precision_)),
+                      flops, seconds};
       if (probe.operation == &gemm) rate.share = std::min(1.0, flops / seconds / gemm_rate);
       if (probe.among_gemms && compute_queues_ > 1)
         rate.share = std::clamp(added[p] / seconds, 0.01, 1.0);
@@ -366,8 +365,7 @@ class Calibrator {
       for (int number = 0; number < rounds * (kGemms + 1); ++number) {
         for (int q = 0; q < compute_queues_; ++q) {
           // The queues are out of step, so that the operation of one meets the GEMMs of another.
-          const bool small =
-              (number + q * (kGemms + 1) / compute_queues_) % (kGemms + 1) == 0;
+          const bool small = (number + q * (kGemms + 1) / compute_queues_) % (kGemms + 1) == 0;
           const Workbench& bench = benches[static_cast<std::size_t>(q)];
           if (!small) call_gemm(compute_queue(0, q), bench, number);
           if (small && mixed) call(probe, compute_queue(0, q), bench);
@@ -473,8 +471,8 @@ Machine calibrate_devices(DeviceSet& devices, const Options& options,
   return Calibrator(devices, options, precision, seconds).measure(tiles);
 }
 
-Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles,
-                  Element precision, double seconds) {
+Machine calibrate(const Options& options, const std::vector<std::int64_t>& tiles, Element precision,
+                  double seconds) {
   DeviceSet devices(options);
   return calibrate_devices(devices, options, tiles, precision, seconds);
 }

@@ -8,7 +8,7 @@
 namespace strata {
 
 [[nodiscard]] Machine calibrate_devices(DeviceSet& devices, const Options& options,
-                                        const std::vector<std::int64_t>& tiles, Precision precision,
+                                        const std::vector<std::int64_t>& tiles, Element precision,
                                         double seconds);
 
 /// How fast the host fills the bounce buffers of device 0 from pageable memory, as its ring does it

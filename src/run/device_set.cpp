@@ -71,8 +71,8 @@ void add_nominal_kernels(DeviceModel& device, Element element, double rate) {
     const auto t = static_cast<double>(shape.tile);
     const auto add = [&](const Operation& operation, std::vector<Element> elements, double flops,
                          double share) {
-      device.kernels.push_back({std::string(operation.name), std::move(elements), flops,
-                                flops / (rate * share)});
+      device.kernels.push_back(
+          {std::string(operation.name), std::move(elements), flops, flops / (rate * share)});
     };
     add(gemm, {element, element, element}, 2 * t * t * t, shape.gemm);
     add(syrk, {element, element}, t * (t + 1) * t, shape.syrk);
@@ -93,15 +93,15 @@ void set_nominal_rates(DeviceModel& device, int cores) {
   add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }
 
-/// The threads that fill and empty the bounce buffers of one of so many devices. A thread copies some
-/// 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s busy.
+/// A thread copies some 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s busy.
 constexpr double kThreadCopyRate = 8e9;
+/// The threads that fill and empty the bounce buffers of one of so many devices.
 int ring_threads(std::int64_t devices) {
   return std::clamp(describe_host().compute_queues / static_cast<int>(devices), 1, 8);
 }
 
-/// What predictions of blocks that are not page-locked need; as before, round figures. (A host of an
-/// H200 page-locked 5 to 25 GB/s.)
+/// What predictions of blocks that are not page-locked need; as before, round figures. (The host of
+/// an H200 page-locked 5 to 25 GB/s.)
 void set_nominal_staging(Machine& machine, const std::vector<DevicePlace>& places) {
   for (std::size_t d = 0; d < places.size(); ++d) {
     if (places[d].backend->on_host()) continue;
@@ -254,8 +254,8 @@ std::vector<DeviceChoice> choose_all_devices(const std::string& text) {
             "'{}' names no devices: use auto, host:N or cuda:I,J, joined by +", text);
     DeviceChoice choice = choose_devices(text.substr(begin, end - begin));
     for (const DeviceChoice& other : choices) {
-      require(other.backend != choice.backend, ErrorKind::misuse, "devices",
-              "'{}' names {} twice", text, choice.backend);
+      require(other.backend != choice.backend, ErrorKind::misuse, "devices", "'{}' names {} twice",
+              text, choice.backend);
     }
     choices.push_back(std::move(choice));
     begin = end + 1;
@@ -288,7 +288,8 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
   for (std::size_t d = 0; d < places.size(); ++d) {
     Entry entry;
     entry.backend = places[d].backend;
-    entry.device = places[d].backend->make_device(places[d].index, machine_.devices[d].memory_bytes);
+    entry.device =
+        places[d].backend->make_device(places[d].index, machine_.devices[d].memory_bytes);
     devices_.push_back(std::move(entry));
   }
   residency_.devices.resize(places.size());
@@ -302,9 +303,8 @@ bool DeviceSet::all_on_host() const noexcept {
 }
 
 Device& DeviceSet::pinning_device() {
-  const auto found = std::find_if(devices_.begin(), devices_.end(), [](const Entry& entry) {
-    return !entry.backend->on_host();
-  });
+  const auto found = std::find_if(devices_.begin(), devices_.end(),
+                                  [](const Entry& entry) { return !entry.backend->on_host(); });
   return found == devices_.end() ? *devices_[0].device : *found->device;
 }
 

@@ -3,8 +3,8 @@
 //
 // Contract: opened once from a caller's options; the devices may be of several backends. Queues,
 // arenas, rings and their handles are made on first use and reused, and what a run left in the
-// arenas is known (Residency), so that the next one may begin with it. Not thread-safe: one run at a
-// time.
+// arenas is known (Residency), so that the next one may begin with it. Not thread-safe: one run at
+// a time.
 
 #include <memory>
 #include <string>
@@ -72,8 +72,8 @@ class DeviceSet {
 
   /// The queues of a plan's layout for one device, in the order of their numbers.
   [[nodiscard]] std::vector<Queue*> queues(int d, const PlanLayout& layout);
-  /// At least `bytes` bytes on one device. What was there is lost, and no longer resident, if it has
-  /// to grow.
+  /// At least `bytes` bytes on one device. What was there is lost, and no longer resident, if it
+  /// has to grow.
   [[nodiscard]] std::byte* arena(int d, std::int64_t bytes);
 
   /// What the arenas hold, as the last run left it; `arena_bytes` are those that exist.

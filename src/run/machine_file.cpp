@@ -51,7 +51,8 @@ DeviceModel device_from(const json& j) {
   device.compute_queues = j.at("compute_queues").get<int>();
   device.host_to_device = link_from(j.at("host_to_device"));
   device.device_to_host = link_from(j.at("device_to_host"));
-  if (j.contains("staging") && !j.at("staging").is_null()) device.staging = link_from(j.at("staging"));
+  if (j.contains("staging") && !j.at("staging").is_null())
+    device.staging = link_from(j.at("staging"));
   if (j.contains("bounce_buffers")) {
     device.bounce_buffers = j.at("bounce_buffers").get<int>();
     device.bounce_buffer_bytes = j.at("bounce_buffer_bytes").get<std::int64_t>();
@@ -62,7 +63,9 @@ DeviceModel device_from(const json& j) {
   for (const auto& [name, rate] : j.at("flops_per_second").items())
     device.rate(element_from(name)) = number_from(j.at("flops_per_second"), name.c_str(), false);
   for (const json& k : j.at("kernels")) {
-    KernelRate rate{k.at("operation").get<std::string>(), {}, number_from(k, "flops", true),
+    KernelRate rate{k.at("operation").get<std::string>(),
+                    {},
+                    number_from(k, "flops", true),
                     number_from(k, "seconds", true),
                     k.contains("share") ? number_from(k, "share", false) : 0.0};
     for (const json& name : k.at("elements"))

@@ -103,9 +103,9 @@ NumaPreference::~NumaPreference() {
 }
 
 std::vector<NumaPart> numa_parts(const BlockTable& blocks, int family,
-                                 const std::vector<int>& nodes, std::int64_t page_bytes) {
-  const auto unknown = std::count(nodes.begin(), nodes.end(), NumaTopology::kUnknown);
-  if (unknown == std::ssize(nodes)) return {};
+                                 const std::vector<int>& node_of_row, std::int64_t page_bytes) {
+  const auto unknown = std::count(node_of_row.begin(), node_of_row.end(), NumaTopology::kUnknown);
+  if (unknown == std::ssize(node_of_row)) return {};
   if (blocks.capacity_bytes(family) < kNumaPages * page_bytes) return {};
   const std::int64_t total = blocks.total_bytes(family);
   const auto to_page = [&](std::int64_t offset) {
@@ -118,8 +118,7 @@ std::vector<NumaPart> numa_parts(const BlockTable& blocks, int family,
       if (!blocks.contains(id)) continue;
       const std::int64_t begin = to_page(blocks.byte_offset(id));
       const std::int64_t end = to_page(blocks.byte_offset(id) + blocks.bytes(id));
-      const int node =
-          nodes[static_cast<std::size_t>(device_of_row(r, static_cast<int>(std::ssize(nodes))))];
+      const int node = node_of_row[static_cast<std::size_t>(r)];
       if (node == NumaTopology::kUnknown || begin == end) continue;
       const bool joins = !parts.empty() && parts.back().node == node &&
                          parts.back().offset + parts.back().bytes == begin;

@@ -64,12 +64,12 @@ struct NumaPart {
   bool operator==(const NumaPart&) const = default;
 };
 
-/// Which bytes of a family belong where when block row m belongs to node nodes[device_of_row(m)]:
+/// Which bytes of a family belong where when block row m belongs to node node_of_row[m]:
 /// page by page, neighbours of one node as one part, those of kUnknown left out. Empty if there is
 /// nothing to choose, if a block is of less than `kNumaPages` pages, or if there would be more
 /// than `kNumaParts` parts.
 [[nodiscard]] std::vector<NumaPart> numa_parts(const BlockTable& blocks, int family,
-                                               const std::vector<int>& nodes,
+                                               const std::vector<int>& node_of_row,
                                                std::int64_t page_bytes);
 
 /// A page in the middle of two blocks goes with one of them; below this that would be many.

@@ -42,7 +42,7 @@ PotrfTuning::Entry entry_from(const json& j) {
   const auto precision = j.at("precision").get<std::string>();
   require(precision == "fp64" || precision == "fp32", ErrorKind::input, "tuning",
           "'{}' is no precision", precision);
-  entry.precision = precision == "fp32" ? Precision::fp32 : Precision::fp64;
+  entry.precision = precision == "fp32" ? Element::fp32 : Element::fp64;
   entry.n = j.at("n").get<std::int64_t>();
   require(entry.n >= 1, ErrorKind::input, "tuning", "a matrix cannot be of order {}", entry.n);
   const auto variant = j.at("variant").get<std::string>();
@@ -88,7 +88,7 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-CholeskyBlocking PotrfTuning::blocking_for(Precision precision, std::int64_t n) const {
+CholeskyBlocking PotrfTuning::blocking_for(Element precision, std::int64_t n) const {
   const auto distance = [n](const Entry& entry) {
     return std::abs(
         std::log(static_cast<double>(std::max<std::int64_t>(n, 1)) / static_cast<double>(entry.n)));

@@ -20,7 +20,7 @@ namespace strata {
 
 struct PotrfTuning {
   struct Entry {
-    Precision precision = Precision::fp64;
+    Element precision = Element::fp64;
     std::int64_t n = 0;  ///< at least 1
     CholeskyBlocking blocking;
 
@@ -33,7 +33,7 @@ struct PotrfTuning {
 
   /// Of the entry whose order is the nearest to n by ratio (of two as near, the smaller); all
   /// zeros, "the backend's choice", if there is none for the precision.
-  [[nodiscard]] CholeskyBlocking blocking_for(Precision precision, std::int64_t n) const;
+  [[nodiscard]] CholeskyBlocking blocking_for(Element precision, std::int64_t n) const;
 };
 
 /// $STRATA_TUNING, else strata/potrf.json in $XDG_CONFIG_HOME or $HOME/.config; "" if none is set.

@@ -133,7 +133,8 @@ class Runner {
       span.begin = std::max(span.begin, state_.queues[wait.queue].end_of(wait.sequence));
     span.begin = std::min(span.begin, span.end);
     log.note_end(span.end);
-    if (step.kind == StepKind::store && !log.queue().failed()) note_stored(window.block_of(step), step);
+    if (step.kind == StepKind::store && !log.queue().failed())
+      note_stored(window.block_of(step), step);
     outcome_.trace.add(span);
   }
 

@@ -68,8 +68,8 @@ class InOrder {
       const BlockExtent x = schedule_.blocks.extent(operands[i].id);
       Block& used = block(operands[i].id, reads(access));
       used.written = used.written || writes(access);
-      views.push_back({used.buffer.data(), x.rows, x.cols, std::max<std::int64_t>(x.rows, 1),
-                       x.row, x.col, schedule_.blocks.element(operands[i].id)});
+      views.push_back({used.buffer.data(), x.rows, x.cols, std::max<std::int64_t>(x.rows, 1), x.row,
+                       x.col, schedule_.blocks.element(operands[i].id)});
     }
     const Elements elements = elements_of(schedule_.blocks, task, operands);
     const KernelFunction kernel = backend_.kernels().find(operation.name, elements);

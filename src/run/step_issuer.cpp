@@ -140,7 +140,8 @@ const StepIssuer::Kernel& StepIssuer::kernel_of(const PlanWindow& window, const 
   Elements elements;
   const std::span<const BlockId> operands = window.operands_of(step);
   for (int i = 0; i < step.operation->operands; ++i)
-    elements.push_back(state_.plan.schedule().blocks.element(operands[static_cast<std::size_t>(i)]));
+    elements.push_back(
+        state_.plan.schedule().blocks.element(operands[static_cast<std::size_t>(i)]));
   for (const Kernel& kernel : kernels_) {
     if (kernel.operation == step.operation && kernel.elements == elements) return kernel;
   }

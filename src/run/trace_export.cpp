@@ -79,14 +79,16 @@ void write_span(const Trace& trace, const Span& span, fmt::memory_buffer& line) 
   fmt::format_to(
       std::back_inserter(line),
       R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{)",
-      json_text(event_name(trace, span)), category(span.kind), process_of(trace, span.queue), span.queue,
-      begin * 1e6, duration * 1e6);
-  const std::string family =
-      span.family < trace.families.size() ? trace.families[span.family] : fmt::format("{}", span.family);
+      json_text(event_name(trace, span)), category(span.kind), process_of(trace, span.queue),
+      span.queue, begin * 1e6, duration * 1e6);
+  const std::string family = span.family < trace.families.size() ? trace.families[span.family]
+                                                                 : fmt::format("{}", span.family);
   fmt::format_to(std::back_inserter(line), R"("block":{},"row":{},"col":{})",
-                 json_text(fmt::format("{}({},{})", family, span.row, span.col)), span.row, span.col);
+                 json_text(fmt::format("{}({},{})", family, span.row, span.col)), span.row,
+                 span.col);
   if (span.kind == SpanKind::compute) {
-    fmt::format_to(std::back_inserter(line), R"(,"calls":{},"flops":{:.17g}}}}})", span.calls, finite(span.flops));
+    fmt::format_to(std::back_inserter(line), R"(,"calls":{},"flops":{:.17g}}}}})", span.calls,
+                   finite(span.flops));
   } else {
     fmt::format_to(std::back_inserter(line), R"(,"bytes":{}}}}})", span.bytes);
   }

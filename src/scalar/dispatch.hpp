@@ -9,19 +9,19 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "strata/precision.hpp"
+#include "strata/element.hpp"
 
 namespace strata {
 
-/// The formats that have kernels today, in the order of `Precision`.
-[[nodiscard]] constexpr bool has_arithmetic(Precision precision) noexcept {
-  return precision == Precision::fp64 || precision == Precision::fp32;
+/// The formats that have kernels today, in the order of `Element`.
+[[nodiscard]] constexpr bool has_arithmetic(Element precision) noexcept {
+  return precision == Element::fp64 || precision == Element::fp32;
 }
 
 template <class F>
-decltype(auto) dispatch(Precision precision, F&& f) {
-  if (precision == Precision::fp64) return std::forward<F>(f)(std::type_identity<double>{});
-  if (precision == Precision::fp32) return std::forward<F>(f)(std::type_identity<float>{});
+decltype(auto) dispatch(Element precision, F&& f) {
+  if (precision == Element::fp64) return std::forward<F>(f)(std::type_identity<double>{});
+  if (precision == Element::fp32) return std::forward<F>(f)(std::type_identity<float>{});
   fail(ErrorKind::misuse, "scalar", "precision {} has no arithmetic yet", to_string(precision));
 }
 

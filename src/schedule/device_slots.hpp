@@ -36,8 +36,7 @@ struct Slot {
 
 class DeviceSlots {
  public:
-  DeviceSlots(const PlanLayout& layout, std::size_t device, std::int64_t blocks,
-              Eviction eviction);
+  DeviceSlots(const PlanLayout& layout, std::size_t device, std::int64_t blocks, Eviction eviction);
 
   /// The slot number of a block, or −1.
   [[nodiscard]] int find(std::int64_t block) const {

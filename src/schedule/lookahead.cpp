@@ -104,9 +104,9 @@ void Lookahead::add_uses(Chunk& chunk, const Task& task) {
 void Lookahead::note_use(int device, std::uint64_t use, std::int64_t position) {
   const Chunk& now = *chunks_.back();
   const std::int32_t block = now.uses[use & 0xffffffff].block;
-  std::uint64_t& last = last_use_[static_cast<std::size_t>(block) *
-                                      static_cast<std::size_t>(schedule_.devices) +
-                                  static_cast<std::size_t>(device)];
+  std::uint64_t& last =
+      last_use_[static_cast<std::size_t>(block) * static_cast<std::size_t>(schedule_.devices) +
+                static_cast<std::size_t>(device)];
   if (last != kNone) {
     const std::uint64_t number = last >> kUseBits;
     const std::uint64_t index = last & 0xffffffff;

@@ -40,7 +40,7 @@ class Lookahead {
   struct Entry {
     const Task* task = nullptr;
     std::span<const TaskOperand> operands;
-    std::span<const BlockUse> uses;  ///< in the order in which they first appear
+    std::span<const BlockUse> uses;         ///< in the order in which they first appear
     const std::uint32_t* use_of = nullptr;  ///< of each operand: which use it is
   };
   using OnNextUse = std::function<void(int device, std::int64_t block, std::int64_t position)>;

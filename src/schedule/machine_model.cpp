@@ -60,8 +60,8 @@ double kernel_seconds(const DeviceModel& device, const Operation& operation,
   return work / (rate(*below) + t * (rate(*above) - rate(*below)));
 }
 
-double kernel_share(const DeviceModel& device, const Operation& operation,
-                    const Elements& elements, double work) {
+double kernel_share(const DeviceModel& device, const Operation& operation, const Elements& elements,
+                    double work) {
   double share = 0;
   double nearest = 0;
   for (const KernelRate& k : device.kernels) {

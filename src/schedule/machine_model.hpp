@@ -59,10 +59,10 @@ class KernelClock {
   /// Throws Error{device} if the device has no such kernel, naming operation and elements.
   [[nodiscard]] Cost cost(int device, const Operation& operation, const Elements& elements,
                           double work) {
-    const std::uint64_t mixed = (std::bit_cast<std::uint64_t>(work) ^ elements.bits() ^
-                                 reinterpret_cast<std::uintptr_t>(&operation) ^
-                                 static_cast<std::uint64_t>(device) << 48) *
-                                0x9e3779b97f4a7c15U;
+    const std::uint64_t mixed =
+        (std::bit_cast<std::uint64_t>(work) ^ elements.bits() ^
+         reinterpret_cast<std::uintptr_t>(&operation) ^ static_cast<std::uint64_t>(device) << 48) *
+        0x9e3779b97f4a7c15U;
     Answer& answer = answers_[mixed >> 56];
     if (answer.operation != &operation || answer.elements != elements.bits() ||
         answer.work != work || answer.device != device) {

@@ -6,7 +6,8 @@
 //   and one for copies from other devices where the machine links them (PlanLayout::queues); a
 //   queue runs its steps in order. A step waits only for steps that stand before it in the plan, so
 //   a plan cannot deadlock.
-// * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest class
+// * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest
+// class
 //   that holds its family's blocks of its element; sizes within an eighth of each other are one
 //   class.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
@@ -156,8 +157,8 @@ struct PlanTotals {
   std::int64_t loads = 0;
   std::int64_t stores = 0;
   std::int64_t peer_copies = 0;
-  /// The most bytes of occupied slots that were not bytes of blocks, at any moment of the plan, over
-  /// all devices.
+  /// The most bytes of occupied slots that were not bytes of blocks, at any moment of the plan,
+  /// over all devices.
   std::int64_t wasted_bytes = 0;
   bool operator==(const PlanTotals&) const = default;
 };
@@ -183,8 +184,8 @@ struct PlanOptions {
   /// Urgent tasks have a compute queue of their own on each device, of high priority; not together
   /// with one_queue or copies_in_stream.
   bool urgent_queue = false;
-  /// What tasks ask to retain stays as long as anything else can leave (v3: the diagonal block, until
-  /// the solves of its column are done).
+  /// What tasks ask to retain stays as long as anything else can leave (v3: the diagonal block,
+  /// until the solves of its column are done).
   bool retain = false;
   /// The step of the schedule that comes first; those before it are done, and their blocks at home.
   std::int64_t first_step = 0;
@@ -196,10 +197,10 @@ struct PlanOptions {
 
 class Plan {
  public:
-  /// Plans `schedule` on `machine`, from what is on the devices already. Throws Error{memory} when a
-  /// device budget does not suffice, naming the device and the smallest that would, Error{device}
-  /// when a backend lacks a kernel, naming operation and elements, and Error{misuse} for a residency
-  /// whose blocks are not those of the schedule's families.
+  /// Plans `schedule` on `machine`, from what is on the devices already. Throws Error{memory} when
+  /// a device budget does not suffice, naming the device and the smallest that would, Error{device}
+  /// when a backend lacks a kernel, naming operation and elements, and Error{misuse} for a
+  /// residency whose blocks are not those of the schedule's families.
   Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOptions options,
        Residency start = {});
   /// The same, and what simulate() says of it, in one pass.

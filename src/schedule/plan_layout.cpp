@@ -256,8 +256,8 @@ void lay_out(DeviceLayout& device, const Classes& classes, std::int64_t budget,
 void add_queues(PlanLayout& layout, std::size_t d, int compute_queues, bool urgent, bool peers) {
   DeviceLayout& device = layout.devices[d];
   const auto add = [&](QueueRole role, int number) {
-    layout.queues.push_back({static_cast<std::uint16_t>(d), role,
-                             static_cast<std::uint16_t>(number)});
+    layout.queues.push_back(
+        {static_cast<std::uint16_t>(d), role, static_cast<std::uint16_t>(number)});
     return static_cast<int>(layout.queues.size()) - 1;
   };
   device.first_queue = device.copy_in = add(QueueRole::copy_in, 0);

@@ -246,8 +246,7 @@ void PlanReader::Planner::flush() {
 }
 
 void PlanReader::Planner::note_waste(int device, int number, std::int64_t bytes, int sign) {
-  const std::int64_t slot =
-      layout_.class_bytes[at(slots(device).slot(number).size_class)];
+  const std::int64_t slot = layout_.class_bytes[at(slots(device).slot(number).size_class)];
   waste_ += sign * (slot - bytes);
   totals_.wasted_bytes = std::max(totals_.wasted_bytes, waste_);
 }
@@ -290,8 +289,7 @@ Plan::Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOption
   require(options_.first_step >= 0 && (options_.first_step == 0 || start_.empty()),
           ErrorKind::misuse, "plan", "a plan that starts at step {} starts with empty devices",
           options_.first_step);
-  const bool urgent =
-      options_.urgent_queue && !options_.one_queue && !options_.copies_in_stream;
+  const bool urgent = options_.urgent_queue && !options_.one_queue && !options_.copies_in_stream;
   layout_ = make_layout(*schedule_, machine_, {.urgent_queue = urgent}, start_);
   PlanReader reader(*this);
   if (trace != nullptr) {
@@ -308,8 +306,8 @@ Plan::Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOption
            Residency start)
     : Plan(std::move(schedule), std::move(machine), options, std::move(start), nullptr) {}
 
-Plan Plan::simulated(std::shared_ptr<const Schedule> schedule, Machine machine,
-                     PlanOptions options, Residency start, Trace& trace) {
+Plan Plan::simulated(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOptions options,
+                     Residency start, Trace& trace) {
   return {std::move(schedule), std::move(machine), options, std::move(start), &trace};
 }
 

@@ -26,8 +26,7 @@ class HolderSets {
   void for_each(std::int64_t block, F&& visit) const {
     for (std::size_t w = 0; w < words_; ++w) {
       std::uint64_t rest = bits_[static_cast<std::size_t>(block) * words_ + w];
-      for (; rest != 0; rest &= rest - 1)
-        visit(static_cast<int>(64 * w) + std::countr_zero(rest));
+      for (; rest != 0; rest &= rest - 1) visit(static_cast<int>(64 * w) + std::countr_zero(rest));
     }
   }
 
@@ -120,7 +119,7 @@ class PlanReader::Planner {
   std::vector<std::uint64_t> known_;  // by queue and queue: what the first has already waited for
   std::vector<Home> home_;            // by block
   HolderSets holders_;
-  std::vector<std::uint64_t> home_loads_;  // by block and loading queue: the last load
+  std::vector<std::uint64_t> home_loads_;            // by block and loading queue: the last load
   std::vector<std::vector<std::uint64_t>> readers_;  // by device: by slot and queue of the device
   std::vector<std::vector<std::uint64_t>> peers_;    // by device: by slot and device
   std::vector<int> number_;  // of the task being planned: the slot of each use

@@ -20,14 +20,14 @@ std::size_t PlanReader::Planner::loading_queues() const {
   return options_.copies_in_stream ? layout_.queues.size() : layout_.devices.size();
 }
 std::uint64_t& PlanReader::Planner::home_load(std::int64_t block, int queue) {
-  const std::size_t which = options_.copies_in_stream ? at(queue) : layout_.queues[at(queue)].device;
+  const std::size_t which =
+      options_.copies_in_stream ? at(queue) : layout_.queues[at(queue)].device;
   return home_loads_[at(block) * loading_queues() + which];
 }
 
 std::uint64_t& PlanReader::Planner::reader(int device, int number, int queue) {
   const DeviceLayout& layout = device_of(device);
-  return readers_[at(device)]
-                 [at(number) * at(layout.queue_count) + at(queue - layout.first_queue)];
+  return readers_[at(device)][at(number) * at(layout.queue_count) + at(queue - layout.first_queue)];
 }
 std::uint64_t& PlanReader::Planner::peer_reader(int device, int number, int by) {
   return peers_[at(device)][at(number) * layout_.devices.size() + at(by)];
@@ -41,8 +41,7 @@ void PlanReader::Planner::load(int device, BlockId id, int number) {
   wait_for_uses(step, device, number);
   add_wait(step, home(block).store);
   finish_step(step);
-  const double seconds =
-      transfer_seconds(machine_.devices[at(device)].host_to_device, step.bytes);
+  const double seconds = transfer_seconds(machine_.devices[at(device)].host_to_device, step.bytes);
   slot.ready = slot.idle = advance(queue, slot.idle, seconds);
   wrote(device, number, step);
   home_load(block, queue) = step.sequence;
@@ -80,13 +79,11 @@ void PlanReader::Planner::store(int device, int number) {
   add_wait(step, slot.writer);
   add_wait(step, home(block).store);
   for (std::size_t i = 0; i < loading_queues(); ++i) {  // nobody may still read what is overwritten
-    const int loader =
-        options_.copies_in_stream ? static_cast<int>(i) : layout_.devices[i].copy_in;
+    const int loader = options_.copies_in_stream ? static_cast<int>(i) : layout_.devices[i].copy_in;
     add_wait(step, {static_cast<std::uint16_t>(loader), home_load(block, loader)});
   }
   finish_step(step);
-  const double seconds =
-      transfer_seconds(machine_.devices[at(device)].device_to_host, step.bytes);
+  const double seconds = transfer_seconds(machine_.devices[at(device)].device_to_host, step.bytes);
   slot.idle = std::max(slot.idle, advance(queue, slot.ready, seconds));
   reader(device, number, queue) = step.sequence;
   slot.dirty = false;
@@ -108,8 +105,7 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
     ready = std::max(ready, written ? slot.idle : slot.ready);
     if (written && out == nullptr) out = &slot;
   }
-  const int queue =
-      choose_queue(task, ready, out != nullptr ? *out : mine.slot(number_.front()));
+  const int queue = choose_queue(task, ready, out != nullptr ? *out : mine.slot(number_.front()));
   Step& step = begin_step(StepKind::compute, queue);
   step.operation = task.operation;
   step.variant = task.variant;

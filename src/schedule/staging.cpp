@@ -83,11 +83,16 @@ double StagingClock::next() const {
 }
 
 void StagingClock::advance(double now) {
-  for (Issuer& issuer : issuers_) {
-    if (issuer.filled_at <= now) part_filled(issuer);
-    if (issuer.emptied_at <= now) part_emptied(issuer, now);
+  bool others = false;  // may wait for what has happened
+  for (std::size_t d = 0; d < issuers_.size(); ++d) {
+    Issuer& issuer = issuers_[d];
+    const bool filled = issuer.filled_at <= now;
+    const bool emptied = issuer.emptied_at <= now;
+    if (filled) others = part_filled(issuer) || others;
+    if (emptied) others = part_emptied(issuer, now) || others;
+    if (filled || emptied) others = issue_of(d, now) || others;
   }
-  issue(now);
+  if (others) issue(now);
 }
 
 void StagingClock::issue(double now) {
@@ -184,13 +189,16 @@ bool StagingClock::issue_parts(Issuer& issuer, double now) {
   return true;
 }
 
-void StagingClock::part_filled(Issuer& issuer) {
+/// Whether the copy is issued with that.
+bool StagingClock::part_filled(Issuer& issuer) {
   const Step& step = *issuer.steps.front().step;
   Copy& copy = copies_[step.queue].back();
   issuer.filled_at = kForever;
   ++copy.ready;
   may_begin_now(step);
-  if (copy.ready == parts_of(issuer, copy)) issued(issuer, step);
+  const bool last = copy.ready == parts_of(issuer, copy);
+  if (last) issued(issuer, step);
+  return last;
 }
 
 void StagingClock::may_begin_now(const Step& step) {
@@ -213,10 +221,12 @@ std::int64_t StagingClock::part_bytes(int queue) const {
 
 bool StagingClock::part_copied(int queue, double now) {
   std::deque<Copy>& copies = copies_[static_cast<std::size_t>(queue)];
-  Issuer& issuer = issuers_[layout_.queues[static_cast<std::size_t>(queue)].device];
+  const std::uint16_t device = layout_.queues[static_cast<std::size_t>(queue)].device;
+  Issuer& issuer = issuers_[device];
   Copy& copy = copies.front();
   const bool last = ++copy.copied == parts_of(issuer, copy);
-  if (copy.load) {
+  const bool load = copy.load;
+  if (load) {
     ++issuer.free_in;
   } else {
     std::find_if(issuer.parcels.begin(), issuer.parcels.end(), [&](const Parcel& parcel) {
@@ -225,7 +235,7 @@ bool StagingClock::part_copied(int queue, double now) {
     begin_emptying(issuer, now);
   }
   if (last) copies.pop_front();
-  issue(now);
+  if (load && issue_of(device, now)) issue(now);
   return last;
 }
 
@@ -235,7 +245,8 @@ void StagingClock::begin_emptying(Issuer& issuer, double now) {
   issuer.emptied_at = now + transfer_seconds(issuer.rate, issuer.parcels.front().bytes);
 }
 
-void StagingClock::part_emptied(Issuer& issuer, double now) {
+/// Whether a block is home with that.
+bool StagingClock::part_emptied(Issuer& issuer, double now) {
   const Parcel parcel = issuer.parcels.front();
   issuer.parcels.pop_front();
   issuer.emptied_at = kForever;
@@ -243,6 +254,7 @@ void StagingClock::part_emptied(Issuer& issuer, double now) {
   if (parcel.last)
     state_[static_cast<std::size_t>(parcel.block)] &= static_cast<std::uint8_t>(~kComing);
   begin_emptying(issuer, now);
+  return parcel.last;
 }
 
 }  // namespace strata

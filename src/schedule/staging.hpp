@@ -111,8 +111,8 @@ class StagingClock {
   [[nodiscard]] bool is_held_up(const Item& item) const;
   [[nodiscard]] bool is_staged_at(const Issuer& issuer, const Item& item, double now) const;
   bool issue_parts(Issuer& issuer, double now);
-  void part_filled(Issuer& issuer);
-  void part_emptied(Issuer& issuer, double now);
+  bool part_filled(Issuer& issuer);
+  bool part_emptied(Issuer& issuer, double now);
   void begin_emptying(Issuer& issuer, double now);
   void issued(Issuer& issuer, const Step& step);
   void may_begin_now(const Step& step);

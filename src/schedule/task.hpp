@@ -22,9 +22,9 @@ namespace strata {
 enum class Hint : std::uint8_t {
   none = 0,
   last_write = 1,  ///< no later task writes the block: its value may go home (to its store) at once
-  retain = 2,      ///< from now on the block should stay on the device as long as others can leave, …
-  release = 4,     ///< … until a task says this
-  last_use = 8,    ///< no later task uses a temporary block: its value need not be kept
+  retain = 2,  ///< from now on the block should stay on the device as long as others can leave, …
+  release = 4,   ///< … until a task says this
+  last_use = 8,  ///< no later task uses a temporary block: its value need not be kept
 };
 [[nodiscard]] constexpr Hint operator|(Hint a, Hint b) noexcept {
   return static_cast<Hint>(static_cast<int>(a) | static_cast<int>(b));
@@ -44,11 +44,12 @@ struct TaskOperand {
 
 struct Task {
   const Operation* operation = nullptr;
-  std::uint32_t first = 0;    ///< of its operands in the list: those of the first call, of the next …
+  std::uint32_t first = 0;  ///< of its operands in the list: those of the first call, of the next …
   std::uint32_t calls = 0;
   std::uint32_t variant = 0;  ///< what the operation's header says of it: transpositions, sides
   std::uint16_t device = 0;
-  bool urgent = false;  ///< much waits for it: it goes to a queue of high priority, where there is one
+  bool urgent =
+      false;  ///< much waits for it: it goes to a queue of high priority, where there is one
 
   [[nodiscard]] std::size_t operand_count() const noexcept {
     return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands);

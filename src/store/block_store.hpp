@@ -30,8 +30,8 @@ class BlockStore {
   [[nodiscard]] virtual std::int64_t columns_min(BlockId id) const {
     return blocks().extent(id).cols;
   }
-  /// As `read` and `write`, for columns first … first + count − 1. A block that is written in parts,
-  /// or into memory that was lent, counts as written only when the caller calls `commit`.
+  /// As `read` and `write`, for columns first … first + count − 1. A block that is written in
+  /// parts, or into memory that was lent, counts as written only when the caller calls `commit`.
   virtual void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to);
   virtual void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                              const std::byte* from);

@@ -91,7 +91,8 @@ void MemoryStore::write(BlockId id, const std::byte* from) {
 void MemoryStore::write_columns(BlockId id, std::int64_t first, std::int64_t count,
                                 const std::byte* from) {
   const std::int64_t column = blocks_.column_bytes(id);
-  std::memcpy(lend_for_writing(id) + first * column, from, static_cast<std::size_t>(count * column));
+  std::memcpy(lend_for_writing(id) + first * column, from,
+              static_cast<std::size_t>(count * column));
 }
 
 const std::byte* MemoryStore::lend(BlockId id) {

@@ -22,7 +22,7 @@ MagmaLibrary load_fake() {
 }
 
 template <class T>
-void expect_factor(const MagmaLibrary& magma, Precision precision, double tolerance) {
+void expect_factor(const MagmaLibrary& magma, Element precision, double tolerance) {
   const std::int64_t n = 31;
   const std::int64_t ld = 34;
   const std::unique_ptr<InPlace> in_place = make_host_in_place(1);
@@ -40,8 +40,8 @@ void expect_factor(const MagmaLibrary& magma, Precision precision, double tolera
 TEST(MagmaLibrary, IsLoadedAndCalledByItsPrototypes) {
   const MagmaLibrary magma = load_fake();
   EXPECT_EQ(magma.version(), "2.80.7");
-  expect_factor<double>(magma, Precision::fp64, 1e-15);
-  expect_factor<float>(magma, Precision::fp32, 1e-6);
+  expect_factor<double>(magma, Element::fp64, 1e-15);
+  expect_factor<float>(magma, Element::fp32, 1e-6);
 }
 
 /// The one line that it throws.

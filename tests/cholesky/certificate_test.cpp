@@ -71,7 +71,7 @@ Solved<T> solved(const Matrix<T>& a, const Matrix<T>& b) {
   Matrix<T> x(a.rows, b.cols);
   const SolveResult result = solve(a.view(), b.view(), x.view(), host(32));
   EXPECT_TRUE(result.certificate.factor.ok);
-  EXPECT_EQ(result.certificate.precision, precision_of<T>);
+  EXPECT_EQ(result.certificate.precision, element_of<T>);
   return {std::move(x), result.certificate};
 }
 

@@ -214,7 +214,7 @@ TEST(PinnedFactor, ReportsNameTheTuningFileThatWasFollowed) {
     return factor.report().tuning;
   };
   EXPECT_EQ(sources(backend, CholeskyPath::automatic), "none");
-  write_potrf_tuning(path, {backend.devices()[0].model, {{Precision::fp64, 100, {}}}});
+  write_potrf_tuning(path, {backend.devices()[0].model, {{Element::fp64, 100, {}}}});
   const std::string identity = path + " " + tuning_checksum(slurp(path));
   EXPECT_EQ(sources(backend, CholeskyPath::automatic), identity);
   EXPECT_EQ(sources(backend, CholeskyPath::in_core), identity);

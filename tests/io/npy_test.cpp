@@ -101,7 +101,7 @@ TEST_P(NpyFormats, ReadsEveryVersionOrderAndType) {
 
   const NpyFile file(path);
   EXPECT_EQ(file.dimensions(), 2);
-  EXPECT_EQ(file.precision(), c.fp32 ? Precision::fp32 : Precision::fp64);
+  EXPECT_EQ(file.precision(), c.fp32 ? Element::fp32 : Element::fp64);
   EXPECT_EQ(file.fortran_order(), fortran);
   EXPECT_EQ(file.row_major(), !fortran);
   EXPECT_EQ(file.mapped(), c.big_endian == (std::endian::native == std::endian::big));

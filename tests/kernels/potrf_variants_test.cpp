@@ -359,9 +359,8 @@ TEST(PotrfOnAGpu, SeveralAtOnceGetToTheEnd) {
       auto* statuses = reinterpret_cast<PivotStatus*>(memory.data());
       for (std::size_t q = 0; q < count; ++q) {
         auto* status = ::new (static_cast<void*>(statuses + q)) PivotStatus{};
-        const std::array<BlockView, 2> views{
-            BlockView{data[q].data(), n, n, before.ld, 0, 0},
-            BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
+        const std::array<BlockView, 2> views{BlockView{data[q].data(), n, n, before.ld, 0, 0},
+                                             BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
         kernel(*queues[q], {views, potrf.operands}, {.values = &values});
       }
       for (std::size_t q = 0; q < count; ++q) {

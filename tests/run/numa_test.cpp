@@ -101,6 +101,17 @@ BlockTable triangle(std::int64_t n, std::int64_t tile) {
   return blocks;
 }
 
+/// The parts of a triangle whose rows belong to devices beside these nodes, in a serpentine
+/// distribution.
+std::vector<NumaPart> parts_of(const BlockTable& blocks, const std::vector<int>& nodes) {
+  std::vector<int> node_of_row;
+  for (std::int64_t r = 0; r < blocks.block_rows(0); ++r) {
+    const int device = device_of_row(r, static_cast<int>(nodes.size()));
+    node_of_row.push_back(nodes[static_cast<std::size_t>(device)]);
+  }
+  return numa_parts(blocks, 0, node_of_row, kPage);
+}
+
 TEST(NumaParts, GiveEachPageToTheNodeOfABlockThatLiesInIt) {
   for (const std::vector<int>& nodes :
        {std::vector{0, 1}, std::vector{1, 1}, std::vector{0, 0, 1, 1}, std::vector{0, 3, 2},
@@ -109,7 +120,7 @@ TEST(NumaParts, GiveEachPageToTheNodeOfABlockThatLiesInIt) {
       const BlockTable blocks = triangle(n, 128);
       std::map<std::int64_t, int> node_of_page;
       std::int64_t end = 0;
-      for (const NumaPart& part : numa_parts(blocks, 0, nodes, kPage)) {
+      for (const NumaPart& part : parts_of(blocks, nodes)) {
         EXPECT_EQ(part.offset % kPage, 0);
         EXPECT_GE(part.offset, end) << "parts overlap";
         EXPECT_GT(part.bytes, 0);
@@ -140,20 +151,19 @@ TEST(NumaParts, GiveEachPageToTheNodeOfABlockThatLiesInIt) {
 TEST(NumaParts, NeighboursOfOneNodeAreOnePart) {
   const BlockTable blocks = triangle(1000, 128);
   const std::vector<NumaPart> all{{0, blocks.total_bytes(0), 1}};
-  EXPECT_EQ(numa_parts(blocks, 0, {1}, kPage), all);
-  EXPECT_EQ(numa_parts(blocks, 0, {1, 1, 1}, kPage), all);
-  EXPECT_GT(numa_parts(blocks, 0, {0, 1}, kPage).size(), 20U);
-  EXPECT_LT(numa_parts(blocks, 0, {0, 0, 1, 1}, kPage).size(),
-            numa_parts(blocks, 0, {0, 1, 0, 1}, kPage).size());
+  EXPECT_EQ(parts_of(blocks, {1}), all);
+  EXPECT_EQ(parts_of(blocks, {1, 1, 1}), all);
+  EXPECT_GT(parts_of(blocks, {0, 1}).size(), 20U);
+  EXPECT_LT(parts_of(blocks, {0, 0, 1, 1}).size(), parts_of(blocks, {0, 1, 0, 1}).size());
 }
 
 TEST(NumaParts, AreLeftOutWhereTheyWouldNotPay) {
-  EXPECT_TRUE(numa_parts(triangle(1000, 128), 0, {NumaTopology::kUnknown}, kPage).empty());
-  EXPECT_TRUE(numa_parts(triangle(1000, 64), 0, {0, 1}, kPage).empty()) << "tiles of 8 pages";
-  EXPECT_FALSE(numa_parts(triangle(1000, 91), 0, {0, 1}, kPage).empty()) << "just above 16";
-  EXPECT_TRUE(numa_parts(triangle(0, 128), 0, {0, 1}, kPage).empty());
-  EXPECT_TRUE(numa_parts(triangle(128 * 300, 128), 0, {0, 1}, kPage).empty()) << "22,500 parts";
-  EXPECT_EQ(numa_parts(triangle(128 * 200, 128), 0, {1, 1}, kPage).size(), 1U);
+  EXPECT_TRUE(parts_of(triangle(1000, 128), {NumaTopology::kUnknown}).empty());
+  EXPECT_TRUE(parts_of(triangle(1000, 64), {0, 1}).empty()) << "tiles of 8 pages";
+  EXPECT_FALSE(parts_of(triangle(1000, 91), {0, 1}).empty()) << "just above 16";
+  EXPECT_TRUE(parts_of(triangle(0, 128), {0, 1}).empty());
+  EXPECT_TRUE(parts_of(triangle(128 * 300, 128), {0, 1}).empty()) << "22,500 parts";
+  EXPECT_EQ(parts_of(triangle(128 * 200, 128), {1, 1}).size(), 1U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "cholesky/tile_cholesky.hpp"
@@ -452,6 +453,54 @@ TEST_F(PinnedFactorization, CancelledAmidSlowCopiesItEndsAtOnce) {
   }
   backend.ledger().seconds_slow = 0;
   expect_usable(devices);
+}
+
+// What the clock of simulate() is made of: whoever fills a bounce buffer issues nothing meanwhile.
+TEST_F(PinnedFactorization, WhileABounceBufferIsFilledNothingBehindItIsIssued) {
+  count = 1;
+  CholeskyProblem problem;
+  problem.n = kOrder;
+  problem.tile = kTile;
+  schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
+  const PinnedBackend backend;
+  backend.ledger().seconds_slow = 2e-4;
+  DeviceSet devices = make_set(backend);
+  devices.shape_rings({.slot_bytes = 3 * kTile * 8, .slots = 2, .threads = 1});
+  std::vector<std::int64_t> issued;  // copies before each call of the source
+  const auto store = make_store([&](const BlockExtent& extent, std::byte* to) {
+    issued.push_back(backend.ledger().copies);
+    source()(extent, to);
+  });
+  PlanOptions options;
+  options.homes.families = {{HostPinning::never, true}, {HostPinning::never}};
+  const Plan plan(schedule, devices.machine(), options);
+  (void)run(plan, devices, *store);
+  EXPECT_TRUE(contents_of(*store) == expected);
+
+  const Trace simulated = simulate(plan);
+  const BlockTable& blocks = schedule->blocks;
+  const std::vector<FlatStep> steps = flatten(plan);
+  std::vector<std::int64_t> in_order;
+  std::set<BlockId> stored;
+  std::int64_t copies = 0;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    const Step& step = steps[s].step;
+    if (step.kind == StepKind::compute) continue;
+    const BlockId id = steps[s].operands[0];
+    const bool from_source = step.kind == StepKind::load && !stored.contains(id);
+    if (step.kind == StepKind::store) stored.insert(id);
+    const std::int64_t columns = 3 * kTile * 8 / blocks.column_bytes(id);
+    const std::int64_t parts = (blocks.extent(id).cols + columns - 1) / columns;
+    for (std::int64_t part = 0; part < parts; ++part, ++copies) {
+      if (from_source) in_order.push_back(copies);
+    }
+    if (step.kind != StepKind::load) continue;
+    for (std::size_t later = s + 1; later < steps.size(); ++later)
+      ASSERT_GE(simulated.spans[later].begin, simulated.spans[s].begin) << "in simulate()";
+  }
+  EXPECT_EQ(issued, in_order) << "in run()";
+  EXPECT_GT(issued.size(), 15 * 2u);
+  EXPECT_GT(std::ssize(steps), 60);
 }
 
 TEST_F(PinnedFactorization, OfOneLargeTileTravelsInPiecesThatMakeTheWhole) {

@@ -22,10 +22,9 @@ constexpr CholeskyBlocking kLeft{CholeskyVariant::left, 128, 256};
 constexpr CholeskyBlocking kRight{CholeskyVariant::right, 0, 512};
 
 PotrfTuning example() {
-  return {"GPU A",
-          {{Precision::fp64, 1024, kFused},
-           {Precision::fp64, 4096, kLeft},
-           {Precision::fp32, 2048, kRight}}};
+  return {
+      "GPU A",
+      {{Element::fp64, 1024, kFused}, {Element::fp64, 4096, kLeft}, {Element::fp32, 2048, kRight}}};
 }
 
 /// An environment variable for the time of a test.
@@ -59,11 +58,11 @@ void expect_refused(const std::string& path, const std::string& piece) {
 TEST(PotrfTuning, TakesTheNearestOrderByRatio) {
   const PotrfTuning tuning = example();
   for (const std::int64_t n : {0, 1, 1000, 1024, 2047, 2048})  // 2048 is as near to both
-    EXPECT_EQ(tuning.blocking_for(Precision::fp64, n), kFused) << n;
+    EXPECT_EQ(tuning.blocking_for(Element::fp64, n), kFused) << n;
   for (const std::int64_t n : {2049, 2600, 4096, 100000})
-    EXPECT_EQ(tuning.blocking_for(Precision::fp64, n), kLeft) << n;
-  EXPECT_EQ(tuning.blocking_for(Precision::fp32, 5), kRight);
-  EXPECT_EQ(PotrfTuning{}.blocking_for(Precision::fp64, 100), CholeskyBlocking{});
+    EXPECT_EQ(tuning.blocking_for(Element::fp64, n), kLeft) << n;
+  EXPECT_EQ(tuning.blocking_for(Element::fp32, 5), kRight);
+  EXPECT_EQ(PotrfTuning{}.blocking_for(Element::fp64, 100), CholeskyBlocking{});
 }
 
 TEST(PotrfTuning, WhatIsAskedForComesBeforeTheTable) {
@@ -81,15 +80,15 @@ TEST(PotrfTuning, AFileKeepsTheTablesOfAllModels) {
   const std::string path = scratch.path("new/folder/potrf.json");
   EXPECT_TRUE(read_potrf_tuning(path, "GPU A").entries.empty()) << "there is no file yet";
   write_potrf_tuning(path, example());
-  write_potrf_tuning(path, {"GPU B", {{Precision::fp64, 1024, kRight}}});
+  write_potrf_tuning(path, {"GPU B", {{Element::fp64, 1024, kRight}}});
   EXPECT_EQ(read_potrf_tuning(path, "GPU A").entries, example().entries);
-  EXPECT_EQ(read_potrf_tuning(path, "GPU B").blocking_for(Precision::fp64, 1), kRight);
+  EXPECT_EQ(read_potrf_tuning(path, "GPU B").blocking_for(Element::fp64, 1), kRight);
   EXPECT_TRUE(read_potrf_tuning(path, "GPU C").entries.empty());
-  write_potrf_tuning(path, {"GPU A", {{Precision::fp64, 1024, kLeft}}});
+  write_potrf_tuning(path, {"GPU A", {{Element::fp64, 1024, kLeft}}});
   const PotrfTuning again = read_potrf_tuning(path, "GPU A");
   EXPECT_EQ(again.entries.size(), 3U);
-  EXPECT_EQ(again.blocking_for(Precision::fp64, 1024), kLeft);
-  EXPECT_EQ(again.blocking_for(Precision::fp32, 2048), kRight);
+  EXPECT_EQ(again.blocking_for(Element::fp64, 1024), kLeft);
+  EXPECT_EQ(again.blocking_for(Element::fp32, 2048), kRight);
 }
 
 TEST(PotrfTuning, AFileThatIsNoneIsNamed) {
@@ -126,13 +125,13 @@ TEST(PotrfTuning, AFileOfAnEarlierVersionIsRead) {
       {"precision": "fp64", "n": 4096, "variant": "exclusive", "ib": 4, "recnb": 128, "nb": 0},
       {"precision": "fp32", "n": 4096, "variant": "right", "ib": 4, "recnb": 0, "nb": 512}]}]})");
   const PotrfTuning old = read_potrf_tuning(path, "GPU A");
-  EXPECT_EQ(old.blocking_for(Precision::fp64, 1024), kFused);
-  EXPECT_EQ(old.blocking_for(Precision::fp64, 4096),
+  EXPECT_EQ(old.blocking_for(Element::fp64, 1024), kFused);
+  EXPECT_EQ(old.blocking_for(Element::fp64, 4096),
             (CholeskyBlocking{CholeskyVariant::fused, 128, 0}));
-  EXPECT_EQ(old.blocking_for(Precision::fp32, 4096), kRight);
-  write_potrf_tuning(path, {"GPU A", {{Precision::fp64, 1024, kLeft}}});
+  EXPECT_EQ(old.blocking_for(Element::fp32, 4096), kRight);
+  write_potrf_tuning(path, {"GPU A", {{Element::fp64, 1024, kLeft}}});
   EXPECT_EQ(slurp(path).find("\"ib\""), std::string::npos);
-  EXPECT_EQ(read_potrf_tuning(path, "GPU A").blocking_for(Precision::fp32, 4096), kRight);
+  EXPECT_EQ(read_potrf_tuning(path, "GPU A").blocking_for(Element::fp32, 4096), kRight);
 }
 
 TEST(PotrfTuning, ThePlaceOfTheFile) {
@@ -178,7 +177,7 @@ TEST(PotrfTuning, ATableKnowsItsFile) {
   const std::string before = read_potrf_tuning(path, "GPU A").source;
   EXPECT_EQ(before, path + " " + tuning_checksum(slurp(path)));
   EXPECT_EQ(read_potrf_tuning(path, "GPU B").source, before) << "it was read all the same";
-  write_potrf_tuning(path, {"GPU B", {{Precision::fp64, 1024, kRight}}});
+  write_potrf_tuning(path, {"GPU B", {{Element::fp64, 1024, kRight}}});
   EXPECT_NE(read_potrf_tuning(path, "GPU A").source, before) << "other bytes";
 }
 

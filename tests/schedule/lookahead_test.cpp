@@ -122,7 +122,8 @@ TEST(Lookahead, TakesTheOperandsWithOneBlockTogether) {
   EXPECT_EQ(entry.uses[1].hint, Hint::release);
   EXPECT_EQ(entry.uses[1].next_use, 1);
   EXPECT_EQ(entry.uses[2].hint, Hint::last_write);
-  EXPECT_EQ(std::vector(entry.use_of, entry.use_of + 6), (std::vector<std::uint32_t>{0, 1, 1, 2, 1, 3}));
+  EXPECT_EQ(std::vector(entry.use_of, entry.use_of + 6),
+            (std::vector<std::uint32_t>{0, 1, 1, 2, 1, 3}));
   ASSERT_TRUE(ahead.take(entry));
   ASSERT_EQ(entry.uses.size(), 1U);
   EXPECT_EQ(entry.uses[0].access, Access::read_write) << "read by one operand, written by another";

@@ -195,8 +195,7 @@ TEST(PeerPlan, ASourceThatIsOverwrittenWaitsForItsCopies) {
   std::vector<FlatTask> tasks = tasks_of(schedule);
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 16, .cols = 4, .tile_rows = 4, .tile_cols = 4});
-  tasks.push_back(
-      flat_task(syrk, {{BlockId(0, 1, 0), Hint::last_write}, BlockId(0, 3, 0)}));
+  tasks.push_back(flat_task(syrk, {{BlockId(0, 1, 0), Hint::last_write}, BlockId(0, 3, 0)}));
   const Plan plan = plan_of(schedule_of(std::move(blocks), 2, {2}, {tasks}), 2 * 256, kFast);
   EXPECT_EQ(check_plan(plan), "");
   const std::string text = text_of(plan);

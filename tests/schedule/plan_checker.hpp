@@ -124,8 +124,8 @@ class PlanChecker {
         const BlockId id = id_of(block);
         const std::string name = schedule_.blocks.name(id);
         if (home_of_block(id) != latest(id)) return name + " stays, but is not at home";
-        const auto found = std::find_if(
-            contents_.begin(), contents_.end(), [&](const auto& place_and_content) {
+        const auto found =
+            std::find_if(contents_.begin(), contents_.end(), [&](const auto& place_and_content) {
               const auto& [place, content] = place_and_content;
               if (std::get<0>(place) != static_cast<int>(d)) return false;
               const SlotPlace& slot = layout_.devices[d].slots[std::get<1>(place)];
@@ -199,7 +199,8 @@ class PlanChecker {
       for (const Task& task : std::as_const(done).tasks()) {
         const auto operands = std::as_const(done).operands(task);
         for (std::size_t i = 0; i < operands.size(); ++i) {
-          if (strata::writes(access_of(*task.operation, i))) latest_[operands[i].id] = home_[operands[i].id] = 1;
+          if (strata::writes(access_of(*task.operation, i)))
+            latest_[operands[i].id] = home_[operands[i].id] = 1;
         }
       }
     }
@@ -219,7 +220,8 @@ class PlanChecker {
     const bool in_stream = options_.copies_in_stream;
     switch (step_.kind) {
       case StepKind::peer: return queue.role == QueueRole::peer_in;
-      case StepKind::load: return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_in);
+      case StepKind::load:
+        return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_in);
       case StepKind::store:
         return queue.role == (in_stream ? QueueRole::compute : QueueRole::copy_out);
       case StepKind::compute: break;
@@ -385,8 +387,8 @@ inline std::string check_plan(const Plan& plan) {
     std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
     for (const SlotPlace& slot : device.slots) {
       if (slot.offset % 256 != 0) return "a slot is not aligned";
-      ranges.emplace_back(slot.offset,
-                          slot.offset + layout.class_bytes[static_cast<std::size_t>(slot.size_class)]);
+      ranges.emplace_back(
+          slot.offset, slot.offset + layout.class_bytes[static_cast<std::size_t>(slot.size_class)]);
     }
     std::sort(ranges.begin(), ranges.end());
     for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {

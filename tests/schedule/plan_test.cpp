@@ -307,8 +307,7 @@ std::int64_t fewest_loads(const std::vector<std::vector<int>>& reads, int slots)
 
 std::int64_t loads_of(const std::vector<std::vector<int>>& reads, int slots, Eviction eviction) {
   const Plan plan = plan_of(reader_of(reads), slots * 512 + 256, 1, {.eviction = eviction});
-  EXPECT_EQ(std::ssize(plan.layout().devices[0].slots),
-            std::min<std::int64_t>(slots, kMany) + 1);
+  EXPECT_EQ(std::ssize(plan.layout().devices[0].slots), std::min<std::int64_t>(slots, kMany) + 1);
   return plan.totals().loads - 1;  // C
 }
 

@@ -58,8 +58,8 @@ inline FlatTask flat_task(const Operation& operation, std::vector<TaskOperand> o
                           int device = 0, std::uint32_t variant = 0) {
   FlatTask flat;
   flat.task.operation = &operation;
-  flat.task.calls = static_cast<std::uint32_t>(operands.size()) /
-                    static_cast<std::uint32_t>(operation.operands);
+  flat.task.calls =
+      static_cast<std::uint32_t>(operands.size()) / static_cast<std::uint32_t>(operation.operands);
   flat.task.variant = variant;
   flat.task.device = static_cast<std::uint16_t>(device);
   flat.operands = std::move(operands);
@@ -156,8 +156,8 @@ inline Schedule schedule_of(BlockTable blocks, int devices, std::vector<int> ope
   schedule.steps = std::ssize(steps);
   schedule.emit = [steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
     for (const FlatTask& flat : steps[static_cast<std::size_t>(s)]) {
-      Task& task = tasks.add_calls(*flat.task.operation, flat.task.device, flat.operands,
-                                   flat.task.variant);
+      Task& task =
+          tasks.add_calls(*flat.task.operation, flat.task.device, flat.operands, flat.task.variant);
       task.urgent = flat.task.urgent;
     }
   };

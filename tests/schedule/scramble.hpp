@@ -34,30 +34,30 @@ inline constexpr Operation scramble_wr{.name = "scramble_wr",
                                        .operands = 2,
                                        .access = {Access::write, Access::read},
                                        .work = scramble_work};
-inline constexpr Operation scramble_urr{
-    .name = "scramble_urr",
-    .operands = 3,
-    .access = {Access::read_write, Access::read, Access::read},
-    .work = scramble_work};
-inline constexpr Operation scramble_ruw{
-    .name = "scramble_ruw",
-    .operands = 3,
-    .access = {Access::read, Access::read_write, Access::write},
-    .work = scramble_work};
+inline constexpr Operation scramble_urr{.name = "scramble_urr",
+                                        .operands = 3,
+                                        .access = {Access::read_write, Access::read, Access::read},
+                                        .work = scramble_work};
+inline constexpr Operation scramble_ruw{.name = "scramble_ruw",
+                                        .operands = 3,
+                                        .access = {Access::read, Access::read_write, Access::write},
+                                        .work = scramble_work};
 inline constexpr Operation scramble_uuw{
     .name = "scramble_uuw",
     .operands = 3,
     .access = {Access::read_write, Access::read_write, Access::write},
     .work = scramble_work};
 
-inline constexpr std::array kScrambles{&scramble_w,  &scramble_u,   &scramble_wr,
+inline constexpr std::array kScrambles{&scramble_w,   &scramble_u,   &scramble_wr,
                                        &scramble_urr, &scramble_ruw, &scramble_uuw};
 inline constexpr std::array kScrambled{Element::fp64, Element::fp32, Element::fp8, Element::int64,
                                        Element::dd};
 
 /// One call: what it writes follows from every byte that it reads, the variant and the extents.
 inline void scramble(const Operation& operation, const BlockView* views, std::uint32_t variant) {
-  const auto bytes_of_view = [](const BlockView& v) { return v.rows * v.cols * bytes_of(v.element); };
+  const auto bytes_of_view = [](const BlockView& v) {
+    return v.rows * v.cols * bytes_of(v.element);
+  };
   std::uint64_t hash = variant + 1;
   const auto mix = [&](std::uint64_t value) { hash = random_bits(hash, value); };
   for (int i = 0; i < operation.operands; ++i) {
@@ -144,7 +144,8 @@ class ScrambleTasks {
 
   std::vector<FlatTask> make(std::int64_t count) {
     tasks_.clear();
-    for (std::int64_t tries = 0; std::ssize(tasks_) < count && tries < 20 * count; ++tries) add_one();
+    for (std::int64_t tries = 0; std::ssize(tasks_) < count && tries < 20 * count; ++tries)
+      add_one();
     set_hints();
     // Temporaries are gone, for whoever goes on from here.
     std::erase_if(written_, [](BlockId id) { return id.family() == kTemporary; });
@@ -280,7 +281,8 @@ inline BlockTable scramble_blocks(Dice& dice) {
   return blocks;
 }
 
-inline std::vector<int> most_operands(const BlockTable& blocks, const std::vector<FlatTask>& tasks) {
+inline std::vector<int> most_operands(const BlockTable& blocks,
+                                      const std::vector<FlatTask>& tasks) {
   std::vector<int> most(static_cast<std::size_t>(blocks.families()), 0);
   for (const FlatTask& flat : tasks) {
     std::vector<std::set<BlockId>> ids(most.size());

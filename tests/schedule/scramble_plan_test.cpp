@@ -99,12 +99,11 @@ TEST(ScramblePlan, EveryDroppedWaitAndStepIsNoticed) {
         ++waits;
       }
       // A value that goes home again, or that is temporary, may be spared the first way.
-      const bool again =
-          std::any_of(steps.begin() + static_cast<std::ptrdiff_t>(s) + 1, steps.end(),
-                      [&](const FlatStep& other) {
-                        return other.step.kind == StepKind::store &&
-                               other.operands[0] == steps[s].operands[0];
-                      });
+      const bool again = std::any_of(steps.begin() + static_cast<std::ptrdiff_t>(s) + 1,
+                                     steps.end(), [&](const FlatStep& other) {
+                                       return other.step.kind == StepKind::store &&
+                                              other.operands[0] == steps[s].operands[0];
+                                     });
       const bool temporary = steps[s].operands[0].family() == kTemporary;
       if (steps[s].step.kind == StepKind::store && (again || temporary)) continue;
       std::vector<FlatStep> mutant = steps;
@@ -122,11 +121,13 @@ TEST(SizeClasses, WasteAtMostAnEighthBesideAlignment) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Dice dice(seed);
     std::vector<BlockExtent> extents;
-    for (int i = 0; i < 60; ++i) extents.push_back({i, 0, 64 + dice.roll(200), 32 + dice.roll(100)});
+    for (int i = 0; i < 60; ++i)
+      extents.push_back({i, 0, 64 + dice.roll(200), 32 + dice.roll(100)});
     BlockTable blocks;
     blocks.add({.name = "L", .listed = extents});
     std::vector<FlatTask> tasks;
-    for (int i = 0; i < 300; ++i) tasks.push_back(flat_task(scramble_u, {BlockId(0, dice.roll(60), 0)}));
+    for (int i = 0; i < 300; ++i)
+      tasks.push_back(flat_task(scramble_u, {BlockId(0, dice.roll(60), 0)}));
     const Schedule schedule = schedule_of(std::move(blocks), 1, {1}, {tasks});
     Machine machine = Machine::emulated(1, smallest_budget_bytes(schedule) + (1 << 20));
     const Plan plan = plan_of(schedule, machine, {});

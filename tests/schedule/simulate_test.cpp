@@ -34,9 +34,9 @@ Schedule products(std::int64_t count) {
   blocks.add({.name = "A", .rows = 4 * count, .cols = 12, .tile_rows = 4, .tile_cols = 4});
   std::vector<FlatTask> tasks;
   for (std::int64_t i = 0; i < count; ++i) {
-    tasks.push_back(flat_task(
-        gemm, {{BlockId(0, i, 0), Hint::last_write}, BlockId(0, i, 1), BlockId(0, i, 2)}, 0,
-        kTransposeB));
+    tasks.push_back(
+        flat_task(gemm, {{BlockId(0, i, 0), Hint::last_write}, BlockId(0, i, 1), BlockId(0, i, 2)},
+                  0, kTransposeB));
   }
   return schedule_of(std::move(blocks), 1, {3}, {tasks});
 }

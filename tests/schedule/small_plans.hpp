@@ -21,10 +21,8 @@ inline Machine machine_of(int devices, std::int64_t budget, int compute_queues,
 }
 
 /// potrf that reports nothing: plans are easier to follow by hand without the blocks of statuses.
-inline constexpr Operation potrf_alone{.name = "potrf",
-                                       .operands = 1,
-                                       .access = {Access::read_write},
-                                       .work = potrf.work};
+inline constexpr Operation potrf_alone{
+    .name = "potrf", .operands = 1, .access = {Access::read_write}, .work = potrf.work};
 
 /// In tiles of 2 × 2 doubles, each a slot of 256 bytes; with potrf_alone.
 inline Schedule cholesky_of(std::int64_t tiles, int devices, bool generated = false) {
@@ -40,8 +38,8 @@ inline Schedule cholesky_of(std::int64_t tiles, int devices, bool generated = fa
     emit(step, whole);
     for (const Task& task : std::as_const(whole).tasks()) {
       const bool alone = task.operation == &potrf;
-      const auto operands = std::as_const(whole).operands(task).first(
-          alone ? 1 : task.operand_count());
+      const auto operands =
+          std::as_const(whole).operands(task).first(alone ? 1 : task.operand_count());
       tasks.add_calls(alone ? potrf_alone : *task.operation, task.device, operands, task.variant)
           .urgent = task.urgent;
     }

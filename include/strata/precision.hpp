@@ -1,3 +1,0 @@
-#pragma once
-// The old name of element.hpp.
-#include "strata/element.hpp"
