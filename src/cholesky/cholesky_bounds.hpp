@@ -31,8 +31,8 @@ namespace strata {
 
 /// The least that simulate() can say of a factorization in tiles of `problem.tile` on `queues`
 /// compute queues of each device (and the urgent one, where there is one): the largest of the work
-/// on the devices by their rates, the work on the queues, the chain potrf → trsm → syrk → potrf …
-/// down the diagonal, and the triangle over the links.
+/// on the devices by their rates, the work on the queues, the critical path (potrf → trsm → syrk →
+/// potrf … down the diagonal), and the triangle over the links.
 [[nodiscard]] double simulated_seconds_min(const CholeskyProblem& problem, const Machine& machine,
                                            int queues);
 

@@ -32,7 +32,7 @@ struct CholeskyProblem {
   std::int64_t tile = 1;
   Element precision = Element::fp64;
   int devices = 1;
-  /// Of each device, in any unit, by which rows are dealt; empty: all alike.
+  /// Of each device, in any unit, by which rows are distributed; empty: all alike.
   std::vector<double> rates{};
   /// 0: A is stored. d > 0: A is the covariance of n points with d coordinates, generated tile by
   /// tile.

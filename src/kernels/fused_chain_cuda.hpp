@@ -1,5 +1,6 @@
 #pragma once
-// The chain of diagonal tiles of the fused Cholesky kernel, for tiles of 64. For fused_cuda.cu.
+// The chain: the critical path of diagonal tiles in the fused Cholesky kernel, for tiles of 64. For
+// fused_cuda.cu.
 //
 // Contract: the block that drew the chain's ticket calls run_chain() with all its threads. For each
 // column j it factors tile (j, j), solves (j + 1, j), and subtracts its product from the next

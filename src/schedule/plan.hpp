@@ -7,9 +7,8 @@
 //   queue runs its steps in order. A step waits only for steps that stand before it in the plan, so
 //   a plan cannot deadlock.
 // * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest
-// class
-//   that holds its family's blocks of its element; sizes within an eighth of each other are one
-//   class.
+//   class that holds its family's blocks of its element; sizes within an eighth of each other are
+//   one class.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
 //   that is faster by the machine's rates, from a device that has its latest value in a slot; that
 //   slot is not written again before the copy is done. A written (dirty) block is written back as
