@@ -91,7 +91,7 @@ enum class Policy : std::uint8_t {
   async,  ///< nothing stays; several queues
   v1,     ///< the accumulator stays
   v2,     ///< v1, and operands, least recently used evicted first
-  v3,     ///< v2, and the diagonal tile pinned until its column is solved
+  v3,     ///< v2, and the diagonal tile retained until its column is solved
   opt,    ///< furthest-next-use eviction and an order of tasks that reuses more
 };
 

@@ -34,7 +34,8 @@ enum class HostPinning : std::uint8_t {
 };
 
 struct Options {
-  std::string devices = "auto";          ///< "auto", "host", "host:2", "cuda:0,1"
+  /// "auto", "host", "host:2", "cuda:0,1"; parts joined by "+": "cuda:0+host:1".
+  std::string devices = "auto";
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
   /// Bound on the factor kept in host memory, with the coordinates of points; 0: what is free.
   std::int64_t host_memory_bytes = 0;

@@ -56,17 +56,17 @@ bool CholeskyCandidates::allows(std::int64_t tile) const {
 std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   const Schedule column = tile_cholesky(with_tile(tile), {});
   const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
-  std::set<std::int64_t> widths;
-  if (policy_ == Policy::opt && tiles > 0) {
-    const PlanLayout layout = make_layout(column, machine_, {}, {});
-    widths = candidate_widths(tiles, slots_of_family(layout, 0, kMatrixFamily));
-  }
+  if (policy_ != Policy::opt || tiles == 0) return {0};
+  const std::int64_t slots =
+      slots_of_family(make_layout(column, machine_, {}, {}), 0, kMatrixFamily);
+  const std::set<std::int64_t> widths = candidate_widths(tiles, slots);
   std::vector<std::int64_t> orders;
-  // Of two that move as many bytes the first is taken.
-  const bool balanced = policy_ == Policy::opt && problem_.devices > 1;
-  if (balanced) orders.push_back(kBalanced);
-  if (!(balanced && widths.empty()) && (tiles <= kSearchTilesMax || widths.empty()))
-    orders.push_back(0);
+  // Of two that move as many bytes the first is taken: where all fits, that of several devices.
+  if (problem_.devices > 1) orders.push_back(kBalanced);
+  const bool all_fits = slots >= tiles * (tiles + 1) / 2;
+  if (problem_.devices == 1 || !all_fits) {
+    if (tiles <= kSearchTilesMax || widths.empty()) orders.push_back(0);
+  }
   orders.insert(orders.end(), widths.begin(), widths.end());
   return orders;
 }

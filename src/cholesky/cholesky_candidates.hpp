@@ -1,7 +1,8 @@
 #pragma once
 // The tiles and orders in which a matrix may be factored, as the search sees them.
 //
-// Contract: as CandidateSpace. An order is the width of its super-tiles (Order::super_tile).
+// Contract: as CandidateSpace. An order is the width of its super-tiles (Order::super_tile), 0 for
+// the textbook order, −1 for the balanced one.
 
 #include <utility>
 

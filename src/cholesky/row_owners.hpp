@@ -2,11 +2,11 @@
 // RowOwners: which device computes which row of tiles.
 //
 // Contract: a pure function of the number of rows and of the devices' rates; no result depends on
-// it. Devices that are alike, or of which nothing is known, get the serpentine cyclic distribution
-// of device_of_row(). Else each gets work in proportion to its rate: the rows, whose work grows
-// with the square of their number, are given from the last to the first, each to the device that
-// would be done with it first (longest processing time first; Graham, "Bounds on multiprocessing
-// timing anomalies", 1969).
+// it where all devices have the same kernels. Devices that are alike, or of which nothing is known,
+// get the serpentine cyclic distribution of device_of_row(). Else each gets work in proportion to
+// its rate: the rows, whose work grows with the square of their number, are given from the last to
+// the first, each to the device that would be done with it first (longest processing time first;
+// Graham, "Bounds on multiprocessing timing anomalies", 1969).
 
 #include <cstdint>
 #include <vector>

@@ -2,10 +2,10 @@
 // Operation: what a task does to its blocks, as far as plans need to know it.
 //
 // Contract: an operation is a constant that its own file set defines (src/kernels/NAME.hpp): its
-// name, how it uses each operand, and how much work a call is. Nothing in schedule/ or run/ knows
-// any of them. Two constants with the same name are the same operation, so that a backend in a
-// shared object may have its own copy. Operands are numbered; what is written comes first, by
-// convention.
+// name, how it uses each operand, and how much work a call is. Nothing that plans, issues, executes
+// or simulates knows any of them (calibration measures some by name). Two constants with the same
+// name are the same operation, so that a backend in a shared object may have its own copy. Operands
+// are numbered; what is written comes first, by convention.
 
 #include <array>
 #include <cstdint>

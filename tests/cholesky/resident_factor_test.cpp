@@ -96,7 +96,8 @@ TEST_P(ResidentFactor, ThatFitsOnlyInPartGivesTheSameBits) {
     const RunReport report = part.solve(y.view());
     EXPECT_TRUE(same_bits(x.data, y.data)) << i;
     EXPECT_EQ(report.traffic, report.planned_traffic);
-    EXPECT_GT(report.traffic.host_to_device_bytes, kOrder * 4 * 8) << "some tiles had to come again";
+    EXPECT_GT(report.traffic.host_to_device_bytes, kOrder * 4 * 8)
+        << "some tiles had to come again";
   }
 }
 
