@@ -62,11 +62,10 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   const std::set<std::int64_t> widths = candidate_widths(tiles, slots);
   std::vector<std::int64_t> orders;
   // Of two that move as many bytes the first is taken: where all fits, that of several devices.
-  if (problem_.devices > 1) orders.push_back(kBalanced);
   const bool all_fits = slots >= tiles * (tiles + 1) / 2;
-  if (problem_.devices == 1 || !all_fits) {
-    if (tiles <= kSearchTilesMax || widths.empty()) orders.push_back(0);
-  }
+  const bool searched = tiles <= kSearchTilesMax || widths.empty();
+  if (problem_.devices > 1 && searched) orders.push_back(kBalanced);
+  if ((problem_.devices == 1 || !all_fits) && searched) orders.push_back(0);
   orders.insert(orders.end(), widths.begin(), widths.end());
   return orders;
 }
