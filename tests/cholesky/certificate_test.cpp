@@ -18,37 +18,15 @@
 namespace strata {
 namespace {
 
+using test::backward_errors;
 using test::Matrix;
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-/// ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞) for each column, the terms weighted.
-template <class T>
-std::vector<long double> errors_of(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
-                                   long double weight_ax = 1, long double weight_b = 1) {
-  std::vector<long double> errors;
-  for (std::int64_t c = 0; c < x.cols; ++c) {
-    long double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i) {
-      long double r = b(i, c), row = 0;
-      for (std::int64_t j = 0; j < a.cols; ++j) {
-        r -= static_cast<long double>(a(i, j)) * x(j, c);
-        row += std::abs(static_cast<long double>(a(i, j)));
-      }
-      residual = std::max(residual, std::abs(r));
-      norm_a = std::max(norm_a, row);
-      norm_x = std::max(norm_x, std::abs(static_cast<long double>(x(i, c))));
-      norm_b = std::max(norm_b, std::abs(static_cast<long double>(b(i, c))));
-    }
-    errors.push_back(residual / (weight_ax * norm_a * norm_x + weight_b * norm_b));
-  }
-  return errors;
-}
-
 template <class T>
 double worst_of(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
                 long double weight_ax = 1, long double weight_b = 1) {
-  const std::vector<long double> errors = errors_of(a, b, x, weight_ax, weight_b);
+  const std::vector<long double> errors = backward_errors(a, b, x, weight_ax, weight_b);
   return static_cast<double>(*std::max_element(errors.begin(), errors.end()));
 }
 

@@ -78,9 +78,13 @@ TEST_P(ResidentFactor, OnTwoDevicesMovesNoTileAfterTheFirstSolve) {
     EXPECT_TRUE(same_bits(x.data, expected.data)) << i;
     EXPECT_EQ(report.traffic, report.planned_traffic);
     if (i == 1) moved = report.traffic.total();
-    if (i > 1) EXPECT_EQ(report.traffic.total(), moved) << i;
+    if (i > 1) {
+      EXPECT_EQ(report.traffic.total(), moved) << i;
+    }
     // A block of two columns goes to the other device and comes back, for each of two sweeps.
-    if (i > 0) EXPECT_LE(report.traffic.total(), 8 * kOrder * 2 * 8) << i;
+    if (i > 0) {
+      EXPECT_LE(report.traffic.total(), 8 * kOrder * 2 * 8) << i;
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/cli/program.hpp"
+#include "tests/support/problems.hpp"
 
 namespace strata::test {
 namespace {
@@ -36,28 +37,6 @@ std::string npy_of(const DenseMatrix<double>& a, bool vector = false) {
 DenseMatrix<double> to_floats(DenseMatrix<double> a) {
   for (double& value : a.values) value = static_cast<float>(value);
   return a;
-}
-
-/// max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), in long double.
-double backward_error(const DenseMatrix<double>& a, const DenseMatrix<double>& b,
-                      const DenseMatrix<double>& x) {
-  long double worst = 0;
-  for (std::int64_t c = 0; c < b.cols; ++c) {
-    long double norm_a = 0, norm_x = 0, norm_b = 0, norm_r = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i) {
-      long double r = b.view()(i, c), row = 0;
-      for (std::int64_t j = 0; j < a.cols; ++j) {
-        r -= static_cast<long double>(a.view()(i, j)) * x.view()(j, c);
-        row += std::abs(a.view()(i, j));
-      }
-      norm_a = std::max(norm_a, row);
-      norm_x = std::max<long double>(norm_x, std::abs(x.view()(i, c)));
-      norm_b = std::max<long double>(norm_b, std::abs(b.view()(i, c)));
-      norm_r = std::max(norm_r, std::abs(r));
-    }
-    worst = std::max(worst, norm_r / (norm_a * norm_x + norm_b));
-  }
-  return static_cast<double>(worst);
 }
 
 class CliPrecision : public testing::Test {
@@ -93,7 +72,7 @@ class CliPrecision : public testing::Test {
     const DenseMatrix<double> x = read_dense(path("x.npy"));
     ASSERT_EQ(x.rows, n);
     ASSERT_EQ(x.cols, 3);
-    const double error = backward_error(a, b, x);
+    const double error = backward_error(a.view(), b.view(), x.view());
     const double eps = bytes == 4 ? kFloatEpsilon : kEpsilon;
     EXPECT_LE(error, 10 * static_cast<double>(n) * eps);
     if (bytes == 4) {

@@ -13,6 +13,8 @@
 //    schedule's tasks in program order, every operand is its block at its latest version, and at
 //    the end every block that was written rests at home at its latest version.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -399,6 +401,30 @@ inline std::string check_plan(const Plan& plan) {
   PlanChecker checker(plan.schedule(), layout, plan.options());
   const std::string wrong = checker.check(flatten(plan));
   return wrong.empty() ? checker.check_end(plan.end()) : wrong;
+}
+
+/// Drops each wait of a plan in turn and expects the checker to notice exactly those that the other
+/// waits do not imply. Returns how many it dropped and how many of them were needed.
+struct DroppedWaits {
+  std::int64_t dropped = 0;
+  std::int64_t needed = 0;
+};
+
+inline DroppedWaits expect_every_needed_wait_noticed(const Plan& plan) {
+  const std::vector<FlatStep> steps = flatten(plan);
+  DroppedWaits count;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    for (std::size_t w = 0; w < steps[s].waits.size(); ++w) {
+      std::vector<FlatStep> mutant = steps;
+      mutant[s].waits.erase(mutant[s].waits.begin() + static_cast<std::ptrdiff_t>(w));
+      const std::string found = PlanChecker(plan.schedule(), plan.layout()).check(mutant);
+      const bool implied = PlanChecker::implied(steps, s, w, plan.schedule(), plan.layout());
+      EXPECT_EQ(found.empty(), implied) << "step " << s << " wait " << w << ' ' << found;
+      ++count.dropped;
+      count.needed += implied ? 0 : 1;
+    }
+  }
+  return count;
 }
 
 }  // namespace strata::test

@@ -77,24 +77,36 @@ Matrix<T> random_spd_matrix(std::int64_t n, std::uint64_t seed) {
   });
 }
 
-/// max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞) in long double, with the whole matrix.
-template <class T>
-double backward_error(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x) {
-  long double worst = 0;
+/// ‖b − A·x‖∞ / (w·‖A‖∞·‖x‖∞ + v·‖b‖∞) for each column, in long double, with the whole matrix.
+/// A, b and x are anything with rows, cols and an element (i, j): a Matrix or a MatrixView.
+template <class A, class B, class X>
+std::vector<long double> backward_errors(const A& a, const B& b, const X& x, long double w = 1,
+                                         long double v = 1) {
+  std::vector<long double> errors;
   for (std::int64_t c = 0; c < x.cols; ++c) {
     long double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;
     for (std::int64_t i = 0; i < a.rows; ++i) {
       long double r = b(i, c), row = 0;
       for (std::int64_t j = 0; j < a.cols; ++j) {
         r -= static_cast<long double>(a(i, j)) * x(j, c);
-        row += std::abs(a(i, j));
+        row += std::abs(static_cast<long double>(a(i, j)));
       }
       residual = std::max(residual, std::abs(r));
       norm_a = std::max(norm_a, row);
-      norm_x = std::max<long double>(norm_x, std::abs(x(i, c)));
-      norm_b = std::max<long double>(norm_b, std::abs(b(i, c)));
+      norm_x = std::max(norm_x, std::abs(static_cast<long double>(x(i, c))));
+      norm_b = std::max(norm_b, std::abs(static_cast<long double>(b(i, c))));
     }
-    if (residual > 0) worst = std::max(worst, residual / (norm_a * norm_x + norm_b));
+    errors.push_back(residual == 0 ? 0 : residual / (w * norm_a * norm_x + v * norm_b));
+  }
+  return errors;
+}
+
+/// The largest of them; a NaN where one is.
+template <class A, class B, class X>
+double backward_error(const A& a, const B& b, const X& x) {
+  long double worst = 0;
+  for (const long double error : backward_errors(a, b, x)) {
+    if (!(error <= worst)) worst = error;
   }
   return static_cast<double>(worst);
 }
