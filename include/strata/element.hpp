@@ -23,8 +23,10 @@ enum class Element : std::uint8_t {
   complex64,
   int32,
   int64,
+  fp16x2,  ///< two planes of binary16, hi and then lo, each packed; the value is their sum
+  none,    ///< no element: the block is zero and has no bytes
 };
-inline constexpr int kElements = 10;
+inline constexpr int kElements = 12;
 
 /// Bytes of one element.
 [[nodiscard]] constexpr std::int64_t bytes_of(Element element) noexcept {
@@ -33,12 +35,14 @@ inline constexpr int kElements = 10;
     case Element::fp16:
     case Element::bf16: return 2;
     case Element::fp32:
+    case Element::fp16x2:
     case Element::int32: return 4;
     case Element::fp64:
     case Element::complex64:
     case Element::int64: return 8;
     case Element::dd:
     case Element::complex128: return 16;
+    case Element::none: return 0;
   }
   return 0;
 }
@@ -56,6 +60,8 @@ inline constexpr int kElements = 10;
     case Element::complex64: return "complex64";
     case Element::int32: return "int32";
     case Element::int64: return "int64";
+    case Element::fp16x2: return "fp16x2";
+    case Element::none: return "none";
   }
   return "?";
 }

@@ -16,26 +16,72 @@
 
 #include "base/check.hpp"
 #include "cholesky/row_owners.hpp"
+#include "cholesky/tile_tasks.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/trsm.hpp"
+#include "schedule/last_uses.hpp"
 
 namespace strata {
 namespace {
 
+/// All tiles in one precision.
+class UniformTiles final : public TileTasks {
+ public:
+  UniformTiles(const CholeskyProblem& problem, const RowOwners& owners)
+      : generated_(problem.point_dimensions > 0), owners_(owners) {}
+
+  void first_touch(TaskList& tasks, std::int64_t m, std::int64_t k) const override {
+    if (!generated_) return;
+    emit(tasks, covariance, m, k,
+         {tile(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
+  }
+
+  void update(TaskList& tasks, std::int64_t m, std::int64_t k, std::int64_t j) const override {
+    if (m == k) {
+      emit(tasks, syrk, m, k, {tile(m, k), tile(m, j)});
+    } else {
+      emit(tasks, gemm, m, k, {tile(m, k), tile(m, j), tile(k, j)}, kTransposeB);
+    }
+  }
+
+  /// The diagonal tile is retained until the last solve of its column on the device (policy v3).
+  void finish(TaskList& tasks, std::int64_t m, std::int64_t k) const override {
+    const Hint stay = owners_.is_last_of_its_device(m) ? Hint::release : Hint::retain;
+    if (m == k) {
+      const BlockId status(kStatusFamily, 0, k);
+      emit(tasks, potrf, m, k, {{tile(k, k), Hint::last_write | stay}, {status, Hint::last_write}});
+    } else {
+      emit(tasks, trsm, m, k, {{tile(m, k), Hint::last_write}, {tile(k, k), stay}},
+           kRightSide | kTransposeL);
+    }
+  }
+
+ private:
+  static BlockId tile(std::int64_t m, std::int64_t k) { return {kMatrixFamily, m, k}; }
+
+  void emit(TaskList& tasks, const Operation& operation, std::int64_t m, std::int64_t k,
+            std::initializer_list<TaskOperand> operands, std::uint32_t variant = 0) const {
+    Task& task = tasks.add(operation, owners_[m], operands, variant);
+    task.urgent = m == k;  // the whole column waits for its diagonal tile
+  }
+
+  bool generated_;
+  RowOwners owners_;
+};
+
 class Emitter {
  public:
-  Emitter(const CholeskyProblem& problem, const RowOwners& owners, std::int64_t tiles,
-          TaskList& tasks)
-      : generated_(problem.point_dimensions > 0), owners_(owners), tiles_(tiles), tasks_(tasks) {}
+  Emitter(const TileTasks& tiles_tasks, std::int64_t tiles, TaskList& tasks)
+      : does_(tiles_tasks), tiles_(tiles), tasks_(tasks) {}
 
   void column(std::int64_t k) {
     for (std::int64_t m = k; m < tiles_; ++m) {
-      first_touch(m, k);
-      for (std::int64_t j = 0; j < k; ++j) update(m, k, j);
-      finish(m, k);
+      does_.first_touch(tasks_, m, k);
+      for (std::int64_t j = 0; j < k; ++j) does_.update(tasks_, m, k, j);
+      does_.finish(tasks_, m, k);
     }
   }
 
@@ -43,61 +89,26 @@ class Emitter {
   // first touch, the updates from one column on their left, and what they do among themselves.
   void block_begin(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
-      for (std::int64_t m = std::max(m0, k); m < m1; ++m) first_touch(m, k);
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) does_.first_touch(tasks_, m, k);
     }
   }
   void block_update(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
                     std::int64_t j) {
     for (std::int64_t k = k0; k < k1; ++k) {
-      for (std::int64_t m = std::max(m0, k); m < m1; ++m) update(m, k, j);
+      for (std::int64_t m = std::max(m0, k); m < m1; ++m) does_.update(tasks_, m, k, j);
     }
   }
   void block_end(std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
     for (std::int64_t k = k0; k < k1; ++k) {
       for (std::int64_t m = std::max(m0, k); m < m1; ++m) {
-        for (std::int64_t j = k0; j < k; ++j) update(m, k, j);
-        finish(m, k);
+        for (std::int64_t j = k0; j < k; ++j) does_.update(tasks_, m, k, j);
+        does_.finish(tasks_, m, k);
       }
     }
   }
 
  private:
-  static BlockId tile(std::int64_t m, std::int64_t k) { return {kMatrixFamily, m, k}; }
-
-  void first_touch(std::int64_t m, std::int64_t k) {
-    if (!generated_) return;
-    emit(covariance, m, k,
-         {tile(m, k), BlockId(kPointsFamily, m, 0), BlockId(kPointsFamily, k, 0)});
-  }
-
-  void update(std::int64_t m, std::int64_t k, std::int64_t j) {
-    if (m == k) {
-      emit(syrk, m, k, {tile(m, k), tile(m, j)});
-    } else {
-      emit(gemm, m, k, {tile(m, k), tile(m, j), tile(k, j)}, kTransposeB);
-    }
-  }
-
-  /// The diagonal tile is retained until the last solve of its column on the device (policy v3).
-  void finish(std::int64_t m, std::int64_t k) {
-    const Hint stay = owners_.is_last_of_its_device(m) ? Hint::release : Hint::retain;
-    if (m == k) {
-      const BlockId status(kStatusFamily, 0, k);
-      emit(potrf, m, k, {{tile(k, k), Hint::last_write | stay}, {status, Hint::last_write}});
-    } else {
-      emit(trsm, m, k, {{tile(m, k), Hint::last_write}, {tile(k, k), stay}},
-           kRightSide | kTransposeL);
-    }
-  }
-
-  void emit(const Operation& operation, std::int64_t m, std::int64_t k,
-            std::initializer_list<TaskOperand> operands, std::uint32_t variant = 0) {
-    Task& task = tasks_.add(operation, owners_[m], operands, variant);
-    task.urgent = m == k;  // the whole column waits for its diagonal tile
-  }
-
-  bool generated_;
-  const RowOwners& owners_;
+  const TileTasks& does_;
   std::int64_t tiles_;
   TaskList& tasks_;
 };
@@ -172,7 +183,8 @@ Schedule without_tasks(const CholeskyProblem& problem) {
                        .shape = Shape::lower,
                        .element = problem.precision,
                        .origin = generated ? Origin::generated : Origin::stored,
-                       .identity = problem.factor_identity});
+                       .identity = problem.factor_identity,
+                       .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "S",
                        .rows = kStatusRows,
                        .cols = schedule.blocks.block_rows(kMatrixFamily),
@@ -190,10 +202,16 @@ Schedule without_tasks(const CholeskyProblem& problem) {
                          .identity = problem.points_identity});
     schedule.operands.push_back(2);
   }
+  if (problem.formats.map != nullptr) add_mixed_families(problem, schedule);
   return schedule;
 }
 
 }  // namespace
+
+std::unique_ptr<const TileTasks> uniform_tile_tasks(const CholeskyProblem& problem,
+                                                    const RowOwners& owners) {
+  return std::make_unique<const UniformTiles>(problem, owners);
+}
 
 std::string Order::name() const {
   if (super_tile > 0) return fmt::format("super_tile({})", super_tile);
@@ -206,10 +224,17 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
   std::vector<BlockStep> steps = steps_of(problem, order, tiles);
   schedule.steps = std::ssize(steps);
   const RowOwners owners(tiles, problem.devices, problem.rates);
-  schedule.emit = [problem, owners, tiles, steps = std::move(steps)](std::int64_t s,
-                                                                     TaskList& tasks) {
+  const bool mixed = problem.formats.map != nullptr;
+  require(!mixed || (problem.point_dimensions > 0 && problem.formats.map->tiles() == tiles),
+          ErrorKind::misuse, "cholesky",
+          "a map of precisions of {} rows of tiles does not fit {}, or the matrix is not generated",
+          mixed ? problem.formats.map->tiles() : 0, tiles);
+  schedule.emit = [does = std::shared_ptr<const TileTasks>(
+                       mixed ? mixed_tile_tasks(problem, owners)
+                             : uniform_tile_tasks(problem, owners)),
+                   tiles, steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
     const auto [m0, m1, k0, k1, what] = steps[static_cast<std::size_t>(s)];
-    Emitter emitter(problem, owners, tiles, tasks);
+    Emitter emitter(*does, tiles, tasks);
     if (what == BlockStep::kColumn) {
       emitter.column(k0);
     } else if (what == BlockStep::kBegin) {
@@ -220,7 +245,7 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
       emitter.block_end(m0, m1, k0, k1);
     }
   };
-  return schedule;
+  return mixed ? with_last_uses(std::move(schedule)) : schedule;
 }
 
 }  // namespace strata

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cholesky/tile_formats.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -31,6 +32,9 @@ struct CholeskyProblem {
   std::int64_t n = 0;
   std::int64_t tile = 1;
   Element precision = Element::fp64;
+  /// With a map: the elements of the tiles of L; sums and coordinates are then fp64 or fp32, and
+  /// `precision` is fp64.
+  TileFormats formats{};
   int devices = 1;
   /// Of each device, in any unit, by which rows are distributed; empty: all alike.
   std::vector<double> rates{};

@@ -2,7 +2,8 @@
 // gemm: C ← C − op(A)·op(B), op(X) being X or Xᵀ.
 //
 // Contract: operands C (m × n), A (m × k, or k × m if it enters transposed), B (k × n, or n × k).
-// The variant says which enter transposed. T is double or float.
+// The variant says which enter transposed. T is double or float; or the operands are in elements of
+// few bits (mixed_products.hpp), with C in fp64 or fp32.
 
 #include "kernels/kernel_table.hpp"
 

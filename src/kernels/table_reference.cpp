@@ -1,12 +1,15 @@
 // The table of the reference kernels.
 
 #include "kernels/column_squares.hpp"
+#include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
+#include "kernels/tile_norm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -22,6 +25,15 @@ void add(KernelTable& table) {
   table.set(gemm, Elements(3, element), gemm_reference<T>);
   table.set(covariance, Elements(3, element), covariance_reference<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
+  table.set(tile_norm, {Element::fp64, element}, tile_norm_reference<T>);
+}
+
+void add_mixed(KernelTable& table) {
+  for (const Elements& elements : kMixedGemms) table.set(gemm, elements, gemm_mixed_reference);
+  for (const Elements& elements : kMixedGemmsOfHost) table.set(gemm, elements, gemm_mixed_reference);
+  for (const Elements& elements : kMixedSyrks) table.set(syrk, elements, syrk_mixed_reference);
+  table.set(syrk, kMixedSyrkOfHost, syrk_mixed_reference);
+  for (const Elements& elements : kConversions) table.set(convert, elements, convert_reference);
 }
 
 }  // namespace
@@ -31,6 +43,7 @@ const KernelTable& reference_kernels() {
     KernelTable kernels;
     add<double>(kernels);
     add<float>(kernels);
+    add_mixed(kernels);
     return kernels;
   }();
   return table;

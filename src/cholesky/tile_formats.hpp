@@ -1,0 +1,31 @@
+#pragma once
+// TileFormats: the element of each tile of a factor.
+//
+// Contract: pure data, cheap to copy. Without a map all tiles have the precision of the problem.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cholesky/precision_map.hpp"
+#include "matrix/block_table.hpp"
+
+namespace strata {
+
+struct TileFormats {
+  /// Tile by tile; null: one precision for all.
+  std::shared_ptr<const PrecisionMap> map{};
+  /// What a tile of precision fp32 is kept in: fp32 on a CPU, fp16x2 on a GPU.
+  Element single = Element::fp32;
+
+  [[nodiscard]] Element element(TilePrecision precision) const;
+  /// False for a tile that is left out.
+  [[nodiscard]] bool exists(std::int64_t i, std::int64_t j) const {
+    return map == nullptr || map->stored(i, j) != TilePrecision::none;
+  }
+  /// Of each tile of the lower triangle, in the order of BlockTable::index; empty without a map.
+  [[nodiscard]] std::vector<Element> elements() const;
+  bool operator==(const TileFormats&) const = default;
+};
+
+}  // namespace strata

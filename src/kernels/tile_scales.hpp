@@ -1,0 +1,31 @@
+#pragma once
+// TileScales: by which powers of two tiles of few bits are multiplied before they are rounded.
+//
+// Contract: the values of a run of gemm, syrk and convert; absent: both 0. A tile in fp16 or fp16x2
+// holds 2^fp16 times its matrix, a tile in fp8 2^fp8 times: one power for all tiles of a run, so
+// that sums over many tiles need no rescaling, and so that scaling is exact. A tile in fp8 lies row
+// by row (ld = its columns), as the tensor cores read it; all others column by column.
+
+#include <cmath>
+
+#include "kernels/kernel_table.hpp"
+
+namespace strata {
+
+struct TileScales {
+  int fp16 = 0;  ///< exponent
+  int fp8 = 0;
+
+  /// What a tile in this element is multiplied by.
+  [[nodiscard]] double of(Element element) const {
+    if (element == Element::fp16 || element == Element::fp16x2) return std::ldexp(1.0, fp16);
+    return element == Element::fp8 ? std::ldexp(1.0, fp8) : 1.0;
+  }
+};
+
+[[nodiscard]] inline TileScales scales_of(const KernelParameters& parameters) {
+  return parameters.values == nullptr ? TileScales{}
+                                      : *static_cast<const TileScales*>(parameters.values);
+}
+
+}  // namespace strata
