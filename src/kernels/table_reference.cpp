@@ -44,6 +44,8 @@ const KernelTable& reference_kernels() {
     add<double>(kernels);
     add<float>(kernels);
     add_mixed(kernels);
+    kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
+                covariance_reference<float, double>);
     return kernels;
   }();
   return table;
