@@ -53,6 +53,9 @@ struct MixedPrecision {
   std::array<bool, 4> allowed{true, true, true, true};
   /// Rule `factor`: no tile and no product is left out.
   bool keep_all = false;
+  /// Before the run: ε is made finer until 2ε‖A‖_F/√n is at most a tenth of the smallest pivot that
+  /// the pilot met, so that the factorization does not fail.
+  bool guard = true;
 
   [[nodiscard]] bool on() const noexcept { return accuracy > 0; }
   friend bool operator==(const MixedPrecision&, const MixedPrecision&) = default;

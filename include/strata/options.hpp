@@ -1,6 +1,7 @@
 #pragma once
 // What a caller may choose about a run, and what a run tells afterwards.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "strata/cholesky_options.hpp"
 #include "strata/machine.hpp"
+#include "strata/mixed_precision.hpp"
 #include "strata/trace.hpp"
 
 namespace strata {
@@ -44,6 +46,8 @@ struct Options {
   std::int64_t tile = 0;
   Policy policy = Policy::opt;
   CholeskyPath path = CholeskyPath::automatic;
+  /// Of covariances that are generated: tiles and products in fewer bits than FP64.
+  MixedPrecision mixed;
   CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned
   HostPinning host_pinning = HostPinning::automatic;  ///< for GPUs
   int compute_queues = 0;                             ///< a device; 0: as predicted to be fastest
@@ -56,6 +60,27 @@ struct PlannedTraffic : Traffic {
   /// I/O lower bound of Cholesky (Beaumont, Eyraud-Dubois, Vérité, Langou 2022) plus one read and
   /// one write of the triangle.
   std::int64_t floor_bytes = 0;
+};
+
+/// What a mixed factorization did with what was asked for.
+struct MixedReport {
+  double accuracy_asked = 0;
+  /// With which the factor was made: finer than what was asked for where the guard said so, or
+  /// after a factorization that failed; 0: in FP64.
+  double accuracy = 0;
+  std::string note;  ///< why it is not the one that was asked for; else empty
+  /// Tiles below the diagonal and, in products of whole tiles, products that update tiles, by
+  /// TilePrecision.
+  std::array<std::int64_t, kTilePrecisions> tiles{};
+  std::array<double, kTilePrecisions> products{};
+  /// Tiles that turned out larger than the pilot had said, and factorizations that were done again
+  /// for that, for an overflow or for a failed pivot.
+  std::int64_t raised_tiles = 0;
+  int retries = 0;
+  double pilot_seconds = 0;
+  /// Rows of tiles, and of the tiles of the lower triangle, column by column, the precision.
+  std::int64_t rows = 0;
+  std::vector<TilePrecision> map;
 };
 
 /// What one or several planned runs did.
@@ -86,6 +111,7 @@ struct RunReport {
   std::int64_t host_bytes = 0;
   Traffic traffic;
   PlannedTraffic planned_traffic;
+  std::optional<MixedReport> mixed;  ///< of a factorization with Options::mixed
   Trace trace;
 };
 

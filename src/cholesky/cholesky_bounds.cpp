@@ -87,7 +87,10 @@ double device_seconds_min(const CholeskyProblem& problem, const DeviceModel& dev
 std::int64_t cholesky_host_bytes(const CholeskyProblem& problem) {
   const BlockTable blocks = tile_cholesky(problem, {}).blocks;
   std::int64_t bytes = 0;
-  for (int f = 0; f < blocks.families(); ++f) bytes += blocks.total_bytes(f);
+  for (int f = 0; f < blocks.families(); ++f) {
+    // What is temporary comes home only if it has to leave a device.
+    if (blocks.family(f).origin != Origin::temporary) bytes += blocks.total_bytes(f);
+  }
   return bytes;
 }
 
@@ -121,6 +124,7 @@ bool has_urgent_queue(const CholeskyProblem& problem, const Machine& machine) {
 }
 
 double simulated_seconds_min(const CholeskyProblem& problem, const Machine& machine, int queues) {
+  if (problem.formats.map != nullptr) return 0;  // products in few bits are faster than any here
   const int all_queues = queues + (has_urgent_queue(problem, machine) ? 1 : 0);
   double least = 0;
   for (int d = 0; d < problem.devices; ++d) {

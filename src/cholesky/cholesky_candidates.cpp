@@ -30,6 +30,16 @@ std::set<std::int64_t> candidate_widths(std::int64_t tiles, std::int64_t slots) 
   return widths;
 }
 
+/// How many tiles of a schedule whose tiles differ in size fit into a memory, with all that belongs
+/// to them, on the average.
+std::int64_t tiles_that_fit(const Schedule& schedule, std::int64_t memory_bytes) {
+  double bytes = 0;
+  for (int f = 0; f < schedule.blocks.families(); ++f)
+    bytes += static_cast<double>(schedule.blocks.total_bytes(f));
+  const auto tiles = static_cast<double>(schedule.blocks.count(kMatrixFamily));
+  return static_cast<std::int64_t>(tiles * std::min(1.0, static_cast<double>(memory_bytes) / bytes));
+}
+
 /// An order as a number: the width of a super-tile, 0 for the textbook's, or this.
 constexpr std::int64_t kBalanced = -1;
 Order order_of(std::int64_t number) {
@@ -58,7 +68,9 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
   if (policy_ != Policy::opt || tiles == 0) return {0};
   const std::int64_t slots =
-      slots_of_family(make_layout(column, machine_, {}, {}), 0, kMatrixFamily);
+      problem_.formats.map != nullptr
+          ? tiles_that_fit(column, smallest_memory(machine_))
+          : slots_of_family(make_layout(column, machine_, {}, {}), 0, kMatrixFamily);
   const std::set<std::int64_t> widths = candidate_widths(tiles, slots);
   std::vector<std::int64_t> orders;
   // Of two that move as many bytes the first is taken: where all fits, that of several devices.

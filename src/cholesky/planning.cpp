@@ -98,6 +98,7 @@ WhitenedSizes sizes_of(const WhitenedProblem& problem) {
   const RowOwners owners(rows, problem.devices, problem.rates);
   for (std::int64_t m = 0; m < rows; ++m) tiles[static_cast<std::size_t>(owners[m])] += m + 1;
   WhitenedSizes sizes;
+  // In FP64 at most, where tiles have formats of their own.
   sizes.factor_bytes = rows * (rows + 1) / 2 * slot(tile, tile);
   sizes.factor_bytes_of_device = *std::max_element(tiles.begin(), tiles.end()) * slot(tile, tile);
   const std::int64_t columns = problem.target_tile;
@@ -202,8 +203,10 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   for (const DeviceModel& device : machine.devices)
     problem.rates.push_back(device.rate(problem.precision));
   if (takes_in_core(problem, machine, options)) return plan_in_core(problem, machine, options);
-  const bool free_tile = options.tile == 0 && options.path != CholeskyPath::planned;
-  problem.tile = free_tile          ? rule_tile(problem, machine)
+  const bool mixed = problem.formats.map != nullptr;  // for the tile that the problem has
+  const bool free_tile = !mixed && options.tile == 0 && options.path != CholeskyPath::planned;
+  problem.tile = mixed ? problem.tile
+                 : free_tile          ? rule_tile(problem, machine)
                  : options.tile > 0 ? options.tile
                                     : reproducible_tile(problem, machine);
   const MemoryNeeds needs = cholesky_needs(problem, smallest_memory(machine));

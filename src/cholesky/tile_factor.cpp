@@ -4,13 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <limits>
 
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
+#include "cholesky/mixed_tiles.hpp"
 #include "cholesky/row_owners.hpp"
 #include "device/device_host.hpp"
+#include "kernels/convert.hpp"
+#include "kernels/formats_host.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/syrk.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
 #include "session/budget.hpp"
@@ -90,6 +96,11 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   tiles_ = std::make_shared<FamilyMemory>(blocks, kMatrixFamily);
   statuses_ = std::make_shared<FamilyMemory>(blocks, kStatusFamily);
+  if (problem_.formats.map != nullptr) {
+    for (int f = mixed::kSums; f < blocks.families(); ++f)
+      mixed_.push_back(std::make_shared<FamilyMemory>(blocks, f));
+    scales_ = {problem_.formats.map->fp16_exponent(), problem_.formats.map->fp8_exponent()};
+  }
   place_near(*devices_, problem_, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
                                          blocks.total_bytes(kMatrixFamily), options.host_pinning);
@@ -133,8 +144,16 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   auto coordinates = std::make_shared<FamilyMemory>(
       blocks, kPointsFamily, source_of_view(points, std::max<std::int64_t>(problem_.n, 1), false));
-  MemoryStore store(blocks, {tiles_, statuses_, coordinates});
-  return factor(store, {{covariance.name, &parameters}});
+  std::vector<std::shared_ptr<FamilyMemory>> families{tiles_, statuses_, coordinates};
+  for (const auto& memory : mixed_) {
+    memory->reset(nullptr);
+    families.push_back(memory);
+  }
+  MemoryStore store(blocks, std::move(families));
+  return factor(store, {{covariance.name, &parameters},
+                        {gemm.name, &scales_},
+                        {syrk.name, &scales_},
+                        {convert.name, &scales_}});
 }
 
 const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
@@ -228,6 +247,7 @@ SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   problem.rhs = rhs;
   problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
   problem.precision = problem_.precision;
+  problem.formats = problem_.formats;
   problem.devices = problem_.devices;
   problem.rates = problem_.rates;
   problem.factor_identity = problem_.factor_identity;
@@ -244,6 +264,7 @@ WhitenedProblem TileFactor::whitened_problem(std::int64_t targets, std::int64_t 
   problem.columns = columns;
   problem.point_dimensions = problem_.point_dimensions;
   problem.precision = problem_.precision;
+  problem.formats = problem_.formats;
   problem.devices = problem_.devices;
   problem.rates = problem_.rates;
   problem.factor_identity = problem_.factor_identity;
@@ -278,6 +299,7 @@ RunReport TileFactor::sweep(Sweep direction, MatrixView<T> b) {
                                                  source_of_view<T>(b.data, b.ld, false));
   MemoryStore store(blocks, {tiles_, solution});
   RunOptions options;
+  options.values = {{gemm.name, &scales_}};
   options.what = "solve";
   options.progress = options_.progress;
   RunReport report = run_use(SweepProblem{problem, direction}, store, options);
@@ -318,7 +340,7 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
                              view(whitened::kRight, chunk.right, problem.n),
                              zeros(whitened::kProducts), zeros(whitened::kSquares)});
   RunOptions options;
-  options.values = {{covariance.name, chunk.parameters}};
+  options.values = {{covariance.name, chunk.parameters}, {gemm.name, &scales_}};
   options.what = "predict";
   options.progress = progress;
   RunReport report = run_use(problem, store, options);
@@ -332,6 +354,65 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
   return report;
 }
 
+std::vector<TileNorm> TileFactor::measured_norms() const {
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
+  if (mixed_.empty()) return norms;
+  const FamilyMemory& memory = *mixed_[mixed::kNorms - mixed::kSums];
+  const auto* from = reinterpret_cast<const TileNorm*>(memory.data());
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (memory.written(static_cast<std::int64_t>(i))) norms[i] = from[i];
+  }
+  return norms;
+}
+
+double TileFactor::smallest_pivot() const {
+  double smallest = std::numeric_limits<double>::infinity();
+  std::vector<double> memory;
+  for (std::int64_t k = 0; k * problem_.tile < problem_.n; ++k) {
+    visit_tile<double>(k, k, memory, [&](std::int64_t i, std::int64_t j, double value) {
+      if (i == j) smallest = std::min(smallest, value * value);
+    });
+  }
+  return smallest;
+}
+
+std::vector<TileNorm> TileFactor::kept_norms() const {
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
+  WorkCrew crew(describe_host().compute_queues - 1);
+  crew.share(rows, [&](std::int64_t c) {
+    for (std::int64_t r = c; r < rows; ++r) {
+      thread_local std::vector<double> memory;
+      TileNorm& norm = norms[static_cast<std::size_t>(c * rows - c * (c - 1) / 2 + (r - c))];
+      visit_tile<double>(r, c, memory, [&](std::int64_t, std::int64_t, double value) {
+        norm.square += value * value;
+        norm.largest = std::max(norm.largest, std::fabs(value));
+      });
+    }
+  });
+  return norms;
+}
+
+/// Calls visit(i, j, value) for the elements of a tile on or below the diagonal, column by column.
+template <class T, class F>
+void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory,
+                            F&& visit) const {
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockId id(kMatrixFamily, r, c);
+  if (blocks.bytes(id) == 0) return;
+  const BlockExtent x = blocks.extent(id);
+  const WideTile<T> tile = widened<T>({tiles_->data() + blocks.byte_offset(id), x.rows, x.cols,
+                                       x.rows, x.row, x.col, blocks.element(id)},
+                                      scales_, memory);
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i)
+      visit(i, j, tile.transposed ? tile.view(j, i) : tile.view(i, j));
+  }
+}
+
 std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   std::vector<double> transposed(v.size(), 0.0);
@@ -340,15 +421,12 @@ std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
   // number of threads.
   const auto each_element = [&]<class T>(std::type_identity<T>, std::int64_t r, std::int64_t c,
                                          auto&& element) {
-    const BlockId id(kMatrixFamily, r, c);
-    const BlockExtent x = blocks.extent(id);
-    const auto* l = reinterpret_cast<const T*>(tiles_->data() + blocks.byte_offset(id));
-    for (std::int64_t j = 0; j < x.cols; ++j) {
-      for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i) {
-        element(static_cast<std::size_t>(x.row + i), static_cast<std::size_t>(x.col + j),
-                static_cast<double>(l[i + j * x.rows]));
-      }
-    }
+    thread_local std::vector<T> memory;
+    const BlockExtent x = blocks.extent({kMatrixFamily, r, c});
+    visit_tile<T>(r, c, memory, [&](std::int64_t i, std::int64_t j, T value) {
+      element(static_cast<std::size_t>(x.row + i), static_cast<std::size_t>(x.col + j),
+              static_cast<double>(value));
+    });
   };
   WorkCrew crew(describe_host().compute_queues - 1);
   dispatch(problem_.precision, [&]<class T>(std::type_identity<T> type) {
@@ -376,16 +454,13 @@ void TileFactor::copy_lower(MatrixView<T> out) const {
           problem_.n, to_string(problem_.precision), out.rows, out.cols);
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   for (std::int64_t j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, T(0));
+  std::vector<T> memory;
   for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
     for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
-      const BlockId id(kMatrixFamily, r, c);
-      const BlockExtent x = blocks.extent(id);
-      const auto* from = reinterpret_cast<const T*>(tiles_->data() + blocks.byte_offset(id));
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        const std::int64_t above = r == c ? j : 0;
-        std::copy(from + j * x.rows + above, from + (j + 1) * x.rows,
-                  out.column(x.col + j) + x.row + above);
-      }
+      const BlockExtent x = blocks.extent({kMatrixFamily, r, c});
+      visit_tile<T>(r, c, memory, [&](std::int64_t i, std::int64_t j, T value) {
+        out(x.row + i, x.col + j) = value;
+      });
     }
   }
 }

@@ -12,6 +12,8 @@
 
 #include "cholesky/planning.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/tile_norm.hpp"
+#include "kernels/tile_scales.hpp"
 #include "run/host_pinner.hpp"
 #include "run/run.hpp"
 #include "session/planned_run.hpp"
@@ -54,6 +56,15 @@ class TileFactor {
   /// Factors the covariance of `points` (n × d, column-major, alive during the call).
   const FactorInfo& factor_covariance(const double* points, const CovarianceParameters& parameters);
 
+  /// Of a mixed factorization: how large each tile was before it was rounded, in the order of
+  /// TileNorms::at; of diagonal tiles, and of those that are left out or were not reached, zeros.
+  [[nodiscard]] std::vector<TileNorm> measured_norms() const;
+  /// The same from the tiles as they are kept, of any factor.
+  [[nodiscard]] std::vector<TileNorm> kept_norms() const;
+
+  /// min L_ii².
+  [[nodiscard]] double smallest_pivot() const;
+
   /// B ← L⁻¹·B, L⁻ᵀ·B or both, n × nrhs. T is the factor's type.
   template <class T>
   RunReport sweep(Sweep direction, MatrixView<T> b);
@@ -95,6 +106,8 @@ class TileFactor {
   [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;
   RunReport run_use(const UseProblem& problem, MemoryStore& store, const RunOptions& options);
   void reserve_arenas(std::int64_t bytes);
+  template <class T, class F>
+  void visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory, F&& visit) const;
   void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;
@@ -107,6 +120,8 @@ class TileFactor {
   std::shared_ptr<FamilyMemory> whitened_;  ///< … memory, if W has to leave the devices
   std::shared_ptr<FamilyMemory> tiles_;
   std::shared_ptr<FamilyMemory> statuses_;
+  std::vector<std::shared_ptr<FamilyMemory>> mixed_;  // families of mixed_tiles.hpp, if it is mixed
+  TileScales scales_;
   std::unique_ptr<HostPinner> pinner_;  // of the memory of the tiles
   FactorInfo info_;
   RunReport report_;

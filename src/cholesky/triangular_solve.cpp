@@ -19,12 +19,14 @@ BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
 /// Emits the tasks of one row of tiles.
 class Emitter {
  public:
-  Emitter(const RowOwners& owners, std::int64_t rows, std::int64_t cols, TaskList& tasks)
-      : owners_(owners), rows_(rows), cols_(cols), tasks_(tasks) {}
+  Emitter(const RowOwners& owners, const TileFormats& formats, std::int64_t rows,
+          std::int64_t cols, TaskList& tasks)
+      : owners_(owners), formats_(formats), rows_(rows), cols_(cols), tasks_(tasks) {}
 
   /// `last`: X is not written again by another sweep.
   void forward(std::int64_t m, bool last) {
     for (std::int64_t k = 0; k < m; ++k) {
+      if (!formats_.exists(m, k)) continue;
       for (std::int64_t c = 0; c < cols_; ++c) {
         emit(gemm, m, {x(m, c), l(m, k), x(k, c)});
       }
@@ -34,6 +36,7 @@ class Emitter {
 
   void backward(std::int64_t m) {
     for (std::int64_t k = rows_ - 1; k > m; --k) {
+      if (!formats_.exists(k, m)) continue;
       for (std::int64_t c = 0; c < cols_; ++c) {
         emit(gemm, m, {x(m, c), l(k, m), x(k, c)}, kTransposeA);
       }
@@ -53,6 +56,7 @@ class Emitter {
   }
 
   const RowOwners& owners_;
+  const TileFormats& formats_;
   std::int64_t rows_;
   std::int64_t cols_;
   TaskList& tasks_;
@@ -66,7 +70,8 @@ void add_blocks(const SolveProblem& problem, Schedule& schedule) {
                        .tile_cols = problem.tile,
                        .shape = Shape::lower,
                        .element = problem.precision,
-                       .identity = problem.factor_identity});
+                       .identity = problem.factor_identity,
+                       .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "X",
                        .rows = problem.n,
                        .cols = problem.rhs,
@@ -96,8 +101,9 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   const bool both = sweep == Sweep::both;
   schedule.steps = cols == 0 ? 0 : both ? 2 * rows : rows;
   const RowOwners owners(rows, problem.devices, problem.rates);
-  schedule.emit = [owners, rows, cols, sweep, both](std::int64_t step, TaskList& tasks) {
-    Emitter emitter(owners, rows, cols, tasks);
+  schedule.emit = [owners, formats = problem.formats, rows, cols, sweep, both](std::int64_t step,
+                                                                               TaskList& tasks) {
+    Emitter emitter(owners, formats, rows, cols, tasks);
     if (sweep == Sweep::forward || (both && step < rows)) {
       emitter.forward(step, !both);
     } else {

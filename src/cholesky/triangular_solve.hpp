@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "cholesky/tile_formats.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -15,7 +16,8 @@ struct SolveProblem {
   std::int64_t tile = 1;  ///< of L
   std::int64_t rhs = 0;   ///< columns of X
   std::int64_t rhs_tile = 1;
-  Element precision = Element::fp64;
+  Element precision = Element::fp64;  ///< of X; of L, too, where formats has no map
+  TileFormats formats{};              ///< of L
   int devices = 1;
   std::vector<double> rates{};  ///< as in CholeskyProblem
   /// What L and the points are called from plan to plan (BlockFamily::identity).

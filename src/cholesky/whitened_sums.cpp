@@ -35,6 +35,7 @@ class Emitter {
     }
     const Hint above = last_ ? Hint::last_use : Hint::none;
     for (std::int64_t k = 0; k < m_; ++k) {
+      if (!problem_.formats.exists(m_, k)) continue;
       for (std::int64_t c = 0; c < cols_; ++c) emit(gemm, {w(m_, c), l(m_, k), {w(k, c), above}});
     }
     for (std::int64_t c = 0; c < cols_; ++c) emit(trsm, {w(m_, c), l(m_, m_)});
@@ -87,7 +88,8 @@ void add_blocks(const WhitenedProblem& problem, Schedule& schedule) {
                        .tile_cols = problem.tile,
                        .shape = Shape::lower,
                        .element = element,
-                       .identity = problem.factor_identity});
+                       .identity = problem.factor_identity,
+                       .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "W",
                        .rows = problem.n,
                        .cols = problem.targets,

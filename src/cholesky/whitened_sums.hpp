@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "cholesky/tile_formats.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -21,7 +22,8 @@ struct WhitenedProblem {
   std::int64_t target_tile = 1;
   std::int64_t columns = 0;           ///< of R
   std::int64_t point_dimensions = 1;  ///< coordinates of a point
-  Element precision = Element::fp64;
+  Element precision = Element::fp64;  ///< of L, too, where formats has no map
+  TileFormats formats{};              ///< of L
   int devices = 1;
   std::vector<double> rates{};  ///< as in CholeskyProblem
   /// What L and the points of its rows are called from plan to plan (BlockFamily::identity).

@@ -2,8 +2,7 @@
 // Tiles in any element as arrays of float or double, and back, on the host.
 //
 // Contract: a tile is packed or has an ld; one in fp16x2 is packed, one in fp8 packed row by row
-// (tile_scales.hpp). Scales are taken off and put on here. Only for *_host.cpp and
-// *_reference.cpp.
+// (tile_scales.hpp). Scales are taken off and put on here. For host memory only.
 
 #include <vector>
 

@@ -65,6 +65,7 @@ std::map<std::int64_t, ClassNeeds> sizes_of(const Schedule& schedule, int family
                                                      blocks.total_bytes(family)};
   } else {
     blocks.for_each(family, [&](BlockId id) {
+      if (blocks.bytes(id) == 0) return;  // never on a device
       ClassNeeds& size = sizes[slot_bytes(blocks, id)];
       ++size.blocks;
       size.total_bytes += blocks.bytes(id);

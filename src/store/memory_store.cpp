@@ -1,5 +1,7 @@
 #include "store/memory_store.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -30,10 +32,21 @@ std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
   }
 }
 
+std::shared_ptr<std::byte> allocate_unreserved(std::int64_t bytes) {
+  const std::size_t size = std::max<std::size_t>(static_cast<std::size_t>(bytes), 1);
+  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(data != MAP_FAILED, ErrorKind::memory, "store", "the system refused {} of address space",
+          format_bytes(bytes));
+  return {static_cast<std::byte*>(data), [size](std::byte* p) { (void)::munmap(p, size); }};
+}
+
 }  // namespace
 
 FamilyMemory::FamilyMemory(const BlockTable& blocks, int family, BlockSource source)
-    : data_(allocate_pageable(blocks.total_bytes(family))),
+    : data_(blocks.family(family).origin == Origin::temporary
+                ? allocate_unreserved(blocks.total_bytes(family))
+                : allocate_pageable(blocks.total_bytes(family))),
       source_(std::move(source)),
       written_(static_cast<std::size_t>(blocks.count(family))) {}
 

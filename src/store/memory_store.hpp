@@ -22,7 +22,9 @@ using BlockSource = std::function<void(const BlockExtent& extent, std::byte* to)
 /// The packed blocks of one family, in the order of BlockTable::index.
 class FamilyMemory {
  public:
-  /// Whole pages, not touched yet. Throws Error{memory} if the allocation is refused.
+  /// Whole pages, not touched yet. Throws Error{memory} if the allocation is refused. The memory
+  /// of a temporary family, of which few blocks come home if any, is not reserved: it takes what is
+  /// written.
   FamilyMemory(const BlockTable& blocks, int family, BlockSource source = nullptr);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }

@@ -1,0 +1,31 @@
+#pragma once
+// The pilot: what a factorization of a few points of each tile says of the whole.
+//
+// Contract: norms are estimates. For a covariance that falls with distance those of L are bounds,
+// nearly: with fewer points less of a far tile is explained by the tiles between (measured; see
+// docs/numerics.md). They are compared with the true ones after the run.
+
+#include <memory>
+
+#include "cholesky/precision_map.hpp"
+#include "kernels/covariance.hpp"
+#include "run/device_set.hpp"
+#include "strata/cholesky.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata {
+
+struct Pilot {
+  FactorInfo factor;  ///< of the covariance of the points that were taken
+  TileNorms norms;    ///< of the whole
+  double smallest_pivot = 0;  ///< min L_ii² over the points that were taken
+  double seconds = 0;
+};
+
+/// Takes `per_tile` points of each tile, evenly by their numbers, and factors their covariance in
+/// FP64 on the devices. `points`: n × d, in tiles of `tile` rows.
+[[nodiscard]] Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile,
+                              std::int64_t per_tile, const CovarianceParameters& parameters,
+                              const Options& options, std::shared_ptr<DeviceSet> devices);
+
+}  // namespace strata
