@@ -102,7 +102,9 @@ MemoryNeeds cholesky_needs(const CholeskyProblem& problem, std::int64_t budget) 
   };
   MemoryNeeds needs;
   needs.device_bytes = smallest_budget_bytes(schedule(problem.tile));
-  needs.tile_max = largest_tile(std::max<std::int64_t>(problem.n, 1), budget, schedule);
+  needs.tile_max = problem.formats.map != nullptr  // which is for one tile
+                       ? problem.tile
+                       : largest_tile(std::max<std::int64_t>(problem.n, 1), budget, schedule);
   needs.host_bytes = cholesky_host_bytes(problem);
   return needs;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "cholesky/mixed_factor.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "session/report.hpp"
 
@@ -36,13 +37,27 @@ struct CovarianceSolver::State {
   State(MatrixView<const double> p, const Options& options)
       : points(packed(p)),
         dimensions(p.cols),
-        progress(options.progress),
-        factor(problem_of(p), options) {}
+        n(p.rows),
+        progress(options.progress) {
+    const CholeskyProblem problem = problem_of(p);
+    if (options.mixed.on()) {
+      mixed.emplace(MatrixView<const double>{points.data(), p.rows, p.cols,
+                                             std::max<std::int64_t>(p.rows, 1)},
+                    options);
+    } else {
+      uniform.emplace(problem, options);
+    }
+  }
+
+  TileFactor& factor() { return mixed ? mixed->tiles() : *uniform; }
 
   std::vector<double> points;
   std::int64_t dimensions;
+  std::int64_t n;
   ProgressCallback progress;
-  TileFactor factor;
+  std::optional<TileFactor> uniform;
+  std::optional<MixedFactor> mixed;  // one of the two
+  RunReport report;  // of the last factorization, if it was mixed
   CovarianceParameters parameters;
 };
 
@@ -50,26 +65,34 @@ CovarianceSolver::CovarianceSolver(MatrixView<const double> points, const Option
     : state_(std::make_unique<State>(points, options)) {}
 CovarianceSolver::~CovarianceSolver() = default;
 
-std::int64_t CovarianceSolver::n() const noexcept { return state_->factor.problem().n; }
+std::int64_t CovarianceSolver::n() const noexcept { return state_->n; }
 
 const FactorInfo& CovarianceSolver::factor(const CovarianceParameters& parameters) {
   state_->parameters = parameters;
   state_->parameters.same_points = true;
-  return state_->factor.factor_covariance(state_->points.data(), state_->parameters);
+  if (!state_->mixed)
+    return state_->uniform->factor_covariance(state_->points.data(), state_->parameters);
+  const FactorInfo& info = state_->mixed->factor(state_->parameters);
+  state_->report = state_->factor().report();
+  state_->report.mixed = state_->mixed->report();
+  return info;
 }
 
-const RunReport& CovarianceSolver::report() const noexcept { return state_->factor.report(); }
+const RunReport& CovarianceSolver::report() const noexcept {
+  return state_->mixed ? state_->report : state_->factor().report();
+}
 
 RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
-  return state_->factor.sweep(Sweep::forward, b);
+  return state_->factor().sweep(Sweep::forward, b);
 }
 
 RunReport CovarianceSolver::solve(MatrixView<double> b) {
-  return state_->factor.sweep(Sweep::both, b);
+  return state_->factor().sweep(Sweep::both, b);
 }
 
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
-  state_->factor.reserve_for_targets(targets, columns);
+  // Which tiles a mixed factor will have is not known yet.
+  if (state_->uniform) state_->uniform->reserve_for_targets(targets, columns);
 }
 
 RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
@@ -92,7 +115,7 @@ RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
   CovarianceParameters cross = state_->parameters;
   cross.same_points = false;
   const std::vector<double> right = packed(r);
-  const TargetChunks chunks = state_->factor.target_chunks(m, r.cols, chunk);
+  const TargetChunks chunks = state_->factor().target_chunks(m, r.cols, chunk);
   RunReport total;
   for (std::int64_t done = 0; done < m; done += chunks.targets) {
     require(report_progress(static_cast<double>(done)), ErrorKind::cancelled, "predict",
@@ -101,7 +124,7 @@ RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
     const std::vector<double> some = packed(targets.block(done, 0, count, targets.cols));
     std::vector<double> sums(static_cast<std::size_t>(count * r.cols));
     const MatrixView<double> of_chunk{sums.data(), count, r.cols, count};
-    RunReport report = state_->factor.sum_whitened(
+    RunReport report = state_->factor().sum_whitened(
         {state_->points.data(), some.data(), right.data(), &cross, chunks.tile, of_chunk,
          squares.data() + done},
         [&](const Progress& p) {

@@ -197,6 +197,20 @@ void PrecisionMap::choose_scales() {
   fp8_exponent_ = exponent_below(kFp8Max / kFp8Margin, largest_fp8);
 }
 
+bool PrecisionMap::same_as(const PrecisionMap& other) const {
+  if (norms_.tiles != other.norms_.tiles || stored_ != other.stored_ || wide_ != other.wide_ ||
+      fp16_exponent_ != other.fp16_exponent_ || fp8_exponent_ != other.fp8_exponent_)
+    return false;
+  for (std::int64_t j = 0; j < norms_.tiles; ++j) {
+    for (std::int64_t i = j; i < norms_.tiles; ++i) {
+      for (std::int64_t k = 0; k < j; ++k) {
+        if (product(i, j, k) != other.product(i, j, k)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 std::array<std::int64_t, kTilePrecisions> PrecisionMap::tile_counts() const {
   std::array<std::int64_t, kTilePrecisions> counts{};
   for (std::int64_t j = 0; j < norms_.tiles; ++j) {

@@ -39,6 +39,8 @@ class PrecisionMap {
   PrecisionMap(TileNorms norms, const MixedPrecision& asked);
 
   [[nodiscard]] std::int64_t tiles() const noexcept { return norms_.tiles; }
+  /// Whether the two say the same of every tile and product, and have the same scales.
+  [[nodiscard]] bool same_as(const PrecisionMap& other) const;
   [[nodiscard]] const TileNorms& norms() const noexcept { return norms_; }
   [[nodiscard]] const MixedPrecision& asked() const noexcept { return asked_; }
 
@@ -53,10 +55,6 @@ class PrecisionMap {
   [[nodiscard]] std::array<TilePrecision, 2> product(std::int64_t i, std::int64_t j,
                                                      std::int64_t k) const;
 
-  /// The most that ‖L_ij‖ may be without breaking what was planned with its norm.
-  [[nodiscard]] double norm_max(std::int64_t i, std::int64_t j) const {
-    return norms_.factor[norms_.at(i, j)];
-  }
   /// Exponents of the powers of two that fp16 and fp8 tiles are multiplied by before they are
   /// rounded: the largest with which the largest entry of a class, with a margin, stays finite.
   [[nodiscard]] int fp16_exponent() const noexcept { return fp16_exponent_; }

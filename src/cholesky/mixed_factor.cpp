@@ -1,0 +1,164 @@
+#include "cholesky/mixed_factor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.hpp"
+#include "session/budget.hpp"
+
+namespace strata {
+namespace {
+
+/// Points of a tile that the pilot takes: an eighth of them, within these bounds.
+constexpr std::int64_t kPilotMin = 16;
+constexpr std::int64_t kPilotMax = 256;
+/// A tile that is larger than expected by more than this is raised and the factorization done
+/// again; below, the half of the tolerance that is not given away covers it.
+constexpr double kNormSlack = 2;
+constexpr int kRetriesMax = 4;
+constexpr double kAccuracyMin = 1e-12;
+constexpr double kFp8Max = 448;
+
+std::int64_t pilot_points(std::int64_t tile) {
+  return std::min(std::clamp(tile / 8, kPilotMin, kPilotMax), tile);
+}
+
+}  // namespace
+
+MixedFactor::MixedFactor(MatrixView<const double> points, const Options& options)
+    : points_(points), options_(options), devices_(std::make_shared<DeviceSet>(options)) {
+  check_mixed_precision(options.mixed);
+  problem_.n = points.rows;
+  problem_.point_dimensions = points.cols;
+  const Machine& machine = devices_->machine();
+  problem_.devices = static_cast<int>(machine.devices.size());
+  problem_.tile = options.tile > 0 ? options.tile : reproducible_tile(problem_, machine);
+  problem_.formats.single = is_cpu(machine) ? Element::fp32 : Element::fp16x2;
+}
+
+const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
+  report_ = {};
+  report_.accuracy_asked = options_.mixed.accuracy;
+  Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters,
+                          options_, devices_);
+  report_.pilot_seconds = pilot.seconds;
+  if (!pilot.factor.ok) {
+    factor_in_fp64(parameters, "the covariance of a sample of the points is not positive definite");
+    return factor_->info();
+  }
+  MixedPrecision asked = guarded(pilot);
+  while (asked.on()) {
+    factor_with(asked, pilot.norms, parameters);
+    const Verdict verdict = judge(pilot.norms);
+    report_.raised_tiles += verdict.raised;
+    if (!verdict.again) return factor_->info();
+    ++report_.retries;
+    if (factor_->info().ok) {
+      if (report_.retries >= kRetriesMax) break;
+      continue;
+    }
+    // Which rounding made a pivot fail is not known; all of it becomes smaller.
+    asked.accuracy /= 16;
+    report_.note = "a pivot failed, so the accuracy was made finer";
+    if (asked.accuracy < kAccuracyMin || report_.retries >= kRetriesMax) break;
+  }
+  factor_in_fp64(parameters, asked.on() ? "lower precisions failed" : report_.note.c_str());
+  return factor_->info();
+}
+
+/// What is asked for, with an accuracy that the smallest pivot bears.
+MixedPrecision MixedFactor::guarded(const Pilot& pilot) {
+  MixedPrecision asked = options_.mixed;
+  if (!asked.guard) return asked;
+  const double rms = pilot.norms.frobenius / std::sqrt(static_cast<double>(problem_.n));
+  const double bearable = 0.05 * pilot.smallest_pivot / rms;
+  if (asked.accuracy <= bearable) return asked;
+  report_.note = "the smallest pivot bears no coarser accuracy";
+  asked.accuracy = bearable >= kAccuracyMin ? bearable : 0;
+  return asked;
+}
+
+void MixedFactor::factor_with(const MixedPrecision& asked, const TileNorms& norms,
+                              const CovarianceParameters& parameters) {
+  auto map = std::make_shared<const PrecisionMap>(norms, asked);
+  const TileFormats formats{map, problem_.formats.single};
+  // What was planned for the same map is used again, with the memory of its tiles.
+  const TileFormats& before = factor_ ? factor_->problem().formats : problem_.formats;
+  if (!factor_ || before.map == nullptr || !before.map->same_as(*map)) {
+    CholeskyProblem problem = problem_;
+    problem.formats = formats;
+    factor_.reset();
+    factor_.emplace(problem, options_, devices_);
+  }
+  (void)factor_->factor_covariance(points_.data, parameters);
+  report_.accuracy = asked.accuracy;
+  describe(factor_->problem().formats.map.get());
+}
+
+void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const char* why) {
+  report_.accuracy = 0;
+  report_.note = why;
+  if (!factor_ || factor_->problem().formats.map != nullptr) {
+    CholeskyProblem problem = problem_;
+    problem.formats = {};
+    Options options = options_;
+    options.tile = problem_.tile;
+    factor_.reset();
+    factor_.emplace(problem, options, devices_);
+  }
+  (void)factor_->factor_covariance(points_.data, parameters);
+  describe(nullptr);
+}
+
+/// Compares the tiles with what was expected of them; `norms` become those that were met where
+/// these are larger.
+MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
+  const PrecisionMap& map = *factor_->problem().formats.map;
+  const std::vector<TileNorm> met = factor_->measured_norms();
+  const double fp8_max = std::ldexp(kFp8Max, -map.fp8_exponent());
+  const double fp16_max = std::ldexp(65504.0, -map.fp16_exponent());
+  Verdict verdict{.again = !factor_->info().ok};
+  for (std::int64_t j = 0; j < map.tiles(); ++j) {
+    for (std::int64_t i = j + 1; i < map.tiles(); ++i) {
+      const std::size_t at = norms.at(i, j);
+      const double norm = std::sqrt(met[at].square);
+      // After a pivot that is barely positive or an overflow nothing that follows means anything.
+      if (!std::isfinite(norm)) {
+        verdict.again = true;
+        continue;
+      }
+      const double most = map.stored(i, j) == TilePrecision::fp8 ? fp8_max : fp16_max;
+      const bool overflow = map.stored(i, j) != TilePrecision::fp64 && met[at].largest > most;
+      if (norm > kNormSlack * norms.factor[at] || overflow) {
+        ++verdict.raised;
+        verdict.again = true;
+      }
+      if (!factor_->info().ok) continue;
+      norms.factor[at] = std::max(norms.factor[at], norm);
+      norms.largest[at] = std::max(norms.largest[at], met[at].largest);
+    }
+  }
+  return verdict;
+}
+
+void MixedFactor::describe(const PrecisionMap* map) {
+  report_.rows = (problem_.n + problem_.tile - 1) / problem_.tile;
+  report_.map.assign(static_cast<std::size_t>(report_.rows * (report_.rows + 1) / 2),
+                     TilePrecision::fp64);
+  if (map == nullptr) {
+    const std::int64_t t = report_.rows;
+    report_.tiles = {t * (t - 1) / 2};
+    report_.products = {static_cast<double>(t * (t - 1) * (t - 2) / 6) +
+                        0.5 * static_cast<double>(t * (t - 1) / 2)};
+    return;
+  }
+  report_.tiles = map->tile_counts();
+  report_.products = map->product_counts();
+  std::size_t at = 0;
+  for (std::int64_t j = 0; j < map->tiles(); ++j) {
+    for (std::int64_t i = j; i < map->tiles(); ++i) report_.map[at++] = map->stored(i, j);
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,52 @@
+#pragma once
+// MixedFactor: a covariance factored in several precisions, safely.
+//
+// Contract: flies a pilot, makes a map of precisions of what it says, factors, compares the norms
+// that were met with those that were expected, and does it again with a finer map where that is
+// needed. Ends in FP64 if nothing else does: the factor that it returns is positive definite and
+// its tiles are within the accuracy that the report names, or FactorInfo says what is wrong with
+// the covariance itself. Not thread-safe.
+
+#include <memory>
+#include <optional>
+
+#include "cholesky/pilot.hpp"
+#include "cholesky/tile_factor.hpp"
+
+namespace strata {
+
+class MixedFactor {
+ public:
+  /// `points`: n × d, alive as long as this. Throws as plan_path, and Error{misuse} for options
+  /// that check_mixed_precision refuses.
+  MixedFactor(MatrixView<const double> points, const Options& options);
+
+  /// Factors the covariance of the points.
+  const FactorInfo& factor(const CovarianceParameters& parameters);
+  /// Of the last factorization; before the first one there is none.
+  [[nodiscard]] TileFactor& tiles() { return *factor_; }
+  [[nodiscard]] const MixedReport& report() const noexcept { return report_; }
+
+ private:
+  /// What a factorization showed of its map.
+  struct Verdict {
+    bool again = false;
+    std::int64_t raised = 0;
+  };
+
+  [[nodiscard]] MixedPrecision guarded(const Pilot& pilot);
+  void factor_with(const MixedPrecision& asked, const TileNorms& norms,
+                   const CovarianceParameters& parameters);
+  void factor_in_fp64(const CovarianceParameters& parameters, const char* why);
+  [[nodiscard]] Verdict judge(TileNorms& norms) const;
+  void describe(const PrecisionMap* map);
+
+  MatrixView<const double> points_;
+  Options options_;
+  std::shared_ptr<DeviceSet> devices_;
+  CholeskyProblem problem_;
+  std::optional<TileFactor> factor_;
+  MixedReport report_;
+};
+
+}  // namespace strata
