@@ -2,13 +2,13 @@
 
 #include "kernels/gemm_large_cuda.hpp"
 
-#include <cublasLt.h>
-
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
+
+#include "kernels/blas_lt_cuda.hpp"
 
 namespace strata::blas {
 namespace {
@@ -16,22 +16,6 @@ namespace {
 constexpr std::int64_t kBlock = 128;      // of C, that the algorithm gives to a multiprocessor
 constexpr std::int64_t kBlocksMin = 128;  // about one each
 constexpr std::uint32_t kAlignment = 16;  // bytes
-
-template <class Handle, cublasStatus_t (*kDestroy)(Handle)>
-class Owned {
- public:
-  Owned() = default;
-  Owned(const Owned&) = delete;  // owns the handle
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() {
-    if (handle_ != nullptr) (void)kDestroy(handle_);
-  }
-  Handle* out() { return &handle_; }
-  [[nodiscard]] Handle get() const { return handle_; }
-
- private:
-  Handle handle_ = nullptr;
-};
 
 /// The product as cuBLASLt describes it.
 class Product {

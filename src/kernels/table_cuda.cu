@@ -6,11 +6,14 @@
 #include "device/device_cuda.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/column_squares.hpp"
+#include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
+#include "kernels/tile_norm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -31,6 +34,16 @@ void add(KernelTable& table) {
   table.set(gemm, Elements(3, element), attempt<gemm_cuda<T>>);
   table.set(covariance, Elements(3, element), attempt<covariance_cuda<T>>);
   table.set(column_squares, {Element::fp64, element}, attempt<column_squares_cuda<T>>);
+  table.set(tile_norm, {Element::fp64, element}, attempt<tile_norm_cuda<T>>);
+}
+
+void add_mixed(KernelTable& table) {
+  for (const Elements& elements : kMixedGemms)
+    table.set(gemm, elements, attempt<gemm_mixed_cuda>);
+  for (const Elements& elements : kMixedSyrks)
+    table.set(syrk, elements, attempt<syrk_mixed_cuda>);
+  for (const Elements& elements : kConversions)
+    table.set(convert, elements, attempt<convert_cuda>);
 }
 
 class CudaBackend final : public Backend {
@@ -38,6 +51,7 @@ class CudaBackend final : public Backend {
   CudaBackend() {
     add<double>(kernels_);
     add<float>(kernels_);
+    add_mixed(kernels_);
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

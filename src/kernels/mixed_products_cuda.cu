@@ -1,0 +1,171 @@
+// gemm and syrk with operands of few bits on a GPU.
+//
+// Method: products of binary16 planes by cuBLAS on the tensor cores, which multiply exactly and add
+// up in fp32; of fp8 tiles by cuBLASLt. A number in two planes, hi + lo, is multiplied as hi·hi +
+// hi·lo + lo·hi, the smaller terms first; lo·lo is added where all have one sign, on the diagonal
+// (syrk). Where C is fp64 the product is formed in fp32 beside it and subtracted. syrk forms the
+// whole square: the tensor cores know no triangle. Where a shape has no kernel in fp8 (a last tile
+// of odd extents) the operands are widened to binary16.
+
+#include <algorithm>
+
+#include "kernels/blas_cuda.hpp"
+#include "kernels/formats_cuda.hpp"
+#include "kernels/fp8_product_cuda.hpp"
+#include "kernels/mixed_products.hpp"
+#include "kernels/operand.hpp"
+
+namespace strata {
+namespace {
+
+constexpr int kThreads = 256;
+
+/// C ← C + P; `lower`: only on and below the diagonal.
+__global__ void __launch_bounds__(kThreads)
+    add_kernel(MatrixView<double> c, const float* p, bool lower) {
+  for (std::int64_t j = blockIdx.y; j < c.cols; j += gridDim.y) {
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+         i < c.rows; i += static_cast<std::int64_t>(gridDim.x) * kThreads) {
+      if (!lower || i >= j) c.data[i + j * c.ld] += static_cast<double>(p[i + j * c.rows]);
+    }
+  }
+}
+
+void add(cudaStream_t stream, MatrixView<double> c, const float* p, bool lower) {
+  const dim3 blocks(static_cast<unsigned>((c.rows + kThreads - 1) / kThreads),
+                    static_cast<unsigned>(std::min<std::int64_t>(c.cols, 65535)));
+  add_kernel<<<blocks, kThreads, 0, stream>>>(c, p, lower);
+  require_cuda(cudaGetLastError(), "adding a product");
+}
+
+/// A tile of one or two planes of binary16.
+struct Planes {
+  const __half* plane[2] = {nullptr, nullptr};
+  std::int64_t rows = 0;
+  std::int64_t ld = 1;
+};
+
+Planes planes_of(const BlockView& x) {
+  const auto* hi = static_cast<const __half*>(x.data);
+  return {{hi, x.element == Element::fp16x2 ? hi + x.rows * x.cols : nullptr}, x.rows, x.ld};
+}
+
+/// A product that is being formed in C: the first term scales what is there by beta.
+class Product {
+ public:
+  Product(CudaStream& stream, float alpha, float beta, MatrixView<float> c, std::int64_t inner)
+      : stream_(stream), alpha_(alpha), beta_(beta), c_(c), inner_(inner) {}
+
+  /// C ← β·C + α·A·Bᵀ of all pairs of planes, but of the two second ones only if `all`.
+  void add_planes(const Planes& a, const Planes& b, bool all) {
+    if (all && a.plane[1] != nullptr && b.plane[1] != nullptr)
+      add_term(a.plane[1], a, b.plane[1], b);
+    if (b.plane[1] != nullptr) add_term(a.plane[0], a, b.plane[1], b);
+    if (a.plane[1] != nullptr) add_term(a.plane[1], a, b.plane[0], b);
+    add_term(a.plane[0], a, b.plane[0], b);
+  }
+
+ private:
+  void add_term(const __half* a, const Planes& of_a, const __half* b, const Planes& of_b) {
+    require_blas(
+        cublasGemmEx_64(stream_.blas(), CUBLAS_OP_N, CUBLAS_OP_T, c_.rows, c_.cols, inner_, &alpha_,
+                        a, CUDA_R_16F, of_a.ld, b, CUDA_R_16F, of_b.ld, &beta_, c_.data, CUDA_R_32F,
+                        c_.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
+    beta_ = 1;
+  }
+
+  CudaStream& stream_;
+  float alpha_;
+  float beta_;
+  MatrixView<float> c_;
+  std::int64_t inner_;
+};
+
+std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// C ← β·C − A·Bᵀ in fp32, A and B in fp16x2, fp16 or fp8. `scratch`: for two widened operands.
+void subtract_product(CudaQueue& cuda, const BlockView& a, const BlockView& b, float beta,
+                      MatrixView<float> c, const TileScales& scales, bool all, char* scratch) {
+  const auto alpha = static_cast<float>(-1 / (scales.of(a.element) * scales.of(b.element)));
+  const std::int64_t inner = a.cols;
+  if (a.element != Element::fp8) {
+    Product(cuda.main(), alpha, beta, c, inner).add_planes(planes_of(a), planes_of(b), all);
+    return;
+  }
+  if (blas::fp8_product(cuda.main(), alpha, a, b, beta, c, inner)) return;
+  // The same numbers in binary16, which holds those of fp8 as they are.
+  const auto widen = [&](const BlockView& x, void* to) {
+    BlockView wide = x;
+    wide.data = to;
+    wide.element = Element::fp16;
+    wide.ld = std::max<std::int64_t>(x.rows, 1);
+    formats::convert_tile(cuda.stream(), wide, x, {scales.fp8, scales.fp8});
+    return wide;
+  };
+  const BlockView wide_a = widen(a, scratch);
+  const BlockView wide_b = widen(b, scratch + rounded_up(2 * a.rows * a.cols));
+  Product(cuda.main(), alpha, beta, c, inner).add_planes(planes_of(wide_a), planes_of(wide_b), all);
+}
+
+std::int64_t widened_bytes(const BlockView& a, const BlockView& b) {
+  if (a.element != Element::fp8) return 0;
+  return rounded_up(2 * a.rows * a.cols) + rounded_up(2 * b.rows * b.cols);
+}
+
+/// C ← C − A·Bᵀ.
+void update(CudaQueue& cuda, const BlockView& c, const BlockView& a, const BlockView& b,
+            const TileScales& scales, bool lower) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return;
+  const std::int64_t beside = c.element == Element::fp64 ? rounded_up(4 * c.rows * c.cols) : 0;
+  auto* scratch = static_cast<char*>(cuda.scratch(std::max<std::int64_t>(
+      beside + widened_bytes(a, b), 1)));
+  if (c.element == Element::fp32)
+    return subtract_product(cuda, a, b, 1, matrix_of<float>(c), scales, lower, scratch);
+  const MatrixView<float> product{reinterpret_cast<float*>(scratch), c.rows, c.cols, c.rows};
+  subtract_product(cuda, a, b, 0, product, scales, lower, scratch + beside);
+  add(cuda.stream(), matrix_of<double>(c), product.data, lower);
+}
+
+/// C ← C − op(A)·op(B) in fp64, A widened.
+void update_wide(CudaQueue& cuda, const BlockView* x, const TileScales& scales,
+                 std::uint32_t variant) {
+  const bool transposed = (variant & kTransposeA) != 0;
+  BlockView wide = x[1];
+  wide.element = Element::fp64;
+  wide.ld = std::max<std::int64_t>(wide.rows, 1);
+  wide.data = cuda.scratch(std::max<std::int64_t>(8 * wide.rows * wide.cols, 1));
+  formats::convert_tile(cuda.stream(), wide, x[1], scales);
+  const auto a = matrix_of<const double>(wide);
+  blas::gemm_minus(cuda.main(), transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                   (variant & kTransposeB) != 0 ? CUBLAS_OP_T : CUBLAS_OP_N,
+                   transposed ? a.rows : a.cols, a, matrix_of<const double>(x[2]),
+                   matrix_of<double>(x[0]));
+}
+
+}  // namespace
+
+void gemm_mixed_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const TileScales scales = scales_of(parameters);
+  for (std::int64_t i = 0; i < calls.count(); ++i) {
+    const BlockView* x = calls[i];
+    if (x[2].element == Element::fp64) {
+      require_variant(gemm, parameters.variant, kTransposeA | kTransposeB);
+      update_wide(cuda, x, scales, parameters.variant);
+    } else {
+      require_variant(gemm, parameters.variant ^ kTransposeB, 0);  // it is always set
+      update(cuda, x[0], x[1], x[2], scales, false);
+    }
+  }
+}
+
+void syrk_mixed_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(syrk, parameters.variant, 0);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const TileScales scales = scales_of(parameters);
+  for (std::int64_t i = 0; i < calls.count(); ++i)
+    update(cuda, calls[i][0], calls[i][1], calls[i][1], scales, true);
+}
+
+}  // namespace strata
