@@ -77,6 +77,7 @@ class Fp8Product {
 
 /// A shape on a GPU, with what cuBLASLt said of it.
 struct Known {
+  Known(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ldc) : product(m, n, k, ldc) {}
   Fp8Product product;
   std::optional<cublasLtMatmulAlgo_t> algorithm;
 };
@@ -91,7 +92,7 @@ Known& known_product(CudaStream& stream, std::int64_t m, std::int64_t n, std::in
   const std::lock_guard lock(mutex);
   const auto at = known.find(key);
   if (at != known.end()) return at->second;
-  Known& added = known.try_emplace(key, Fp8Product(m, n, k, ldc), std::nullopt).first->second;
+  Known& added = known.try_emplace(key, m, n, k, ldc).first->second;
   added.algorithm = added.product.algorithm(reinterpret_cast<cublasLtHandle_t>(stream.blas()));
   return added;
 }

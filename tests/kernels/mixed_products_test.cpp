@@ -1,0 +1,290 @@
+// gemm, syrk, convert and tile_norm of every backend on tiles of few bits: against the numbers that
+// the tiles hold, in long double.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/bytes.hpp"
+#include "base/random.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/convert.hpp"
+#include "kernels/formats_reference.hpp"
+#include "kernels/mixed_products.hpp"
+#include "kernels/tile_norm.hpp"
+#include "tests/support/backends.hpp"
+
+namespace strata {
+namespace {
+
+constexpr TileScales kScales{.fp16 = 9, .fp8 = 5};
+
+/// A tile in any element, in memory of its own.
+struct Tile {
+  BlockView view;
+  std::vector<std::byte> bytes;
+
+  Tile(Element element, std::int64_t rows, std::int64_t cols)
+      : bytes(static_cast<std::size_t>(std::max<std::int64_t>(rows * cols, 1) *
+                                       bytes_of(element))) {
+    view = {bytes.data(), rows, cols, std::max<std::int64_t>(rows, 1), 0, 0, element};
+  }
+  Tile(const Tile& other) : view(other.view), bytes(other.bytes) { view.data = bytes.data(); }
+  Tile& operator=(const Tile&) = delete;
+
+  template <class F>
+  Tile& fill(F&& value) {
+    for (std::int64_t j = 0; j < view.cols; ++j) {
+      for (std::int64_t i = 0; i < view.rows; ++i) set_element(view, kScales, i, j, value(i, j));
+    }
+    return *this;
+  }
+  [[nodiscard]] double operator()(std::int64_t i, std::int64_t j) const {
+    return element_at(view, kScales, i, j);
+  }
+};
+
+/// Between −1 and 1, or 0 and 1.
+auto numbers(std::uint64_t seed, bool positive = false) {
+  return [=](std::int64_t i, std::int64_t j) {
+    const double u = random_uniform(seed, static_cast<std::uint64_t>(4096 * j + i));
+    return positive ? u : 2 * u - 1;
+  };
+}
+
+/// One call; the first tile comes back, and the others must not change.
+void run(const Backend& backend, const Operation& operation, std::vector<Tile*> tiles,
+         std::uint32_t variant = 0) {
+  Elements elements;
+  for (const Tile* tile : tiles) elements.push_back(tile->view.element);
+  const KernelFunction kernel = backend.kernels().find(operation.name, elements);
+  ASSERT_NE(kernel, nullptr) << operation.name << " in " << to_string(elements);
+  const auto device = backend.make_device(0, 256_MiB);
+  const auto queue = device->make_queue(QueuePriority::normal);
+  std::vector<Buffer> memory;
+  std::vector<BlockView> views;
+  for (const Tile* tile : tiles) {
+    memory.push_back(device->allocate(std::ssize(tile->bytes)));
+    queue->copy(memory.back().data(), tile->bytes.data(), std::ssize(tile->bytes),
+                CopyDirection::host_to_device);
+    views.push_back(tile->view);
+    views.back().data = memory.back().data();
+  }
+  kernel(*queue, {views, operation.operands}, {.variant = variant, .values = &kScales});
+  std::vector<std::byte> back;
+  for (std::size_t t = 0; t < tiles.size(); ++t) {
+    back.resize(tiles[t]->bytes.size());
+    queue->copy(back.data(), memory[t].data(), std::ssize(back), CopyDirection::device_to_host);
+    queue->synchronize();
+    if (t > 0) {
+      EXPECT_EQ(std::memcmp(back.data(), tiles[t]->bytes.data(), back.size()), 0)
+          << "operand " << t << " was written";
+    }
+    std::memcpy(tiles[t]->bytes.data(), back.data(), back.size());
+  }
+}
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+/// On both sides of what tensor cores, alignments and blocks of threads take.
+constexpr Shape kShapes[] = {{1, 1, 1},    {5, 3, 2},     {16, 16, 16},  {17, 16, 32},
+                             {31, 33, 65}, {64, 48, 128}, {130, 96, 64}, {256, 128, 256}};
+
+/// What rounding may add to Σ |a_ik·b_jk|: sums in fp32 in any order; tensor cores add groups of 16
+/// products and cut the sum off; in fp8 they keep 13 bits of a group (../shared studies measured a
+/// bias of 1.2e-5 and 4.8e-4 on sums of 2048 numbers of one sign); and lo·lo, with what float
+/// cannot hold of hi + lo.
+double rounding_of_products(const Backend& backend, const Elements& elements, std::int64_t k,
+                            bool square) {
+  if (elements.size() > 2 && elements[2] == Element::fp64) return 1e-15 * static_cast<double>(k);
+  if (backend.name() == "reference") return 1e-15 * static_cast<double>(k);
+  double bound = 0x1p-24 * static_cast<double>(k + 2);
+  if (elements[1] == Element::fp16x2 && !square) bound += 0x1p-21;
+  if (elements[1] == Element::fp16x2 && square) bound += 0x1p-22;
+  if (backend.name() != "cuda") return bound;
+  return elements[1] == Element::fp8 ? bound + 0x1p-10
+                                     : bound + 0x1p-23 * (static_cast<double>(k) / 8 + 4);
+}
+
+void check_product(const Backend& backend, const Elements& elements, Shape shape,
+                   std::uint32_t variant, bool positive) {
+  const bool square = elements.size() == 2;
+  const bool ta = (variant & kTransposeA) != 0;
+  const bool tb = square || (variant & kTransposeB) != 0;
+  const auto [m, n, k] = square ? Shape{shape.m, shape.m, shape.k} : shape;
+  Tile c(elements[0], m, n);
+  c.fill(numbers(1));
+  Tile a(elements[1], ta ? k : m, ta ? m : k);
+  a.fill(numbers(2, positive));
+  Tile b(elements[square ? 1 : 2], tb ? n : k, tb ? k : n);
+  b.fill(numbers(square ? 2 : 3, positive));
+  const Tile before = c;
+  square ? run(backend, syrk, {&c, &a}) : run(backend, gemm, {&c, &a, &b}, variant);
+  const double unit = elements[0] == Element::fp64 ? 0x1p-52 : 0x1p-23;
+  const double products = rounding_of_products(backend, elements, k, square);
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      if (square && i < j) {
+        ASSERT_EQ(c(i, j), before(i, j)) << "above the diagonal";
+        continue;
+      }
+      long double sum = 0;
+      double size = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        const double x = ta ? a(l, i) : a(i, l);
+        const double y = tb ? b(j, l) : b(l, j);
+        sum += static_cast<long double>(x) * y;
+        size += std::fabs(x * y);
+      }
+      const auto expected = static_cast<double>(before(i, j) - sum);
+      const double allowed = products * size + unit * (std::fabs(before(i, j)) + size);
+      ASSERT_NEAR(c(i, j), expected, allowed)
+          << backend.name() << " " << to_string(elements) << " " << m << "," << n << "," << k
+          << " at " << i << "," << j;
+    }
+  }
+}
+
+std::vector<const Backend*> backends() {
+  std::vector<const Backend*> all{&reference_backend(), &host_backend()};
+  if (cuda_backend() != nullptr) all.push_back(cuda_backend());
+  return all;
+}
+
+TEST(MixedProducts, OfFewBitsAreThoseOfTheNumbersThatAreHeld) {
+  for (const Backend* backend : backends()) {
+    std::vector<Elements> all(kMixedGemms.begin(), kMixedGemms.end());
+    if (backend->on_host()) all.insert(all.end(), kMixedGemmsOfHost.begin(), kMixedGemmsOfHost.end());
+    for (const Elements& elements : all) {
+      for (const Shape& shape : kShapes) {
+        if (backend->name() == "reference" && shape.m > 64) continue;  // slow, and the same
+        for (const bool positive : {false, true})
+          check_product(*backend, elements, shape, kTransposeB, positive);
+        if (elements[2] != Element::fp64) continue;
+        for (const std::uint32_t variant : {0U, kTransposeA, kTransposeA | kTransposeB})
+          check_product(*backend, elements, shape, variant, false);
+      }
+    }
+  }
+}
+
+TEST(MixedProducts, OfATileWithItselfLeaveWhatIsAboveTheDiagonal) {
+  for (const Backend* backend : backends()) {
+    std::vector<Elements> all(kMixedSyrks.begin(), kMixedSyrks.end());
+    if (backend->on_host()) all.push_back(kMixedSyrkOfHost);
+    for (const Elements& elements : all) {
+      for (const Shape& shape : kShapes) {
+        if (backend->name() == "reference" && shape.m > 64) continue;  // slow, and the same
+        for (const bool positive : {false, true})
+          check_product(*backend, elements, shape, 0, positive);
+      }
+    }
+  }
+}
+
+TEST(MixedProducts, AnEmptySumChangesNothing) {
+  for (const Backend* backend : backends()) {
+    Tile c(Element::fp32, 4, 3);
+    c.fill(numbers(1));
+    Tile a(Element::fp16, 4, 0);
+    Tile b(Element::fp16, 3, 0);
+    const Tile before = c;
+    run(*backend, gemm, {&c, &a, &b}, kTransposeB);
+    EXPECT_EQ(c.bytes, before.bytes);
+  }
+}
+
+/// Numbers on which roundings differ: ties, subnormals, the largest, zeros of both signs, and some
+/// between.
+double awkward(std::int64_t i, std::int64_t j) {
+  const auto k = static_cast<std::uint64_t>(37 * j + i);
+  switch (k % 9) {
+    case 0: return 0.0;
+    case 1: return -0.0;
+    case 2: return 1 + 0x1p-11 * static_cast<double>(k % 7);       // ties of fp16
+    case 3: return (1 + 0.0625 * static_cast<double>(k % 5)) / 4;  // ties of fp8
+    case 4: return std::ldexp(random_uniform(9, k), -20);
+    case 5: return std::ldexp(1 + 0x1p-30, -14);
+    case 6: return -std::ldexp(random_uniform(9, k), -33);
+    case 7: return 13.99 * (2 * random_uniform(9, k) - 1);
+    default: return 2 * random_uniform(9, k) - 1;
+  }
+}
+
+TEST(Convert, RoundsOnceToNearestAndWidensExactly) {
+  for (const Backend* backend : backends()) {
+    for (const Elements& elements : kConversions) {
+      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 5}, {32, 32},
+                                 {33, 31}, {100, 70}, {65, 200}}) {
+        Tile from(elements[1], m, n);
+        from.fill(awkward);
+        Tile to(elements[0], m, n);
+        Tile expected(elements[0], m, n);
+        expected.fill([&](auto i, auto j) { return from(i, j); });
+        run(*backend, convert, {&to, &from});
+        ASSERT_EQ(to.bytes, expected.bytes) << backend->name() << " " << to_string(elements) << " "
+                                            << m << " by " << n;
+      }
+    }
+  }
+}
+
+TEST(Convert, SaysWhatIsTooLarge) {
+  for (const Backend* backend : backends()) {
+    Tile from(Element::fp32, 2, 2);
+    from.fill([](auto i, auto j) { return i == 0 ? (j == 0 ? 1e6 : -1e6) : j == 0 ? NAN : 1.0; });
+    Tile half(Element::fp16, 2, 2);
+    run(*backend, convert, {&half, &from});
+    EXPECT_EQ(half(0, 0), INFINITY);
+    EXPECT_EQ(half(0, 1), -INFINITY);
+    EXPECT_TRUE(std::isnan(half(1, 0)));
+    Tile fp8(Element::fp8, 2, 2);
+    run(*backend, convert, {&fp8, &from});
+    EXPECT_EQ(fp8(0, 0), 448.0 / 32);
+    EXPECT_EQ(fp8(0, 1), -448.0 / 32);
+    EXPECT_TRUE(std::isnan(fp8(1, 0)));
+    EXPECT_EQ(fp8(1, 1), 1);
+  }
+}
+
+TEST(TileNorm, IsThatOfTheTile) {
+  for (const Backend* backend : backends()) {
+    for (const Element element : {Element::fp64, Element::fp32}) {
+      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {15, 3}, {16, 1},
+                                 {257, 300}, {1000, 7}, {40, 513}}) {
+        Tile x(element, m, n);
+        x.fill(numbers(4));
+        Tile norm(Element::fp64, 2, 2);
+        run(*backend, tile_norm, {&norm, &x});
+        long double square = 0;
+        double largest = 0;
+        for (std::int64_t j = 0; j < n; ++j) {
+          for (std::int64_t i = 0; i < m; ++i) {
+            square += static_cast<long double>(x(i, j)) * x(i, j);
+            largest = std::max(largest, std::fabs(x(i, j)));
+          }
+        }
+        const auto expected = static_cast<double>(square);
+        EXPECT_NEAR(norm(0, 0), expected, 1e-13 * expected) << backend->name() << " " << m;
+        EXPECT_EQ(norm(1, 0), largest);
+      }
+    }
+  }
+}
+
+TEST(TileNorm, OfATileThatIsNotFiniteIsNotFinite) {
+  for (const Backend* backend : backends()) {
+    for (const double bad : {double{INFINITY}, double{NAN}}) {
+      Tile x(Element::fp32, 40, 30);
+      x.fill([&](auto i, auto j) { return i == 39 && j == 29 ? bad : 1.0; });
+      Tile norm(Element::fp64, 2, 2);
+      run(*backend, tile_norm, {&norm, &x});
+      EXPECT_FALSE(std::isfinite(norm(0, 0))) << backend->name();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
