@@ -1,13 +1,14 @@
 #pragma once
 // covariance: a block of a Matérn covariance matrix from the coordinates of two point sets.
 //
-// Contract: operands C (rows × cols, written), P (rows × d) and Q (cols × d), the coordinates of
-// the points of its rows and of its columns, one point a row, d >= 1, all of type T. Values:
-// CovarianceParameters, never absent. The distance is Euclidean, in the unit of the coordinates.
-// C_ij = c(|p_i − q_j|), plus the nugget where row + i == col + j in the whole matrix if
-// same_points. Arithmetic is double whatever T. Distance 0 gives the variance, a covariance that
-// underflows gives 0, a NaN coordinate gives NaN. Parameters must satisfy variance > 0, range > 0,
-// 0 < smoothness <= 50, nugget >= 0. A unit of work is an element.
+// Contract: operands C (rows × cols, written) of type T, P (rows × d) and Q (cols × d), the
+// coordinates of the points of its rows and of its columns, one point a row, d >= 1, of type X.
+// Values: CovarianceParameters, never absent. The distance is Euclidean, in the unit of the
+// coordinates. C_ij = c(|p_i − q_j|), plus the nugget where row + i == col + j in the whole matrix
+// if same_points. Arithmetic is double whatever T and X, on a GPU in part single where it says so
+// (covariance_cuda). Distance 0 gives the variance, a covariance that underflows gives 0, a NaN
+// coordinate gives NaN. Parameters must satisfy variance > 0, range > 0, 0 < smoothness <= 50,
+// nugget >= 0. A unit of work is an element.
 //
 // The parametrization (range not scaled by the smoothness) is that of ExaGeoStat and of Matern() in
 // the R package fields.
@@ -43,15 +44,18 @@ inline constexpr Operation covariance{.name = "covariance",
                                       .flops_per_work = 0,
                                       .nominal_cost = 50};
 
-/// The formula as it is written, by Boost.Math in long double. T: double, float.
-template <class T>
+// T, the element of C, and X, that of the coordinates: double; float; float and double.
+
+/// The formula as it is written, by Boost.Math in long double.
+template <class T, class X = T>
 void covariance_reference(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters);
-/// For the CPU, see covariance_host.cpp. T: double, float.
-template <class T>
+/// For the CPU, see covariance_host.cpp.
+template <class T, class X = T>
 void covariance_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
-/// For a GPU, see covariance_cuda.cu. T: double, float.
-template <class T>
+/// For a GPU, see covariance_cuda.cu. Single precision from coordinates in double has a relative
+/// error of at most 4·2^-24·(1 + distance/range) where the smoothness is 1/2, 3/2 or 5/2.
+template <class T, class X = T>
 void covariance_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -13,10 +13,10 @@
 namespace strata {
 namespace {
 
-template <class T>
+template <class X>
 double distance(const BlockView& p, std::int64_t i, const BlockView& q, std::int64_t j) {
-  const T* a = static_cast<const T*>(p.data) + i;
-  const T* b = static_cast<const T*>(q.data) + j;
+  const X* a = static_cast<const X*>(p.data) + i;
+  const X* b = static_cast<const X*>(q.data) + j;
   double square = 0;
   for (std::int64_t k = 0; k < p.cols; ++k) {
     const double difference = static_cast<double>(a[k * p.ld]) - static_cast<double>(b[k * q.ld]);
@@ -25,7 +25,7 @@ double distance(const BlockView& p, std::int64_t i, const BlockView& q, std::int
   return std::sqrt(square);
 }
 
-template <class T>
+template <class T, class X>
 void compute(const BlockView& out, const BlockView& p, const BlockView& q,
              const CovarianceParameters& parameters) {
   thread_local std::optional<MaternInterpolant> correlation;
@@ -36,7 +36,7 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
   for (std::int64_t j = 0; j < out.cols; ++j) {
     T* column = static_cast<T*>(out.data) + j * out.ld;
     for (std::int64_t i = diagonal ? j : 0; i < out.rows; ++i) {
-      const double h = distance<T>(p, i, q, j);
+      const double h = distance<X>(p, i, q, j);
       double c = parameters.variance * (*correlation)(h / parameters.range);
       if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
       column[i] = static_cast<T>(c);
@@ -47,15 +47,16 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
 
 }  // namespace
 
-template <class T>
+template <class T, class X>
 void covariance_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(covariance, parameters.variant, 0);
   submit_each(queue, calls, [&values = parameters_of(parameters)](const BlockView* x) {
-    compute<T>(x[0], x[1], x[2], values);
+    compute<T, X>(x[0], x[1], x[2], values);
   });
 }
 
 template void covariance_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void covariance_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void covariance_host<float, double>(Queue&, const KernelCalls&, const KernelParameters&);
 
 }  // namespace strata

@@ -10,7 +10,7 @@
 namespace strata {
 namespace {
 
-template <class T>
+template <class T, class X>
 void compute(const BlockView& out, const BlockView& p, const BlockView& q,
              const CovarianceParameters& parameters) {
   for (std::int64_t j = 0; j < out.cols; ++j) {
@@ -18,8 +18,8 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
       long double square = 0;
       for (std::int64_t k = 0; k < p.cols; ++k) {
         const long double difference =
-            static_cast<long double>(static_cast<const T*>(p.data)[i + k * p.ld]) -
-            static_cast<const T*>(q.data)[j + k * q.ld];
+            static_cast<long double>(static_cast<const X*>(p.data)[i + k * p.ld]) -
+            static_cast<const X*>(q.data)[j + k * q.ld];
         square += difference * difference;
       }
       long double c =
@@ -33,16 +33,18 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
 
 }  // namespace
 
-template <class T>
+template <class T, class X>
 void covariance_reference(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters) {
   require_variant(covariance, parameters.variant, 0);
   submit_each(queue, calls, [&values = parameters_of(parameters)](const BlockView* x) {
-    compute<T>(x[0], x[1], x[2], values);
+    compute<T, X>(x[0], x[1], x[2], values);
   });
 }
 
 template void covariance_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void covariance_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void covariance_reference<float, double>(Queue&, const KernelCalls&,
+                                                  const KernelParameters&);
 
 }  // namespace strata

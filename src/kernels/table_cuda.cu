@@ -38,6 +38,8 @@ class CudaBackend final : public Backend {
   CudaBackend() {
     add<double>(kernels_);
     add<float>(kernels_);
+    kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
+                 attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers
   }
   [[nodiscard]] std::string name() const override { return "cuda"; }

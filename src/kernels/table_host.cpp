@@ -31,6 +31,8 @@ const KernelTable& host_kernels() {
     KernelTable kernels;
     add<double>(kernels);
     add<float>(kernels);
+    kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
+                covariance_host<float, double>);
     return kernels;
   }();
   return table;

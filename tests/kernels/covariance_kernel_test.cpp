@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "base/random.hpp"
@@ -30,18 +31,19 @@ class ImmediateQueue final : public Queue {
   [[nodiscard]] bool failed() const override { return false; }
 };
 
-/// A block with its operands: rows from P (m × d), columns from Q (n × d).
-template <class T>
+/// A block with its operands: rows from P (m × d), columns from Q (n × d), coordinates of type X.
+template <class T, class X = T>
 struct Problem {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t dimensions = 2;
-  std::vector<T> p;
-  std::vector<T> q;
+  std::vector<X> p;
+  std::vector<X> q;
   CovarianceParameters parameters;
   std::int64_t row = 0;
   std::int64_t col = 0;
 
+  [[nodiscard]] static Elements elements() { return {element_of<T>, element_of<X>, element_of<X>}; }
   [[nodiscard]] std::array<BlockView, 3> views(void* out, const void* p_data,
                                                const void* q_data) const {
     return {BlockView{out, rows, cols, rows, row, col},
@@ -58,8 +60,8 @@ struct Problem {
   }
 
   [[nodiscard]] std::vector<T> on_device(const Backend& backend) const {
-    const auto bytes = [](const std::vector<T>& v) {
-      return static_cast<std::int64_t>(v.size() * sizeof(T));
+    const auto bytes = [](const auto& v) {
+      return static_cast<std::int64_t>(v.size() * sizeof(v[0]));
     };
     std::vector<T> out(static_cast<std::size_t>(rows * cols), T(-7));
     const auto device = backend.make_device(0, 64 << 20);
@@ -70,8 +72,7 @@ struct Problem {
     queue->copy(on_p.data(), p.data(), bytes(p), CopyDirection::host_to_device);
     queue->copy(on_q.data(), q.data(), bytes(q), CopyDirection::host_to_device);
     const auto operands = views(on_out.data(), on_p.data(), on_q.data());
-    const KernelFunction kernel =
-        backend.kernels().find(covariance.name, Elements(3, element_of<T>));
+    const KernelFunction kernel = backend.kernels().find(covariance.name, elements());
     if (kernel == nullptr) throw std::runtime_error("no covariance kernel in " + backend.name());
     kernel(*queue, {operands, covariance.operands}, {.values = &parameters});
     queue->copy(out.data(), on_out.data(), bytes(out), CopyDirection::device_to_host);
@@ -80,15 +81,15 @@ struct Problem {
   }
 };
 
-template <class T>
-Problem<T> random_problem(std::int64_t rows, std::int64_t cols, std::int64_t dimensions,
-                          const CovarianceParameters& parameters, std::int64_t row,
-                          std::int64_t col) {
-  Problem<T> problem{rows, cols, dimensions, {}, {}, parameters, row, col};
+template <class T, class X>
+Problem<T, X> random_problem(std::int64_t rows, std::int64_t cols, std::int64_t dimensions,
+                             const CovarianceParameters& parameters, std::int64_t row,
+                             std::int64_t col) {
+  Problem<T, X> problem{rows, cols, dimensions, {}, {}, parameters, row, col};
   // A coordinate depends on the element row, so that equal rows are the same point.
   for (std::int64_t k = 0; k < dimensions; ++k) {
     const auto at = [k](std::int64_t i) {
-      return static_cast<T>(10 * random_uniform(static_cast<std::uint64_t>(k),  //
+      return static_cast<X>(10 * random_uniform(static_cast<std::uint64_t>(k),  //
                                                 static_cast<std::uint64_t>(i)));
     };
     for (std::int64_t i = 0; i < rows; ++i) problem.p.push_back(at(row + i));
@@ -97,31 +98,63 @@ Problem<T> random_problem(std::int64_t rows, std::int64_t cols, std::int64_t dim
   return problem;
 }
 
-template <class T>
-void expect_equal_blocks(const std::vector<T>& value, const std::vector<T>& expected,
-                         const CovarianceParameters& p) {
+/// Distance over range of the points of an element, with a rounding error or two.
+template <class T, class X>
+double over_range(const Problem<T, X>& problem, std::int64_t i, std::int64_t j) {
+  double square = 0;
+  for (std::int64_t k = 0; k < problem.dimensions; ++k) {
+    const double difference =
+        static_cast<double>(problem.p[static_cast<std::size_t>(i + k * problem.rows)]) -
+        static_cast<double>(problem.q[static_cast<std::size_t>(j + k * problem.cols)]);
+    square += difference * difference;
+  }
+  return std::sqrt(square) / problem.parameters.range;
+}
+
+/// `single`: the kernel computes in single precision as covariance.hpp says.
+template <class T, class X>
+void expect_equal_blocks(const Problem<T, X>& problem, const std::vector<T>& value,
+                         const std::vector<T>& expected, bool single = false) {
   // The correlation is good to 1e-13; distance / range adds an error of x·eps times the slope.
-  const double tolerance = sizeof(T) == 8 ? 2e-13 : 1.5e-7;
+  const double rounded = sizeof(T) == 8 ? 2e-13 : 0x1p-23;
   ASSERT_EQ(value.size(), expected.size());
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    ASSERT_TRUE(std::fabs(value[i] - expected[i]) <=
-                tolerance * std::fabs(expected[i]) + 2 * std::numeric_limits<T>::denorm_min())
-        << "element " << i << ": " << value[i] << " for " << expected[i] << ", smoothness "
-        << p.smoothness << ", range " << p.range;
+  for (std::size_t e = 0; e < value.size(); ++e) {
+    const auto i = static_cast<std::int64_t>(e) % problem.rows;
+    const auto j = static_cast<std::int64_t>(e) / problem.rows;
+    // The reference is rounded, too.
+    const double tolerance = single ? 0x1p-22 * (1 + over_range(problem, i, j)) + 0x1p-24 : rounded;
+    ASSERT_TRUE(std::fabs(value[e] - expected[e]) <=
+                tolerance * std::fabs(expected[e]) + 2 * std::numeric_limits<T>::denorm_min())
+        << "element " << i << ", " << j << ": " << value[e] << " for " << expected[e]
+        << ", smoothness " << problem.parameters.smoothness << ", range "
+        << problem.parameters.range;
   }
 }
 
-template <class T>
-class Covariance : public ::testing::Test {};
-using Types = ::testing::Types<double, float>;
+/// Elements of the block and of the coordinates.
+template <class Out, class In>
+struct Pair {
+  using T = Out;
+  using X = In;
+};
+
+template <class P>
+class Covariance : public ::testing::Test {
+ public:
+  using T = typename P::T;
+  using X = typename P::X;
+};
+using Types = ::testing::Types<Pair<double, double>, Pair<float, float>, Pair<float, double>>;
 TYPED_TEST_SUITE(Covariance, Types);
 
 TYPED_TEST(Covariance, ReferenceByHand) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
   // Points (0,0), (3,4), (6,8): distances 5 and 10; range 5.
-  Problem<TypeParam> problem{3, 3, 2, {0, 3, 6, 0, 4, 8}, {0, 3, 6, 0, 4, 8}, {}, 0, 0};
+  Problem<T, X> problem{3, 3, 2, {0, 3, 6, 0, 4, 8}, {0, 3, 6, 0, 4, 8}, {}, 0, 0};
   const double e = std::exp(-1.0);
   const double e2 = std::exp(-2.0);
-  const double eps = sizeof(TypeParam) == 8 ? 1e-15 : 1e-6;
+  const double eps = sizeof(T) == 8 ? 1e-15 : 1e-6;
   struct Case {
     double smoothness, at_one, at_two;
   };
@@ -131,7 +164,7 @@ TYPED_TEST(Covariance, ReferenceByHand) {
                         Case{2.5, (2 + 1 / 3.0) * e, (3 + 4 / 3.0) * e2},
                         Case{1, 0.601907230197234575, 2 * 0.139865881816522427}}) {
     problem.parameters = {2, 5, c.smoothness, 0.25, true};
-    const auto out = problem.on_host(covariance_reference<TypeParam>);
+    const auto out = problem.on_host(covariance_reference<T, X>);
     for (const int diagonal : {0, 4, 8}) {
       EXPECT_NEAR(out[static_cast<std::size_t>(diagonal)], 2.25, eps);
     }
@@ -145,31 +178,34 @@ TYPED_TEST(Covariance, ReferenceByHand) {
 }
 
 TYPED_TEST(Covariance, NuggetFollowsTheElementAndNotTheDistance) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
   // Two coincident points: the off-diagonal element has no nugget; neither has a cross-covariance.
-  Problem<TypeParam> problem{2, 2, 1, {1, 1}, {1, 1}, {3, 1, 0.7, 0.5, true}, 0, 0};
-  for (const KernelFunction kernel :
-       {&covariance_reference<TypeParam>, &covariance_host<TypeParam>}) {
+  Problem<T, X> problem{2, 2, 1, {1, 1}, {1, 1}, {3, 1, 0.7, 0.5, true}, 0, 0};
+  for (const KernelFunction kernel : {&covariance_reference<T, X>, &covariance_host<T, X>}) {
     problem.row = problem.col = 0;
     problem.parameters.same_points = true;
-    EXPECT_EQ(problem.on_host(kernel), (std::vector<TypeParam>{3.5, 3, 3, 3.5}));
+    EXPECT_EQ(problem.on_host(kernel), (std::vector<T>{3.5, 3, 3, 3.5}));
     problem.row = 1;  // rows 1, 2 and columns 0, 1: the diagonal is element (0, 1)
-    EXPECT_EQ(problem.on_host(kernel), (std::vector<TypeParam>{3, 3, 3.5, 3}));
+    EXPECT_EQ(problem.on_host(kernel), (std::vector<T>{3, 3, 3.5, 3}));
     problem.row = problem.col = 5;
     problem.parameters.same_points = false;
-    EXPECT_EQ(problem.on_host(kernel), (std::vector<TypeParam>{3, 3, 3, 3}));
+    EXPECT_EQ(problem.on_host(kernel), (std::vector<T>{3, 3, 3, 3}));
   }
 }
 
 TYPED_TEST(Covariance, HostAgainstReference) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
   for (const double nu : {0.1, 0.5, 0.83, 1.0, 1.5, 2.2, 2.5, 6.0, 20.0}) {
     for (const double range : {0.02, 1.3, 500.0}) {
       const CovarianceParameters parameters{1.7, range, nu, 0.3, true};
       for (const std::int64_t d : {1, 2, 3}) {
         for (const auto& [rows, cols, row, col] :
              {std::array<std::int64_t, 4>{17, 17, 34, 34}, {17, 9, 12, 10}, {1, 33, 40, 0}}) {
-          const auto p = random_problem<TypeParam>(rows, cols, d, parameters, row, col);
-          expect_equal_blocks(p.on_host(covariance_host<TypeParam>),
-                              p.on_host(covariance_reference<TypeParam>), parameters);
+          const auto p = random_problem<T, X>(rows, cols, d, parameters, row, col);
+          expect_equal_blocks(p, p.on_host(covariance_host<T, X>),
+                              p.on_host(covariance_reference<T, X>));
         }
       }
     }
@@ -177,11 +213,12 @@ TYPED_TEST(Covariance, HostAgainstReference) {
 }
 
 TYPED_TEST(Covariance, FarApartIsExactlyZeroAndNaNStays) {
-  Problem<TypeParam> problem{1, 3, 1, {0}, {TypeParam(1e30), TypeParam(NAN), 2}, {}, 0, 0};
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  Problem<T, X> problem{1, 3, 1, {0}, {X(1e30), X(NAN), 2}, {}, 0, 0};
   for (const double nu : {0.5, 1.2, 2.5}) {
     problem.parameters = {1, 1e-3, nu, 0, false};
-    for (const KernelFunction kernel :
-         {&covariance_reference<TypeParam>, &covariance_host<TypeParam>}) {
+    for (const KernelFunction kernel : {&covariance_reference<T, X>, &covariance_host<T, X>}) {
       const auto out = problem.on_host(kernel);
       EXPECT_EQ(out[0], 0) << nu;
       EXPECT_TRUE(std::isnan(out[1])) << nu;
@@ -191,9 +228,11 @@ TYPED_TEST(Covariance, FarApartIsExactlyZeroAndNaNStays) {
 }
 
 TYPED_TEST(Covariance, DiagonalTileOfTheHostIsSymmetric) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
   const std::int64_t n = 37;
-  const auto p = random_problem<TypeParam>(n, n, 2, {1, 2, 0.9, 0.1, true}, 74, 74);
-  const auto out = p.on_host(covariance_host<TypeParam>);
+  const auto p = random_problem<T, X>(n, n, 2, {1, 2, 0.9, 0.1, true}, 74, 74);
+  const auto out = p.on_host(covariance_host<T, X>);
   for (std::int64_t j = 0; j < n; ++j) {
     for (std::int64_t i = 0; i < j; ++i) {
       EXPECT_EQ(out[static_cast<std::size_t>(i + j * n)], out[static_cast<std::size_t>(j + i * n)]);
@@ -202,28 +241,28 @@ TYPED_TEST(Covariance, DiagonalTileOfTheHostIsSymmetric) {
 }
 
 /// The blocks of one task on a device, one after the other.
-template <class T>
+template <class T, class X>
 std::vector<std::vector<T>> together(const Backend& backend,
-                                     const std::vector<Problem<T>>& problems) {
+                                     const std::vector<Problem<T, X>>& problems) {
   const auto device = backend.make_device(0, 64 << 20);
   const auto queue = device->make_queue(QueuePriority::normal);
   std::vector<Buffer> memory;
   std::vector<BlockView> views;
-  const auto load = [&](const std::vector<T>& values) {
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+  const auto load = [&](const auto& values) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(values[0]));
     memory.push_back(device->allocate(bytes));
     queue->copy(memory.back().data(), values.data(), bytes, CopyDirection::host_to_device);
     return memory.back().data();
   };
   std::vector<std::vector<T>> blocks;
-  for (const Problem<T>& problem : problems) {
+  for (const Problem<T, X>& problem : problems) {
     blocks.emplace_back(static_cast<std::size_t>(problem.rows * problem.cols), T(-7));
     for (const BlockView& view :
          problem.views(load(blocks.back()), load(problem.p), load(problem.q))) {
       views.push_back(view);
     }
   }
-  const KernelFunction kernel = backend.kernels().find(covariance.name, Elements(3, element_of<T>));
+  const KernelFunction kernel = backend.kernels().find(covariance.name, Problem<T, X>::elements());
   kernel(*queue, {views, covariance.operands}, {.values = &problems[0].parameters});
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     queue->copy(blocks[i].data(), views[3 * i].data,
@@ -235,15 +274,17 @@ std::vector<std::vector<T>> together(const Backend& backend,
 }
 
 TYPED_TEST(Covariance, ManyCallsGiveTheBitsOfEachAlone) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
   std::vector<const Backend*> backends{&reference_backend(), &host_backend()};
   if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
   const CovarianceParameters parameters{1.7, 1.3, 0.83, 0.3, true};
-  std::vector<Problem<TypeParam>> problems;
+  std::vector<Problem<T, X>> problems;
   for (const auto& [rows, cols, row, col] : {std::array<std::int64_t, 4>{17, 17, 34, 34},
                                              {17, 9, 12, 10},
                                              {1, 33, 40, 0},
                                              {65, 66, 0, 65}}) {
-    problems.push_back(random_problem<TypeParam>(rows, cols, 2, parameters, row, col));
+    problems.push_back(random_problem<T, X>(rows, cols, 2, parameters, row, col));
   }
   for (const Backend* backend : backends) {
     const auto blocks = together(*backend, problems);
@@ -252,7 +293,16 @@ TYPED_TEST(Covariance, ManyCallsGiveTheBitsOfEachAlone) {
   }
 }
 
+/// Whether the GPU computes such blocks in single precision.
+template <class T, class X>
+bool in_single(double smoothness) {
+  const bool closed = smoothness == 0.5 || smoothness == 1.5 || smoothness == 2.5;
+  return std::is_same_v<T, float> && std::is_same_v<X, double> && closed;
+}
+
 TYPED_TEST(Covariance, CudaAgainstReference) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
   std::string why;
   const Backend* cuda = cuda_backend(&why);
   if (cuda == nullptr) GTEST_SKIP() << "no CUDA backend: " << why;
@@ -261,9 +311,57 @@ TYPED_TEST(Covariance, CudaAgainstReference) {
       const CovarianceParameters parameters{1.7, range, nu, 0.3, true};
       for (const auto& [rows, cols, row, col] :
            {std::array<std::int64_t, 4>{65, 65, 130, 130}, {67, 31, 12, 10}, {1, 129, 40, 0}}) {
-        const auto p = random_problem<TypeParam>(rows, cols, 3, parameters, row, col);
-        expect_equal_blocks(p.on_device(*cuda), p.on_host(covariance_reference<TypeParam>),
-                            parameters);
+        for (const std::int64_t d : {1, 2, 3}) {
+          const auto p = random_problem<T, X>(rows, cols, d, parameters, row, col);
+          expect_equal_blocks(p, p.on_device(*cuda), p.on_host(covariance_reference<T, X>),
+                              in_single<T, X>(nu));
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Covariance, CudaOfManyBlocksAndFarApart) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  if (cuda == nullptr) GTEST_SKIP() << "no CUDA backend: " << why;
+  // Several blocks of threads in both directions, x on both sides of 80, 174 and 300, and a
+  // variance that brings back what an exponential alone would lose.
+  for (const double nu : {0.5, 1.5, 2.5, 1.0, 12.0}) {
+    for (const auto& [variance, range] :
+         {std::array<double, 2>{1.7, 2.0}, {1e25, 0.05}, {2, 0.03}}) {
+      const CovarianceParameters parameters{variance, range, nu, 0.3, true};
+      const auto p = random_problem<T, X>(517, 131, 2, parameters, 0, 400);
+      expect_equal_blocks(p, p.on_device(*cuda), p.on_host(covariance_reference<T, X>),
+                          in_single<T, X>(nu));
+    }
+  }
+  Problem<T, X> problem{1, 4, 2, {0, 0}, {X(1e30), X(NAN), 2, 0, 0, 0, 0, 0}, {}, 0, 0};
+  for (const double nu : {0.5, 1.5, 2.5, 1.2}) {
+    problem.parameters = {3, 1e-3, nu, 0.5, false};
+    const auto out = problem.on_device(*cuda);
+    EXPECT_EQ(out[0], 0) << nu;
+    EXPECT_TRUE(std::isnan(out[1])) << nu;
+    EXPECT_EQ(out[2], 0) << nu;
+    EXPECT_EQ(out[3], 3) << nu;  // the same place, without a nugget
+  }
+}
+
+TYPED_TEST(Covariance, CudaRoundsAlikeInBlocksOfAnyShape) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  if (cuda == nullptr) GTEST_SKIP() << "no CUDA backend: " << why;
+  for (const double nu : {0.5, 1.5, 0.8, 12.0}) {
+    const CovarianceParameters parameters{1.7, 2.0, nu, 0.3, true};
+    const auto whole = random_problem<T, X>(301, 70, 2, parameters, 0, 0).on_device(*cuda);
+    const auto part = random_problem<T, X>(3, 2, 2, parameters, 298, 68).on_device(*cuda);
+    for (std::size_t j = 0; j < 2; ++j) {
+      for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(part[i + 3 * j], whole[298 + i + 301 * (68 + j)]) << nu;
       }
     }
   }
