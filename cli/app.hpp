@@ -99,6 +99,8 @@ void check_outputs(const CommonOptions& common, std::vector<OutputPath> outputs,
 [[nodiscard]] nlohmann::json number(double value);
 [[nodiscard]] nlohmann::json to_json(const FactorInfo& info);
 [[nodiscard]] nlohmann::json to_json(const Certificate& certificate);
+/// variance, range, smoothness, nugget; distance, anisotropy and time where they are not the plain
+/// ones.
 [[nodiscard]] nlohmann::json to_json(const MaternParameters& parameters);
 [[nodiscard]] nlohmann::json to_json(const Scores& scores, std::int64_t observations);
 /// n, tile, path, policy, devices, tuning, seconds, flops, …, traffic, planned_traffic.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
@@ -16,6 +17,7 @@ using nlohmann::json;
 struct LoglikArguments {
   std::string file;
   ColumnNames columns;
+  SeparationArguments separation;
   MaternParameters parameters;
   std::string mean = "constant";
   std::string holdout;
@@ -24,6 +26,7 @@ struct LoglikArguments {
 struct FitArguments {
   std::string file;
   ColumnNames columns;
+  SeparationArguments separation;
   std::string mean = "constant";
   std::string holdout;
   std::string output;
@@ -63,6 +66,16 @@ void print_parameters(const MaternParameters& p) {
   fmt::print(
       "  variance    {:.6g}\n  range       {:.6g}\n  smoothness  {:.6g}\n  nugget      {:.6g}\n",
       p.variance, p.range, p.smoothness, p.nugget);
+  const Separation& s = p.separation;
+  if (s.distance == Distance::great_circle) fmt::print("  distance    great circle, km\n");
+  if (s.anisotropy_ratio != 1) {
+    fmt::print("  anisotropy  {:.6g} across {:.6g} degrees\n", s.anisotropy_ratio,
+               s.anisotropy_angle);
+  }
+  if (s.time) {
+    fmt::print("  time        scale {:.6g}, smoothness {:.6g}, interaction {:.6g}\n", s.time->scale,
+               s.time->smoothness, s.time->interaction);
+  }
 }
 
 /// How the matrix compares with the memory it was factored in.
@@ -86,14 +99,17 @@ void print_loglik(const Likelihood& likelihood) {
 int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   const Options options = common.to_options();
   const Mean mean = parse_mean(arguments.mean);
+  MaternParameters parameters = arguments.parameters;
+  parameters.separation = arguments.separation.separation(arguments.columns);
+  const Distance distance = parameters.separation.distance;
   check_outputs(common, {}, {arguments.file, common.rates});
   const Observations data =
       read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed).fit;
-  if (arguments.parameters.nugget == 0) check_distinct(data, arguments.file);
+  check_places(data.points, data.rows, distance, arguments.file);
+  if (parameters.nugget == 0) check_distinct(data, distance, arguments.file);
   check_interrupt();
-  const Likelihood likelihood =
-      log_likelihood(data.points, data.values, arguments.parameters, mean, options);
-  const json object = likelihood_json(likelihood, arguments.parameters);
+  const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
+  const json object = likelihood_json(likelihood, parameters);
   if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
   ReportData report;
   report.title = fmt::format("Log-likelihood of {} observations", data.points.size());
@@ -140,12 +156,15 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   report.subtitle = fmt::format(
       "Gaussian process with Matérn covariance and {} mean, by exact maximum likelihood, from {}",
       arguments.mean, arguments.file);
-  report.figures = {{"Log-likelihood", fmt::format("{:.2f}", result.likelihood.log_likelihood), "",
-                     fmt::format("{} evaluations", result.evaluations)},
-                    {"Variance", fmt::format("{:.4g}", p.variance), "", ""},
-                    {"Range", fmt::format("{:.4g}", p.range), "", "in units of the coordinates"},
-                    {"Smoothness", fmt::format("{:.3g}", p.smoothness), "", ""},
-                    {"Nugget", fmt::format("{:.4g}", p.nugget), "", ""}};
+  report.figures = {
+      {"Log-likelihood", fmt::format("{:.2f}", result.likelihood.log_likelihood), "",
+       fmt::format("{} evaluations", result.evaluations)},
+      {"Variance", fmt::format("{:.4g}", p.variance), "", ""},
+      {"Range", fmt::format("{:.4g}", p.range), "",
+       p.separation.distance == Distance::great_circle ? "in kilometres"
+                                                       : "in units of the coordinates"},
+      {"Smoothness", fmt::format("{:.3g}", p.smoothness), "", ""},
+      {"Nugget", fmt::format("{:.4g}", p.nugget), "", ""}};
   for (const FitStep& step : result.path) {
     report.evaluations.push_back(
         {step.range, step.smoothness, step.nugget, step.variance, step.log_likelihood});
@@ -161,16 +180,19 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
                                     held->scores.coverage95};
   }
   report.run = result.likelihood.run;
-  const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);
-  const Prediction surface = predict(model, grid.nodes, options);
   ReportMap map;
   map.x_label = arguments.columns.x;
   map.y_label = arguments.columns.y;
   map.layers.push_back(
       point_layer("Observed", MapQuantity::value, data.fit.points, data.fit.values));
-  map.layers.push_back(grid_layer("Predicted", MapQuantity::value, grid, surface.mean));
-  map.layers.push_back(grid_layer("Standard error", MapQuantity::standard_error, grid,
-                                  surface.process_standard_error));
+  // A map is one of x and y: at which height and time to predict, nobody has said.
+  if (data.fit.points.z.empty() && data.fit.points.t.empty()) {
+    const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);
+    const Prediction surface = predict(model, grid.nodes, options);
+    map.layers.push_back(grid_layer("Predicted", MapQuantity::value, grid, surface.mean));
+    map.layers.push_back(grid_layer("Standard error", MapQuantity::standard_error, grid,
+                                    surface.process_standard_error));
+  }
   report.map = std::move(map);
 }
 
@@ -220,6 +242,8 @@ void write_predictions(const std::string& path, const ColumnNames& columns, cons
   };
   add(columns.x, points.x);
   add(columns.y, points.y);
+  if (!points.z.empty()) add(columns.z, points.z);
+  if (!points.t.empty()) add(columns.time, points.t);
   if (observed != nullptr) add(columns.value, *observed);
   add("mean", prediction.mean);
   add("standard_error", prediction.standard_error);
@@ -234,6 +258,7 @@ FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& co
   options.max_evaluations = arguments.evaluations;
   options.smoothness = arguments.smoothness;
   options.nugget = arguments.nugget;
+  options.separation = arguments.separation.separation(arguments.columns);
   return options;
 }
 
@@ -247,7 +272,10 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   require(arguments.predictions.empty() || holdout, ErrorKind::misuse, "fit",
           "--predictions '{}': no row of {} is held out to be predicted, see --holdout",
           arguments.predictions, arguments.file);
-  if (arguments.nugget == 0.0) check_distinct(data.fit, arguments.file);
+  const Distance distance = fit_options.separation.distance;
+  for (const Observations* some : {&data.fit, &data.holdout})
+    check_places(some->points, some->rows, distance, arguments.file);
+  if (arguments.nugget == 0.0) check_distinct(data.fit, distance, arguments.file);
   check_interrupt();
   const FitResult result = fit(data.fit.points, data.fit.values, fit_options);
   if (!result.likelihood.factor.ok) {
@@ -337,11 +365,16 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
   ColumnNames columns = file.columns;
   if (!arguments.columns.x.empty()) columns.x = arguments.columns.x;
   if (!arguments.columns.y.empty()) columns.y = arguments.columns.y;
+  if (!arguments.columns.z.empty()) columns.z = arguments.columns.z;
+  if (!arguments.columns.time.empty()) columns.time = arguments.columns.time;
   if (!arguments.value.empty() && arguments.value != "none") columns.value = arguments.value;
   const Table table = read_csv(arguments.file);
-  const Points targets{table.column(columns.x), table.column(columns.y)};
+  const Points targets = columns.points_of(table);
   require(targets.size() > 0, ErrorKind::input, "data", "{}: there are no rows to predict",
           arguments.file);
+  std::vector<std::int64_t> rows(targets.x.size());
+  std::iota(rows.begin(), rows.end(), 1);
+  check_places(targets, rows, file.model.parameters.separation.distance, arguments.file);
   const std::vector<double> observed = observed_values(table, arguments.value, columns.value);
   check_interrupt();
   const Prediction prediction = predict(file.model, targets, options);
@@ -368,10 +401,12 @@ void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
+  arguments->separation.add_to(*verb);
   verb->add_option("--variance", arguments->parameters.variance, "of the process")
       ->required()
       ->check(positive_number());
-  verb->add_option("--range", arguments->parameters.range, "in units of the coordinates")
+  verb->add_option("--range", arguments->parameters.range,
+                   "in units of the coordinates, or kilometres with --distance great-circle")
       ->required()
       ->check(positive_number());
   verb->add_option("--smoothness", arguments->parameters.smoothness, "of the Matérn covariance")
@@ -394,7 +429,8 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
-  verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear")
+  arguments->separation.add_to(*verb);
+  verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
       ->capture_default_str();
   verb->add_option("--smoothness", arguments->smoothness, "hold the smoothness at this")
       ->check(positive_number());

@@ -17,6 +17,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kModelFormat = "strata model 1";
+/// With z, time, or a distance other than the plane's, which a reader of the first must not miss.
+constexpr const char* kModelFormat2 = "strata model 2";
 
 std::optional<double> as_share(const std::string& text) {
   double value = 0;
@@ -46,37 +48,95 @@ void ColumnNames::add_to(CLI::App& app, bool with_value) {
   app.add_option("--x", x, "column of the first coordinate")->required(with_value);
   app.add_option("--y", y, "column of the second coordinate")->required(with_value);
   if (with_value) app.add_option("--value", value, "column of the observed values")->required();
+  app.add_option("--z", z, "column of a third coordinate");
+  app.add_option("--time", time, "column of the time");
 }
 
-void Observations::add(double x, double y, double value, std::int64_t row) {
-  points.x.push_back(x);
-  points.y.push_back(y);
+Points ColumnNames::points_of(const Table& table) const {
+  Points points{table.column(x), table.column(y)};
+  if (!z.empty()) points.z = table.column(z);
+  if (!time.empty()) points.t = table.column(time);
+  return points;
+}
+
+void SeparationArguments::add_to(CLI::App& app) {
+  app.add_option("--distance", distance,
+                 "euclidean, or great-circle: x and y are longitude and latitude in degrees, the "
+                 "range is in kilometres, the smoothness at most 0.5")
+      ->check(CLI::IsMember({"euclidean", "great-circle"}))
+      ->capture_default_str();
+  app.add_option("--anisotropy", anisotropy,
+                 "RATIO,ANGLE: the range holds along the direction ANGLE degrees counter-clockwise "
+                 "of x, RATIO times as much across it")
+      ->delimiter(',')
+      ->expected(2);
+  app.add_option("--time-scale", time_scale, "a in w = a |u|^(2 alpha) + 1, for times u apart")
+      ->check(positive_number());
+  app.add_option("--time-smoothness", time_smoothness, "alpha, at most 1 (default: 1)")
+      ->check(positive_number());
+  app.add_option("--interaction", interaction,
+                 "beta of space and time, 0 to 1 (default: 0, separable)")
+      ->check(nonnegative_number());
+}
+
+Separation SeparationArguments::separation(const ColumnNames& columns) const {
+  Separation out;
+  if (distance == "great-circle") out.distance = Distance::great_circle;
+  if (!anisotropy.empty()) {
+    out.anisotropy_ratio = anisotropy[0];
+    out.anisotropy_angle = anisotropy[1];
+  }
+  if (columns.time.empty()) {
+    require(!time_scale && !time_smoothness && !interaction, ErrorKind::misuse, "cli",
+            "--time-scale, --time-smoothness and --interaction need a column of times, --time");
+    return out;
+  }
+  require(time_scale.has_value(), ErrorKind::misuse, "cli", "--time '{}' needs a --time-scale",
+          columns.time);
+  out.time = TimeParameters{*time_scale, time_smoothness.value_or(1), interaction.value_or(0)};
+  return out;
+}
+
+void Observations::add(const Points& all, double value, std::size_t i) {
+  points.x.push_back(all.x[i]);
+  points.y.push_back(all.y[i]);
+  if (!all.z.empty()) points.z.push_back(all.z[i]);
+  if (!all.t.empty()) points.t.push_back(all.t[i]);
   values.push_back(value);
-  rows.push_back(row);
+  rows.push_back(static_cast<std::int64_t>(i) + 1);
 }
 
 SplitObservations read_observations(const std::string& path, const ColumnNames& columns,
                                     const std::string& holdout, std::uint64_t seed) {
   const Table table = read_csv(path);
-  const std::vector<double> x = table.column(columns.x);
-  const std::vector<double> y = table.column(columns.y);
+  const Points points = columns.points_of(table);
   const std::vector<double> value = table.column(columns.value);
   const std::vector<double> flags = holdout_flags(table, holdout, seed);
   SplitObservations split;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto row = static_cast<std::int64_t>(i) + 1;
+  for (std::size_t i = 0; i < value.size(); ++i) {
     require(flags[i] == 0 || flags[i] == 1, ErrorKind::input, "holdout",
-            "{}: row {}: holdout is {}, not 0 or 1", path, row, flags[i]);
-    (flags[i] == 1 ? split.holdout : split.fit).add(x[i], y[i], value[i], row);
+            "{}: row {}: holdout is {}, not 0 or 1", path, i + 1, flags[i]);
+    (flags[i] == 1 ? split.holdout : split.fit).add(points, value[i], i);
   }
   require(split.fit.points.size() > 0, ErrorKind::input, "data",
-          "{}: there are no observations to use: {} rows, {} of them held out", path, x.size(),
+          "{}: there are no observations to use: {} rows, {} of them held out", path, value.size(),
           split.holdout.points.size());
   return split;
 }
 
-void check_distinct(const Observations& observations, const std::string& path) {
-  const auto pair = find_coincident_points(observations.points);
+void check_places(const Points& points, const std::vector<std::int64_t>& rows, Distance distance,
+                  const std::string& path) {
+  if (distance != Distance::great_circle) return;
+  for (std::size_t i = 0; i < points.x.size(); ++i) {
+    require(points.x[i] >= -180 && points.x[i] <= 360 && points.y[i] >= -90 && points.y[i] <= 90,
+            ErrorKind::input, "data",
+            "{}: row {}: ({}, {}) is no longitude from -180 to 360 and latitude from -90 to 90",
+            path, rows[i], points.x[i], points.y[i]);
+  }
+}
+
+void check_distinct(const Observations& observations, Distance distance, const std::string& path) {
+  const auto pair = find_coincident_points(observations.points, distance);
   if (!pair) return;
   const auto first = static_cast<std::size_t>(pair->first);
   fail(ErrorKind::numerical, "data",
@@ -107,20 +167,50 @@ bool is_mean(const json& name) {
   return name == "sample" || name == "zero" || name == "constant" || name == "linear";
 }
 
+bool is_plain(const Model& model) {
+  const Separation& s = model.parameters.separation;
+  return s.distance == Distance::euclidean && s.anisotropy_ratio == 1 && !s.time &&
+         model.points.z.empty();
+}
+
+bool is_separation(const Separation& s) {
+  return s.anisotropy_ratio > 0 && s.anisotropy_ratio <= 1 && std::isfinite(s.anisotropy_angle) &&
+         (!s.time || (s.time->scale > 0 && s.time->smoothness > 0 && s.time->smoothness <= 1 &&
+                      s.time->interaction >= 0 && s.time->interaction <= 1));
+}
+
+/// What to_json made of it.
+Separation separation_of(const json& parameters) {
+  Separation s;
+  if (parameters.contains("distance")) s.distance = Distance::great_circle;
+  if (parameters.contains("anisotropy")) {
+    s.anisotropy_ratio = parameters.at("anisotropy").at("ratio").get<double>();
+    s.anisotropy_angle = parameters.at("anisotropy").at("angle").get<double>();
+  }
+  if (parameters.contains("time")) {
+    const json& time = parameters.at("time");
+    s.time = TimeParameters{time.at("scale").get<double>(), time.at("smoothness").get<double>(),
+                            time.at("interaction").get<double>()};
+  }
+  return s;
+}
+
 bool is_complete(const Model& model) {
   const MaternParameters& p = model.parameters;
   const std::size_t n = model.values.size();
   const auto coefficients = static_cast<std::int64_t>(model.mean_coefficients.size());
   return p.variance > 0 && p.range > 0 && p.smoothness > 0 && p.smoothness <= 50 && p.nugget >= 0 &&
-         n > 0 && model.points.x.size() == n && model.points.y.size() == n &&
+         is_separation(p.separation) && n > 0 && model.points.x.size() == n &&
+         model.points.y.size() == n && (model.points.z.empty() || model.points.z.size() == n) &&
+         model.points.t.size() == (p.separation.time ? n : 0) &&
          coefficients == coefficient_count(model.mean);
 }
 
 }  // namespace
 
 void write_model(const std::string& path, const ModelFile& file) {
-  const json object = {
-      {"format", kModelFormat},
+  json object = {
+      {"format", is_plain(file.model) ? kModelFormat : kModelFormat2},
       {"source", file.source},
       {"columns", {{"x", file.columns.x}, {"y", file.columns.y}, {"value", file.columns.value}}},
       {"parameters", to_json(file.model.parameters)},
@@ -130,6 +220,14 @@ void write_model(const std::string& path, const ModelFile& file) {
       {"x", file.model.points.x},
       {"y", file.model.points.y},
       {"value", file.model.values}};
+  if (!file.model.points.z.empty()) {
+    object["columns"]["z"] = file.columns.z;
+    object["z"] = file.model.points.z;
+  }
+  if (!file.model.points.t.empty()) {
+    object["columns"]["time"] = file.columns.time;
+    object["t"] = file.model.points.t;
+  }
   replace_file(path, [&](std::ostream& out) { out << object.dump() << '\n'; });
 }
 
@@ -140,8 +238,9 @@ ModelFile read_model(const std::string& path) {
           "{}: cannot be read", path);
   try {
     const json object = json::parse(in);
-    require(object.at("format") == kModelFormat && is_mean(object.at("mean")), ErrorKind::input,
-            "model", "{}: is not a model that fit wrote", path);
+    const json& format = object.at("format");
+    require((format == kModelFormat || format == kModelFormat2) && is_mean(object.at("mean")),
+            ErrorKind::input, "model", "{}: is not a model that fit wrote", path);
     ModelFile file;
     file.source = object.at("source").get<std::string>();
     const json& columns = object.at("columns");
@@ -150,11 +249,22 @@ ModelFile read_model(const std::string& path) {
     const json& p = object.at("parameters");
     file.model.parameters = {p.at("variance").get<double>(), p.at("range").get<double>(),
                              p.at("smoothness").get<double>(), p.at("nugget").get<double>()};
+    require(!p.contains("distance") || p.at("distance") == "great-circle", ErrorKind::input,
+            "model", "{}: there is no such distance", path);
+    file.model.parameters.separation = separation_of(p);
     file.model.mean = parse_mean(object.at("mean").get<std::string>());
     file.model.mean_coefficients = object.at("mean_coefficients").get<std::vector<double>>();
     file.log_likelihood = object.at("log_likelihood").get<double>();
     file.model.points = {object.at("x").get<std::vector<double>>(),
                          object.at("y").get<std::vector<double>>()};
+    if (object.contains("z")) {
+      file.columns.z = columns.at("z").get<std::string>();
+      file.model.points.z = object.at("z").get<std::vector<double>>();
+    }
+    if (object.contains("t")) {
+      file.columns.time = columns.at("time").get<std::string>();
+      file.model.points.t = object.at("t").get<std::vector<double>>();
+    }
     file.model.values = object.at("value").get<std::vector<double>>();
     require(is_complete(file.model), ErrorKind::input, "model",
             "{}: is not a model that fit wrote: its parameters or lengths do not fit", path);

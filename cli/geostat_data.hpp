@@ -16,8 +16,25 @@ struct ColumnNames {
   std::string x;
   std::string y;
   std::string value;
+  std::string z{};     ///< empty: there is none
+  std::string time{};  ///< empty: there is none
 
   void add_to(CLI::App& app, bool with_value);
+  /// x, y, and z and time where they are named.
+  [[nodiscard]] Points points_of(const Table& table) const;
+};
+
+/// The options that say what a covariance makes of coordinates.
+struct SeparationArguments {
+  std::string distance = "euclidean";
+  std::vector<double> anisotropy;
+  std::optional<double> time_scale;
+  std::optional<double> time_smoothness;
+  std::optional<double> interaction;
+
+  void add_to(CLI::App& app);
+  /// Throws Error{misuse} if the options of time and the column of times do not go together.
+  [[nodiscard]] Separation separation(const ColumnNames& columns) const;
 };
 
 struct Observations {
@@ -25,7 +42,8 @@ struct Observations {
   std::vector<double> values;
   std::vector<std::int64_t> rows;  ///< of the file, counted from 1
 
-  void add(double x, double y, double value, std::int64_t row);
+  /// Row `i` (from 0) of a table.
+  void add(const Points& all, double value, std::size_t i);
 };
 
 struct SplitObservations {
@@ -39,9 +57,12 @@ struct SplitObservations {
                                                   const ColumnNames& columns,
                                                   const std::string& holdout, std::uint64_t seed);
 
+/// Throws Error{input}, naming the row of the file, if a point does not lie where `distance` says.
+void check_places(const Points& points, const std::vector<std::int64_t>& rows, Distance distance,
+                  const std::string& path);
 /// Throws Error{numerical}, naming the two rows of the file, if points coincide and there is no
 /// nugget.
-void check_distinct(const Observations& observations, const std::string& path);
+void check_distinct(const Observations& observations, Distance distance, const std::string& path);
 
 [[nodiscard]] Mean parse_mean(const std::string& name);
 [[nodiscard]] const char* to_string(Mean mean);

@@ -115,10 +115,21 @@ json to_json(const Certificate& certificate) {
 }
 
 json to_json(const MaternParameters& parameters) {
-  return {{"variance", number(parameters.variance)},
-          {"range", number(parameters.range)},
-          {"smoothness", number(parameters.smoothness)},
-          {"nugget", number(parameters.nugget)}};
+  json object = {{"variance", number(parameters.variance)},
+                 {"range", number(parameters.range)},
+                 {"smoothness", number(parameters.smoothness)},
+                 {"nugget", number(parameters.nugget)}};
+  const Separation& s = parameters.separation;
+  if (s.distance == Distance::great_circle) object["distance"] = "great-circle";
+  if (s.anisotropy_ratio != 1) {
+    object["anisotropy"] = {{"ratio", s.anisotropy_ratio}, {"angle", s.anisotropy_angle}};
+  }
+  if (s.time) {
+    object["time"] = {{"scale", s.time->scale},
+                      {"smoothness", s.time->smoothness},
+                      {"interaction", s.time->interaction}};
+  }
+  return object;
 }
 
 json to_json(const Scores& scores, std::int64_t observations) {

@@ -10,8 +10,9 @@
 //
 // Model: z(p) = m(p) + w(p) + ε, with the mean m of `Mean`, the process w of covariance
 //   c(h) = variance · 2^(1−ν)/Γ(ν) · (h/range)^ν · K_ν(h/range),   ν = smoothness,
-// h the Euclidean distance, and independent ε of variance `nugget` for each observation. The range
-// is not scaled by the smoothness, as in ExaGeoStat and in Matern() of the R package fields.
+// h the distance of `Separation`, which may also bring in directions and time, and independent ε of
+// variance `nugget` for each observation. The range is not scaled by the smoothness, as in
+// ExaGeoStat and in Matern() of the R package fields.
 
 #include <cstdint>
 #include <optional>
@@ -21,38 +22,45 @@
 
 #include "strata/cholesky.hpp"
 #include "strata/options.hpp"
+#include "strata/separation.hpp"
 
 namespace strata {
 
-/// Locations in the plane, in one unit of length for both coordinates.
+/// Where observations were made: in the plane or in space, in one unit of length for all
+/// coordinates, or on the sphere (Distance::great_circle; longitude in [−180, 360] and latitude in
+/// [−90, 90], else Error{input} that names the row).
 struct Points {
   std::vector<double> x;
   std::vector<double> y;
+  std::vector<double> z{};  ///< third coordinate; empty: there is none
+  std::vector<double> t{};  ///< time; empty: there is none
 
   [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(x.size()); }
 };
 
 struct MaternParameters {
   double variance = 1;      ///< > 0, squared units of the values
-  double range = 1;         ///< > 0, units of the coordinates
-  double smoothness = 0.5;  ///< ν in (0, 50]
+  double range = 1;         ///< > 0, units of the coordinates, or kilometres on the sphere
+  double smoothness = 0.5;  ///< ν in (0, 50], on the sphere in (0, 1/2]
   double nugget = 0;        ///< >= 0, squared units of the values
+  Separation separation{};  ///< fits the coordinates, else Error{misuse}
 };
 
 enum class Mean : std::uint8_t {
   sample,    ///< the arithmetic mean of the values is subtracted, and taken as known
   zero,      ///< nothing is subtracted
   constant,  ///< one coefficient, by generalized least squares
-  linear,    ///< a + b·x + c·y, by generalized least squares
+  linear,    ///< a + b·x + c·y, by generalized least squares; z and t have no part in it
 };
 
 /// How many coefficients a mean has: 1, 0, 1 and 3.
 [[nodiscard]] std::int64_t coefficient_count(Mean mean) noexcept;
 
 /// The two rows i < j of coincident points with the least i, then the least j; none if all points
-/// differ. O(n log n).
+/// differ in some coordinate, time included. On the sphere longitudes that differ by 360 are the
+/// same, and all of them are at a pole. O(n log n).
 [[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(
-    const Points& points);
+    const Points& points, Distance distance = Distance::euclidean);
 
 struct Likelihood {
   /// −½·(n·log 2π + log|Σ| + rᵀΣ⁻¹r), r = z − Xβ̂, natural logarithm; NaN unless factor.ok.
@@ -82,11 +90,12 @@ struct FitOptions {
   Mean mean = Mean::constant;
   std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
   std::optional<double> nugget;      ///< hold the nugget at this (0: none); else it is estimated
+  Separation separation{};           ///< held at this
   /// Where to start; else chosen on a sample of the points. Its variance matters only if the nugget
-  /// is held at a positive value.
+  /// is held at a positive value, its separation never.
   std::optional<MaternParameters> start;
   std::optional<Bounds> range_bounds;        ///< else from the extent of the points
-  std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5
+  std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5, on the sphere to 1/2
   std::optional<Bounds> noise_ratio_bounds;  ///< of nugget/variance; else 1e-8 to 100
   int max_evaluations = 200;                 ///< on all points
   /// Stop when the search radius, relative to each parameter, is below this, or when a step gains

@@ -5,6 +5,7 @@
 #include "geostat/checks.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -26,6 +27,50 @@ void check_domain(bool inside, const char* name, double value, const char* domai
           name, value, domain);
 }
 
+void check_count(std::span<const double> coordinate, const char* name, const Points& points,
+                 const char* what, const char* where) {
+  require(coordinate.empty() || coordinate.size() == points.x.size(), ErrorKind::misuse, where,
+          "{}: {} x coordinates, but {} {} coordinates", what, points.x.size(), coordinate.size(),
+          name);
+  check_finite(coordinate, name, where);
+}
+
+void check_on_sphere(const Points& points, const char* where) {
+  for (std::size_t i = 0; i < points.x.size(); ++i) {
+    require(points.x[i] >= -180 && points.x[i] <= 360, ErrorKind::input, where,
+            "x[{}] is {}, but a longitude is between -180 and 360 degrees (rows count from 0)", i,
+            points.x[i]);
+    require(points.y[i] >= -90 && points.y[i] <= 90, ErrorKind::input, where,
+            "y[{}] is {}, but a latitude is between -90 and 90 degrees (rows count from 0)", i,
+            points.y[i]);
+  }
+}
+
+void check_time(const TimeParameters& time, const char* where) {
+  check_domain(time.scale > 0, "time scale", time.scale, "positive and finite", where);
+  check_domain(time.smoothness > 0 && time.smoothness <= 1, "time smoothness", time.smoothness,
+               "in (0, 1]", where);
+  check_domain(time.interaction >= 0 && time.interaction <= 1, "interaction", time.interaction,
+               "in [0, 1]", where);
+}
+
+/// What the covariance is on the sphere, no more and no less.
+void check_great_circle(const MaternParameters& p, const char* where) {
+  const Separation& s = p.separation;
+  require(p.smoothness <= 0.5, ErrorKind::misuse, where,
+          "smoothness is {}, but must be at most 0.5 with great-circle distance: above, the Matérn "
+          "covariance is not positive definite on the sphere",
+          p.smoothness);
+  require(s.anisotropy_ratio == 1, ErrorKind::misuse, where,
+          "anisotropy ratio is {}, but must be 1 with great-circle distance: the sphere has no "
+          "major axis",
+          s.anisotropy_ratio);
+  require(!s.time || s.time->interaction == 0, ErrorKind::misuse, where,
+          "interaction is {}, but must be 0 with great-circle distance: Gneiting's covariance is "
+          "one of Euclidean distances",
+          s.time ? s.time->interaction : 0);
+}
+
 }  // namespace
 
 void check_points(const Points& points, const char* what, const char* where) {
@@ -34,6 +79,26 @@ void check_points(const Points& points, const char* what, const char* where) {
   require(!points.x.empty(), ErrorKind::misuse, where, "{}: 0 rows", what);
   check_finite(points.x, "x", where);
   check_finite(points.y, "y", where);
+  check_count(points.z, "z", points, what, where);
+  check_count(points.t, "t", points, what, where);
+}
+
+void check_separation(const Separation& separation, const Points& points, const char* where) {
+  require(points.t.empty() || separation.time, ErrorKind::misuse, where,
+          "{} points have times, but the covariance has no time parameters", points.size());
+  require(!points.t.empty() || !separation.time, ErrorKind::misuse, where,
+          "the covariance has time parameters, but the {} points have no times", points.size());
+  if (separation.time && !points.z.empty()) {
+    require(separation.time->interaction <= 2.0 / 3, ErrorKind::misuse, where,
+            "interaction is {}, but must be at most 2/3 with a z coordinate: above, Gneiting's "
+            "theorem does not say that the covariance is positive definite",
+            separation.time->interaction);
+  }
+  if (separation.distance != Distance::great_circle) return;
+  require(points.z.empty(), ErrorKind::misuse, where,
+          "{} points have a z coordinate, which great-circle distance has no place for",
+          points.size());
+  check_on_sphere(points, where);
 }
 
 void check_values(const Points& points, std::span<const double> values, const char* where) {
@@ -48,14 +113,27 @@ void check_parameters(const MaternParameters& p, const char* where) {
   check_domain(p.smoothness > 0 && p.smoothness <= 50, "smoothness", p.smoothness, "in (0, 50]",
                where);
   check_domain(p.nugget >= 0, "nugget", p.nugget, "at least 0 and finite", where);
+  const Separation& s = p.separation;
+  check_domain(s.anisotropy_ratio > 0 && s.anisotropy_ratio <= 1, "anisotropy ratio",
+               s.anisotropy_ratio, "in (0, 1]", where);
+  check_domain(true, "anisotropy angle", s.anisotropy_angle, "finite", where);
+  if (s.time) check_time(*s.time, where);
+  if (s.distance == Distance::great_circle) check_great_circle(p, where);
 }
 
-std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(const Points& points) {
+std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(const Points& points,
+                                                                            Distance distance) {
   std::vector<std::int64_t> rows(points.x.size());
   std::iota(rows.begin(), rows.end(), 0);
-  const auto at = [&points](std::int64_t row) {
+  const auto at = [&](std::int64_t row) {
     const auto i = static_cast<std::size_t>(row);
-    return std::pair{points.x[i], points.y[i]};
+    std::array<double, 4> point{points.x[i], points.y[i], points.z.empty() ? 0 : points.z[i],
+                                points.t.empty() ? 0 : points.t[i]};
+    if (distance == Distance::great_circle) {
+      if (point[0] >= 180) point[0] -= 360;
+      if (std::fabs(point[1]) == 90) point[0] = 0;
+    }
+    return point;
   };
   std::sort(rows.begin(), rows.end(), [&at](std::int64_t a, std::int64_t b) {
     const auto p = at(a);
@@ -70,8 +148,8 @@ std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(cons
   return first;
 }
 
-void check_distinct(const Points& points, const char* where) {
-  const auto pair = find_coincident_points(points);
+void check_distinct(const Points& points, Distance distance, const char* where) {
+  const auto pair = find_coincident_points(points, distance);
   if (!pair) return;
   const auto i = static_cast<std::size_t>(pair->first);
   fail(ErrorKind::numerical, where,

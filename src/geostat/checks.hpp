@@ -10,8 +10,12 @@
 
 namespace strata {
 
-/// n > 0, two coordinates for each point, all finite; `what` is "points" or "targets".
+/// n > 0, as many coordinates of each kind as points, all finite; `what` is "points" or "targets".
 void check_points(const Points& points, const char* what, const char* where);
+
+/// The separation is meant for such points: it has a time if they have, and on the sphere they lie.
+/// After check_points.
+void check_separation(const Separation& separation, const Points& points, const char* where);
 
 /// One finite value for each point.
 void check_values(const Points& points, std::span<const double> values, const char* where);
@@ -19,6 +23,6 @@ void check_values(const Points& points, std::span<const double> values, const ch
 void check_parameters(const MaternParameters& parameters, const char* where);
 
 /// No two points coincide; called where there is no nugget.
-void check_distinct(const Points& points, const char* where);
+void check_distinct(const Points& points, Distance distance, const char* where);
 
 }  // namespace strata

@@ -38,10 +38,13 @@ struct Space {
   std::array<double, 3> held{1, 0.5, 0};
   std::array<Bounds, 3> bounds;
   std::optional<double> nugget;  ///< held above 0
+  double smoothness_most = kInfinity;
 
   [[nodiscard]] std::array<double, 3> values(const std::vector<double>& x) const {
     std::array<double, 3> out = held;
     for (std::size_t k = 0; k < free.size(); ++k) out[free[k]] = std::exp(x[k]);
+    // The exponential of the logarithm of a bound may lie beyond it.
+    out[smoothness] = std::min(out[smoothness], smoothness_most);
     return out;
   }
   [[nodiscard]] std::vector<double> coordinates(const std::array<double, 3>& values) const {
@@ -61,11 +64,24 @@ struct Space {
   }
 };
 
-/// Length of the diagonal of the points' bounding box.
-double extent(const Points& points) {
-  const auto [x_low, x_high] = std::minmax_element(points.x.begin(), points.x.end());
-  const auto [y_low, y_high] = std::minmax_element(points.y.begin(), points.y.end());
-  return std::hypot(*x_high - *x_low, *y_high - *y_low);
+double width(std::span<const double> coordinate) {
+  const auto [low, high] = std::minmax_element(coordinate.begin(), coordinate.end());
+  return *high - *low;
+}
+
+/// Length of the diagonal of the points' bounding box; on the sphere about that, in kilometres.
+double extent(const Points& points, Distance distance) {
+  double dx = width(points.x);
+  double dy = width(points.y);
+  if (distance == Distance::great_circle) {
+    constexpr double pi = 3.14159265358979323846;
+    constexpr double degree = kEarthRadiusKm * pi / 180;
+    const double middle = *std::min_element(points.y.begin(), points.y.end()) + 0.5 * dy;
+    dx *= degree * std::cos(middle * pi / 180);
+    dy *= degree;
+    return std::min(std::hypot(dx, dy), kEarthRadiusKm * pi);
+  }
+  return points.z.empty() ? std::hypot(dx, dy) : std::hypot(dx, dy, width(points.z));
 }
 
 Bounds chosen(const std::optional<Bounds>& given, Bounds automatic, std::optional<double> start,
@@ -84,19 +100,25 @@ Bounds chosen(const std::optional<Bounds>& given, Bounds automatic, std::optiona
 }
 
 Space make_space(const Points& points, const FitOptions& options) {
-  const double length = extent(points);
-  require(length > 0, ErrorKind::numerical, kWhere, "all {} points coincide", points.size());
+  const Distance distance = options.separation.distance;
+  const double length = extent(points, distance);
+  require(length > 0, ErrorKind::numerical, kWhere, "all {} points coincide{}", points.size(),
+          points.t.empty() ? "" : " in space");
   const auto& start = options.start;
+  const bool sphere = distance == Distance::great_circle;
+  const double smoothness_most = sphere ? 0.5 : 50;
   Space space;
+  if (sphere) space.smoothness_most = smoothness_most;
   const double spacing = length / std::sqrt(static_cast<double>(points.size()));
   space.bounds[Space::range] = chosen(options.range_bounds, {0.02 * spacing, 10 * length},
                                       start ? std::optional(start->range) : std::nullopt, "range");
   space.bounds[Space::smoothness] =
-      chosen(options.smoothness_bounds, {0.05, 5},
+      chosen(options.smoothness_bounds, {0.05, sphere ? smoothness_most : 5},
              start ? std::optional(start->smoothness) : std::nullopt, "smoothness");
-  require(space.bounds[Space::smoothness].upper <= 50, ErrorKind::misuse, kWhere,
-          "upper bound of smoothness is {}, but must be at most 50",
-          space.bounds[Space::smoothness].upper);
+  require(space.bounds[Space::smoothness].upper <= smoothness_most, ErrorKind::misuse, kWhere,
+          "upper bound of smoothness is {}, but must be at most {}{}",
+          space.bounds[Space::smoothness].upper, smoothness_most,
+          sphere ? " with great-circle distance" : "");
   space.bounds[Space::ratio] =
       chosen(options.noise_ratio_bounds, {1e-8, 100}, std::nullopt, "noise ratio");
   space.free = {Space::range};
@@ -115,12 +137,14 @@ class Objective {
  public:
   Objective(const Points& points, std::span<const double> values, const FitOptions& options,
             const Space& space, Options run_options)
-      : process_(points, values, options.mean, run_options), space_(space) {}
+      : process_(points, values, options.mean, run_options),
+        separation_(options.separation),
+        space_(space) {}
 
   double operator()(const std::array<double, 3>& v) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto evaluation =
-        process_.evaluate({1, v[Space::range], v[Space::smoothness], v[Space::ratio]}, kWhere);
+    const auto evaluation = process_.evaluate(
+        {1, v[Space::range], v[Space::smoothness], v[Space::ratio], separation_}, kWhere);
     FitStep step{v[Space::range], v[Space::smoothness], kNaN, kNaN, -kInfinity, 0};
     if (evaluation.factor.ok) {
       const auto n = static_cast<double>(process_.n());
@@ -162,6 +186,7 @@ class Objective {
 
  private:
   GaussianProcess process_;
+  Separation separation_;
   const Space& space_;
   std::vector<FitStep> path_;
   std::vector<GaussianProcess::Evaluation> evaluations_;  ///< of the steps
@@ -192,10 +217,12 @@ std::vector<double> find_start(const Points& points, std::span<const double> val
   for (const std::size_t row : sample_rows(points.x.size(), kSample)) {
     some.x.push_back(points.x[row]);
     some.y.push_back(points.y[row]);
+    if (!points.z.empty()) some.z.push_back(points.z[row]);
+    if (!points.t.empty()) some.t.push_back(points.t[row]);
     some_values.push_back(values[row]);
   }
   Objective objective(some, some_values, options, space, run_options);
-  const double length = extent(points);
+  const double length = extent(points, options.separation.distance);
   std::vector<double> best;
   double best_value = kInfinity;
   for (const double range : {0.02, 0.06, 0.2}) {
@@ -221,6 +248,7 @@ void check_options(const Points& points, std::span<const double> values,
   check_points(points, "points", kWhere);
   check_values(points, values, kWhere);
   MaternParameters held = options.start.value_or(MaternParameters{});
+  held.separation = options.separation;
   check_parameters(held, kWhere);
   held.smoothness = options.smoothness.value_or(held.smoothness);
   held.nugget = options.nugget.value_or(held.nugget);
@@ -229,7 +257,9 @@ void check_options(const Points& points, std::span<const double> values,
           "max_evaluations is {}, but must be at least 1", options.max_evaluations);
   require(options.relative_tolerance > 0 && options.relative_tolerance < 1, ErrorKind::misuse,
           kWhere, "relative_tolerance is {}, but must be in (0, 1)", options.relative_tolerance);
-  if (options.nugget && *options.nugget == 0) check_distinct(points, kWhere);
+  check_separation(options.separation, points, kWhere);
+  if (options.nugget && *options.nugget == 0)
+    check_distinct(points, options.separation.distance, kWhere);
 }
 
 /// Refuses data whose residuals are zero up to rounding: the variance would be, too.
@@ -305,7 +335,7 @@ FitResult fit(const Points& points, std::span<const double> values, const FitOpt
           "none of {} covariance matrices was positive definite; a nugget may help", path.size());
   // A ratio at its lower bound usually means no nugget at all: then say 0.
   if (!options.nugget && best[Space::ratio] < 1.5 * space.bounds[Space::ratio].lower &&
-      !find_coincident_points(points)) {
+      !find_coincident_points(points, options.separation.distance)) {
     std::array<double, 3> without = best;
     without[Space::ratio] = 0;
     const double slack = options.relative_tolerance * std::fabs(minimum.value);
@@ -315,7 +345,8 @@ FitResult fit(const Points& points, std::span<const double> values, const FitOpt
   out.path = path;
   out.evaluations = static_cast<int>(path.size());
   out.converged = minimum.converged;
-  out.parameters = {path[k].variance, path[k].range, path[k].smoothness, path[k].nugget};
+  out.parameters = {path[k].variance, path[k].range, path[k].smoothness, path[k].nugget,
+                    options.separation};
   out.likelihood = objective.likelihood(k);
   out.seconds = seconds_since(begin);
   return out;

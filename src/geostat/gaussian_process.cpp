@@ -13,10 +13,19 @@
 
 namespace strata {
 
+std::int64_t coordinate_count(const Points& points) {
+  return 2 + (points.z.empty() ? 0 : 1) + (points.t.empty() ? 0 : 1);
+}
+
 std::vector<double> coordinate_matrix(const Points& points) {
   std::vector<double> out(points.x);
-  out.insert(out.end(), points.y.begin(), points.y.end());
+  for (const std::vector<double>* coordinate : {&points.y, &points.z, &points.t})
+    out.insert(out.end(), coordinate->begin(), coordinate->end());
   return out;
+}
+
+CovarianceParameters covariance_parameters(const MaternParameters& p) {
+  return {p.variance, p.range, p.smoothness, p.nugget, true, p.separation};
 }
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
@@ -26,7 +35,9 @@ GaussianProcess::GaussianProcess(const Points& points, std::span<const double> v
       basis_(mean, points),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
-      solver_(MatrixView<const double>{coordinate_matrix(points).data(), n_, 2, n_}, options) {
+      solver_(MatrixView<const double>{coordinate_matrix(points).data(), n_,
+                                       coordinate_count(points), n_},
+              options) {
   const MatrixView<double> data{data_.data(), n_, basis_.columns() + 1, n_};
   basis_.fill(points, data);
   std::transform(values.begin(), values.end(), data.column(basis_.columns()),
@@ -36,8 +47,7 @@ GaussianProcess::GaussianProcess(const Points& points, std::span<const double> v
 GaussianProcess::Evaluation GaussianProcess::evaluate(const MaternParameters& parameters,
                                                       const char* where) {
   Evaluation out;
-  out.factor = solver_.factor(
-      {parameters.variance, parameters.range, parameters.smoothness, parameters.nugget, true});
+  out.factor = solver_.factor(covariance_parameters(parameters));
   if (mean_ == Mean::sample) out.mean_coefficients = {shift_};
   if (!out.factor.ok) {
     out.quadratic_form = std::numeric_limits<double>::quiet_NaN();
@@ -66,7 +76,8 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
   check_points(points, "points", where);
   check_values(points, values, where);
   check_parameters(parameters, where);
-  if (parameters.nugget == 0) check_distinct(points, where);
+  check_separation(parameters.separation, points, where);
+  if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);
   GaussianProcess process(points, values, mean, options);
   const auto evaluation = process.evaluate(parameters, where);
   Likelihood out;

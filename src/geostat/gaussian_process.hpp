@@ -13,8 +13,14 @@
 
 namespace strata {
 
-/// The points as the n × 2 matrix that CovarianceSolver takes.
+/// The coordinates of a point: two, and one each for z and t where there are.
+[[nodiscard]] std::int64_t coordinate_count(const Points& points);
+
+/// The points as the n × coordinate_count() matrix that CovarianceSolver takes: x, y, z, t.
 [[nodiscard]] std::vector<double> coordinate_matrix(const Points& points);
+
+/// The parameters as CovarianceSolver takes them.
+[[nodiscard]] CovarianceParameters covariance_parameters(const MaternParameters& parameters);
 
 class GaussianProcess {
  public:

@@ -23,7 +23,9 @@ void check_model(const Model& model) {
   check_points(model.points, "points", kWhere);
   check_values(model.points, model.values, kWhere);
   check_parameters(model.parameters, kWhere);
-  if (model.parameters.nugget == 0) check_distinct(model.points, kWhere);
+  const Separation& separation = model.parameters.separation;
+  check_separation(separation, model.points, kWhere);
+  if (model.parameters.nugget == 0) check_distinct(model.points, separation.distance, kWhere);
   const auto expected = static_cast<std::size_t>(coefficient_count(model.mean));
   require(model.mean_coefficients.empty() || model.mean_coefficients.size() == expected,
           ErrorKind::misuse, kWhere, "{} coefficients of the mean, but the model has {}",
@@ -86,15 +88,19 @@ Prediction predict(const Model& model, const Points& targets, const Options& opt
                    std::int64_t chunk) {
   check_model(model);
   check_points(targets, "targets", kWhere);
+  require(targets.z.empty() == model.points.z.empty(), ErrorKind::misuse, kWhere,
+          "the points of the model have {} z coordinates and the targets {}", model.points.z.size(),
+          targets.z.size());
+  check_separation(model.parameters.separation, targets, kWhere);
   require(chunk >= 0, ErrorKind::misuse, kWhere, "chunk is {}, but must be at least 0", chunk);
   const std::int64_t n = model.points.size();
   const std::int64_t m = targets.size();
   const auto coordinates = coordinate_matrix(model.points);
-  CovarianceSolver solver(MatrixView<const double>{coordinates.data(), n, 2, n}, options);
+  const std::int64_t d = coordinate_count(model.points);
+  CovarianceSolver solver(MatrixView<const double>{coordinates.data(), n, d, n}, options);
   const std::int64_t columns = MeanBasis(model.mean, model.points).columns() + 1;
   solver.reserve_for_targets(chunk > 0 ? std::min(chunk, m) : m, columns);
-  const MaternParameters& p = model.parameters;
-  const FactorInfo info = solver.factor({p.variance, p.range, p.smoothness, p.nugget, true});
+  const FactorInfo info = solver.factor(covariance_parameters(model.parameters));
   require(info.ok, ErrorKind::numerical, kWhere,
           "the covariance of the model is not positive definite: pivot {} (counting from 0) is {}",
           info.first_bad_pivot, info.bad_pivot);
@@ -104,7 +110,7 @@ Prediction predict(const Model& model, const Points& targets, const Options& opt
   std::vector<double> sums(static_cast<std::size_t>(m * columns));
   std::vector<double> squares(static_cast<std::size_t>(m));
   const MatrixView<double> products{sums.data(), m, columns, m};
-  out.solve = solver.whitened_sums({coordinate_matrix(targets).data(), m, 2, m},
+  out.solve = solver.whitened_sums({coordinate_matrix(targets).data(), m, d, m},
                                    {data.data.data(), n, columns, n}, products, squares, chunk);
   for (std::int64_t t = 0; t < m; ++t) {
     const auto i = static_cast<std::size_t>(t);

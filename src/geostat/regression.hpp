@@ -1,9 +1,9 @@
 #pragma once
 // The mean of a Gaussian process: its columns and their least squares fit.
 //
-// Contract: columns are those of 1, x, y with x and y centred and divided by their standard
-// deviation, so that the fit is well conditioned wherever the origin of the coordinates lies;
-// coefficients that leave this header's functions for the user are in original coordinates.
+// Contract: columns are those of 1, x, y (never z or t) with x and y centred and divided by their
+// standard deviation, so that the fit is well conditioned wherever the origin of the coordinates
+// lies; coefficients that leave this header's functions for the user are in original coordinates.
 
 #include <array>
 #include <span>

@@ -23,6 +23,7 @@
 #include "device/device_cuda.hpp"
 #include "kernels/bessel_k.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/covariance_lag.hpp"
 #include "kernels/matern_table.hpp"
 #include "kernels/operand.hpp"
 
@@ -36,8 +37,15 @@ constexpr double kNothing = 1500;      // beyond this x the correlation is 0 for
 constexpr float kNothingSingle = 300;  // … and below every float, times a variance up to 2^100
 using Form = BesselOrder::Form;
 
-// ---- distances: `rows(i)` loads a point of the rows, `col(j)` one of the columns, and
-// `over_range(a, b)` is their distance over range
+// ---- distances: `row(i)` loads a point of the rows, `col(j)` one of the columns, and `lag(a, b)`
+// has their distance over range as x, and a factor
+
+/// Without one.
+template <class Real>
+struct LagInSpace {
+  Real x;
+  static constexpr Real factor = 1;
+};
 
 /// Euclidean, in D dimensions. range lies in [2^-400, 2^400].
 template <class X, int D>
@@ -71,19 +79,19 @@ struct Euclidean {
     return sum;
   }
   template <class Real>
-  __device__ Real over_range(const Point& a, const Point& b) const {
+  __device__ LagInSpace<Real> lag(const Point& a, const Point& b) const {
     if constexpr (std::is_same_v<Real, float>) {
-      return sqrtf(static_cast<float>(square(a, b) * inverse_square));
+      return {sqrtf(static_cast<float>(square(a, b) * inverse_square))};
     } else {
       // The quotient, by its reciprocal and one correction of the remainder.
       const double h = std::sqrt(square(a, b));
       const double x = h * inverse;
-      return x < 2 * kNothing ? fma(fma(-x, range, h), inverse, x) : x;  // not for infinity
+      return {x < 2 * kNothing ? fma(fma(-x, range, h), inverse, x) : x};  // not for infinity
     }
   }
 };
 
-/// Any number of coordinates and any range.
+/// Any rule.
 template <class X>
 struct AnyDistance {
   using Point = std::int64_t;
@@ -91,20 +99,13 @@ struct AnyDistance {
   const X* q;
   std::int64_t p_ld;
   std::int64_t q_ld;
-  std::int64_t dimensions;
-  double range;
+  LagRule rule;
 
   __device__ Point row(std::int64_t i) const { return i; }
   __device__ Point col(std::int64_t j) const { return j; }
   template <class Real>
-  __device__ Real over_range(Point i, Point j) const {
-    double square = 0;
-    for (std::int64_t k = 0; k < dimensions; ++k) {
-      const double difference =
-          static_cast<double>(p[i + k * p_ld]) - static_cast<double>(q[j + k * q_ld]);
-      square += difference * difference;
-    }
-    return static_cast<Real>(std::sqrt(square) / range);
+  __device__ Lag lag(Point i, Point j) const {
+    return lag_between(rule, p + i, p_ld, q + j, q_ld);
   }
 };
 
@@ -208,7 +209,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int r = 0; r < kRowsOfThread; ++r) {
         const std::int64_t i = first + r * kThreads;
-        Real c = correlation(distance.template over_range<Real>(rows[r], q));
+        const auto lag = distance.template lag<Real>(rows[r], q);
+        Real c = correlation(lag.x) * lag.factor;
         if (j == diagonal + r * kThreads) c += static_cast<Real>(nugget);
         if (i < out.rows) column[i] = static_cast<T>(c);
       }
@@ -279,15 +281,15 @@ template <class T, class X>
 void choose_distance(const Launch& what, const BlockView& out, const BlockView& p,
                      const BlockView& q) {
   if (out.rows == 0 || out.cols == 0) return;
-  const double range = what.parameters.range;
-  if (range > 0x1p-400 && range < 0x1p400) {
+  const LagRule rule = lag_rule(what.parameters, p.cols);
+  if (!rule.great_circle && !rule.anisotropic && !rule.time && rule.range > 0x1p-400 &&
+      rule.range < 0x1p400) {
     if (p.cols == 2) return choose_arithmetic<T, X, 2>(what, out, p, q);
     if (p.cols == 3) return choose_arithmetic<T, X, 3>(what, out, p, q);
   }
-  choose_correlation<double, T>(
-      what, out,
-      AnyDistance<X>{static_cast<const X*>(p.data), static_cast<const X*>(q.data), p.ld, q.ld,
-                     p.cols, range});
+  choose_correlation<double, T>(what, out,
+                                AnyDistance<X>{static_cast<const X*>(p.data),
+                                               static_cast<const X*>(q.data), p.ld, q.ld, rule});
 }
 
 }  // namespace

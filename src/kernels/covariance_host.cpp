@@ -1,29 +1,19 @@
-// The Matérn covariance on the CPU: distances column by column, then the correlation by closed form
-// where the smoothness is 1/2, 3/2 or 5/2, otherwise by MaternInterpolant, which every worker
-// thread keeps from tile to tile while the smoothness stays the same. A diagonal tile is symmetric
-// to the last bit, so its upper triangle is copied from the lower.
+// The Matérn covariance on the CPU: lags (covariance_lag.hpp) column by column, then the
+// correlation by closed form where the smoothness is 1/2, 3/2 or 5/2, otherwise by
+// MaternInterpolant, which every worker thread keeps from tile to tile while the smoothness stays
+// the same. A diagonal tile is symmetric to the last bit, so its upper triangle is copied from the
+// lower.
 
 #include <cmath>
 #include <optional>
 
 #include "kernels/covariance.hpp"
 #include "kernels/covariance_interpolant.hpp"
+#include "kernels/covariance_lag.hpp"
 #include "kernels/operand.hpp"
 
 namespace strata {
 namespace {
-
-template <class X>
-double distance(const BlockView& p, std::int64_t i, const BlockView& q, std::int64_t j) {
-  const X* a = static_cast<const X*>(p.data) + i;
-  const X* b = static_cast<const X*>(q.data) + j;
-  double square = 0;
-  for (std::int64_t k = 0; k < p.cols; ++k) {
-    const double difference = static_cast<double>(a[k * p.ld]) - static_cast<double>(b[k * q.ld]);
-    square += difference * difference;
-  }
-  return std::sqrt(square);
-}
 
 template <class T, class X>
 void compute(const BlockView& out, const BlockView& p, const BlockView& q,
@@ -32,12 +22,16 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
   if (!correlation || correlation->smoothness() != parameters.smoothness) {
     correlation.emplace(parameters.smoothness);
   }
+  const LagRule rule = lag_rule(parameters, p.cols);
+  const X* a = static_cast<const X*>(p.data);
+  const X* b = static_cast<const X*>(q.data);
   const bool diagonal = parameters.same_points && out.row == out.col && out.rows == out.cols;
   for (std::int64_t j = 0; j < out.cols; ++j) {
     T* column = static_cast<T*>(out.data) + j * out.ld;
     for (std::int64_t i = diagonal ? j : 0; i < out.rows; ++i) {
-      const double h = distance<X>(p, i, q, j);
-      double c = parameters.variance * (*correlation)(h / parameters.range);
+      const Lag lag = lag_between(rule, a + i, p.ld, b + j, q.ld);
+      double c = parameters.variance * (*correlation)(lag.x);
+      if (rule.time) c *= lag.factor;
       if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
       column[i] = static_cast<T>(c);
       if (diagonal) static_cast<T*>(out.data)[j + i * out.ld] = column[i];

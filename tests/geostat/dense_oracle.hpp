@@ -31,10 +31,42 @@ inline Real oracle_covariance(const MaternParameters& p, Real h) {
          boost::math::cyl_bessel_k(nu, x);
 }
 
+/// The angle between two points of the sphere from the chords to the point and to its antipode (W.
+/// Kahan, "How futile are mindless assessments of roundoff", 2006, section 12).
+inline Real oracle_angle(Real longitude1, Real latitude1, Real longitude2, Real latitude2) {
+  const Real degree = std::acos(Real{-1}) / 180;
+  const auto place = [degree](Real longitude, Real latitude) {
+    return Vector{std::cos(latitude * degree) * std::cos(longitude * degree),
+                  std::cos(latitude * degree) * std::sin(longitude * degree),
+                  std::sin(latitude * degree)};
+  };
+  const Vector u = place(longitude1, latitude1);
+  const Vector v = place(longitude2, latitude2);
+  return 2 * std::atan2(std::hypot(u[0] - v[0], u[1] - v[1], u[2] - v[2]),
+                        std::hypot(u[0] + v[0], u[1] + v[1], u[2] + v[2]));
+}
+
+inline Real oracle_distance(const Separation& s, const Points& a, std::size_t i, const Points& b,
+                            std::size_t j) {
+  if (s.distance == Distance::great_circle)
+    return static_cast<Real>(kEarthRadiusKm) * oracle_angle(a.x[i], a.y[i], b.x[j], b.y[j]);
+  const Real dx = static_cast<Real>(a.x[i]) - b.x[j];
+  const Real dy = static_cast<Real>(a.y[i]) - b.y[j];
+  const Real dz = a.z.empty() ? 0 : static_cast<Real>(a.z[i]) - b.z[j];
+  // In polar coordinates: length r at `turn` from the major axis.
+  const Real r = std::hypot(dx, dy);
+  const Real turn = std::atan2(dy, dx) - s.anisotropy_angle * std::acos(Real{-1}) / 180;
+  return std::hypot(r * std::cos(turn), r * std::sin(turn) / s.anisotropy_ratio, dz);
+}
+
 inline Real oracle_covariance(const MaternParameters& p, const Points& a, std::size_t i,
                               const Points& b, std::size_t j) {
-  return oracle_covariance(p, std::hypot(static_cast<Real>(a.x[i]) - b.x[j],  //
-                                         static_cast<Real>(a.y[i]) - b.y[j]));
+  const Real h = oracle_distance(p.separation, a, i, b, j);
+  if (!p.separation.time) return oracle_covariance(p, h);
+  const TimeParameters& time = *p.separation.time;
+  const Real u = std::fabs(static_cast<Real>(a.t[i]) - b.t[j]);
+  const Real w = time.scale * std::pow(u * u, static_cast<Real>(time.smoothness)) + 1;
+  return oracle_covariance(p, h / std::pow(w, time.interaction / Real{2})) / w;
 }
 
 /// L with L·Lᵀ = A.

@@ -9,11 +9,13 @@
 #include <memory>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/covariance.hpp"
+#include "strata/error.hpp"
 
 namespace strata {
 namespace {
@@ -290,6 +292,108 @@ TYPED_TEST(Covariance, ManyCallsGiveTheBitsOfEachAlone) {
     const auto blocks = together(*backend, problems);
     for (std::size_t i = 0; i < problems.size(); ++i)
       EXPECT_EQ(blocks[i], problems[i].on_device(*backend)) << backend->name() << " " << i;
+  }
+}
+
+/// A separation, with how many coordinates it is tried.
+struct SeparationCase {
+  const char* name = "";
+  std::int64_t dimensions = 2;
+  double smoothness = 0.5;
+  double range = 1;
+  Separation separation;
+};
+
+std::vector<SeparationCase> separation_cases() {
+  const auto time = [](double scale, double smoothness, double interaction) {
+    return TimeParameters{scale, smoothness, interaction};
+  };
+  return {{"anisotropic", 2, 1.5, 1.3, {Distance::euclidean, 0.3, 30, {}}},
+          {"anisotropic, general", 2, 0.83, 1.3, {Distance::euclidean, 0.7, -100, {}}},
+          {"anisotropic in space", 3, 0.5, 1.3, {Distance::euclidean, 0.5, 90, {}}},
+          {"in time alone", 2, 2.5, 1.3, {Distance::euclidean, 1, 0, time(0.4, 0.5, 0)}},
+          {"separable", 3, 0.5, 1.3, {Distance::euclidean, 1, 0, time(0.4, 0.8, 0)}},
+          {"not separable", 3, 1.1, 1.3, {Distance::euclidean, 1, 0, time(2.5, 1, 0.9)}},
+          {"everything", 4, 0.7, 2, {Distance::euclidean, 0.4, 45, time(0.1, 0.3, 0.6)}},
+          {"sphere", 2, 0.5, 900, {Distance::great_circle, 1, 0, {}}},
+          {"sphere, general", 2, 0.3, 2500, {Distance::great_circle, 1, 0, {}}},
+          {"sphere and time", 3, 0.4, 900, {Distance::great_circle, 1, 0, time(0.4, 0.6, 0)}}};
+}
+
+template <class T, class X>
+Problem<T, X> problem_of(const SeparationCase& c) {
+  const CovarianceParameters parameters{1.7, c.range, c.smoothness, 0.3, true, c.separation};
+  auto problem = random_problem<T, X>(67, 41, c.dimensions, parameters, 12, 10);
+  if (c.separation.distance == Distance::great_circle) {
+    for (auto* points : {&problem.p, &problem.q}) {
+      const std::size_t n = points->size() / static_cast<std::size_t>(c.dimensions);
+      for (std::size_t i = 0; i < n; ++i) (*points)[i] = 54 * (*points)[i] - 180;
+      for (std::size_t i = n; i < 2 * n; ++i) (*points)[i] = 18 * (*points)[i] - 90;
+    }
+  }
+  return problem;
+}
+
+TYPED_TEST(Covariance, HostAgainstReferenceForEverySeparation) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  for (const SeparationCase& c : separation_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto p = problem_of<T, X>(c);
+    expect_equal_blocks(p, p.on_host(covariance_host<T, X>), p.on_host(covariance_reference<T, X>));
+  }
+}
+
+TYPED_TEST(Covariance, CudaAgainstReferenceForEverySeparation) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  std::string why;
+  const Backend* cuda = cuda_backend(&why);
+  if (cuda == nullptr) GTEST_SKIP() << "no CUDA backend: " << why;
+  for (const SeparationCase& c : separation_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto p = problem_of<T, X>(c);
+    expect_equal_blocks(p, p.on_device(*cuda), p.on_host(covariance_reference<T, X>));
+  }
+}
+
+TYPED_TEST(Covariance, SeparationsByHand) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  const double eps = sizeof(T) == 8 ? 1e-14 : 1e-6;
+  const auto element = [&](KernelFunction kernel, Problem<T, X> problem) {
+    return static_cast<double>(problem.on_host(kernel)[0]);
+  };
+  for (const KernelFunction kernel : {&covariance_reference<T, X>, &covariance_host<T, X>}) {
+    // Major axis along (3, 4)/5: that point is 5 away, and (−4, 3) is 5/0.25 = 20 away.
+    const Separation turned{Distance::euclidean, 0.25, std::atan2(4, 3) * 180 / std::acos(-1), {}};
+    CovarianceParameters parameters{2, 10, 0.5, 0, false, turned};
+    EXPECT_NEAR(element(kernel, {1, 1, 2, {0, 0}, {3, 4}, parameters, 0, 0}), 2 * std::exp(-0.5),
+                eps);
+    EXPECT_NEAR(element(kernel, {1, 1, 2, {0, 0}, {-4, 3}, parameters, 0, 0}), 2 * std::exp(-2.0),
+                eps);
+    // u = 4, α = 1/2, a = 2: w = 9; β = 1: x = 6 / 2 / 3.
+    parameters = {2, 2, 0.5, 0, false, {Distance::euclidean, 1, 0, TimeParameters{2, 0.5, 1}}};
+    EXPECT_NEAR(element(kernel, {1, 1, 2, {0, 1}, {6, 5}, parameters, 0, 0}),
+                2.0 / 9 * std::exp(-1.0), eps);
+    // A quarter of a meridian, in kilometres.
+    parameters = {1, kEarthRadiusKm, 0.5, 0, false, {Distance::great_circle, 1, 0, {}}};
+    EXPECT_NEAR(element(kernel, {1, 1, 2, {30, 90}, {-70, 0}, parameters, 0, 0}),
+                std::exp(-std::acos(0.0)), eps);
+  }
+}
+
+TYPED_TEST(Covariance, CoordinatesThatDoNotFitTheDistanceAreRefused) {
+  using T = typename TestFixture::T;
+  using X = typename TestFixture::X;
+  const Separation sphere{Distance::great_circle, 1, 0, {}};
+  const Separation turned{Distance::euclidean, 0.5, 0, {}};
+  const Separation timed{Distance::euclidean, 1, 0, TimeParameters{}};
+  for (const auto& [separation, dimensions] :
+       {std::pair{sphere, 3}, {sphere, 1}, {turned, 1}, {timed, 1}}) {
+    const CovarianceParameters parameters{1, 1, 0.5, 0, false, separation};
+    const auto problem = random_problem<T, X>(2, 2, dimensions, parameters, 0, 0);
+    EXPECT_THROW((void)problem.on_host(covariance_host<T, X>), Error);
   }
 }
 

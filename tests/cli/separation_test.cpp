@@ -1,0 +1,156 @@
+// loglik, fit and predict with a third coordinate, times, anisotropy and on the sphere: the program
+// gives the library what its options and columns say. What the library makes of it, its own tests
+// compare with an oracle.
+
+#include <cmath>
+
+#include "strata/geostat.hpp"
+#include "tests/cli/program.hpp"
+
+namespace strata::test {
+namespace {
+
+class CliSeparation : public testing::Test {
+ protected:
+  CliSeparation() {
+    for (std::size_t i = 0; i < 36; ++i) {
+      points.x.push_back(160 + 40 * random_uniform(1, i));
+      points.y.push_back(80 * random_uniform(2, i) - 40);
+      points.z.push_back(10 * random_uniform(3, i));
+      points.t.push_back(5 * random_uniform(4, i));
+      values.push_back(3 + std::sin(points.x[i] / 5) + 0.3 * random_normal(5, i));
+    }
+    write_csv(path("data.csv"), {"x", "y", "height", "hour", "v"},
+              {points.x, points.y, points.z, points.t, values});
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
+  [[nodiscard]] Words verb(const std::string& name, const Words& more) const {
+    return Words{name, path("data.csv"), "--x", "x", "--y", "y", "--value", "v"} + small_device() +
+           more;
+  }
+  [[nodiscard]] Words loglik(const Words& more) const {
+    return verb("loglik", Words{"--variance", "1.2", "--range", "300", "--smoothness", "0.4",
+                                "--nugget", "0.1"} +
+                              more);
+  }
+  /// What the library says, with those coordinates and that separation.
+  [[nodiscard]] double expected(bool z, const Separation& separation) const {
+    Points some = points;
+    if (!z) some.z = {};
+    if (!separation.time) some.t = {};
+    return log_likelihood(some, values, {1.2, 300, 0.4, 0.1, separation}, Mean::constant)
+        .log_likelihood;
+  }
+  void expect_likelihood(const Words& options, bool z, const Separation& separation) const {
+    const double value = expected(z, separation);
+    EXPECT_NEAR(expect_json(loglik(options)).at("log_likelihood").get<double>(), value,
+                1e-10 * std::fabs(value));
+    EXPECT_GT(std::fabs(value - expected(false, {})), 1e-3) << "the options change nothing";
+  }
+
+  Scratch scratch;
+  Points points;
+  std::vector<double> values;
+};
+
+TEST_F(CliSeparation, OptionsReachTheLikelihood) {
+  const Distance plane = Distance::euclidean;
+  expect_likelihood({"--z", "height", "--anisotropy", "0.05,-30"}, true, {plane, 0.05, -30, {}});
+  expect_likelihood({"--time", "hour", "--time-scale", "2"}, false,
+                    {plane, 1, 0, TimeParameters{2, 1, 0}});
+  expect_likelihood({"--time", "hour", "--time-scale", "2", "--time-smoothness", "0.7",
+                     "--interaction", "0.5", "--z", "height"},
+                    true, {plane, 1, 0, TimeParameters{2, 0.7, 0.5}});
+  expect_likelihood({"--distance", "great-circle"}, false, {Distance::great_circle, 1, 0, {}});
+}
+
+TEST_F(CliSeparation, ParametersAreSaidOnlyWhereTheyAreNotPlain) {
+  const json plain = expect_json(loglik({"--distance", "euclidean"})).at("parameters");
+  EXPECT_EQ(plain.size(), 4U);
+  const json all =
+      expect_json(loglik({"--time", "hour", "--time-scale", "2", "--anisotropy", "0.5,30"}))
+          .at("parameters");
+  EXPECT_EQ(all.at("anisotropy"), json::parse(R"({"ratio": 0.5, "angle": 30})"));
+  EXPECT_EQ(all.at("time"), json::parse(R"({"scale": 2, "smoothness": 1, "interaction": 0})"));
+  EXPECT_EQ(expect_json(loglik({"--distance", "great-circle"})).at("parameters").at("distance"),
+            "great-circle");
+}
+
+TEST_F(CliSeparation, FitModelPredict) {
+  const std::vector<std::pair<Words, Words>> cases{
+      {{"--distance", "great-circle"}, {"x", "y"}},
+      {{"--distance", "great-circle", "--time", "hour", "--time-scale", "2"}, {"x", "y", "hour"}},
+      {{"--z", "height", "--time", "hour", "--time-scale", "2", "--interaction", "0.5",
+        "--anisotropy", "0.5,30"},
+       {"x", "y", "height", "hour"}}};
+  for (const auto& [options, coordinates] : cases) {
+    SCOPED_TRACE(options[1]);
+    const json fitted = expect_json(
+        verb("fit", options + Words{"--smoothness", "0.5", "--max-evaluations", "12", "--holdout",
+                                    "0.3", "-o", path("m.json"), "--predictions", path("p.csv"),
+                                    "--report", path("r.html"), "--grid", "30"}));
+    Words names = coordinates;
+    for (const char* name : {"v", "mean", "standard_error", "process_standard_error"})
+      names.push_back(name);
+    EXPECT_EQ(read_csv(path("p.csv")).names(), names);
+    EXPECT_EQ(json::parse(slurp(path("m.json"))).at("format"), "strata model 2");
+    const json predicted = expect_json(
+        Words{"predict", path("m.json"), path("p.csv"), "-o", path("q.csv")} + small_device());
+    EXPECT_EQ(predicted.at("parameters"), fitted.at("parameters"));
+    EXPECT_EQ(predicted.at("holdout"), fitted.at("holdout"));
+    EXPECT_EQ(slurp(path("q.csv")), slurp(path("p.csv")));
+  }
+  EXPECT_NE(expect_done(verb("fit", {"--max-evaluations", "5", "--smoothness", "0.5", "--distance",
+                                     "great-circle"}))
+                .find("great circle, km"),
+            std::string::npos);
+}
+
+TEST_F(CliSeparation, ModelsThatDoNotHoldTogether) {
+  const Words fit{"--smoothness", "0.5",         "--max-evaluations", "5",
+                  "--time",       "hour",        "--time-scale",      "2",
+                  "-o",           path("m.json")};
+  expect_done(verb("fit", fit));
+  const json model = json::parse(slurp(path("m.json")));
+  const auto refuse = [&](const std::function<void(json&)>& change) {
+    json bad = model;
+    change(bad);
+    (void)scratch.put("bad.json", bad.dump());
+    expect_refused(Words{"predict", path("bad.json"), path("data.csv"), "-o", path("q.csv")}, 3,
+                   {"bad.json"});
+  };
+  refuse([](json& m) { m.erase("t"); });
+  refuse([](json& m) { m["t"].erase(0); });
+  refuse([](json& m) { m["parameters"].erase("time"); });
+  refuse([](json& m) { m["parameters"]["time"]["scale"] = 0; });
+  refuse([](json& m) { m["parameters"]["distance"] = "taxicab"; });
+  refuse([](json& m) { m["parameters"]["anisotropy"] = {{"ratio", 2}, {"angle", 0}}; });
+}
+
+TEST_F(CliSeparation, BadOptionsAndPlaces) {
+  expect_refused(loglik({"--distance", "taxicab"}), 2, {"taxicab"});
+  expect_refused(loglik({"--anisotropy", "0.5"}), 2, {"--anisotropy"});
+  expect_refused(loglik({"--anisotropy", "1.5,0"}), 2, {"anisotropy ratio is 1.5"});
+  expect_refused(loglik({"--time", "hour"}), 2, {"--time-scale"});
+  expect_refused(loglik({"--time-scale", "1"}), 2, {"--time"});
+  expect_refused(loglik({"--time", "hour", "--time-scale", "1", "--interaction", "1.5"}), 2,
+                 {"interaction is 1.5"});
+  expect_refused(loglik({"--time", "minute", "--time-scale", "1"}), 2, {"minute"});
+  expect_refused(loglik({"--z", "depth"}), 2, {"depth"});
+  expect_refused(loglik({"--z", "height", "--distance", "great-circle"}), 2, {"z coordinate"});
+  expect_refused(verb("fit", {"--smoothness", "1.5", "--distance", "great-circle"}), 2,
+                 {"smoothness is 1.5", "not positive definite"});
+  points.y[20] = 95;
+  write_csv(path("data.csv"), {"x", "y", "v"}, {points.x, points.y, values});
+  expect_refused(loglik({"--distance", "great-circle"}), 3, {"data.csv", "row 21", "95"});
+  points.x[4] = points.x[30] = 180;
+  points.x[30] = -180;
+  points.y[4] = points.y[30] = points.y[20] = 12;
+  write_csv(path("data.csv"), {"x", "y", "v"}, {points.x, points.y, values});
+  expect_refused(verb("loglik", {"--variance", "1", "--range", "300", "--smoothness", "0.4",
+                                 "--distance", "great-circle"}),
+                 1, {"rows 5 and 31"});
+}
+
+}  // namespace
+}  // namespace strata::test
