@@ -1,19 +1,13 @@
-# One static library a folder of src/: strata_folder(NAME DEPENDS target… [HEADERS_ONLY]).
+# One static library a folder of src/: strata_folder(NAME DEPENDS target…).
 # Files called *_cuda.cpp or *.cu belong to the CUDA backend (strata_cuda_backend), not to the folder's library.
 function(strata_folder name)
-  cmake_parse_arguments(arg "HEADERS_ONLY" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
   set(target strata_${name})
-  if(arg_HEADERS_ONLY)
-    add_library(${target} INTERFACE)
-    set(scope INTERFACE)
-  else()
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
-    list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$")
-    add_library(${target} STATIC ${sources})
-    set(scope PUBLIC)
-  endif()
-  target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
-  target_link_libraries(${target} ${scope} ${arg_DEPENDS})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$")
+  add_library(${target} STATIC ${sources})
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
 endfunction()
 
 # A shared object of CUDA sources that is loaded at run time: strata_cuda_module(TARGET SOURCES … LINK …).

@@ -5,7 +5,9 @@
 // src/scalar joins the two where there is arithmetic. Every name exists everywhere; an operation
 // that has no kernel for the elements of its operands is refused by plan(), never in the middle of
 // a run. fp8 is e4m3; dd is double-double, the unevaluated sum of two fp64 numbers; complex numbers
-// are pairs, real part first; the integers hold pivots, permutations and status.
+// are pairs, real part first; the integers hold pivots, permutations and status. fp16x2 is two
+// planes of binary16, hi then lo, each packed column-major; the value is their sum over the scale
+// of the block. none is no element: the block is zero and has no bytes.
 
 #include <cstdint>
 #include <string_view>
@@ -23,26 +25,26 @@ enum class Element : std::uint8_t {
   complex64,
   int32,
   int64,
-  fp16x2,  ///< two planes of binary16, hi and then lo, each packed; the value is their sum
-  none,    ///< no element: the block is zero and has no bytes
+  fp16x2,
+  none,
 };
 inline constexpr int kElements = 12;
 
-/// Bytes of one element.
+/// Bytes of one element, of both planes together where there are two.
 [[nodiscard]] constexpr std::int64_t bytes_of(Element element) noexcept {
   switch (element) {
+    case Element::none: return 0;
     case Element::fp8: return 1;
     case Element::fp16:
     case Element::bf16: return 2;
     case Element::fp32:
-    case Element::fp16x2:
-    case Element::int32: return 4;
+    case Element::int32:
+    case Element::fp16x2: return 4;
     case Element::fp64:
     case Element::complex64:
     case Element::int64: return 8;
     case Element::dd:
     case Element::complex128: return 16;
-    case Element::none: return 0;
   }
   return 0;
 }
@@ -66,7 +68,8 @@ inline constexpr int kElements = 12;
   return "?";
 }
 
-/// The `Element` of a C++ type: `element_of<double> == Element::fp64`. No other type has one.
+/// The `Element` of a C++ type: `element_of<double> == Element::fp64`. Besides these, Half and Fp8
+/// (src/scalar) have one, and no other type.
 template <class T>
 extern const Element element_of;
 template <>

@@ -38,6 +38,15 @@ struct Points {
   [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(x.size()); }
 };
 
+/// In which order points stand in the covariance matrix. It changes no likelihood but the rounding;
+/// points that are close should be close in the order where far tiles are to be small.
+enum class PointOrder : std::uint8_t {
+  none,     ///< as they are given
+  hilbert,  ///< along a Hilbert curve
+  kd,       ///< a tile is a box of points, by halving
+  coarse,   ///< first a tile of points that are far from each other, then the others as by kd
+};
+
 struct MaternParameters {
   double variance = 1;      ///< > 0, squared units of the values
   double range = 1;         ///< > 0, units of the coordinates, or kilometres on the sphere

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "strata/element.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
@@ -96,6 +97,15 @@ struct ReportChart {
   std::vector<ReportSeries> series;
 };
 
+/// In which element each tile of the lower triangle of a matrix of tiles is kept.
+struct PrecisionMap {
+  std::string title;       ///< "A", "L"
+  std::int64_t tiles = 0;  ///< rows of tiles, as many as columns
+  /// Of the tiles·(tiles + 1)/2 tiles on and below the diagonal, column by column; of a tile that
+  /// is zero, `none`.
+  std::vector<Element> elements;
+};
+
 struct ReportData {
   std::string title;
   std::string subtitle;
@@ -106,13 +116,14 @@ struct ReportData {
   std::vector<ReportEvaluation> evaluations;
   std::vector<ReportChart> charts;
   std::optional<ReportHoldOut> hold_out;
+  std::vector<PrecisionMap> precision_maps;  ///< side by side; the heading speaks of the first
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
   std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown
 };
 
-/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length
-/// or a grid has not nx·ny values.
+/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length,
+/// a grid has not nx·ny values or a precision map has not one element for each of its tiles.
 [[nodiscard]] std::string render_report(const ReportData& data);
 
 /// Writes the page; an existing file is replaced once the new one is whole. Throws as

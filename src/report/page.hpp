@@ -27,6 +27,7 @@ namespace strata::page {
 [[nodiscard]] std::string path_section(const ReportData& data);
 [[nodiscard]] std::string hold_out_section(const ReportData& data);
 [[nodiscard]] std::string charts_section(const ReportData& data);
+[[nodiscard]] std::string precision_section(const ReportData& data);
 [[nodiscard]] std::string run_section(const ReportData& data);
 [[nodiscard]] std::string timeline_section(const ReportData& data, const Timeline& timeline);
 [[nodiscard]] std::string traffic_section(const ReportData& data);
@@ -48,6 +49,8 @@ inline constexpr std::int64_t kCellsMax = 300'000;
 /// Evaluations drawn and listed at most.
 inline constexpr std::size_t kEvaluationsMax = 2'000;
 inline constexpr std::size_t kEvaluationRowsMax = 400;
+/// Rows of tiles that a precision map draws at most.
+inline constexpr std::int64_t kTileRowsMax = 160;
 /// Hold-out values drawn at most.
 inline constexpr std::size_t kHoldOutMax = 1'500;
 

@@ -14,6 +14,7 @@ constexpr std::string_view kColors = R"css(
   --code-0: #5aa7dc; --code-1: #e0a030; --code-2: #c8443f; --code-3: #8a5fc0; --code-4: #5fb59a;
   --code-5: #1d8577; --code-6: #b278d6; --code-7: #d67fb4; --code-8: #7fa23a; --code-9: #a9be5a;
   --code-10: #8b8578;
+  --fp64: #143d5c; --fp32: #1f7590; --fp16x2: #41a08f; --fp16: #93c069; --fp8: #e8c84e;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root:not([data-print]) {
@@ -21,6 +22,7 @@ constexpr std::string_view kColors = R"css(
     --grid: #262b32;
     --accent: #56b4d0; --accent-soft: #56b4d033; --second: #f0965a; --good: #63c08a; --bad: #ff8a80;
     --code-5: #2a9d8d; --code-3: #9c76d0; --code-2: #dd5a54;
+    --fp64: #f1ecb6; --fp32: #a3d086; --fp16x2: #4fae95; --fp16: #2f7f99; --fp8: #3c5790;
   }
 }
 )css";
@@ -97,6 +99,14 @@ svg text { font-size: 12px; fill: var(--muted); font-variant-numeric: tabular-nu
 .code-6 { background: var(--code-6); } .code-7 { background: var(--code-7); } .code-8 {
   background: var(--code-8); }
 .code-9 { background: var(--code-9); } .code-10 { background: var(--code-10); }
+.precision svg { max-width: 460px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+[class*="tile-"] { background: var(--muted); fill: var(--muted); }
+.tile-fp64 { background: var(--fp64); fill: var(--fp64); }
+.tile-fp32 { background: var(--fp32); fill: var(--fp32); }
+.tile-fp16x2 { background: var(--fp16x2); fill: var(--fp16x2); }
+.tile-fp16 { background: var(--fp16); fill: var(--fp16); }
+.tile-fp8 { background: var(--fp8); fill: var(--fp8); }
+.tile-none { background: var(--grid); fill: var(--grid); }
 .controls { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; margin-top: 14px;
   font-size: 13px; }
 .controls .muted { margin-left: 6px; }

@@ -35,8 +35,22 @@ void check_map(const ReportMap& map) {
   }
 }
 
+void check_precision_map(const PrecisionMap& map) {
+  constexpr std::int64_t kTilesMax = std::int64_t{1} << 28;  // as many as a BlockId can count
+  require(map.tiles >= 1 && map.tiles < kTilesMax, ErrorKind::misuse, "report",
+          "precision map '{}' of {} rows of tiles", map.title, map.tiles);
+  require(std::ssize(map.elements) == map.tiles * (map.tiles + 1) / 2, ErrorKind::misuse, "report",
+          "precision map '{}' has {} elements for the lower triangle of {} rows of tiles",
+          map.title, map.elements.size(), map.tiles);
+  for (const Element element : map.elements) {
+    require(static_cast<int>(element) < kElements, ErrorKind::misuse, "report",
+            "precision map '{}' has {}, which is no element", map.title, static_cast<int>(element));
+  }
+}
+
 void check(const ReportData& data) {
   if (data.map) check_map(*data.map);
+  for (const PrecisionMap& map : data.precision_maps) check_precision_map(map);
   for (const ReportChart& chart : data.charts) {
     for (const ReportSeries& series : chart.series) {
       require(series.x.size() == series.y.size(), ErrorKind::misuse, "report",
@@ -119,6 +133,7 @@ std::string render_report(const ReportData& data) {
   text += page::path_section(data);
   text += page::hold_out_section(data);
   text += page::charts_section(data);
+  text += page::precision_section(data);
   text += page::run_section(data);
   text += page::timeline_section(data, timeline);
   text += page::traffic_section(data);

@@ -1,13 +1,14 @@
 #pragma once
 // Fp8: eight bits, e4m3 in the variant without infinities ("FN"), a format of storage.
 //
-// Contract: 1 sign bit, 4 of exponent, 3 of fraction; the largest number is 448, the smallest normal
-// one 2^-6, the smallest of all 2^-9; 0x7f and 0xff are NaN and there is no infinity. From float and
-// double it rounds to nearest, ties to even, at once: a double is not rounded to float first. It
-// saturates: magnitudes above 448, infinities too, become 448, and `overflows(x)` says whether that is
-// because x lies past what rounds to 448, above 464. To float and double it is exact. A NaN stays
-// a NaN with its sign. There is no arithmetic. The default rounding mode is assumed.
-// Source: OCP 8-bit Floating Point Specification (OFP8), revision 1.0, 2023, sections 5.1 and 5.2.
+// Contract: 1 sign bit, 4 of exponent, 3 of fraction; the largest number is 448, the smallest
+// normal one 2^-6, the smallest of all 2^-9; 0x7f and 0xff are NaN and there is no infinity. From
+// float and double it rounds to nearest, ties to even, at once: a double is not rounded to float
+// first. It saturates: magnitudes above 448, infinities too, become 448, and `overflows(x)` says
+// whether that is because x lies past what rounds to 448, above 464. To float and double it is
+// exact. A NaN stays a NaN with its sign. There is no arithmetic. The default rounding mode is
+// assumed. Source: OCP 8-bit Floating Point Specification (OFP8), revision 1.0, 2023, sections 5.1
+// and 5.2.
 
 #include <array>
 #include <bit>
@@ -21,10 +22,10 @@ namespace strata {
 struct Fp8 {
   std::uint8_t bits = 0;
 
-  static constexpr double kMax = 448;             ///< largest number
-  static constexpr double kMin = 0x1p-6;          ///< smallest normal number
-  static constexpr double kSmallest = 0x1p-9;     ///< smallest number above 0, subnormal
-  static constexpr double kRoundoff = 0x1p-4;     ///< u: |fl(x) − x| <= u·|x| for kMin <= |x| <= kMax
+  static constexpr double kMax = 448;          ///< largest number
+  static constexpr double kMin = 0x1p-6;       ///< smallest normal number
+  static constexpr double kSmallest = 0x1p-9;  ///< smallest number above 0, subnormal
+  static constexpr double kRoundoff = 0x1p-4;  ///< u: |fl(x) − x| <= u·|x| for kMin <= |x| <= kMax
 
   // What rounding.hpp asks for: the tie of 448 and 480, which goes to 448, whose code is even.
   static constexpr int kFraction = 3;

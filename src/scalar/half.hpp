@@ -19,10 +19,10 @@ namespace strata {
 struct Half {
   std::uint16_t bits = 0;
 
-  static constexpr double kMax = 65504;           ///< largest finite number
-  static constexpr double kMin = 0x1p-14;         ///< smallest normal number
-  static constexpr double kSmallest = 0x1p-24;    ///< smallest number above 0, subnormal
-  static constexpr double kRoundoff = 0x1p-11;    ///< u: |fl(x) − x| <= u·|x| for kMin <= |x| <= kMax
+  static constexpr double kMax = 65504;         ///< largest finite number
+  static constexpr double kMin = 0x1p-14;       ///< smallest normal number
+  static constexpr double kSmallest = 0x1p-24;  ///< smallest number above 0, subnormal
+  static constexpr double kRoundoff = 0x1p-11;  ///< u: |fl(x) − x| <= u·|x| for kMin <= |x| <= kMax
   static constexpr double kInfiniteFrom = 65520;  ///< the tie of 65,504 and 65,536, which is even
 
   // What rounding.hpp asks for. 65,536 has the code of infinity.
@@ -48,8 +48,9 @@ struct Half {
   }
 
   /// The fraction moves to the left, and the exponent grows by 112, the difference of the biases;
-  /// by as much again for infinity and NaN. Of a subnormal number's fraction f this makes 2^-14·(1 +
-  /// f) once it has the exponent of the smallest normal one, from which 2^-14 is subtracted again.
+  /// by as much again for infinity and NaN. Of a subnormal number's fraction f this makes 2^-14·(1
+  /// + f) once it has the exponent of the smallest normal one, from which 2^-14 is subtracted
+  /// again.
   explicit constexpr operator float() const noexcept {
     constexpr std::int32_t kRebias = 112 << 23;
     constexpr std::int32_t kSmallestNormal = 113 << 23;

@@ -14,7 +14,7 @@
 namespace strata {
 namespace {
 
-constexpr int kScaleMax = 126;                       // 2^-126 is the smallest normal float
+constexpr int kScaleMax = 126;                          // 2^-126 is the smallest normal float
 constexpr std::int64_t kPiece = std::int64_t{1} << 16;  // what is counted in the width of a lane
 constexpr std::int64_t kInfiniteFrom = rounding::magnitude_bits(Half::kInfiniteFrom);
 

@@ -13,8 +13,8 @@
 // are the multiples of q = 2^(e − kFraction), subnormal ones included. With C = 2^(e + F −
 // kFraction), F the fraction bits of the type of x, the numbers of that type in [C, 2C) are the
 // multiples of q as well, so the processor's one addition |x| + C rounds |x| to a multiple k·q as
-// the format asks, ties included, because C is an even multiple of q. (It is the addition of a large
-// constant by which T. J. Dekker, "A floating-point technique for extending the available
+// the format asks, ties included, because C is an even multiple of q. (It is the addition of a
+// large constant by which T. J. Dekker, "A floating-point technique for extending the available
 // precision", Numer. Math. 18, 1971, splits numbers.) The sum's low bits are k, and the codes of a
 // format count up by one from number to number, over the ends of binades too: the code is
 // (e − kExponent)·2^kFraction + k.
@@ -63,9 +63,9 @@ template <class Real>
   return static_cast<int>(a >= bits) > static_cast<int>(a > kInfinityBits<Real>);
 }
 
-/// min(a, b) of two integers that are not negative, by a mask and not by a choice: where one side of
-/// a choice is known compilers make a branch around what follows, and a loop with a branch around a
-/// floating-point operation, which may trap, gets no vectors.
+/// min(a, b) of two integers that are not negative, by a mask and not by a choice: where one side
+/// of a choice is known compilers make a branch around what follows, and a loop with a branch
+/// around a floating-point operation, which may trap, gets no vectors.
 template <class Bits>
 [[nodiscard]] constexpr Bits smaller(Bits a, Bits b) noexcept {
   const Bits difference = a - b;

@@ -83,6 +83,7 @@ void MemoryStore::read(BlockId id, std::byte* to) {
 void MemoryStore::read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) {
   FamilyMemory& family = memory(id);
   const std::int64_t column = blocks_.column_bytes(id);
+  if (column == 0) return;  // it has no bytes, and a source knows nothing of that
   if (family.written(index_in_family(id))) {
     std::memcpy(to, family.data() + blocks_.byte_offset(id) + first * column,
                 static_cast<std::size_t>(count * column));
@@ -127,12 +128,12 @@ void MemoryStore::materialize(int family, int threads) {
   std::vector<BlockId> ids;
   std::vector<Piece> pieces;
   blocks_.for_each(family, [&](BlockId id) {
-    if (memory(id).written(index_in_family(id))) return;
+    const std::int64_t column = blocks_.column_bytes(id);
+    if (memory(id).written(index_in_family(id)) || column == 0) return;
     require(memory(id).source() != nullptr, ErrorKind::storage, "store",
             "block {} was never written", blocks_.name(id));
     ids.push_back(id);
     const BlockExtent x = blocks_.extent(id);
-    const std::int64_t column = blocks_.column_bytes(id);
     const std::int64_t columns = std::max<std::int64_t>(kPieceBytes / column, 1);
     for (std::int64_t j = 0; j < x.cols; j += columns) {
       pieces.push_back({{x.row, x.col + j, x.rows, std::min(columns, x.cols - j)},

@@ -296,6 +296,50 @@ TEST(BlockTable, GivesEachBlockAnElementOfItsOwn) {
   }
 }
 
+TEST(BlockTable, HoldsBlocksWithoutBytes) {
+  // Of a precision map: tiles far from the diagonal are zero, and of one column every tile is.
+  BlockFamily family = family_of(11, 11, 3, 3, Shape::lower);
+  family.elements = {Element::fp64,   Element::fp16, Element::none, Element::none,  // column 0
+                     Element::none,   Element::none, Element::none,                 // column 1
+                     Element::fp16x2, Element::none, Element::fp8};
+  BlockTable table;
+  table.add(family);
+  const std::vector<std::int64_t> sizes{72, 18, 0, 0, 0, 0, 0, 36, 0, 4};
+  std::int64_t offset = 0;
+  std::size_t i = 0;
+  table.for_each(0, [&](BlockId id) {
+    EXPECT_EQ(table.bytes(id), sizes[i]) << table.name(id);
+    EXPECT_EQ(table.byte_offset(id), offset) << table.name(id);
+    EXPECT_EQ(table.index(id), static_cast<std::int64_t>(i)) << table.name(id);
+    EXPECT_EQ(table.column_bytes(id) * table.extent(id).cols, sizes[i]) << table.name(id);
+    EXPECT_TRUE(table.contains(id)) << table.name(id);
+    offset += sizes[i++];
+  });
+  EXPECT_EQ(i, sizes.size());
+  EXPECT_EQ(table.total_bytes(0), 130);
+  EXPECT_EQ(table.capacity_bytes(0), 72);
+
+  // A family of nothing else, by the formula and by the list of offsets, before another one.
+  for (const bool mapped : {false, true}) {
+    BlockFamily nothing = family_of(7, 5, 2, 2, Shape::rectangle, Element::none);
+    if (mapped) nothing.elements.assign(12, Element::none);
+    BlockTable two;
+    two.add(nothing);
+    two.add(family_of(4, 4, 2, 2));
+    EXPECT_EQ(two.count(0), 12);
+    EXPECT_EQ(two.total_bytes(0), 0);
+    EXPECT_EQ(two.capacity_bytes(0), 0);
+    EXPECT_EQ(two.byte_offset({0, 3, 2}), 0);
+    EXPECT_EQ(two.bytes({0, 3, 2}), 0);
+    EXPECT_EQ(two.index({1, 0, 0}), 12);
+    EXPECT_EQ(two.byte_offset({1, 1, 1}), 96);
+  }
+  // 2^62 elements would be too many of any other element.
+  constexpr std::int64_t kLong = std::int64_t{1} << 31;
+  EXPECT_EQ(table.add(family_of(kLong, kLong, kLong, kLong, Shape::lower, Element::none)), 1);
+  EXPECT_EQ(table.total_bytes(1), 0);
+}
+
 TEST(BlockTable, RefusesListsAndMapsThatAreNoneAndStaysAsItWas) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   const auto listed = [](std::vector<BlockExtent> extents, std::size_t elements = 0) {

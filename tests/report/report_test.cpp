@@ -20,7 +20,8 @@ using nlohmann::json;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-const std::vector<std::string> kSections{"map", "path", "hold-out", "run", "timeline", "traffic"};
+const std::vector<std::string> kSections{"map", "path",     "hold-out", "precision",
+                                         "run", "timeline", "traffic"};
 
 bool has(const std::string& page, const std::string& text) {
   return page.find(text) != std::string::npos;
@@ -65,6 +66,14 @@ ReportHoldOut small_hold_out() {
   return h;
 }
 
+/// A triangle of three rows of tiles: fp64 on the diagonal, and below it 32, none, 16.
+PrecisionMap small_precision_map(const std::string& title = "A") {
+  return {
+      title,
+      3,
+      {Element::fp64, Element::fp32, Element::none, Element::fp64, Element::fp16, Element::fp64}};
+}
+
 RunReport small_run(int spans, const std::string& queue = "compute 0") {
   RunReport run;
   run.n = 1000;
@@ -99,6 +108,7 @@ ReportData full() {
   data.evaluations = {
       {0.1, 0.5, 1e-3, 2, -100}, {0.2, 0.5, 2e-3, 3, -90}, {0.3, 0.5, 3e-3, 1, -95}};
   data.hold_out = small_hold_out();
+  data.precision_maps = {small_precision_map(), small_precision_map("L")};
   data.run = small_run(20);
   data.run->trace.operations = {"potrf", "trsm", "syrk"};
   data.device_memory_bytes = 2 << 20;
@@ -124,6 +134,7 @@ TEST(Report, each_section_appears_with_its_data_and_only_then) {
     if (id == "map") data.map = all.map;
     if (id == "path") data.evaluations = all.evaluations;
     if (id == "hold-out") data.hold_out = all.hold_out;
+    if (id == "precision") data.precision_maps = all.precision_maps;
     if (id == "run" || id == "timeline" || id == "traffic") data.run = all.run;
     if (id == "run") {
       data.run->trace = {};
@@ -176,6 +187,53 @@ TEST(Report, a_difference_from_the_plan_is_shown_link_by_link) {
   EXPECT_TRUE(has(page, "10.0 KiB moved, which differs from the plan by 2.00 KiB"));
   EXPECT_TRUE(has(page, "✗ 1.00 KiB more"));
   EXPECT_TRUE(has(page, "✗ 1.00 KiB less"));
+}
+
+TEST(Report, precision_maps_draw_each_run_of_tiles_and_say_shares) {
+  ReportData data;
+  data.precision_maps = {small_precision_map("A & B")};
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "50 % of the tiles of A &amp; B take fewer bits than fp64"));
+  EXPECT_TRUE(has(page, "class=\"tile-fp64\" d=\"M0 0h1v1h-1zM1 1h1v1h-1zM2 2h1v1h-1z\""));
+  EXPECT_TRUE(has(page, "class=\"tile-fp32\" d=\"M0 1h1v1h-1z\""));
+  EXPECT_TRUE(has(page, "class=\"tile-none\" d=\"M0 2h1v1h-1z\""));
+  EXPECT_TRUE(has(page, "class=\"tile-fp16\" d=\"M1 2h1v1h-1z\""));
+  EXPECT_FALSE(has(page, "swatch tile-fp8"));
+  EXPECT_TRUE(has(page,
+                  "aria-label=\"Precision of the tiles of A &amp; B, fp64 50 %, fp32 16.7 %, "
+                  "fp16 16.7 %, none 16.7 %\""));
+  EXPECT_TRUE(has(page, "title=\"3 of 6 tiles\""));
+  EXPECT_EQ(occurrences(page, "<svg viewBox"), 1U);
+  EXPECT_EQ(occurrences(render_report(full()), "<svg viewBox"), 2U);
+
+  // One element throughout: each row is one run.
+  data.precision_maps = {{"L", 3, std::vector<Element>(6, Element::fp16x2)}};
+  EXPECT_TRUE(has(render_report(data), "d=\"M0 0h1v1h-1zM0 1h2v1h-2zM0 2h3v1h-3z\""));
+}
+
+TEST(Report, a_large_precision_map_is_drawn_by_squares_of_what_is_most_common) {
+  // 401 rows of tiles in squares of 3 × 3, the last of them cut: fp64 on the diagonal and below it,
+  // fp8 elsewhere but for one square of which six tiles are none, and one where two have as many.
+  constexpr std::int64_t kTiles = 401;
+  PrecisionMap map{"A", kTiles, {}};
+  for (std::int64_t c = 0; c < kTiles; ++c) {
+    for (std::int64_t r = c; r < kTiles; ++r) {
+      Element element = r - c < 6 ? Element::fp64 : Element::fp8;
+      if (c < 3 && r >= 300 && r < 302) element = Element::none;
+      if (c == 0 && r >= 399) element = Element::fp16;
+      if (c == 1 && r >= 399) element = Element::none;
+      map.elements.push_back(element);
+    }
+  }
+  ReportData data;
+  data.precision_maps = {map};
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "viewBox=\"0 0 134 134\""));
+  EXPECT_TRUE(has(page, "401 × 401 tiles; a square shows what most of 3 × 3 tiles have"));
+  EXPECT_TRUE(has(page, "class=\"tile-none\" d=\"M0 100h1v1h-1z\""));
+  EXPECT_TRUE(has(page, "class=\"tile-fp16\" d=\"M0 133h1v1h-1z\"")) << "the wider of three";
+  EXPECT_TRUE(has(page, "M1 133h"));
+  EXPECT_TRUE(has(page, "class=\"tile-fp64\" d=\"M0 0h1v1h-1zM0 1h2v1h-2zM1 2h2"));
 }
 
 TEST(Report, pinning_is_shown_apart_where_there_was_some) {
@@ -236,6 +294,7 @@ TEST(Report, hostile_text_stays_text_everywhere) {
   data.map->layers[0].unit = data.map->layers[1].unit = hostile;
   data.map->x_label = data.map->y_label = hostile;
   data.hold_out->unit = hostile;
+  data.precision_maps = {small_precision_map(hostile)};
   data.run = small_run(20, hostile);
   data.run->policy = hostile;
   data.run->devices = {hostile};
@@ -304,6 +363,14 @@ TEST(Report, a_huge_run_gives_a_bounded_page_that_says_it_merged) {
   data.evaluations.resize(50'000, {0.2, 1, 0, 2, -80});
   data.hold_out->observed.assign(80'000, 1);
   data.hold_out->predicted = data.hold_out->standard_error = data.hold_out->observed;
+  for (PrecisionMap& map : data.precision_maps) {  // the most that are drawn, no two alike
+    map.tiles = 160;
+    map.elements.clear();
+    for (int c = 0; c < 160; ++c) {
+      for (int r = c; r < 160; ++r)
+        map.elements.push_back((r + c) % 2 == 0 ? Element::fp64 : Element::fp16x2);
+    }
+  }
   const std::string page = render_report(data);
   EXPECT_LT(page.size(), 3'000'000U);
   EXPECT_TRUE(has(page, "300,000 spans; neighbours are merged"));
@@ -344,6 +411,14 @@ TEST(Report, vectors_that_do_not_fit_together_are_misuse) {
   EXPECT_EQ(kind_of(data), ErrorKind::misuse);
   data = full();
   data.hold_out->standard_error.pop_back();
+  EXPECT_EQ(kind_of(data), ErrorKind::misuse);
+  for (const std::int64_t tiles : {-3, 0, 2, 4, 1 << 30}) {
+    data = full();
+    data.precision_maps[1].tiles = tiles;
+    EXPECT_EQ(kind_of(data), ErrorKind::misuse) << tiles;
+  }
+  data = full();
+  data.precision_maps[0].elements[2] = static_cast<Element>(kElements);
   EXPECT_EQ(kind_of(data), ErrorKind::misuse);
 }
 

@@ -6,12 +6,15 @@
 
 #include <iterator>
 
+#include "scalar/fp8.hpp"
+#include "scalar/half.hpp"
+
 namespace strata {
 namespace {
 
-constexpr Element kAll[] = {Element::fp64,  Element::fp32, Element::fp16,       Element::bf16,
-                            Element::fp8,   Element::dd,   Element::complex128, Element::complex64,
-                            Element::int32, Element::int64};
+constexpr Element kAll[] = {Element::fp64,  Element::fp32,  Element::fp16,       Element::bf16,
+                            Element::fp8,   Element::dd,    Element::complex128, Element::complex64,
+                            Element::int32, Element::int64, Element::fp16x2,     Element::none};
 static_assert(std::size(kAll) == kElements);
 
 TEST(Dispatch, HandsOverTheTypeOfTheElement) {
@@ -50,9 +53,10 @@ TEST(Dispatch, RefusesAFormatWithoutArithmeticAndNamesIt) {
 }
 
 TEST(Element, HasItsBytesAndName) {
-  constexpr std::int64_t kBytes[] = {8, 4, 2, 2, 1, 16, 16, 8, 4, 8};
-  constexpr std::string_view kNames[] = {"fp64", "fp32",       "fp16",      "bf16",  "fp8",
-                                         "dd",   "complex128", "complex64", "int32", "int64"};
+  constexpr std::int64_t kBytes[] = {8, 4, 2, 2, 1, 16, 16, 8, 4, 8, 4, 0};
+  constexpr std::string_view kNames[] = {"fp64",  "fp32",  "fp16",       "bf16",
+                                         "fp8",   "dd",    "complex128", "complex64",
+                                         "int32", "int64", "fp16x2",     "none"};
   for (std::size_t i = 0; i < std::size(kAll); ++i) {
     EXPECT_EQ(bytes_of(kAll[i]), kBytes[i]);
     EXPECT_EQ(to_string(kAll[i]), kNames[i]);
@@ -62,6 +66,10 @@ TEST(Element, HasItsBytesAndName) {
 TEST(Element, OfACppTypeHasItsSize) {
   EXPECT_EQ(bytes_of(element_of<double>), sizeof(double));
   EXPECT_EQ(bytes_of(element_of<float>), sizeof(float));
+  EXPECT_EQ(bytes_of(element_of<Half>), sizeof(Half));
+  EXPECT_EQ(bytes_of(element_of<Fp8>), sizeof(Fp8));
+  EXPECT_EQ(element_of<Half>, Element::fp16);
+  EXPECT_EQ(element_of<Fp8>, Element::fp8);
   EXPECT_EQ(element_of<std::int32_t>, Element::int32);
   EXPECT_EQ(element_of<std::int64_t>, Element::int64);
 }

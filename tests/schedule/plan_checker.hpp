@@ -114,7 +114,7 @@ class PlanChecker {
     if (next_task != tasks.size()) return "tasks are missing";
     for (const auto& [block, version] : latest_) {
       if (schedule_.blocks.family(block.family()).origin == Origin::temporary) continue;
-      if (home_[block] != version) return schedule_.blocks.name(block) + " is not at home";
+      if (home_of_block(block) != version) return schedule_.blocks.name(block) + " is not at home";
     }
     return "";
   }

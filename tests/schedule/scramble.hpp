@@ -50,8 +50,8 @@ inline constexpr Operation scramble_uuw{
 
 inline constexpr std::array kScrambles{&scramble_w,   &scramble_u,   &scramble_wr,
                                        &scramble_urr, &scramble_ruw, &scramble_uuw};
-inline constexpr std::array kScrambled{Element::fp64, Element::fp32, Element::fp8, Element::int64,
-                                       Element::dd};
+inline constexpr std::array kScrambled{Element::fp64, Element::fp32, Element::fp8,   Element::int64,
+                                       Element::dd,   Element::none, Element::fp16x2};
 
 /// One call: what it writes follows from every byte that it reads, the variant and the extents.
 inline void scramble(const Operation& operation, const BlockView* views, std::uint32_t variant) {

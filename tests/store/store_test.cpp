@@ -64,6 +64,31 @@ TEST(MemoryStore, MaterializesEveryBlockOnceAndKeepsWhatWasWritten) {
   }
 }
 
+TEST(MemoryStore, AsksNobodyForBlocksWithoutBytes) {
+  BlockTable table;
+  table.add({.name = "A",
+             .rows = 4,
+             .cols = 2,
+             .tile_rows = 2,
+             .tile_cols = 2,
+             .elements = {Element::none, Element::fp64}});
+  table.add({.name = "B", .rows = 3, .cols = 3, .element = Element::none});
+  const auto store = make_memory_store(table, {[](const BlockExtent& x, std::byte* to) {
+                                                 ASSERT_EQ(x.row, 2);
+                                                 std::fill_n(reinterpret_cast<double*>(to), 4, 7.0);
+                                               },
+                                               BlockSource()});
+  std::byte untouched{42};
+  store->read({0, 0, 0}, &untouched);
+  store->read({1, 2, 1}, &untouched);
+  store->write({1, 2, 1}, &untouched);
+  store->read({1, 2, 1}, &untouched);
+  EXPECT_EQ(untouched, std::byte{42});
+  store->materialize(0, 2);
+  store->materialize(1, 2);
+  EXPECT_EQ(reinterpret_cast<const double*>(store->lend({0, 1, 0}))[3], 7);
+}
+
 TEST(MemoryStore, MaterializesALargeBlockInPiecesThatMakeTheWhole) {
   constexpr std::int64_t n = 1700;  // 22 MiB, and its columns cut nothing evenly
   for (const Shape shape : {Shape::rectangle, Shape::lower}) {
