@@ -44,6 +44,7 @@ struct CovarianceSolver::State {
   ProgressCallback progress;
   TileFactor factor;
   CovarianceParameters parameters;
+  bool has_parameters = false;
 };
 
 CovarianceSolver::CovarianceSolver(MatrixView<const double> points, const Options& options)
@@ -54,6 +55,7 @@ std::int64_t CovarianceSolver::n() const noexcept { return state_->factor.proble
 
 const FactorInfo& CovarianceSolver::factor(const CovarianceParameters& parameters) {
   state_->parameters = parameters;
+  state_->has_parameters = true;
   state_->parameters.same_points = true;
   return state_->factor.factor_covariance(state_->points.data(), state_->parameters);
 }
@@ -66,6 +68,16 @@ RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
 
 RunReport CovarianceSolver::solve(MatrixView<double> b) {
   return state_->factor.sweep(Sweep::both, b);
+}
+
+RunReport CovarianceSolver::solve_upper(MatrixView<double> b) {
+  return state_->factor.sweep(Sweep::backward, b);
+}
+
+RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<double> y) {
+  require(state_->has_parameters, ErrorKind::misuse, "cholesky",
+          "the covariance of {} points has no parameters before it is factored", n());
+  return state_->factor.multiply_covariance({state_->points.data(), &state_->parameters, v, y});
 }
 
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
