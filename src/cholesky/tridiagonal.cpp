@@ -35,7 +35,8 @@ class QlIteration {
   [[nodiscard]] std::size_t end_of_block(std::size_t l) const {
     constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
     std::size_t m = l;
-    while (m + 1 < d_.size() && std::abs(e_[m]) > kUnit * (std::abs(d_[m]) + std::abs(d_[m + 1])))
+    while (m + 1 < d_.size() &&
+           !(std::abs(e_[m]) <= kUnit * (std::abs(d_[m]) + std::abs(d_[m + 1]))))
       ++m;
     return m;
   }
