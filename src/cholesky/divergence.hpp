@@ -2,8 +2,8 @@
 // The Kullback-Leibler divergence between N(0, Σ) and N(0, L̃·L̃ᵀ) where the factors of both are at
 // hand.
 //
-// Contract: KL(N(0, Σ) ‖ N(0, M)), Σ = L·Lᵀ the truth and M = L̃·L̃ᵀ what stands for it, in nats; it
-// is not symmetric. Host code; memory for two chunks of columns. For orders where nobody has L,
+// Contract: KL(N(0, Σ) ‖ N(0, M)), Σ = L·Lᵀ the truth and M = L̃·L̃ᵀ what stands for it, in nats;
+// it is not symmetric. Host code; memory for two chunks of columns. For orders where nobody has L,
 // log_determinant.hpp estimates the same.
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct Divergence {
 };
 
 /// From `exact`, L, and `approximate`, L̃, with `solve_lower`, B ← L̃⁻¹·B in fp64, for `chunk`
-/// columns at a time: n³/3 multiplications, if the solver knows of the zeros, else n³. The relative
-/// error comes of the solver's, which is κ(L̃)·n·u at worst, applied to L − L̃ (whose subtraction is
-/// exact where the two are within a factor of two of each other): it is relative to the divergence,
-/// however small that is. Throws Error{misuse} for a chunk below 1.
+/// columns at a time: n³/2 multiplications by a solver that does not know of the zeros. The
+/// subtraction L − L̃ is exact where elements are within a factor of two of each other (Sterbenz),
+/// so the error is the solver's, of the order of κ(L̃)·n·u at worst, relative to E = L̃⁻¹·(L − L̃)
+/// and so to the divergence, however small that is. Throws Error{misuse} for a chunk below 1.
 [[nodiscard]] Divergence kullback_leibler(std::int64_t n, const FactorColumns& exact,
                                           const FactorColumns& approximate,
                                           const BlockSolver& solve_lower, std::int64_t chunk = 256);

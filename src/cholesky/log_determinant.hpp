@@ -2,11 +2,11 @@
 // What a Cholesky factor of few digits leaves unsaid of log|Σ|, and how far the two Gaussian
 // distributions are apart, both estimated with random probes.
 //
-// Contract: with M = L̃·L̃ᵀ and G = L̃⁻¹·Σ·L̃⁻ᵀ, log|Σ| − log|M| = tr log G, and the Kullback-Leibler
-// divergence of N(0, M) from N(0, Σ), KL(N(0, Σ) ‖ N(0, M)), is ½·tr(G − I − log G). Neither G nor
-// Σ exists; three operators on blocks of columns stand for them. Everything here is an estimate:
-// the standard error is measured among the probes, no bound is proven. Equal inputs, operators and
-// seeds give equal results. Host code, in the calling thread.
+// Contract: with M = L̃·L̃ᵀ and G = L̃⁻¹·Σ·L̃⁻ᵀ, log|Σ| − log|M| = tr log G, and the
+// Kullback-Leibler divergence of N(0, M) from N(0, Σ), KL(N(0, Σ) ‖ N(0, M)), is
+// ½·tr(G − I − log G). Neither G nor Σ exists; three operators on blocks of columns stand for them.
+// Everything here is an estimate: the standard error is measured among the probes, no bound is
+// proven. Equal inputs, operators and seeds give equal results. Host code, in the calling thread.
 
 #include <cmath>
 #include <cstdint>
