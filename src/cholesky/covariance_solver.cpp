@@ -59,6 +59,7 @@ struct CovarianceSolver::State {
   std::optional<MixedFactor> mixed;  // one of the two
   RunReport report;  // of the last factorization, if it was mixed
   CovarianceParameters parameters;
+  bool has_parameters = false;
 };
 
 CovarianceSolver::CovarianceSolver(MatrixView<const double> points, const Options& options)
@@ -69,6 +70,7 @@ std::int64_t CovarianceSolver::n() const noexcept { return state_->n; }
 
 const FactorInfo& CovarianceSolver::factor(const CovarianceParameters& parameters) {
   state_->parameters = parameters;
+  state_->has_parameters = true;
   state_->parameters.same_points = true;
   if (!state_->mixed)
     return state_->uniform->factor_covariance(state_->points.data(), state_->parameters);
@@ -88,6 +90,16 @@ RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
 
 RunReport CovarianceSolver::solve(MatrixView<double> b) {
   return state_->factor().sweep(Sweep::both, b);
+}
+
+RunReport CovarianceSolver::solve_upper(MatrixView<double> b) {
+  return state_->factor.sweep(Sweep::backward, b);
+}
+
+RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<double> y) {
+  require(state_->has_parameters, ErrorKind::misuse, "cholesky",
+          "the covariance of {} points has no parameters before it is factored", n());
+  return state_->factor.multiply_covariance({state_->points.data(), &state_->parameters, v, y});
 }
 
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {

@@ -34,6 +34,17 @@ class CovarianceSolver {
   /// succeeded.
   RunReport solve_lower(MatrixView<double> b);
   RunReport solve(MatrixView<double> b);
+  /// B ← L⁻ᵀ·B. Throws as they do.
+  RunReport solve_upper(MatrixView<double> b);
+
+  /// Y ← Σ·V, V and Y n × r, Σ the covariance of the last factorization, nugget included: generated
+  /// anew in fp64 tile by tile, n² elements, and never stored. It is Σ itself, whatever the
+  /// accuracy of the factor, and needs none. In the same tiles the bits do not depend on the
+  /// budget, the policy or the number of devices; Y may be V. |error| <= γ·|Σ|·|V| element by
+  /// element with γ = (n + 2)·u/(1 − (n + 2)·u), u = 2⁻⁵³, for Σ as its elements are evaluated
+  /// (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.5). Throws
+  /// Error{misuse} if the shapes do not fit or `factor` was never called.
+  RunReport multiply(MatrixView<const double> v, MatrixView<double> y);
 
   /// For W = L⁻¹·C, with C_ij = c(points_i, targets_j) without nugget, targets m × d and R n × q:
   /// products ← Wᵀ·R (m × q) and squares_j ← Σ_i W_ij² (m of them). Neither C nor W comes into host

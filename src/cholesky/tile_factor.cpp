@@ -224,17 +224,20 @@ const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
     kept.planned.seconds = 0;
     return kept.planned;
   }
-  constexpr std::size_t kKept = 4;
+  constexpr std::size_t kKept = 8;  // refinement alternates between solves and products
   if (uses_.size() == kKept) uses_.pop_front();
   const Machine& machine = planned_.plan->machine();
   const Policy policy = options_.policy;
   const HomeModel homes = homes_beside(home_of_tiles());
-  const auto* sweep = std::get_if<SweepProblem>(&problem);
-  uses_.push_back(
-      {problem,
-       sweep != nullptr
-           ? plan_solve(sweep->solve, sweep->direction, machine, policy, now, homes)
-           : plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, policy, now, homes)});
+  const auto plan_one = [&]<class Problem>(const Problem& one) {
+    if constexpr (std::is_same_v<Problem, SweepProblem>)
+      return plan_solve(one.solve, one.direction, machine, policy, now, homes);
+    else if constexpr (std::is_same_v<Problem, WhitenedProblem>)
+      return plan_whitened_sums(one, machine, policy, now, homes);
+    else
+      return plan_covariance_product(one, machine, policy, now, homes);
+  };
+  uses_.push_back({problem, std::visit(plan_one, problem)});
   uses_.back().planned.let_go_of_trace();
   uses_.back().planned.take_figures_of(planned_);
   return uses_.back().planned;
@@ -411,6 +414,85 @@ void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memo
     for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i)
       visit(i, j, tile.transposed ? tile.view(j, i) : tile.view(i, j));
   }
+}
+
+ProductProblem TileFactor::product_problem(std::int64_t columns) const {
+  const Machine& machine = planned_.plan->machine();
+  ProductProblem problem;
+  problem.n = problem_.n;
+  problem.columns = columns;
+  problem.point_dimensions = problem_.point_dimensions;
+  problem.devices = problem_.devices;
+  problem.rates = problem_.rates;
+  problem.rows_at_once = 0;
+  for (const DeviceModel& device : machine.devices)
+    problem.rows_at_once += std::max(device.compute_queues, 1);
+  problem.factor_tile = problem_.tile;
+  problem.factor_precision = problem_.precision;
+  problem.factor_formats = problem_.formats;
+  problem.factor_identity = problem_.factor_identity;
+  problem.tile = choose_product_tile(problem, machine);
+  const bool as_factored =
+      problem_.precision == Element::fp64 && problem.tile == std::min(problem_.tile, problem_.n);
+  problem.points_identity = as_factored ? problem_.points_identity : 0;
+  return problem;
+}
+
+RunReport TileFactor::multiply_columns(const CovarianceTimes& operands) {
+  const ProductProblem problem = product_problem(operands.v.cols);
+  const BlockTable blocks = covariance_product(problem).blocks;
+  CovarianceParameters cross = *operands.parameters;
+  cross.same_points = false;  // the nugget is in what Y begins with
+  const auto view = [&](int family, const double* data, std::int64_t ld) {
+    return std::make_shared<FamilyMemory>(blocks, family, source_of_view(data, ld, false));
+  };
+  const MatrixView<const double> v = operands.v;
+  const auto minus_nugget = [&](const BlockExtent& x, std::byte* to) {
+    auto* out = reinterpret_cast<double*>(to);
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      const double* from = v.column(x.col + j) + x.row;
+      std::transform(from, from + x.rows, out + j * x.rows,
+                     [&](double element) { return -cross.nugget * element; });
+    }
+  };
+  MemoryStore store(blocks,
+                    {tiles_, std::make_shared<FamilyMemory>(blocks, product::kCovariance),
+                     view(product::kPoints, operands.points, std::max<std::int64_t>(problem.n, 1)),
+                     view(product::kRight, v.data, v.ld),
+                     std::make_shared<FamilyMemory>(blocks, product::kProduct, minus_nugget)});
+  RunOptions options;
+  options.values = {{covariance.name, &cross}};
+  options.what = "multiply";
+  options.progress = options_.progress;
+  RunReport report = run_use(problem, store, options);
+  unpack(store, product::kProduct, operands.y);
+  for (std::int64_t j = 0; j < operands.y.cols; ++j) {  // a product subtracts
+    double* column = operands.y.column(j);
+    std::transform(column, column + operands.y.rows, column, std::negate<>());
+  }
+  return report;
+}
+
+RunReport TileFactor::multiply_covariance(const CovarianceTimes& operands) {
+  const auto& [points, parameters, v, y] = operands;
+  require(v.rows == problem_.n && y.rows == problem_.n && v.cols == y.cols, ErrorKind::misuse,
+          "cholesky", "{} by {} and {} by {} do not fit a covariance of {} points", v.rows, v.cols,
+          y.rows, y.cols, problem_.n);
+  // As many as fit where the factorization does, and as make generation the lesser part.
+  constexpr std::int64_t kColumnsMax = 256;
+  const std::int64_t most = std::clamp<std::int64_t>(problem_.tile, 1, kColumnsMax);
+  RunReport total;
+  for (std::int64_t first = 0; first == 0 || first < v.cols; first += most) {
+    const std::int64_t count = std::min(most, v.cols - first);
+    RunReport report = multiply_columns(
+        {points, parameters, v.block(0, first, v.rows, count), y.block(0, first, y.rows, count)});
+    if (first == 0) {
+      total = std::move(report);
+    } else {
+      accumulate(total, report);
+    }
+  }
+  return total;
 }
 
 std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {

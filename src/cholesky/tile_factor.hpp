@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "cholesky/covariance_product.hpp"
 #include "cholesky/planning.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/tile_norm.hpp"
@@ -31,6 +32,14 @@ struct TargetChunk {
   std::int64_t tile = 1;        ///< targets of a block
   MatrixView<double> products;  ///< Wᵀ·R
   double* squares = nullptr;    ///< of the lengths of the columns of W
+};
+
+/// Operands and result of multiply_covariance().
+struct CovarianceTimes {
+  const double* points = nullptr;  ///< n × d, ld = n
+  const CovarianceParameters* parameters = nullptr;
+  MatrixView<const double> v;  ///< n × r
+  MatrixView<double> y;        ///< Σ·V, nugget included; may be v
 };
 
 class TileFactor {
@@ -76,6 +85,9 @@ class TileFactor {
   /// Room on the devices for that many targets, so that the factor need not make way for them.
   void reserve_for_targets(std::int64_t targets, std::int64_t columns);
 
+  /// Y ← Σ·V, of the covariance of these points, whether or not it was factored.
+  RunReport multiply_covariance(const CovarianceTimes& operands);
+
   /// L·(Lᵀ·v) in fp64, for checking a factor of any precision.
   [[nodiscard]] std::vector<double> multiply(const std::vector<double>& v) const;
 
@@ -89,7 +101,7 @@ class TileFactor {
     Sweep direction;
     bool operator==(const SweepProblem&) const = default;
   };
-  using UseProblem = std::variant<SweepProblem, WhitenedProblem>;
+  using UseProblem = std::variant<SweepProblem, WhitenedProblem, ProductProblem>;
   /// A use of the factor that was planned, and from what it starts.
   struct KeptPlan {
     UseProblem problem;
@@ -104,6 +116,8 @@ class TileFactor {
   const PlannedRun& plan_of_use(const UseProblem& problem);
   [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
   [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;
+  [[nodiscard]] ProductProblem product_problem(std::int64_t columns) const;
+  RunReport multiply_columns(const CovarianceTimes& operands);
   RunReport run_use(const UseProblem& problem, MemoryStore& store, const RunOptions& options);
   void reserve_arenas(std::int64_t bytes);
   template <class T, class F>

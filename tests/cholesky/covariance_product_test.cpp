@@ -1,0 +1,307 @@
+// covariance_product: against sums in long double, bit by bit against the schedule in order under
+// every budget, policy and number of devices, and what it moves.
+
+#include "cholesky/covariance_product.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/bytes.hpp"
+#include "base/random.hpp"
+#include "cholesky/covariance_solver.hpp"
+#include "cholesky/tile_cholesky.hpp"
+#include "kernels/covariance.hpp"
+#include "run/run.hpp"
+#include "store/memory_store.hpp"
+#include "strata/error.hpp"
+#include "tests/support/backends.hpp"
+#include "tests/support/problems.hpp"
+
+namespace strata {
+namespace {
+
+using test::Matrix;
+
+constexpr Policy kPolicies[] = {Policy::sync, Policy::async, Policy::v1,
+                                Policy::v2,   Policy::v3,    Policy::opt};
+
+Matrix<double> uniform(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  return test::make_matrix<double>(rows, cols, [&](auto i, auto j) {
+    return 2 * random_uniform(seed, static_cast<std::uint64_t>(i * 64 + j)) - 1;
+  });
+}
+
+/// Row i of (the covariance with range 0.3 and smoothness 1/2) · v, and of its absolute values.
+std::pair<long double, long double> exact(const Matrix<double>& points, double variance,
+                                          double nugget, std::int64_t i, const double* v) {
+  long double sum = 0, size = 0;
+  for (std::int64_t k = 0; k < points.rows; ++k) {
+    const long double dx = static_cast<long double>(points(i, 0)) - points(k, 0);
+    const long double dy = static_cast<long double>(points(i, 1)) - points(k, 1);
+    long double c = variance * std::exp(-std::sqrt(dx * dx + dy * dy) / 0.3L);
+    if (i == k) c += nugget;
+    sum += c * v[k];
+    size += std::abs(c * v[k]);
+  }
+  return {sum, size};
+}
+
+struct Case {
+  ProductProblem problem;
+  Matrix<double> points;
+  Matrix<double> v;
+  CovarianceParameters parameters{2.0, 0.3, 0.5, 0.0, false};
+
+  Case(std::int64_t n, std::int64_t tile, std::int64_t columns, int devices, std::int64_t at_once)
+      : points(uniform(n, 2, 2)), v(uniform(n, columns, 3)) {
+    problem.n = n;
+    problem.tile = problem.factor_tile = tile;
+    problem.columns = columns;
+    problem.point_dimensions = 2;
+    problem.devices = devices;
+    problem.rows_at_once = at_once;
+  }
+
+  [[nodiscard]] std::unique_ptr<MemoryStore> make_store() const {
+    const BlockTable blocks = covariance_product(problem).blocks;
+    const auto of = [&](int family, const Matrix<double>& m) {
+      return std::make_shared<FamilyMemory>(blocks, family,
+                                            source_of_view(m.data.data(), m.ld(), false));
+    };
+    const auto zeros = [](const BlockExtent& x, std::byte* to) {
+      std::fill_n(reinterpret_cast<double*>(to), x.rows * x.cols, 0.0);
+    };
+    return std::make_unique<MemoryStore>(
+        blocks, std::vector<std::shared_ptr<FamilyMemory>>{
+                    nullptr, std::make_shared<FamilyMemory>(blocks, product::kCovariance),
+                    of(product::kPoints, points), of(product::kRight, v),
+                    std::make_shared<FamilyMemory>(blocks, product::kProduct, zeros)});
+  }
+
+  [[nodiscard]] RunOptions run_options() const {
+    RunOptions options;
+    options.values = {{covariance.name, &parameters}};
+    return options;
+  }
+};
+
+/// −C·V out of a store.
+Matrix<double> product_of(MemoryStore& store, const Case& c) {
+  Matrix<double> y(c.problem.n, c.problem.columns);
+  store.blocks().for_each(product::kProduct, [&](BlockId id) {
+    const BlockExtent x = store.blocks().extent(id);
+    std::vector<double> block(static_cast<std::size_t>(x.rows * x.cols));
+    store.read(id, reinterpret_cast<std::byte*>(block.data()));
+    for (std::int64_t j = 0; j < x.cols; ++j)
+      std::copy_n(block.data() + j * x.rows, x.rows, &y(x.row, x.col + j));
+  });
+  return y;
+}
+
+TEST(CovarianceProduct, IsThatOfTheWholeMatrixInLongDouble) {
+  for (const std::int64_t n : {1, 15, 16, 17, 32, 75}) {
+    for (const std::int64_t columns : {1, 3}) {
+      for (const std::int64_t at_once : {1, 2, 9}) {
+        const Case c(n, 16, columns, 1, at_once);
+        const auto store = c.make_store();
+        run_in_order(covariance_product(c.problem), host_backend(), *store, c.run_options());
+        const Matrix<double> y = product_of(*store, c);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          for (std::int64_t i = 0; i < n; ++i) {
+            const auto [sum, size] = exact(c.points, 2.0, 0.0, i, &c.v(0, j));
+            EXPECT_LE(std::abs(sum + y(i, j)), static_cast<long double>(n + 8) * 0x1p-53L * size)
+                << n << ' ' << i << ' ' << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+class CovarianceProductRun : public ::testing::TestWithParam<std::tuple<std::string, int, bool>> {};
+
+TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy) {
+  const auto& [backend, devices, linked] = GetParam();
+  const std::string text = test::devices_text(backend, devices);
+  if (text.empty()) GTEST_SKIP() << "too few GPUs";
+  const Case one(100, 16, 3, 1, 1);
+  const auto expected_store = one.make_store();
+  run_in_order(covariance_product(one.problem), test::backend_of(backend), *expected_store,
+               one.run_options());
+  const Matrix<double> expected = product_of(*expected_store, one);
+  for (const std::int64_t at_once : {1, 2 * devices, 50}) {
+    const Case c(100, 16, 3, devices, at_once);
+    const std::int64_t least = smallest_budget_bytes(covariance_product(c.problem));
+    for (const std::int64_t budget : {least, least + 2500, 3 * least, 1_MiB}) {
+      for (const Policy policy : kPolicies) {
+        Options options;
+        options.devices = text;
+        options.device_memory_bytes = budget;
+        options.compute_queues = 2;
+        DeviceSet set(options);
+        Machine machine = set.machine();
+        machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
+        const PlannedRun planned = plan_covariance_product(c.problem, machine, policy);
+        const auto store = c.make_store();
+        const RunOutcome outcome = run(*planned.plan, set, *store, c.run_options());
+        EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
+        EXPECT_TRUE(test::same_bits(product_of(*store, c).data, expected.data))
+            << at_once << ' ' << budget << ' ' << planned.policy;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, CovarianceProductRun,
+                         ::testing::Combine(::testing::ValuesIn(test::available_backends()),
+                                            ::testing::Values(1, 2, 3), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) +
+                                  std::to_string(std::get<1>(info.param)) +
+                                  (std::get<2>(info.param) ? "_linked" : "");
+                         });
+
+TEST(CovarianceProduct, MovesNoTileOfTheMatrix) {
+  const Case c(100, 16, 3, 1, 2);
+  for (const Policy policy : {Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
+    const PlannedRun planned =
+        plan_covariance_product(c.problem, Machine::emulated(1, 1_MiB), policy);
+    EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 100 * 3 * 8) << planned.policy;
+    if (policy == Policy::v1) continue;  // where inputs leave, they come again
+    EXPECT_EQ(planned.plan->totals().traffic.total(), planned.floor_bytes) << planned.policy;
+  }
+  EXPECT_EQ(covariance_product(c.problem).blocks.count(product::kCovariance), 3 * 3)
+      << "two rows at once with two names each, and those of a last, smaller tile";
+}
+
+TEST(CovarianceProduct, TakesATileThatFitsWhereTheFactorizationDoes) {
+  for (const std::int64_t tile : {16, 17, 32, 100, 512}) {
+    CholeskyProblem factor;
+    factor.n = 9 * tile - 1;
+    factor.tile = tile;
+    factor.point_dimensions = 2;
+    ProductProblem problem = Case(1, tile, std::min<std::int64_t>(tile, 256), 1, 8).problem;
+    problem.n = factor.n;
+    const auto tile_in = [&](std::int64_t budget) {
+      return choose_product_tile(problem, Machine::emulated(1, budget));
+    };
+    const std::int64_t budget = smallest_budget_bytes(tile_cholesky(factor, {}));
+    EXPECT_EQ(tile_in(budget), tile);
+    EXPECT_LT(tile_in(budget / 3), tile);
+    problem.tile = tile_in(budget / 3);
+    EXPECT_LE(smallest_budget_bytes(covariance_product(problem)), budget / 3);
+  }
+  ProductProblem whole = Case(1, 5000, 1, 1, 1).problem;  // in core
+  whole.n = 5000;
+  EXPECT_EQ(choose_product_tile(whole, Machine::emulated(1, 16_GiB)), 625);
+  whole.factor_tile = 8192;
+  whole.n = 1000000;
+  EXPECT_EQ(choose_product_tile(whole, Machine::emulated(1, 16_GiB)), 4096);
+}
+
+class SolverProduct : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, SolverProduct, ::testing::ValuesIn(test::available_backends()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(SolverProduct, HoldsTheNuggetAndFindsTheCoordinatesOfTheFactorization) {
+  const std::int64_t n = 75;
+  const Matrix<double> points = uniform(n, 2, 5);
+  Options options;
+  options.devices = test::devices_text(GetParam(), 1);
+  options.device_memory_bytes = 1_MiB;
+  options.tile = 16;
+  CovarianceSolver solver(points.view(), options);
+  ASSERT_TRUE(solver.factor({1.5, 0.3, 0.5, 0.25, true}).ok);
+  const Matrix<double> v = uniform(n, 40, 6);  // more than a tile has columns
+  Matrix<double> y(n, 40);
+  Matrix<double> x = v;
+  (void)solver.solve(x.view());
+  for (int i = 0; i < 3; ++i) {
+    const RunReport report = solver.multiply(v.view(), y.view());
+    EXPECT_EQ(report.traffic.host_to_device_bytes, 2 * n * 40 * 8) << "V, and what Y begins with";
+    EXPECT_EQ(report.traffic.device_to_host_bytes, n * 40 * 8);
+    EXPECT_EQ(report.traffic, static_cast<const Traffic&>(report.planned_traffic));
+    Matrix<double> again = v;
+    const RunReport solve = solver.solve(again.view());
+    EXPECT_EQ(solve.traffic.total(), 2 * n * 40 * 8) << "the factor is still there";
+    EXPECT_TRUE(test::same_bits(again.data, x.data));
+  }
+  for (std::int64_t j = 0; j < 40; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto [sum, size] = exact(points, 1.5, 0.25, i, &v(0, j));
+      EXPECT_LE(std::abs(sum - y(i, j)), static_cast<long double>(n + 8) * 0x1p-53L * size);
+    }
+  }
+  Matrix<double> in_place = v;
+  (void)solver.multiply(in_place.view(), in_place.view());
+  EXPECT_TRUE(test::same_bits(in_place.data, y.data));
+  Matrix<double> lower = v;
+  (void)solver.solve_lower(lower.view());
+  (void)solver.solve_upper(lower.view());
+  EXPECT_TRUE(test::same_bits(lower.data, x.data));
+}
+
+TEST_P(SolverProduct, HasTheSameBitsOnAnyDevicesAndBudget) {
+  const std::int64_t n = 131;
+  const Matrix<double> points = uniform(n, 2, 7);
+  const Matrix<double> v = uniform(n, 5, 8);
+  std::vector<double> expected;
+  for (const int devices : {1, 2, 3}) {
+    const std::string text = test::devices_text(GetParam(), devices);
+    if (text.empty()) continue;
+    for (const std::int64_t memory : {std::int64_t{10000}, std::int64_t{40000}, 1_MiB}) {
+      for (const int queues : {1, 3}) {
+        Options options;
+        options.devices = text;
+        options.device_memory_bytes = memory;
+        options.compute_queues = queues;
+        options.tile = 16;
+        CovarianceSolver solver(points.view(), options);
+        ASSERT_TRUE(solver.factor({1.0, 0.3, 1.5, 0.1, true}).ok);
+        Matrix<double> y(n, 5);
+        const RunReport report = solver.multiply(v.view(), y.view());
+        EXPECT_EQ(report.traffic, static_cast<const Traffic&>(report.planned_traffic));
+        if (expected.empty()) expected = y.data;
+        EXPECT_TRUE(test::same_bits(y.data, expected)) << devices << ' ' << memory << ' ' << queues;
+      }
+    }
+  }
+}
+
+TEST(SolverProductMisuse, IsNamed) {
+  const Matrix<double> points = uniform(9, 2, 5);
+  Options options;
+  options.devices = "host:1";
+  CovarianceSolver solver(points.view(), options);
+  Matrix<double> v(9, 2), narrow(9, 1), low(8, 2);
+  EXPECT_THROW((void)solver.multiply(v.view(), v.view()), Error) << "no parameters yet";
+  ASSERT_TRUE(solver.factor({1.0, 0.3, 0.5, 0.1, true}).ok);
+  EXPECT_THROW((void)solver.multiply(v.view(), narrow.view()), Error);
+  EXPECT_THROW((void)solver.multiply(low.view(), low.view()), Error);
+  Matrix<double> none(9, 0);
+  EXPECT_EQ(solver.multiply(none.view(), none.view()).tasks, 0);
+}
+
+TEST(SolverProductMisuse, AMatrixThatIsNotPositiveDefiniteHasAProductAllTheSame) {
+  Matrix<double> points = uniform(20, 2, 5);
+  for (std::int64_t d = 0; d < 2; ++d) points(7, d) = points(3, d);  // twice the same, no nugget
+  Options options;
+  options.devices = "host:1";
+  options.tile = 8;
+  CovarianceSolver solver(points.view(), options);
+  const FactorInfo& info = solver.factor({1.0, 0.3, 0.5, 0.0, true});
+  Matrix<double> y(20, 1);
+  const Matrix<double> v = uniform(20, 1, 6);
+  if (!info.ok) {
+    EXPECT_THROW((void)solver.solve(y.view()), Error);
+  }
+  (void)solver.multiply(v.view(), y.view());
+  for (std::int64_t i = 0; i < 20; ++i) {
+    const auto [sum, size] = exact(points, 1.0, 0.0, i, &v(0, 0));
+    EXPECT_LE(std::abs(sum - y(i, 0)), 30 * 0x1p-53L * size);
+  }
+}
+
+}  // namespace
+}  // namespace strata
