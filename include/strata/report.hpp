@@ -98,7 +98,7 @@ struct ReportChart {
 };
 
 /// In which element each tile of the lower triangle of a matrix of tiles is kept.
-struct PrecisionMap {
+struct ReportPrecisionMap {
   std::string title;       ///< "A", "L"
   std::int64_t tiles = 0;  ///< rows of tiles, as many as columns
   /// Of the tiles·(tiles + 1)/2 tiles on and below the diagonal, column by column; of a tile that
@@ -116,7 +116,7 @@ struct ReportData {
   std::vector<ReportEvaluation> evaluations;
   std::vector<ReportChart> charts;
   std::optional<ReportHoldOut> hold_out;
-  std::vector<PrecisionMap> precision_maps;  ///< side by side; the heading speaks of the first
+  std::vector<ReportPrecisionMap> precision_maps;  ///< side by side; the heading speaks of the first
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
   std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown

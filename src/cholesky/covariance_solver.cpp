@@ -93,13 +93,13 @@ RunReport CovarianceSolver::solve(MatrixView<double> b) {
 }
 
 RunReport CovarianceSolver::solve_upper(MatrixView<double> b) {
-  return state_->factor.sweep(Sweep::backward, b);
+  return state_->factor().sweep(Sweep::backward, b);
 }
 
 RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<double> y) {
   require(state_->has_parameters, ErrorKind::misuse, "cholesky",
           "the covariance of {} points has no parameters before it is factored", n());
-  return state_->factor.multiply_covariance({state_->points.data(), &state_->parameters, v, y});
+  return state_->factor().multiply_covariance({state_->points.data(), &state_->parameters, v, y});
 }
 
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {

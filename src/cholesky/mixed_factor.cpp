@@ -13,9 +13,10 @@ namespace {
 /// Points of a tile that the pilot takes: an eighth of them, within these bounds.
 constexpr std::int64_t kPilotMin = 16;
 constexpr std::int64_t kPilotMax = 256;
-/// A tile that is larger than expected by more than this is raised and the factorization done
-/// again; below, the half of the tolerance that is not given away covers it.
+/// What rounding may cost more than planned, where tiles turn out larger than expected, before the
+/// factorization is done again.
 constexpr double kNormSlack = 2;
+constexpr double kAccuracyMax = 1e-3;
 constexpr int kRetriesMax = 4;
 constexpr double kAccuracyMin = 1e-12;
 constexpr double kFp8Max = 448;
@@ -130,7 +131,7 @@ MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
       }
       const double most = map.stored(i, j) == TilePrecision::fp8 ? fp8_max : fp16_max;
       const bool overflow = map.stored(i, j) != TilePrecision::fp64 && met[at].largest > most;
-      if (norm > kNormSlack * norms.factor[at] || overflow) {
+      if (overflow) {
         ++verdict.raised;
         verdict.again = true;
       }
@@ -139,6 +140,14 @@ MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
       norms.largest[at] = std::max(norms.largest[at], met[at].largest);
     }
   }
+  if (!factor_->info().ok) return verdict;
+  // With the norms that were met, and a tolerance that is wider by the slack.
+  MixedPrecision wider = map.asked();
+  wider.accuracy *= kNormSlack;
+  if (wider.accuracy > kAccuracyMax) return verdict;
+  const std::int64_t raised = PrecisionMap(norms, wider).finer_than(map);
+  verdict.raised += raised;
+  verdict.again = verdict.again || raised > 0;
   return verdict;
 }
 

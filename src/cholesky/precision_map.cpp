@@ -197,6 +197,27 @@ void PrecisionMap::choose_scales() {
   fp8_exponent_ = exponent_below(kFp8Max / kFp8Margin, largest_fp8);
 }
 
+std::int64_t PrecisionMap::finer_than(const PrecisionMap& other) const {
+  std::vector<bool> finer(stored_.size());
+  for (std::int64_t j = 0; j < norms_.tiles; ++j) {
+    for (std::int64_t i = j + 1; i < norms_.tiles; ++i) {
+      const std::size_t at = norms_.at(i, j);
+      if (stored_[at] < other.stored_[at]) finer[at] = true;
+      if (stored_[at] == TilePrecision::none) continue;
+      for (std::int64_t k = 0; k < j; ++k) {
+        const auto here = product(i, j, k);
+        const auto there = other.product(i, j, k);
+        for (int o = 0; o < 2; ++o) {
+          const auto p = static_cast<std::size_t>(o);
+          if (here[p] < there[p] && other.stored(o == 0 ? i : j, k) < there[p])
+            finer[norms_.at(o == 0 ? i : j, k)] = true;
+        }
+      }
+    }
+  }
+  return std::count(finer.begin(), finer.end(), true);
+}
+
 bool PrecisionMap::same_as(const PrecisionMap& other) const {
   if (norms_.tiles != other.norms_.tiles || stored_ != other.stored_ || wide_ != other.wide_ ||
       fp16_exponent_ != other.fp16_exponent_ || fp8_exponent_ != other.fp8_exponent_)

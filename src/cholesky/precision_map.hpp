@@ -39,6 +39,9 @@ class PrecisionMap {
   PrecisionMap(TileNorms norms, const MixedPrecision& asked);
 
   [[nodiscard]] std::int64_t tiles() const noexcept { return norms_.tiles; }
+  /// How many tiles this map keeps finer than the other, or whose products with others it does
+  /// finer.
+  [[nodiscard]] std::int64_t finer_than(const PrecisionMap& other) const;
   /// Whether the two say the same of every tile and product, and have the same scales.
   [[nodiscard]] bool same_as(const PrecisionMap& other) const;
   [[nodiscard]] const TileNorms& norms() const noexcept { return norms_; }

@@ -24,18 +24,18 @@ constexpr std::array<Element, kElements> kLegend{
     Element::int64,      Element::fp32, Element::int32, Element::fp16x2,
     Element::fp16,       Element::bf16, Element::fp8,   Element::none};
 
-Counts counts_of(const PrecisionMap& map) {
+Counts counts_of(const ReportPrecisionMap& map) {
   Counts counts{};
   for (const Element element : map.elements) ++counts[static_cast<std::size_t>(element)];
   return counts;
 }
 
-Element element_at(const PrecisionMap& map, std::int64_t row, std::int64_t col) {
+Element element_at(const ReportPrecisionMap& map, std::int64_t row, std::int64_t col) {
   return map.elements[static_cast<std::size_t>(col * map.tiles - col * (col - 1) / 2 + row - col)];
 }
 
 /// What most of the k × k tiles of a square have; those above the diagonal do not count.
-Element most_common(const PrecisionMap& map, std::int64_t square_row, std::int64_t square_col,
+Element most_common(const ReportPrecisionMap& map, std::int64_t square_row, std::int64_t square_col,
                     std::int64_t k) {
   Counts counts{};
   for (std::int64_t c = square_col * k; c < std::min((square_col + 1) * k, map.tiles); ++c) {
@@ -48,7 +48,7 @@ Element most_common(const PrecisionMap& map, std::int64_t square_row, std::int64
   });
 }
 
-std::string drawing(const PrecisionMap& map, const std::string& label) {
+std::string drawing(const ReportPrecisionMap& map, const std::string& label) {
   const std::int64_t k = (map.tiles + kTileRowsMax - 1) / kTileRowsMax;
   const std::int64_t side = (map.tiles + k - 1) / k;
   std::array<std::string, kElements> paths;
@@ -74,7 +74,7 @@ std::string drawing(const PrecisionMap& map, const std::string& label) {
   return text + "</svg>\n";
 }
 
-std::string figure(const PrecisionMap& map) {
+std::string figure(const ReportPrecisionMap& map) {
   const Counts counts = counts_of(map);
   const auto whole = static_cast<double>(map.elements.size());
   std::string items;
@@ -108,12 +108,12 @@ class="muted">{1}</span></li>
 
 std::string precision_section(const ReportData& data) {
   if (data.precision_maps.empty()) return "";
-  const PrecisionMap& first = data.precision_maps.front();
+  const ReportPrecisionMap& first = data.precision_maps.front();
   const auto narrow =
       std::count_if(first.elements.begin(), first.elements.end(),
                     [](Element element) { return bytes_of(element) < bytes_of(Element::fp64); });
   std::string figures;
-  for (const PrecisionMap& map : data.precision_maps) figures += figure(map);
+  for (const ReportPrecisionMap& map : data.precision_maps) figures += figure(map);
   return fmt::format(
       R"(<section id="precision"><h2>{} of the tiles of {} take fewer bits than fp64</h2>
 <div class="maps">{}</div>

@@ -35,7 +35,7 @@ void check_map(const ReportMap& map) {
   }
 }
 
-void check_precision_map(const PrecisionMap& map) {
+void check_precision_map(const ReportPrecisionMap& map) {
   constexpr std::int64_t kTilesMax = std::int64_t{1} << 28;  // as many as a BlockId can count
   require(map.tiles >= 1 && map.tiles < kTilesMax, ErrorKind::misuse, "report",
           "precision map '{}' of {} rows of tiles", map.title, map.tiles);
@@ -50,7 +50,7 @@ void check_precision_map(const PrecisionMap& map) {
 
 void check(const ReportData& data) {
   if (data.map) check_map(*data.map);
-  for (const PrecisionMap& map : data.precision_maps) check_precision_map(map);
+  for (const ReportPrecisionMap& map : data.precision_maps) check_precision_map(map);
   for (const ReportChart& chart : data.charts) {
     for (const ReportSeries& series : chart.series) {
       require(series.x.size() == series.y.size(), ErrorKind::misuse, "report",

@@ -67,7 +67,7 @@ ReportHoldOut small_hold_out() {
 }
 
 /// A triangle of three rows of tiles: fp64 on the diagonal, and below it 32, none, 16.
-PrecisionMap small_precision_map(const std::string& title = "A") {
+ReportPrecisionMap small_precision_map(const std::string& title = "A") {
   return {
       title,
       3,
@@ -215,7 +215,7 @@ TEST(Report, a_large_precision_map_is_drawn_by_squares_of_what_is_most_common) {
   // 401 rows of tiles in squares of 3 × 3, the last of them cut: fp64 on the diagonal and below it,
   // fp8 elsewhere but for one square of which six tiles are none, and one where two have as many.
   constexpr std::int64_t kTiles = 401;
-  PrecisionMap map{"A", kTiles, {}};
+  ReportPrecisionMap map{"A", kTiles, {}};
   for (std::int64_t c = 0; c < kTiles; ++c) {
     for (std::int64_t r = c; r < kTiles; ++r) {
       Element element = r - c < 6 ? Element::fp64 : Element::fp8;
@@ -363,7 +363,7 @@ TEST(Report, a_huge_run_gives_a_bounded_page_that_says_it_merged) {
   data.evaluations.resize(50'000, {0.2, 1, 0, 2, -80});
   data.hold_out->observed.assign(80'000, 1);
   data.hold_out->predicted = data.hold_out->standard_error = data.hold_out->observed;
-  for (PrecisionMap& map : data.precision_maps) {  // the most that are drawn, no two alike
+  for (ReportPrecisionMap& map : data.precision_maps) {  // the most that are drawn, no two alike
     map.tiles = 160;
     map.elements.clear();
     for (int c = 0; c < 160; ++c) {
