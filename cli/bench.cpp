@@ -265,6 +265,29 @@ void add_potf2(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
+void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("covariance", "generating a block of a covariance matrix");
+  auto bench = std::make_shared<bench::CovarianceBench>();
+  auto precision = std::make_shared<std::string>();
+  common.add_device_options(*algorithm);
+  algorithm->add_option("--n", bench->n, "rows and columns (default: 16384 on a GPU, else 1024)")
+      ->check(positive_number());
+  algorithm->add_option("--smoothness", bench->smoothness, "one or more, separated by commas")
+      ->delimiter(',')
+      ->check(positive_number())
+      ->capture_default_str();
+  algorithm->add_option("--precision", *precision, "of the elements: fp64 or fp32 (default: both)")
+      ->check(CLI::IsMember({"fp64", "fp32"}));
+  algorithm->add_option("--repeats", bench->repeats, "runs of which the median counts")
+      ->check(CLI::Range(1, 100));
+  algorithm->callback([&run, &common, bench, precision] {
+    if (!precision->empty())
+      bench->precisions = {*precision == "fp32" ? Element::fp32 : Element::fp64};
+    run = [&common, bench] { return run_covariance(*bench, common); };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
@@ -272,6 +295,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   verb->require_subcommand(1);
   add_cholesky(*verb, common, run);
   add_potf2(*verb, common, run);
+  add_covariance(*verb, common, run);
 }
 
 }  // namespace strata::cli

@@ -3,6 +3,7 @@
 //
 // Contract: as app.hpp has it for verbs; options are parsed by bench.cpp.
 
+#include "bench/covariance_bench.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/potf2_bench.hpp"
 #include "cli/app.hpp"
@@ -22,5 +23,8 @@ struct Potf2Arguments {
 
 /// bench potf2.
 int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common);
+
+/// bench covariance.
+int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common);
 
 }  // namespace strata::cli

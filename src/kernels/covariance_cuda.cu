@@ -282,8 +282,7 @@ void choose_distance(const Launch& what, const BlockView& out, const BlockView& 
                      const BlockView& q) {
   if (out.rows == 0 || out.cols == 0) return;
   const LagRule rule = lag_rule(what.parameters, p.cols);
-  if (!rule.great_circle && !rule.anisotropic && !rule.time && rule.range > 0x1p-400 &&
-      rule.range < 0x1p400) {
+  if (rule.plain() && rule.range > 0x1p-400 && rule.range < 0x1p400) {
     if (p.cols == 2) return choose_arithmetic<T, X, 2>(what, out, p, q);
     if (p.cols == 3) return choose_arithmetic<T, X, 3>(what, out, p, q);
   }

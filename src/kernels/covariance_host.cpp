@@ -15,6 +15,23 @@
 namespace strata {
 namespace {
 
+/// `lag(i, j)` is that of row i from column j.
+template <class T, class LagOf>
+void fill(const BlockView& out, const CovarianceParameters& parameters,
+          MaternInterpolant& correlation, const LagOf& lag_of) {
+  const bool diagonal = parameters.same_points && out.row == out.col && out.rows == out.cols;
+  for (std::int64_t j = 0; j < out.cols; ++j) {
+    T* column = static_cast<T*>(out.data) + j * out.ld;
+    for (std::int64_t i = diagonal ? j : 0; i < out.rows; ++i) {
+      const Lag lag = lag_of(i, j);
+      double c = parameters.variance * correlation(lag.x) * lag.factor;
+      if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
+      column[i] = static_cast<T>(c);
+      if (diagonal) static_cast<T*>(out.data)[j + i * out.ld] = column[i];
+    }
+  }
+}
+
 template <class T, class X>
 void compute(const BlockView& out, const BlockView& p, const BlockView& q,
              const CovarianceParameters& parameters) {
@@ -25,17 +42,14 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
   const LagRule rule = lag_rule(parameters, p.cols);
   const X* a = static_cast<const X*>(p.data);
   const X* b = static_cast<const X*>(q.data);
-  const bool diagonal = parameters.same_points && out.row == out.col && out.rows == out.cols;
-  for (std::int64_t j = 0; j < out.cols; ++j) {
-    T* column = static_cast<T*>(out.data) + j * out.ld;
-    for (std::int64_t i = diagonal ? j : 0; i < out.rows; ++i) {
-      const Lag lag = lag_between(rule, a + i, p.ld, b + j, q.ld);
-      double c = parameters.variance * (*correlation)(lag.x);
-      if (rule.time) c *= lag.factor;
-      if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
-      column[i] = static_cast<T>(c);
-      if (diagonal) static_cast<T*>(out.data)[j + i * out.ld] = column[i];
-    }
+  if (rule.plain()) {  // by far the most: its loop holds nothing else
+    fill<T>(out, parameters, *correlation, [&](std::int64_t i, std::int64_t j) {
+      return Lag{std::sqrt(square_distance(a + i, p.ld, b + j, q.ld, 0, p.cols)) / rule.range, 1};
+    });
+  } else {
+    fill<T>(out, parameters, *correlation, [&](std::int64_t i, std::int64_t j) {
+      return lag_between(rule, a + i, p.ld, b + j, q.ld);
+    });
   }
 }
 

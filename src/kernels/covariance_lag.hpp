@@ -35,6 +35,9 @@ struct LagRule {
   double time_scale = 0;
   double time_power = 2;   ///< 2α
   double range_power = 0;  ///< β/2
+
+  /// Nothing but the Euclidean distance.
+  [[nodiscard]] bool plain() const noexcept { return !great_circle && !anisotropic && !time; }
 };
 
 /// The correlation of two points is that of `x`, times `factor`.
@@ -94,6 +97,20 @@ struct Lag {
   return 2 * kEarthRadiusKm * std::atan2(std::sqrt(a), std::sqrt(b));
 }
 
+/// The square of the Euclidean distance in the coordinates from `first` to before `end`.
+template <class X>
+[[nodiscard]] STRATA_HOST_DEVICE inline double square_distance(const X* a, std::int64_t a_ld,
+                                                               const X* b, std::int64_t b_ld,
+                                                               std::int64_t first,
+                                                               std::int64_t end) {
+  double square = 0;
+  for (std::int64_t k = first; k < end; ++k) {
+    const double difference = static_cast<double>(a[k * a_ld]) - static_cast<double>(b[k * b_ld]);
+    square += difference * difference;
+  }
+  return square;
+}
+
 /// The lag of point `a` from point `b`: coordinates of the same point are `a_ld` and `b_ld` apart.
 template <class X>
 [[nodiscard]] STRATA_HOST_DEVICE inline Lag lag_between(const LagRule& rule, const X* a,
@@ -108,20 +125,14 @@ template <class X>
                               static_cast<double>(b[0]), static_cast<double>(b[b_ld]));
   } else {
     double square = 0;
-    std::int64_t k = 0;
     if (rule.anisotropic) {
       const double dx = difference(0);
       const double dy = difference(1);
       const double along = rule.cosine * dx + rule.sine * dy;
       const double across = (rule.cosine * dy - rule.sine * dx) / rule.ratio;
       square = along * along + across * across;
-      k = 2;
     }
-    for (; k < rule.space; ++k) {
-      const double d = difference(k);
-      square += d * d;
-    }
-    h = std::sqrt(square);
+    h = std::sqrt(square + square_distance(a, a_ld, b, b_ld, rule.anisotropic ? 2 : 0, rule.space));
   }
   Lag lag;
   lag.x = h / rule.range;

@@ -1,5 +1,6 @@
 // strata plan, info and bench, and the words of the command line itself.
 
+#include <array>
 #include <cctype>
 #include <map>
 
@@ -294,6 +295,37 @@ TEST(CliBench, InCoreOnAnyOfTheMatrices) {
   expect_refused(command + Words{"--matrix", "graded", "--smoothness", "0.5"}, 2, {"matern"});
   expect_refused(command + Words{"--matrix", "matern", "--smoothness", "1"}, 2, {"--smoothness"});
   expect_refused({"bench", "cholesky", "--n", "64", "--matrix", "matern"}, 2, {"--in-core"});
+}
+
+TEST(CliBench, Covariance) {
+  const Words command{"bench", "covariance", "--devices", "host", "--n", "65", "--repeats", "3"};
+  const json object = expect_json(command);
+  EXPECT_EQ(object.at("benchmark"), "covariance");
+  EXPECT_EQ(object.at("n"), 65);
+  const double copy = object.at("copy_bytes_per_second").get<double>();
+  ASSERT_EQ(object.at("results").size(), 10U);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const json& row = object.at("results").at(i);
+    const double bytes = i < 5 ? 8 : 4;
+    EXPECT_EQ(row.at("precision"), i < 5 ? "fp64" : "fp32");
+    EXPECT_EQ(row.at("smoothness"), (std::array{0.5, 1.5, 2.5, 1.0, 0.7}[i % 5]));
+    EXPECT_EQ(row.at("all_seconds").size(), 3U);
+    const double rate = row.at("elements_per_second").get<double>();
+    EXPECT_DOUBLE_EQ(rate, 65 * 65 / row.at("seconds").get<double>());
+    EXPECT_DOUBLE_EQ(row.at("bytes_per_second").get<double>(), bytes * rate);
+    EXPECT_DOUBLE_EQ(row.at("share_of_copy").get<double>(), bytes * rate / copy);
+    const double error = row.at("relative_error").get<double>();
+    EXPECT_LT(error, i < 5 ? 1e-13 : 0x1p-23);
+    EXPECT_GT(error, i < 5 ? 0 : 1e-9);  // single precision shows
+  }
+  const Words some{"--precision", "fp32", "--smoothness", "0.5,12"};
+  EXPECT_EQ(expect_json(command + some).at("results").size(), 2U);
+  expect_pieces(expect_done(command), {"Gelements/s", "% of copy", "2.5", "fp32"});
+  expect_refused(command + Words{"--smoothness", "51"}, 2, {"smoothness is 51"});
+  expect_refused(command + Words{"--precision", "fp16"}, 2, {"fp16"});
+  expect_refused(
+      Words{"bench", "covariance", "--devices", "host", "--n", "4000", "--device-memory", "1MiB"},
+      3, {"1.00 MiB"});
 }
 
 TEST(CliBench, ABatchInCore) {
