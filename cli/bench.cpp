@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "bench/cholesky_bench.hpp"
 #include "cli/bench.hpp"
+#include "geostat/point_order.hpp"
 #include "session/policy.hpp"
 
 namespace strata::cli {
@@ -288,6 +289,57 @@ void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
+struct MixedArguments {
+  bench::MixedBench bench;
+  std::string rule = "factor";
+  std::string order = "kd";
+  std::vector<double> accuracies{1e-5};
+  std::string precisions = "fp64,fp32,fp16,fp8";
+  bool keep_all = false;
+  bool no_guard = false;
+};
+
+void add_mixed(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("mixed", "covariance matrices factored in several precisions");
+  auto arguments = std::make_shared<MixedArguments>();
+  common.add_to(*algorithm);
+  algorithm->add_option("--n", arguments->bench.n, "points")
+      ->check(positive_number())
+      ->capture_default_str();
+  algorithm->add_option("--range", arguments->bench.ranges, "one or more, separated by commas")
+      ->delimiter(',')
+      ->check(positive_number());
+  algorithm->add_option("--accuracies", arguments->accuracies, "one or more; 0: FP64")
+      ->delimiter(',');
+  algorithm->add_option("--rule", arguments->rule, "factor or paper")
+      ->check(CLI::IsMember({"factor", "paper"}))
+      ->capture_default_str();
+  algorithm->add_option("--precisions", arguments->precisions)->capture_default_str();
+  algorithm->add_option("--order", arguments->order, "of the points: none, hilbert, kd or coarse")
+      ->capture_default_str();
+  algorithm->add_flag("--keep-all", arguments->keep_all, "leave no product out");
+  algorithm->add_flag("--no-guard", arguments->no_guard, "do not make the accuracy finer");
+  algorithm->add_option("--repeats", arguments->bench.repeats, "runs of which the median counts")
+      ->check(CLI::Range(1, 100));
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] {
+      arguments->bench.order = parse_point_order(arguments->order);
+      arguments->bench.cases.clear();
+      for (const double accuracy : arguments->accuracies) {
+        MixedPrecision asked;
+        asked.accuracy = accuracy;
+        asked.rule = arguments->rule == "paper" ? PrecisionRule::paper : PrecisionRule::factor;
+        asked.allowed = parse_precisions(arguments->precisions);
+        asked.keep_all = arguments->keep_all;
+        asked.guard = !arguments->no_guard;
+        arguments->bench.cases.push_back(asked);
+      }
+      return run_mixed(arguments->bench, common);
+    };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
@@ -296,6 +348,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   add_cholesky(*verb, common, run);
   add_potf2(*verb, common, run);
   add_covariance(*verb, common, run);
+  add_mixed(*verb, common, run);
 }
 
 }  // namespace strata::cli

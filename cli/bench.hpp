@@ -5,6 +5,7 @@
 
 #include "bench/covariance_bench.hpp"
 #include "bench/in_core_bench.hpp"
+#include "bench/mixed_bench.hpp"
 #include "bench/potf2_bench.hpp"
 #include "cli/app.hpp"
 
@@ -23,6 +24,9 @@ struct Potf2Arguments {
 
 /// bench potf2.
 int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common);
+
+/// bench mixed.
+int run_mixed(const bench::MixedBench& bench, const CommonOptions& common);
 
 /// bench covariance.
 int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common);

@@ -22,7 +22,7 @@ TEST(MixedCholesky, Explore) {
     for (const PrecisionRule rule : {PrecisionRule::paper, PrecisionRule::factor}) {
       for (const double accuracy : {1e-5, 1e-6, 1e-7, 1e-8}) {
         Options options;
-        options.devices = "host";
+        options.devices = std::getenv("MIXED_DEVICES") != nullptr ? std::getenv("MIXED_DEVICES") : "host";
         options.tile = tile;
         options.device_memory_bytes = std::int64_t{4} << 30;
         options.mixed.accuracy = accuracy;

@@ -1,0 +1,46 @@
+#pragma once
+// bench mixed: factorizations of covariance matrices in several precisions.
+//
+// Contract: n points, uniform in the unit square, exponential covariance of variance 1. A case is a
+// range, a rule and an accuracy; each is factored `repeats` times by the same object, after once to
+// warm up. Rates are n³/3 over the seconds of the factorization, which generates its covariance;
+// what was really multiplied is told beside it. The seconds of the pilot are apart.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strata/geostat.hpp"
+#include "strata/options.hpp"
+
+namespace strata::bench {
+
+struct MixedBench {
+  std::int64_t n = 102400;
+  std::vector<double> ranges{0.02627, 0.078809, 0.210158};  ///< weak, medium, strong
+  std::vector<MixedPrecision> cases;
+  PointOrder order = PointOrder::kd;
+  double smoothness = 0.5;
+  int repeats = 5;
+  std::uint64_t seed = 1;
+};
+
+struct MixedRow {
+  double range = 0;
+  MixedPrecision asked;
+  std::vector<double> all_seconds;
+  double seconds = 0;           ///< the median
+  double log_determinant = 0;
+  bool ok = false;
+  RunReport run;  ///< of the last factorization, without its trace
+  /// Of the last factorization, by operation: seconds in all queues.
+  std::vector<std::pair<std::string, double>> seconds_by_operation;
+};
+
+struct MixedResult {
+  std::vector<MixedRow> rows;
+};
+
+[[nodiscard]] MixedResult run_mixed_bench(const MixedBench& bench, const Options& options);
+
+}  // namespace strata::bench
