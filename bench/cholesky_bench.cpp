@@ -38,7 +38,7 @@ BlockSource random_source(std::int64_t n, std::uint64_t seed) {
 }
 
 /// y = L·(Lᵀ·v) by tiles, against y = A·v element by element from the formula, on a sample of rows.
-double residual_of(const TileFactor& factor, std::int64_t n, std::uint64_t seed) {
+double residual_of(TileFactor& factor, std::int64_t n, std::uint64_t seed) {
   std::vector<double> v(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i)
     v[static_cast<std::size_t>(i)] = random_uniform(seed + 1, static_cast<std::uint64_t>(i)) - 0.5;

@@ -81,6 +81,7 @@ void add_blocks(const ProductProblem& problem, Schedule& schedule) {
                        .shape = Shape::lower,
                        .element = problem.factor_precision,
                        .identity = problem.factor_identity,
+                       .stays = problem.factor_formats.map != nullptr && problem.factor_identity != 0,
                        .elements = problem.factor_formats.elements()});
   schedule.blocks.add({.name = "C",
                        .rows = cut.folded(problem.rows_at_once),

@@ -10,8 +10,8 @@
 namespace strata {
 namespace {
 
-/// Points of a tile that the pilot takes: an eighth of them, within these bounds.
-constexpr std::int64_t kPilotMin = 16;
+/// Points of a tile that the pilot takes: a quarter of them, within these bounds.
+constexpr std::int64_t kPilotMin = 80;
 constexpr std::int64_t kPilotMax = 256;
 /// What rounding may cost more than planned, where tiles turn out larger than expected, before the
 /// factorization is done again.
@@ -22,7 +22,7 @@ constexpr double kAccuracyMin = 1e-12;
 constexpr double kFp8Max = 448;
 
 std::int64_t pilot_points(std::int64_t tile) {
-  return std::min(std::clamp(tile / 8, kPilotMin, kPilotMax), tile);
+  return std::min(std::clamp(tile / 4, kPilotMin, kPilotMax), tile);
 }
 
 }  // namespace
@@ -39,6 +39,7 @@ MixedFactor::MixedFactor(MatrixView<const double> points, const Options& options
 }
 
 const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
+  if (factor_) factor_->let_go();
   report_ = {};
   report_.accuracy_asked = options_.mixed.accuracy;
   Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters,
@@ -89,6 +90,7 @@ void MixedFactor::factor_with(const MixedPrecision& asked, const TileNorms& norm
   if (!factor_ || before.map == nullptr || !before.map->same_as(*map)) {
     CholeskyProblem problem = problem_;
     problem.formats = formats;
+    if (factor_) factor_->let_go();
     factor_.reset();
     factor_.emplace(problem, options_, devices_);
   }
@@ -103,6 +105,7 @@ void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const c
   if (!factor_ || factor_->problem().formats.map != nullptr) {
     CholeskyProblem problem = problem_;
     problem.formats = {};
+    if (factor_) factor_->let_go();
     Options options = options_;
     options.tile = problem_.tile;
     factor_.reset();

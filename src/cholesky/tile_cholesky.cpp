@@ -184,6 +184,7 @@ Schedule without_tasks(const CholeskyProblem& problem) {
                        .element = problem.precision,
                        .origin = generated ? Origin::generated : Origin::stored,
                        .identity = problem.factor_identity,
+                       .stays = problem.formats.map != nullptr && problem.factor_identity != 0,
                        .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "S",
                        .rows = kStatusRows,

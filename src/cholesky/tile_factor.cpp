@@ -157,8 +157,7 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
 }
 
 const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
-  factored_ = false;
-  devices_->forget(problem_.factor_identity);  // its values are about to change
+  let_go();  // its values are about to change
   statuses_->reset(nullptr);
   const auto count = store.blocks().block_rows(kMatrixFamily);
   std::fill_n(reinterpret_cast<PivotStatus*>(statuses_->data()), count, PivotStatus{});
@@ -217,6 +216,31 @@ const PlannedRun& TileFactor::plan_of_factor() {
   return continued_;
 }
 
+void TileFactor::let_go() {
+  factored_ = false;
+  devices_->forget(problem_.factor_identity);
+}
+
+void TileFactor::bring_home() {
+  if (!devices_->residency().only_here(problem_.factor_identity)) return;
+  // No task, and a family that does not stay: what is only on the devices is stored.
+  Schedule schedule = triangular_solve(solve_problem(0), Sweep::forward);
+  BlockTable blocks;
+  BlockFamily tiles = schedule.blocks.family(kFactorFamily);
+  tiles.stays = false;
+  blocks.add(std::move(tiles));
+  blocks.add(schedule.blocks.family(kSolutionFamily));
+  if (schedule.blocks.families() > 2) blocks.add(schedule.blocks.family(2));
+  schedule.blocks = std::move(blocks);
+  const PlannedRun planned = make_planned_run(
+      std::make_shared<const Schedule>(std::move(schedule)), planned_.plan->machine(),
+      planned_.plan->options(), planned_.policy, devices_->residency());
+  MemoryStore store(planned.plan->schedule().blocks, {tiles_, nullptr});
+  RunOptions options;
+  options.what = "fetch";
+  (void)run_keeping_factor(*planned.plan, store, options);
+}
+
 const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
   const Residency& now = devices_->residency();
   for (KeptPlan& kept : uses_) {
@@ -237,7 +261,14 @@ const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
     else
       return plan_covariance_product(one, machine, policy, now, homes);
   };
-  uses_.push_back({problem, std::visit(plan_one, problem)});
+  try {
+    uses_.push_back({problem, std::visit(plan_one, problem)});
+  } catch (const Error& error) {
+    // A plan in which tiles that are only on the devices have no place.
+    if (error.kind() != ErrorKind::memory || !now.only_here(problem_.factor_identity)) throw;
+    bring_home();
+    uses_.push_back({problem, std::visit(plan_one, problem)});
+  }
   uses_.back().planned.let_go_of_trace();
   uses_.back().planned.take_figures_of(planned_);
   return uses_.back().planned;
@@ -285,10 +316,21 @@ void TileFactor::check_usable(Element element, std::int64_t rows) const {
           "a right-hand side of {} rows does not fit a factor of order {}", rows, problem_.n);
 }
 
+/// A run that fails leaves nothing on the devices: not the tiles either that were only there.
+RunOutcome TileFactor::run_keeping_factor(const Plan& plan, MemoryStore& store,
+                                          const RunOptions& options) {
+  const bool at_stake = devices_->residency().only_here(problem_.factor_identity);
+  const bool was_factored = factored_;
+  if (at_stake) factored_ = false;
+  RunOutcome outcome = run(plan, *devices_, store, options);
+  factored_ = was_factored;
+  return outcome;
+}
+
 RunReport TileFactor::run_use(const UseProblem& problem, MemoryStore& store,
                               const RunOptions& options) {
   const PlannedRun& planned = plan_of_use(problem);
-  RunReport report = make_report(planned, run(*planned.plan, *devices_, store, options).trace);
+  RunReport report = make_report(planned, run_keeping_factor(*planned.plan, store, options).trace);
   report.tuning = devices_->tuning().source;
   return report;
 }
@@ -370,7 +412,8 @@ std::vector<TileNorm> TileFactor::measured_norms() const {
   return norms;
 }
 
-double TileFactor::smallest_pivot() const {
+double TileFactor::smallest_pivot() {
+  bring_home();
   double smallest = std::numeric_limits<double>::infinity();
   std::vector<double> memory;
   for (std::int64_t k = 0; k * problem_.tile < problem_.n; ++k) {
@@ -381,7 +424,8 @@ double TileFactor::smallest_pivot() const {
   return smallest;
 }
 
-std::vector<TileNorm> TileFactor::kept_norms() const {
+std::vector<TileNorm> TileFactor::kept_norms() {
+  bring_home();
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   const std::int64_t rows = blocks.block_rows(kMatrixFamily);
   std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
@@ -495,7 +539,8 @@ RunReport TileFactor::multiply_covariance(const CovarianceTimes& operands) {
   return total;
 }
 
-std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
+std::vector<double> TileFactor::multiply(const std::vector<double>& v) {
+  bring_home();
   const BlockTable& blocks = planned_.plan->schedule().blocks;
   std::vector<double> transposed(v.size(), 0.0);
   std::vector<double> product(v.size(), 0.0);
@@ -530,7 +575,8 @@ std::vector<double> TileFactor::multiply(const std::vector<double>& v) const {
 }
 
 template <class T>
-void TileFactor::copy_lower(MatrixView<T> out) const {
+void TileFactor::copy_lower(MatrixView<T> out) {
+  bring_home();
   require(element_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
           ErrorKind::misuse, "cholesky", "a factor of order {} in {} does not fit {} by {}",
           problem_.n, to_string(problem_.precision), out.rows, out.cols);
@@ -549,7 +595,7 @@ void TileFactor::copy_lower(MatrixView<T> out) const {
 
 template RunReport TileFactor::sweep(Sweep, MatrixView<double>);
 template RunReport TileFactor::sweep(Sweep, MatrixView<float>);
-template void TileFactor::copy_lower(MatrixView<double>) const;
-template void TileFactor::copy_lower(MatrixView<float>) const;
+template void TileFactor::copy_lower(MatrixView<double>);
+template void TileFactor::copy_lower(MatrixView<float>);
 
 }  // namespace strata

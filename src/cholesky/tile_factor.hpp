@@ -69,10 +69,12 @@ class TileFactor {
   /// TileNorms::at; of diagonal tiles, and of those that are left out or were not reached, zeros.
   [[nodiscard]] std::vector<TileNorm> measured_norms() const;
   /// The same from the tiles as they are kept, of any factor.
-  [[nodiscard]] std::vector<TileNorm> kept_norms() const;
+  [[nodiscard]] std::vector<TileNorm> kept_norms();
 
+  /// Forgets the factor, so that the devices are free for another.
+  void let_go();
   /// min L_ii².
-  [[nodiscard]] double smallest_pivot() const;
+  [[nodiscard]] double smallest_pivot();
 
   /// B ← L⁻¹·B, L⁻ᵀ·B or both, n × nrhs. T is the factor's type.
   template <class T>
@@ -89,11 +91,11 @@ class TileFactor {
   RunReport multiply_covariance(const CovarianceTimes& operands);
 
   /// L·(Lᵀ·v) in fp64, for checking a factor of any precision.
-  [[nodiscard]] std::vector<double> multiply(const std::vector<double>& v) const;
+  [[nodiscard]] std::vector<double> multiply(const std::vector<double>& v);
 
   /// Copies L out of its tiles; zero above the diagonal.
   template <class T>
-  void copy_lower(MatrixView<T> out) const;
+  void copy_lower(MatrixView<T> out);
 
  private:
   struct SweepProblem {
@@ -108,6 +110,9 @@ class TileFactor {
     PlannedRun planned;
   };
 
+  /// Tiles that are only on the devices go home. What a mixed factorization leaves there stays
+  /// until it is asked for here.
+  void bring_home();
   const FactorInfo& factor(MemoryStore& store, std::vector<OperationValues> values);
   /// The memory of the tiles as it is now.
   [[nodiscard]] FamilyHome home_of_tiles() const;
@@ -119,6 +124,7 @@ class TileFactor {
   [[nodiscard]] ProductProblem product_problem(std::int64_t columns) const;
   RunReport multiply_columns(const CovarianceTimes& operands);
   RunReport run_use(const UseProblem& problem, MemoryStore& store, const RunOptions& options);
+  RunOutcome run_keeping_factor(const Plan& plan, MemoryStore& store, const RunOptions& options);
   void reserve_arenas(std::int64_t bytes);
   template <class T, class F>
   void visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory, F&& visit) const;

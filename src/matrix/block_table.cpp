@@ -30,6 +30,8 @@ int BlockTable::add(BlockFamily family) {
               (family.rows == family.cols && family.tile_rows == family.tile_cols),
           ErrorKind::misuse, "matrix", "{}: a triangle must be square, not {} by {}", family.name,
           family.rows, family.cols);
+  require(!family.stays || family.identity != 0, ErrorKind::misuse, "matrix",
+          "{}: blocks that stay on the devices need an identity", family.name);
   require(families() < kFamiliesMax, ErrorKind::misuse, "matrix", "{}: more than {} families",
           family.name, kFamiliesMax);
   Entry e;

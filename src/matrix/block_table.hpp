@@ -52,6 +52,9 @@ struct BlockFamily {
   /// What its blocks are called from plan to plan: blocks that one plan left on a device are found
   /// by the next in the family with the same identity. 0: they are not.
   std::uint64_t identity = 0;
+  /// Blocks that a task has written stay on their devices as long as there is room, in the next
+  /// plan too, and go home only if they have to leave. With an identity only.
+  bool stays = false;
   /// Of each block its own element, in the order of BlockTable::index; empty: `element` for all.
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.

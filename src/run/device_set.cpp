@@ -89,6 +89,9 @@ void set_nominal_rates(DeviceModel& device, int cores) {
   device.device_to_host = device.host_to_device;
   device.rate(Element::fp64) = gpu ? 50e12 : 30e9 * cores;
   device.rate(Element::fp32) = gpu ? 50e12 : 60e9 * cores;
+  device.rate(Element::fp16x2) = gpu ? 180e12 : 50e9 * cores;
+  device.rate(Element::fp16) = gpu ? 500e12 : 50e9 * cores;
+  device.rate(Element::fp8) = gpu ? 800e12 : 50e9 * cores;
   add_nominal_kernels(device, Element::fp64, gpu ? 50e12 : 30e9);
   add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }

@@ -37,6 +37,21 @@ double device_flops_per_second(const DeviceModel& device, Element element) {
   return std::max(device.rate(element), 1.0);
 }
 
+namespace {
+
+/// At which a kernel of these elements computes where its own rate is not known: that of its
+/// slowest input.
+double nominal_flops_per_second(const DeviceModel& device, const Elements& elements) {
+  double slowest = 0;
+  for (int i = elements.size() > 1 ? 1 : 0; i < elements.size(); ++i) {
+    const double rate = device.rate(elements[i]);
+    if (rate > 0 && (slowest == 0 || rate < slowest)) slowest = rate;
+  }
+  return slowest > 0 ? slowest : device_flops_per_second(device, elements[0]);
+}
+
+}  // namespace
+
 double kernel_seconds(const DeviceModel& device, const Operation& operation,
                       const Elements& elements, double work) {
   const KernelRate* below = nullptr;
@@ -48,7 +63,7 @@ double kernel_seconds(const DeviceModel& device, const Operation& operation,
   }
   if (below == nullptr && above == nullptr) {
     return operation.nominal_cost * work /
-           (device_flops_per_second(device, elements[0]) / device.compute_queues);
+           (nominal_flops_per_second(device, elements) / device.compute_queues);
   }
   const auto rate = [](const KernelRate& k) { return k.flops / k.seconds; };
   if (above == nullptr) return work / rate(*below);
@@ -73,7 +88,7 @@ double kernel_share(const DeviceModel& device, const Operation& operation, const
   }
   if (share > 0) return std::min(share, 1.0);
   const double seconds = kernel_seconds(device, operation, elements, work);
-  return std::clamp(work / seconds / device_flops_per_second(device, elements[0]), 1e-6, 1.0);
+  return std::clamp(work / seconds / nominal_flops_per_second(device, elements), 1e-6, 1.0);
 }
 
 KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
@@ -106,6 +121,9 @@ Machine Machine::emulated(int count, std::int64_t memory_bytes) {
     device.device_to_host = {50e9, 5e-6};
     device.rate(Element::fp64) = 50e12;
     device.rate(Element::fp32) = 50e12;
+    device.rate(Element::fp16x2) = 180e12;
+    device.rate(Element::fp16) = 500e12;
+    device.rate(Element::fp8) = 800e12;
     machine.devices.push_back(device);
   }
   return machine;

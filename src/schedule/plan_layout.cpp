@@ -65,7 +65,6 @@ std::map<std::int64_t, ClassNeeds> sizes_of(const Schedule& schedule, int family
                                                      blocks.total_bytes(family)};
   } else {
     blocks.for_each(family, [&](BlockId id) {
-      if (blocks.bytes(id) == 0) return;  // never on a device
       ClassNeeds& size = sizes[slot_bytes(blocks, id)];
       ++size.blocks;
       size.total_bytes += blocks.bytes(id);
@@ -231,6 +230,9 @@ std::vector<ResidentBlock> usable(const Residency::Node& node, const Schedule& s
     const std::size_t c = classes.of(slot_bytes(blocks, id));
     if (classes.bytes[c] == block.slot_bytes) kept.push_back(block);
   }
+  // Where there is no room for all, those that were listed last go.
+  std::stable_partition(kept.begin(), kept.end(),
+                        [](const ResidentBlock& block) { return block.only_here; });
   return kept;
 }
 
@@ -294,6 +296,19 @@ std::int64_t slots_of_family(const PlanLayout& layout, std::size_t device, int f
   const std::vector<SlotPlace>& slots = layout.devices[device].slots;
   return std::count_if(slots.begin(), slots.end(),
                        [&](const SlotPlace& slot) { return slot.size_class == c; });
+}
+
+bool loses_nothing(const Residency& start, const PlanLayout& layout) {
+  const auto only_here = [](const std::vector<ResidentBlock>& blocks) {
+    return std::count_if(blocks.begin(), blocks.end(),
+                         [](const ResidentBlock& block) { return block.only_here; });
+  };
+  for (std::size_t d = 0; d < start.devices.size(); ++d) {
+    const std::int64_t kept =
+        d < layout.devices.size() ? only_here(layout.devices[d].resident) : 0;
+    if (only_here(start.devices[d].blocks) != kept) return false;
+  }
+  return true;
 }
 
 std::uint64_t new_identity() noexcept {

@@ -19,6 +19,9 @@ struct LayoutOptions {
                                      const LayoutOptions& options, const Residency& start);
 
 /// How many blocks fit on a device at once: its slots of the class of a family.
+/// Whether a layout has kept all blocks of the residency that are nowhere else.
+[[nodiscard]] bool loses_nothing(const Residency& start, const PlanLayout& layout);
+
 [[nodiscard]] std::int64_t slots_of_family(const PlanLayout& layout, std::size_t device,
                                            int family);
 

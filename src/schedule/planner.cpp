@@ -75,8 +75,9 @@ void PlanReader::Planner::take_over_residents() {
       while (blocks_.family(family).identity != resident.identity) ++family;
       const BlockId id(family, resident.row, resident.col);
       const std::int64_t block = blocks_.index(id);
-      home(block).valid = true;  // a residency promises it
+      home(block).valid = !resident.only_here;  // a residency promises it
       slots(d).place_first(number, id, block);
+      slots(d).slot(number).dirty = resident.only_here;
       holders_.add(block, d);
       note_waste(d, number, blocks_.bytes(id), 1);
       ++number;
@@ -123,8 +124,9 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     const BlockUse& use = entry.uses[i];
     if (!writes(use.access) || has(use.hint, Hint::last_use)) continue;
-    if (has(use.hint, Hint::last_write) || options_.keep == Keep::nothing)
-      store(device, number_[i]);
+    const bool goes_home =
+        has(use.hint, Hint::last_write) && !blocks_.family(use.id.family()).stays;
+    if (goes_home || options_.keep == Keep::nothing) store(device, number_[i]);
   }
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     const BlockUse& use = entry.uses[i];
@@ -233,13 +235,15 @@ void PlanReader::Planner::discard(std::int64_t block) {
   holders_.for_each(block, [&](int d) { let_go(d, slots(d).find(block)); });
 }
 
-/// Values that are only on a device when the tasks are done go home, unless they are temporary.
+/// Values that are only on a device when the tasks are done go home, unless they are temporary or
+/// stay.
 void PlanReader::Planner::flush() {
   for (int d = 0; d < schedule_.devices; ++d) {
     for (int s = 0; s < slots(d).count(); ++s) {
       const Slot& slot = slots(d).slot(s);
       if (slot.block < 0 || !slot.dirty) continue;
-      if (blocks_.family(slot.id.family()).origin == Origin::temporary) continue;
+      const BlockFamily& family = blocks_.family(slot.id.family());
+      if (family.origin == Origin::temporary || family.stays) continue;
       store(d, s);
     }
   }
@@ -261,14 +265,15 @@ Residency PlanReader::Planner::residency() const {
       node.arena_bytes = std::max(node.arena_bytes, start_.devices[d].arena_bytes);
     for (int s = 0; s < slots_[d].count(); ++s) {
       const Slot& slot = slots_[d].slot(s);
-      if (slot.block < 0 || slot.dirty) continue;
-      const std::uint64_t identity = blocks_.family(slot.id.family()).identity;
-      if (identity == 0) continue;
+      if (slot.block < 0) continue;
+      const BlockFamily& family = blocks_.family(slot.id.family());
+      const std::uint64_t identity = family.identity;
+      if (identity == 0 || (slot.dirty && !family.stays)) continue;
       const BlockExtent x = blocks_.extent(slot.id);
       const SlotPlace& place = layout_.devices[d].slots[at(s)];
       node.blocks.push_back({identity, slot.id.row(), slot.id.col(), x.rows, x.cols,
                              blocks_.element(slot.id), place.offset,
-                             layout_.class_bytes[at(place.size_class)]});
+                             layout_.class_bytes[at(place.size_class)], slot.dirty});
     }
   }
   return left;
@@ -291,6 +296,9 @@ Plan::Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOption
           options_.first_step);
   const bool urgent = options_.urgent_queue && !options_.one_queue && !options_.copies_in_stream;
   layout_ = make_layout(*schedule_, machine_, {.urgent_queue = urgent}, start_);
+  require(loses_nothing(start_, layout_), ErrorKind::memory, "plan",
+          "blocks that are only on the devices have no place in this plan; they have to be brought "
+          "home before it");
   PlanReader reader(*this);
   if (trace != nullptr) {
     *trace = simulate(*this, reader);

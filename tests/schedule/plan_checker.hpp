@@ -113,7 +113,9 @@ class PlanChecker {
     }
     if (next_task != tasks.size()) return "tasks are missing";
     for (const auto& [block, version] : latest_) {
-      if (schedule_.blocks.family(block.family()).origin == Origin::temporary) continue;
+      const BlockFamily& family = schedule_.blocks.family(block.family());
+      if (family.origin == Origin::temporary) continue;
+      if (family.stays && lies_somewhere(block, version)) continue;
       if (home_of_block(block) != version) return schedule_.blocks.name(block) + " is not at home";
     }
     return "";
@@ -125,7 +127,11 @@ class PlanChecker {
       for (const ResidentBlock& block : end.devices[d].blocks) {
         const BlockId id = id_of(block);
         const std::string name = schedule_.blocks.name(id);
-        if (home_of_block(id) != latest(id)) return name + " stays, but is not at home";
+        if (block.only_here != (home_of_block(id) != latest(id)))
+          return name + (block.only_here ? " is said to be only there, and is at home"
+                                         : " stays, but is not at home");
+        if (block.only_here && !schedule_.blocks.family(id.family()).stays)
+          return name + " was to go home";
         const auto found =
             std::find_if(contents_.begin(), contents_.end(), [&](const auto& place_and_content) {
               const auto& [place, content] = place_and_content;
@@ -194,6 +200,13 @@ class PlanChecker {
   }
 
   /// The steps before the first are done, and residents lie where the layout says.
+  /// Whether a slot holds a block at a version.
+  [[nodiscard]] bool lies_somewhere(BlockId id, std::int64_t version) const {
+    return std::any_of(contents_.begin(), contents_.end(), [&](const auto& place_and_content) {
+      return place_and_content.second.block == id && place_and_content.second.version == version;
+    });
+  }
+
   void begin_before_the_plan() {
     for (std::int64_t s = 0; s < options_.first_step; ++s) {
       TaskList done;
@@ -209,7 +222,10 @@ class PlanChecker {
     for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
       for (std::size_t s = 0; s < layout_.devices[d].resident.size(); ++s) {
         const BlockId id = id_of(layout_.devices[d].resident[s]);
-        if (latest(id) < 0) latest_[id] = home_[id] = 0;
+        if (latest(id) < 0) {
+          latest_[id] = 0;
+          home_[id] = layout_.devices[d].resident[s].only_here ? -1 : 0;
+        }
         contents_[{static_cast<int>(d), s}] = {id, latest(id)};
       }
     }
