@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,14 @@ RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
 
 RunReport CovarianceSolver::solve(MatrixView<double> b) {
   return state_->factor.sweep(Sweep::both, b);
+}
+
+RunReport CovarianceSolver::multiply_lower(MatrixView<double> b) {
+  RunReport report = state_->factor.sweep(Sweep::multiply, b);
+  for (std::int64_t j = 0; j < b.cols; ++j) {  // the sweep's sign is that of gemm
+    std::transform(b.column(j), b.column(j) + b.rows, b.column(j), std::negate<>());
+  }
+  return report;
 }
 
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {

@@ -34,6 +34,8 @@ class CovarianceSolver {
   /// succeeded.
   RunReport solve_lower(MatrixView<double> b);
   RunReport solve(MatrixView<double> b);
+  /// B ← L·B. Throws as they do.
+  RunReport multiply_lower(MatrixView<double> b);
 
   /// For W = L⁻¹·C, with C_ij = c(points_i, targets_j) without nugget, targets m × d and R n × q:
   /// products ← Wᵀ·R (m × q) and squares_j ← Σ_i W_ij² (m of them). Neither C nor W comes into host

@@ -54,7 +54,7 @@ class TileFactor {
   /// Factors the covariance of `points` (n × d, column-major, alive during the call).
   const FactorInfo& factor_covariance(const double* points, const CovarianceParameters& parameters);
 
-  /// B ← L⁻¹·B, L⁻ᵀ·B or both, n × nrhs. T is the factor's type.
+  /// B ← L⁻¹·B, L⁻ᵀ·B, both or −L·B, n × nrhs. T is the factor's type.
   template <class T>
   RunReport sweep(Sweep direction, MatrixView<T> b);
   /// With W = L⁻¹·C(points, targets), for a chunk of targets: what whitened_sums() adds up.

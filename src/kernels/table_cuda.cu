@@ -11,6 +11,7 @@
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
+#include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -26,6 +27,7 @@ void add(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, attempt<potrf_cuda<T>>);
   table.set(potrf_batched, kBatchElements<T>, attempt<potrf_batched_cuda<T>>);
+  table.set(trmm, Elements(2, element), attempt<trmm_cuda<T>>);
   table.set(trsm, Elements(2, element), attempt<trsm_cuda<T>>);
   table.set(syrk, Elements(2, element), attempt<syrk_cuda<T>>);
   table.set(gemm, Elements(3, element), attempt<gemm_cuda<T>>);

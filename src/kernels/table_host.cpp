@@ -7,6 +7,7 @@
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
+#include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -17,6 +18,7 @@ void add(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, potrf_host<T>);
   table.set(potrf_batched, kBatchElements<T>, potrf_batched_host<T>);
+  table.set(trmm, Elements(2, element), trmm_host<T>);
   table.set(trsm, Elements(2, element), trsm_host<T>);
   table.set(syrk, Elements(2, element), syrk_host<T>);
   table.set(gemm, Elements(3, element), gemm_host<T>);
