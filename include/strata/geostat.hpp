@@ -14,6 +14,7 @@
 // is not scaled by the smoothness, as in ExaGeoStat and in Matern() of the R package fields.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -152,6 +153,61 @@ struct Prediction {
 /// or 1024. Throws also Error{numerical} if the model's covariance is not positive definite.
 [[nodiscard]] Prediction predict(const Model& model, const Points& targets,
                                  const Options& options = {}, std::int64_t chunk = 0);
+
+/// Hands over the next targets, at most `most` of them and at least one; none when there are no
+/// more.
+using TargetSource = std::function<Points(std::int64_t most)>;
+/// Takes the next targets with what was predicted there (means and standard errors only), in the
+/// order in which they came.
+using PredictionSink = std::function<void(const Points& targets, const Prediction& part)>;
+
+struct StreamedPrediction {
+  std::int64_t targets = 0;
+  RunReport run;    ///< of the factorization
+  RunReport solve;  ///< of what was computed for the targets, all pieces together; no trace
+};
+
+/// predict() for more targets than one wants in memory: they are asked for, predicted and handed on
+/// piece by piece, in some thousands (`chunk`, if it is given). The predictions are those of
+/// predict() to the last bit, however the source portions them. `expected`: how many there will be,
+/// for progress alone; 0: not known. Throws as predict(), also Error{misuse} if there are none, and
+/// what the callbacks throw.
+[[nodiscard]] StreamedPrediction predict(const Model& model, const TargetSource& source,
+                                         const PredictionSink& sink, const Options& options = {},
+                                         std::int64_t chunk = 0, std::int64_t expected = 0);
+
+struct SimulateOptions {
+  std::int64_t realizations = 1;
+  std::uint64_t seed = 1;
+  /// Fields of new observations, the nugget included; else of m(p) + w(p) alone. A process that is
+  /// very smooth for the distances of its points needs the nugget to be positive definite.
+  bool noise = true;
+  Options options;
+};
+
+struct Simulation {
+  /// A column for each realization, points (or targets) × realizations, column-major.
+  std::vector<double> values;
+  RunReport run;       ///< of the factorization
+  RunReport multiply;  ///< of the product with its factor
+};
+
+/// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
+/// place alone. `mean_coefficients` as in Likelihood: none, one or three. In the same tiles the
+/// fields are the same to the last bit for any budget, policy and number of devices. Throws also
+/// Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
+/// "Geostatistics", 2nd ed., 2012, section 7.
+[[nodiscard]] Simulation simulate(const Points& points, const MaternParameters& parameters,
+                                  std::span<const double> mean_coefficients = {},
+                                  const SimulateOptions& options = {});
+
+/// Simulation at `targets` given the model's observations, by kriging the difference between them
+/// and an unconditional simulation at data and targets together; that takes a factorization of that
+/// order. At a target that was observed, without nugget, it is the observation. Mean and variance
+/// over many realizations are those of predict(): `standard_error` with noise, else
+/// `process_standard_error`. Throws as simulate() and predict(). Source: the same, section 7.3.
+[[nodiscard]] Simulation conditional_simulate(const Model& model, const Points& targets,
+                                              const SimulateOptions& options = {});
 
 /// How good predictions were, over all observations.
 struct Scores {

@@ -81,6 +81,11 @@ void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t co
   state_->factor.reserve_for_targets(targets, columns);
 }
 
+std::int64_t CovarianceSolver::targets_at_a_time(std::int64_t targets, std::int64_t columns,
+                                                 std::int64_t chunk) const {
+  return state_->factor.target_chunks(targets, columns, chunk).targets;
+}
+
 RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
                                           MatrixView<const double> r, MatrixView<double> products,
                                           std::span<double> squares, std::int64_t chunk) {

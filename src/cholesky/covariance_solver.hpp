@@ -47,6 +47,10 @@ class CovarianceSolver {
   RunReport whitened_sums(MatrixView<const double> targets, MatrixView<const double> r,
                           MatrixView<double> products, std::span<double> squares,
                           std::int64_t chunk = 0);
+  /// How many targets whitened_sums() computes at a time if there are `targets`, with `columns` of
+  /// R: a multiple of the block whose targets share their rounding, unless it is all of them.
+  [[nodiscard]] std::int64_t targets_at_a_time(std::int64_t targets, std::int64_t columns,
+                                               std::int64_t chunk = 0) const;
   /// Room for that on the devices, beside a factor that fits; before `factor`, which it may undo on
   /// the devices.
   void reserve_for_targets(std::int64_t targets, std::int64_t columns);

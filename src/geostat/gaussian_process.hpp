@@ -13,8 +13,18 @@
 
 namespace strata {
 
-/// The points as the n × 2 matrix that CovarianceSolver takes.
+/// The points as the matrix that CovarianceSolver takes, a row for each, packed …
 [[nodiscard]] std::vector<double> coordinate_matrix(const Points& points);
+/// … and a view of it; n > 0 rows.
+[[nodiscard]] MatrixView<const double> view_of(const std::vector<double>& coordinates,
+                                               std::int64_t n);
+/// A solver for the covariance of these points.
+[[nodiscard]] CovarianceSolver covariance_solver(const Points& points, const Options& options);
+/// The parameters as the covariance kernels take them.
+[[nodiscard]] CovarianceParameters covariance_of(const MaternParameters& parameters);
+/// Factors; throws Error{numerical} if the covariance is not positive definite.
+void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters,
+                    const char* where);
 
 class GaussianProcess {
  public:
