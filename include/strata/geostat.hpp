@@ -223,4 +223,38 @@ struct Scores {
 [[nodiscard]] Scores scores(std::span<const double> observed, std::span<const double> mean,
                             std::span<const double> standard_error);
 
+// ---- cross-validation: the covariance is held, the mean is estimated from what is kept
+
+struct CrossValidationOptions {
+  int folds = 10;          ///< 2 to n
+  bool blocks = false;     ///< compact blocks of the plane, of about equal counts; else at random
+  std::uint64_t seed = 1;  ///< of random folds
+  Options options;
+};
+
+/// What each observation is predicted to be by others: a new observation there, nugget included.
+struct CrossValidation {
+  std::vector<double> mean;
+  std::vector<double> standard_error;
+  std::vector<int>
+      fold;  ///< of each observation, 0 … folds − 1; none if one was left out at a time
+  Scores scores;
+  RunReport run;      ///< of the factorization; of folds, the last
+  RunReport inverse;  ///< of the diagonal of the inverse, if one was left out at a time; no trace
+};
+
+/// Every fold is predicted from all others: a factorization for each. Throws as predict(), also
+/// Error{misuse} for a number of folds that cannot be.
+[[nodiscard]] CrossValidation cross_validate(const Points& points, std::span<const double> values,
+                                             const MaternParameters& parameters, Mean mean,
+                                             const CrossValidationOptions& options = {});
+
+/// Every observation is predicted from all others, exactly, from one factorization and the diagonal
+/// of its inverse, n³/3 operations each. Throws as predict(), also Error{misuse} for one point,
+/// Error{numerical} if the mean is not determined without one of the points. Source: Dubrule,
+/// "Cross validation of kriging in a unique neighborhood", 1983.
+[[nodiscard]] CrossValidation leave_one_out(const Points& points, std::span<const double> values,
+                                            const MaternParameters& parameters, Mean mean,
+                                            const Options& options = {});
+
 }  // namespace strata

@@ -65,6 +65,10 @@ RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
   return state_->factor.sweep(Sweep::forward, b);
 }
 
+RunReport CovarianceSolver::solve_lower_transposed(MatrixView<double> b) {
+  return state_->factor.sweep(Sweep::backward, b);
+}
+
 RunReport CovarianceSolver::solve(MatrixView<double> b) {
   return state_->factor.sweep(Sweep::both, b);
 }
@@ -127,6 +131,35 @@ RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
     if (done == 0) {
       total = std::move(report);
       total.trace = {};  // the spans of one chunk would say little of the whole
+    } else {
+      accumulate(total, report);
+    }
+  }
+  return total;
+}
+
+RunReport CovarianceSolver::inverse_diagonal(std::span<double> diagonal) {
+  require(std::ssize(diagonal) == n(), ErrorKind::misuse, "cholesky",
+          "a diagonal of {} values does not fit a factor of order {}", diagonal.size(), n());
+  const auto begin = std::chrono::steady_clock::now();
+  const TargetChunks chunks = state_->factor.target_chunks(n(), 0, 0);
+  RunReport total;
+  for (std::int64_t done = 0; done < n(); done += chunks.targets) {
+    const std::int64_t count = std::min(chunks.targets, n() - done);
+    const auto report_progress = [&](const Progress& p) {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+      const double share = p.total > 0 ? p.done / p.total : 0;
+      return !state_->progress ||
+             state_->progress({static_cast<double>(done) + share * static_cast<double>(count),
+                               static_cast<double>(n()), elapsed.count(), "inverse"});
+    };
+    RunReport report = state_->factor.sum_inverse(
+        done, chunks.tile,
+        diagonal.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)),
+        report_progress);
+    if (done == 0) {
+      total = std::move(report);
+      total.trace = {};
     } else {
       accumulate(total, report);
     }

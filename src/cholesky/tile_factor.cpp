@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <type_traits>
 
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
@@ -210,12 +211,16 @@ const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
   const Machine& machine = planned_.plan->machine();
   const Policy policy = options_.policy;
   const HomeModel homes = homes_beside(home_of_tiles());
-  const auto* sweep = std::get_if<SweepProblem>(&problem);
-  uses_.push_back(
-      {problem,
-       sweep != nullptr
-           ? plan_solve(sweep->solve, sweep->direction, machine, policy, now, homes)
-           : plan_whitened_sums(std::get<WhitenedProblem>(problem), machine, policy, now, homes)});
+  const auto plan = [&]<class Problem>(const Problem& use) {
+    if constexpr (std::is_same_v<Problem, SweepProblem>) {
+      return plan_solve(use.solve, use.direction, machine, policy, now, homes);
+    } else if constexpr (std::is_same_v<Problem, WhitenedProblem>) {
+      return plan_whitened_sums(use, machine, policy, now, homes);
+    } else {
+      return plan_inverse_diagonal(use, machine, policy, now, homes);
+    }
+  };
+  uses_.push_back({problem, std::visit(plan, problem)});
   uses_.back().planned.let_go_of_trace();
   uses_.back().planned.take_figures_of(planned_);
   return uses_.back().planned;
@@ -329,6 +334,36 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
   }
   const std::int64_t targets = problem.targets;
   unpack(store, whitened::kSquares, MatrixView<double>{chunk.squares, targets, 1, targets});
+  return report;
+}
+
+RunReport TileFactor::sum_inverse(std::int64_t first, std::int64_t column_tile,
+                                  std::span<double> squares, const ProgressCallback& progress) {
+  check_usable(Element::fp64, problem_.n);
+  InverseProblem problem;
+  problem.n = problem_.n;
+  problem.tile = problem_.tile;
+  problem.first = first;
+  problem.column_tile = column_tile;
+  problem.columns = std::ssize(squares);
+  problem.precision = problem_.precision;
+  problem.devices = problem_.devices;
+  problem.rates = problem_.rates;
+  problem.factor_identity = problem_.factor_identity;
+  problem.points_identity = problem_.points_identity;
+  problem.point_dimensions = problem_.point_dimensions;
+  const BlockTable blocks = inverse_diagonal(problem).blocks;
+  const BlockSource zeros = [](const BlockExtent& x, std::byte* to) {
+    std::fill_n(reinterpret_cast<double*>(to), x.rows * x.cols, 0.0);
+  };
+  MemoryStore store(blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, inverse::kColumns),
+                             std::make_shared<FamilyMemory>(blocks, inverse::kSquares, zeros)});
+  RunOptions options;
+  options.what = "inverse";
+  options.progress = progress;
+  RunReport report = run_use(problem, store, options);
+  const std::int64_t columns = problem.columns;
+  unpack(store, inverse::kSquares, MatrixView<double>{squares.data(), columns, 1, columns});
   return report;
 }
 

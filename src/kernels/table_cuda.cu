@@ -8,6 +8,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/laset.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
@@ -32,6 +33,7 @@ void add(KernelTable& table) {
   table.set(syrk, Elements(2, element), attempt<syrk_cuda<T>>);
   table.set(gemm, Elements(3, element), attempt<gemm_cuda<T>>);
   table.set(covariance, Elements(3, element), attempt<covariance_cuda<T>>);
+  table.set(laset, Elements(1, element), attempt<laset_cuda<T>>);
   table.set(column_squares, {Element::fp64, element}, attempt<column_squares_cuda<T>>);
 }
 

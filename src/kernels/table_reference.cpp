@@ -3,6 +3,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/laset.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
@@ -23,6 +24,7 @@ void add(KernelTable& table) {
   table.set(syrk, Elements(2, element), syrk_reference<T>);
   table.set(gemm, Elements(3, element), gemm_reference<T>);
   table.set(covariance, Elements(3, element), covariance_reference<T>);
+  table.set(laset, Elements(1, element), laset_reference<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
 }
 
