@@ -15,6 +15,7 @@
 // ExaGeoStat and in Matern() of the R package fields.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -171,6 +172,61 @@ struct Prediction {
 [[nodiscard]] Prediction predict(const Model& model, const Points& targets,
                                  const Options& options = {}, std::int64_t chunk = 0);
 
+/// Hands over the next targets, at most `most` of them and at least one; none when there are no
+/// more.
+using TargetSource = std::function<Points(std::int64_t most)>;
+/// Takes the next targets with what was predicted there (means and standard errors only), in the
+/// order in which they came.
+using PredictionSink = std::function<void(const Points& targets, const Prediction& part)>;
+
+struct StreamedPrediction {
+  std::int64_t targets = 0;
+  RunReport run;    ///< of the factorization
+  RunReport solve;  ///< of what was computed for the targets, all pieces together; no trace
+};
+
+/// predict() for more targets than one wants in memory: they are asked for, predicted and handed on
+/// piece by piece, in some thousands (`chunk`, if it is given). The predictions are those of
+/// predict() to the last bit, however the source portions them. `expected`: how many there will be,
+/// for progress alone; 0: not known. Throws as predict(), also Error{misuse} if there are none, and
+/// what the callbacks throw.
+[[nodiscard]] StreamedPrediction predict(const Model& model, const TargetSource& source,
+                                         const PredictionSink& sink, const Options& options = {},
+                                         std::int64_t chunk = 0, std::int64_t expected = 0);
+
+struct SimulateOptions {
+  std::int64_t realizations = 1;
+  std::uint64_t seed = 1;
+  /// Fields of new observations, the nugget included; else of m(p) + w(p) alone. A process that is
+  /// very smooth for the distances of its points needs the nugget to be positive definite.
+  bool noise = true;
+  Options options;
+};
+
+struct Simulation {
+  /// A column for each realization, points (or targets) × realizations, column-major.
+  std::vector<double> values;
+  RunReport run;       ///< of the factorization
+  RunReport multiply;  ///< of the product with its factor
+};
+
+/// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
+/// place alone. `mean_coefficients` as in Likelihood: none, one or three. In the same tiles the
+/// fields are the same to the last bit for any budget, policy and number of devices. Throws also
+/// Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
+/// "Geostatistics", 2nd ed., 2012, section 7.
+[[nodiscard]] Simulation simulate(const Points& points, const MaternParameters& parameters,
+                                  std::span<const double> mean_coefficients = {},
+                                  const SimulateOptions& options = {});
+
+/// Simulation at `targets` given the model's observations, by kriging the difference between them
+/// and an unconditional simulation at data and targets together; that takes a factorization of that
+/// order. At a target that was observed, without nugget, it is the observation. Mean and variance
+/// over many realizations are those of predict(): `standard_error` with noise, else
+/// `process_standard_error`. Throws as simulate() and predict(). Source: the same, section 7.3.
+[[nodiscard]] Simulation conditional_simulate(const Model& model, const Points& targets,
+                                              const SimulateOptions& options = {});
+
 /// How good predictions were, over all observations.
 struct Scores {
   double rmse = 0;        ///< root mean square error
@@ -184,5 +240,39 @@ struct Scores {
 /// 4.2, with the sign that makes small good.
 [[nodiscard]] Scores scores(std::span<const double> observed, std::span<const double> mean,
                             std::span<const double> standard_error);
+
+// ---- cross-validation: the covariance is held, the mean is estimated from what is kept
+
+struct CrossValidationOptions {
+  int folds = 10;          ///< 2 to n
+  bool blocks = false;     ///< compact blocks of the plane, of about equal counts; else at random
+  std::uint64_t seed = 1;  ///< of random folds
+  Options options;
+};
+
+/// What each observation is predicted to be by others: a new observation there, nugget included.
+struct CrossValidation {
+  std::vector<double> mean;
+  std::vector<double> standard_error;
+  std::vector<int>
+      fold;  ///< of each observation, 0 … folds − 1; none if one was left out at a time
+  Scores scores;
+  RunReport run;      ///< of the factorization; of folds, the last
+  RunReport inverse;  ///< of the diagonal of the inverse, if one was left out at a time; no trace
+};
+
+/// Every fold is predicted from all others: a factorization for each. Throws as predict(), also
+/// Error{misuse} for a number of folds that cannot be.
+[[nodiscard]] CrossValidation cross_validate(const Points& points, std::span<const double> values,
+                                             const MaternParameters& parameters, Mean mean,
+                                             const CrossValidationOptions& options = {});
+
+/// Every observation is predicted from all others, exactly, from one factorization and the diagonal
+/// of its inverse, n³/3 operations each. Throws as predict(), also Error{misuse} for one point,
+/// Error{numerical} if the mean is not determined without one of the points. Source: Dubrule,
+/// "Cross validation of kriging in a unique neighborhood", 1983.
+[[nodiscard]] CrossValidation leave_one_out(const Points& points, std::span<const double> values,
+                                            const MaternParameters& parameters, Mean mean,
+                                            const Options& options = {});
 
 }  // namespace strata

@@ -42,8 +42,8 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
   if (factor_) factor_->let_go();
   report_ = {};
   report_.accuracy_asked = options_.mixed.accuracy;
-  Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters,
-                          options_, devices_);
+  Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters, options_,
+                          devices_);
   report_.pilot_seconds = pilot.seconds;
   if (!pilot.factor.ok) {
     factor_in_fp64(parameters, "the covariance of a sample of the points is not positive definite");

@@ -147,8 +147,7 @@ class MixedTiles final : public TileTasks {
     const Hint stay = owners_.is_last_of_its_device(k) ? Hint::release : Hint::retain;
     const BlockId status(kStatusFamily, 0, k);
     emit(tasks, potrf, k, k, {{tile(k, k), Hint::last_write | stay}, {status, Hint::last_write}});
-    if (single_[static_cast<std::size_t>(k)])
-      emit(tasks, convert, k, k, {solver(k), tile(k, k)});
+    if (single_[static_cast<std::size_t>(k)]) emit(tasks, convert, k, k, {solver(k), tile(k, k)});
   }
 
   void emit(TaskList& tasks, const Operation& operation, std::int64_t m, std::int64_t k,

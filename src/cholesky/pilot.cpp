@@ -51,7 +51,8 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
   const auto count = std::ssize(rows);
   std::vector<std::int64_t> first;  // of each tile, among those that were chosen
   for (std::int64_t i = 0; i < count; ++i) {
-    if (i == 0 || rows[static_cast<std::size_t>(i)] / tile != rows[static_cast<std::size_t>(i - 1)] / tile)
+    if (i == 0 ||
+        rows[static_cast<std::size_t>(i)] / tile != rows[static_cast<std::size_t>(i - 1)] / tile)
       first.push_back(i);
   }
   first.push_back(count);
@@ -69,8 +70,8 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
       const auto coordinates = [&](std::int64_t t, std::int64_t size) {
         return BlockView{const_cast<double*>(some.data()) + at(t), size, points.cols, count, at(t)};
       };
-      const BlockView views[] = {{values.data(), m, k, m, at(i), at(j)}, coordinates(i, m),
-                                 coordinates(j, k)};
+      const BlockView views[] = {
+          {values.data(), m, k, m, at(i), at(j)}, coordinates(i, m), coordinates(j, k)};
       kernel(*queue, {views, 3}, {.variant = 0, .values = &parameters});
       queue->synchronize();
       double square = 0;
@@ -132,8 +133,7 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
     }
     pilot.smallest_pivot = factor.smallest_pivot();
   }
-  pilot.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  pilot.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return pilot;
 }
 

@@ -205,8 +205,8 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   if (takes_in_core(problem, machine, options)) return plan_in_core(problem, machine, options);
   const bool mixed = problem.formats.map != nullptr;  // for the tile that the problem has
   const bool free_tile = !mixed && options.tile == 0 && options.path != CholeskyPath::planned;
-  problem.tile = mixed ? problem.tile
-                 : free_tile          ? rule_tile(problem, machine)
+  problem.tile = mixed              ? problem.tile
+                 : free_tile        ? rule_tile(problem, machine)
                  : options.tile > 0 ? options.tile
                                     : reproducible_tile(problem, machine);
   const MemoryNeeds needs = cholesky_needs(problem, smallest_memory(machine));
@@ -274,6 +274,28 @@ PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& mac
   }
   planned.floor_bytes +=
       blocks.total_bytes(whitened::kProducts) + blocks.total_bytes(whitened::kSquares);
+  planned.seconds = seconds_since(begin);
+  return planned;
+}
+
+PlannedRun plan_inverse_diagonal(const InverseProblem& problem, const Machine& machine,
+                                 Policy policy, Residency start, HomeModel homes) {
+  const auto begin = std::chrono::steady_clock::now();
+  PlanOptions options = options_of(policy);
+  options.homes = std::move(homes);
+  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(inverse_diagonal(problem)),
+                                        machine, options, to_string(policy), std::move(start));
+  planned.n = problem.n;
+  planned.tile = problem.tile;
+  // The least, from empty devices: what is needed of L once in, the sums in and out.
+  const BlockTable& blocks = planned.plan->schedule().blocks;
+  const std::int64_t skipped = problem.first / problem.tile * problem.tile;
+  const std::int64_t size = bytes_of(problem.precision);
+  blocks.for_each(inverse::kFactor, [&](BlockId id) {
+    const BlockExtent x = blocks.extent(id);
+    if (x.col >= skipped) planned.floor_bytes += x.rows * x.cols * size;
+  });
+  planned.floor_bytes += 2 * blocks.total_bytes(inverse::kSquares);
   planned.seconds = seconds_since(begin);
   return planned;
 }

@@ -4,12 +4,14 @@
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_norm.hpp"
+#include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -20,17 +22,20 @@ void add(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, potrf_reference<T>);
   table.set(potrf_batched, kBatchElements<T>, potrf_batched_reference<T>);
+  table.set(trmm, Elements(2, element), trmm_reference<T>);
   table.set(trsm, Elements(2, element), trsm_reference<T>);
   table.set(syrk, Elements(2, element), syrk_reference<T>);
   table.set(gemm, Elements(3, element), gemm_reference<T>);
   table.set(covariance, Elements(3, element), covariance_reference<T>);
+  table.set(laset, Elements(1, element), laset_reference<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_reference<T>);
 }
 
 void add_mixed(KernelTable& table) {
   for (const Elements& elements : kMixedGemms) table.set(gemm, elements, gemm_mixed_reference);
-  for (const Elements& elements : kMixedGemmsOfHost) table.set(gemm, elements, gemm_mixed_reference);
+  for (const Elements& elements : kMixedGemmsOfHost)
+    table.set(gemm, elements, gemm_mixed_reference);
   for (const Elements& elements : kMixedSyrks) table.set(syrk, elements, syrk_mixed_reference);
   table.set(syrk, kMixedSyrkOfHost, syrk_mixed_reference);
   for (const Elements& elements : kConversions) table.set(convert, elements, convert_reference);

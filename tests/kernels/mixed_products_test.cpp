@@ -26,8 +26,8 @@ struct Tile {
   std::vector<std::byte> bytes;
 
   Tile(Element element, std::int64_t rows, std::int64_t cols)
-      : bytes(static_cast<std::size_t>(std::max<std::int64_t>(rows * cols, 1) *
-                                       bytes_of(element))) {
+      : bytes(
+            static_cast<std::size_t>(std::max<std::int64_t>(rows * cols, 1) * bytes_of(element))) {
     view = {bytes.data(), rows, cols, std::max<std::int64_t>(rows, 1), 0, 0, element};
   }
   Tile(const Tile& other) : view(other.view), bytes(other.bytes) { view.data = bytes.data(); }
@@ -156,7 +156,8 @@ std::vector<const Backend*> backends() {
 TEST(MixedProducts, OfFewBitsAreThoseOfTheNumbersThatAreHeld) {
   for (const Backend* backend : backends()) {
     std::vector<Elements> all(kMixedGemms.begin(), kMixedGemms.end());
-    if (backend->on_host()) all.insert(all.end(), kMixedGemmsOfHost.begin(), kMixedGemmsOfHost.end());
+    if (backend->on_host())
+      all.insert(all.end(), kMixedGemmsOfHost.begin(), kMixedGemmsOfHost.end());
     for (const Elements& elements : all) {
       for (const Shape& shape : kShapes) {
         if (backend->name() == "reference" && shape.m > 64) continue;  // slow, and the same
@@ -216,16 +217,20 @@ double awkward(std::int64_t i, std::int64_t j) {
 TEST(Convert, RoundsOnceToNearestAndWidensExactly) {
   for (const Backend* backend : backends()) {
     for (const Elements& elements : kConversions) {
-      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 5}, {32, 32},
-                                 {33, 31}, {100, 70}, {65, 200}}) {
+      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                                 {7, 5},
+                                 {32, 32},
+                                 {33, 31},
+                                 {100, 70},
+                                 {65, 200}}) {
         Tile from(elements[1], m, n);
         from.fill(awkward);
         Tile to(elements[0], m, n);
         Tile expected(elements[0], m, n);
         expected.fill([&](auto i, auto j) { return from(i, j); });
         run(*backend, convert, {&to, &from});
-        ASSERT_EQ(to.bytes, expected.bytes) << backend->name() << " " << to_string(elements) << " "
-                                            << m << " by " << n;
+        ASSERT_EQ(to.bytes, expected.bytes)
+            << backend->name() << " " << to_string(elements) << " " << m << " by " << n;
       }
     }
   }
@@ -252,8 +257,12 @@ TEST(Convert, SaysWhatIsTooLarge) {
 TEST(TileNorm, IsThatOfTheTile) {
   for (const Backend* backend : backends()) {
     for (const Element element : {Element::fp64, Element::fp32}) {
-      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {15, 3}, {16, 1},
-                                 {257, 300}, {1000, 7}, {40, 513}}) {
+      for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                                 {15, 3},
+                                 {16, 1},
+                                 {257, 300},
+                                 {1000, 7},
+                                 {40, 513}}) {
         Tile x(element, m, n);
         x.fill(numbers(4));
         Tile norm(Element::fp64, 2, 2);

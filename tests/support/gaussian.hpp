@@ -62,9 +62,9 @@ inline Matrix<double> exponential_covariance(const Matrix<double>& points, doubl
 struct FactorError {
   double kl = 0;                ///< of N(0, L·Lᵀ) from N(0, M·Mᵀ)
   double half_log_determinant;  ///< ½·(log|M·Mᵀ| − log|L·Lᵀ|)
-  double quadratic_form = 0;    ///< ½·(yᵀ(MMᵀ)⁻¹y − yᵀ(LLᵀ)⁻¹y), y = L·z, root mean square of 8
-  double log_likelihood = 0;    ///< the same of the log-likelihood
-  double inverse_pivots = 0;    ///< Σ 1/L_ii²
+  double quadratic_form = 0;  ///< ½·(yᵀ(MMᵀ)⁻¹y − yᵀ(LLᵀ)⁻¹y), y = L·z, root mean square of 8
+  double log_likelihood = 0;  ///< the same of the log-likelihood
+  double inverse_pivots = 0;  ///< Σ 1/L_ii²
 };
 
 inline FactorError factor_error(Matrix<double> l, const Matrix<double>& m) {
@@ -77,9 +77,9 @@ inline FactorError factor_error(Matrix<double> l, const Matrix<double>& m) {
   }
   error.half_log_determinant = change;
   for (std::int64_t j = 0; j < n; ++j) std::fill_n(&l(0, j), j, 0.0);
-  cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,
-              static_cast<int>(n), static_cast<int>(n), 1, m.data.data(), static_cast<int>(n),
-              l.data.data(), static_cast<int>(n));  // W = M⁻¹·L
+  cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, static_cast<int>(n),
+              static_cast<int>(n), 1, m.data.data(), static_cast<int>(n), l.data.data(),
+              static_cast<int>(n));  // W = M⁻¹·L
   for (std::int64_t j = 0; j < n; ++j) {
     const double d = l(j, j) - 1;
     error.kl += 0.5 * (2 * (d - std::log1p(d)) + d * d);
