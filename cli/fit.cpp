@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <utility>
+
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
 
@@ -22,12 +25,55 @@ struct FitArguments {
   std::optional<double> nugget;
   int evaluations = 200;
   std::int64_t grid = 4000;
+  std::string errors = "auto";
+  std::string journal;
 };
 
-void print_parameters(const MaternParameters& p) {
-  fmt::print(
-      "  variance    {:.6g}\n  range       {:.6g}\n  smoothness  {:.6g}\n  nugget      {:.6g}\n",
-      p.variance, p.range, p.smoothness, p.nugget);
+constexpr std::pair<const char*, StandardErrorMethod> kErrorMethods[] = {
+    {"auto", StandardErrorMethod::automatic},
+    {"expected", StandardErrorMethod::expected},
+    {"observed", StandardErrorMethod::observed},
+    {"none", StandardErrorMethod::none}};
+
+StandardErrorMethod parse_errors(const std::string& name) {
+  for (const auto& [known, method] : kErrorMethods)
+    if (name == known) return method;
+  fail(ErrorKind::misuse, "options", "--standard-errors '{}': use auto, expected, observed or none",
+       name);
+}
+
+json errors_json(const StandardErrors& errors) {
+  json object{{"method", "none"},
+              {"evaluations", errors.evaluations},
+              {"variance", number(errors.variance)},
+              {"range", number(errors.range)},
+              {"smoothness", number(errors.smoothness)},
+              {"nugget", number(errors.nugget)}};
+  for (const auto& [name, method] : kErrorMethods)
+    if (method == errors.method) object["method"] = name;
+  return object;
+}
+
+json stages_json(const std::vector<FitStage>& stages) {
+  json all = json::array();
+  for (const FitStage& stage : stages) {
+    all.push_back(
+        {{"points", stage.points}, {"evaluations", stage.evaluations}, {"seconds", stage.seconds}});
+  }
+  return all;
+}
+
+/// A parameter with its standard error, where there is one.
+void print_parameter(const char* name, double value, double error) {
+  fmt::print("  {:<10}  {:<12}{}\n", name, fmt::format("{:.6g}", value),
+             std::isnan(error) ? "" : fmt::format("  ± {:.2g}", error));
+}
+
+void print_parameters(const MaternParameters& p, const StandardErrors& errors) {
+  print_parameter("variance", p.variance, errors.variance);
+  print_parameter("range", p.range, errors.range);
+  print_parameter("smoothness", p.smoothness, errors.smoothness);
+  print_parameter("nugget", p.nugget, errors.nugget);
   const Separation& s = p.separation;
   if (s.distance == Distance::great_circle) fmt::print("  distance    great circle, km\n");
   if (s.anisotropy_ratio != 1) {
@@ -109,6 +155,8 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
   json object = likelihood_json(result.likelihood, result.parameters);
   object["evaluations"] = result.evaluations;
   object["converged"] = result.converged;
+  object["stages"] = stages_json(result.stages);
+  object["standard_errors"] = errors_json(result.standard_errors);
   object["fit_seconds"] = result.seconds;
   object["observations"] = data.fit.points.size();
   if (held) object["holdout"] = to_json(held->scores, data.holdout.points.size());
@@ -121,8 +169,17 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
       "{}: {} observations fitted, {} held out\n\nfitted parameters ({} evaluations, {:.1f} s{})\n",
       arguments.file, data.fit.points.size(), data.holdout.points.size(), result.evaluations,
       result.seconds, result.converged ? "" : ", not converged");
-  print_parameters(result.parameters);
+  print_parameters(result.parameters, result.standard_errors);
   fmt::print("  mean        {}\n", mean_text(result.likelihood.mean_coefficients));
+  if (result.standard_errors.method != StandardErrorMethod::none) {
+    fmt::print(
+        "  (± standard errors, by the {} information)\n",
+        result.standard_errors.method == StandardErrorMethod::expected ? "expected" : "observed");
+  }
+  for (const FitStage& stage : result.stages) {
+    fmt::print("  before, on {} of the observations: {} evaluations, {:.1f} s\n", stage.points,
+               stage.evaluations, stage.seconds);
+  }
   fmt::print(
       "\nlikelihood\n  log-likelihood  {:.6f}\n  log determinant {:.6f}\n  quadratic form  "
       "{:.6f}\n",
@@ -148,12 +205,18 @@ FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& co
   options.smoothness = arguments.smoothness;
   options.nugget = arguments.nugget;
   options.separation = arguments.separation.separation(arguments.columns);
+  options.standard_errors = parse_errors(arguments.errors);
+  options.journal = arguments.journal;
+  options.seed = common.seed;
   return options;
 }
 
 int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   const FitOptions fit_options = fit_options_of(arguments, common);
-  check_outputs(common, {{"--output", arguments.output}, {"--predictions", arguments.predictions}},
+  check_outputs(common,
+                {{"--output", arguments.output},
+                 {"--predictions", arguments.predictions},
+                 {"--journal", arguments.journal}},
                 {arguments.file, common.rates});
   const SplitObservations data =
       read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed);
@@ -224,6 +287,12 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--max-evaluations", arguments->evaluations, "of the likelihood")
       ->capture_default_str()
       ->check(positive_number());
+  verb->add_option("--standard-errors", arguments->errors,
+                   "of the estimates: auto, expected (up to 3000 observations), observed (some 16 "
+                   "more evaluations) or none")
+      ->capture_default_str();
+  verb->add_option("--journal", arguments->journal,
+                   "keep finished evaluations here; if it is there, go on behind them");
   verb->add_option("-o,--output", arguments->output, "write the model, for predict");
   verb->add_option("--predictions", arguments->predictions,
                    "write the hold-out predictions (.csv)");

@@ -16,8 +16,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -96,6 +98,30 @@ struct Bounds {
   double upper = 0;
 };
 
+/// How standard errors of the estimates are found.
+enum class StandardErrorMethod : std::uint8_t {
+  none,
+  automatic,  ///< `expected` for up to 3000 points, else `observed`
+  /// From Fisher's expected information, tr(Σ⁻¹·∂_iΣ·Σ⁻¹·∂_jΣ)/2: four matrices of order n in host
+  /// memory. Source: Mardia and Marshall, Biometrika 71, 1984.
+  expected,
+  /// From second differences of the log-likelihood at the estimate, in steps that follow from its
+  /// measured noise: about 16 more evaluations on all points if nothing is held.
+  observed,
+};
+
+/// Standard errors of the estimates; NaN where a parameter is held, at a bound or 0, if the search
+/// did not converge, or where they cannot be found.
+struct StandardErrors {
+  double variance = std::numeric_limits<double>::quiet_NaN();
+  double range = std::numeric_limits<double>::quiet_NaN();
+  double smoothness = std::numeric_limits<double>::quiet_NaN();
+  double nugget = std::numeric_limits<double>::quiet_NaN();
+  StandardErrorMethod method = StandardErrorMethod::none;  ///< never automatic
+  int evaluations = 0;                                     ///< on all points, for `observed`
+  double noise = 0;  ///< of the log-likelihood, as measured for `observed`
+};
+
 struct FitOptions {
   Mean mean = Mean::constant;
   std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
@@ -108,9 +134,17 @@ struct FitOptions {
   std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5, on the sphere to 1/2
   std::optional<Bounds> noise_ratio_bounds;  ///< of nugget/variance; else 1e-8 to 100
   int max_evaluations = 200;                 ///< on all points
-  /// Stop when the search radius, relative to each parameter, is below this, or when a step gains
-  /// less than a thousandth of this, relative to the log-likelihood.
+  /// Stop when the search radius, relative to each parameter, is below this, or when less than a
+  /// thousandth of this is to be gained in log-likelihood for each observation.
   double relative_tolerance = 1e-6;
+  /// Of the estimates: FitResult::standard_errors.
+  StandardErrorMethod standard_errors = StandardErrorMethod::automatic;
+  /// Of the samples on which the search begins.
+  std::uint64_t seed = 1;
+  /// A file for the finished evaluations. If it is there, the fit takes them from it and goes on
+  /// behind them: an interrupted fit that is run again ends with the same bits. Devices and memory
+  /// may be others then. A file of other data, options or another version is Error{input}.
+  std::string journal;
   /// progress: what = "fit", done = evaluations so far (with the fraction of the current one),
   /// total = max_evaluations.
   Options options;
@@ -126,20 +160,31 @@ struct FitStep {
   double seconds = 0;         ///< that this evaluation took
 };
 
+/// The search on a sample of the points, before all of them.
+struct FitStage {
+  std::int64_t points = 0;
+  int evaluations = 0;
+  double seconds = 0;
+};
+
 struct FitResult {
   MaternParameters parameters;
-  Likelihood likelihood;  ///< at `parameters`; its `run` is that of the last factorization
-  int evaluations = 0;    ///< on all points
-  std::vector<FitStep> path;
+  Likelihood likelihood;      ///< at `parameters`; its `run` is that of the last factorization
+  int evaluations = 0;        ///< on all points
+  std::vector<FitStep> path;  ///< on all points
+  std::vector<FitStage> stages;
+  StandardErrors standard_errors;
   bool converged = false;  ///< false: stopped by max_evaluations
   double seconds = 0;
 };
 
-/// Maximum likelihood estimates. With the nugget estimated or 0 the variance is profiled out:
-/// Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that fails on the way counts as a
-/// very bad value. Throws also Error{numerical} if the values do not vary about their mean, all
-/// points coincide, or no covariance on the way was positive definite; Error{cancelled} if progress
-/// says so.
+/// Maximum likelihood estimates. Unless a start is given, the search goes through nested random
+/// samples, each four times as large as the one before, and all points come last; what the last
+/// sample says of the parameters is the scale of the search there. With the nugget estimated or 0
+/// the variance is profiled out: Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that
+/// fails on the way counts as a very bad value. Throws also Error{numerical} if the values do not
+/// vary about their mean, all points coincide, or no covariance on the way was positive definite;
+/// Error{cancelled} if progress says so.
 [[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
                             const FitOptions& options = {});
 

@@ -126,7 +126,7 @@ Inverse invert(const Points& points, std::span<const double> values,
   basis.fill(points, w);
   std::transform(values.begin(), values.end(), w.column(p), [&](double z) { return z - shift; });
   solver.solve_lower(w);
-  static_cast<void>(regress(w, kWhere));  // leaves U and (I − UUᵀ)L⁻¹r
+  (void)regress(w, kWhere);  // leaves U and (I − UUᵀ)L⁻¹r
   solver.solve_lower_transposed(w);
   Inverse inverse;
   inverse.diagonal.resize(static_cast<std::size_t>(n));
