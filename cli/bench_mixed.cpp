@@ -63,7 +63,9 @@ int run_mixed(const bench::MixedBench& bench, const CommonOptions& common) {
   const json object = {{"benchmark", "mixed"}, {"n", bench.n},           {"seed", bench.seed},
                        {"repeats", bench.repeats}, {"smoothness", bench.smoothness},
                        {"results", results}};
-  return finish(common, {}, object, [&] {
+  ReportData report;
+  if (!result.rows.empty()) report.run = result.rows.back().run;
+  return finish(common, std::move(report), object, [&] {
     for (const MixedRow& row : result.rows) print_row(row);
   });
 }
