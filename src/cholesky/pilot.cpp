@@ -130,7 +130,7 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
         pilot.norms.largest.push_back(norm.largest);
       }
     }
-    pilot.smallest_pivot = factor.smallest_pivot();
+    pilot.norms.smallest_pivot = factor.smallest_pivot();
   }
   pilot.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -17,6 +17,7 @@
 #include "kernels/formats_host.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/syrk.hpp"
+#include "kernels/tile_inverse.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
 #include "session/budget.hpp"
@@ -99,7 +100,8 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   if (problem_.formats.map != nullptr) {
     for (int f = mixed::kSums; f < blocks.families(); ++f)
       mixed_.push_back(std::make_shared<FamilyMemory>(blocks, f));
-    scales_ = {problem_.formats.map->fp16_exponent(), problem_.formats.map->fp8_exponent()};
+    const PrecisionMap& map = *problem_.formats.map;
+    scales_ = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent()};
   }
   place_near(*devices_, problem_, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
@@ -153,7 +155,9 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   return factor(store, {{covariance.name, &parameters},
                         {gemm.name, &scales_},
                         {syrk.name, &scales_},
-                        {convert.name, &scales_}});
+                        {convert.name, &scales_},
+                        {invert_factor.name, &scales_},
+                        {multiply_inverse.name, &scales_}});
 }
 
 const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
