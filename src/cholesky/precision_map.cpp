@@ -207,7 +207,7 @@ void PrecisionMap::choose_scales() {
 std::int64_t PrecisionMap::finer_than(const PrecisionMap& other) const {
   std::vector<bool> finer(stored_.size());
   for (std::int64_t j = 0; j < norms_.tiles; ++j) {
-    for (std::int64_t i = j + 1; i < norms_.tiles; ++i) {
+    for (std::int64_t i = j; i < norms_.tiles; ++i) {  // of diagonal tiles: their products
       const std::size_t at = norms_.at(i, j);
       if (stored_[at] < other.stored_[at]) finer[at] = true;
       if (stored_[at] == TilePrecision::none) continue;
