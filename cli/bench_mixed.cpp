@@ -60,8 +60,11 @@ int run_mixed(const bench::MixedBench& bench, const CommonOptions& common) {
   const bench::MixedResult result = run_mixed_bench(bench, options);
   json results = json::array();
   for (const MixedRow& row : result.rows) results.push_back(row_json(row));
-  const json object = {{"benchmark", "mixed"}, {"n", bench.n},           {"seed", bench.seed},
-                       {"repeats", bench.repeats}, {"smoothness", bench.smoothness},
+  const json object = {{"benchmark", "mixed"},
+                       {"n", bench.n},
+                       {"seed", bench.seed},
+                       {"repeats", bench.repeats},
+                       {"smoothness", bench.smoothness},
                        {"results", results}};
   ReportData report;
   if (!result.rows.empty()) report.run = result.rows.back().run;

@@ -37,7 +37,8 @@ std::int64_t tiles_that_fit(const Schedule& schedule, std::int64_t memory_bytes)
   for (int f = 0; f < schedule.blocks.families(); ++f)
     bytes += static_cast<double>(schedule.blocks.total_bytes(f));
   const auto tiles = static_cast<double>(schedule.blocks.count(kMatrixFamily));
-  return static_cast<std::int64_t>(tiles * std::min(1.0, static_cast<double>(memory_bytes) / bytes));
+  return static_cast<std::int64_t>(tiles *
+                                   std::min(1.0, static_cast<double>(memory_bytes) / bytes));
 }
 
 /// An order as a number: the width of a super-tile, 0 for the textbook's, or this.

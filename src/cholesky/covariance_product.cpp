@@ -73,16 +73,17 @@ BlockFamily strip(const char* name, const ProductProblem& problem, std::int64_t 
 
 void add_blocks(const ProductProblem& problem, Schedule& schedule) {
   const Cut cut = cut_of(problem);
-  schedule.blocks.add({.name = "L",
-                       .rows = problem.n,
-                       .cols = problem.n,
-                       .tile_rows = problem.factor_tile,
-                       .tile_cols = problem.factor_tile,
-                       .shape = Shape::lower,
-                       .element = problem.factor_precision,
-                       .identity = problem.factor_identity,
-                       .stays = problem.factor_formats.map != nullptr && problem.factor_identity != 0,
-                       .elements = problem.factor_formats.elements()});
+  schedule.blocks.add(
+      {.name = "L",
+       .rows = problem.n,
+       .cols = problem.n,
+       .tile_rows = problem.factor_tile,
+       .tile_cols = problem.factor_tile,
+       .shape = Shape::lower,
+       .element = problem.factor_precision,
+       .identity = problem.factor_identity,
+       .stays = problem.factor_formats.map != nullptr && problem.factor_identity != 0,
+       .elements = problem.factor_formats.elements()});
   schedule.blocks.add({.name = "C",
                        .rows = cut.folded(problem.rows_at_once),
                        .cols = cut.folded(kNamesOfARow),

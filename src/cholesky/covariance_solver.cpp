@@ -35,10 +35,7 @@ CholeskyProblem problem_of(MatrixView<const double> points) {
 
 struct CovarianceSolver::State {
   State(MatrixView<const double> p, const Options& options)
-      : points(packed(p)),
-        dimensions(p.cols),
-        n(p.rows),
-        progress(options.progress) {
+      : points(packed(p)), dimensions(p.cols), n(p.rows), progress(options.progress) {
     const CholeskyProblem problem = problem_of(p);
     if (options.mixed.on()) {
       mixed.emplace(MatrixView<const double>{points.data(), p.rows, p.cols,
@@ -57,7 +54,7 @@ struct CovarianceSolver::State {
   ProgressCallback progress;
   std::optional<TileFactor> uniform;
   std::optional<MixedFactor> mixed;  // one of the two
-  RunReport report;  // of the last factorization, if it was mixed
+  RunReport report;                  // of the last factorization, if it was mixed
   CovarianceParameters parameters;
   bool has_parameters = false;
 };

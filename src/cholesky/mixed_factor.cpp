@@ -25,8 +25,8 @@ std::int64_t pilot_points(std::int64_t tile) {
   return std::min(std::clamp(tile / 4, kPilotMin, kPilotMax), tile);
 }
 
-/// Kernels in few bits are short: on a GPU it takes more queues than in FP64 to keep it busy (an H200
-/// factored 102,400 weakly correlated points in 0.39 s with four, in 0.59 s with two).
+/// Kernels in few bits are short: on a GPU it takes more queues than in FP64 to keep it busy (an
+/// H200 factored 102,400 weakly correlated points in 0.39 s with four, in 0.59 s with two).
 Options with_queues(Options options) {
   constexpr int kQueues = 4;
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
@@ -56,8 +56,8 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
   if (factor_) factor_->let_go();
   report_ = {};
   report_.accuracy_asked = options_.mixed.accuracy;
-  Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters,
-                          options_, devices_);
+  Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters, options_,
+                          devices_);
   report_.pilot_seconds = pilot.seconds;
   if (!pilot.factor.ok) {
     factor_in_fp64(parameters, "the covariance of a sample of the points is not positive definite");

@@ -74,8 +74,8 @@ std::vector<std::uint8_t> forms_of(const PrecisionMap& map) {
   return forms;
 }
 
-/// Whether a tile is solved with what kSolvers holds: one whose sum is in fp32, and where that is an
-/// inverse also one that is rounded to so few bits that the error of the solve does not show.
+/// Whether a tile is solved with what kSolvers holds: one whose sum is in fp32, and where that is
+/// an inverse also one that is rounded to so few bits that the error of the solve does not show.
 bool solved_in_single(const TileFormats& formats, std::int64_t m, std::int64_t k) {
   const TilePrecision kept = formats.map->stored(m, k);
   if (kept == TilePrecision::none) return false;

@@ -22,8 +22,8 @@ namespace {
 constexpr std::int64_t kPairPoints = 32;
 
 /// What estimates of norms below the diagonal are multiplied by. Without it 94 of 1225 tiles of
-/// 102,400 points with weak correlation (range 0.026 in the unit square, H200, 2026-11-22) had to be
-/// raised and everything done again.
+/// 102,400 points with weak correlation (range 0.026 in the unit square, H200, 2026-11-22) had to
+/// be raised and everything done again.
 constexpr double kMargin = 1.3;
 
 /// Of n points in tiles of `tile`, `per_tile` of each: all tiles but the last have as many.
@@ -56,7 +56,8 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
   const auto count = std::ssize(rows);
   std::vector<std::int64_t> first;  // of each tile, among those that were chosen
   for (std::int64_t i = 0; i < count; ++i) {
-    if (i == 0 || rows[static_cast<std::size_t>(i)] / tile != rows[static_cast<std::size_t>(i - 1)] / tile)
+    if (i == 0 ||
+        rows[static_cast<std::size_t>(i)] / tile != rows[static_cast<std::size_t>(i - 1)] / tile)
       first.push_back(i);
   }
   first.push_back(count);
@@ -74,8 +75,8 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
       const auto coordinates = [&](std::int64_t t, std::int64_t size) {
         return BlockView{const_cast<double*>(some.data()) + at(t), size, points.cols, count, at(t)};
       };
-      const BlockView views[] = {{values.data(), m, k, m, at(i), at(j)}, coordinates(i, m),
-                                 coordinates(j, k)};
+      const BlockView views[] = {
+          {values.data(), m, k, m, at(i), at(j)}, coordinates(i, m), coordinates(j, k)};
       kernel(*queue, {views, 3}, {.variant = 0, .values = &parameters});
       queue->synchronize();
       double square = 0;
@@ -138,8 +139,7 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
     }
     pilot.norms.smallest_pivot = factor.smallest_pivot();
   }
-  pilot.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  pilot.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return pilot;
 }
 

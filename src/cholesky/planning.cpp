@@ -205,8 +205,8 @@ PlannedRun plan_path(CholeskyProblem& problem, const Machine& machine, const Opt
   if (takes_in_core(problem, machine, options)) return plan_in_core(problem, machine, options);
   const bool mixed = problem.formats.map != nullptr;  // for the tile that the problem has
   const bool free_tile = !mixed && options.tile == 0 && options.path != CholeskyPath::planned;
-  problem.tile = mixed ? problem.tile
-                 : free_tile          ? rule_tile(problem, machine)
+  problem.tile = mixed              ? problem.tile
+                 : free_tile        ? rule_tile(problem, machine)
                  : options.tile > 0 ? options.tile
                                     : reproducible_tile(problem, machine);
   const MemoryNeeds needs = cholesky_needs(problem, smallest_memory(machine));

@@ -16,12 +16,12 @@ namespace strata {
 
 /// What is known of A = L·Lᵀ, tile by tile of the lower triangle, column by column.
 struct TileNorms {
-  std::int64_t tiles = 0;        ///< N_t
-  std::int64_t tile = 1;         ///< order of a tile
-  double frobenius = 0;          ///< ‖A‖_F
-  double smallest_pivot = 1;     ///< min L_ii², or an estimate
-  std::vector<double> matrix{};  ///< ‖A_ij‖
-  std::vector<double> factor{};  ///< ‖L_ij‖, or bounds of it
+  std::int64_t tiles = 0;         ///< N_t
+  std::int64_t tile = 1;          ///< order of a tile
+  double frobenius = 0;           ///< ‖A‖_F
+  double smallest_pivot = 1;      ///< min L_ii², or an estimate
+  std::vector<double> matrix{};   ///< ‖A_ij‖
+  std::vector<double> factor{};   ///< ‖L_ij‖, or bounds of it
   std::vector<double> largest{};  ///< max |entry| of L_ij, or bounds of it
 
   [[nodiscard]] std::size_t at(std::int64_t i, std::int64_t j) const noexcept {
@@ -78,8 +78,7 @@ class PrecisionMap {
   void choose_sums();
   void choose_scales();
   [[nodiscard]] TilePrecision lowest(double error_of_one, double bound) const;
-  [[nodiscard]] TilePrecision finest_product(std::int64_t i, std::int64_t j,
-                                             std::int64_t k) const;
+  [[nodiscard]] TilePrecision finest_product(std::int64_t i, std::int64_t j, std::int64_t k) const;
 
   TileNorms norms_;
   MixedPrecision asked_;

@@ -230,22 +230,22 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
           ErrorKind::misuse, "cholesky",
           "a map of precisions of {} rows of tiles does not fit {}, or the matrix is not generated",
           mixed ? problem.formats.map->tiles() : 0, tiles);
-  schedule.emit = [does = std::shared_ptr<const TileTasks>(
-                       mixed ? mixed_tile_tasks(problem, owners)
-                             : uniform_tile_tasks(problem, owners)),
-                   tiles, steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
-    const auto [m0, m1, k0, k1, what] = steps[static_cast<std::size_t>(s)];
-    Emitter emitter(*does, tiles, tasks);
-    if (what == BlockStep::kColumn) {
-      emitter.column(k0);
-    } else if (what == BlockStep::kBegin) {
-      emitter.block_begin(m0, m1, k0, k1);
-    } else if (what < k0) {
-      emitter.block_update(m0, m1, k0, k1, what);
-    } else {
-      emitter.block_end(m0, m1, k0, k1);
-    }
-  };
+  schedule.emit =
+      [does = std::shared_ptr<const TileTasks>(mixed ? mixed_tile_tasks(problem, owners)
+                                                     : uniform_tile_tasks(problem, owners)),
+       tiles, steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
+        const auto [m0, m1, k0, k1, what] = steps[static_cast<std::size_t>(s)];
+        Emitter emitter(*does, tiles, tasks);
+        if (what == BlockStep::kColumn) {
+          emitter.column(k0);
+        } else if (what == BlockStep::kBegin) {
+          emitter.block_begin(m0, m1, k0, k1);
+        } else if (what < k0) {
+          emitter.block_update(m0, m1, k0, k1, what);
+        } else {
+          emitter.block_end(m0, m1, k0, k1);
+        }
+      };
   return mixed ? with_last_uses(std::move(schedule)) : schedule;
 }
 

@@ -19,8 +19,8 @@ BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
 /// Emits the tasks of one row of tiles.
 class Emitter {
  public:
-  Emitter(const RowOwners& owners, const TileFormats& formats, std::int64_t rows,
-          std::int64_t cols, TaskList& tasks)
+  Emitter(const RowOwners& owners, const TileFormats& formats, std::int64_t rows, std::int64_t cols,
+          TaskList& tasks)
       : owners_(owners), formats_(formats), rows_(rows), cols_(cols), tasks_(tasks) {}
 
   /// `last`: X is not written again by another sweep.

@@ -97,14 +97,12 @@ Known& known_product(CudaStream& stream, std::int64_t m, std::int64_t n, std::in
   return added;
 }
 
-bool aligned(const void* data) {
-  return reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0;
-}
+bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0; }
 
 }  // namespace
 
-bool fp8_product(CudaStream& stream, float alpha, const BlockView& a, const BlockView& b, float beta,
-                 MatrixView<float> c, std::int64_t inner) {
+bool fp8_product(CudaStream& stream, float alpha, const BlockView& a, const BlockView& b,
+                 float beta, MatrixView<float> c, std::int64_t inner) {
   if (inner % kAlignment != 0 || c.rows % kAlignment != 0 || c.cols % kAlignment != 0) return false;
   if (c.ld % 4 != 0 || !aligned(a.data) || !aligned(b.data) || !aligned(c.data)) return false;
   Known& known = known_product(stream, c.rows, c.cols, inner, c.ld);

@@ -76,8 +76,8 @@ void update(CudaQueue& cuda, const BlockView& c, const BlockView& a, const Block
             const TileScales& scales, bool lower) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return;
   const std::int64_t beside = c.element == Element::fp64 ? rounded_up(4 * c.rows * c.cols) : 0;
-  auto* scratch = static_cast<char*>(cuda.scratch(std::max<std::int64_t>(
-      beside + widened_bytes(a, b), 1)));
+  auto* scratch =
+      static_cast<char*>(cuda.scratch(std::max<std::int64_t>(beside + widened_bytes(a, b), 1)));
   if (c.element == Element::fp32)
     return subtract_product(cuda, a, b, 1, matrix_of<float>(c), scales, lower, scratch);
   const MatrixView<float> product{reinterpret_cast<float*>(scratch), c.rows, c.cols, c.rows};

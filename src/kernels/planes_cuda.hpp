@@ -25,11 +25,11 @@ inline void multiply_planes(CudaStream& stream, float alpha, const Planes& a, co
                             cublasOperation_t op_b, float beta, MatrixView<float> c,
                             std::int64_t inner, bool all) {
   const auto add_term = [&](int of_a, int of_b) {
-    require_blas(cublasGemmEx_64(stream.blas(), CUBLAS_OP_N, op_b, c.rows, c.cols, inner, &alpha,
-                                 a.plane[of_a], CUDA_R_16F, a.ld, b.plane[of_b], CUDA_R_16F, b.ld,
-                                 &beta, c.data, CUDA_R_32F, c.ld, CUBLAS_COMPUTE_32F,
-                                 CUBLAS_GEMM_DEFAULT),
-                 "cublasGemmEx");
+    require_blas(
+        cublasGemmEx_64(stream.blas(), CUBLAS_OP_N, op_b, c.rows, c.cols, inner, &alpha,
+                        a.plane[of_a], CUDA_R_16F, a.ld, b.plane[of_b], CUDA_R_16F, b.ld, &beta,
+                        c.data, CUDA_R_32F, c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
     beta = 1;
   };
   if (all && a.plane[1] != nullptr && b.plane[1] != nullptr) add_term(1, 1);

@@ -41,12 +41,9 @@ void add(KernelTable& table) {
 
 void add_mixed(KernelTable& table) {
   table.set(invert_factor, {Element::fp16x2, Element::fp64}, attempt<invert_factor_cuda>);
-  for (const Elements& elements : kMixedGemms)
-    table.set(gemm, elements, attempt<gemm_mixed_cuda>);
-  for (const Elements& elements : kMixedSyrks)
-    table.set(syrk, elements, attempt<syrk_mixed_cuda>);
-  for (const Elements& elements : kConversions)
-    table.set(convert, elements, attempt<convert_cuda>);
+  for (const Elements& elements : kMixedGemms) table.set(gemm, elements, attempt<gemm_mixed_cuda>);
+  for (const Elements& elements : kMixedSyrks) table.set(syrk, elements, attempt<syrk_mixed_cuda>);
+  for (const Elements& elements : kConversions) table.set(convert, elements, attempt<convert_cuda>);
 }
 
 class CudaBackend final : public Backend {

@@ -33,7 +33,8 @@ void add(KernelTable& table) {
 void add_mixed(KernelTable& table) {
   table.set(invert_factor, {Element::fp16x2, Element::fp64}, invert_factor_reference);
   for (const Elements& elements : kMixedGemms) table.set(gemm, elements, gemm_mixed_reference);
-  for (const Elements& elements : kMixedGemmsOfHost) table.set(gemm, elements, gemm_mixed_reference);
+  for (const Elements& elements : kMixedGemmsOfHost)
+    table.set(gemm, elements, gemm_mixed_reference);
   for (const Elements& elements : kMixedSyrks) table.set(syrk, elements, syrk_mixed_reference);
   table.set(syrk, kMixedSyrkOfHost, syrk_mixed_reference);
   for (const Elements& elements : kConversions) table.set(convert, elements, convert_reference);

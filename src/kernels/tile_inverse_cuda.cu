@@ -77,8 +77,8 @@ void multiply_inverse_cuda(Queue& queue, const KernelCalls& calls,
     const std::int64_t size = w.rows * w.cols;
     if (size == 0) continue;
     const std::int64_t planes = rounded_up(4 * size);
-    auto* scratch = static_cast<char*>(
-        cuda.scratch(planes + (w.element == Element::fp64 ? 4 * size : 0)));
+    auto* scratch =
+        static_cast<char*>(cuda.scratch(planes + (w.element == Element::fp64 ? 4 * size : 0)));
     BlockView rounded = w;
     rounded.element = Element::fp16x2;
     rounded.data = scratch;

@@ -107,7 +107,8 @@ TEST(TileInverse, ProductsAreThoseOfTheNumbersThatAreHeld) {
         Block before(element, m, n);
         for (std::int64_t j = 0; j < n; ++j) {
           for (std::int64_t i = 0; i < m; ++i) {
-            const double value = 2 * random_uniform(6, static_cast<std::uint64_t>(4096 * j + i)) - 1;
+            const double value =
+                2 * random_uniform(6, static_cast<std::uint64_t>(4096 * j + i)) - 1;
             set_element(w.view, {}, i, j, value);
             set_element(before.view, {}, i, j, value);
           }
