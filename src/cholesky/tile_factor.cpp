@@ -225,7 +225,15 @@ void TileFactor::let_go() {
   devices_->forget(problem_.factor_identity);
 }
 
+/// Not there: never made, let go of, or lost with a run that failed.
+void TileFactor::check_there() const {
+  require(factored_ || !info_.ok, ErrorKind::misuse, "cholesky",
+          "there is no factor: the matrix was not factored, or a run that failed took along what "
+          "was only on the devices");
+}
+
 void TileFactor::bring_home() {
+  check_there();
   if (!devices_->residency().only_here(problem_.factor_identity)) return;
   // No task, and a family that does not stay: what is only on the devices is stored.
   Schedule schedule = triangular_solve(solve_problem(0), Sweep::forward);
@@ -311,6 +319,7 @@ WhitenedProblem TileFactor::whitened_problem(std::int64_t targets, std::int64_t 
 }
 
 void TileFactor::check_usable(Element element, std::int64_t rows) const {
+  check_there();
   require(factored_, ErrorKind::misuse, "cholesky",
           "there is no factor to solve with: the factorization failed at pivot {}",
           info_.first_bad_pivot);
@@ -362,6 +371,7 @@ TargetChunks TileFactor::target_chunks(std::int64_t targets, std::int64_t column
 }
 
 void TileFactor::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
+  if (factored_) bring_home();  // memory that grows loses what is there
   reserve_arenas(target_chunks(targets, columns, 0).device_bytes);
 }
 
