@@ -84,12 +84,13 @@ void show_progress(const Progress& progress) {
   const double share = std::min(1.0, progress.done / progress.total);
   constexpr int kWidth = 30;
   const auto filled = static_cast<std::size_t>(share * kWidth);
-  const bool counts_flops = std::string_view(progress.what) != "fit";
+  const std::string_view what(progress.what);
   const std::string rate =
-      counts_flops ? fmt::format("{:.1f} GFLOP/s", progress.done / progress.seconds / 1e9)
-                   : fmt::format("{:.0f} evaluations", progress.done);
+      what == "fit"       ? fmt::format("{:.0f} evaluations", progress.done)
+      : what == "predict" ? fmt::format("{:.0f} targets/s", progress.done / progress.seconds)
+                          : fmt::format("{:.1f} GFLOP/s", progress.done / progress.seconds / 1e9);
   const double left = share > 0 ? progress.seconds * (1 - share) / share : 0;
-  const std::string eta = counts_flops ? fmt::format(", {:.0f} s left", left) : "";
+  const std::string eta = what != "fit" ? fmt::format(", {:.0f} s left", left) : "";
   fmt::print(stderr, "\r\033[K{:9} [{}{}] {:3.0f} %  {}{}", progress.what, std::string(filled, '='),
              std::string(kWidth - filled, ' '), 100 * share, rate, eta);
   std::fflush(stderr);

@@ -59,6 +59,8 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run);
 void add_loglik(CLI::App& app, CommonOptions& common, Run& run);
 void add_fit(CLI::App& app, CommonOptions& common, Run& run);
 void add_predict(CLI::App& app, CommonOptions& common, Run& run);
+void add_crossval(CLI::App& app, CommonOptions& common, Run& run);
+void add_simulate(CLI::App& app, CommonOptions& common, Run& run);
 void add_bench(CLI::App& app, CommonOptions& common, Run& run);
 
 /// Accepts finite numbers above 0, or not below 0; the message names the text.

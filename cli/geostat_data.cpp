@@ -52,11 +52,31 @@ void ColumnNames::add_to(CLI::App& app, bool with_value) {
   app.add_option("--time", time, "column of the time");
 }
 
-Points ColumnNames::points_of(const Table& table) const {
-  Points points{table.column(x), table.column(y)};
-  if (!z.empty()) points.z = table.column(z);
-  if (!time.empty()) points.t = table.column(time);
+std::vector<std::string> ColumnNames::coordinates() const {
+  std::vector<std::string> names{x, y};
+  if (!z.empty()) names.push_back(z);
+  if (!time.empty()) names.push_back(time);
+  return names;
+}
+
+Points ColumnNames::points_of(std::vector<std::vector<double>> columns) const {
+  Points points{std::move(columns[0]), std::move(columns[1])};
+  if (!z.empty()) points.z = std::move(columns[2]);
+  if (!time.empty()) points.t = std::move(columns[z.empty() ? 2 : 3]);
   return points;
+}
+
+Points ColumnNames::points_of(const Table& table) const {
+  std::vector<std::vector<double>> columns;
+  for (const std::string& name : coordinates()) columns.push_back(table.column(name));
+  return points_of(std::move(columns));
+}
+
+std::vector<std::vector<double>> columns_of(const Points& points) {
+  std::vector<std::vector<double>> columns{points.x, points.y};
+  if (!points.z.empty()) columns.push_back(points.z);
+  if (!points.t.empty()) columns.push_back(points.t);
+  return columns;
 }
 
 void SeparationArguments::add_to(CLI::App& app) {

@@ -20,7 +20,10 @@ struct ColumnNames {
   std::string time{};  ///< empty: there is none
 
   void add_to(CLI::App& app, bool with_value);
-  /// x, y, and z and time where they are named.
+  /// Those of the coordinates: x, y, and z and time where they are named.
+  [[nodiscard]] std::vector<std::string> coordinates() const;
+  /// Points from as many columns, in that order.
+  [[nodiscard]] Points points_of(std::vector<std::vector<double>> columns) const;
   [[nodiscard]] Points points_of(const Table& table) const;
 };
 
@@ -33,9 +36,17 @@ struct SeparationArguments {
   std::optional<double> interaction;
 
   void add_to(CLI::App& app);
+  /// Whether none of them was given.
+  [[nodiscard]] bool plain() const {
+    return distance == "euclidean" && anisotropy.empty() && !time_scale && !time_smoothness &&
+           !interaction;
+  }
   /// Throws Error{misuse} if the options of time and the column of times do not go together.
   [[nodiscard]] Separation separation(const ColumnNames& columns) const;
 };
+
+/// The coordinates that there are, x, y, z, time.
+[[nodiscard]] std::vector<std::vector<double>> columns_of(const Points& points);
 
 struct Observations {
   Points points;

@@ -104,6 +104,8 @@ int main(int argc, char** argv) {
   add_loglik(app, common, run);
   add_fit(app, common, run);
   add_predict(app, common, run);
+  add_crossval(app, common, run);
+  add_simulate(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

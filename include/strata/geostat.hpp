@@ -15,8 +15,11 @@
 // ExaGeoStat and in Matern() of the R package fields.
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -95,6 +98,30 @@ struct Bounds {
   double upper = 0;
 };
 
+/// How standard errors of the estimates are found.
+enum class StandardErrorMethod : std::uint8_t {
+  none,
+  automatic,  ///< `expected` for up to 3000 points, else `observed`
+  /// From Fisher's expected information, tr(Σ⁻¹·∂_iΣ·Σ⁻¹·∂_jΣ)/2: four matrices of order n in host
+  /// memory. Source: Mardia and Marshall, Biometrika 71, 1984.
+  expected,
+  /// From second differences of the log-likelihood at the estimate, in steps that follow from its
+  /// measured noise: about 16 more evaluations on all points if nothing is held.
+  observed,
+};
+
+/// Standard errors of the estimates; NaN where a parameter is held, at a bound or 0, if the search
+/// did not converge, or where they cannot be found.
+struct StandardErrors {
+  double variance = std::numeric_limits<double>::quiet_NaN();
+  double range = std::numeric_limits<double>::quiet_NaN();
+  double smoothness = std::numeric_limits<double>::quiet_NaN();
+  double nugget = std::numeric_limits<double>::quiet_NaN();
+  StandardErrorMethod method = StandardErrorMethod::none;  ///< never automatic
+  int evaluations = 0;                                     ///< on all points, for `observed`
+  double noise = 0;  ///< of the log-likelihood, as measured for `observed`
+};
+
 struct FitOptions {
   Mean mean = Mean::constant;
   std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
@@ -107,9 +134,17 @@ struct FitOptions {
   std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5, on the sphere to 1/2
   std::optional<Bounds> noise_ratio_bounds;  ///< of nugget/variance; else 1e-8 to 100
   int max_evaluations = 200;                 ///< on all points
-  /// Stop when the search radius, relative to each parameter, is below this, or when a step gains
-  /// less than a thousandth of this, relative to the log-likelihood.
+  /// Stop when the search radius, relative to each parameter, is below this, or when less than a
+  /// thousandth of this is to be gained in log-likelihood for each observation.
   double relative_tolerance = 1e-6;
+  /// Of the estimates: FitResult::standard_errors.
+  StandardErrorMethod standard_errors = StandardErrorMethod::automatic;
+  /// Of the samples on which the search begins.
+  std::uint64_t seed = 1;
+  /// A file for the finished evaluations. If it is there, the fit takes them from it and goes on
+  /// behind them: an interrupted fit that is run again ends with the same bits. Devices and memory
+  /// may be others then. A file of other data, options or another version is Error{input}.
+  std::string journal;
   /// progress: what = "fit", done = evaluations so far (with the fraction of the current one),
   /// total = max_evaluations.
   Options options;
@@ -125,20 +160,31 @@ struct FitStep {
   double seconds = 0;         ///< that this evaluation took
 };
 
+/// The search on a sample of the points, before all of them.
+struct FitStage {
+  std::int64_t points = 0;
+  int evaluations = 0;
+  double seconds = 0;
+};
+
 struct FitResult {
   MaternParameters parameters;
-  Likelihood likelihood;  ///< at `parameters`; its `run` is that of the last factorization
-  int evaluations = 0;    ///< on all points
-  std::vector<FitStep> path;
+  Likelihood likelihood;      ///< at `parameters`; its `run` is that of the last factorization
+  int evaluations = 0;        ///< on all points
+  std::vector<FitStep> path;  ///< on all points
+  std::vector<FitStage> stages;
+  StandardErrors standard_errors;
   bool converged = false;  ///< false: stopped by max_evaluations
   double seconds = 0;
 };
 
-/// Maximum likelihood estimates. With the nugget estimated or 0 the variance is profiled out:
-/// Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that fails on the way counts as a
-/// very bad value. Throws also Error{numerical} if the values do not vary about their mean, all
-/// points coincide, or no covariance on the way was positive definite; Error{cancelled} if progress
-/// says so.
+/// Maximum likelihood estimates. Unless a start is given, the search goes through nested random
+/// samples, each four times as large as the one before, and all points come last; what the last
+/// sample says of the parameters is the scale of the search there. With the nugget estimated or 0
+/// the variance is profiled out: Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that
+/// fails on the way counts as a very bad value. Throws also Error{numerical} if the values do not
+/// vary about their mean, all points coincide, or no covariance on the way was positive definite;
+/// Error{cancelled} if progress says so.
 [[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
                             const FitOptions& options = {});
 
@@ -171,6 +217,61 @@ struct Prediction {
 [[nodiscard]] Prediction predict(const Model& model, const Points& targets,
                                  const Options& options = {}, std::int64_t chunk = 0);
 
+/// Hands over the next targets, at most `most` of them and at least one; none when there are no
+/// more.
+using TargetSource = std::function<Points(std::int64_t most)>;
+/// Takes the next targets with what was predicted there (means and standard errors only), in the
+/// order in which they came.
+using PredictionSink = std::function<void(const Points& targets, const Prediction& part)>;
+
+struct StreamedPrediction {
+  std::int64_t targets = 0;
+  RunReport run;    ///< of the factorization
+  RunReport solve;  ///< of what was computed for the targets, all pieces together; no trace
+};
+
+/// predict() for more targets than one wants in memory: they are asked for, predicted and handed on
+/// piece by piece, in some thousands (`chunk`, if it is given). The predictions are those of
+/// predict() to the last bit, however the source portions them. `expected`: how many there will be,
+/// for progress alone; 0: not known. Throws as predict(), also Error{misuse} if there are none, and
+/// what the callbacks throw.
+[[nodiscard]] StreamedPrediction predict(const Model& model, const TargetSource& source,
+                                         const PredictionSink& sink, const Options& options = {},
+                                         std::int64_t chunk = 0, std::int64_t expected = 0);
+
+struct SimulateOptions {
+  std::int64_t realizations = 1;
+  std::uint64_t seed = 1;
+  /// Fields of new observations, the nugget included; else of m(p) + w(p) alone. A process that is
+  /// very smooth for the distances of its points needs the nugget to be positive definite.
+  bool noise = true;
+  Options options;
+};
+
+struct Simulation {
+  /// A column for each realization, points (or targets) × realizations, column-major.
+  std::vector<double> values;
+  RunReport run;       ///< of the factorization
+  RunReport multiply;  ///< of the product with its factor
+};
+
+/// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
+/// place alone. `mean_coefficients` as in Likelihood: none, one or three. In the same tiles the
+/// fields are the same to the last bit for any budget, policy and number of devices. Throws also
+/// Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
+/// "Geostatistics", 2nd ed., 2012, section 7.
+[[nodiscard]] Simulation simulate(const Points& points, const MaternParameters& parameters,
+                                  std::span<const double> mean_coefficients = {},
+                                  const SimulateOptions& options = {});
+
+/// Simulation at `targets` given the model's observations, by kriging the difference between them
+/// and an unconditional simulation at data and targets together; that takes a factorization of that
+/// order. At a target that was observed, without nugget, it is the observation. Mean and variance
+/// over many realizations are those of predict(): `standard_error` with noise, else
+/// `process_standard_error`. Throws as simulate() and predict(). Source: the same, section 7.3.
+[[nodiscard]] Simulation conditional_simulate(const Model& model, const Points& targets,
+                                              const SimulateOptions& options = {});
+
 /// How good predictions were, over all observations.
 struct Scores {
   double rmse = 0;        ///< root mean square error
@@ -184,5 +285,39 @@ struct Scores {
 /// 4.2, with the sign that makes small good.
 [[nodiscard]] Scores scores(std::span<const double> observed, std::span<const double> mean,
                             std::span<const double> standard_error);
+
+// ---- cross-validation: the covariance is held, the mean is estimated from what is kept
+
+struct CrossValidationOptions {
+  int folds = 10;          ///< 2 to n
+  bool blocks = false;     ///< compact blocks of the plane, of about equal counts; else at random
+  std::uint64_t seed = 1;  ///< of random folds
+  Options options;
+};
+
+/// What each observation is predicted to be by others: a new observation there, nugget included.
+struct CrossValidation {
+  std::vector<double> mean;
+  std::vector<double> standard_error;
+  std::vector<int>
+      fold;  ///< of each observation, 0 … folds − 1; none if one was left out at a time
+  Scores scores;
+  RunReport run;      ///< of the factorization; of folds, the last
+  RunReport inverse;  ///< of the diagonal of the inverse, if one was left out at a time; no trace
+};
+
+/// Every fold is predicted from all others: a factorization for each. Throws as predict(), also
+/// Error{misuse} for a number of folds that cannot be.
+[[nodiscard]] CrossValidation cross_validate(const Points& points, std::span<const double> values,
+                                             const MaternParameters& parameters, Mean mean,
+                                             const CrossValidationOptions& options = {});
+
+/// Every observation is predicted from all others, exactly, from one factorization and the diagonal
+/// of its inverse, n³/3 operations each. Throws as predict(), also Error{misuse} for one point,
+/// Error{numerical} if the mean is not determined without one of the points. Source: Dubrule,
+/// "Cross validation of kriging in a unique neighborhood", 1983.
+[[nodiscard]] CrossValidation leave_one_out(const Points& points, std::span<const double> values,
+                                            const MaternParameters& parameters, Mean mean,
+                                            const Options& options = {});
 
 }  // namespace strata

@@ -173,6 +173,56 @@ class Table {
 /// fields than the header, an open quote; Error{memory}.
 [[nodiscard]] Table read_csv(const std::string& path);
 
+/// A .csv file that is read from the first row to the last, a piece at a time: for tables that one
+/// does not want in memory. An uncompressed file is mapped, so that only what is being read has to
+/// be there; a compressed one is unpacked in memory as a whole. Move-only.
+class TableReader {
+ public:
+  /// Throws Error{input} if the file cannot be read or has no header.
+  explicit TableReader(const std::string& path);
+  TableReader(TableReader&&) noexcept;
+  TableReader& operator=(TableReader&&) noexcept;
+  ~TableReader();
+
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept;
+  [[nodiscard]] bool has(std::string_view name) const noexcept;
+  /// Begins again at the first row.
+  void rewind() noexcept;
+
+  /// These columns of the next `rows` rows, fewer at the end of the file, none behind it. Throws as
+  /// read_csv and Table::column, and what is wrong with later rows when they are read.
+  [[nodiscard]] std::vector<std::vector<double>> next(const std::vector<std::string>& columns,
+                                                      std::int64_t rows);
+
+  struct State;  ///< private to the library
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// A .csv file that is written piece by piece, as write_csv does it: it appears when it is
+/// complete.
+class TableWriter {
+ public:
+  /// Throws Error{misuse} without names, Error{storage}.
+  TableWriter(const std::string& path, const std::vector<std::string>& names);
+  TableWriter(TableWriter&&) noexcept;
+  TableWriter& operator=(TableWriter&&) noexcept;
+  /// Leaves nothing behind without close().
+  ~TableWriter();
+
+  /// The next rows, a vector for each column. Throws Error{misuse} if they do not fit together,
+  /// Error{storage}.
+  void write(const std::vector<std::vector<double>>& columns);
+  /// Makes the file visible. Throws Error{storage}. Nothing may follow.
+  void close();
+
+  struct State;  ///< private to the library
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
 /// Writes columns of equal length, digits enough to read the same values back. A value that is not
 /// finite is written as nan or inf, which read_csv's column() refuses. Throws Error{misuse} if
 /// names and columns do not fit together, Error{storage}.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -85,12 +86,12 @@ RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
   return state_->factor().sweep(Sweep::forward, b);
 }
 
-RunReport CovarianceSolver::solve(MatrixView<double> b) {
-  return state_->factor().sweep(Sweep::both, b);
+RunReport CovarianceSolver::solve_lower_transposed(MatrixView<double> b) {
+  return state_->factor().sweep(Sweep::backward, b);
 }
 
-RunReport CovarianceSolver::solve_upper(MatrixView<double> b) {
-  return state_->factor().sweep(Sweep::backward, b);
+RunReport CovarianceSolver::solve(MatrixView<double> b) {
+  return state_->factor().sweep(Sweep::both, b);
 }
 
 RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<double> y) {
@@ -99,9 +100,22 @@ RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<doub
   return state_->factor().multiply_covariance({state_->points.data(), &state_->parameters, v, y});
 }
 
+RunReport CovarianceSolver::multiply_lower(MatrixView<double> b) {
+  RunReport report = state_->factor().sweep(Sweep::multiply, b);
+  for (std::int64_t j = 0; j < b.cols; ++j) {  // the sweep's sign is that of gemm
+    std::transform(b.column(j), b.column(j) + b.rows, b.column(j), std::negate<>());
+  }
+  return report;
+}
+
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
   // Which tiles a mixed factor will have is not known yet.
   if (state_->uniform) state_->uniform->reserve_for_targets(targets, columns);
+}
+
+std::int64_t CovarianceSolver::targets_at_a_time(std::int64_t targets, std::int64_t columns,
+                                                 std::int64_t chunk) const {
+  return state_->factor().target_chunks(targets, columns, chunk).targets;
 }
 
 RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
@@ -145,6 +159,35 @@ RunReport CovarianceSolver::whitened_sums(MatrixView<const double> targets,
     if (done == 0) {
       total = std::move(report);
       total.trace = {};  // the spans of one chunk would say little of the whole
+    } else {
+      accumulate(total, report);
+    }
+  }
+  return total;
+}
+
+RunReport CovarianceSolver::inverse_diagonal(std::span<double> diagonal) {
+  require(std::ssize(diagonal) == n(), ErrorKind::misuse, "cholesky",
+          "a diagonal of {} values does not fit a factor of order {}", diagonal.size(), n());
+  const auto begin = std::chrono::steady_clock::now();
+  const TargetChunks chunks = state_->factor().target_chunks(n(), 0, 0);
+  RunReport total;
+  for (std::int64_t done = 0; done < n(); done += chunks.targets) {
+    const std::int64_t count = std::min(chunks.targets, n() - done);
+    const auto report_progress = [&](const Progress& p) {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+      const double share = p.total > 0 ? p.done / p.total : 0;
+      return !state_->progress ||
+             state_->progress({static_cast<double>(done) + share * static_cast<double>(count),
+                               static_cast<double>(n()), elapsed.count(), "inverse"});
+    };
+    RunReport report = state_->factor().sum_inverse(
+        done, chunks.tile,
+        diagonal.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)),
+        report_progress);
+    if (done == 0) {
+      total = std::move(report);
+      total.trace = {};
     } else {
       accumulate(total, report);
     }

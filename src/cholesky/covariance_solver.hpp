@@ -30,12 +30,13 @@ class CovarianceSolver {
   /// Of the last factorization.
   [[nodiscard]] const RunReport& report() const noexcept;
 
-  /// B ← L⁻¹·B and B ← A⁻¹·B, B n × nrhs. Throw Error{misuse} unless the last factorization
-  /// succeeded.
+  /// B ← L⁻¹·B, B ← L⁻ᵀ·B and B ← A⁻¹·B, B n × nrhs. Throw Error{misuse} unless the last
+  /// factorization succeeded.
   RunReport solve_lower(MatrixView<double> b);
+  RunReport solve_lower_transposed(MatrixView<double> b);
   RunReport solve(MatrixView<double> b);
-  /// B ← L⁻ᵀ·B. Throws as they do.
-  RunReport solve_upper(MatrixView<double> b);
+  /// B ← L·B. Throws as they do.
+  RunReport multiply_lower(MatrixView<double> b);
 
   /// Y ← Σ·V, V and Y n × r, Σ the covariance of the last factorization, nugget included: generated
   /// anew in fp64 tile by tile, n² elements, and never stored. It is Σ itself, whatever the
@@ -56,8 +57,16 @@ class CovarianceSolver {
   RunReport whitened_sums(MatrixView<const double> targets, MatrixView<const double> r,
                           MatrixView<double> products, std::span<double> squares,
                           std::int64_t chunk = 0);
-  /// Room for that on the devices, beside a factor that fits; before `factor`, which it may undo on
-  /// the devices.
+  /// How many targets whitened_sums() computes at a time if there are `targets`, with `columns` of
+  /// R: a multiple of the block whose targets share their rounding, unless it is all of them.
+  [[nodiscard]] std::int64_t targets_at_a_time(std::int64_t targets, std::int64_t columns,
+                                               std::int64_t chunk = 0) const;
+  /// The diagonal of A⁻¹, n values, from columns of L⁻¹ that stay on the devices if they have room.
+  /// Progress::what is "inverse", in columns. The report is of all chunks, without a trace. Throws
+  /// Error{misuse} unless the last factorization succeeded; Error{cancelled}.
+  RunReport inverse_diagonal(std::span<double> diagonal);
+  /// Room for targets on the devices, beside a factor that fits; before `factor`, which it may undo
+  /// on the devices.
   void reserve_for_targets(std::int64_t targets, std::int64_t columns);
 
   struct State;

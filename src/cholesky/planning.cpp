@@ -278,6 +278,28 @@ PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& mac
   return planned;
 }
 
+PlannedRun plan_inverse_diagonal(const InverseProblem& problem, const Machine& machine,
+                                 Policy policy, Residency start, HomeModel homes) {
+  const auto begin = std::chrono::steady_clock::now();
+  PlanOptions options = options_of(policy);
+  options.homes = std::move(homes);
+  PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(inverse_diagonal(problem)),
+                                        machine, options, to_string(policy), std::move(start));
+  planned.n = problem.n;
+  planned.tile = problem.tile;
+  // The least, from empty devices: what is needed of L once in, the sums in and out.
+  const BlockTable& blocks = planned.plan->schedule().blocks;
+  const std::int64_t skipped = problem.first / problem.tile * problem.tile;
+  const std::int64_t size = bytes_of(problem.precision);
+  blocks.for_each(inverse::kFactor, [&](BlockId id) {
+    const BlockExtent x = blocks.extent(id);
+    if (x.col >= skipped) planned.floor_bytes += x.rows * x.cols * size;
+  });
+  planned.floor_bytes += 2 * blocks.total_bytes(inverse::kSquares);
+  planned.seconds = seconds_since(begin);
+  return planned;
+}
+
 TargetChunks choose_target_chunks(const WhitenedProblem& problem, const Machine& machine,
                                   std::int64_t chunk) {
   // Enough for a product to near the device's rate, with several blocks beside each other.

@@ -6,6 +6,7 @@
 
 #include "cholesky/cholesky_bounds.hpp"
 #include "cholesky/cholesky_candidates.hpp"
+#include "cholesky/inverse_diagonal.hpp"
 #include "cholesky/triangular_solve.hpp"
 #include "cholesky/whitened_sums.hpp"
 #include "session/planned_run.hpp"
@@ -68,6 +69,10 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] PlannedRun plan_whitened_sums(const WhitenedProblem& problem, const Machine& machine,
                                             Policy policy, Residency start = {},
                                             HomeModel homes = {});
+
+[[nodiscard]] PlannedRun plan_inverse_diagonal(const InverseProblem& problem,
+                                               const Machine& machine, Policy policy,
+                                               Residency start = {}, HomeModel homes = {});
 
 /// "auto", "in-core", "planned"; and back, throwing Error{misuse}.
 [[nodiscard]] const char* to_string(CholeskyPath path) noexcept;

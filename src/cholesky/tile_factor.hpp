@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -76,11 +77,15 @@ class TileFactor {
   /// min L_ii².
   [[nodiscard]] double smallest_pivot();
 
-  /// B ← L⁻¹·B, L⁻ᵀ·B or both, n × nrhs. T is the factor's type.
+  /// B ← L⁻¹·B, L⁻ᵀ·B, both or −L·B, n × nrhs. T is the factor's type.
   template <class T>
   RunReport sweep(Sweep direction, MatrixView<T> b);
   /// With W = L⁻¹·C(points, targets), for a chunk of targets: what whitened_sums() adds up.
   RunReport sum_whitened(const TargetChunk& chunk, const ProgressCallback& progress);
+  /// The squared lengths of columns first … first + squares.size() − 1 of L⁻¹, in blocks of
+  /// `column_tile` columns, of which `first` is a multiple.
+  RunReport sum_inverse(std::int64_t first, std::int64_t column_tile, std::span<double> squares,
+                        const ProgressCallback& progress);
   /// How `targets` targets are cut into such chunks.
   [[nodiscard]] TargetChunks target_chunks(std::int64_t targets, std::int64_t columns,
                                            std::int64_t chunk) const;
@@ -103,7 +108,7 @@ class TileFactor {
     Sweep direction;
     bool operator==(const SweepProblem&) const = default;
   };
-  using UseProblem = std::variant<SweepProblem, WhitenedProblem, ProductProblem>;
+  using UseProblem = std::variant<SweepProblem, WhitenedProblem, InverseProblem, ProductProblem>;
   /// A use of the factor that was planned, and from what it starts.
   struct KeptPlan {
     UseProblem problem;

@@ -1,13 +1,16 @@
-// Triangular solves, row by row of tiles.
+// Triangular solves and products, row by row of tiles.
 //
 // Method: forward, X(m) ← L(m,m)⁻¹·(X(m) − Σ_{k<m} L(m,k)·X(k)); backward, X(m) ← L(m,m)⁻ᵀ·(X(m) −
-// Σ_{k>m} L(k,m)ᵀ·X(k)). The row that is being computed is the accumulator, so every block of X is
-// written once and every tile of L is used for all columns of X while it is on the device.
+// Σ_{k>m} L(k,m)ᵀ·X(k)); multiply, from the last row up, so that the rows above are still those of
+// the operand, X(m) ← −L(m,m)·X(m) − Σ_{k<m} L(m,k)·X(k). The row that is being computed is the
+// accumulator, so every block of X is written once and every tile of L is used for all columns of X
+// while it is on the device.
 
 #include "cholesky/triangular_solve.hpp"
 
 #include "cholesky/row_owners.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -42,6 +45,18 @@ class Emitter {
       }
     }
     finish(m, kTransposeL, true);
+  }
+
+  void multiply(std::int64_t m) {
+    std::int64_t last = m - 1;
+    while (last >= 0 && !formats_.exists(m, last)) --last;
+    const auto hint = [last](std::int64_t k) { return k == last ? Hint::last_write : Hint::none; };
+    for (std::int64_t c = 0; c < cols_; ++c) emit(trmm, m, {{x(m, c), hint(-1)}, l(m, m)});
+    for (std::int64_t k = 0; k <= last; ++k) {
+      if (!formats_.exists(m, k)) continue;
+      for (std::int64_t c = 0; c < cols_; ++c)
+        emit(gemm, m, {{x(m, c), hint(k)}, l(m, k), x(k, c)});
+    }
   }
 
  private:
@@ -105,7 +120,9 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   schedule.emit = [owners, formats = problem.formats, rows, cols, sweep, both](std::int64_t step,
                                                                                TaskList& tasks) {
     Emitter emitter(owners, formats, rows, cols, tasks);
-    if (sweep == Sweep::forward || (both && step < rows)) {
+    if (sweep == Sweep::multiply) {
+      emitter.multiply(rows - 1 - step);
+    } else if (sweep == Sweep::forward || (both && step < rows)) {
       emitter.forward(step, !both);
     } else {
       emitter.backward(rows - 1 - step % rows);

@@ -1,6 +1,6 @@
 #pragma once
-// The tasks of X ← L⁻¹·X, X ← L⁻ᵀ·X and X ← L⁻ᵀ·L⁻¹·X for many right-hand sides, L a tile Cholesky
-// factor.
+// The tasks of X ← L⁻¹·X, X ← L⁻ᵀ·X, X ← L⁻ᵀ·L⁻¹·X and X ← −L·X for many right-hand sides, L a tile
+// Cholesky factor.
 //
 // Contract: emits tasks only. Row m of X belongs to the device of row m of L (RowOwners).
 
@@ -33,8 +33,8 @@ struct SolveProblem {
 inline constexpr int kFactorFamily = 0;    ///< L
 inline constexpr int kSolutionFamily = 1;  ///< X
 
-/// `both`: one after the other, X ← A⁻¹·X.
-enum class Sweep : std::uint8_t { forward, backward, both };
+/// `both`: one after the other, X ← A⁻¹·X. `multiply`: X ← −L·X, with the sign of gemm.
+enum class Sweep : std::uint8_t { forward, backward, both, multiply };
 
 [[nodiscard]] Schedule triangular_solve(const SolveProblem& problem, Sweep sweep);
 

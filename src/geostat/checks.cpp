@@ -4,12 +4,10 @@
 
 #include "geostat/checks.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 
 #include "base/check.hpp"
+#include "geostat/point_sets.hpp"
 
 namespace strata {
 namespace {
@@ -123,29 +121,14 @@ void check_parameters(const MaternParameters& p, const char* where) {
 
 std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(const Points& points,
                                                                             Distance distance) {
-  std::vector<std::int64_t> rows(points.x.size());
-  std::iota(rows.begin(), rows.end(), 0);
-  const auto at = [&](std::int64_t row) {
-    const auto i = static_cast<std::size_t>(row);
-    std::array<double, 4> point{points.x[i], points.y[i], points.z.empty() ? 0 : points.z[i],
-                                points.t.empty() ? 0 : points.t[i]};
-    if (distance == Distance::great_circle) {
-      if (point[0] >= 180) point[0] -= 360;
-      if (std::fabs(point[1]) == 90) point[0] = 0;
-    }
-    return point;
-  };
-  std::sort(rows.begin(), rows.end(), [&at](std::int64_t a, std::int64_t b) {
-    const auto p = at(a);
-    const auto q = at(b);
-    return p != q ? p < q : a < b;
-  });
-  std::optional<std::pair<std::int64_t, std::int64_t>> first;
-  for (std::size_t k = 1; k < rows.size(); ++k) {
-    const std::pair pair{rows[k - 1], rows[k]};  // equal points stand in row order
-    if (at(pair.first) == at(pair.second) && (!first || pair < *first)) first = pair;
+  const std::vector<std::int64_t> first = first_rows(points, distance);
+  // The second of a place that occurs more than once has the first for its own.
+  std::optional<std::pair<std::int64_t, std::int64_t>> pair;
+  for (std::size_t j = 0; j < first.size(); ++j) {
+    const std::pair found{first[j], static_cast<std::int64_t>(j)};
+    if (found.first != found.second && (!pair || found < *pair)) pair = found;
   }
-  return first;
+  return pair;
 }
 
 void check_distinct(const Points& points, Distance distance, const char* where) {

@@ -1,10 +1,15 @@
-// Maximum likelihood. With Σ = σ²(R + g·I), g = nugget/variance, the likelihood is largest in σ² at
-// σ̂² = rᵀ(R + gI)⁻¹r / n, which leaves −½(n log 2πσ̂² + log|R + gI| + n) to be maximized over
-// log range, log smoothness and log g (profile likelihood; e.g. Stein, "Interpolation of Spatial
-// Data", 1999, section 6.4). A nugget held at τ² > 0 turns this round: σ² = τ²/g.
+// Maximum likelihood, by a search for the largest profile likelihood (fit_objective.cpp) in log
+// range, log smoothness and the log of the noise ratio (fit_space.hpp).
 //
-// An evaluation costs n³/3 operations, so the search starts near the end: a coarse grid and a first
-// search run on a random sample of the points, where evaluations cost next to nothing.
+// An evaluation costs n³/3 operations, so the search arrives at the full data near the end: it goes
+// through nested random samples, a factor of four in points and of 64 in work apart, each from
+// where the last one ended, or from the best of a coarse grid, while that costs next to nothing.
+// There the expected information (information.hpp) on at most kCurvatureOrderMax of the points says
+// how far the next optimum may be and which changes of the parameters compensate each other: it is
+// taken to grow with the points, and the next search goes in coordinates u, x = x₀ + C·u with C·Cᵀ
+// the covariance expected of x, in which the objective is about |u|²/2. A quadratic model of it is
+// right after 2k + 1 evaluations. Near a bound the search stays in x, so that the bound is one of
+// the search, with the same radii.
 
 #include <algorithm>
 #include <array>
@@ -12,235 +17,60 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "geostat/checks.hpp"
-#include "geostat/gaussian_process.hpp"
+#include "geostat/fit_objective.hpp"
+#include "geostat/information.hpp"
 #include "geostat/minimize.hpp"
+#include "geostat/point_sets.hpp"
+#include "geostat/small_matrix.hpp"
 
 namespace strata {
 namespace {
 
 constexpr const char* kWhere = "fit";
-constexpr std::int64_t kSample = 500;  ///< points of the first search; 2 to 15 ms an evaluation
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kSampleFactor = 4;
+constexpr std::int64_t kSmallestMax = 400;  ///< the smallest sample is smaller
+constexpr std::int64_t kSampleMin = 500;    ///< evaluations of fewer cost next to nothing
+constexpr std::int64_t kCurvatureOrderMax = 500;
+constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a standard error
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Range, smoothness and noise ratio: which of them are free, and between what.
-struct Space {
-  enum Variable : std::size_t { range, smoothness, ratio };
-  std::vector<std::size_t> free;
-  std::array<double, 3> held{1, 0.5, 0};
-  std::array<Bounds, 3> bounds;
-  std::optional<double> nugget;  ///< held above 0
-  double smoothness_most = kInfinity;
-
-  [[nodiscard]] std::array<double, 3> values(const std::vector<double>& x) const {
-    std::array<double, 3> out = held;
-    for (std::size_t k = 0; k < free.size(); ++k) out[free[k]] = std::exp(x[k]);
-    // The exponential of the logarithm of a bound may lie beyond it.
-    out[smoothness] = std::min(out[smoothness], smoothness_most);
-    return out;
-  }
-  [[nodiscard]] std::vector<double> coordinates(const std::array<double, 3>& values) const {
-    std::vector<double> x;
-    for (const std::size_t v : free) {
-      x.push_back(std::log(std::clamp(values[v], bounds[v].lower, bounds[v].upper)));
-    }
-    return x;
-  }
-  [[nodiscard]] Box box() const {
-    Box out;
-    for (const std::size_t v : free) {
-      out.lower.push_back(std::log(bounds[v].lower));
-      out.upper.push_back(std::log(bounds[v].upper));
-    }
-    return out;
-  }
-};
-
-double width(std::span<const double> coordinate) {
-  const auto [low, high] = std::minmax_element(coordinate.begin(), coordinate.end());
-  return *high - *low;
-}
-
-/// Length of the diagonal of the points' bounding box; on the sphere about that, in kilometres.
-double extent(const Points& points, Distance distance) {
-  double dx = width(points.x);
-  double dy = width(points.y);
-  if (distance == Distance::great_circle) {
-    constexpr double pi = 3.14159265358979323846;
-    constexpr double degree = kEarthRadiusKm * pi / 180;
-    const double middle = *std::min_element(points.y.begin(), points.y.end()) + 0.5 * dy;
-    dx *= degree * std::cos(middle * pi / 180);
-    dy *= degree;
-    return std::min(std::hypot(dx, dy), kEarthRadiusKm * pi);
-  }
-  return points.z.empty() ? std::hypot(dx, dy) : std::hypot(dx, dy, width(points.z));
-}
-
-Bounds chosen(const std::optional<Bounds>& given, Bounds automatic, std::optional<double> start,
-              const char* name) {
-  if (given) {
-    require(given->lower > 0 && given->lower < given->upper && std::isfinite(given->upper),
-            ErrorKind::misuse, kWhere, "bounds of {} are {} and {}, but must be 0 < lower < upper",
-            name, given->lower, given->upper);
-    return *given;
-  }
-  if (start) {
-    automatic.lower = std::min(automatic.lower, *start);
-    automatic.upper = std::max(automatic.upper, *start);
-  }
-  return automatic;
-}
-
-Space make_space(const Points& points, const FitOptions& options) {
-  const Distance distance = options.separation.distance;
-  const double length = extent(points, distance);
-  require(length > 0, ErrorKind::numerical, kWhere, "all {} points coincide{}", points.size(),
-          points.t.empty() ? "" : " in space");
-  const auto& start = options.start;
-  const bool sphere = distance == Distance::great_circle;
-  const double smoothness_most = sphere ? 0.5 : 50;
-  Space space;
-  if (sphere) space.smoothness_most = smoothness_most;
-  const double spacing = length / std::sqrt(static_cast<double>(points.size()));
-  space.bounds[Space::range] = chosen(options.range_bounds, {0.02 * spacing, 10 * length},
-                                      start ? std::optional(start->range) : std::nullopt, "range");
-  space.bounds[Space::smoothness] =
-      chosen(options.smoothness_bounds, {0.05, sphere ? smoothness_most : 5},
-             start ? std::optional(start->smoothness) : std::nullopt, "smoothness");
-  require(space.bounds[Space::smoothness].upper <= smoothness_most, ErrorKind::misuse, kWhere,
-          "upper bound of smoothness is {}, but must be at most {}{}",
-          space.bounds[Space::smoothness].upper, smoothness_most,
-          sphere ? " with great-circle distance" : "");
-  space.bounds[Space::ratio] =
-      chosen(options.noise_ratio_bounds, {1e-8, 100}, std::nullopt, "noise ratio");
-  space.free = {Space::range};
-  if (options.smoothness) {
-    space.held[Space::smoothness] = *options.smoothness;
-  } else {
-    space.free.push_back(Space::smoothness);
-  }
-  if (!options.nugget || *options.nugget > 0) space.free.push_back(Space::ratio);
-  if (options.nugget && *options.nugget > 0) space.nugget = options.nugget;
-  return space;
-}
-
-/// The function to be minimized, −log-likelihood, with its record.
-class Objective {
- public:
-  Objective(const Points& points, std::span<const double> values, const FitOptions& options,
-            const Space& space, Options run_options)
-      : process_(points, values, options.mean, run_options),
-        separation_(options.separation),
-        space_(space) {}
-
-  double operator()(const std::array<double, 3>& v) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto evaluation = process_.evaluate(
-        {1, v[Space::range], v[Space::smoothness], v[Space::ratio], separation_}, kWhere);
-    FitStep step{v[Space::range], v[Space::smoothness], kNaN, kNaN, -kInfinity, 0};
-    if (evaluation.factor.ok) {
-      const auto n = static_cast<double>(process_.n());
-      const double variance =
-          space_.nugget ? *space_.nugget / v[Space::ratio] : evaluation.quadratic_form / n;
-      const double likelihood = gaussian_log_likelihood(
-          process_.n(), evaluation.factor.log_determinant + n * std::log(variance),
-          evaluation.quadratic_form / variance);
-      if (std::isfinite(likelihood)) {
-        step.log_likelihood = likelihood;
-        step.variance = variance;
-        step.nugget = space_.nugget.value_or(v[Space::ratio] * variance);
-      }
-    }
-    step.seconds = seconds_since(begin);
-    path_.push_back(step);
-    evaluations_.push_back(evaluation);
-    if (step.log_likelihood == -kInfinity) {
-      // Clearly worse than anything seen, yet not so far off that it spoils the quadratic model.
-      return any_ ? worst_ + std::max(10.0, 0.1 * std::fabs(worst_)) : 1e10;
-    }
-    worst_ = any_ ? std::max(worst_, -step.log_likelihood) : -step.log_likelihood;
-    any_ = true;
-    return -step.log_likelihood;
-  }
-
-  [[nodiscard]] const std::vector<FitStep>& path() const noexcept { return path_; }
-
-  /// What log_likelihood says at step k, from the evaluation that was made there: the covariance is
-  /// the one that was factored times the variance.
-  [[nodiscard]] Likelihood likelihood(std::size_t k) const {
-    const FitStep& step = path_[k];
-    const auto& [factor, quadratic_form, coefficients] = evaluations_[k];
-    Likelihood out{step.log_likelihood, quadratic_form / step.variance, factor, coefficients,
-                   process_.report()};
-    out.factor.log_determinant += static_cast<double>(process_.n()) * std::log(step.variance);
-    return out;
-  }
-
- private:
-  GaussianProcess process_;
-  Separation separation_;
-  const Space& space_;
-  std::vector<FitStep> path_;
-  std::vector<GaussianProcess::Evaluation> evaluations_;  ///< of the steps
-  double worst_ = 0;
-  bool any_ = false;
-};
-
-/// Rows of a sample of at most `count`, drawn at random and in row order; the same for equal n.
-std::vector<std::size_t> sample_rows(std::size_t n, std::size_t count) {
-  std::vector<std::size_t> rows(n);
-  std::iota(rows.begin(), rows.end(), std::size_t{0});
+/// Rows of a sample of `count`, drawn at random and in row order: of one seed, a smaller sample is
+/// part of a larger one.
+std::vector<std::int64_t> sample_rows(std::int64_t n, std::int64_t count, std::uint64_t seed) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
+  std::iota(rows.begin(), rows.end(), 0);
   if (n <= count) return rows;
-  std::nth_element(
-      rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count), rows.end(),
-      [](std::size_t a, std::size_t b) { return random_bits(1, a) < random_bits(1, b); });
-  rows.resize(count);
+  std::nth_element(rows.begin(), rows.begin() + count, rows.end(),
+                   [seed](std::int64_t a, std::int64_t b) {
+                     const auto p = random_bits(seed, static_cast<std::uint64_t>(a));
+                     const auto q = random_bits(seed, static_cast<std::uint64_t>(b));
+                     return p != q ? p < q : a < b;
+                   });
+  rows.resize(static_cast<std::size_t>(count));
   std::sort(rows.begin(), rows.end());
   return rows;
 }
 
-/// A good starting point: the best of a coarse grid on a sample, then a search there if the sample
-/// is not everything.
-std::vector<double> find_start(const Points& points, std::span<const double> values,
-                               const FitOptions& options, const Space& space,
-                               const Options& run_options) {
-  Points some;
-  std::vector<double> some_values;
-  for (const std::size_t row : sample_rows(points.x.size(), kSample)) {
-    some.x.push_back(points.x[row]);
-    some.y.push_back(points.y[row]);
-    if (!points.z.empty()) some.z.push_back(points.z[row]);
-    if (!points.t.empty()) some.t.push_back(points.t[row]);
-    some_values.push_back(values[row]);
-  }
-  Objective objective(some, some_values, options, space, run_options);
-  const double length = extent(points, options.separation.distance);
-  std::vector<double> best;
-  double best_value = kInfinity;
-  for (const double range : {0.02, 0.06, 0.2}) {
-    for (const double smoothness : {0.5, 1.2}) {
-      for (const double ratio : {1e-3, 0.2}) {
-        const auto x = space.coordinates({range * length, smoothness, ratio});
-        const double value = objective(space.values(x));
-        if (best.empty() || value < best_value) {
-          best = x;
-          best_value = value;
-        }
-      }
-    }
-  }
-  if (some.size() == points.size()) return best;
-  return minimize([&](const std::vector<double>& x) { return objective(space.values(x)); }, best,
-                  space.box(), {0.5, 1e-3, 1e-6, 100})
-      .x;
+struct Sample {
+  Points points;
+  std::vector<double> values;
+};
+
+Sample make_sample(const Points& points, std::span<const double> values, std::int64_t count,
+                   std::uint64_t seed) {
+  const auto rows = sample_rows(points.size(), count, seed);
+  Sample out{rows_of(points, rows), {}};
+  for (const std::int64_t row : rows) out.values.push_back(values[static_cast<std::size_t>(row)]);
+  return out;
 }
 
 void check_options(const Points& points, std::span<const double> values,
@@ -257,6 +87,11 @@ void check_options(const Points& points, std::span<const double> values,
           "max_evaluations is {}, but must be at least 1", options.max_evaluations);
   require(options.relative_tolerance > 0 && options.relative_tolerance < 1, ErrorKind::misuse,
           kWhere, "relative_tolerance is {}, but must be in (0, 1)", options.relative_tolerance);
+  require(options.standard_errors != StandardErrorMethod::expected ||
+              points.size() <= kInformationOrderMax,
+          ErrorKind::misuse, kWhere,
+          "standard errors by the expected information are for up to {} points, not {}",
+          kInformationOrderMax, points.size());
   check_separation(options.separation, points, kWhere);
   if (options.nugget && *options.nugget == 0)
     check_distinct(points, options.separation.distance, kWhere);
@@ -284,72 +119,318 @@ void check_variation(const Points& points, std::span<const double> values, Mean 
           "the {} values do not vary about their mean", n);
 }
 
+/// When a search ends.
+struct Ending {
+  double tolerance = 0;  ///< radius, in the coordinates of the search
+  double gain = 0;       ///< of log-likelihood
+  int evaluations = 0;
+};
+
+class Fit {
+ public:
+  Fit(const Points& points, std::span<const double> values, const FitOptions& options)
+      : points_(points),
+        values_(values),
+        options_(options),
+        space_(make_fit_space(points, options)),
+        run_options_(options.options) {
+    if (!options.journal.empty()) journal_.emplace(options.journal, points, values, options);
+    run_options_.progress = [this](const Progress& p) {
+      return report(on_all_points_ && p.total > 0 ? std::min(p.done / p.total, 1.0) : 0);
+    };
+  }
+  Fit(const Fit&) = delete;  // run_options_ refers to it
+  Fit& operator=(const Fit&) = delete;
+
+  FitResult run();
+
+ private:
+  using Values = FitSpace::Values;
+  using Call = std::function<double(const Values&)>;
+
+  [[nodiscard]] bool report(double fraction) const {
+    return !options_.options.progress ||
+           options_.options.progress({static_cast<double>(done_) + fraction,
+                                      static_cast<double>(options_.max_evaluations),
+                                      seconds_since(begin_), kWhere});
+  }
+  void tell() const {
+    if (!report(0)) fail(ErrorKind::cancelled, kWhere, "cancelled after {} evaluations", done_);
+  }
+
+  /// Coordinates in which the objective is about |u|²/2.
+  struct Scale {
+    FitSpace space;
+    ScaledStart start;
+    std::vector<double> steps;  ///< of each coordinate by itself
+    bool inside = true;         ///< two of them away from all bounds
+  };
+
+  void search_samples();
+  [[nodiscard]] std::optional<Scale> scale_of(const FitObjective& objective) const;
+  void try_grid(const Call& call);
+  void search_all(FitObjective& objective);
+  bool search(const Call& call, FitObjective& objective, const Ending& ending);
+  void learn(const FitObjective& objective);
+  [[nodiscard]] std::optional<std::vector<double>> expected_covariance(
+      const FitSpace& space, std::int64_t n, const std::vector<std::size_t>& variables) const;
+  [[nodiscard]] bool better_without_nugget(FitObjective& objective, const Call& call) const;
+  [[nodiscard]] StandardErrors standard_errors(FitObjective& objective);
+  [[nodiscard]] StandardErrors standard_errors(FitObjective& objective, StandardErrorMethod method);
+
+  const Points& points_;
+  std::span<const double> values_;
+  const FitOptions& options_;
+  FitSpace space_;
+  Options run_options_;
+  std::optional<FitJournal> journal_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  int done_ = 0;
+  bool on_all_points_ = false;
+
+  Values at_{};                             ///< the best so far
+  MaternParameters parameters_;             ///< there
+  std::optional<Information> information_;  ///< about there, of …
+  std::int64_t information_points_ = 0;     ///< … so many points
+  FitResult out_;
+};
+
+/// Begins at the best of a coarse grid, if that is better than where it has come to.
+void Fit::try_grid(const Call& call) {
+  const double length = extent_of(points_, options_.separation.distance);
+  double best = std::numeric_limits<double>::infinity();
+  if (information_) best = call(at_);
+  for (const double range : {0.02, 0.06, 0.2}) {
+    for (const double smoothness : {0.5, 1.2}) {
+      for (const double ratio : {1e-3, 0.2}) {
+        const Values v = space_.values(space_.coordinates({range * length, smoothness, ratio}));
+        const double value = call(v);
+        if (value >= best) continue;
+        best = value;
+        at_ = v;
+        information_.reset();
+      }
+    }
+  }
+}
+
+/// What the points of an objective, or a sample of them, say of the parameters at its best step.
+void Fit::learn(const FitObjective& objective) {
+  information_.reset();
+  const auto best = objective.best();
+  if (!best) return;
+  const FitStep& step = objective.path()[*best];
+  at_ = {step.range, step.smoothness, step.nugget / step.variance};
+  parameters_ = {step.variance, step.range, step.smoothness, step.nugget, options_.separation};
+  const Sample some =
+      make_sample(objective.points(), std::vector<double>(objective.points().x.size()),
+                  kCurvatureOrderMax, options_.seed);
+  try {
+    information_ = expected_information(some.points, parameters_, run_options_, kWhere);
+    information_points_ = some.points.size();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::numerical) throw;  // then there is none
+  }
+}
+
+std::optional<std::vector<double>> Fit::expected_covariance(
+    const FitSpace& space, std::int64_t n, const std::vector<std::size_t>& variables) const {
+  if (!information_) return std::nullopt;
+  auto covariance = covariance_of_search(*information_, space, parameters_, variables);
+  if (!covariance) return std::nullopt;
+  for (double& c : *covariance)
+    c *= static_cast<double>(information_points_) / static_cast<double>(n);
+  return covariance;
+}
+
+/// The coordinates and the scale of a search from `at_`; none if nothing is known of it.
+std::optional<Fit::Scale> Fit::scale_of(const FitObjective& objective) const {
+  if (!information_) return std::nullopt;
+  Scale out{space_, {}, {}, true};
+  FitSpace& space = out.space;
+  // The ratio that can just be told from 0, at the number of points of this search.
+  const double root = std::sqrt((*information_)[3][3] * static_cast<double>(objective.n()) /
+                                static_cast<double>(information_points_));
+  space.ratio_offset = std::clamp(1 / (root * parameters_.variance), 1e-7, 1.0);
+  const std::size_t k = space.free.size();
+  const auto covariance = expected_covariance(space, objective.n(), space.free);
+  auto factor = covariance ? factor_of_spd(*covariance, k) : std::nullopt;
+  if (!factor) return std::nullopt;
+  out.start = {space.coordinates(at_), std::move(*factor), {}};
+  for (const auto& [v, value] : objective.seen())
+    out.start.known.emplace_back(space.coordinates(v), value);
+  const Box box = space.box();
+  for (std::size_t i = 0; i < k; ++i) {
+    const double deviation = std::sqrt((*covariance)[i + i * k]);
+    const double x = out.start.x0[i];
+    out.inside = out.inside && x - 2 * deviation > box.lower[i] && x + 2 * deviation < box.upper[i];
+    out.steps.push_back(std::clamp(deviation, 1e-3, 0.5));
+  }
+  return out;
+}
+
+/// Searches from `at_`; whether it ended by itself. The result is in the objective's path.
+bool Fit::search(const Call& call, FitObjective& objective, const Ending& ending) {
+  const auto first = std::ssize(objective.path());
+  const auto left = [&] {
+    return ending.evaluations - static_cast<int>(std::ssize(objective.path()) - first);
+  };
+  std::optional<Scale> scale = scale_of(objective);
+  // Roughly, in the scale of where it begins; then in that of where it has come to.
+  for (const double gain : {std::max(kRoughGain, ending.gain), ending.gain}) {
+    if (!scale || !scale->inside || left() <= 0) break;
+    const Minimum minimum =
+        minimize_scaled([&](const std::vector<double>& x) { return call(scale->space.values(x)); },
+                        scale->start, scale->space.box(), {1, {}, ending.tolerance, gain, left()});
+    if (minimum.converged && gain == ending.gain) return true;
+    learn(objective);
+    scale = scale_of(objective);
+    if (minimum.converged || !scale) continue;
+    for (double& step : scale->steps) step = std::max(0.3 * step, 1e-3);
+    break;  // at the edge of the box, or it did not get on
+  }
+  if (left() <= 0) return false;
+  const FitSpace& space = scale ? scale->space : space_;
+  const double relative = ending.gain / static_cast<double>(objective.n());
+  return minimize([&](const std::vector<double>& x) { return call(space.values(x)); },
+                  space.coordinates(at_), space.box(),
+                  {0.2, scale ? scale->steps : std::vector<double>{}, ending.tolerance, relative,
+                   left()})
+      .converged;
+}
+
+/// The searches on samples; on return `at_` is where to begin on all points.
+void Fit::search_samples() {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = points_.size(); size >= kSmallestMax;) {
+    size = size > kSampleMin ? std::max(size / kSampleFactor, kSampleMin) : size / kSampleFactor;
+    sizes.push_back(size);
+  }
+  if (sizes.empty()) sizes.push_back(points_.size());  // the grid alone
+  std::reverse(sizes.begin(), sizes.end());
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Sample some = make_sample(points_, values_, sizes[s], options_.seed);
+    FitObjective objective(some.points, some.values, options_.mean, space_, run_options_,
+                           journal_ ? &*journal_ : nullptr, static_cast<int>(s));
+    const Call call = [&](const Values& v) {
+      tell();
+      return objective(v);
+    };
+    if (sizes[s] <= kSampleMin) try_grid(call);
+    if (sizes[s] < points_.size()) {
+      (void)search(call, objective, {1e-3, 1e-4, 150});
+      learn(objective);
+      out_.stages.push_back(
+          {sizes[s], static_cast<int>(std::ssize(objective.path())), seconds_since(begin)});
+    }
+  }
+}
+
+/// A ratio at its lower bound usually means no nugget at all: then say 0.
+bool Fit::better_without_nugget(FitObjective& objective, const Call& call) const {
+  const FitStep best = objective.path()[*objective.best()];
+  const double lower = space_.bounds[FitSpace::ratio].lower;
+  if (options_.nugget || best.nugget / best.variance >= 1.5 * lower ||
+      find_coincident_points(points_, options_.separation.distance)) {
+    return false;
+  }
+  const double slack = options_.relative_tolerance * std::fabs(best.log_likelihood);
+  return call({best.range, best.smoothness, 0}) <= -best.log_likelihood + slack;
+}
+
+void Fit::search_all(FitObjective& objective) {
+  const Call call = [&](const Values& v) {
+    tell();
+    const double value = objective(v);
+    ++done_;
+    return value;
+  };
+  // Gains are relative to a log-likelihood of the size of n.
+  const double gain = 1e-3 * options_.relative_tolerance * static_cast<double>(points_.size());
+  const bool converged =
+      search(call, objective, {options_.relative_tolerance, gain, options_.max_evaluations});
+  require(objective.best().has_value(), ErrorKind::numerical, kWhere,
+          "none of {} covariance matrices was positive definite; a nugget may help",
+          objective.path().size());
+  std::size_t k = *objective.best();
+  if (better_without_nugget(objective, call)) k = objective.path().size() - 1;
+  const FitStep& step = objective.path()[k];
+  out_.path = objective.path();
+  out_.evaluations = static_cast<int>(out_.path.size());
+  out_.converged = converged;
+  out_.parameters = {step.variance, step.range, step.smoothness, step.nugget, options_.separation};
+  out_.likelihood = objective.likelihood(k);
+}
+
+StandardErrors Fit::standard_errors(FitObjective& objective) {
+  StandardErrorMethod method = options_.standard_errors;
+  if (method == StandardErrorMethod::automatic) {
+    method = points_.size() <= kInformationOrderMax ? StandardErrorMethod::expected
+                                                    : StandardErrorMethod::observed;
+  }
+  StandardErrors none;
+  none.method = method;
+  if (method == StandardErrorMethod::none || !out_.converged) return none;
+  try {
+    return standard_errors(objective, method);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::numerical) throw;
+    return none;  // on the edge of what is positive definite
+  }
+}
+
+StandardErrors Fit::standard_errors(FitObjective& objective, StandardErrorMethod method) {
+  parameters_ = out_.parameters;
+  if (method == StandardErrorMethod::expected) {
+    return expected_standard_errors(
+        expected_information(points_, parameters_, run_options_, kWhere), space_, parameters_);
+  }
+  const Values values{parameters_.range, parameters_.smoothness,
+                      parameters_.nugget / parameters_.variance};
+  std::vector<std::size_t> variables;
+  for (const std::size_t v : space_.free)
+    if (space_.inside(v, values)) variables.push_back(v);
+  FitSpace space = space_;
+  space.ratio_offset = 0;  // it is inside: its logarithm
+  const Sample some = make_sample(points_, values_, kCurvatureOrderMax, options_.seed);
+  information_ = expected_information(some.points, parameters_, run_options_, kWhere);
+  information_points_ = some.points.size();
+  const auto scale = expected_covariance(space, points_.size(), variables);
+  if (!scale) fail(ErrorKind::numerical, kWhere, "the information is singular");
+  return observed_standard_errors(
+      [&](const Values& v) {
+        tell();
+        const double value = objective(v);
+        return ObjectiveValue{value, objective.log_variance()};
+      },
+      points_.size(), space, parameters_, variables, *scale);
+}
+
+FitResult Fit::run() {
+  tell();
+  if (options_.start) {
+    at_ = {options_.start->range, options_.start->smoothness,
+           options_.start->nugget / options_.start->variance};
+  } else {
+    search_samples();
+  }
+  on_all_points_ = true;
+  constexpr int kStageOfAll = 100;
+  FitObjective objective(points_, values_, options_.mean, space_, run_options_,
+                         journal_ ? &*journal_ : nullptr, kStageOfAll);
+  search_all(objective);
+  out_.standard_errors = standard_errors(objective);
+  out_.seconds = seconds_since(begin_);
+  return std::move(out_);
+}
+
 }  // namespace
 
 FitResult fit(const Points& points, std::span<const double> values, const FitOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
   check_options(points, values, options);
   check_variation(points, values, options.mean);
-  const Space space = make_space(points, options);
-
-  std::size_t done = 0;
-  const auto report = [&](double fraction) {
-    return !options.options.progress ||
-           options.options.progress({static_cast<double>(done) + fraction,
-                                     static_cast<double>(options.max_evaluations),
-                                     seconds_since(begin), "fit"});
-  };
-  const auto tell = [&] {
-    if (!report(0)) fail(ErrorKind::cancelled, kWhere, "cancelled after {} evaluations", done);
-  };
-  Options run_options = options.options;
-  run_options.progress = [&report](const Progress&) { return report(0); };
-  tell();
-  const auto x0 = options.start
-                      ? space.coordinates({options.start->range, options.start->smoothness,
-                                           options.start->nugget / options.start->variance})
-                      : find_start(points, values, options, space, run_options);
-
-  run_options.progress = [&report](const Progress& p) {
-    return report(p.total > 0 ? std::min(p.done / p.total, 1.0) : 0);
-  };
-  Objective objective(points, values, options, space, run_options);
-  const auto negative_log_likelihood = [&](const std::array<double, 3>& v) {
-    tell();
-    const double value = objective(v);
-    ++done;
-    return value;
-  };
-  const Minimum minimum = minimize(
-      [&](const std::vector<double>& x) { return negative_log_likelihood(space.values(x)); }, x0,
-      space.box(),
-      {0.2, options.relative_tolerance, 1e-3 * options.relative_tolerance,
-       options.max_evaluations});
-  const std::array<double, 3> best = space.values(minimum.x);
-  const auto& path = objective.path();
-  auto k = static_cast<std::size_t>(
-      std::find_if(path.begin(), path.end(),
-                   [&](const FitStep& step) { return -step.log_likelihood == minimum.value; }) -
-      path.begin());
-  require(k < path.size(), ErrorKind::numerical, kWhere,
-          "none of {} covariance matrices was positive definite; a nugget may help", path.size());
-  // A ratio at its lower bound usually means no nugget at all: then say 0.
-  if (!options.nugget && best[Space::ratio] < 1.5 * space.bounds[Space::ratio].lower &&
-      !find_coincident_points(points, options.separation.distance)) {
-    std::array<double, 3> without = best;
-    without[Space::ratio] = 0;
-    const double slack = options.relative_tolerance * std::fabs(minimum.value);
-    if (negative_log_likelihood(without) <= minimum.value + slack) k = path.size() - 1;
-  }
-  FitResult out;
-  out.path = path;
-  out.evaluations = static_cast<int>(path.size());
-  out.converged = minimum.converged;
-  out.parameters = {path[k].variance, path[k].range, path[k].smoothness, path[k].nugget,
-                    options.separation};
-  out.likelihood = objective.likelihood(k);
-  out.seconds = seconds_since(begin);
-  return out;
+  return Fit(points, values, options).run();
 }
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/check.hpp"
 #include "geostat/checks.hpp"
 
 namespace strata {
@@ -24,8 +25,25 @@ std::vector<double> coordinate_matrix(const Points& points) {
   return out;
 }
 
-CovarianceParameters covariance_parameters(const MaternParameters& p) {
+MatrixView<const double> view_of(const std::vector<double>& coordinates, std::int64_t n) {
+  return {coordinates.data(), n, std::ssize(coordinates) / n, n};
+}
+
+CovarianceSolver covariance_solver(const Points& points, const Options& options) {
+  const std::vector<double> coordinates = coordinate_matrix(points);
+  return CovarianceSolver(view_of(coordinates, points.size()), options);
+}
+
+CovarianceParameters covariance_of(const MaternParameters& p) {
   return {p.variance, p.range, p.smoothness, p.nugget, true, p.separation};
+}
+
+void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters,
+                    const char* where) {
+  const FactorInfo& info = solver.factor(covariance_of(parameters));
+  require(info.ok, ErrorKind::numerical, where,
+          "the covariance of the model is not positive definite: pivot {} (counting from 0) is {}",
+          info.first_bad_pivot, info.bad_pivot);
 }
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
@@ -35,9 +53,7 @@ GaussianProcess::GaussianProcess(const Points& points, std::span<const double> v
       basis_(mean, points),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
-      solver_(MatrixView<const double>{coordinate_matrix(points).data(), n_,
-                                       coordinate_count(points), n_},
-              options) {
+      solver_(covariance_solver(points, options)) {
   const MatrixView<double> data{data_.data(), n_, basis_.columns() + 1, n_};
   basis_.fill(points, data);
   std::transform(values.begin(), values.end(), data.column(basis_.columns()),
@@ -47,7 +63,7 @@ GaussianProcess::GaussianProcess(const Points& points, std::span<const double> v
 GaussianProcess::Evaluation GaussianProcess::evaluate(const MaternParameters& parameters,
                                                       const char* where) {
   Evaluation out;
-  out.factor = solver_.factor(covariance_parameters(parameters));
+  out.factor = solver_.factor(covariance_of(parameters));
   if (mean_ == Mean::sample) out.mean_coefficients = {shift_};
   if (!out.factor.ok) {
     out.quadratic_form = std::numeric_limits<double>::quiet_NaN();

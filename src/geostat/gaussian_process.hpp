@@ -16,11 +16,18 @@ namespace strata {
 /// The coordinates of a point: two, and one each for z and t where there are.
 [[nodiscard]] std::int64_t coordinate_count(const Points& points);
 
-/// The points as the n × coordinate_count() matrix that CovarianceSolver takes: x, y, z, t.
+/// The points as the n × coordinate_count() matrix that CovarianceSolver takes: x, y, z, t …
 [[nodiscard]] std::vector<double> coordinate_matrix(const Points& points);
-
-/// The parameters as CovarianceSolver takes them.
-[[nodiscard]] CovarianceParameters covariance_parameters(const MaternParameters& parameters);
+/// … and a view of it; n > 0 rows.
+[[nodiscard]] MatrixView<const double> view_of(const std::vector<double>& coordinates,
+                                               std::int64_t n);
+/// A solver for the covariance of these points.
+[[nodiscard]] CovarianceSolver covariance_solver(const Points& points, const Options& options);
+/// The parameters as the covariance kernels take them.
+[[nodiscard]] CovarianceParameters covariance_of(const MaternParameters& parameters);
+/// Factors; throws Error{numerical} if the covariance is not positive definite.
+void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters,
+                    const char* where);
 
 class GaussianProcess {
  public:

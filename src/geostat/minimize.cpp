@@ -1,15 +1,20 @@
 // Several variables: BOBYQA (M. J. D. Powell, "The BOBYQA algorithm for bound constrained
-// optimization without derivatives", 2009) as in NLopt, the method of the field: it needs about
-// twenty evaluations for each variable, and an evaluation here is a whole factorization. BOBYQA is
-// not defined for one variable; there Subplex, which then is a one-dimensional Nelder-Mead search,
-// takes its place.
+// optimization without derivatives", 2009) as in NLopt, the method of the field: an evaluation here
+// is a whole factorization.
+//
+// One variable: downhill in growing steps until the minimum is bracketed or a bound is reached,
+// then the minimum of the parabola through the three best points of the bracket, or where that does
+// not shorten it enough the golden section of its longer part (Brent, "Algorithms for Minimization
+// without Derivatives", 1973, chapter 5).
 
 #include "geostat/minimize.hpp"
 
 #include <nlopt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -19,8 +24,10 @@
 namespace strata {
 namespace {
 
+using Function = std::function<double(const std::vector<double>&)>;
+
 struct Call {
-  const std::function<double(const std::vector<double>&)>* f = nullptr;
+  const Function* f = nullptr;
   nlopt_opt optimizer = nullptr;
   std::exception_ptr failure;
   Minimum best;  // the best point seen, whatever the optimizer returns
@@ -46,21 +53,111 @@ double evaluate(unsigned n, const double* x, double*, void* data) noexcept {
   }
 }
 
+/// The search in one variable.
+class Line {
+ public:
+  Line(const Function& f, const Box& box, const MinimizeOptions& options)
+      : f_(f), lower_(box.lower[0]), upper_(box.upper[0]), options_(options) {}
+
+  [[nodiscard]] Minimum from(double x, double step) {
+    Point middle = at(x);
+    const double forward = middle.x + step <= upper_ ? step : -step;
+    Point left = middle;
+    Point right = at(std::clamp(middle.x + forward, lower_, upper_));
+    if (right.value > middle.value) {
+      left = right;
+      right = at(std::clamp(middle.x - forward, lower_, upper_));
+      if (right.x == middle.x) right = left;  // it began at a bound
+    }
+    // Downhill towards `right` as long as that is the best.
+    while (right.value <= middle.value && right.x != middle.x && more()) {
+      left = middle;
+      middle = right;
+      right = at(std::clamp(middle.x + 2.5 * (middle.x - left.x), lower_, upper_));
+      if (right.x == middle.x) break;  // at a bound
+    }
+    shrink(left, middle, right);
+    return {{best_.x}, best_.value, converged_};
+  }
+
+ private:
+  struct Point {
+    double x = 0;
+    double value = 0;
+  };
+
+  [[nodiscard]] bool more() const { return evaluations_ < options_.evaluations_max; }
+  Point at(double x) {
+    if (evaluations_ > 0 && x == best_.x) return best_;
+    if (!more()) return {x, std::numeric_limits<double>::infinity()};
+    const Point point{x, f_({x})};
+    if (evaluations_++ == 0 || point.value < best_.value) best_ = point;
+    return point;
+  }
+
+  /// Narrows the bracket; at a bound `right` is the middle itself, and the way is only left.
+  void shrink(Point left, Point middle, Point right) {
+    while (more()) {
+      const double a = left.x - middle.x;
+      const double b = right.x - middle.x;
+      const double fa = left.value - middle.value;
+      const double fb = right.value - middle.value;
+      double step = 0;
+      double gain = std::numeric_limits<double>::infinity();
+      const double determinant = a * b * (a - b);
+      if (determinant != 0) {
+        const double curvature = 2 * (b * fa - a * fb) / determinant;
+        const double slope = (a * a * fb - b * b * fa) / determinant;
+        if (curvature > 0) {
+          step = -slope / curvature;
+          gain = 0.5 * slope * slope / curvature;
+        }
+      }
+      const double longer = std::fabs(a) > std::fabs(b) ? a : b;
+      const bool inside = step != 0 && std::min(a, b) < step && step < std::max(a, b);
+      if (std::fabs(longer) < options_.tolerance ||
+          (inside && (std::fabs(step) < options_.tolerance ||
+                      gain < options_.gain * std::fabs(middle.value)))) {
+        converged_ = true;
+        return;
+      }
+      if (!inside || std::fabs(step) > 0.5 * std::fabs(longer)) step = 0.381966 * longer;
+      const Point next = at(middle.x + step);
+      if (next.value < middle.value) {
+        (step > 0) == (left.x < middle.x) ? left = middle : right = middle;
+        middle = next;
+      } else {
+        (step > 0) == (left.x > middle.x) ? left = next : right = next;
+      }
+    }
+  }
+
+  const Function& f_;
+  double lower_;
+  double upper_;
+  const MinimizeOptions& options_;
+  Point best_;
+  int evaluations_ = 0;
+  bool converged_ = false;
+};
+
 }  // namespace
 
-Minimum minimize(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
-                 const Box& box, const MinimizeOptions& options) {
+Minimum minimize(const Function& f, std::vector<double> x, const Box& box,
+                 const MinimizeOptions& options) {
+  std::vector<double> step(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    step[i] = std::min(options.steps.empty() ? options.step : options.steps[i],
+                       0.25 * (box.upper[i] - box.lower[i]));
+  }
+  if (x.size() == 1) return Line(f, box, options).from(x[0], step[0]);
   const auto n = static_cast<unsigned>(x.size());
   const std::unique_ptr<std::remove_pointer_t<nlopt_opt>, void (*)(nlopt_opt)> optimizer(
-      nlopt_create(n > 1 ? NLOPT_LN_BOBYQA : NLOPT_LN_SBPLX, n), nlopt_destroy);
+      nlopt_create(NLOPT_LN_BOBYQA, n), nlopt_destroy);
   if (optimizer == nullptr) throw std::bad_alloc();
   Call call;
   call.f = &f;
   call.optimizer = optimizer.get();
-  std::vector<double> step(n);
-  for (unsigned i = 0; i < n; ++i) {
-    step[i] = std::min(options.step, 0.25 * (box.upper[i] - box.lower[i]));
-  }
   nlopt_set_min_objective(call.optimizer, evaluate, &call);
   nlopt_set_lower_bounds(call.optimizer, box.lower.data());
   nlopt_set_upper_bounds(call.optimizer, box.upper.data());

@@ -5,6 +5,7 @@
 // unchanged. At most `evaluations_max` calls of f. Equal inputs give equal results.
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace strata {
@@ -15,9 +16,10 @@ struct Box {
 };
 
 struct MinimizeOptions {
-  double step = 0.3;        ///< first radius of the search
-  double tolerance = 1e-6;  ///< stop when the radius is below this …
-  double gain = 1e-9;       ///< … or a step gains less than this, relative to f
+  double step = 0.3;            ///< first radius of the search …
+  std::vector<double> steps{};  ///< … or one for each variable, if there are any
+  double tolerance = 1e-6;      ///< stop when the radius is below this …
+  double gain = 1e-9;           ///< … or a step gains less than this, relative to f
   int evaluations_max = 200;
 };
 
@@ -27,9 +29,25 @@ struct Minimum {
   bool converged = false;
 };
 
-/// Minimizes f from x, which lies in the box; 1 <= x.size(), lower < upper.
+/// Minimizes f from x, which lies in the box; 1 <= x.size(), lower < upper, both may be infinite.
 [[nodiscard]] Minimum minimize(const std::function<double(const std::vector<double>&)>& f,
                                std::vector<double> x, const Box& box,
                                const MinimizeOptions& options);
+
+/// What is known before a search: with x = x0 + C·u, f is about |u|²/2 + gᵀu + c, g unknown.
+struct ScaledStart {
+  std::vector<double> x0;
+  std::vector<double> factor;  ///< C, lower triangular, packed by columns
+  /// Values of f that are there already.
+  std::vector<std::pair<std::vector<double>, double>> known{};
+};
+
+/// Minimizes f from start.x0, or the best that is known: in few evaluations if it is roughly as the
+/// start says. It stops, without convergence, where it would leave the box or does not get on.
+/// `step` is a radius of u, `tolerance` of x; `gain`, not relative here, is what is still expected
+/// to be gained. What is known may be the best.
+[[nodiscard]] Minimum minimize_scaled(const std::function<double(const std::vector<double>&)>& f,
+                                      const ScaledStart& start, const Box& box,
+                                      const MinimizeOptions& options);
 
 }  // namespace strata

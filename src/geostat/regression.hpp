@@ -24,6 +24,9 @@ class MeanBasis {
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
   /// The row of the design matrix at a point; the first `columns()` entries count.
   [[nodiscard]] std::array<double, 3> row(double x, double y) const;
+  [[nodiscard]] std::array<double, 3> row(const Points& points, std::size_t i) const {
+    return row(points.x[i], points.y[i]);
+  }
   /// Writes the design matrix, n × columns().
   void fill(const Points& points, MatrixView<double> design) const;
   /// From coefficients of the columns to a + b·x + c·y (or the constant alone).
@@ -39,6 +42,10 @@ class MeanBasis {
 
 /// The mean at a point from coefficients as in Likelihood::mean_coefficients.
 [[nodiscard]] double mean_at(std::span<const double> coefficients, double x, double y);
+[[nodiscard]] inline double mean_at(std::span<const double> coefficients, const Points& points,
+                                    std::size_t i) {
+  return mean_at(coefficients, points.x[i], points.y[i]);
+}
 
 /// The arithmetic mean.
 [[nodiscard]] double sample_mean(std::span<const double> values);

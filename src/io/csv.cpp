@@ -151,23 +151,65 @@ std::size_t walk_row(const Table::State& state, std::size_t& position, Visit&& v
 
 }  // namespace
 
-Table parse_csv(FileBytes file) try {
-  auto state = std::make_shared<Table::State>(std::move(file));
-  const std::string_view text = state->text();
+namespace {
+
+/// Which column has the name.
+std::size_t column_of(const Table::State& state, std::string_view name) {
+  const std::string& file = state.file.name();
+  const auto begin = state.names.begin();
+  const auto end = state.names.end();
+  const auto found = std::find(begin, end, name);
+  require(found != end, ErrorKind::misuse, "csv", "{} has no column '{}'; its columns are {}", file,
+          shown(name), joined(state.names));
+  require(std::count(begin, end, name) == 1, ErrorKind::input, "csv",
+          "{} has more than one column '{}'", file, shown(name));
+  return static_cast<std::size_t>(found - begin);
+}
+
+/// The number in a field of data row `row` (from 1), which begins at `begin`.
+double number_in(const Table::State& state, const Field& field, std::size_t row, std::size_t begin,
+                 std::size_t column) {
+  const ParsedNumber number = parse_number(field.text);
+  if (number.complaint != nullptr) {
+    const std::string text = content(field);
+    fail(ErrorKind::input, "csv", "{}: data row {} (line {}), column '{}': {}", state.file.name(),
+         row, state.line_of(begin), shown(state.names[column]),
+         trim(text).empty() ? "the field is empty"
+                            : fmt::format("'{}' {}", shown(text), number.complaint));
+  }
+  return number.value;
+}
+
+/// Reads the names of the columns; returns where the rows begin.
+std::size_t read_header(Table::State& state) {
+  const std::string_view text = state.text();
   std::size_t position = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   require(find_row(text, position), ErrorKind::input, "csv",
           "{}: the file is empty; its first row must hold the names of the columns",
-          state->file.name());
-  walk_row(*state, position, [&](const Field& field) { state->names.push_back(content(field)); });
+          state.file.name());
+  walk_row(state, position, [&](const Field& field) { state.names.push_back(content(field)); });
+  return position;
+}
+
+/// Data row `row` (from 1), which begins at `begin`, has as many fields as the header.
+void check_fields(const Table::State& state, std::size_t row, std::size_t begin,
+                  std::size_t fields) {
+  if (fields == state.names.size()) return;  // not require(): counting lines is for messages only
+  fail(ErrorKind::input, "csv", "{}: data row {} (line {}) has {} fields, the header has {}",
+       state.file.name(), row, state.line_of(begin), fields, state.names.size());
+}
+
+}  // namespace
+
+Table parse_csv(FileBytes file) try {
+  auto state = std::make_shared<Table::State>(std::move(file));
+  const std::string_view text = state->text();
+  std::size_t position = read_header(*state);
   while (find_row(text, position)) {
     const std::size_t begin = position;
     const std::size_t fields = walk_row(*state, position, [](const Field&) {});
     state->row_begin.push_back(begin);
-    if (fields != state->names.size()) {
-      fail(ErrorKind::input, "csv", "{}: data row {} (line {}) has {} fields, the header has {}",
-           state->file.name(), state->row_begin.size(), state->line_of(begin), fields,
-           state->names.size());
-    }
+    check_fields(*state, state->row_begin.size(), begin, fields);
   }
   return Table(std::move(state));
 } catch (const std::bad_alloc&) {
@@ -189,26 +231,58 @@ bool Table::has(std::string_view name) const noexcept {
 }
 
 std::vector<double> Table::column(std::string_view name) const {
-  const std::string& file = state_->file.name();
-  require(has(name), ErrorKind::misuse, "csv", "{} has no column '{}'; its columns are {}", file,
-          shown(name), joined(names()));
-  require(std::count(names().begin(), names().end(), name) == 1, ErrorKind::input, "csv",
-          "{} has more than one column '{}'", file, shown(name));
-  const auto column =
-      static_cast<std::size_t>(std::find(names().begin(), names().end(), name) - names().begin());
+  const std::size_t column = column_of(*state_, name);
   std::vector<double> values;
   values.reserve(state_->row_begin.size());
-  for (std::size_t row = 0; row < state_->row_begin.size(); ++row) {
-    const Field field = state_->field(row, column);
-    const ParsedNumber number = parse_number(field.text);
-    if (number.complaint != nullptr) {
-      const std::string text = content(field);
-      fail(ErrorKind::input, "csv", "{}: data row {} (line {}), column '{}': {}", file, row + 1,
-           state_->line_of(state_->row_begin[row]), shown(name),
-           trim(text).empty() ? "the field is empty"
-                              : fmt::format("'{}' {}", shown(text), number.complaint));
-    }
-    values.push_back(number.value);
+  for (std::size_t row = 0; row < state_->row_begin.size(); ++row)
+    values.push_back(
+        number_in(*state_, state_->field(row, column), row + 1, state_->row_begin[row], column));
+  return values;
+}
+
+// ---- piece by piece
+
+struct TableReader::State {
+  explicit State(const std::string& path) : table(FileBytes::map(path)) {}
+
+  Table::State table;
+  std::size_t begin = 0;     // of the data rows
+  std::size_t position = 0;  // of the next row
+  std::size_t rows = 0;      // that were read
+};
+
+TableReader::TableReader(const std::string& path) : state_(std::make_unique<State>(path)) {
+  state_->begin = state_->position = read_header(state_->table);
+}
+TableReader::TableReader(TableReader&&) noexcept = default;
+TableReader& TableReader::operator=(TableReader&&) noexcept = default;
+TableReader::~TableReader() = default;
+
+const std::vector<std::string>& TableReader::names() const noexcept { return state_->table.names; }
+
+bool TableReader::has(std::string_view name) const noexcept {
+  return std::find(names().begin(), names().end(), name) != names().end();
+}
+
+void TableReader::rewind() noexcept {
+  state_->position = state_->begin;
+  state_->rows = 0;
+}
+
+std::vector<std::vector<double>> TableReader::next(const std::vector<std::string>& columns,
+                                                   std::int64_t rows) {
+  const Table::State& table = state_->table;
+  std::vector<std::size_t> index;
+  for (const std::string& name : columns) index.push_back(column_of(table, name));
+  std::vector<std::vector<double>> values(columns.size());
+  std::vector<Field> fields;
+  for (std::int64_t r = 0; r < rows && find_row(table.text(), state_->position); ++r) {
+    const std::size_t begin = state_->position;
+    fields.clear();
+    walk_row(table, state_->position, [&](const Field& field) { fields.push_back(field); });
+    check_fields(table, ++state_->rows, begin, fields.size());
+    for (std::size_t k = 0; k < index.size(); ++k)
+      values[k].push_back(number_in(table, fields[index[k]], state_->rows, begin, index[k]));
   }
   return values;
 }
@@ -231,24 +305,41 @@ void append_name(std::string& out, std::string_view name) {
 
 }  // namespace
 
-void write_csv(const std::string& path, const std::vector<std::string>& names,
-               const std::vector<std::vector<double>>& columns) {
-  require(!names.empty() && names.size() == columns.size(), ErrorKind::misuse, "csv",
-          "{}: {} names for {} columns", path, names.size(), columns.size());
-  const std::size_t rows = columns[0].size();
-  for (std::size_t k = 0; k < columns.size(); ++k) {
-    require(columns[k].size() == rows, ErrorKind::misuse, "csv",
-            "{}: column '{}' has {} rows, column '{}' has {}", path, shown(names[k]),
-            columns[k].size(), shown(names[0]), rows);
-  }
-  OutputFile file = open_output(path);
+struct TableWriter::State {
+  State(const std::string& p, const std::vector<std::string>& n)
+      : path(p), names(n), file(open_output(p)) {}
+
+  std::string path;
+  std::vector<std::string> names;
+  OutputFile file;
+};
+
+TableWriter::TableWriter(const std::string& path, const std::vector<std::string>& names) {
+  require(!names.empty(), ErrorKind::misuse, "csv", "{}: there are no columns", path);
+  state_ = std::make_unique<State>(path, names);
   std::string line;
   for (std::size_t k = 0; k < names.size(); ++k) {
     if (k > 0) line += ',';
     append_name(line, names[k]);
   }
   line += '\n';
-  file.write(line);
+  state_->file.write(line);
+}
+TableWriter::TableWriter(TableWriter&&) noexcept = default;
+TableWriter& TableWriter::operator=(TableWriter&&) noexcept = default;
+TableWriter::~TableWriter() = default;
+
+void TableWriter::write(const std::vector<std::vector<double>>& columns) {
+  const std::vector<std::string>& names = state_->names;
+  require(names.size() == columns.size(), ErrorKind::misuse, "csv", "{}: {} names for {} columns",
+          state_->path, names.size(), columns.size());
+  const std::size_t rows = columns[0].size();
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    require(columns[k].size() == rows, ErrorKind::misuse, "csv",
+            "{}: column '{}' has {} rows, column '{}' has {}", state_->path, shown(names[k]),
+            columns[k].size(), shown(names[0]), rows);
+  }
+  std::string line;
   for (std::size_t row = 0; row < rows; ++row) {
     line.clear();
     for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -256,9 +347,24 @@ void write_csv(const std::string& path, const std::vector<std::string>& names,
       append_number(line, columns[k][row]);
     }
     line += '\n';
-    file.write(line);
+    state_->file.write(line);
   }
-  file.commit();
+}
+
+void TableWriter::close() { state_->file.commit(); }
+
+void write_csv(const std::string& path, const std::vector<std::string>& names,
+               const std::vector<std::vector<double>>& columns) {
+  require(!names.empty() && names.size() == columns.size(), ErrorKind::misuse, "csv",
+          "{}: {} names for {} columns", path, names.size(), columns.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    require(columns[k].size() == columns[0].size(), ErrorKind::misuse, "csv",
+            "{}: column '{}' has {} rows, column '{}' has {}", path, shown(names[k]),
+            columns[k].size(), shown(names[0]), columns[0].size());
+  }
+  TableWriter writer(path, names);
+  writer.write(columns);
+  writer.close();
 }
 
 }  // namespace strata

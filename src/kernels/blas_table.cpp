@@ -199,6 +199,8 @@ BlasTable table_of(const std::vector<Part>& parts, const std::string& files) {
   find(table.dsyrk, "cblas_dsyrk", parts, files);
   find(table.ssyrk, "cblas_ssyrk", parts, files);
   find(table.dsymm, "cblas_dsymm", parts, files);
+  find(table.dtrmm, "cblas_dtrmm", parts, files);
+  find(table.strmm, "cblas_strmm", parts, files);
   find(table.dtrsm, "cblas_dtrsm", parts, files);
   find(table.strsm, "cblas_strsm", parts, files);
   find(table.dpotrf, "dpotrf_", parts, files);

@@ -32,6 +32,8 @@ struct BlasTable {
   decltype(&cblas_dsyrk) dsyrk = nullptr;
   decltype(&cblas_ssyrk) ssyrk = nullptr;
   decltype(&cblas_dsymm) dsymm = nullptr;
+  decltype(&cblas_dtrmm) dtrmm = nullptr;
+  decltype(&cblas_strmm) strmm = nullptr;
   decltype(&cblas_dtrsm) dtrsm = nullptr;
   decltype(&cblas_strsm) strsm = nullptr;
   FortranPotrf<double> dpotrf = nullptr;

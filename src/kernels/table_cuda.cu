@@ -9,12 +9,14 @@
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
+#include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -30,10 +32,12 @@ void add(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, attempt<potrf_cuda<T>>);
   table.set(potrf_batched, kBatchElements<T>, attempt<potrf_batched_cuda<T>>);
+  table.set(trmm, Elements(2, element), attempt<trmm_cuda<T>>);
   table.set(trsm, Elements(2, element), attempt<trsm_cuda<T>>);
   table.set(syrk, Elements(2, element), attempt<syrk_cuda<T>>);
   table.set(gemm, Elements(3, element), attempt<gemm_cuda<T>>);
   table.set(covariance, Elements(3, element), attempt<covariance_cuda<T>>);
+  table.set(laset, Elements(1, element), attempt<laset_cuda<T>>);
   table.set(column_squares, {Element::fp64, element}, attempt<column_squares_cuda<T>>);
   table.set(tile_norm, {Element::fp64, element}, attempt<tile_norm_cuda<T>>);
   table.set(multiply_inverse, {element, Element::fp16x2}, attempt<multiply_inverse_cuda<T>>);

@@ -4,6 +4,7 @@
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
@@ -11,6 +12,7 @@
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
+#include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -21,10 +23,12 @@ void add(KernelTable& table) {
   constexpr Element element = element_of<T>;
   table.set(potrf, {element, Element::fp64}, potrf_reference<T>);
   table.set(potrf_batched, kBatchElements<T>, potrf_batched_reference<T>);
+  table.set(trmm, Elements(2, element), trmm_reference<T>);
   table.set(trsm, Elements(2, element), trsm_reference<T>);
   table.set(syrk, Elements(2, element), syrk_reference<T>);
   table.set(gemm, Elements(3, element), gemm_reference<T>);
   table.set(covariance, Elements(3, element), covariance_reference<T>);
+  table.set(laset, Elements(1, element), laset_reference<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_reference<T>);
   table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_reference<T>);

@@ -78,9 +78,9 @@ TEST_P(RefinedCovariance, IsSolvedAsByItsOwnFactor) {
 }
 
 TEST_P(RefinedCovariance, HasTheLogDeterminantOfItsOwnFactor) {
-  const WhitenedOperators operators{product(),
-                                    [&](MatrixView<double> v) { (void)near_->solve_lower(v); },
-                                    [&](MatrixView<double> v) { (void)near_->solve_upper(v); }};
+  const WhitenedOperators operators{
+      product(), [&](MatrixView<double> v) { (void)near_->solve_lower(v); },
+      [&](MatrixView<double> v) { (void)near_->solve_lower_transposed(v); }};
   const double difference = exact_->factor({1.0, 0.1, 0.5, 0.01, true}).log_determinant -
                             near_->factor({1.0, 0.1002, 0.5, 0.0101, true}).log_determinant;
   const LogDeterminantCorrection out = estimate_log_determinant(kOrder, operators);

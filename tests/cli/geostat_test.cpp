@@ -252,6 +252,35 @@ TEST_F(CliGeostat, FitModelPredict) {
   EXPECT_EQ(page.find("https://"), std::string::npos);
 }
 
+TEST_F(CliGeostat, CrossValidation) {
+  expect_done(fit() + Words{"-o", path("m.json")});
+  const Words crossval = Words{"crossval", path("m.json")} + small_device();
+  const json one = expect_json(crossval + Words{"-o", path("c.csv")});
+  expect_run_fields(one, 40);
+  EXPECT_EQ(one.at("crossval").at("method"), "leave-one-out");
+  EXPECT_GT(one.at("inverse").at("flops").get<double>(), 0);
+  const Table table = read_csv(path("c.csv"));
+  EXPECT_EQ(table.names(), (Words{"lon", "lat", "rain", "mean", "standard_error"}));
+  const std::vector<double> rain = table.column("rain");
+  const std::vector<double> mean = table.column("mean");
+  double square = 0;
+  for (std::size_t i = 0; i < 40; ++i) square += (rain[i] - mean[i]) * (rain[i] - mean[i]);
+  expect_close(one.at("crossval").at("rmse"), std::sqrt(square / 40), 1e-12);
+  // As many folds as observations are the same.
+  const json all = expect_json(crossval + Words{"--folds", "40"});
+  expect_close(all.at("crossval").at("rmse"), std::sqrt(square / 40), 1e-9);
+  const json blocks = expect_json(crossval + Words{"--folds", "4", "--blocks", "-o", path("b.csv"),
+                                                   "--report", path("r.html")});
+  EXPECT_EQ(blocks.at("crossval").at("method"), "blocks");
+  EXPECT_EQ(read_csv(path("b.csv")).column("fold").size(), 40U);
+  const std::string text = expect_done(crossval + Words{"--folds", "5"});
+  expect_pieces(text, {"40 observations", "5 folds", "RMSE", "CRPS"});
+  refuse(crossval + Words{"--folds", "1"}, 2, {"--folds 1"});
+  refuse(crossval + Words{"--folds", "41"}, 2, {"41", "40 points"});
+  refuse(crossval + Words{"--blocks"}, 2, {"--folds"});
+  refuse(Words{"crossval", path("absent.json")} + small_device(), 3, {"absent.json"});
+}
+
 TEST_F(CliGeostat, PredictWhereNothingWasObserved) {
   expect_done(fit() + Words{"-o", path("m.json")});
   write_csv(path("places.csv"), {"x", "y"}, {{1, 2, 3}, {4, 5, 6}});

@@ -166,6 +166,28 @@ TEST_F(SimulatedField, Cancels) {
   EXPECT_LT(last, 6);
 }
 
+TEST_F(SimulatedField, BeginsOnASampleAndReachesWhatASearchFromElsewhereReaches) {
+  FitOptions options = host_fit(Mean::constant);
+  const FitResult staged = fit(points, values, options);
+  ASSERT_EQ(staged.stages.size(), 1U);
+  EXPECT_EQ(staged.stages[0].points, 100);
+  EXPECT_GT(staged.stages[0].evaluations, 12);
+  options.start = MaternParameters{1, 0.3, 0.5, 0.3};
+  options.relative_tolerance = 1e-8;
+  const FitResult direct = fit(points, values, options);
+  EXPECT_TRUE(direct.stages.empty());
+  EXPECT_LT(staged.evaluations, direct.evaluations);
+  EXPECT_LT(staged.evaluations, 80) << "what it took without samples";
+  // A thousandth of the tolerance for each observation.
+  EXPECT_NEAR(staged.likelihood.log_likelihood, direct.likelihood.log_likelihood, 1e-4);
+  EXPECT_NEAR(staged.parameters.range / direct.parameters.range, 1, 0.01);
+  // Another seed, another way, the same end.
+  options = host_fit(Mean::constant);
+  options.seed = 5;
+  EXPECT_NEAR(fit(points, values, options).likelihood.log_likelihood,
+              direct.likelihood.log_likelihood, 1e-4);
+}
+
 TEST(Fit, FindsThatThereIsNoNugget) {
   const Points points = random_points(150, 31);
   const auto values = simulate_field(points, {1, 0.1, 0.5, 0}, 32);

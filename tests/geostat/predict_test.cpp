@@ -155,6 +155,100 @@ TEST(Predict, HasTheSameBitsForAnyBudgetPolicyNumberOfDevicesAndChunk) {
   }
 }
 
+/// Targets in portions of the given sizes, again and again, as many as are asked for at most.
+TargetSource portions(const Points& targets, std::vector<std::int64_t> sizes) {
+  return [targets, sizes, next = std::size_t{0}, call = std::size_t{0}](std::int64_t most) mutable {
+    Points some;
+    const auto size = static_cast<std::size_t>(std::min(most, sizes[call++ % sizes.size()]));
+    for (; some.x.size() < size && next < targets.x.size(); ++next) {
+      some.x.push_back(targets.x[next]);
+      some.y.push_back(targets.y[next]);
+    }
+    return some;
+  };
+}
+
+TEST(PredictStream, HasTheBitsOfOneGoHoweverTheTargetsCome) {
+  const Model model = example(Mean::linear, 0.2);
+  for (const std::size_t count : {1U, 7U, 8U, 9U, 63U, 64U, 65U, 200U}) {
+    const Points targets = random_points(count, 18);
+    for (const std::int64_t tile : {16, 61}) {
+      Options options = host_options();
+      options.tile = tile;
+      const Prediction expected = predict(model, targets, options);
+      for (const std::int64_t chunk : {0, 8, 17, 64}) {
+        if (tile == 61 && chunk == 8) continue;  // less than half a tile: rounds otherwise
+        if (tile == 61 && chunk == 17) continue;
+        for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{1}, {5, 13}, {1000}}) {
+          Prediction got;
+          Points seen;
+          const StreamedPrediction report = predict(
+              model, portions(targets, sizes),
+              [&](const Points& at, const Prediction& part) {
+                EXPECT_EQ(part.mean.size(), at.x.size());
+                const auto add = [](std::vector<double>& to, const std::vector<double>& from) {
+                  to.insert(to.end(), from.begin(), from.end());
+                };
+                add(seen.x, at.x);
+                add(seen.y, at.y);
+                add(got.mean, part.mean);
+                add(got.standard_error, part.standard_error);
+                add(got.process_standard_error, part.process_standard_error);
+              },
+              options, chunk);
+          EXPECT_EQ(report.targets, static_cast<std::int64_t>(count));
+          EXPECT_EQ(report.run.n, 61);
+          EXPECT_EQ(report.solve.traffic,
+                    static_cast<const Traffic&>(report.solve.planned_traffic));
+          EXPECT_TRUE(test::same_bits(seen.x, targets.x) && test::same_bits(seen.y, targets.y));
+          EXPECT_TRUE(test::same_bits(got.mean, expected.mean) &&
+                      test::same_bits(got.standard_error, expected.standard_error) &&
+                      test::same_bits(got.process_standard_error, expected.process_standard_error))
+              << count << " targets, tile " << tile << ", chunk " << chunk;
+        }
+      }
+    }
+  }
+}
+
+TEST(PredictStream, CountsTargetsAndPassesOnWhatCallbacksThrow) {
+  const Model model = example(Mean::constant, 0.1);
+  const Points targets = random_points(40, 19);
+  Options options = host_options();
+  options.tile = 16;
+  double last = 0;
+  options.progress = [&](const Progress& p) {
+    if (std::string(p.what) != "predict") return true;
+    EXPECT_GE(p.done, last);
+    EXPECT_EQ(p.total, 40);
+    last = p.done;
+    return p.done < 30;
+  };
+  int pieces = 0;
+  const PredictionSink count = [&](const Points&, const Prediction&) { ++pieces; };
+  EXPECT_EQ(kind_of_error([&] {
+              static_cast<void>(predict(model, portions(targets, {7}), count, options, 8, 40));
+            }),
+            ErrorKind::cancelled);
+  EXPECT_GT(last, 0);
+  EXPECT_GT(pieces, 0);
+  options.progress = nullptr;
+  const PredictionSink broken = [](const Points&, const Prediction&) {
+    throw Error(ErrorKind::storage, "test", "full");
+  };
+  EXPECT_EQ(kind_of_error([&] {
+              static_cast<void>(predict(model, portions(targets, {7}), broken, options));
+            }),
+            ErrorKind::storage);
+  EXPECT_EQ(
+      kind_of_error([&] { static_cast<void>(predict(model, portions({}, {7}), count, options)); }),
+      ErrorKind::misuse);
+  EXPECT_EQ(kind_of_error([&] {
+              static_cast<void>(predict(model, portions({{1, NAN}, {1, 1}}, {2}), count, options));
+            }),
+            ErrorKind::input);
+}
+
 TEST(Predict, CountsTargets) {
   const Model model = example(Mean::constant, 0.1);
   Options options = host_options();

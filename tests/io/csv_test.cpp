@@ -150,6 +150,80 @@ TEST(Csv, RefusesColumnsThatDoNotFit) {
   EXPECT_EQ(scratch.files(), 0U);
 }
 
+TEST(CsvPieces, AreTheRowsOfTheWholeTable) {
+  const Scratch scratch;
+  // Line breaks in fields, empty lines and CRLF: what makes lines and rows differ.
+  std::string text = "\xEF\xBB\xBFx,name,y\r\n";
+  for (int i = 0; i < 101; ++i) {
+    text += std::to_string(i) + (i % 3 == 0 ? ",\"a\nb\"," : ",c,") + std::to_string(0.5 * i);
+    text += i % 7 == 0 ? "\r\n\n" : "\n";
+  }
+  write_csv(scratch.path("t.csv.gz"), {"x", "y"}, {{1, 2, 3}, {4, 5, 6}});
+  const Table whole = read_csv(scratch.put("t.csv", text));
+  for (const std::int64_t rows : {1, 2, 50, 100, 101, 102}) {
+    TableReader reader(scratch.path("t.csv"));
+    EXPECT_EQ(reader.names(), whole.names());
+    EXPECT_TRUE(reader.has("y"));
+    EXPECT_FALSE(reader.has("z"));
+    Numbers x;
+    Numbers y;
+    for (;;) {
+      const auto piece = reader.next({"y", "x"}, rows);
+      ASSERT_EQ(piece.size(), 2U);
+      ASSERT_EQ(piece[0].size(), piece[1].size());
+      if (piece[0].empty()) break;
+      EXPECT_TRUE(std::ssize(piece[0]) == rows || x.size() + piece[0].size() == 101);
+      y.insert(y.end(), piece[0].begin(), piece[0].end());
+      x.insert(x.end(), piece[1].begin(), piece[1].end());
+    }
+    EXPECT_EQ(x, whole.column("x")) << rows;
+    EXPECT_EQ(y, whole.column("y")) << rows;
+  }
+  TableReader packed(scratch.path("t.csv.gz"));
+  EXPECT_EQ(packed.next({"x"}, 10)[0], (Numbers{1, 2, 3}));
+  EXPECT_EQ(packed.next({"x"}, 10)[0], Numbers{});
+  packed.rewind();
+  EXPECT_EQ(packed.next({"y"}, 2)[0], (Numbers{4, 5}));
+}
+
+TEST(CsvPieces, AreRefusedAsTheWholeTableIs) {
+  const Scratch scratch;
+  const auto reader = [&](const char* text) { return TableReader(scratch.put("t.csv", text)); };
+  expect_error(ErrorKind::input, {"empty"}, [&] { (void)reader(""); });
+  expect_error(ErrorKind::input, {"absent.csv"},
+               [&] { (void)TableReader(scratch.path("absent.csv")); });
+  expect_error(ErrorKind::misuse, {"'z'", "x, y"}, [&] { (void)reader("x,y\n").next({"z"}, 1); });
+  expect_error(ErrorKind::input, {"more than one column 'x'"},
+               [&] { (void)reader("x,x\n1,2\n").next({"x"}, 1); });
+  TableReader late = reader("x,y\n1,2\n\n3,4\n5\n");
+  EXPECT_EQ(late.next({"x"}, 2)[0], (Numbers{1, 3}));
+  expect_error(ErrorKind::input, {"data row 3 (line 5) has 1 fields"},
+               [&] { (void)late.next({"x"}, 2); });
+  TableReader text = reader("x,y\n1,2\n3,four\n");
+  EXPECT_EQ(text.next({"x"}, 1)[0], Numbers{1});
+  expect_error(ErrorKind::input, {"data row 2 (line 3), column 'y'", "'four' is not a number"},
+               [&] { (void)text.next({"y"}, 1); });
+}
+
+TEST(CsvPieces, AreWrittenAsOneTableThatAppearsWhenItIsComplete) {
+  const Scratch scratch;
+  const std::string path = scratch.path("t.csv");
+  {
+    TableWriter writer(path, {"a", "b"});
+    writer.write({{1, 0.1}, {-2.5, 1e300}});
+    writer.write({{}, {}});
+    writer.write({{7}, {8}});
+    expect_error(ErrorKind::misuse, {"2 names for 1 columns"}, [&] { writer.write({{1}}); });
+    expect_error(ErrorKind::misuse, {"'b' has 2 rows"}, [&] { writer.write({{1}, {1, 2}}); });
+    EXPECT_FALSE(std::filesystem::exists(path));
+    writer.close();
+    EXPECT_EQ(test::slurp(path), "a,b\n1,-2.5\n0.1,1e+300\n7,8\n");
+  }
+  { TableWriter given_up(scratch.path("u.csv"), {"a"}); }
+  EXPECT_EQ(scratch.files(), 1U);
+  expect_error(ErrorKind::misuse, {"no columns"}, [&] { TableWriter(scratch.path("v.csv"), {}); });
+}
+
 TEST(Csv, OutlivesTheTableItWasCopiedFrom) {
   Table copy = parse("a\n1\n");
   {

@@ -44,6 +44,8 @@ void cblas_sgemm() {}
 void cblas_dsyrk() {}
 void cblas_ssyrk() {}
 void cblas_dsymm() {}
+void cblas_dtrmm() {}
+void cblas_strmm() {}
 void cblas_dtrsm() {}
 void cblas_strsm() {}
 void dpotrf_() {}

@@ -1,0 +1,307 @@
+// strata fit: maximum likelihood, hold-out scores, a model for predict.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/check.hpp"
+#include "cli/geostat_verbs.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct FitArguments {
+  std::string file;
+  ColumnNames columns;
+  SeparationArguments separation;
+  std::string mean = "constant";
+  std::string holdout;
+  std::string output;
+  std::string predictions;
+  std::optional<double> smoothness;
+  std::optional<double> nugget;
+  int evaluations = 200;
+  std::int64_t grid = 4000;
+  std::string errors = "auto";
+  std::string journal;
+};
+
+constexpr std::pair<const char*, StandardErrorMethod> kErrorMethods[] = {
+    {"auto", StandardErrorMethod::automatic},
+    {"expected", StandardErrorMethod::expected},
+    {"observed", StandardErrorMethod::observed},
+    {"none", StandardErrorMethod::none}};
+
+StandardErrorMethod parse_errors(const std::string& name) {
+  for (const auto& [known, method] : kErrorMethods)
+    if (name == known) return method;
+  fail(ErrorKind::misuse, "options", "--standard-errors '{}': use auto, expected, observed or none",
+       name);
+}
+
+json errors_json(const StandardErrors& errors) {
+  json object{{"method", "none"},
+              {"evaluations", errors.evaluations},
+              {"variance", number(errors.variance)},
+              {"range", number(errors.range)},
+              {"smoothness", number(errors.smoothness)},
+              {"nugget", number(errors.nugget)}};
+  for (const auto& [name, method] : kErrorMethods)
+    if (method == errors.method) object["method"] = name;
+  return object;
+}
+
+json stages_json(const std::vector<FitStage>& stages) {
+  json all = json::array();
+  for (const FitStage& stage : stages) {
+    all.push_back(
+        {{"points", stage.points}, {"evaluations", stage.evaluations}, {"seconds", stage.seconds}});
+  }
+  return all;
+}
+
+/// A parameter with its standard error, where there is one.
+void print_parameter(const char* name, double value, double error) {
+  fmt::print("  {:<10}  {:<12}{}\n", name, fmt::format("{:.6g}", value),
+             std::isnan(error) ? "" : fmt::format("  ± {:.2g}", error));
+}
+
+void print_parameters(const MaternParameters& p, const StandardErrors& errors) {
+  print_parameter("variance", p.variance, errors.variance);
+  print_parameter("range", p.range, errors.range);
+  print_parameter("smoothness", p.smoothness, errors.smoothness);
+  print_parameter("nugget", p.nugget, errors.nugget);
+  const Separation& s = p.separation;
+  if (s.distance == Distance::great_circle) fmt::print("  distance    great circle, km\n");
+  if (s.anisotropy_ratio != 1) {
+    fmt::print("  anisotropy  {:.6g} across {:.6g} degrees\n", s.anisotropy_ratio,
+               s.anisotropy_angle);
+  }
+  if (s.time) {
+    fmt::print("  time        scale {:.6g}, smoothness {:.6g}, interaction {:.6g}\n", s.time->scale,
+               s.time->smoothness, s.time->interaction);
+  }
+}
+
+MapLayer grid_layer(const char* name, MapQuantity quantity, const PredictionGrid& grid,
+                    const std::vector<double>& values) {
+  MapLayer layer;
+  layer.name = name;
+  layer.quantity = quantity;
+  layer.value = on_grid(grid, values);
+  layer.grid = grid.grid;
+  return layer;
+}
+
+struct HoldoutScores {
+  Prediction prediction;
+  Scores scores;
+};
+
+void fill_report(ReportData& report, const FitArguments& arguments, const SplitObservations& data,
+                 const FitResult& result, const Model& model,
+                 const std::optional<HoldoutScores>& held, const Options& options) {
+  const MaternParameters& p = result.parameters;
+  report.title =
+      fmt::format("{} fitted to {} observations", arguments.columns.value, data.fit.points.size());
+  report.subtitle = fmt::format(
+      "Gaussian process with Matérn covariance and {} mean, by exact maximum likelihood, from {}",
+      arguments.mean, arguments.file);
+  report.figures = {
+      {"Log-likelihood", fmt::format("{:.2f}", result.likelihood.log_likelihood), "",
+       fmt::format("{} evaluations", result.evaluations)},
+      {"Variance", fmt::format("{:.4g}", p.variance), "", ""},
+      {"Range", fmt::format("{:.4g}", p.range), "",
+       p.separation.distance == Distance::great_circle ? "in kilometres"
+                                                       : "in units of the coordinates"},
+      {"Smoothness", fmt::format("{:.3g}", p.smoothness), "", ""},
+      {"Nugget", fmt::format("{:.4g}", p.nugget), "", ""}};
+  for (const FitStep& step : result.path) {
+    report.evaluations.push_back(
+        {step.range, step.smoothness, step.nugget, step.variance, step.log_likelihood});
+  }
+  if (held) {
+    report.hold_out = ReportHoldOut{data.holdout.values,
+                                    held->prediction.mean,
+                                    held->prediction.standard_error,
+                                    "",
+                                    held->scores.rmse,
+                                    held->scores.mae,
+                                    held->scores.crps,
+                                    held->scores.coverage95};
+  }
+  report.run = result.likelihood.run;
+  ReportMap map;
+  map.x_label = arguments.columns.x;
+  map.y_label = arguments.columns.y;
+  map.layers.push_back(
+      point_layer("Observed", MapQuantity::value, data.fit.points, data.fit.values));
+  // A map is one of x and y: at which height and time to predict, nobody has said.
+  if (data.fit.points.z.empty() && data.fit.points.t.empty()) {
+    const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);
+    const Prediction surface = predict(model, grid.nodes, options);
+    map.layers.push_back(grid_layer("Predicted", MapQuantity::value, grid, surface.mean));
+    map.layers.push_back(grid_layer("Standard error", MapQuantity::standard_error, grid,
+                                    surface.process_standard_error));
+  }
+  report.map = std::move(map);
+}
+
+json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
+              const SplitObservations& data) {
+  json object = likelihood_json(result.likelihood, result.parameters);
+  object["evaluations"] = result.evaluations;
+  object["converged"] = result.converged;
+  object["stages"] = stages_json(result.stages);
+  object["standard_errors"] = errors_json(result.standard_errors);
+  object["fit_seconds"] = result.seconds;
+  object["observations"] = data.fit.points.size();
+  if (held) object["holdout"] = to_json(held->scores, data.holdout.points.size());
+  return object;
+}
+
+void print_fit(const FitArguments& arguments, const SplitObservations& data,
+               const FitResult& result, const std::optional<HoldoutScores>& held) {
+  fmt::print(
+      "{}: {} observations fitted, {} held out\n\nfitted parameters ({} evaluations, {:.1f} s{})\n",
+      arguments.file, data.fit.points.size(), data.holdout.points.size(), result.evaluations,
+      result.seconds, result.converged ? "" : ", not converged");
+  print_parameters(result.parameters, result.standard_errors);
+  fmt::print("  mean        {}\n", mean_text(result.likelihood.mean_coefficients));
+  if (result.standard_errors.method != StandardErrorMethod::none) {
+    fmt::print(
+        "  (± standard errors, by the {} information)\n",
+        result.standard_errors.method == StandardErrorMethod::expected ? "expected" : "observed");
+  }
+  for (const FitStage& stage : result.stages) {
+    fmt::print("  before, on {} of the observations: {} evaluations, {:.1f} s\n", stage.points,
+               stage.evaluations, stage.seconds);
+  }
+  fmt::print(
+      "\nlikelihood\n  log-likelihood  {:.6f}\n  log determinant {:.6f}\n  quadratic form  "
+      "{:.6f}\n",
+      result.likelihood.log_likelihood, result.likelihood.factor.log_determinant,
+      result.likelihood.quadratic_form);
+  if (held) {
+    fmt::print(
+        "\nhold-out scores ({} observations)\n  RMSE      {:.6g}\n  MAE       {:.6g}\n  CRPS      "
+        "{:.6g}\n  95 % interval covers {:.1f} %\n",
+        data.holdout.points.size(), held->scores.rmse, held->scores.mae, held->scores.crps,
+        100 * held->scores.coverage95);
+  }
+  fmt::print("\none evaluation of the likelihood\n");
+  print_sizes(result.likelihood.run);
+  print_traffic(result.likelihood.run);
+}
+
+FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& common) {
+  FitOptions options;
+  options.mean = parse_mean(arguments.mean);
+  options.options = common.to_options();
+  options.max_evaluations = arguments.evaluations;
+  options.smoothness = arguments.smoothness;
+  options.nugget = arguments.nugget;
+  options.separation = arguments.separation.separation(arguments.columns);
+  options.standard_errors = parse_errors(arguments.errors);
+  options.journal = arguments.journal;
+  options.seed = common.seed;
+  return options;
+}
+
+int run_fit(const FitArguments& arguments, const CommonOptions& common) {
+  const FitOptions fit_options = fit_options_of(arguments, common);
+  check_outputs(common,
+                {{"--output", arguments.output},
+                 {"--predictions", arguments.predictions},
+                 {"--journal", arguments.journal}},
+                {arguments.file, common.rates});
+  const SplitObservations data =
+      read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed);
+  const bool holdout = data.holdout.points.size() > 0;
+  require(arguments.predictions.empty() || holdout, ErrorKind::misuse, "fit",
+          "--predictions '{}': no row of {} is held out to be predicted, see --holdout",
+          arguments.predictions, arguments.file);
+  const Distance distance = fit_options.separation.distance;
+  for (const Observations* some : {&data.fit, &data.holdout})
+    check_places(some->points, some->rows, distance, arguments.file);
+  if (arguments.nugget == 0.0) check_distinct(data.fit, distance, arguments.file);
+  check_interrupt();
+  const FitResult result = fit(data.fit.points, data.fit.values, fit_options);
+  if (!result.likelihood.factor.ok) {
+    return report_failed_factor(common, result.likelihood.factor,
+                                likelihood_json(result.likelihood, result.parameters));
+  }
+  const Model model{result.parameters, fit_options.mean, result.likelihood.mean_coefficients,
+                    data.fit.points, data.fit.values};
+  std::optional<HoldoutScores> held;
+  if (holdout) {
+    held.emplace();
+    held->prediction = predict(model, data.holdout.points, fit_options.options);
+    held->scores =
+        scores(data.holdout.values, held->prediction.mean, held->prediction.standard_error);
+  }
+  ReportData report;
+  report.run = result.likelihood.run;
+  if (!common.report.empty())
+    fill_report(report, arguments, data, result, model, held, fit_options.options);
+  begin_output();
+  if (!arguments.predictions.empty()) {
+    PredictionTable table(arguments.predictions, arguments.columns, true);
+    table.write(data.holdout.points, data.holdout.values, held->prediction);
+    table.close();
+  }
+  if (!arguments.output.empty()) {
+    write_model(arguments.output,
+                {model, arguments.columns, arguments.file, result.likelihood.log_likelihood});
+  }
+  return finish(common, std::move(report), fit_json(result, held, data), [&] {
+    print_fit(arguments, data, result, held);
+    if (!arguments.predictions.empty())
+      fmt::print("\npredictions written to {}", arguments.predictions);
+    if (!arguments.output.empty()) fmt::print("\nmodel written to {}", arguments.output);
+    fmt::print("\n");
+  });
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand("fit", "fit a Gaussian process by exact maximum likelihood");
+  auto arguments = std::make_shared<FitArguments>();
+  common.add_to(*verb);
+  verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
+  arguments->columns.add_to(*verb, true);
+  arguments->separation.add_to(*verb);
+  verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
+      ->capture_default_str();
+  verb->add_option("--smoothness", arguments->smoothness, "hold the smoothness at this")
+      ->check(positive_number());
+  verb->add_option("--nugget", arguments->nugget, "hold the nugget at this; 0 for none")
+      ->check(nonnegative_number());
+  verb->add_option("--holdout", arguments->holdout,
+                   "rows kept for scoring: a column, a share such as 0.1, or none (default: a "
+                   "column called holdout)");
+  verb->add_option("--max-evaluations", arguments->evaluations, "of the likelihood")
+      ->capture_default_str()
+      ->check(positive_number());
+  verb->add_option("--standard-errors", arguments->errors,
+                   "of the estimates: auto, expected (up to 3000 observations), observed (some 16 "
+                   "more evaluations) or none")
+      ->capture_default_str();
+  verb->add_option("--journal", arguments->journal,
+                   "keep finished evaluations here; if it is there, go on behind them");
+  verb->add_option("-o,--output", arguments->output, "write the model, for predict");
+  verb->add_option("--predictions", arguments->predictions,
+                   "write the hold-out predictions (.csv)");
+  verb->add_option("--grid", arguments->grid, "cells of the report's map")
+      ->capture_default_str()
+      ->check(positive_number());
+  verb->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_fit(*arguments, common); };
+  });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,72 @@
+#include "cli/geostat_verbs.hpp"
+
+#include <fmt/format.h>
+
+#include "base/bytes.hpp"
+
+namespace strata::cli {
+
+using nlohmann::json;
+
+std::string mean_text(const std::vector<double>& coefficients) {
+  if (coefficients.empty()) return "0";
+  if (coefficients.size() == 1) return fmt::format("{:.6g}", coefficients[0]);
+  return fmt::format("{:.6g} {:+.6g} x {:+.6g} y", coefficients[0], coefficients[1],
+                     coefficients[2]);
+}
+
+json likelihood_json(const Likelihood& likelihood, const MaternParameters& parameters) {
+  json object = to_json(likelihood.run);
+  object["log_likelihood"] = number(likelihood.log_likelihood);
+  object["quadratic_form"] = number(likelihood.quadratic_form);
+  object["factor"] = to_json(likelihood.factor);
+  object["parameters"] = to_json(parameters);
+  object["mean_coefficients"] = likelihood.mean_coefficients;
+  return object;
+}
+
+void print_sizes(const RunReport& run) {
+  const double matrix = 8.0 * static_cast<double>(run.n) * static_cast<double>(run.n);
+  fmt::print(
+      "  covariance matrix {} by {}: {}; factored in {} of device memory on {} (tile {}, {})\n",
+      run.n, run.n, format_bytes(static_cast<std::int64_t>(matrix)),
+      format_bytes(run.peak_device_bytes), fmt::join(run.devices, ", "), run.tile, run.policy);
+}
+
+MapLayer point_layer(const char* name, MapQuantity quantity, const Points& points,
+                     const std::vector<double>& values) {
+  MapLayer layer;
+  layer.name = name;
+  layer.quantity = quantity;
+  layer.x = points.x;
+  layer.y = points.y;
+  layer.value = values;
+  return layer;
+}
+
+namespace {
+
+std::vector<std::string> prediction_names(const ColumnNames& columns, bool observed) {
+  std::vector<std::string> names = columns.coordinates();
+  if (observed) names.push_back(columns.value);
+  for (const char* name : {"mean", "standard_error", "process_standard_error"})
+    names.emplace_back(name);
+  return names;
+}
+
+}  // namespace
+
+PredictionTable::PredictionTable(const std::string& path, const ColumnNames& columns, bool observed)
+    : writer_(path, prediction_names(columns, observed)), observed_(observed) {}
+
+void PredictionTable::write(const Points& points, const std::vector<double>& observations,
+                            const Prediction& prediction) {
+  std::vector<std::vector<double>> data = columns_of(points);
+  if (observed_) data.push_back(observations);
+  data.push_back(prediction.mean);
+  data.push_back(prediction.standard_error);
+  data.push_back(prediction.process_standard_error);
+  writer_.write(data);
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,38 @@
+#pragma once
+// What the verbs of Gaussian processes share: how a model, its sizes and its predictions are told.
+
+#include <string>
+#include <vector>
+
+#include "cli/geostat_data.hpp"
+
+namespace strata::cli {
+
+/// "a + b x + c y" in digits.
+[[nodiscard]] std::string mean_text(const std::vector<double>& coefficients);
+
+[[nodiscard]] nlohmann::json likelihood_json(const Likelihood& likelihood,
+                                             const MaternParameters& parameters);
+
+/// How the matrix compares with the memory it was factored in.
+void print_sizes(const RunReport& run);
+
+[[nodiscard]] MapLayer point_layer(const char* name, MapQuantity quantity, const Points& points,
+                                   const std::vector<double>& values);
+
+/// A table of predictions, written piece by piece: the coordinates, what was observed there if
+/// `observed`, then mean and standard errors.
+class PredictionTable {
+ public:
+  PredictionTable(const std::string& path, const ColumnNames& columns, bool observed);
+  /// `observations` is empty unless `observed`.
+  void write(const Points& points, const std::vector<double>& observations,
+             const Prediction& prediction);
+  void close() { writer_.close(); }
+
+ private:
+  TableWriter writer_;
+  bool observed_;
+};
+
+}  // namespace strata::cli

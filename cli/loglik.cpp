@@ -1,0 +1,83 @@
+// strata loglik: the exact log-likelihood at given parameters.
+
+#include <fmt/format.h>
+
+#include "cli/geostat_verbs.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct LoglikArguments {
+  std::string file;
+  ColumnNames columns;
+  SeparationArguments separation;
+  MaternParameters parameters;
+  std::string mean = "constant";
+  std::string holdout;
+};
+
+void print_loglik(const Likelihood& likelihood) {
+  fmt::print("log-likelihood    {:.10g}\nquadratic form    {:.10g}\nlog determinant   {:.10g}\n",
+             likelihood.log_likelihood, likelihood.quadratic_form,
+             likelihood.factor.log_determinant);
+  fmt::print("mean              {}\n", mean_text(likelihood.mean_coefficients));
+  print_sizes(likelihood.run);
+  print_traffic(likelihood.run);
+}
+
+int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
+  const Options options = common.to_options();
+  const Mean mean = parse_mean(arguments.mean);
+  MaternParameters parameters = arguments.parameters;
+  parameters.separation = arguments.separation.separation(arguments.columns);
+  const Distance distance = parameters.separation.distance;
+  check_outputs(common, {}, {arguments.file, common.rates});
+  const Observations data =
+      read_observations(arguments.file, arguments.columns, arguments.holdout, common.seed).fit;
+  check_places(data.points, data.rows, distance, arguments.file);
+  if (parameters.nugget == 0) check_distinct(data, distance, arguments.file);
+  check_interrupt();
+  const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
+  const json object = likelihood_json(likelihood, parameters);
+  if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
+  ReportData report;
+  report.title = fmt::format("Log-likelihood of {} observations", data.points.size());
+  report.subtitle = arguments.file;
+  report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
+  report.run = likelihood.run;
+  return finish(common, std::move(report), object, [&] { print_loglik(likelihood); });
+}
+
+}  // namespace
+
+void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand("loglik", "exact log-likelihood of a Gaussian process");
+  auto arguments = std::make_shared<LoglikArguments>();
+  common.add_to(*verb);
+  verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
+  arguments->columns.add_to(*verb, true);
+  arguments->separation.add_to(*verb);
+  verb->add_option("--variance", arguments->parameters.variance, "of the process")
+      ->required()
+      ->check(positive_number());
+  verb->add_option("--range", arguments->parameters.range,
+                   "in units of the coordinates, or kilometres with --distance great-circle")
+      ->required()
+      ->check(positive_number());
+  verb->add_option("--smoothness", arguments->parameters.smoothness, "of the Matérn covariance")
+      ->required()
+      ->check(positive_number());
+  verb->add_option("--nugget", arguments->parameters.nugget, "variance of the noise")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+  verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear")
+      ->capture_default_str();
+  verb->add_option("--holdout", arguments->holdout, "rows left out: a column, a share, or none");
+  verb->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_loglik(*arguments, common); };
+  });
+}
+
+}  // namespace strata::cli

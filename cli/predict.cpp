@@ -1,0 +1,212 @@
+// strata predict: kriging at new places, from a table of any length.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "cli/geostat_verbs.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct PredictArguments {
+  std::string model;
+  std::string file;
+  ColumnNames columns;
+  std::string value;
+  std::string output;
+};
+
+/// What was predicted, from which observations.
+ReportData predict_report(const PredictArguments& arguments, const ColumnNames& columns,
+                          const Model& model, const Points& targets, const Prediction& prediction,
+                          const RunReport& run) {
+  ReportData report;
+  report.title = fmt::format("{} predicted at {} places", columns.value, targets.size());
+  report.subtitle = fmt::format("from {}", arguments.model);
+  ReportMap map;
+  map.x_label = columns.x;
+  map.y_label = columns.y;
+  map.layers.push_back(point_layer("Observed", MapQuantity::value, model.points, model.values));
+  map.layers.push_back(point_layer("Predicted", MapQuantity::value, targets, prediction.mean));
+  map.layers.push_back(point_layer("Standard error", MapQuantity::standard_error, targets,
+                                   prediction.standard_error));
+  report.map = std::move(map);
+  report.run = run;
+  return report;
+}
+
+/// The places of a file, piece by piece, with what was observed there if that is wanted.
+class Places {
+ public:
+  Places(const std::string& path, const ColumnNames& columns, const std::string& value,
+         Distance distance)
+      : reader_(path), columns_(columns), names_(columns.coordinates()) {
+    observed_ = value != "none" && (!value.empty() || reader_.has(columns.value));
+    if (observed_) names_.push_back(columns.value);
+    // Once through the file first, so that a bad row is found before the work.
+    for (std::int64_t rows = kRows; rows == kRows; count_ += rows) {
+      std::vector<std::vector<double>> some = reader_.next(names_, kRows);
+      rows = std::ssize(some[0]);
+      std::vector<std::int64_t> numbers(static_cast<std::size_t>(rows));
+      std::iota(numbers.begin(), numbers.end(), count_ + 1);
+      check_places(columns_.points_of(std::move(some)), numbers, distance, path);
+      check_interrupt();
+    }
+    reader_.rewind();
+    require(count_ > 0, ErrorKind::input, "data", "{}: there are no rows to predict", path);
+  }
+
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  [[nodiscard]] bool observed() const noexcept { return observed_; }
+  [[nodiscard]] Points next(std::int64_t most) {
+    std::vector<std::vector<double>> columns = reader_.next(names_, most);
+    if (observed_) values_.insert(values_.end(), columns.back().begin(), columns.back().end());
+    return columns_.points_of(std::move(columns));
+  }
+  /// What was observed at the first `count` places that it was not yet told of.
+  [[nodiscard]] std::vector<double> take_observed(std::int64_t count) {
+    if (!observed_) return {};
+    const auto end = values_.begin() + count;
+    std::vector<double> out(values_.begin(), end);
+    values_.erase(values_.begin(), end);
+    return out;
+  }
+
+ private:
+  static constexpr std::int64_t kRows = 1 << 16;
+
+  TableReader reader_;
+  ColumnNames columns_;
+  std::vector<std::string> names_;
+  bool observed_ = false;
+  std::int64_t count_ = 0;
+  std::vector<double> values_;
+};
+
+/// Scores of pieces, as one.
+class RunningScores {
+ public:
+  void add(const Scores& part, std::int64_t count) {
+    const auto weight = static_cast<double>(count);
+    sum_.rmse += weight * part.rmse * part.rmse;
+    sum_.mae += weight * part.mae;
+    sum_.crps += weight * part.crps;
+    sum_.coverage95 += weight * part.coverage95;
+    count_ += weight;
+    last_ = part;
+    ++pieces_;
+  }
+  /// Of one piece the same bits.
+  [[nodiscard]] Scores mean() const {
+    if (pieces_ == 1) return last_;
+    return {std::sqrt(sum_.rmse / count_), sum_.mae / count_, sum_.crps / count_,
+            sum_.coverage95 / count_};
+  }
+
+ private:
+  Scores last_;
+  int pieces_ = 0;
+  Scores sum_;
+  double count_ = 0;
+};
+
+void print_predict(const StreamedPrediction& prediction, const std::string& output,
+                   const std::optional<Scores>& against, const std::string& column) {
+  fmt::print(
+      "{} predictions written to {} (mean, standard error of a new observation, and of the "
+      "process)\n",
+      prediction.targets, output);
+  if (against) {
+    fmt::print("against column {}: RMSE {:.6g}, MAE {:.6g}, CRPS {:.6g}, 95 % interval covers ",
+               column, against->rmse, against->mae, against->crps);
+    fmt::print("{:.1f} %\n", 100 * against->coverage95);
+  }
+  print_sizes(prediction.run);
+  print_traffic(prediction.run);
+  fmt::print("  the predictions then took {:.3g} s and moved {}\n", prediction.solve.seconds,
+             format_bytes(prediction.solve.traffic.total()));
+}
+
+ColumnNames named_columns(const PredictArguments& arguments, const ModelFile& file) {
+  ColumnNames columns = file.columns;
+  if (!arguments.columns.x.empty()) columns.x = arguments.columns.x;
+  if (!arguments.columns.y.empty()) columns.y = arguments.columns.y;
+  if (!arguments.columns.z.empty()) columns.z = arguments.columns.z;
+  if (!arguments.columns.time.empty()) columns.time = arguments.columns.time;
+  if (!arguments.value.empty() && arguments.value != "none") columns.value = arguments.value;
+  return columns;
+}
+
+int run_predict(const PredictArguments& arguments, const CommonOptions& common) {
+  const Options options = common.to_options();
+  check_outputs(common, {{"--output", arguments.output}},
+                {arguments.model, arguments.file, common.rates});
+  const ModelFile file = read_model(arguments.model);
+  const ColumnNames columns = named_columns(arguments, file);
+  Places places(arguments.file, columns, arguments.value,
+                file.model.parameters.separation.distance);
+  std::optional<PredictionTable> table;
+  RunningScores scored;
+  // Only the report's map needs everything at once.
+  const bool keep = !common.report.empty();
+  Points all;
+  Prediction known;
+  const StreamedPrediction prediction = predict(
+      file.model, [&](std::int64_t most) { return places.next(most); },
+      [&](const Points& targets, const Prediction& part) {
+        if (!table) table.emplace(arguments.output, columns, places.observed());
+        const std::vector<double> observed = places.take_observed(targets.size());
+        table->write(targets, observed, part);
+        if (places.observed())
+          scored.add(scores(observed, part.mean, part.standard_error), targets.size());
+        if (!keep) return;
+        const auto add = [](std::vector<double>& to, const std::vector<double>& from) {
+          to.insert(to.end(), from.begin(), from.end());
+        };
+        add(all.x, targets.x);
+        add(all.y, targets.y);
+        add(known.mean, part.mean);
+        add(known.standard_error, part.standard_error);
+      },
+      options, 0, places.count());
+  std::optional<Scores> against;
+  if (places.observed()) against = scored.mean();
+  json object = to_json(prediction.run);
+  object["solve"] = to_json(prediction.solve);
+  object["predictions"] = prediction.targets;
+  object["parameters"] = to_json(file.model.parameters);
+  if (against) object["holdout"] = to_json(*against, prediction.targets);
+  ReportData report;
+  report.run = prediction.run;
+  if (keep) report = predict_report(arguments, columns, file.model, all, known, prediction.run);
+  begin_output();
+  table->close();
+  return finish(common, std::move(report), object,
+                [&] { print_predict(prediction, arguments.output, against, columns.value); });
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand("predict", "kriging: mean and standard error at new places");
+  auto arguments = std::make_shared<PredictArguments>();
+  common.add_to(*verb);
+  verb->add_option("MODEL", arguments->model, "what fit wrote with -o")->required();
+  verb->add_option("FILE", arguments->file, "places: .csv or .csv.gz")->required();
+  arguments->columns.add_to(*verb, false);
+  verb->add_option("--value", arguments->value,
+                   "column of observed values to score against, or none (default: the model's, if "
+                   "FILE has it)");
+  verb->add_option("-o,--output", arguments->output, "where the predictions go (.csv)")->required();
+  verb->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_predict(*arguments, common); };
+  });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,202 @@
+// Cross-validation with the covariance held and the mean estimated anew.
+//
+// Method: leave-one-out from one factorization (Dubrule, "Cross validation of kriging in a unique
+// neighborhood", Mathematical Geology 15, 1983). With Q = Σ⁻¹ − Σ⁻¹X(XᵀΣ⁻¹X)⁻¹XᵀΣ⁻¹, or Q = Σ⁻¹ for
+// a known mean, the error of the prediction of z_i from the others is [Qr]_i / Q_ii and its
+// variance 1 / Q_ii. With L⁻¹X = U·R, U orthonormal, Q = L⁻ᵀ(I − UUᵀ)L⁻¹: its diagonal is that of
+// Σ⁻¹, the squared lengths of the columns of L⁻¹, less the squares of the rows of L⁻ᵀU. The sample
+// mean of the others differs from that of all by r_i/(n − 1), which is added.
+//
+// Folds: every fold is predicted from the others. Random folds tell how well gaps between
+// observations are filled; blocks, each a compact part of the plane, how well what lies outside
+// them is reached (Roberts et al., "Cross-validation strategies for data with temporal, spatial,
+// hierarchical, or phylogenetic structure", Ecography 40, 2017). Blocks are cut by halving the
+// longer side of the bounding box of the points, in proportion to the folds on each side.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/random.hpp"
+#include "geostat/checks.hpp"
+#include "geostat/gaussian_process.hpp"
+#include "geostat/kriging.hpp"
+#include "geostat/point_sets.hpp"
+
+namespace strata {
+namespace {
+
+constexpr const char* kWhere = "cross_validate";
+
+using Rows = std::vector<std::int64_t>;
+
+void check_data(const Points& points, std::span<const double> values,
+                const MaternParameters& parameters) {
+  check_points(points, "points", kWhere);
+  check_values(points, values, kWhere);
+  check_parameters(parameters, kWhere);
+  check_separation(parameters.separation, points, kWhere);
+  if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, kWhere);
+}
+
+// ---- folds
+
+std::vector<int> random_folds(std::int64_t n, int folds, std::uint64_t seed) {
+  Rows order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [seed](std::int64_t a, std::int64_t b) {
+    const auto p = random_bits(seed, static_cast<std::uint64_t>(a));
+    const auto q = random_bits(seed, static_cast<std::uint64_t>(b));
+    return p != q ? p < q : a < b;
+  });
+  std::vector<int> fold(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k)
+    fold[static_cast<std::size_t>(order[k])] =
+        static_cast<int>(k % static_cast<std::size_t>(folds));
+  return fold;
+}
+
+/// Gives the rows first … last the folds first_fold … first_fold + folds − 1.
+void cut_blocks(const Points& points, Rows::iterator first, Rows::iterator last, int first_fold,
+                int folds, std::vector<int>& fold) {
+  if (folds == 1) {
+    for (auto row = first; row != last; ++row) fold[static_cast<std::size_t>(*row)] = first_fold;
+    return;
+  }
+  const auto width = [&](const std::vector<double>& c) {
+    double low = c[static_cast<std::size_t>(*first)];
+    double high = low;
+    for (auto row = first; row != last; ++row) {
+      low = std::min(low, c[static_cast<std::size_t>(*row)]);
+      high = std::max(high, c[static_cast<std::size_t>(*row)]);
+    }
+    return high - low;
+  };
+  const std::vector<double>& along = width(points.x) >= width(points.y) ? points.x : points.y;
+  const int left = folds / 2;
+  const auto middle = first + (last - first) * left / folds;
+  std::nth_element(first, middle, last, [&along](std::int64_t a, std::int64_t b) {
+    const double p = along[static_cast<std::size_t>(a)];
+    const double q = along[static_cast<std::size_t>(b)];
+    return p != q ? p < q : a < b;
+  });
+  cut_blocks(points, first, middle, first_fold, left, fold);
+  cut_blocks(points, middle, last, first_fold + left, folds - left, fold);
+}
+
+std::vector<int> make_folds(const Points& points, const CrossValidationOptions& options) {
+  if (!options.blocks) return random_folds(points.size(), options.folds, options.seed);
+  Rows rows(static_cast<std::size_t>(points.size()));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<int> fold(rows.size());
+  cut_blocks(points, rows.begin(), rows.end(), 0, options.folds, fold);
+  return fold;
+}
+
+std::vector<double> values_of(std::span<const double> values, const Rows& rows) {
+  std::vector<double> out;
+  for (const std::int64_t row : rows) out.push_back(values[static_cast<std::size_t>(row)]);
+  return out;
+}
+
+// ---- leave one out
+
+/// What one factorization says of all points.
+struct Inverse {
+  std::vector<double> diagonal;  ///< of Q
+  std::vector<double> weighted;  ///< Q·r
+  std::vector<double> ones;      ///< Σ⁻¹·1, for the sample mean
+};
+
+Inverse invert(const Points& points, std::span<const double> values,
+               const MaternParameters& parameters, Mean mean, const Options& options,
+               CrossValidation& out) {
+  const std::int64_t n = points.size();
+  CovarianceSolver solver = covariance_solver(points, options);
+  solver.reserve_for_targets(n, 0);
+  factor_or_fail(solver, parameters, kWhere);
+  out.run = solver.report();
+  const MeanBasis basis(mean, points);
+  const std::int64_t p = basis.columns();
+  const double shift = mean == Mean::zero ? 0 : sample_mean(values);
+  std::vector<double> data(static_cast<std::size_t>(n * (p + 1)));
+  const MatrixView<double> w{data.data(), n, p + 1, n};
+  basis.fill(points, w);
+  std::transform(values.begin(), values.end(), w.column(p), [&](double z) { return z - shift; });
+  solver.solve_lower(w);
+  (void)regress(w, kWhere);  // leaves U and (I − UUᵀ)L⁻¹r
+  solver.solve_lower_transposed(w);
+  Inverse inverse;
+  inverse.diagonal.resize(static_cast<std::size_t>(n));
+  out.inverse = solver.inverse_diagonal(inverse.diagonal);
+  for (std::int64_t i = 0; i < n; ++i) {
+    double& q = inverse.diagonal[static_cast<std::size_t>(i)];
+    const double of_known_mean = q;
+    for (std::int64_t j = 0; j < p; ++j) q -= w(i, j) * w(i, j);
+    require(q > 1e-10 * of_known_mean, ErrorKind::numerical, kWhere,
+            "without row {} (counting from 0) the points do not determine the mean", i);
+  }
+  inverse.weighted.assign(w.column(p), w.column(p) + n);
+  if (mean == Mean::sample) {
+    inverse.ones.assign(static_cast<std::size_t>(n), 1.0);
+    solver.solve({inverse.ones.data(), n, 1, n});
+  }
+  return inverse;
+}
+
+}  // namespace
+
+CrossValidation leave_one_out(const Points& points, std::span<const double> values,
+                              const MaternParameters& parameters, Mean mean,
+                              const Options& options) {
+  check_data(points, values, parameters);
+  const std::int64_t n = points.size();
+  require(n >= 2, ErrorKind::misuse, kWhere, "{} points are too few to leave one out", n);
+  CrossValidation out;
+  const Inverse inverse = invert(points, values, parameters, mean, options, out);
+  const double centre = mean == Mean::sample ? sample_mean(values) : 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double q = inverse.diagonal[i];
+    double error = inverse.weighted[i] / q;
+    if (mean == Mean::sample)
+      error += (values[i] - centre) / static_cast<double>(n - 1) * inverse.ones[i] / q;
+    out.mean.push_back(values[i] - error);
+    out.standard_error.push_back(1 / std::sqrt(q));
+  }
+  out.scores = scores(values, out.mean, out.standard_error);
+  return out;
+}
+
+CrossValidation cross_validate(const Points& points, std::span<const double> values,
+                               const MaternParameters& parameters, Mean mean,
+                               const CrossValidationOptions& options) {
+  check_data(points, values, parameters);
+  const std::int64_t n = points.size();
+  require(options.folds >= 2 && options.folds <= n, ErrorKind::misuse, kWhere,
+          "folds is {}, but must be from 2 to the {} points", options.folds, n);
+  CrossValidation out;
+  out.fold = make_folds(points, options);
+  out.mean.resize(values.size());
+  out.standard_error.resize(values.size());
+  for (int f = 0; f < options.folds; ++f) {
+    Rows left;
+    Rows kept;
+    for (std::int64_t i = 0; i < n; ++i)
+      (out.fold[static_cast<std::size_t>(i)] == f ? left : kept).push_back(i);
+    const Model model{parameters, mean, {}, rows_of(points, kept), values_of(values, kept)};
+    const Points targets = rows_of(points, left);
+    Kriging kriging(model, targets.size(), 0, options.options, kWhere);
+    out.run = kriging.report();
+    const Prediction part = kriging.predict(targets, 0);
+    for (std::size_t k = 0; k < left.size(); ++k) {
+      out.mean[static_cast<std::size_t>(left[k])] = part.mean[k];
+      out.standard_error[static_cast<std::size_t>(left[k])] = part.standard_error[k];
+    }
+  }
+  out.scores = scores(values, out.mean, out.standard_error);
+  return out;
+}
+
+}  // namespace strata

@@ -1,0 +1,104 @@
+// With Σ = σ²(R + g·I), g = nugget/variance, the likelihood is largest in σ² at
+// σ̂² = rᵀ(R + gI)⁻¹r / n, which leaves −½(n log 2πσ̂² + log|R + gI| + n) (profile likelihood; e.g.
+// Stein, "Interpolation of Spatial Data", 1999, section 6.4). A nugget held at τ² > 0 turns this
+// round: σ² = τ²/g.
+
+#include "geostat/fit_objective.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+namespace strata {
+namespace {
+
+constexpr const char* kWhere = "fit";
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+FitObjective::FitObjective(const Points& points, std::span<const double> values, Mean mean,
+                           const FitSpace& space, const Options& options, FitJournal* journal,
+                           int stage)
+    : points_(points),
+      values_(values),
+      mean_(mean),
+      space_(space),
+      options_(options),
+      journal_(journal),
+      stage_(stage) {}
+
+GaussianProcess& FitObjective::process() {
+  if (!process_) process_.emplace(points_, values_, mean_, options_);
+  return *process_;
+}
+
+FitStep FitObjective::step_of(const FitSpace::Values& v,
+                              const GaussianProcess::Evaluation& evaluation) const {
+  FitStep step{v[FitSpace::range], v[FitSpace::smoothness], kNaN, kNaN, -kInfinity, 0};
+  if (!evaluation.factor.ok) return step;
+  const auto count = static_cast<double>(n());
+  const double variance =
+      space_.nugget ? *space_.nugget / v[FitSpace::ratio] : evaluation.quadratic_form / count;
+  const double likelihood =
+      gaussian_log_likelihood(n(), evaluation.factor.log_determinant + count * std::log(variance),
+                              evaluation.quadratic_form / variance);
+  if (!std::isfinite(likelihood)) return step;
+  step.log_likelihood = likelihood;
+  step.variance = variance;
+  step.nugget = space_.nugget.value_or(v[FitSpace::ratio] * variance);
+  return step;
+}
+
+/// What is minimized; remembers the worst.
+double FitObjective::value_of(const FitStep& step) {
+  if (step.log_likelihood == -kInfinity) {
+    // Clearly worse than anything seen, yet not so far off that it spoils the quadratic model.
+    return any_ ? worst_ + std::max(10.0, 0.1 * std::fabs(worst_)) : 1e10;
+  }
+  worst_ = any_ ? std::max(worst_, -step.log_likelihood) : -step.log_likelihood;
+  any_ = true;
+  return -step.log_likelihood;
+}
+
+double FitObjective::operator()(const FitSpace::Values& v) {
+  const auto begin = std::chrono::steady_clock::now();
+  JournalEntry entry{stage_, v, {}, 0};
+  if (journal_ == nullptr || !journal_->replay(entry)) {
+    entry.evaluation = process().evaluate(
+        {1, v[FitSpace::range], v[FitSpace::smoothness], v[FitSpace::ratio], space_.separation},
+        kWhere);
+    entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (journal_ != nullptr) journal_->add(entry);
+  }
+  path_.push_back(step_of(v, entry.evaluation));
+  path_.back().seconds = entry.seconds;
+  evaluations_.push_back(std::move(entry.evaluation));
+  seen_.emplace_back(v, value_of(path_.back()));
+  return seen_.back().second;
+}
+
+std::optional<std::size_t> FitObjective::best() const {
+  if (!any_) return std::nullopt;
+  const auto found = std::max_element(
+      path_.begin(), path_.end(),
+      [](const FitStep& a, const FitStep& b) { return a.log_likelihood < b.log_likelihood; });
+  return static_cast<std::size_t>(found - path_.begin());
+}
+
+Likelihood FitObjective::likelihood(std::size_t k) {
+  const FitStep& step = path_[k];
+  const auto& [factor, quadratic_form, coefficients] = evaluations_[k];
+  if (!process_) {
+    (void)process().evaluate(
+        {1, step.range, step.smoothness, step.nugget / step.variance, space_.separation}, kWhere);
+  }
+  Likelihood out{step.log_likelihood, quadratic_form / step.variance, factor, coefficients,
+                 process_->report()};
+  out.factor.log_determinant += static_cast<double>(n()) * std::log(step.variance);
+  return out;
+}
+
+}  // namespace strata

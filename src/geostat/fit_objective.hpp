@@ -1,0 +1,66 @@
+#pragma once
+// What a fit minimizes, −log-likelihood at the best variance, with its record.
+//
+// Contract: an evaluation that a journal has is taken from there, and one that it has not goes
+// there; so a fit that is run again takes the same way, evaluation by evaluation.
+
+#include <cmath>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "geostat/fit_journal.hpp"
+#include "geostat/fit_space.hpp"
+#include "geostat/gaussian_process.hpp"
+
+namespace strata {
+
+class FitObjective {
+ public:
+  /// `stage` numbers the objectives of a fit; the arguments outlive the object. `journal` may be
+  /// null.
+  FitObjective(const Points& points, std::span<const double> values, Mean mean,
+               const FitSpace& space, const Options& options, FitJournal* journal, int stage);
+
+  /// −log-likelihood; where the covariance is not positive definite, something clearly worse than
+  /// all that was seen.
+  double operator()(const FitSpace::Values& v);
+
+  [[nodiscard]] std::int64_t n() const noexcept { return points_.size(); }
+  [[nodiscard]] const Points& points() const noexcept { return points_; }
+  [[nodiscard]] const std::vector<FitStep>& path() const noexcept { return path_; }
+  /// Where every step was made, and what operator() said.
+  [[nodiscard]] const std::vector<std::pair<FitSpace::Values, double>>& seen() const noexcept {
+    return seen_;
+  }
+  /// The step with the largest likelihood, the first of several; none if all failed.
+  [[nodiscard]] std::optional<std::size_t> best() const;
+  /// What log_likelihood() says at step k, from the evaluation that was made there. If none was
+  /// made by this object (all came from the journal), its report is of one that is made now.
+  [[nodiscard]] Likelihood likelihood(std::size_t k);
+  /// Of the step made last: log of the best variance.
+  [[nodiscard]] double log_variance() const { return std::log(path_.back().variance); }
+
+ private:
+  [[nodiscard]] double value_of(const FitStep& step);
+  [[nodiscard]] FitStep step_of(const FitSpace::Values& v,
+                                const GaussianProcess::Evaluation& evaluation) const;
+  GaussianProcess& process();
+
+  const Points& points_;
+  std::span<const double> values_;
+  Mean mean_;
+  const FitSpace& space_;
+  Options options_;
+  FitJournal* journal_;
+  int stage_;
+  std::optional<GaussianProcess> process_;  ///< made when the first evaluation needs it
+  std::vector<FitStep> path_;
+  std::vector<GaussianProcess::Evaluation> evaluations_;  ///< of the steps
+  std::vector<std::pair<FitSpace::Values, double>> seen_;
+  double worst_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace strata

@@ -1,0 +1,175 @@
+// Kriging. With Σ = L·Lᵀ, w = L⁻¹c(p) for a target p and W = L⁻¹X:
+//   mean      x(p)ᵀβ + wᵀ·L⁻¹(z − Xβ)
+//   variance  c(0) − wᵀw + uᵀ(WᵀW)⁻¹u,   u = x(p) − Wᵀw
+// of the process, plus the nugget for a new observation (universal kriging; Cressie, "Statistics
+// for Spatial Data", 1993, section 3.4.5). Only solves with L are needed, and with W = Q·R the last
+// term is ‖R⁻ᵀu‖². Of w only its products with [W | L⁻¹(z − Xβ)] and its length are needed: the
+// devices keep the rest to themselves, as many targets at a time as there is room for.
+
+#include "geostat/kriging.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/check.hpp"
+#include "geostat/checks.hpp"
+#include "geostat/gaussian_process.hpp"
+
+namespace strata {
+namespace {
+
+const Model& checked(const Model& model, const char* where) {
+  check_model(model, where);
+  return model;
+}
+
+MatrixView<double> columns_of(std::vector<double>& data, std::int64_t rows, std::int64_t cols) {
+  data.resize(static_cast<std::size_t>(rows * cols));
+  return {data.data(), rows, cols, rows};
+}
+
+}  // namespace
+
+void check_model(const Model& model, const char* where) {
+  check_points(model.points, "points", where);
+  check_values(model.points, model.values, where);
+  check_parameters(model.parameters, where);
+  const Separation& separation = model.parameters.separation;
+  check_separation(separation, model.points, where);
+  if (model.parameters.nugget == 0) check_distinct(model.points, separation.distance, where);
+  const auto expected = static_cast<std::size_t>(coefficient_count(model.mean));
+  require(model.mean_coefficients.empty() || model.mean_coefficients.size() == expected,
+          ErrorKind::misuse, where, "{} coefficients of the mean, but the model has {}",
+          model.mean_coefficients.size(), expected);
+  for (const double c : model.mean_coefficients) {
+    require(std::isfinite(c), ErrorKind::misuse, where, "a coefficient of the mean is {}", c);
+  }
+}
+
+void check_targets(const Model& model, const Points& targets, const char* where) {
+  check_points(targets, "targets", where);
+  require(targets.z.empty() == model.points.z.empty(), ErrorKind::misuse, where,
+          "the points of the model have {} z coordinates and the targets {}", model.points.z.size(),
+          targets.z.size());
+  check_separation(model.parameters.separation, targets, where);
+}
+
+Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
+                 const Options& options, const char* where)
+    : model_(checked(model, where)),
+      where_(where),
+      basis_(model.mean, model.points),
+      solver_(covariance_solver(model.points, options)),
+      coefficients_(model.mean_coefficients) {
+  solver_.reserve_for_targets(chunk > 0 ? std::min(chunk, targets) : targets, basis_.columns() + 1);
+  factor_or_fail(solver_, model.parameters, where);
+  report_ = solver_.report();
+  whiten();
+}
+
+/// The data seen through L⁻¹: what every target needs.
+void Kriging::whiten() {
+  const std::int64_t n = model_.points.size();
+  const std::int64_t p = basis_.columns();
+  if (coefficients_.empty() && model_.mean == Mean::sample) {
+    coefficients_ = {sample_mean(model_.values)};
+  }
+  std::vector<double> work;
+  const MatrixView<double> w = columns_of(work, n, p + 1);
+  basis_.fill(model_.points, w);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    w(i, p) = model_.values[k] - mean_at(coefficients_, model_.points, k);
+  }
+  solver_.solve_lower(w);
+  data_ = work;
+  regression_ = regress(w, where_);
+  if (coefficients_.empty() && p > 0) {
+    coefficients_ = basis_.in_original_coordinates(regression_.coefficients);
+    std::copy_n(w.column(p), n, data_.begin() + p * n);
+  }
+}
+
+std::int64_t Kriging::targets_at_a_time(std::int64_t targets, std::int64_t chunk) const {
+  return solver_.targets_at_a_time(targets, basis_.columns() + 1, chunk);
+}
+
+/// Mean and variances at one target: `products` of its whitened covariances with the columns of
+/// the data, and the `square` of their length.
+void Kriging::predict_one(const Points& targets, std::size_t t, const double* products,
+                          double square, Prediction& out) const {
+  const auto p = static_cast<std::size_t>(basis_.columns());
+  out.mean.push_back(mean_at(coefficients_, targets, t) + products[p]);
+  std::array<double, 3> u = basis_.row(targets, t);
+  for (std::size_t j = 0; j < p; ++j) u[j] -= products[j];
+  // At a data point without nugget the difference is rounding, of either sign.
+  const double variance =
+      std::max(0.0, model_.parameters.variance - square) + regression_.leverage(u);
+  out.process_standard_error.push_back(std::sqrt(variance));
+  out.standard_error.push_back(std::sqrt(variance + model_.parameters.nugget));
+}
+
+Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
+  const std::int64_t n = model_.points.size();
+  const std::int64_t m = targets.size();
+  const std::int64_t columns = basis_.columns() + 1;
+  std::vector<double> sums;
+  const MatrixView<double> products = columns_of(sums, m, columns);
+  std::vector<double> squares(static_cast<std::size_t>(m));
+  const std::vector<double> coordinates = coordinate_matrix(targets);
+  Prediction out;
+  out.solve = solver_.whitened_sums(view_of(coordinates, m), {data_.data(), n, columns, n},
+                                    products, squares, chunk);
+  std::vector<double> row(static_cast<std::size_t>(columns));
+  for (std::int64_t t = 0; t < m; ++t) {
+    for (std::int64_t j = 0; j < columns; ++j) row[static_cast<std::size_t>(j)] = products(t, j);
+    const auto k = static_cast<std::size_t>(t);
+    predict_one(targets, k, row.data(), squares[k], out);
+  }
+  return out;
+}
+
+std::vector<double> Kriging::interpolate(MatrixView<const double> values, const Points& targets) {
+  // Few enough that they are small beside the factor, many enough that the covariances of a target
+  // are computed for many columns at once.
+  constexpr std::int64_t kColumns = 128;
+  const std::int64_t n = model_.points.size();
+  const std::int64_t m = targets.size();
+  const std::int64_t p = basis_.columns();
+  const std::vector<double> coordinates = coordinate_matrix(targets);
+  std::vector<double> out;
+  const MatrixView<double> means = columns_of(out, m, values.cols);
+  std::vector<double> squares(static_cast<std::size_t>(m));
+  for (std::int64_t first = 0; first < values.cols; first += kColumns) {
+    const std::int64_t count = std::min(kColumns, values.cols - first);
+    std::vector<double> whitened;
+    const MatrixView<double> some = columns_of(whitened, n, count);
+    for (std::int64_t j = 0; j < count; ++j)
+      std::copy_n(values.column(first + j), n, some.column(j));
+    solver_.solve_lower(some);
+    std::vector<std::vector<double>> coefficients;
+    std::vector<double> work;
+    for (std::int64_t j = 0; j < count; ++j) {
+      const MatrixView<double> w = columns_of(work, n, p + 1);
+      std::copy_n(data_.begin(), n * p, work.begin());  // L⁻¹X
+      std::copy_n(some.column(j), n, w.column(p));
+      coefficients.push_back(basis_.in_original_coordinates(regress(w, where_).coefficients));
+      std::copy_n(w.column(p), n, some.column(j));
+    }
+    std::vector<double> sums;
+    const MatrixView<double> products = columns_of(sums, m, count);
+    solver_.whitened_sums(view_of(coordinates, m), {whitened.data(), n, count, n}, products,
+                          squares);
+    for (std::int64_t j = 0; j < count; ++j) {
+      for (std::int64_t t = 0; t < m; ++t) {
+        means(t, first + j) = products(t, j) + mean_at(coefficients[static_cast<std::size_t>(j)],
+                                                       targets, static_cast<std::size_t>(t));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace strata

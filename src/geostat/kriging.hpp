@@ -1,0 +1,58 @@
+#pragma once
+// Kriging: a model whose covariance is factored, ready to predict many sets of targets.
+//
+// Contract: checks the model, factors once. `where` names the public function in errors. Not
+// thread-safe.
+
+#include <cstdint>
+#include <vector>
+
+#include "cholesky/covariance_solver.hpp"
+#include "geostat/regression.hpp"
+#include "strata/geostat.hpp"
+
+namespace strata {
+
+/// What every function of a model asks of it.
+void check_model(const Model& model, const char* where);
+/// … and of its targets: the coordinates of its points, at places that there are.
+void check_targets(const Model& model, const Points& targets, const char* where);
+
+class Kriging {
+ public:
+  /// `targets`: about how many there will be, of which `chunk` at a time (0: as many as fit).
+  /// Throws as predict().
+  Kriging(const Model& model, std::int64_t targets, std::int64_t chunk, const Options& options,
+          const char* where);
+
+  /// Of the factorization.
+  [[nodiscard]] const RunReport& report() const noexcept { return report_; }
+  /// How many targets are computed at a time if there are `targets`: pieces of so many, and one
+  /// that is smaller at the end, get the bits of all at once.
+  [[nodiscard]] std::int64_t targets_at_a_time(std::int64_t targets, std::int64_t chunk) const;
+
+  /// Mean and standard errors at checked targets; `run` is left empty.
+  [[nodiscard]] Prediction predict(const Points& targets, std::int64_t chunk);
+
+  /// The kriging of other values at the same points: for each column of n values the means at the
+  /// targets, m × columns. Coefficients of `constant` and `linear` are estimated from each column,
+  /// and those of `sample` and `zero` are 0.
+  [[nodiscard]] std::vector<double> interpolate(MatrixView<const double> values,
+                                                const Points& targets);
+
+ private:
+  void whiten();
+  void predict_one(const Points& targets, std::size_t t, const double* products, double square,
+                   Prediction& out) const;
+
+  const Model& model_;
+  const char* where_;
+  MeanBasis basis_;
+  CovarianceSolver solver_;
+  RunReport report_;
+  std::vector<double> data_;          ///< [L⁻¹X | L⁻¹(z − Xβ)], n × (p + 1)
+  std::vector<double> coefficients_;  ///< β, of the model or estimated
+  Regression regression_;
+};
+
+}  // namespace strata

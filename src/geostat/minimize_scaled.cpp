@@ -1,0 +1,305 @@
+// Minimization where the Hessian is roughly known: a quadratic model by regression with a prior.
+//
+// Method: in the coordinates u of the start, the model f_b + gᵀd + ½dᵀHd about the best point b is
+// fitted to all evaluations by least squares. A value at the distance |d| is off by a cubic term,
+// taken to be of size kCubic·|d|³, so that near values count most; entries of H are the identity's
+// with the standard deviation kPrior, so that k + 1 evaluations are enough to begin with, and after
+// (k + 1)(k + 2)/2 the prior hardly matters. The next point is the model's minimum in a trust
+// region (e.g. Conn, Scheinberg and Vicente, "Introduction to Derivative-Free Optimization", 2009,
+// chapter 10). The covariance of g by the same regression says what uncertainty may hide: half its
+// trace is about the gain expected of knowing g. While that is more than what the step promises,
+// the next point is beside the minimum, where g is known least. The search ends when both together
+// are below `gain`.
+
+#include "geostat/minimize.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "geostat/small_matrix.hpp"
+
+namespace strata {
+namespace {
+
+constexpr double kPrior = 0.5;
+constexpr double kCubic = 0.3;
+constexpr int kIdleMax = 10;
+
+using Function = std::function<double(const std::vector<double>&)>;
+using Vector = std::vector<double>;
+
+double dot(const Vector& a, const Vector& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+double length(const Vector& a) { return std::sqrt(dot(a, a)); }
+
+/// a + s·b
+Vector sum(Vector a, const Vector& b, double s = 1) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += s * b[i];
+  return a;
+}
+
+/// A·x, A square and packed by columns.
+Vector times(const Vector& a, const Vector& x) {
+  const std::size_t k = x.size();
+  Vector out(k);
+  for (std::size_t j = 0; j < k; ++j) {
+    for (std::size_t i = 0; i < k; ++i) out[i] += a[i + j * k] * x[j];
+  }
+  return out;
+}
+
+/// The inverse of a lower triangle.
+Vector inverse_of_lower(const Vector& l, std::size_t k) {
+  Vector out(k * k);
+  for (std::size_t c = 0; c < k; ++c) {
+    for (std::size_t i = c; i < k; ++i) {
+      double value = i == c ? 1 : 0;
+      for (std::size_t m = c; m < i; ++m) value -= l[i + m * k] * out[m + c * k];
+      out[i + c * k] = value / l[i + i * k];
+    }
+  }
+  return out;
+}
+
+struct Sample {
+  Vector x;
+  Vector u;
+  double value = 0;
+};
+
+struct Model {
+  Vector g;
+  Vector h;           // k × k
+  Vector covariance;  // of g
+
+  [[nodiscard]] double change(const Vector& d) const {
+    return dot(g, d) + 0.5 * dot(d, times(h, d));
+  }
+};
+
+/// The row of the regression for a displacement: d, then d_i·d_j, half of it on the diagonal.
+Vector row_of(const Vector& d) {
+  Vector row = d;
+  for (std::size_t j = 0; j < d.size(); ++j) {
+    for (std::size_t i = j; i < d.size(); ++i) row.push_back((i == j ? 0.5 : 1.0) * d[i] * d[j]);
+  }
+  return row;
+}
+
+enum class State : std::uint8_t { searching, converged, stuck };
+
+class Search {
+ public:
+  Search(const Function& f, const ScaledStart& start, const Box& box,
+         const MinimizeOptions& options)
+      : f_(f),
+        k_(start.x0.size()),
+        start_(start),
+        box_(box),
+        options_(options),
+        inverse_(inverse_of_lower(start.factor, k_)),
+        radius_(options.step) {
+    for (const auto& [x, value] : start.known) add(x, value);
+  }
+
+  [[nodiscard]] Minimum run() {
+    if (samples_.empty()) {
+      evaluate(start_.x0);
+      for (std::size_t i = 0; i < k_ && more(); ++i) {
+        Vector u(k_);
+        u[i] = radius_;
+        // To the other side, if the box leaves little room on this one.
+        const Vector there = clamped(sum(start_.x0, times(start_.factor, u)));
+        if (length(u_of(there)) < 0.5 * radius_) u[i] = -radius_;
+        evaluate(sum(start_.x0, times(start_.factor, u)));
+      }
+    }
+    while (more() && state_ == State::searching) step();
+    return {best().x, best().value, state_ == State::converged};
+  }
+
+ private:
+  [[nodiscard]] bool more() const { return evaluations_ < options_.evaluations_max; }
+  [[nodiscard]] const Sample& best() const { return samples_[best_]; }
+  [[nodiscard]] Vector u_of(const Vector& x) const {
+    return times(inverse_, sum(x, start_.x0, -1));
+  }
+  [[nodiscard]] Vector clamped(Vector x) const {
+    for (std::size_t i = 0; i < k_; ++i) x[i] = std::clamp(x[i], box_.lower[i], box_.upper[i]);
+    return x;
+  }
+
+  void add(const Vector& x, double value) {
+    samples_.push_back({x, u_of(x), value});
+    if (value < best().value) best_ = samples_.size() - 1;
+  }
+  /// What lies outside of the box is not evaluated: the search is over.
+  void evaluate(const Vector& x) {
+    const bool known =
+        std::any_of(samples_.begin(), samples_.end(), [&](const Sample& s) { return s.x == x; });
+    if (clamped(x) != x || known) {
+      state_ = State::stuck;
+      return;
+    }
+    ++evaluations_;
+    add(x, f_(x));
+  }
+
+  /// The regression. In long double: weights differ by many orders of magnitude.
+  [[nodiscard]] Model fit() const {
+    const std::size_t m = k_ + k_ * (k_ + 1) / 2;
+    std::vector<long double> normal(m * m);
+    std::vector<long double> right(m);
+    for (std::size_t j = 0, at = k_; j < k_; ++j) {
+      for (std::size_t i = j; i < k_; ++i, ++at) {
+        normal[at + at * m] += 1 / (kPrior * kPrior);
+        right[at] += (i == j ? 1 : 0) / (kPrior * kPrior);
+      }
+    }
+    for (std::size_t s = 0; s < samples_.size(); ++s) {
+      if (s == best_) continue;
+      const Vector d = sum(samples_[s].u, best().u, -1);
+      const double cubic = kCubic * std::pow(length(d), 3);
+      const long double weight = 1 / (cubic * cubic + options_.gain * options_.gain);
+      const Vector row = row_of(d);
+      const double y = samples_[s].value - best().value;
+      for (std::size_t a = 0; a < m; ++a) {
+        right[a] += weight * row[a] * y;
+        for (std::size_t b = 0; b < m; ++b) normal[a + b * m] += weight * row[a] * row[b];
+      }
+    }
+    return model_of(std::move(normal), right, m);
+  }
+
+  [[nodiscard]] Model model_of(std::vector<long double> normal,
+                               const std::vector<long double>& right, std::size_t m) const {
+    std::vector<long double> scale(m);
+    for (std::size_t a = 0; a < m; ++a) {
+      // Nothing is known of a slope that no evaluation tells of: a deviation of 10.
+      normal[a + a * m] += 0.01L;
+      scale[a] = 1 / std::sqrt(normal[a + a * m]);
+    }
+    for (std::size_t a = 0; a < m; ++a) {
+      for (std::size_t b = 0; b < m; ++b) normal[a + b * m] *= scale[a] * scale[b];
+      normal[a + a * m] += 1e-15L;
+    }
+    Model model{Vector(k_), Vector(k_ * k_), Vector(k_ * k_)};
+    const auto inverse = inverse_of_spd(std::move(normal), m);
+    for (std::size_t i = 0; i < k_; ++i) model.h[i + i * k_] = 1;
+    if (!inverse) return model;
+    std::vector<long double> solution(m);
+    for (std::size_t a = 0; a < m; ++a) {
+      for (std::size_t b = 0; b < m; ++b)
+        solution[a] += scale[a] * (*inverse)[a + b * m] * scale[b] * right[b];
+    }
+    for (std::size_t i = 0; i < k_; ++i) {
+      model.g[i] = static_cast<double>(solution[i]);
+      for (std::size_t j = 0; j < k_; ++j)
+        model.covariance[i + j * k_] =
+            static_cast<double>(scale[i] * (*inverse)[i + j * m] * scale[j]);
+    }
+    for (std::size_t j = 0, at = k_; j < k_; ++j) {
+      for (std::size_t i = j; i < k_; ++i, ++at)
+        model.h[i + j * k_] = model.h[j + i * k_] = static_cast<double>(solution[at]);
+    }
+    return model;
+  }
+
+  /// The minimum of the model in the trust region: (H + µI)·d = −g with the least µ that makes
+  /// H + µI positive definite and d short enough.
+  [[nodiscard]] Vector minimum_of(const Model& model) const {
+    double low = 0;
+    double high = 0;
+    Vector shortest(k_);
+    for (int attempt = 0; attempt < 60; ++attempt) {
+      const double mu = attempt == 0 ? 0 : high == 0 ? 2 * low + 0.01 : 0.5 * (low + high);
+      Vector a = model.h;
+      for (std::size_t i = 0; i < k_; ++i) a[i + i * k_] += mu;
+      const auto factor = factor_of_spd(a, k_);
+      const Vector d = factor ? solve_spd(*factor, sum(Vector(k_), model.g, -1)) : Vector(k_);
+      const double size = length(d);
+      if (!factor || size > radius_) {
+        low = mu;
+        continue;
+      }
+      if (mu == 0 || size > 0.9 * radius_) return d;
+      shortest = d;
+      high = mu;
+      if (high - low < 1e-6 * high) break;
+    }
+    return shortest;
+  }
+
+  /// The first axis of a covariance, by the power method, times its deviation.
+  [[nodiscard]] static Vector first_axis(const Vector& covariance, std::size_t k) {
+    Vector axis(k);
+    for (std::size_t i = 0; i < k; ++i) axis[i] = 1 + 0.1 * static_cast<double>(i);
+    double size = 0;
+    for (int i = 0; i < 50; ++i) {
+      axis = times(covariance, axis);
+      size = length(axis);
+      if (size == 0) return axis;
+      for (double& v : axis) v /= size;
+    }
+    for (double& v : axis) v *= std::sqrt(size);
+    return axis;
+  }
+
+  /// One evaluation, or none and the end.
+  void step() {
+    const Model model = fit();
+    Vector d = minimum_of(model);
+    const double promised = -model.change(d);
+    double hidden = 0;
+    for (std::size_t i = 0; i < k_; ++i) hidden += 0.5 * model.covariance[i + i * k_];
+    if (promised + hidden < options_.gain) {
+      state_ = State::converged;
+      return;
+    }
+    if (hidden > promised) {
+      // As far as the uncertainty reaches, to the side that the model takes for the lower one.
+      Vector axis = first_axis(model.covariance, k_);
+      const double reach = length(axis);
+      for (double& v : axis) v *= std::min(1.0, std::min(radius_, 1.0) / reach);
+      const double side = dot(model.g, axis) + dot(axis, times(model.h, d)) > 0 ? -1 : 1;
+      d = sum(d, axis, side);
+    }
+    const double before = best().value;
+    const double wanted = -model.change(d);
+    const double size = length(d);
+    evaluate(sum(best().x, times(start_.factor, d)));
+    if (state_ != State::searching) return;
+    const double gained = before - samples_.back().value;
+    if (wanted > options_.gain && gained < 0.1 * wanted) radius_ = 0.5 * std::min(radius_, size);
+    if (gained > 0.5 * wanted && size > 0.8 * radius_) radius_ *= 2;
+    idle_ = gained > options_.gain ? 0 : idle_ + 1;
+    if (radius_ < options_.tolerance) state_ = State::converged;
+    if (idle_ > kIdleMax) state_ = State::stuck;
+  }
+
+  const Function& f_;
+  std::size_t k_;
+  const ScaledStart& start_;
+  const Box& box_;
+  const MinimizeOptions& options_;
+  Vector inverse_;  // of C
+  double radius_;
+  std::vector<Sample> samples_;
+  std::size_t best_ = 0;
+  int evaluations_ = 0;
+  int idle_ = 0;  ///< evaluations that gained nothing, in a row
+  State state_ = State::searching;
+};
+
+}  // namespace
+
+Minimum minimize_scaled(const Function& f, const ScaledStart& start, const Box& box,
+                        const MinimizeOptions& options) {
+  return Search(f, start, box, options).run();
+}
+
+}  // namespace strata

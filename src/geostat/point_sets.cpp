@@ -1,0 +1,70 @@
+#include "geostat/point_sets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace strata {
+
+Points rows_of(const Points& points, std::span<const std::int64_t> rows) {
+  Points out = points;
+  for (const auto coordinate : kCoordinates) {
+    const std::vector<double>& from = points.*coordinate;
+    if (from.empty()) continue;
+    std::vector<double>& to = out.*coordinate;
+    to.clear();
+    for (const std::int64_t row : rows) to.push_back(from[static_cast<std::size_t>(row)]);
+  }
+  return out;
+}
+
+Points rows_of(const Points& points, std::int64_t first, std::int64_t count) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  std::iota(rows.begin(), rows.end(), first);
+  return rows_of(points, rows);
+}
+
+void append(Points& points, const Points& more) {
+  if (points.size() == 0) {
+    points = more;
+    return;
+  }
+  for (const auto coordinate : kCoordinates) {
+    std::vector<double>& to = points.*coordinate;
+    to.insert(to.end(), (more.*coordinate).begin(), (more.*coordinate).end());
+  }
+}
+
+std::array<double, 4> place_of(const Points& points, std::int64_t row, Distance distance) {
+  const auto i = static_cast<std::size_t>(row);
+  std::array<double, 4> place{};
+  for (std::size_t k = 0; k < kCoordinates.size(); ++k) {
+    const std::vector<double>& values = points.*kCoordinates[k];
+    if (!values.empty()) place[k] = values[i];
+  }
+  if (distance == Distance::great_circle) {
+    if (place[0] >= 180) place[0] -= 360;
+    if (std::fabs(place[1]) == 90) place[0] = 0;
+  }
+  return place;
+}
+
+std::vector<std::int64_t> first_rows(const Points& points, Distance distance) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(points.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    const auto p = place_of(points, a, distance);
+    const auto q = place_of(points, b, distance);
+    return p != q ? p < q : a < b;
+  });
+  std::vector<std::int64_t> first(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const bool same =
+        k > 0 && place_of(points, order[k - 1], distance) == place_of(points, order[k], distance);
+    first[static_cast<std::size_t>(order[k])] =
+        same ? first[static_cast<std::size_t>(order[k - 1])] : order[k];
+  }
+  return first;
+}
+
+}  // namespace strata

@@ -1,0 +1,160 @@
+// Simulation of Gaussian fields.
+//
+// Method: y = m + L·ε with Σ = L·Lᵀ and ε standard normal, which is exact: cov(y) = L·Lᵀ. Element i
+// of realization r is the pure function random_normal(seed, r·n + i), so that a field is the same
+// on any machine, and the first of many realizations is the only one of one.
+//
+// Given observations, by conditioning by kriging (Chilès and Delfiner, "Geostatistics", 2nd ed.,
+// 2012, section 7.3): with S a field without mean simulated at data and targets together, and K the
+// kriging from values at the data, K(z) + S − K(S) honours the data, and its error S − K(S) has the
+// covariance of the kriging error, that of an estimated mean included. Where there is no nugget, a
+// place that occurs several times is one unknown.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/random.hpp"
+#include "geostat/checks.hpp"
+#include "geostat/gaussian_process.hpp"
+#include "geostat/kriging.hpp"
+#include "geostat/point_sets.hpp"
+
+namespace strata {
+namespace {
+
+constexpr const char* kWhere = "simulate";
+
+void check_options(const SimulateOptions& options) {
+  require(options.realizations >= 1, ErrorKind::misuse, kWhere,
+          "realizations is {}, but must be at least 1", options.realizations);
+}
+
+/// L·ε, n × realizations, with the reports of its two halves.
+Simulation centred_field(const Points& points, const MaternParameters& parameters,
+                         const SimulateOptions& options) {
+  CovarianceSolver solver = covariance_solver(points, options.options);
+  factor_or_fail(solver, parameters, kWhere);
+  Simulation out;
+  out.run = solver.report();
+  const std::int64_t n = points.size();
+  out.values.resize(static_cast<std::size_t>(n * options.realizations));
+  for (std::size_t k = 0; k < out.values.size(); ++k)
+    out.values[k] = random_normal(options.seed, k);
+  out.multiply = solver.multiply_lower({out.values.data(), n, options.realizations, n});
+  return out;
+}
+
+/// Where a field is simulated for data and targets, and which of its sites each of them is.
+struct Sites {
+  Points points;
+  std::vector<std::int64_t> of;  ///< of the data, then of the targets
+};
+
+Sites make_sites(const Points& data, const Points& targets, bool distinct, Distance distance) {
+  Sites sites;
+  Points all = data;
+  append(all, targets);
+  sites.of.resize(static_cast<std::size_t>(all.size()));
+  std::iota(sites.of.begin(), sites.of.end(), 0);
+  if (!distinct) {
+    sites.points = std::move(all);
+    return sites;
+  }
+  const std::vector<std::int64_t> first = first_rows(all, distance);
+  std::vector<std::int64_t> rows;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const bool is_first = first[i] == static_cast<std::int64_t>(i);
+    sites.of[i] = is_first ? std::ssize(rows) : sites.of[static_cast<std::size_t>(first[i])];
+    if (is_first) rows.push_back(first[i]);
+  }
+  sites.points = rows_of(all, rows);
+  return sites;
+}
+
+/// The rows first … first + count − 1 of data and targets, from the columns of a field at sites.
+std::vector<double> at_sites(const Simulation& field, const Sites& sites, std::int64_t first,
+                             std::int64_t count, std::int64_t realizations) {
+  std::vector<double> out;
+  out.reserve(static_cast<std::size_t>(count * realizations));
+  for (std::int64_t r = 0; r < realizations; ++r) {
+    const double* column = field.values.data() + r * sites.points.size();
+    for (std::int64_t i = 0; i < count; ++i)
+      out.push_back(column[sites.of[static_cast<std::size_t>(first + i)]]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Simulation simulate(const Points& points, const MaternParameters& parameters,
+                    std::span<const double> mean_coefficients, const SimulateOptions& options) {
+  check_points(points, "points", kWhere);
+  check_parameters(parameters, kWhere);
+  check_options(options);
+  require(mean_coefficients.size() <= 1 || mean_coefficients.size() == 3, ErrorKind::misuse, kWhere,
+          "{} coefficients of the mean, but there are 0, 1 or 3", mean_coefficients.size());
+  for (const double c : mean_coefficients) {
+    require(std::isfinite(c), ErrorKind::misuse, kWhere, "a coefficient of the mean is {}", c);
+  }
+  MaternParameters used = parameters;
+  if (!options.noise) used.nugget = 0;
+  check_separation(used.separation, points, kWhere);
+  if (used.nugget == 0) check_distinct(points, used.separation.distance, kWhere);
+  Simulation out = centred_field(points, used, options);
+  const auto n = static_cast<std::size_t>(points.size());
+  for (std::size_t k = 0; k < out.values.size(); ++k)
+    out.values[k] += mean_at(mean_coefficients, points, k % n);
+  return out;
+}
+
+Simulation conditional_simulate(const Model& model, const Points& targets,
+                                const SimulateOptions& options) {
+  check_model(model, kWhere);
+  check_targets(model, targets, kWhere);
+  check_options(options);
+  const std::int64_t n = model.points.size();
+  const std::int64_t m = targets.size();
+  const std::int64_t realizations = options.realizations;
+  MaternParameters used = model.parameters;
+  if (!options.noise) used.nugget = 0;
+  const bool distinct = used.nugget == 0;
+  const Sites sites = make_sites(model.points, targets, distinct, used.separation.distance);
+  Simulation out = centred_field(sites.points, used, options);
+  std::vector<double> at_data = at_sites(out, sites, 0, n, realizations);
+  if (distinct && model.parameters.nugget > 0) {
+    // The process was simulated; what is observed of it has noise of its own.
+    const double deviation = std::sqrt(model.parameters.nugget);
+    const std::uint64_t seed = random_bits(options.seed, 1);
+    for (std::size_t k = 0; k < at_data.size(); ++k)
+      at_data[k] += deviation * random_normal(seed, k);
+  }
+  // One factor at a time in memory: that of the field is gone.
+  Kriging kriging(model, m, 0, options.options, kWhere);
+  const Prediction known = kriging.predict(targets, 0);
+  const std::vector<double> explained =
+      kriging.interpolate({at_data.data(), n, realizations, n}, targets);
+  out.values = at_sites(out, sites, n, m, realizations);
+  for (std::size_t k = 0; k < out.values.size(); ++k) {
+    out.values[k] += known.mean[k % static_cast<std::size_t>(m)] - explained[k];
+  }
+  if (model.parameters.nugget > 0) return out;
+  // A target that was observed, without noise: the difference above is rounding.
+  std::vector<std::int64_t> data_of(static_cast<std::size_t>(sites.points.size()), -1);
+  for (std::int64_t i = 0; i < n; ++i)
+    data_of[static_cast<std::size_t>(sites.of[static_cast<std::size_t>(i)])] = i;
+  for (std::int64_t r = 0; r < realizations; ++r) {
+    for (std::int64_t t = 0; t < m; ++t) {
+      const auto site = static_cast<std::size_t>(sites.of[static_cast<std::size_t>(n + t)]);
+      if (data_of[site] >= 0) {
+        out.values[static_cast<std::size_t>(r * m + t)] =
+            model.values[static_cast<std::size_t>(data_of[site])];
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace strata

@@ -1,0 +1,27 @@
+#pragma once
+// trmm: X ← −L·X, the product with a triangle in place.
+//
+// Contract: operands X (m × n) and L (m × m; its lower triangle is read and not checked). The sign
+// is that of gemm, so that a sum of both is −(L·X). T is double or float.
+
+#include "kernels/kernel_table.hpp"
+
+namespace strata {
+
+inline constexpr Operation trmm{.name = "trmm",
+                                .operands = 2,
+                                .access = {Access::read_write, Access::read},
+                                .work = [](std::span<const BlockExtent> x, std::uint32_t) {
+                                  return static_cast<double>(x[0].rows) *
+                                         static_cast<double>(x[0].cols) *
+                                         static_cast<double>(x[1].cols);
+                                }};
+
+template <class T>
+void trmm_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
+void trmm_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+template <class T>
+void trmm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+
+}  // namespace strata

@@ -1,0 +1,21 @@
+// trmm on the GPU, by cuBLAS, whose product is in place where the result is the operand itself
+// (cuBLAS manual, "cublas<t>trmm").
+
+#include "kernels/blas_cuda.hpp"
+#include "kernels/operand.hpp"
+#include "kernels/trmm.hpp"
+
+namespace strata {
+
+template <class T>
+void trmm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(trmm, parameters.variant, 0);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  for (std::int64_t i = 0; i < calls.count(); ++i)
+    blas::trmm_minus(cuda.main(), matrix_of<const T>(calls[i][1]), matrix_of<T>(calls[i][0]));
+}
+
+template void trmm_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void trmm_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+
+}  // namespace strata

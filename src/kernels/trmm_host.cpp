@@ -1,0 +1,37 @@
+// trmm by BLAS, by halves so that most of it is GEMM, as trsm (blas_host.hpp): with
+// L = [L11 0; L21 L22] and X = [X1; X2], X2 ← −L22·X2 − L21·X1, then X1 ← −L11·X1.
+
+#include "kernels/blas_host.hpp"
+#include "kernels/operand.hpp"
+#include "kernels/trmm.hpp"
+
+namespace strata {
+namespace {
+
+template <class T>
+void multiply(MatrixView<const T> l, MatrixView<T> x) {
+  constexpr std::int64_t kLeaf = 64;
+  const std::int64_t n = l.rows;
+  if (n <= kLeaf) return blas::trmm_minus(l, x);
+  const std::int64_t h = (n / 2 + kLeaf - 1) / kLeaf * kLeaf;
+  const MatrixView<T> x1 = x.block(0, 0, h, x.cols);
+  const MatrixView<T> x2 = x.block(h, 0, n - h, x.cols);
+  multiply<T>(l.block(h, h, n - h, n - h), x2);
+  blas::gemm_minus<T>(CblasNoTrans, CblasNoTrans, h, l.block(h, 0, n - h, h), x1, x2);
+  multiply<T>(l.block(0, 0, h, h), x1);
+}
+
+}  // namespace
+
+template <class T>
+void trmm_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(trmm, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    multiply<T>(matrix_of<const T>(x[1]), matrix_of<T>(x[0]));
+  });
+}
+
+template void trmm_host<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void trmm_host<float>(Queue&, const KernelCalls&, const KernelParameters&);
+
+}  // namespace strata

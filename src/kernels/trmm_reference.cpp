@@ -1,0 +1,28 @@
+// Reference trmm: columns of X by themselves, from the last row up, x_i = −Σ_{k<=i} l_ik·x_k, so
+// that the x_k above are still what they were.
+
+#include "kernels/operand.hpp"
+#include "kernels/trmm.hpp"
+
+namespace strata {
+
+template <class T>
+void trmm_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(trmm, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* operands) {
+    const auto x = matrix_of<T>(operands[0]);
+    const auto l = matrix_of<const T>(operands[1]);
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      for (std::int64_t i = x.rows - 1; i >= 0; --i) {
+        T sum = 0;
+        for (std::int64_t k = 0; k <= i; ++k) sum -= l(i, k) * x(k, j);
+        x(i, j) = sum;
+      }
+    }
+  });
+}
+
+template void trmm_reference<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void trmm_reference<float>(Queue&, const KernelCalls&, const KernelParameters&);
+
+}  // namespace strata
