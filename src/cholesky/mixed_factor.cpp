@@ -173,13 +173,15 @@ MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
       if (!factor_->info().ok) continue;
       norms.factor[at] = std::max(norms.factor[at], norm);
       norms.largest[at] = std::max(norms.largest[at], met[at].largest);
+      // L_ij·L_jjᵀ is what the tiles before leave of A_ij: about as large as this, or twice.
+      const double left = norm * norms.factor[norms.at(j, j)] / std::sqrt(problem_.tile);
+      norms.matrix[at] = std::max(norms.matrix[at], left / 2);
     }
   }
   if (!factor_->info().ok) return verdict;
   // With the norms that were met, and a tolerance that is wider by the slack.
   MixedPrecision wider = map.asked();
-  wider.accuracy *= kNormSlack;
-  if (wider.accuracy > kAccuracyMax) return verdict;
+  wider.accuracy = std::min(kNormSlack * wider.accuracy, kAccuracyMax);
   const std::int64_t raised = PrecisionMap(norms, wider).finer_than(map);
   verdict.raised += raised;
   verdict.again = verdict.again || raised > 0;
