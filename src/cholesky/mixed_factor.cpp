@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/random.hpp"
 #include "session/budget.hpp"
 
 namespace strata {
@@ -16,6 +17,10 @@ constexpr std::int64_t kPilotMax = 256;
 /// What rounding may cost more than planned, where tiles turn out larger than expected, before the
 /// factorization is done again.
 constexpr double kNormSlack = 2;
+/// How many times ε‖A‖_F a probe may find, where up to 7 was measured, and how many times (ε‖A‖_F)²
+/// over the smallest pivot.
+constexpr double kProbeFirst = 24;
+constexpr double kProbeSecond = 16;
 constexpr double kAccuracyMax = 1e-3;
 constexpr int kRetriesMax = 4;
 constexpr double kAccuracyMin = 1e-12;
@@ -68,8 +73,16 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
     factor_with(asked, pilot.norms, parameters);
     const Verdict verdict = judge(pilot.norms);
     report_.raised_tiles += verdict.raised;
-    if (!verdict.again) return factor_->info();
+    if (!verdict.again && (!asked.guard || passes_probe(asked, pilot.norms, parameters)))
+      return factor_->info();
     ++report_.retries;
+    if (!verdict.again) {
+      // No norm that was met says why: tiles that were left out were never formed.
+      if (asked.keep_all || asked.rule != PrecisionRule::factor) break;
+      asked.keep_all = true;
+      report_.note = "tiles or products that were left out are not small";
+      continue;
+    }
     if (factor_->info().ok) {
       if (report_.retries >= kRetriesMax) break;
       continue;
@@ -173,17 +186,49 @@ MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
       if (!factor_->info().ok) continue;
       norms.factor[at] = std::max(norms.factor[at], norm);
       norms.largest[at] = std::max(norms.largest[at], met[at].largest);
+      // L_ij·L_jjᵀ is what the tiles before leave of A_ij: about as large as this, or twice.
+      const double left = norm * norms.factor[norms.at(j, j)] / std::sqrt(problem_.tile);
+      norms.matrix[at] = std::max(norms.matrix[at], left / 2);
     }
   }
   if (!factor_->info().ok) return verdict;
   // With the norms that were met, and a tolerance that is wider by the slack.
   MixedPrecision wider = map.asked();
-  wider.accuracy *= kNormSlack;
-  if (wider.accuracy > kAccuracyMax) return verdict;
+  wider.accuracy = std::min(kNormSlack * wider.accuracy, kAccuracyMax);
   const std::int64_t raised = PrecisionMap(norms, wider).finer_than(map);
   verdict.raised += raised;
   verdict.again = verdict.again || raised > 0;
   return verdict;
+}
+
+/// Whether L·Lᵀ is A to the accuracy, as far as a few random vectors tell: with signs x at random
+/// and E = A − L·Lᵀ, ‖L⁻¹·A·x‖² − xᵀ·A·x = xᵀ·E·x + ‖L⁻¹·E·x‖², whose first term is tr E and
+/// √2·‖E − diag E‖_F times about a standard normal variate (Hutchinson 1990). It costs what
+/// generating the matrix does, and a sweep; the norms of tiles cannot tell it, since those that are
+/// left out are never formed.
+bool MixedFactor::passes_probe(const MixedPrecision& asked, const TileNorms& norms,
+                               const CovarianceParameters& parameters) {
+  constexpr std::int64_t kVectors = 4;
+  constexpr std::uint64_t kSeed = 1990;
+  const std::int64_t n = problem_.n;
+  std::vector<double> signs(static_cast<std::size_t>(n * kVectors));
+  for (std::size_t i = 0; i < signs.size(); ++i)
+    signs[i] = (random_bits(kSeed, i) & 1) != 0 ? 1.0 : -1.0;
+  std::vector<double> product(signs.size());
+  const MatrixView<double> y{product.data(), n, kVectors, std::max<std::int64_t>(n, 1)};
+  (void)factor_->multiply_covariance(
+      {points_.data, &parameters, {signs.data(), n, kVectors, y.ld}, y});
+  std::vector<double> whitened = product;
+  (void)factor_->sweep(Sweep::forward, MatrixView<double>{whitened.data(), n, kVectors, y.ld});
+  const double error = asked.accuracy * norms.frobenius;
+  const double bound = kProbeFirst * error + kProbeSecond * error * error / norms.smallest_pivot;
+  for (std::int64_t c = 0; c < kVectors; ++c) {
+    double difference = 0;
+    for (auto i = static_cast<std::size_t>(c * n); i < static_cast<std::size_t>((c + 1) * n); ++i)
+      difference += whitened[i] * whitened[i] - signs[i] * product[i];
+    if (!(std::fabs(difference) <= bound)) return false;
+  }
+  return true;
 }
 
 void MixedFactor::describe(const PrecisionMap* map) {

@@ -83,12 +83,10 @@ TEST_P(MixedRun, HasTilesSumsAndProductsOfEveryKind) {
     for (const double count : c.map().product_counts()) EXPECT_GT(count, 0);
     std::map<std::string, int> kinds = kinds_of_tasks(c);
     EXPECT_EQ(kinds["covariance"], 2) << "sums in fp64 and in fp32";
-    // By substitution in fp64 and in fp32, or by the inverse of sums in either.
-    EXPECT_EQ(kinds["trsm"], GetParam() == Element::fp32 ? 2 : 1);
-    if (GetParam() == Element::fp32)
-      EXPECT_EQ(kinds["multiply_inverse"], 0);
-    else
-      EXPECT_GE(kinds["multiply_inverse"], 1);
+    const bool inverses = GetParam() == Element::fp16x2;
+    EXPECT_EQ(kinds["trsm"], inverses ? 1 : 2);
+    EXPECT_EQ(kinds["multiply_inverse"], !inverses ? 0 : scrambled ? 2 : 1);
+    EXPECT_EQ(kinds["invert_factor"], inverses ? 1 : 0);
     EXPECT_EQ(kinds["tile_norm"], 2);
     EXPECT_GE(kinds["gemm"], scrambled ? 10 : 6);
     EXPECT_GE(kinds["syrk"], scrambled ? 3 : 2);

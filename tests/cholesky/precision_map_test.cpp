@@ -41,6 +41,7 @@ TileNorms random_norms(std::int64_t tiles, std::int64_t tile, std::uint64_t seed
     }
   }
   norms.frobenius = std::sqrt(square);
+  norms.smallest_pivot = std::exp(-20 * uniform());
   return norms;
 }
 
@@ -173,6 +174,8 @@ void expect_as_the_formulas_say(const TileNorms& norms, const MixedPrecision& as
   EXPECT_EQ(map.product_counts(), products);
   expect_exponent(map.fp16_exponent(), largest, 16384);
   expect_exponent(map.fp8_exponent(), oracle.largest_in_fp8(), 448.0 / 4);
+  expect_exponent(map.sum_exponent(), largest * largest, 16384);
+  expect_exponent(map.inverse_exponent(), 1 / std::sqrt(norms.smallest_pivot), 256);
   EXPECT_TRUE(map.same_as(PrecisionMap(norms, asked)));
   EXPECT_EQ(map.finer_than(map), 0);
   for (std::size_t p = 0; p < seen.size(); ++p) seen[p] += tiles[p];
@@ -291,7 +294,8 @@ TEST(PrecisionMap, ATileThatIsLeftOutTakesItsProductsWithIt) {
 
 /// Tile by tile, product by product.
 bool says_the_same(const PrecisionMap& a, const PrecisionMap& b) {
-  bool same = a.fp16_exponent() == b.fp16_exponent() && a.fp8_exponent() == b.fp8_exponent();
+  bool same = a.fp16_exponent() == b.fp16_exponent() && a.fp8_exponent() == b.fp8_exponent() &&
+              a.sum_exponent() == b.sum_exponent() && a.inverse_exponent() == b.inverse_exponent();
   for (std::int64_t j = 0; j < a.tiles(); ++j) {
     for (std::int64_t i = j; i < a.tiles(); ++i) {
       same = same && a.stored(i, j) == b.stored(i, j) && a.wide(i, j) == b.wide(i, j);
@@ -368,6 +372,11 @@ TEST(PrecisionMap, TheSameMapNeedsTheSameScales) {
   others = norms;
   others.largest[norms.at(0, 0)] = 2;
   EXPECT_EQ(PrecisionMap(others, asked).fp16_exponent(), 13);
+  EXPECT_FALSE(PrecisionMap(others, asked).same_as(map));
+  others = norms;
+  others.smallest_pivot = 0x1p-2;
+  EXPECT_EQ(map.inverse_exponent(), 8);
+  EXPECT_EQ(PrecisionMap(others, asked).inverse_exponent(), 7);
   EXPECT_FALSE(PrecisionMap(others, asked).same_as(map));
   others = norms;
   others.factor[norms.at(2, 0)] *= 1.5;  // still fp8

@@ -45,6 +45,9 @@ inline TileNorms exact_norms(const Matrix<double>& a, const Matrix<double>& l, s
     }
   }
   norms.frobenius = std::sqrt(total);
+  for (std::int64_t k = 0; k < l.rows; ++k)
+    norms.smallest_pivot =
+        std::min(k == 0 ? l(0, 0) * l(0, 0) : norms.smallest_pivot, l(k, k) * l(k, k));
   return norms;
 }
 
@@ -77,8 +80,8 @@ struct MixedCase {
 
   void set_map(TileNorms norms, const MixedPrecision& asked, Element single) {
     problem.formats = {std::make_shared<const PrecisionMap>(std::move(norms), asked), single};
-    const PrecisionMap& map = *problem.formats.map;
-    scales = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent()};
+    scales = {map().fp16_exponent(), map().fp8_exponent(), map().inverse_exponent(),
+              map().sum_exponent()};
   }
   [[nodiscard]] const PrecisionMap& map() const { return *problem.formats.map; }
 
@@ -96,12 +99,9 @@ struct MixedCase {
   /// Points into this.
   [[nodiscard]] RunOptions run_options() const {
     RunOptions options;
-    options.values = {{covariance.name, &parameters},
-                      {gemm.name, &scales},
-                      {syrk.name, &scales},
-                      {convert.name, &scales},
-                      {invert_factor.name, &scales},
-                      {multiply_inverse.name, &scales}};
+    options.values = {{covariance.name, &parameters}, {gemm.name, &scales},
+                      {syrk.name, &scales},           {convert.name, &scales},
+                      {invert_factor.name, &scales},  {multiply_inverse.name, &scales}};
     return options;
   }
   /// L in a store after a run, as numbers; zero above the diagonal and where tiles are left out.
