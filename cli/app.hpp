@@ -60,6 +60,7 @@ void add_loglik(CLI::App& app, CommonOptions& common, Run& run);
 void add_fit(CLI::App& app, CommonOptions& common, Run& run);
 void add_predict(CLI::App& app, CommonOptions& common, Run& run);
 void add_crossval(CLI::App& app, CommonOptions& common, Run& run);
+void add_kl(CLI::App& app, CommonOptions& common, Run& run);
 void add_simulate(CLI::App& app, CommonOptions& common, Run& run);
 void add_bench(CLI::App& app, CommonOptions& common, Run& run);
 

@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 namespace {
@@ -14,6 +15,7 @@ struct CrossvalArguments {
   std::string model;
   int folds = 0;
   bool blocks = false;
+  PrecisionArguments precision;
   std::string output;
 };
 
@@ -27,6 +29,8 @@ void print_crossval(const CrossvalArguments& a, const CrossValidation& result, s
       "  RMSE      {:.6g}\n  MAE       {:.6g}\n  CRPS      {:.6g}\n  95 % interval covers {:.1f} "
       "%\n",
       s.rmse, s.mae, s.crps, 100 * s.coverage95);
+  print_mixed(result.run.mixed);
+  print_certificate(result.certificate, a.folds == 0);
   print_sizes(result.run);
   print_traffic(result.run);
   if (!a.output.empty()) fmt::print("predictions written to {}\n", a.output);
@@ -40,7 +44,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
   options.folds = a.folds;
   options.blocks = a.blocks;
   options.seed = common.seed;
-  options.options = common.to_options();
+  options.options = a.precision.to_options(common);
   check_outputs(common, {{"--output", a.output}}, {a.model, common.rates});
   const ModelFile file = read_model(a.model);
   const Model& model = file.model;
@@ -54,6 +58,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
   object["crossval"]["folds"] = a.folds == 0 ? model.points.size() : a.folds;
   object["crossval"]["method"] = a.folds == 0 ? "leave-one-out" : a.blocks ? "blocks" : "random";
   object["parameters"] = to_json(model.parameters);
+  if (result.certificate) object["certificate"] = to_json(*result.certificate);
   if (a.folds == 0) object["inverse"] = to_json(result.inverse);
   ReportData report;
   report.title = fmt::format("Cross-validation of {} observations of {}", model.points.size(),
@@ -63,6 +68,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
       model.values,       result.mean,       result.standard_error, "",
       result.scores.rmse, result.scores.mae, result.scores.crps,    result.scores.coverage95};
   report.run = result.run;
+  add_precision_map(report, result.run.mixed);
   begin_output();
   if (!a.output.empty()) {
     std::vector<std::string> names = file.columns.coordinates();
@@ -89,6 +95,7 @@ void add_crossval(CLI::App& app, CommonOptions& common, Run& run) {
       app.add_subcommand("crossval", "cross-validation of a model, its covariance held");
   auto a = std::make_shared<CrossvalArguments>();
   common.add_to(*verb);
+  a->precision.add_to(*verb);
   verb->add_option("MODEL", a->model, "what fit wrote with -o")->required();
   verb->add_option("--folds", a->folds,
                    "how many parts, each predicted from the others, at random by --seed; 0: leave "

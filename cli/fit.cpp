@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 namespace {
@@ -17,6 +18,7 @@ struct FitArguments {
   std::string file;
   ColumnNames columns;
   SeparationArguments separation;
+  PrecisionArguments precision;
   std::string mean = "constant";
   std::string holdout;
   std::string output;
@@ -134,6 +136,7 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
                                     held->scores.coverage95};
   }
   report.run = result.likelihood.run;
+  add_precision_map(report, result.mixed);
   ReportMap map;
   map.x_label = arguments.columns.x;
   map.y_label = arguments.columns.y;
@@ -153,6 +156,10 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
 json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
               const SplitObservations& data) {
   json object = likelihood_json(result.likelihood, result.parameters);
+  if (result.mixed) {
+    object["search"]["mixed"] = to_json(*result.mixed);
+    object["search"]["likelihood_in_fp64"] = !result.likelihood.certificate;
+  }
   object["evaluations"] = result.evaluations;
   object["converged"] = result.converged;
   object["stages"] = stages_json(result.stages);
@@ -192,6 +199,12 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
         data.holdout.points.size(), held->scores.rmse, held->scores.mae, held->scores.crps,
         100 * held->scores.coverage95);
   }
+  if (result.mixed) {
+    fmt::print("\nthe search in lower precisions; the likelihood above {}\n",
+               result.likelihood.certificate ? "too, for FP64 has no room" : "in FP64");
+    print_mixed(result.mixed);
+    print_certificate(result.likelihood.certificate);
+  }
   fmt::print("\none evaluation of the likelihood\n");
   print_sizes(result.likelihood.run);
   print_traffic(result.likelihood.run);
@@ -200,7 +213,7 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
 FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& common) {
   FitOptions options;
   options.mean = parse_mean(arguments.mean);
-  options.options = common.to_options();
+  options.options = arguments.precision.to_options(common);
   options.max_evaluations = arguments.evaluations;
   options.smoothness = arguments.smoothness;
   options.nugget = arguments.nugget;
@@ -275,6 +288,7 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
   arguments->separation.add_to(*verb);
+  arguments->precision.add_to(*verb);
   verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
       ->capture_default_str();
   verb->add_option("--smoothness", arguments->smoothness, "hold the smoothness at this")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 
@@ -22,7 +23,24 @@ json likelihood_json(const Likelihood& likelihood, const MaternParameters& param
   object["factor"] = to_json(likelihood.factor);
   object["parameters"] = to_json(parameters);
   object["mean_coefficients"] = likelihood.mean_coefficients;
+  if (likelihood.certificate) object["certificate"] = to_json(*likelihood.certificate);
   return object;
+}
+
+void add_parameters(CLI::App& app, MaternParameters& parameters) {
+  app.add_option("--variance", parameters.variance, "of the process")
+      ->required()
+      ->check(positive_number());
+  app.add_option("--range", parameters.range,
+                 "in units of the coordinates, or kilometres with --distance great-circle")
+      ->required()
+      ->check(positive_number());
+  app.add_option("--smoothness", parameters.smoothness, "of the Matérn covariance")
+      ->required()
+      ->check(positive_number());
+  app.add_option("--nugget", parameters.nugget, "variance of the noise")
+      ->check(nonnegative_number())
+      ->capture_default_str();
 }
 
 void print_sizes(const RunReport& run) {

@@ -14,6 +14,9 @@ namespace strata::cli {
 [[nodiscard]] nlohmann::json likelihood_json(const Likelihood& likelihood,
                                              const MaternParameters& parameters);
 
+/// --variance, --range and --smoothness, which are required, and --nugget.
+void add_parameters(CLI::App& app, MaternParameters& parameters);
+
 /// How the matrix compares with the memory it was factored in.
 void print_sizes(const RunReport& run);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/geostat_verbs.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 namespace {
@@ -13,6 +14,7 @@ struct LoglikArguments {
   std::string file;
   ColumnNames columns;
   SeparationArguments separation;
+  PrecisionArguments precision;
   MaternParameters parameters;
   std::string mean = "constant";
   std::string holdout;
@@ -23,12 +25,14 @@ void print_loglik(const Likelihood& likelihood) {
              likelihood.log_likelihood, likelihood.quadratic_form,
              likelihood.factor.log_determinant);
   fmt::print("mean              {}\n", mean_text(likelihood.mean_coefficients));
+  print_mixed(likelihood.run.mixed);
+  print_certificate(likelihood.certificate);
   print_sizes(likelihood.run);
   print_traffic(likelihood.run);
 }
 
 int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const Options options = arguments.precision.to_options(common);
   const Mean mean = parse_mean(arguments.mean);
   MaternParameters parameters = arguments.parameters;
   parameters.separation = arguments.separation.separation(arguments.columns);
@@ -47,6 +51,7 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   report.subtitle = arguments.file;
   report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
   report.run = likelihood.run;
+  add_precision_map(report, likelihood.run.mixed);
   return finish(common, std::move(report), object, [&] { print_loglik(likelihood); });
 }
 
@@ -59,19 +64,9 @@ void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
   arguments->separation.add_to(*verb);
-  verb->add_option("--variance", arguments->parameters.variance, "of the process")
-      ->required()
-      ->check(positive_number());
-  verb->add_option("--range", arguments->parameters.range,
-                   "in units of the coordinates, or kilometres with --distance great-circle")
-      ->required()
-      ->check(positive_number());
-  verb->add_option("--smoothness", arguments->parameters.smoothness, "of the Matérn covariance")
-      ->required()
-      ->check(positive_number());
-  verb->add_option("--nugget", arguments->parameters.nugget, "variance of the noise")
-      ->check(nonnegative_number())
-      ->capture_default_str();
+  arguments->precision.add_to(*verb);
+  arguments->precision.add_probes_to(*verb, true);
+  add_parameters(*verb, arguments->parameters);
   verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear")
       ->capture_default_str();
   verb->add_option("--holdout", arguments->holdout, "rows left out: a column, a share, or none");

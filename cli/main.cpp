@@ -106,6 +106,7 @@ int main(int argc, char** argv) {
   add_predict(app, common, run);
   add_crossval(app, common, run);
   add_simulate(app, common, run);
+  add_kl(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

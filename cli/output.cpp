@@ -15,6 +15,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/app.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 namespace {
@@ -162,6 +163,7 @@ json to_json(const RunReport& report) {
               {"host_bytes", report.host_bytes},
               {"traffic", traffic_json(report.traffic)},
               {"planned_traffic", planned}};
+  if (report.mixed) object["mixed"] = to_json(*report.mixed);
   if (report.predicted_seconds) object["predicted_seconds"] = *report.predicted_seconds;
   return object;
 }

@@ -8,6 +8,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 namespace {
@@ -18,6 +19,7 @@ struct PredictArguments {
   std::string model;
   std::string file;
   ColumnNames columns;
+  PrecisionArguments precision;
   std::string value;
   std::string output;
 };
@@ -127,6 +129,8 @@ void print_predict(const StreamedPrediction& prediction, const std::string& outp
                column, against->rmse, against->mae, against->crps);
     fmt::print("{:.1f} %\n", 100 * against->coverage95);
   }
+  print_mixed(prediction.run.mixed);
+  print_certificate(prediction.certificate);
   print_sizes(prediction.run);
   print_traffic(prediction.run);
   fmt::print("  the predictions then took {:.3g} s and moved {}\n", prediction.solve.seconds,
@@ -144,7 +148,7 @@ ColumnNames named_columns(const PredictArguments& arguments, const ModelFile& fi
 }
 
 int run_predict(const PredictArguments& arguments, const CommonOptions& common) {
-  const Options options = common.to_options();
+  const Options options = arguments.precision.to_options(common);
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.model, arguments.file, common.rates});
   const ModelFile file = read_model(arguments.model);
@@ -181,10 +185,12 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
   object["solve"] = to_json(prediction.solve);
   object["predictions"] = prediction.targets;
   object["parameters"] = to_json(file.model.parameters);
+  if (prediction.certificate) object["certificate"] = to_json(*prediction.certificate);
   if (against) object["holdout"] = to_json(*against, prediction.targets);
   ReportData report;
   report.run = prediction.run;
   if (keep) report = predict_report(arguments, columns, file.model, all, known, prediction.run);
+  add_precision_map(report, prediction.run.mixed);
   begin_output();
   table->close();
   return finish(common, std::move(report), object,
@@ -200,6 +206,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("MODEL", arguments->model, "what fit wrote with -o")->required();
   verb->add_option("FILE", arguments->file, "places: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, false);
+  arguments->precision.add_to(*verb);
   verb->add_option("--value", arguments->value,
                    "column of observed values to score against, or none (default: the model's, if "
                    "FILE has it)");

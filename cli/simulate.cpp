@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cli/geostat_verbs.hpp"
+#include "cli/precision.hpp"
 
 namespace strata::cli {
 namespace {
@@ -24,6 +25,7 @@ struct SimulateArguments {
   std::string at;
   ColumnNames columns;
   SeparationArguments separation;
+  PrecisionArguments precision;
   MaternParameters parameters{0, 0, 0, 0};
   std::vector<double> mean;
   std::int64_t realizations = 1;
@@ -107,7 +109,7 @@ Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common
   options.realizations = a.realizations;
   options.seed = common.seed;
   options.noise = !a.process;
-  options.options = common.to_options();
+  options.options = a.precision.to_options(common);
   Simulated out;
   if (!a.model.empty()) {
     const ModelFile file = read_model(a.model);
@@ -165,6 +167,7 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   report.title = fmt::format("{} simulated at {} places", out.columns.value, out.points.size());
   report.subtitle = fmt::format("seed {}, first of {} realizations", common.seed, a.realizations);
   report.run = out.fields.run;
+  add_precision_map(report, out.fields.run.mixed);
   if (!common.report.empty()) {
     const auto begin = out.fields.values.begin();
     ReportMap map;
@@ -180,6 +183,7 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
     fmt::print("{} realizations at {} places written to {} (seed {}{})\n", a.realizations,
                out.points.size(), a.output, common.seed,
                a.model.empty() ? "" : ", given the observations of " + a.model);
+    print_mixed(out.fields.run.mixed);
     print_sizes(out.fields.run);
     print_traffic(out.fields.run);
     fmt::print("  the product with the factor then took {:.3g} s and moved {}\n",
@@ -202,6 +206,7 @@ void add_simulate(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--at", a->at, "… at these places: .csv or .csv.gz");
   a->columns.add_to(*verb, false);
   a->separation.add_to(*verb);
+  a->precision.add_to(*verb);
   verb->add_option("--variance", a->parameters.variance, "of the process")
       ->check(positive_number());
   verb->add_option("--range", a->parameters.range,

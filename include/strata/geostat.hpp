@@ -41,15 +41,6 @@ struct Points {
   [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(x.size()); }
 };
 
-/// In which order points stand in the covariance matrix. It changes no likelihood but the rounding;
-/// points that are close should be close in the order where far tiles are to be small.
-enum class PointOrder : std::uint8_t {
-  none,     ///< as they are given
-  hilbert,  ///< along a Hilbert curve
-  kd,       ///< a tile is a box of points, by halving
-  coarse,   ///< first a tile of points that are far from each other, then the others as by kd
-};
-
 struct MaternParameters {
   double variance = 1;      ///< > 0, squared units of the values
   double range = 1;         ///< > 0, units of the coordinates, or kilometres on the sphere
@@ -74,6 +65,41 @@ enum class Mean : std::uint8_t {
 [[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(
     const Points& points, Distance distance = Distance::euclidean);
 
+/// What is known of a log-likelihood whose covariance was factored in several precisions
+/// (RunReport::mixed says in which). Its quadratic form and mean are refined by conjugate
+/// gradients with Σ in FP64; its log-determinant is that of the factor, and probes say how far that
+/// is from log|Σ|. Nothing here is a proven bound but `rounding`.
+struct LikelihoodCertificate {
+  /// Estimate of log|Σ| − log|L̃L̃ᵀ|, by stochastic Lanczos quadrature. NaN without probes.
+  double log_determinant_difference = 0;
+  /// Whether it was added. It is if it is at least twice what is not known of it: rounding errors
+  /// cancel in a determinant more than they do in what probes see of it, so that the factor's own
+  /// is often the better one.
+  bool corrected = false;
+  /// How far the log-determinant may be from log|Σ|: three standard errors of the estimate and
+  /// more, statistical, and the estimate itself where it was not added. NaN without probes.
+  double log_determinant_error = 0;
+  /// The quadratic form is too small by at most about this, for its solves ended where they did.
+  double quadratic_form_error = 0;
+  /// How much rounding in FP64 can have changed the quadratic form at worst, proven; √n times less
+  /// is likely. A factor in FP64 has the like.
+  double rounding = 0;
+  double backward_error = 0;  ///< of the solves
+  int refinement_steps = 0;
+  int probes = 0;
+  int lanczos_steps = 0;
+  /// Kullback-Leibler divergence of the factor's Gaussian from the exact one in nats, with its
+  /// standard error; NaN without probes.
+  double divergence = 0;
+  double divergence_error = 0;
+  double seconds = 0;  ///< of refinement and probes
+
+  /// How far the log-likelihood may be from that of Σ, as far as the errors above say.
+  [[nodiscard]] double log_likelihood_error() const {
+    return (log_determinant_error + quadratic_form_error) / 2;
+  }
+};
+
 struct Likelihood {
   /// −½·(n·log 2π + log|Σ| + rᵀΣ⁻¹r), r = z − Xβ̂, natural logarithm; NaN unless factor.ok.
   double log_likelihood = 0;
@@ -83,14 +109,52 @@ struct Likelihood {
   /// of the data.
   std::vector<double> mean_coefficients;
   RunReport run;  ///< of the factorization
+  /// With Options::mixed, unless the factorization ended in FP64.
+  std::optional<LikelihoodCertificate> certificate;
 };
 
-/// The exact log-likelihood of `values` at given parameters. A covariance that is not positive
+/// The exact log-likelihood of `values` at given parameters; with Options::mixed to the accuracy
+/// that its certificate says. A covariance that is not positive
 /// definite is reported in `factor`. Throws also Error{numerical} if the points do not determine
 /// the mean (all on one line, for `linear`).
 [[nodiscard]] Likelihood log_likelihood(const Points& points, std::span<const double> values,
                                         const MaternParameters& parameters, Mean mean,
                                         const Options& options = {});
+
+/// How far the Gaussian process that a factor in several precisions stands for, N(0, L̃L̃ᵀ), is
+/// from N(0, Σ).
+struct PrecisionDivergence {
+  bool exact = false;  ///< by two factors; else an estimate, with standard errors
+  /// Kullback-Leibler divergence KL(N(0, Σ) ‖ N(0, L̃L̃ᵀ)), nats; NaN unless factor.ok.
+  double divergence = 0;
+  double divergence_error = 0;            ///< standard error of the estimate; 0 if it is exact
+  double log_determinant_difference = 0;  ///< log|Σ| − log|L̃L̃ᵀ|
+  double log_determinant_error = 0;       ///< statistical, as LikelihoodCertificate's; 0 if exact
+  int probes = 0;
+  int lanczos_steps = 0;
+  FactorInfo factor;  ///< L̃, or if it failed, L
+  RunReport run;      ///< of L̃
+
+  /// ℓ(0; Σ) − ℓ̃(0) without sign, the two log-likelihoods at y = 0: what Ren, Ltaief, Abdulah and
+  /// Keyes, "Accelerating mixed-precision out-of-core Cholesky factorization with static task
+  /// scheduling", 2024, report in the divergence's place.
+  [[nodiscard]] double likelihood_difference_at_zero() const {
+    return log_determinant_difference < 0 ? -log_determinant_difference / 2
+                                          : log_determinant_difference / 2;
+  }
+};
+
+enum class DivergenceMethod : std::uint8_t {
+  automatic,  ///< `exact` for up to 4096 points
+  exact,      ///< from L and L̃: two n × n matrices in host memory, and 2n³/3 operations more
+  estimate,   ///< by Options::probing, at least 2 probes
+};
+
+/// The divergence of Options::mixed from FP64 for the covariance of these points. Throws as
+/// log_likelihood(), also Error{misuse} if Options::mixed is not on.
+[[nodiscard]] PrecisionDivergence precision_divergence(
+    const Points& points, const MaternParameters& parameters, const Options& options,
+    DivergenceMethod method = DivergenceMethod::automatic);
 
 /// 0 < lower < upper.
 struct Bounds {
@@ -174,6 +238,11 @@ struct FitResult {
   std::vector<FitStep> path;  ///< on all points
   std::vector<FitStage> stages;
   StandardErrors standard_errors;
+  /// With Options::mixed: of the search's last evaluation. The search evaluates all points in those
+  /// precisions, with refined solves but without probes, and samples in FP64; `likelihood`, and
+  /// with it the variance, is evaluated in FP64 at the end, or if that has no room, it has a
+  /// certificate.
+  std::optional<MixedReport> mixed;
   bool converged = false;  ///< false: stopped by max_evaluations
   double seconds = 0;
 };
@@ -198,6 +267,16 @@ struct Model {
   std::vector<double> values;
 };
 
+/// What is known of predictions whose covariance was factored in several precisions. Their means
+/// are those of Σ to FP64, by refined solves.
+struct PredictionCertificate {
+  double backward_error = 0;  ///< of the solves
+  int refinement_steps = 0;
+  /// How far a variance of the process may be from that of Σ, at any target: an estimate by the
+  /// Ritz values that the refinement saw.
+  double variance_error = 0;
+};
+
 struct Prediction {
   std::vector<double> mean;  ///< of a new observation, and of the process
   /// Of a new observation: the nugget and the uncertainty of the estimated mean included.
@@ -205,6 +284,7 @@ struct Prediction {
   std::vector<double> process_standard_error;  ///< of m(p) + w(p): without the nugget
   RunReport run;                               ///< of the factorization
   RunReport solve;  ///< of what was computed for the targets, all chunks together; no trace
+  std::optional<PredictionCertificate> certificate;  ///< as Likelihood::certificate
 };
 
 /// Kriging: the best linear unbiased prediction at `targets`, and its standard errors. The
@@ -228,6 +308,7 @@ struct StreamedPrediction {
   std::int64_t targets = 0;
   RunReport run;    ///< of the factorization
   RunReport solve;  ///< of what was computed for the targets, all pieces together; no trace
+  std::optional<PredictionCertificate> certificate;  ///< as Likelihood::certificate
 };
 
 /// predict() for more targets than one wants in memory: they are asked for, predicted and handed on
@@ -256,7 +337,8 @@ struct Simulation {
 };
 
 /// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
-/// place alone. `mean_coefficients` as in Likelihood: none, one or three. In the same tiles the
+/// place in the order of the points alone; with Options::mixed the covariance of y is that of the
+/// factor. `mean_coefficients` as in Likelihood: none, one or three. In the same tiles the
 /// fields are the same to the last bit for any budget, policy and number of devices. Throws also
 /// Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
 /// "Geostatistics", 2nd ed., 2012, section 7.
@@ -304,6 +386,9 @@ struct CrossValidation {
   Scores scores;
   RunReport run;      ///< of the factorization; of folds, the last
   RunReport inverse;  ///< of the diagonal of the inverse, if one was left out at a time; no trace
+  /// As Prediction::certificate; of folds, the worst. If one was left out at a time,
+  /// `variance_error` is relative: of the diagonal elements of Σ⁻¹ from which variances come.
+  std::optional<PredictionCertificate> certificate;
 };
 
 /// Every fold is predicted from all others: a factorization for each. Throws as predict(), also

@@ -35,6 +35,21 @@ enum class HostPinning : std::uint8_t {
   never,
 };
 
+/// In which order points stand in the covariance matrix. It changes no likelihood but the rounding;
+/// points that are close should be close in the order where far tiles are to be small.
+enum class PointOrder : std::uint8_t {
+  none,     ///< as they are given
+  hilbert,  ///< along a Hilbert curve
+  kd,       ///< a tile is a box of points, by halving
+  coarse,   ///< first a tile of points that are far from each other, then the others as by kd
+};
+
+/// How it is estimated what lower precisions leave unsaid of a log-determinant.
+struct Probing {
+  int probes = 32;  ///< random vectors, at least 2; 0: it is not
+  std::uint64_t seed = 1;
+};
+
 struct Options {
   /// "auto", "host", "host:2", "cuda:0,1"; parts joined by "+": "cuda:0+host:1".
   std::string devices = "auto";
@@ -48,6 +63,10 @@ struct Options {
   CholeskyPath path = CholeskyPath::automatic;
   /// Of covariances that are generated: tiles and products in fewer bits than FP64.
   MixedPrecision mixed;
+  /// Of the points of a covariance, by their coordinates in space. None: kd with `mixed`, else
+  /// PointOrder::none.
+  std::optional<PointOrder> order;
+  Probing probing;                                    ///< of log-likelihoods, with `mixed`
   CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned
   HostPinning host_pinning = HostPinning::automatic;  ///< for GPUs
   int compute_queues = 0;                             ///< a device; 0: as predicted to be fastest

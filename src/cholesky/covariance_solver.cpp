@@ -32,6 +32,14 @@ CholeskyProblem problem_of(MatrixView<const double> points) {
   return problem;
 }
 
+/// The sign of such a sweep is that of gemm.
+RunReport multiplied(TileFactor& factor, Sweep sweep, MatrixView<double> b) {
+  RunReport report = factor.sweep(sweep, b);
+  for (std::int64_t j = 0; j < b.cols; ++j)
+    std::transform(b.column(j), b.column(j) + b.rows, b.column(j), std::negate<>());
+  return report;
+}
+
 }  // namespace
 
 struct CovarianceSolver::State {
@@ -101,11 +109,15 @@ RunReport CovarianceSolver::multiply(MatrixView<const double> v, MatrixView<doub
 }
 
 RunReport CovarianceSolver::multiply_lower(MatrixView<double> b) {
-  RunReport report = state_->factor().sweep(Sweep::multiply, b);
-  for (std::int64_t j = 0; j < b.cols; ++j) {  // the sweep's sign is that of gemm
-    std::transform(b.column(j), b.column(j) + b.rows, b.column(j), std::negate<>());
-  }
-  return report;
+  return multiplied(state_->factor(), Sweep::multiply, b);
+}
+
+RunReport CovarianceSolver::multiply_lower_transposed(MatrixView<double> b) {
+  return multiplied(state_->factor(), Sweep::multiply_transposed, b);
+}
+
+void CovarianceSolver::copy_lower(std::int64_t first, MatrixView<double> out) {
+  state_->factor().copy_columns(first, out);
 }
 
 void CovarianceSolver::reserve_for_targets(std::int64_t targets, std::int64_t columns) {

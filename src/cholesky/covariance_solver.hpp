@@ -35,8 +35,12 @@ class CovarianceSolver {
   RunReport solve_lower(MatrixView<double> b);
   RunReport solve_lower_transposed(MatrixView<double> b);
   RunReport solve(MatrixView<double> b);
-  /// B ← L·B. Throws as they do.
+  /// B ← L·B and B ← Lᵀ·B. Throw as they do.
   RunReport multiply_lower(MatrixView<double> b);
+  RunReport multiply_lower_transposed(MatrixView<double> b);
+  /// Columns first … first + out.cols − 1 of L, n rows each, zeros above its diagonal. Throws as
+  /// they do.
+  void copy_lower(std::int64_t first, MatrixView<double> out);
 
   /// Y ← Σ·V, V and Y n × r, Σ the covariance of the last factorization, nugget included: generated
   /// anew in fp64 tile by tile, n² elements, and never stored. It is Σ itself, whatever the

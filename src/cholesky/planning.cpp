@@ -13,6 +13,7 @@
 #include "run/potrf_tuning.hpp"
 #include "session/policy.hpp"
 #include "session/search.hpp"
+#include "strata/detect.hpp"
 
 namespace strata {
 namespace {
@@ -160,6 +161,16 @@ std::int64_t reproducible_tile(const CholeskyProblem& problem, const Machine& ma
   while (smaller.tile > kTileMin && smallest_budget_bytes(tile_cholesky(smaller, {})) > budget)
     smaller.tile /= 2;
   return smaller.tile;
+}
+
+std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions, const Options& options) {
+  if (options.tile > 0) return options.tile;
+  const Machine machine = detect_machine(options.devices, options.device_memory_bytes);
+  CholeskyProblem problem;
+  problem.n = n;
+  problem.point_dimensions = dimensions;
+  problem.devices = static_cast<int>(machine.devices.size());
+  return reproducible_tile(problem, machine);
 }
 
 std::vector<std::int64_t> calibration_tiles(const CholeskyProblem& problem, std::int64_t requested,

@@ -44,6 +44,11 @@ inline constexpr std::int64_t kInCoreOrderMax = 8192;
 [[nodiscard]] std::int64_t reproducible_tile(const CholeskyProblem& problem,
                                              const Machine& machine);
 
+/// The order of the tiles of a mixed factor of n points: options.tile, or reproducible_tile() for
+/// the devices of the options.
+[[nodiscard]] std::int64_t mixed_tile(std::int64_t n, std::int64_t dimensions,
+                                      const Options& options);
+
 /// The tiles whose kernels should be measured, so that the search finds rates for what it compares:
 /// `requested` alone if it is above 0, else half of the rule's, the rule's, and one and a half
 /// times and twice of it, as far as the budget can hold what a measurement needs.

@@ -245,9 +245,9 @@ void TileFactor::bring_home() {
   blocks.add(schedule.blocks.family(kSolutionFamily));
   if (schedule.blocks.families() > 2) blocks.add(schedule.blocks.family(2));
   schedule.blocks = std::move(blocks);
-  const PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(std::move(schedule)),
-                                              planned_.plan->machine(), planned_.plan->options(),
-                                              planned_.policy, devices_->residency());
+  const PlannedRun planned = make_planned_run(
+      std::make_shared<const Schedule>(std::move(schedule)), planned_.plan->machine(),
+      planned_.plan->options(), planned_.policy, devices_->residency());
   MemoryStore store(planned.plan->schedule().blocks, {tiles_, nullptr});
   RunOptions options;
   options.what = "fetch";
@@ -413,38 +413,6 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
   }
   const std::int64_t targets = problem.targets;
   unpack(store, whitened::kSquares, MatrixView<double>{chunk.squares, targets, 1, targets});
-  return report;
-}
-
-RunReport TileFactor::sum_inverse(std::int64_t first, std::int64_t column_tile,
-                                  std::span<double> squares, const ProgressCallback& progress) {
-  check_usable(Element::fp64, problem_.n);
-  InverseProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
-  problem.first = first;
-  problem.column_tile = column_tile;
-  problem.columns = std::ssize(squares);
-  problem.precision = problem_.precision;
-  problem.formats = problem_.formats;
-  problem.devices = problem_.devices;
-  problem.rates = problem_.rates;
-  problem.factor_identity = problem_.factor_identity;
-  problem.points_identity = problem_.points_identity;
-  problem.point_dimensions = problem_.point_dimensions;
-  const BlockTable blocks = inverse_diagonal(problem).blocks;
-  const BlockSource zeros = [](const BlockExtent& x, std::byte* to) {
-    std::fill_n(reinterpret_cast<double*>(to), x.rows * x.cols, 0.0);
-  };
-  MemoryStore store(blocks, {tiles_, std::make_shared<FamilyMemory>(blocks, inverse::kColumns),
-                             std::make_shared<FamilyMemory>(blocks, inverse::kSquares, zeros)});
-  RunOptions options;
-  options.values = {{gemm.name, &scales_}};
-  options.what = "inverse";
-  options.progress = progress;
-  RunReport report = run_use(problem, store, options);
-  const std::int64_t columns = problem.columns;
-  unpack(store, inverse::kSquares, MatrixView<double>{squares.data(), columns, 1, columns});
   return report;
 }
 

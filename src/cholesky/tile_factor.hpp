@@ -77,7 +77,7 @@ class TileFactor {
   /// min L_ii².
   [[nodiscard]] double smallest_pivot();
 
-  /// B ← L⁻¹·B, L⁻ᵀ·B, both or −L·B, n × nrhs. T is the factor's type.
+  /// B ← L⁻¹·B, L⁻ᵀ·B, both, −L·B or −Lᵀ·B, n × nrhs. T is the factor's type.
   template <class T>
   RunReport sweep(Sweep direction, MatrixView<T> b);
   /// With W = L⁻¹·C(points, targets), for a chunk of targets: what whitened_sums() adds up.
@@ -101,6 +101,9 @@ class TileFactor {
   /// Copies L out of its tiles; zero above the diagonal.
   template <class T>
   void copy_lower(MatrixView<T> out);
+  /// Columns first … first + out.cols − 1 of it, in fp64. Throws Error{misuse} without a factor or
+  /// for other columns.
+  void copy_columns(std::int64_t first, MatrixView<double> out);
 
  private:
   struct SweepProblem {

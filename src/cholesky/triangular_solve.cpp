@@ -2,9 +2,10 @@
 //
 // Method: forward, X(m) ← L(m,m)⁻¹·(X(m) − Σ_{k<m} L(m,k)·X(k)); backward, X(m) ← L(m,m)⁻ᵀ·(X(m) −
 // Σ_{k>m} L(k,m)ᵀ·X(k)); multiply, from the last row up, so that the rows above are still those of
-// the operand, X(m) ← −L(m,m)·X(m) − Σ_{k<m} L(m,k)·X(k). The row that is being computed is the
-// accumulator, so every block of X is written once and every tile of L is used for all columns of X
-// while it is on the device.
+// the operand, X(m) ← −L(m,m)·X(m) − Σ_{k<m} L(m,k)·X(k), and with Lᵀ from the first row down,
+// X(m) ← −L(m,m)ᵀ·X(m) − Σ_{k>m} L(k,m)ᵀ·X(k). The row that is being computed is the accumulator,
+// so every block of X is written once and every tile of L is used for all columns of X while it is
+// on the device.
 
 #include "cholesky/triangular_solve.hpp"
 
@@ -56,6 +57,21 @@ class Emitter {
       if (!formats_.exists(m, k)) continue;
       for (std::int64_t c = 0; c < cols_; ++c)
         emit(gemm, m, {{x(m, c), hint(k)}, l(m, k), x(k, c)});
+    }
+  }
+
+  void multiply_transposed(std::int64_t m) {
+    std::int64_t last = rows_;
+    for (std::int64_t k = m + 1; k < rows_; ++k) {
+      if (formats_.exists(k, m)) last = k;
+    }
+    const auto hint = [&](bool ends) { return ends ? Hint::last_write : Hint::none; };
+    for (std::int64_t c = 0; c < cols_; ++c)
+      emit(trmm, m, {{x(m, c), hint(last == rows_)}, l(m, m)}, kTransposeL);
+    for (std::int64_t k = m + 1; k < rows_; ++k) {
+      if (!formats_.exists(k, m)) continue;
+      for (std::int64_t c = 0; c < cols_; ++c)
+        emit(gemm, m, {{x(m, c), hint(k == last)}, l(k, m), x(k, c)}, kTransposeA);
     }
   }
 
@@ -122,6 +138,8 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
     Emitter emitter(owners, formats, rows, cols, tasks);
     if (sweep == Sweep::multiply) {
       emitter.multiply(rows - 1 - step);
+    } else if (sweep == Sweep::multiply_transposed) {
+      emitter.multiply_transposed(step);
     } else if (sweep == Sweep::forward || (both && step < rows)) {
       emitter.forward(step, !both);
     } else {

@@ -33,8 +33,9 @@ struct SolveProblem {
 inline constexpr int kFactorFamily = 0;    ///< L
 inline constexpr int kSolutionFamily = 1;  ///< X
 
-/// `both`: one after the other, X ← A⁻¹·X. `multiply`: X ← −L·X, with the sign of gemm.
-enum class Sweep : std::uint8_t { forward, backward, both, multiply };
+/// `both`: one after the other, X ← A⁻¹·X. `multiply`: X ← −L·X, with the sign of gemm, and
+/// `multiply_transposed`: X ← −Lᵀ·X.
+enum class Sweep : std::uint8_t { forward, backward, both, multiply, multiply_transposed };
 
 [[nodiscard]] Schedule triangular_solve(const SolveProblem& problem, Sweep sweep);
 

@@ -24,6 +24,7 @@
 #include "geostat/gaussian_process.hpp"
 #include "geostat/kriging.hpp"
 #include "geostat/point_sets.hpp"
+#include "geostat/refined_solver.hpp"
 
 namespace strata {
 namespace {
@@ -110,9 +111,23 @@ struct Inverse {
   std::vector<double> ones;      ///< Σ⁻¹·1, for the sample mean
 };
 
-Inverse invert(const Points& points, std::span<const double> values,
+/// From U = Σ⁻¹[X | r] by refined solves, what L⁻ᵀ gives otherwise: on return w is that.
+void invert_refined(CovarianceSolver& solver, MatrixView<double> w, CrossValidation& out) {
+  std::vector<double> solutions(static_cast<std::size_t>(w.rows * w.cols));
+  const MatrixView<double> u{solutions.data(), w.rows, w.cols, w.rows};
+  const Refinement refinement = RefinedSolver(solver).solve(w, u);
+  const Regression regression = regress_by_solutions(w, u, kWhere);
+  divide_by_triangle(regression, u.block(0, 0, u.rows, u.cols - 1));
+  std::copy(solutions.begin(), solutions.end(), w.data);
+  out.certificate = {refinement.backward_error, refinement.steps,
+                     relative_error_of_squares(refinement)};
+}
+
+Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
                const MaternParameters& parameters, Mean mean, const Options& options,
                CrossValidation& out) {
+  const Points& points = ordered.points();
+  const std::vector<double> values = ordered.ordered(given);
   const std::int64_t n = points.size();
   CovarianceSolver solver = covariance_solver(points, options);
   solver.reserve_for_targets(n, 0);
@@ -125,9 +140,14 @@ Inverse invert(const Points& points, std::span<const double> values,
   const MatrixView<double> w{data.data(), n, p + 1, n};
   basis.fill(points, w);
   std::transform(values.begin(), values.end(), w.column(p), [&](double z) { return z - shift; });
-  solver.solve_lower(w);
-  (void)regress(w, kWhere);  // leaves U and (I − UUᵀ)L⁻¹r
-  solver.solve_lower_transposed(w);
+  const bool refined = has_few_digits(solver);
+  if (refined) {
+    invert_refined(solver, w, out);
+  } else {
+    solver.solve_lower(w);
+    (void)regress(w, kWhere);  // leaves U and (I − UUᵀ)L⁻¹r
+    solver.solve_lower_transposed(w);
+  }
   Inverse inverse;
   inverse.diagonal.resize(static_cast<std::size_t>(n));
   out.inverse = solver.inverse_diagonal(inverse.diagonal);
@@ -136,13 +156,22 @@ Inverse invert(const Points& points, std::span<const double> values,
     const double of_known_mean = q;
     for (std::int64_t j = 0; j < p; ++j) q -= w(i, j) * w(i, j);
     require(q > 1e-10 * of_known_mean, ErrorKind::numerical, kWhere,
-            "without row {} (counting from 0) the points do not determine the mean", i);
+            "without row {} (counting from 0) the points do not determine the mean",
+            ordered.row(i));
   }
   inverse.weighted.assign(w.column(p), w.column(p) + n);
   if (mean == Mean::sample) {
     inverse.ones.assign(static_cast<std::size_t>(n), 1.0);
-    solver.solve({inverse.ones.data(), n, 1, n});
+    const MatrixView<double> ones{inverse.ones.data(), n, 1, n};
+    if (refined) {
+      const std::vector<double> right = inverse.ones;
+      (void)RefinedSolver(solver).solve({right.data(), n, 1, n}, ones);
+    } else {
+      solver.solve(ones);
+    }
   }
+  for (std::vector<double>* v : {&inverse.diagonal, &inverse.weighted, &inverse.ones})
+    if (!v->empty()) ordered.restore({v->data(), n, 1, n});
   return inverse;
 }
 
@@ -155,7 +184,8 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
   const std::int64_t n = points.size();
   require(n >= 2, ErrorKind::misuse, kWhere, "{} points are too few to leave one out", n);
   CrossValidation out;
-  const Inverse inverse = invert(points, values, parameters, mean, options, out);
+  const Inverse inverse =
+      invert(OrderedPoints(points, options), values, parameters, mean, options, out);
   const double centre = mean == Mean::sample ? sample_mean(values) : 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double q = inverse.diagonal[i];
@@ -168,6 +198,18 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
   out.scores = scores(values, out.mean, out.standard_error);
   return out;
 }
+
+namespace {
+
+PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
+                               const PredictionCertificate& b) {
+  if (!a) return b;
+  return {std::max(a->backward_error, b.backward_error),
+          std::max(a->refinement_steps, b.refinement_steps),
+          std::max(a->variance_error, b.variance_error)};
+}
+
+}  // namespace
 
 CrossValidation cross_validate(const Points& points, std::span<const double> values,
                                const MaternParameters& parameters, Mean mean,
@@ -190,6 +232,7 @@ CrossValidation cross_validate(const Points& points, std::span<const double> val
     Kriging kriging(model, targets.size(), 0, options.options, kWhere);
     out.run = kriging.report();
     const Prediction part = kriging.predict(targets, 0);
+    if (part.certificate) out.certificate = worst_of(out.certificate, *part.certificate);
     for (std::size_t k = 0; k < left.size(); ++k) {
       out.mean[static_cast<std::size_t>(left[k])] = part.mean[k];
       out.standard_error[static_cast<std::size_t>(left[k])] = part.standard_error[k];

@@ -51,6 +51,18 @@ std::string text_of(const Separation& s) {
   return text;
 }
 
+/// What of the options of runs an evaluation depends on beyond rounding in FP64.
+std::string text_of(const Options& options) {
+  const MixedPrecision& m = options.mixed;
+  if (!m.on()) return "fp64";
+  std::string text = fmt::format("{} {} {}", text_of(m.accuracy), static_cast<int>(m.rule),
+                                 static_cast<int>(m.product));
+  for (const bool flag : {m.allowed[1], m.allowed[2], m.allowed[3], m.keep_all, m.guard})
+    text += flag ? " 1" : " 0";
+  if (options.order) text += fmt::format(" {}", static_cast<int>(*options.order));
+  return text;
+}
+
 std::vector<std::string> header_of(const Points& points, std::span<const double> values,
                                    const FitOptions& options) {
   const auto& start = options.start;
@@ -72,11 +84,14 @@ std::vector<std::string> header_of(const Points& points, std::span<const double>
           fmt::format("smoothness bounds {}", text_of(options.smoothness_bounds)),
           fmt::format("noise ratio bounds {}", text_of(options.noise_ratio_bounds)),
           fmt::format("tolerance {}", text_of(options.relative_tolerance)),
+          fmt::format("precision {}", text_of(options.options)),
           fmt::format("seed {}", options.seed)};
 }
 
 std::string line_of(const JournalEntry& entry) {
-  const auto& [factor, quadratic_form, coefficients] = entry.evaluation;
+  const FactorInfo& factor = entry.evaluation.factor;
+  const double quadratic_form = entry.evaluation.quadratic_form;
+  const std::vector<double>& coefficients = entry.evaluation.mean_coefficients;
   std::string line = fmt::format("evaluation {}", entry.stage);
   for (const double v : entry.at) line += fmt::format(" {}", text_of(v));
   line += fmt::format(" {} {}", factor.ok ? 1 : 0, factor.first_bad_pivot);
@@ -144,7 +159,9 @@ void FitJournal::read() {
 JournalEntry FitJournal::parse(const std::string& line) const {
   Words words(line);
   JournalEntry entry;
-  auto& [factor, quadratic_form, coefficients] = entry.evaluation;
+  FactorInfo& factor = entry.evaluation.factor;
+  double& quadratic_form = entry.evaluation.quadratic_form;
+  std::vector<double>& coefficients = entry.evaluation.mean_coefficients;
   std::int64_t stage = 0;
   std::int64_t ok = 0;
   std::int64_t count = 0;

@@ -90,13 +90,18 @@ std::optional<std::size_t> FitObjective::best() const {
 
 Likelihood FitObjective::likelihood(std::size_t k) {
   const FitStep& step = path_[k];
-  const auto& [factor, quadratic_form, coefficients] = evaluations_[k];
+  const GaussianProcess::Evaluation& made = evaluations_[k];
   if (!process_) {
     (void)process().evaluate(
         {1, step.range, step.smoothness, step.nugget / step.variance, space_.separation}, kWhere);
   }
-  Likelihood out{step.log_likelihood, quadratic_form / step.variance, factor, coefficients,
-                 process_->report()};
+  Likelihood out{step.log_likelihood, made.quadratic_form / step.variance,
+                 made.factor,         made.mean_coefficients,
+                 process_->report(),  made.certificate};
+  if (out.certificate) {
+    out.certificate->quadratic_form_error /= step.variance;
+    out.certificate->rounding /= step.variance;
+  }
   out.factor.log_determinant += static_cast<double>(n()) * std::log(step.variance);
   return out;
 }

@@ -39,6 +39,8 @@ class FitObjective {
   /// What log_likelihood() says at step k, from the evaluation that was made there. If none was
   /// made by this object (all came from the journal), its report is of one that is made now.
   [[nodiscard]] Likelihood likelihood(std::size_t k);
+  /// Lets go of the memory of its factor; what needs one makes it anew.
+  void let_go() { process_.reset(); }
   /// Of the step made last: log of the best variance.
   [[nodiscard]] double log_variance() const { return std::log(path_.back().variance); }
 

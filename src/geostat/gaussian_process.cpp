@@ -1,16 +1,20 @@
 // Likelihood of a Gaussian process by Cholesky: Σ = L·Lᵀ, log|Σ| = 2·Σ log L_ii and, with
 // W = L⁻¹[X | z], the generalized least squares estimate of the mean is the ordinary one of W's
 // last column on its others; its residual square is the quadratic form (Rasmussen and Williams,
-// "Gaussian Processes for Machine Learning", 2006, algorithm 2.1 and section 2.7).
+// "Gaussian Processes for Machine Learning", 2006, algorithm 2.1 and section 2.7). Where L has few
+// digits the same comes from refined solves, and the log-determinant is corrected by what probes
+// say of it.
 
 #include "geostat/gaussian_process.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "base/check.hpp"
 #include "geostat/checks.hpp"
+#include "geostat/refined_solver.hpp"
 
 namespace strata {
 
@@ -48,15 +52,20 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
                                  const Options& options)
-    : n_(points.size()),
+    : points_(points, options),
+      probing_(options.probing),
+      n_(points.size()),
       mean_(mean),
-      basis_(mean, points),
+      basis_(mean, points_.points()),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
-      solver_(covariance_solver(points, options)) {
+      solver_(covariance_solver(points_.points(), options)) {
+  require(probing_.probes == 0 || probing_.probes >= 2, ErrorKind::misuse, "geostat",
+          "probes is {}, but must be 0 or at least 2", probing_.probes);
   const MatrixView<double> data{data_.data(), n_, basis_.columns() + 1, n_};
-  basis_.fill(points, data);
-  std::transform(values.begin(), values.end(), data.column(basis_.columns()),
+  basis_.fill(points_.points(), data);
+  const std::vector<double> ordered = points_.ordered(values);
+  std::transform(ordered.begin(), ordered.end(), data.column(basis_.columns()),
                  [this](double z) { return z - shift_; });
 }
 
@@ -67,18 +76,79 @@ GaussianProcess::Evaluation GaussianProcess::evaluate(const MaternParameters& pa
   if (mean_ == Mean::sample) out.mean_coefficients = {shift_};
   if (!out.factor.ok) {
     out.quadratic_form = std::numeric_limits<double>::quiet_NaN();
-    return out;
+  } else if (has_few_digits(solver_)) {
+    evaluate_refined(out, where);
+  } else {
+    evaluate_by_factor(out, where);
   }
+  return out;
+}
+
+void GaussianProcess::evaluate_by_factor(Evaluation& out, const char* where) {
   work_ = data_;
   const MatrixView<double> work{work_.data(), n_, basis_.columns() + 1, n_};
   solver_.solve_lower(work);
   Regression regression = regress(work, where);
   out.quadratic_form = regression.residual_square;
-  if (basis_.columns() > 0) {
+  if (basis_.columns() == 0) return;
+  regression.coefficients[0] += shift_;
+  out.mean_coefficients = basis_.in_original_coordinates(regression.coefficients);
+}
+
+/// With U = Σ⁻¹[X | z] by refined solves: Σ⁻¹r of the residual r = z − Xβ̂ and what its solve left
+/// over are combinations of their columns, and so its quadratic form is as accurate as theirs.
+void GaussianProcess::evaluate_refined(Evaluation& out, const char* where) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t p = basis_.columns();
+  const MatrixView<const double> data{data_.data(), n_, p + 1, n_};
+  work_.resize(data_.size());
+  const MatrixView<double> u{work_.data(), n_, p + 1, n_};
+  RefinedSolver refined(solver_);
+  Refinement refinement = refined.solve(data, u);
+  Regression regression = regress_by_solutions(data, u, where);
+  std::vector<double> residual(data.column(p), data.column(p) + n_);
+  for (std::int64_t j = 0; j < p; ++j) {
+    const double factor = -regression.coefficients[static_cast<std::size_t>(j)];
+    add_scaled(n_, factor, data.column(j), residual.data());
+    add_scaled(n_, factor, refinement.residuals.column(j), refinement.residuals.column(p));
+  }
+  const MatrixView<const double> left{refinement.residuals.column(p), n_, 1, n_};
+  const QuadraticForm form = refined.quadratic_forms({residual.data(), n_, 1, n_},
+                                                     {u.column(p), n_, 1, n_}, left, refinement)[0];
+  out.quadratic_form = form.value;
+  if (p > 0) {
     regression.coefficients[0] += shift_;
     out.mean_coefficients = basis_.in_original_coordinates(regression.coefficients);
   }
-  return out;
+  LikelihoodCertificate& certificate = out.certificate.emplace();
+  certificate.quadratic_form_error = form.remainder;
+  certificate.rounding = form.rounding;
+  certificate.backward_error = refinement.backward_error;
+  certificate.refinement_steps = refinement.steps;
+  estimate_log_determinant(out);
+  certificate.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void GaussianProcess::estimate_log_determinant(Evaluation& out) {
+  LikelihoodCertificate& certificate = *out.certificate;
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  certificate.log_determinant_difference = unknown;
+  certificate.log_determinant_error = unknown;
+  certificate.divergence = unknown;
+  certificate.divergence_error = unknown;
+  if (probing_.probes == 0) return;
+  const LogDeterminantCorrection found = RefinedSolver(solver_).log_determinant(probing_);
+  certificate.probes = found.probes;
+  certificate.lanczos_steps = found.steps;
+  if (!std::isfinite(found.correction)) return;  // then nothing is known
+  certificate.log_determinant_difference = found.correction;
+  certificate.corrected = std::abs(found.correction) >= 2 * found.statistical_bound_applied();
+  certificate.log_determinant_error = certificate.corrected ? found.statistical_bound_applied()
+                                                            : found.statistical_bound_unapplied();
+  certificate.divergence = found.divergence;
+  certificate.divergence_error = found.divergence_standard_error;
+  if (certificate.corrected) out.factor.log_determinant += found.correction;
 }
 
 double gaussian_log_likelihood(std::int64_t n, double log_determinant, double quadratic_form) {
@@ -104,6 +174,7 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
           ? gaussian_log_likelihood(process.n(), out.factor.log_determinant, out.quadratic_form)
           : std::numeric_limits<double>::quiet_NaN();
   out.mean_coefficients = evaluation.mean_coefficients;
+  out.certificate = evaluation.certificate;
   out.run = process.report();
   return out;
 }

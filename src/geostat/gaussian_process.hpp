@@ -2,13 +2,16 @@
 // GaussianProcess: the data of one problem beside a CovarianceSolver, ready for many evaluations.
 //
 // Contract: checks nothing (the public functions have), evaluates −2·log-likelihood's two parts for
-// any covariance. One evaluation is one factorization and one solve with L.
+// any covariance. One evaluation is one factorization and one solve with L, or, where L has few
+// digits, refined solves with it and what probes say of its determinant.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "cholesky/covariance_solver.hpp"
+#include "geostat/ordered_points.hpp"
 #include "geostat/regression.hpp"
 
 namespace strata {
@@ -37,7 +40,8 @@ class GaussianProcess {
   struct Evaluation {
     FactorInfo factor;
     double quadratic_form = 0;  ///< NaN unless factor.ok
-    std::vector<double> mean_coefficients;
+    std::vector<double> mean_coefficients{};
+    std::optional<LikelihoodCertificate> certificate{};
   };
   [[nodiscard]] Evaluation evaluate(const MaternParameters& parameters, const char* where);
 
@@ -46,6 +50,12 @@ class GaussianProcess {
   [[nodiscard]] const RunReport& report() const noexcept { return solver_.report(); }
 
  private:
+  void evaluate_by_factor(Evaluation& out, const char* where);
+  void evaluate_refined(Evaluation& out, const char* where);
+  void estimate_log_determinant(Evaluation& out);
+
+  OrderedPoints points_;
+  Probing probing_;
   std::int64_t n_;
   Mean mean_;
   MeanBasis basis_;

@@ -10,7 +10,8 @@
 // inverse of a partitioned matrix, with g = ∂ log σ̂²/∂φ, var(log σ̂²) = 2/n + gᵀVg and
 // cov(log σ̂², φ̂) = V·g. Other parameters by the delta method.
 //
-// Steps: coordinates u with x = x̂ + C·u, C·Cᵀ the covariance that is expected, so that −l ≈ |u|²/2.
+// Steps: coordinates u with x = x̂ + C·u, C·Cᵀ the covariance that is expected, so that
+// −l ≈ |u|²/2.
 // A second difference over ±t has the error t²/12 times a fourth derivative of order 1, and 4ε/t²
 // from noise ε of l: the sum is least at t = (48·ε)^(1/4). ε comes from a difference table of four
 // evaluations so close together that l itself does not change (Moré and Wild, "Estimating
@@ -123,7 +124,9 @@ Information expected_information(const Points& points, const MaternParameters& p
                                  const Options& options, const char* where) {
   const std::int64_t n = points.size();
   CovarianceMatrix matrix(points);
-  CovarianceSolver solver = covariance_solver(points, options);
+  Options in_fp64 = options;  // what it says of steps and standard errors is no place to save
+  in_fp64.mixed = {};
+  CovarianceSolver solver = covariance_solver(points, in_fp64);
   factor_or_fail(solver, parameters, where);
   Dense m(static_cast<std::size_t>(n * n));
   for (std::int64_t i = 0; i < n; ++i) m[static_cast<std::size_t>(i + i * n)] = 1;
@@ -307,7 +310,7 @@ Curvature curvature_of(Differences& f, double value, double step) {
 StandardErrors observed_standard_errors(
     const std::function<ObjectiveValue(const FitSpace::Values&)>& objective, std::int64_t n,
     const FitSpace& space, const MaternParameters& p, const std::vector<std::size_t>& variables,
-    const std::vector<double>& scale) {
+    const std::vector<double>& scale, double noise) {
   StandardErrors out;
   out.method = StandardErrorMethod::observed;
   const std::size_t k = variables.size();
@@ -316,7 +319,7 @@ StandardErrors observed_standard_errors(
   const FitSpace::Values centre{p.range, p.smoothness, ratio_of(p)};
   Differences f(objective, space, centre, variables, *factor);
   const double value = f.at(std::vector<double>(k)).value;
-  out.noise = noise_of(f, value);
+  out.noise = std::max(noise_of(f, value), noise);
   const Curvature found =
       curvature_of(f, value, std::clamp(std::pow(48 * out.noise, 0.25), 0.05, 0.5));
   out.evaluations = f.evaluations();

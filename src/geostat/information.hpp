@@ -44,11 +44,11 @@ struct ObjectiveValue {
 };
 
 /// From the observed information: central differences of the objective at the values of a maximum,
-/// in steps that are chosen by its measured noise. `scale`: the covariance that is expected of the
-/// coordinates of `variables`.
+/// in steps that are chosen by its measured noise, or by `noise` if that is more. `scale`: the
+/// covariance that is expected of the coordinates of `variables`.
 [[nodiscard]] StandardErrors observed_standard_errors(
     const std::function<ObjectiveValue(const FitSpace::Values&)>& objective, std::int64_t n,
     const FitSpace& space, const MaternParameters& parameters,
-    const std::vector<std::size_t>& variables, const std::vector<double>& scale);
+    const std::vector<std::size_t>& variables, const std::vector<double>& scale, double noise = 0);
 
 }  // namespace strata

@@ -5,6 +5,10 @@
 // for Spatial Data", 1993, section 3.4.5). Only solves with L are needed, and with W = Q·R the last
 // term is ‖R⁻ᵀu‖². Of w only its products with [W | L⁻¹(z − Xβ)] and its length are needed: the
 // devices keep the rest to themselves, as many targets at a time as there is room for.
+//
+// Where L has few digits, w is that of L and wᵀw has its accuracy. But wᵀ·Lᵀ·Σ⁻¹v = c(p)ᵀ·Σ⁻¹v is
+// right for any L: with refined solves and Lᵀ·Σ⁻¹ in place of L⁻¹ the mean, its coefficients and
+// their uncertainty are those of Σ itself.
 
 #include "geostat/kriging.hpp"
 
@@ -16,6 +20,7 @@
 #include "base/check.hpp"
 #include "geostat/checks.hpp"
 #include "geostat/gaussian_process.hpp"
+#include "geostat/refined_solver.hpp"
 
 namespace strata {
 namespace {
@@ -60,8 +65,9 @@ Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
                  const Options& options, const char* where)
     : model_(checked(model, where)),
       where_(where),
-      basis_(model.mean, model.points),
-      solver_(covariance_solver(model.points, options)),
+      points_(model.points, options),
+      basis_(model.mean, points_.points()),
+      solver_(covariance_solver(points_.points(), options)),
       coefficients_(model.mean_coefficients) {
   solver_.reserve_for_targets(chunk > 0 ? std::min(chunk, targets) : targets, basis_.columns() + 1);
   factor_or_fail(solver_, model.parameters, where);
@@ -78,18 +84,50 @@ void Kriging::whiten() {
   }
   std::vector<double> work;
   const MatrixView<double> w = columns_of(work, n, p + 1);
-  basis_.fill(model_.points, w);
+  basis_.fill(points_.points(), w);
+  const std::vector<double> values = points_.ordered(model_.values);
   for (std::int64_t i = 0; i < n; ++i) {
     const auto k = static_cast<std::size_t>(i);
-    w(i, p) = model_.values[k] - mean_at(coefficients_, model_.points, k);
+    w(i, p) = values[k] - mean_at(coefficients_, points_.points(), k);
   }
+  const bool estimated = coefficients_.empty() && p > 0;
+  if (has_few_digits(solver_)) {
+    whiten_refined(w);
+  } else {
+    whiten_by_factor(w);
+  }
+  if (estimated) coefficients_ = basis_.in_original_coordinates(regression_.coefficients);
+}
+
+void Kriging::whiten_by_factor(MatrixView<double> w) {
+  const std::int64_t p = basis_.columns();
   solver_.solve_lower(w);
-  data_ = work;
+  data_.assign(w.data, w.data + w.rows * w.cols);
   regression_ = regress(w, where_);
-  if (coefficients_.empty() && p > 0) {
-    coefficients_ = basis_.in_original_coordinates(regression_.coefficients);
-    std::copy_n(w.column(p), n, data_.begin() + p * n);
-  }
+  if (coefficients_.empty() && p > 0) std::copy_n(w.column(p), w.rows, data_.begin() + p * w.rows);
+}
+
+void Kriging::whiten_refined(MatrixView<const double> w) {
+  const std::int64_t n = w.rows;
+  const std::int64_t p = basis_.columns();
+  const MatrixView<double> u = columns_of(data_, n, p + 1);
+  note(RefinedSolver(solver_).solve(w, u));
+  design_.assign(w.data, w.data + n * p);
+  solutions_.assign(data_.begin(), data_.begin() + n * p);
+  const std::vector<double> solution(u.column(p), u.column(p) + n);
+  regression_ = regress_by_solutions(w, u, where_);
+  // Given coefficients were subtracted already.
+  if (!coefficients_.empty() || p == 0) std::copy(solution.begin(), solution.end(), u.column(p));
+  solver_.multiply_lower_transposed(u);
+}
+
+void Kriging::note(const Refinement& refinement) {
+  if (!certificate_) certificate_.emplace();
+  certificate_->backward_error = std::max(certificate_->backward_error, refinement.backward_error);
+  certificate_->refinement_steps = std::max(certificate_->refinement_steps, refinement.steps);
+  certificate_->variance_error =
+      std::max(certificate_->variance_error,
+               relative_error_of_squares(refinement) * model_.parameters.variance);
 }
 
 std::int64_t Kriging::targets_at_a_time(std::int64_t targets, std::int64_t chunk) const {
@@ -120,6 +158,7 @@ Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
   std::vector<double> squares(static_cast<std::size_t>(m));
   const std::vector<double> coordinates = coordinate_matrix(targets);
   Prediction out;
+  out.certificate = certificate_;
   out.solve = solver_.whitened_sums(view_of(coordinates, m), {data_.data(), n, columns, n},
                                     products, squares, chunk);
   std::vector<double> row(static_cast<std::size_t>(columns));
@@ -131,13 +170,49 @@ Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
   return out;
 }
 
+/// Of each column of values, in the order of the matrix: takes its estimated mean off, and makes it
+/// what the whitened covariances of a target are multiplied with.
+void Kriging::subtract_means(MatrixView<double> values,
+                             std::vector<std::vector<double>>& coefficients) {
+  const std::int64_t n = values.rows;
+  const std::int64_t p = basis_.columns();
+  const bool refined = has_few_digits(solver_);
+  const std::vector<double> right(values.data, values.data + n * values.cols);
+  if (refined) {
+    note(RefinedSolver(solver_).solve({right.data(), n, values.cols, n}, values));
+  } else {
+    solver_.solve_lower(values);
+  }
+  std::vector<double> work;
+  std::vector<double> solutions;
+  for (std::int64_t j = 0; j < values.cols; ++j) {
+    const MatrixView<double> w = columns_of(work, n, p + 1);
+    const MatrixView<double> u = columns_of(solutions, n, p + 1);
+    Regression found;
+    if (refined) {
+      std::copy_n(design_.begin(), n * p, work.begin());
+      std::copy_n(right.begin() + j * n, n, w.column(p));
+      std::copy_n(solutions_.begin(), n * p, solutions.begin());
+      std::copy_n(values.column(j), n, u.column(p));
+      found = regress_by_solutions(w, u, where_);
+      std::copy_n(u.column(p), n, values.column(j));
+    } else {
+      std::copy_n(data_.begin(), n * p, work.begin());  // L⁻¹X
+      std::copy_n(values.column(j), n, w.column(p));
+      found = regress(w, where_);
+      std::copy_n(w.column(p), n, values.column(j));
+    }
+    coefficients.push_back(basis_.in_original_coordinates(found.coefficients));
+  }
+  if (refined) solver_.multiply_lower_transposed(values);
+}
+
 std::vector<double> Kriging::interpolate(MatrixView<const double> values, const Points& targets) {
   // Few enough that they are small beside the factor, many enough that the covariances of a target
   // are computed for many columns at once.
   constexpr std::int64_t kColumns = 128;
   const std::int64_t n = model_.points.size();
   const std::int64_t m = targets.size();
-  const std::int64_t p = basis_.columns();
   const std::vector<double> coordinates = coordinate_matrix(targets);
   std::vector<double> out;
   const MatrixView<double> means = columns_of(out, m, values.cols);
@@ -146,18 +221,13 @@ std::vector<double> Kriging::interpolate(MatrixView<const double> values, const 
     const std::int64_t count = std::min(kColumns, values.cols - first);
     std::vector<double> whitened;
     const MatrixView<double> some = columns_of(whitened, n, count);
-    for (std::int64_t j = 0; j < count; ++j)
-      std::copy_n(values.column(first + j), n, some.column(j));
-    solver_.solve_lower(some);
-    std::vector<std::vector<double>> coefficients;
-    std::vector<double> work;
     for (std::int64_t j = 0; j < count; ++j) {
-      const MatrixView<double> w = columns_of(work, n, p + 1);
-      std::copy_n(data_.begin(), n * p, work.begin());  // L⁻¹X
-      std::copy_n(some.column(j), n, w.column(p));
-      coefficients.push_back(basis_.in_original_coordinates(regress(w, where_).coefficients));
-      std::copy_n(w.column(p), n, some.column(j));
+      const std::vector<double> column =
+          points_.ordered({values.column(first + j), static_cast<std::size_t>(n)});
+      std::copy(column.begin(), column.end(), some.column(j));
     }
+    std::vector<std::vector<double>> coefficients;
+    subtract_means(some, coefficients);
     std::vector<double> sums;
     const MatrixView<double> products = columns_of(sums, m, count);
     solver_.whitened_sums(view_of(coordinates, m), {whitened.data(), n, count, n}, products,

@@ -5,9 +5,12 @@
 // thread-safe.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cholesky/covariance_solver.hpp"
+#include "cholesky/refinement.hpp"
+#include "geostat/ordered_points.hpp"
 #include "geostat/regression.hpp"
 #include "strata/geostat.hpp"
 
@@ -31,6 +34,10 @@ class Kriging {
   /// that is smaller at the end, get the bits of all at once.
   [[nodiscard]] std::int64_t targets_at_a_time(std::int64_t targets, std::int64_t chunk) const;
 
+  /// Where the factor has few digits.
+  [[nodiscard]] const std::optional<PredictionCertificate>& certificate() const noexcept {
+    return certificate_;
+  }
   /// Mean and standard errors at checked targets; `run` is left empty.
   [[nodiscard]] Prediction predict(const Points& targets, std::int64_t chunk);
 
@@ -42,15 +49,23 @@ class Kriging {
 
  private:
   void whiten();
+  void whiten_by_factor(MatrixView<double> w);
+  void whiten_refined(MatrixView<const double> w);
+  void note(const Refinement& refinement);
+  void subtract_means(MatrixView<double> values, std::vector<std::vector<double>>& coefficients);
   void predict_one(const Points& targets, std::size_t t, const double* products, double square,
                    Prediction& out) const;
 
   const Model& model_;
   const char* where_;
+  OrderedPoints points_;
   MeanBasis basis_;
   CovarianceSolver solver_;
   RunReport report_;
-  std::vector<double> data_;          ///< [L⁻¹X | L⁻¹(z − Xβ)], n × (p + 1)
+  std::vector<double> data_;    ///< [L⁻¹X | L⁻¹(z − Xβ)], n × (p + 1), or …
+  std::vector<double> design_;  ///< … with few digits, Lᵀ·Σ⁻¹ for L⁻¹; then X and …
+  std::vector<double> solutions_;  ///< … Σ⁻¹X, too
+  std::optional<PredictionCertificate> certificate_;
   std::vector<double> coefficients_;  ///< β, of the model or estimated
   Regression regression_;
 };

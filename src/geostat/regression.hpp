@@ -64,4 +64,14 @@ struct Regression {
 /// dependent.
 [[nodiscard]] Regression regress(MatrixView<double> w, const char* where);
 
+/// The same without a factor: generalized least squares of the last column of w on the others, from
+/// u = Σ⁻¹·w. Leaves w alone; on return u's last column is Σ⁻¹ times the residual. The columns are
+/// taken as dependent if those of L⁻¹X were to 1e-5 of their length, for their products are formed.
+/// Throws likewise.
+[[nodiscard]] Regression regress_by_solutions(MatrixView<const double> w, MatrixView<double> u,
+                                              const char* where);
+
+/// M ← M·R⁻¹ for n × p columns.
+void divide_by_triangle(const Regression& regression, MatrixView<double> m);
+
 }  // namespace strata

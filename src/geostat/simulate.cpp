@@ -35,7 +35,8 @@ void check_options(const SimulateOptions& options) {
 /// L·ε, n × realizations, with the reports of its two halves.
 Simulation centred_field(const Points& points, const MaternParameters& parameters,
                          const SimulateOptions& options) {
-  CovarianceSolver solver = covariance_solver(points, options.options);
+  const OrderedPoints ordered(points, options.options);
+  CovarianceSolver solver = covariance_solver(ordered.points(), options.options);
   factor_or_fail(solver, parameters, kWhere);
   Simulation out;
   out.run = solver.report();
@@ -43,7 +44,9 @@ Simulation centred_field(const Points& points, const MaternParameters& parameter
   out.values.resize(static_cast<std::size_t>(n * options.realizations));
   for (std::size_t k = 0; k < out.values.size(); ++k)
     out.values[k] = random_normal(options.seed, k);
-  out.multiply = solver.multiply_lower({out.values.data(), n, options.realizations, n});
+  const MatrixView<double> fields{out.values.data(), n, options.realizations, n};
+  out.multiply = solver.multiply_lower(fields);
+  ordered.restore(fields);
   return out;
 }
 

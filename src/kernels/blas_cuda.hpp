@@ -55,19 +55,19 @@ void trsm(CudaStream& stream, cublasSideMode_t side, cublasOperation_t op, Matri
   require_launched("trsm");
 }
 
-/// X ← −L·X.
+/// X ← −op(L)·X.
 template <class T>
-void trmm_minus(CudaStream& stream, MatrixView<const T> l, MatrixView<T> x) {
+void trmm_minus(CudaStream& stream, cublasOperation_t op, MatrixView<const T> l, MatrixView<T> x) {
   const T minus_one{-1};
   if constexpr (std::is_same_v<T, double>) {
-    require_blas(cublasDtrmm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER,
-                                CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &minus_one,
-                                l.data, l.ld, x.data, x.ld, x.data, x.ld),
+    require_blas(cublasDtrmm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
+                                CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &minus_one, l.data, l.ld,
+                                x.data, x.ld, x.data, x.ld),
                  "cublasDtrmm");
   } else {
-    require_blas(cublasStrmm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER,
-                                CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &minus_one,
-                                l.data, l.ld, x.data, x.ld, x.data, x.ld),
+    require_blas(cublasStrmm_64(stream.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, op,
+                                CUBLAS_DIAG_NON_UNIT, x.rows, x.cols, &minus_one, l.data, l.ld,
+                                x.data, x.ld, x.data, x.ld),
                  "cublasStrmm");
   }
   require_launched("trmm");

@@ -75,13 +75,13 @@ void trsm_by_halves(CBLAS_SIDE side, CBLAS_TRANSPOSE op, MatrixView<const T> l, 
   }
 }
 
-/// X ← −L·X.
+/// X ← −op(L)·X.
 template <class T>
-void trmm_minus(MatrixView<const T> l, MatrixView<T> x) {
+void trmm_minus(CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {
   const BlasTable& blas = blas_table();
   const auto call = for_type<T>(blas.dtrmm, blas.strmm);
-  call(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, narrow(x.rows),
-       narrow(x.cols), T{-1}, l.data, narrow(l.ld), x.data, narrow(x.ld));
+  call(CblasColMajor, CblasLeft, CblasLower, op, CblasNonUnit, narrow(x.rows), narrow(x.cols),
+       T{-1}, l.data, narrow(l.ld), x.data, narrow(x.ld));
 }
 
 /// C ← C − A·Aᵀ, lower triangle.

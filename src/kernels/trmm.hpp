@@ -1,10 +1,12 @@
 #pragma once
-// trmm: X ← −L·X, the product with a triangle in place.
+// trmm: X ← −op(L)·X, the product with a triangle in place, op(L) being L or Lᵀ.
 //
 // Contract: operands X (m × n) and L (m × m; its lower triangle is read and not checked). The sign
-// is that of gemm, so that a sum of both is −(L·X). T is double or float.
+// is that of gemm, so that a sum of both is −(L·X). The variant is 0 or kTransposeL. T is double or
+// float.
 
 #include "kernels/kernel_table.hpp"
+#include "kernels/trsm.hpp"
 
 namespace strata {
 

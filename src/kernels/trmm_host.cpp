@@ -1,5 +1,6 @@
 // trmm by BLAS, by halves so that most of it is GEMM, as trsm (blas_host.hpp): with
-// L = [L11 0; L21 L22] and X = [X1; X2], X2 ← −L22·X2 − L21·X1, then X1 ← −L11·X1.
+// L = [L11 0; L21 L22] and X = [X1; X2], X2 ← −L22·X2 − L21·X1, then X1 ← −L11·X1; transposed,
+// X1 ← −L11ᵀ·X1 − L21ᵀ·X2, then X2 ← −L22ᵀ·X2.
 
 #include "kernels/blas_host.hpp"
 #include "kernels/operand.hpp"
@@ -9,25 +10,33 @@ namespace strata {
 namespace {
 
 template <class T>
-void multiply(MatrixView<const T> l, MatrixView<T> x) {
+void multiply(CBLAS_TRANSPOSE op, MatrixView<const T> l, MatrixView<T> x) {
   constexpr std::int64_t kLeaf = 64;
   const std::int64_t n = l.rows;
-  if (n <= kLeaf) return blas::trmm_minus(l, x);
+  if (n <= kLeaf) return blas::trmm_minus(op, l, x);
   const std::int64_t h = (n / 2 + kLeaf - 1) / kLeaf * kLeaf;
   const MatrixView<T> x1 = x.block(0, 0, h, x.cols);
   const MatrixView<T> x2 = x.block(h, 0, n - h, x.cols);
-  multiply<T>(l.block(h, h, n - h, n - h), x2);
-  blas::gemm_minus<T>(CblasNoTrans, CblasNoTrans, h, l.block(h, 0, n - h, h), x1, x2);
-  multiply<T>(l.block(0, 0, h, h), x1);
+  const MatrixView<const T> below = l.block(h, 0, n - h, h);
+  if (op == CblasTrans) {
+    multiply<T>(op, l.block(0, 0, h, h), x1);
+    blas::gemm_minus<T>(op, CblasNoTrans, n - h, below, x2, x1);
+    multiply<T>(op, l.block(h, h, n - h, n - h), x2);
+  } else {
+    multiply<T>(op, l.block(h, h, n - h, n - h), x2);
+    blas::gemm_minus<T>(op, CblasNoTrans, h, below, x1, x2);
+    multiply<T>(op, l.block(0, 0, h, h), x1);
+  }
 }
 
 }  // namespace
 
 template <class T>
 void trmm_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(trmm, parameters.variant, 0);
-  submit_each(queue, calls, [](const BlockView* x) {
-    multiply<T>(matrix_of<const T>(x[1]), matrix_of<T>(x[0]));
+  require_variant(trmm, parameters.variant, kTransposeL);
+  const CBLAS_TRANSPOSE op = (parameters.variant & kTransposeL) != 0 ? CblasTrans : CblasNoTrans;
+  submit_each(queue, calls, [op](const BlockView* x) {
+    multiply<T>(op, matrix_of<const T>(x[1]), matrix_of<T>(x[0]));
   });
 }
 

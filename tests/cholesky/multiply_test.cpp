@@ -14,6 +14,7 @@
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/gaussian.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -67,34 +68,40 @@ std::vector<double> product_of(MemoryStore& store) {
 
 TEST(Multiply, IsTheSumInLongDoubleWithTheSignOfGemm) {
   for (const std::int64_t n : {1, 15, 16, 17, 50}) {
-    const Case c(n, 16, 7, 3, 1);
-    const auto store = c.make_store();
-    run_in_order(triangular_solve(c.problem, Sweep::multiply), host_backend(), *store, {});
-    store->blocks().for_each(kSolutionFamily, [&](BlockId id) {
-      const BlockExtent at = store->blocks().extent(id);
-      const auto* block = reinterpret_cast<const double*>(store->lend(id));
-      for (std::int64_t j = 0; j < at.cols; ++j) {
-        for (std::int64_t i = 0; i < at.rows; ++i) {
-          long double sum = 0;
-          for (std::int64_t k = 0; k <= at.row + i; ++k)
-            sum -= static_cast<long double>(c.l(at.row + i, k)) * c.x(k, at.col + j);
-          // n products below 1, each sum rounded.
-          EXPECT_NEAR(block[i + j * at.rows], static_cast<double>(sum),
-                      static_cast<double>(n * n) * std::numeric_limits<double>::epsilon());
+    for (const Sweep sweep : {Sweep::multiply, Sweep::multiply_transposed}) {
+      const Case c(n, 16, 7, 3, 1);
+      const auto store = c.make_store();
+      const bool transposed = sweep == Sweep::multiply_transposed;
+      run_in_order(triangular_solve(c.problem, sweep), host_backend(), *store, {});
+      store->blocks().for_each(kSolutionFamily, [&](BlockId id) {
+        const BlockExtent at = store->blocks().extent(id);
+        const auto* block = reinterpret_cast<const double*>(store->lend(id));
+        for (std::int64_t j = 0; j < at.cols; ++j) {
+          for (std::int64_t i = 0; i < at.rows; ++i) {
+            long double sum = 0;
+            const std::int64_t row = at.row + i;
+            for (std::int64_t k = transposed ? row : 0; k <= (transposed ? n - 1 : row); ++k) {
+              const double l = transposed ? c.l(k, row) : c.l(row, k);
+              sum -= static_cast<long double>(l) * c.x(k, at.col + j);
+            }
+            // n products below 1, each sum rounded.
+            EXPECT_NEAR(block[i + j * at.rows], static_cast<double>(sum),
+                        static_cast<double>(n * n) * std::numeric_limits<double>::epsilon());
+          }
         }
-      }
-    });
+      });
+    }
   }
 }
 
 class MultiplyRun : public ::testing::TestWithParam<std::tuple<std::string, int, bool>> {};
 
-TEST_P(MultiplyRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) {
-  const auto& [backend, devices, linked] = GetParam();
+void expect_bits_of_the_schedule_in_order(Sweep sweep, const std::string& backend, int devices,
+                                          bool linked) {
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
   const Case c(100, 16, 21, 8, devices);
-  const Schedule schedule = triangular_solve(c.problem, Sweep::multiply);
+  const Schedule schedule = triangular_solve(c.problem, sweep);
   const auto expected_store = c.make_store();
   run_in_order(schedule, test::backend_of(backend), *expected_store, {});
   const std::vector<double> expected = product_of(*expected_store);
@@ -108,13 +115,19 @@ TEST_P(MultiplyRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) {
       DeviceSet set(options);
       Machine machine = set.machine();
       machine.device_to_device = linked ? LinkRate{1e15, 0} : LinkRate{};
-      const PlannedRun planned = plan_solve(c.problem, Sweep::multiply, machine, policy);
+      const PlannedRun planned = plan_solve(c.problem, sweep, machine, policy);
       const auto store = c.make_store();
       const RunOutcome outcome = run(*planned.plan, set, *store, {});
       EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
       EXPECT_TRUE(test::same_bits(product_of(*store), expected)) << budget << ' ' << planned.policy;
     }
   }
+}
+
+TEST_P(MultiplyRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) {
+  const auto& [backend, devices, linked] = GetParam();
+  expect_bits_of_the_schedule_in_order(Sweep::multiply, backend, devices, linked);
+  expect_bits_of_the_schedule_in_order(Sweep::multiply_transposed, backend, devices, linked);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, MultiplyRun,
@@ -154,6 +167,53 @@ TEST(MultiplyLower, IsUndoneByTheSolveAndGivesTheMatrixBack) {
       const double h = std::hypot(points(i, 0) - points(0, 0), points(i, 1) - points(0, 1));
       EXPECT_NEAR(e(i, 0), (std::exp(-h / 0.3) + (i == 0 ? 0.1 : 0)) / std::sqrt(1.1), 1e-15) << i;
     }
+  }
+}
+
+/// A factor of few digits, with tiles that are left out, is multiplied as the columns it gives.
+TEST(MultiplyLower, OfAMixedFactorIsTheSumOverItsColumns) {
+  const std::int64_t n = 700;
+  const Matrix<double> points = test::ordered_points(n, 64, 5);
+  Options options;
+  options.devices = "host:2";
+  options.tile = 64;
+  options.mixed.accuracy = 1e-5;
+  CovarianceSolver solver(points.view(), options);
+  ASSERT_TRUE(solver.factor({1.0, 0.03, 0.5, 0, true}).ok);
+  const auto& tiles = solver.report().mixed.value().tiles;
+  EXPECT_GT(tiles[1] + tiles[2] + tiles[3], 0);
+  EXPECT_GT(tiles[4], 0);
+  Matrix<double> l(n, n);
+  for (std::int64_t first = 0; first < n; first += 90)
+    solver.copy_lower(first, l.view().block(0, first, n, std::min<std::int64_t>(90, n - first)));
+  const Matrix<double> z = uniform(n, 3, 6);
+  Matrix<double> y = z;
+  Matrix<double> of_transpose = z;
+  (void)solver.multiply_lower(y.view());
+  (void)solver.multiply_lower_transposed(of_transpose.view());
+  for (std::int64_t j = 0; j < 3; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      long double sum = 0;
+      long double transposed = 0;
+      for (std::int64_t k = 0; k < n; ++k) {
+        sum += static_cast<long double>(l(i, k)) * z(k, j);
+        transposed += static_cast<long double>(l(k, i)) * z(k, j);
+      }
+      // Rows of L have length 1, columns less than √n, elements of z at most 1.
+      const double bound = std::sqrt(static_cast<double>(n)) * static_cast<double>(n) *
+                           std::numeric_limits<double>::epsilon();
+      ASSERT_NEAR(y(i, j), static_cast<double>(sum), bound) << i;
+      ASSERT_NEAR(of_transpose(i, j), static_cast<double>(transposed), bound) << i;
+    }
+  }
+  // The diagonal of its inverse, by solves with unit vectors.
+  std::vector<double> diagonal(static_cast<std::size_t>(n));
+  (void)solver.inverse_diagonal(diagonal);
+  Matrix<double> inverse =
+      test::make_matrix<double>(n, n, [](auto i, auto j) { return i == j ? 1.0 : 0.0; });
+  (void)solver.solve(inverse.view());
+  for (std::int64_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(diagonal[static_cast<std::size_t>(i)], inverse(i, i), 1e-9 * inverse(i, i)) << i;
   }
 }
 

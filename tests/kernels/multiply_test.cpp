@@ -35,8 +35,17 @@ TEST_P(MultiplyTest, IsExactOnIntegersAndReadsTheLowerTriangleOnly) {
             sum -= static_cast<double>(l(i, k)) * static_cast<double>(x(k, j));
           return sum;
         });
+        const Matrix<T> transposed(n, cols, 2, [&](auto i, auto j) {
+          double sum = 0;
+          for (std::int64_t k = i; k < n; ++k)
+            sum -= static_cast<double>(l(k, i)) * static_cast<double>(x(k, j));
+          return sum;
+        });
+        Matrix<T> of_transpose = x;
         runner.run(trmm, x, {l});
         EXPECT_TRUE(same_values(x, expected)) << n << ", " << cols;
+        runner.run(trmm, of_transpose, {l}, kTransposeL);
+        EXPECT_TRUE(same_values(of_transpose, transposed)) << n << ", " << cols;
       }
     }
   });
@@ -51,8 +60,9 @@ TEST_P(MultiplyAgainstReferenceTest, RealNumbersAgree) {
         const auto l = real_factor<T>(n);
         Matrix<T> here(n, cols, 2, [](auto i, auto j) { return uniform(3, i, j); });
         Matrix<T> there = here;
-        runner.run(trmm, here, {l});
-        reference.run(trmm, there, {l});
+        const std::uint32_t variant = cols == 3 ? 0 : kTransposeL;
+        runner.run(trmm, here, {l}, variant);
+        reference.run(trmm, there, {l}, variant);
         // Two sums of at most n products below 1, each rounded n times.
         const double bound = static_cast<double>(2 * n) * static_cast<double>(n) *
                              std::numeric_limits<T>::epsilon() / 2;
@@ -84,11 +94,11 @@ TEST_P(MultiplyTest, ManyCallsGiveTheBitsOfEachAlone) {
   });
 }
 
-TEST_P(MultiplyTest, HasNoVariants) {
+TEST_P(MultiplyTest, HasNoOtherVariants) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
     auto x = Matrix<T>(2, 2, 0, [](auto, auto) { return 1; });
-    EXPECT_THROW(runner.run(trmm, x, {x}, 1), Error);
+    EXPECT_THROW(runner.run(trmm, x, {x}, 2), Error);
   });
 }
 
@@ -99,6 +109,9 @@ TEST(MultiplyReference, ByHand) {
   runner.run(trmm, x, {l});  // −[2·5; 3·5 − 4]
   EXPECT_EQ(x(0, 0), -10);
   EXPECT_EQ(x(1, 0), -11);
+  runner.run(trmm, x, {l}, kTransposeL);  // −[2·(−10) + 3·(−11); 4·(−11)]
+  EXPECT_EQ(x(0, 0), 53);
+  EXPECT_EQ(x(1, 0), 44);
 }
 
 }  // namespace

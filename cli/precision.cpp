@@ -1,0 +1,201 @@
+#include "cli/precision.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "base/check.hpp"
+#include "geostat/point_order.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr TilePrecision kPrecisions[] = {TilePrecision::fp64, TilePrecision::fp32,
+                                         TilePrecision::fp16, TilePrecision::fp8,
+                                         TilePrecision::none};
+
+/// By name; `none` is what is left out.
+template <class Counts>
+json by_precision(const Counts& counts) {
+  json object;
+  for (const TilePrecision p : kPrecisions)
+    object[p == TilePrecision::none ? "left_out" : to_string(p)] =
+        counts[static_cast<std::size_t>(p)];
+  return object;
+}
+
+template <class Counts>
+std::string share_text(const Counts& counts) {
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0.0));
+  std::string text;
+  for (const TilePrecision p : kPrecisions) {
+    const double share = static_cast<double>(counts[static_cast<std::size_t>(p)]) / all;
+    if (!(share > 0)) continue;
+    text += fmt::format("{}{} {:.3g} %", text.empty() ? "" : ", ",
+                        p == TilePrecision::none ? "left out" : to_string(p), 100 * share);
+  }
+  return text.empty() ? "none" : text;
+}
+
+double share_left_out(const MixedReport& mixed) {
+  const double all = std::accumulate(mixed.products.begin(), mixed.products.end(), 0.0);
+  return all > 0 ? mixed.products[static_cast<std::size_t>(TilePrecision::none)] / all : 0;
+}
+
+Element element_of(TilePrecision precision) {
+  switch (precision) {
+    case TilePrecision::fp64: return Element::fp64;
+    case TilePrecision::fp32: return Element::fp32;
+    case TilePrecision::fp16: return Element::fp16;
+    case TilePrecision::fp8: return Element::fp8;
+    case TilePrecision::none: return Element::none;
+  }
+  return Element::none;
+}
+
+}  // namespace
+
+void PrecisionArguments::add_to(CLI::App& app) {
+  app.add_option("--accuracy", accuracy,
+                 "factor the covariance in several precisions, to this error relative to its norm: "
+                 "1e-12 to 1e-3; 0: in FP64")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+  app.add_option("--precision-rule", rule,
+                 "what decides the precision of a tile: factor (the norms of L's, by a pilot) or "
+                 "paper (those of the covariance's)")
+      ->check(CLI::IsMember({"factor", "paper"}))
+      ->capture_default_str();
+  app.add_option("--product-rule", product,
+                 "rule paper: a product is in the precision of its target, or the lower or the "
+                 "higher of its factors'")
+      ->check(CLI::IsMember({"target", "lower", "higher"}))
+      ->capture_default_str();
+  app.add_option("--precisions", precisions, "which may be used; fp64 always is")
+      ->capture_default_str();
+  app.add_flag("--keep-all", keep_all, "rule factor: leave out no tile and no product");
+  app.add_flag("--no-guard", no_guard,
+               "do not make the accuracy finer where the smallest pivot needs it");
+  app.add_option("--order", order,
+                 "of the points in the covariance: none, hilbert, kd or coarse (default: kd with "
+                 "--accuracy, else none)")
+      ->check(CLI::IsMember({"none", "hilbert", "kd", "coarse"}));
+}
+
+void PrecisionArguments::add_probes_to(CLI::App& app, bool certificate) {
+  app.add_option("--probes", probes, "random vectors that estimate what the log-determinant lacks")
+      ->check(CLI::Range(2, 4096))
+      ->capture_default_str();
+  if (certificate) app.add_flag("--no-certificate", no_certificate, "do not estimate that: faster");
+}
+
+Options PrecisionArguments::to_options(const CommonOptions& common) const {
+  const PrecisionArguments plain;
+  require(accuracy > 0 ||
+              (rule == plain.rule && product == plain.product && precisions == plain.precisions &&
+               !keep_all && !no_guard && probes == plain.probes && !no_certificate),
+          ErrorKind::misuse, "options",
+          "--precision-rule, --product-rule, --precisions, --keep-all, --no-guard, --probes and "
+          "--no-certificate need --accuracy");
+  Options options = common.to_options();
+  MixedPrecision& mixed = options.mixed;
+  mixed.accuracy = accuracy;
+  mixed.rule = rule == "paper" ? PrecisionRule::paper : PrecisionRule::factor;
+  mixed.product = product == "lower"    ? ProductRule::lower
+                  : product == "higher" ? ProductRule::higher
+                                        : ProductRule::target;
+  mixed.allowed = parse_precisions(precisions);
+  mixed.keep_all = keep_all;
+  mixed.guard = !no_guard;
+  check_mixed_precision(mixed);
+  if (!order.empty()) options.order = parse_point_order(order);
+  options.probing = {no_certificate ? 0 : probes, common.seed};
+  return options;
+}
+
+json to_json(const MixedReport& mixed) {
+  return {{"accuracy_asked", mixed.accuracy_asked},
+          {"accuracy", mixed.accuracy},
+          {"note", mixed.note},
+          {"tiles", by_precision(mixed.tiles)},
+          {"products", by_precision(mixed.products)},
+          {"share_left_out", share_left_out(mixed)},
+          {"raised_tiles", mixed.raised_tiles},
+          {"retries", mixed.retries},
+          {"pilot_seconds", mixed.pilot_seconds}};
+}
+
+json to_json(const LikelihoodCertificate& c) {
+  return {{"log_likelihood_error", number(c.log_likelihood_error())},
+          {"log_determinant_difference", number(c.log_determinant_difference)},
+          {"log_determinant_error", number(c.log_determinant_error)},
+          {"corrected", c.corrected},
+          {"quadratic_form_error", number(c.quadratic_form_error)},
+          {"rounding", number(c.rounding)},
+          {"backward_error", number(c.backward_error)},
+          {"refinement_steps", c.refinement_steps},
+          {"probes", c.probes},
+          {"lanczos_steps", c.lanczos_steps},
+          {"divergence", number(c.divergence)},
+          {"divergence_error", number(c.divergence_error)},
+          {"seconds", c.seconds}};
+}
+
+json to_json(const PredictionCertificate& c) {
+  return {{"backward_error", number(c.backward_error)},
+          {"refinement_steps", c.refinement_steps},
+          {"variance_error", number(c.variance_error)}};
+}
+
+void print_mixed(const std::optional<MixedReport>& mixed) {
+  if (!mixed) return;
+  const std::string used = mixed->accuracy > 0 ? fmt::format("{:.2g}", mixed->accuracy) : "FP64";
+  fmt::print("  accuracy {:.2g} asked for, {} used{}{}\n", mixed->accuracy_asked, used,
+             mixed->note.empty() ? "" : ": ", mixed->note);
+  if (mixed->accuracy == 0) return;
+  fmt::print("  tiles below the diagonal: {}\n", share_text(mixed->tiles));
+  fmt::print("  products: {} (pilot {:.2g} s", share_text(mixed->products), mixed->pilot_seconds);
+  if (mixed->raised_tiles > 0) fmt::print(", {} tiles raised", mixed->raised_tiles);
+  if (mixed->retries > 0) fmt::print(", {} times again", mixed->retries);
+  fmt::print(")\n");
+}
+
+void print_certificate(const std::optional<LikelihoodCertificate>& certificate) {
+  if (!certificate) return;
+  const LikelihoodCertificate& c = *certificate;
+  fmt::print("  quadratic form refined in {} steps, backward error {:.1e}\n", c.refinement_steps,
+             c.backward_error);
+  if (std::isnan(c.log_determinant_error)) {
+    fmt::print("  log determinant of the factor; how far it is off is not known\n");
+    return;
+  }
+  fmt::print("  log determinant {} by {} probes; log-likelihood within {:.2g}, statistically\n",
+             c.corrected ? fmt::format("corrected by {:.4g}", c.log_determinant_difference)
+                         : "of the factor, certified",
+             c.probes, c.log_likelihood_error());
+  fmt::print("  Kullback-Leibler divergence from FP64 {:.3g} ± {:.1g}\n", c.divergence,
+             c.divergence_error);
+}
+
+void print_certificate(const std::optional<PredictionCertificate>& certificate, bool relative) {
+  if (!certificate) return;
+  fmt::print(
+      "  means refined in {} steps, backward error {:.1e}; variances within about {:.2g}{}\n",
+      certificate->refinement_steps, certificate->backward_error,
+      relative ? 100 * certificate->variance_error : certificate->variance_error,
+      relative ? " %" : "");
+}
+
+void add_precision_map(ReportData& report, const std::optional<MixedReport>& mixed) {
+  if (!mixed || mixed->map.empty()) return;
+  ReportPrecisionMap map;
+  map.title = "L";
+  map.tiles = mixed->rows;
+  for (const TilePrecision precision : mixed->map) map.elements.push_back(element_of(precision));
+  report.precision_maps.push_back(std::move(map));
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,47 @@
+#pragma once
+// The options of mixed precision, and how what became of them is told.
+//
+// Contract: as app.hpp has it for verbs.
+
+#include <optional>
+#include <string>
+
+#include "cli/app.hpp"
+
+namespace strata::cli {
+
+struct PrecisionArguments {
+  double accuracy = 0;
+  std::string rule = "factor";
+  std::string product = "target";
+  std::string precisions = "fp64,fp32,fp16,fp8";
+  std::string order;
+  bool keep_all = false;
+  bool no_guard = false;
+  int probes = 32;
+  bool no_certificate = false;
+
+  void add_to(CLI::App& app);
+  /// The options of probes, for verbs that estimate a log-determinant: how many, or
+  /// --no-certificate.
+  void add_probes_to(CLI::App& app, bool certificate);
+  /// The options of `common` with these; the seed of the probes is --seed. Throws Error{misuse} for
+  /// names and an accuracy that do not exist, and for options that say nothing without --accuracy.
+  [[nodiscard]] Options to_options(const CommonOptions& common) const;
+};
+
+[[nodiscard]] nlohmann::json to_json(const MixedReport& mixed);
+[[nodiscard]] nlohmann::json to_json(const LikelihoodCertificate& certificate);
+[[nodiscard]] nlohmann::json to_json(const PredictionCertificate& certificate);
+
+/// Which accuracy was asked for and used, why, and in which precisions tiles and products are.
+void print_mixed(const std::optional<MixedReport>& mixed);
+void print_certificate(const std::optional<LikelihoodCertificate>& certificate);
+/// `relative`: its variance_error is.
+void print_certificate(const std::optional<PredictionCertificate>& certificate,
+                       bool relative = false);
+
+/// Draws the precisions of L.
+void add_precision_map(ReportData& report, const std::optional<MixedReport>& mixed);
+
+}  // namespace strata::cli
