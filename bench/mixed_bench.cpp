@@ -64,7 +64,7 @@ MixedResult run_mixed_bench(const MixedBench& bench, const Options& options) {
       row.seconds = median(row.all_seconds);
       row.run = solver.report();
       row.seconds_by_operation = seconds_by_operation(row.run.trace);
-      row.run.trace = {};
+      if (!result.rows.empty()) result.rows.back().run.trace = {};
       result.rows.push_back(std::move(row));
     }
   }

@@ -29,10 +29,10 @@ struct MixedRow {
   double range = 0;
   MixedPrecision asked;
   std::vector<double> all_seconds;
-  double seconds = 0;           ///< the median
+  double seconds = 0;  ///< the median
   double log_determinant = 0;
   bool ok = false;
-  RunReport run;  ///< of the last factorization, without its trace
+  RunReport run;  ///< of the last factorization; with its trace in the last row
   /// Of the last factorization, by operation: seconds in all queues.
   std::vector<std::pair<std::string, double>> seconds_by_operation;
 };

@@ -66,7 +66,9 @@ int run_mixed(const bench::MixedBench& bench, const CommonOptions& common) {
                        {"repeats", bench.repeats},
                        {"smoothness", bench.smoothness},
                        {"results", results}};
-  return finish(common, {}, object, [&] {
+  ReportData report;
+  if (!result.rows.empty()) report.run = result.rows.back().run;
+  return finish(common, std::move(report), object, [&] {
     for (const MixedRow& row : result.rows) print_row(row);
   });
 }

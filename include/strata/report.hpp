@@ -116,7 +116,8 @@ struct ReportData {
   std::vector<ReportEvaluation> evaluations;
   std::vector<ReportChart> charts;
   std::optional<ReportHoldOut> hold_out;
-  std::vector<ReportPrecisionMap> precision_maps;  ///< side by side; the heading speaks of the first
+  std::vector<ReportPrecisionMap>
+      precision_maps;  ///< side by side; the heading speaks of the first
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
   std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown

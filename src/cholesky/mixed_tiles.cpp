@@ -20,6 +20,7 @@
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/syrk.hpp"
+#include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
 #include "kernels/trsm.hpp"
 
@@ -73,13 +74,22 @@ std::vector<std::uint8_t> forms_of(const PrecisionMap& map) {
   return forms;
 }
 
-/// Whether a tile of column k is solved in fp32.
-std::vector<bool> solved_in_single(const PrecisionMap& map) {
+/// Whether a tile is solved with what kSolvers holds: one whose sum is in fp32, and where that is
+/// an inverse also one that is rounded to so few bits that the error of the solve does not show.
+bool solved_in_single(const TileFormats& formats, std::int64_t m, std::int64_t k) {
+  const TilePrecision kept = formats.map->stored(m, k);
+  if (kept == TilePrecision::none) return false;
+  return !formats.map->wide(m, k) ||
+         (formats.single == Element::fp16x2 && kept >= TilePrecision::fp16);
+}
+
+/// Whether a tile of column k is.
+std::vector<bool> columns_in_single(const TileFormats& formats) {
+  const PrecisionMap& map = *formats.map;
   std::vector<bool> columns(static_cast<std::size_t>(map.tiles()));
   for (std::int64_t k = 0; k < map.tiles(); ++k) {
     for (std::int64_t m = k + 1; m < map.tiles(); ++m) {
-      if (!map.wide(m, k) && map.stored(m, k) != TilePrecision::none)
-        columns[static_cast<std::size_t>(k)] = true;
+      if (solved_in_single(formats, m, k)) columns[static_cast<std::size_t>(k)] = true;
     }
   }
   return columns;
@@ -92,7 +102,7 @@ class MixedTiles final : public TileTasks {
         map_(*formats_.map),
         owners_(owners),
         forms_(forms_of(map_)),
-        single_(solved_in_single(map_)) {}
+        single_(columns_in_single(formats_)) {}
 
   void first_touch(TaskList& tasks, std::int64_t m, std::int64_t k) const override {
     if (!formats_.exists(m, k)) return;
@@ -117,8 +127,10 @@ class MixedTiles final : public TileTasks {
     const BlockId x = sum(m, k);
     const BlockId kept = tile(m, k);
     const Hint last = x == kept ? Hint::last_write : Hint::none;
-    if (map_.wide(m, k)) {
+    if (!solved_in_single(formats_, m, k)) {
       emit(tasks, trsm, m, k, {{x, last}, {tile(k, k), stay}}, kRightSide | kTransposeL);
+    } else if (formats_.single == Element::fp16x2) {
+      emit(tasks, multiply_inverse, m, k, {{x, last}, solver(k)});
     } else {
       emit(tasks, trsm, m, k, {{x, last}, solver(k)}, kRightSide | kTransposeL);
     }
@@ -147,7 +159,12 @@ class MixedTiles final : public TileTasks {
     const Hint stay = owners_.is_last_of_its_device(k) ? Hint::release : Hint::retain;
     const BlockId status(kStatusFamily, 0, k);
     emit(tasks, potrf, k, k, {{tile(k, k), Hint::last_write | stay}, {status, Hint::last_write}});
-    if (single_[static_cast<std::size_t>(k)]) emit(tasks, convert, k, k, {solver(k), tile(k, k)});
+    if (!single_[static_cast<std::size_t>(k)]) return;
+    if (formats_.single == Element::fp16x2) {
+      emit(tasks, invert_factor, k, k, {solver(k), tile(k, k)});
+    } else {
+      emit(tasks, convert, k, k, {solver(k), tile(k, k)});
+    }
   }
 
   void emit(TaskList& tasks, const Operation& operation, std::int64_t m, std::int64_t k,
@@ -199,13 +216,12 @@ void add_mixed_families(const CholeskyProblem& problem, Schedule& schedule) {
                        .shape = Shape::lower,
                        .origin = Origin::generated});
   schedule.operands.push_back(1);
-  const std::vector<bool> single = solved_in_single(map);
   schedule.blocks.add({.name = "D",
                        .rows = problem.n,
                        .cols = std::min(problem.tile, problem.n),
                        .tile_rows = problem.tile,
                        .tile_cols = problem.tile,
-                       .element = Element::fp32,
+                       .element = problem.formats.single,
                        .origin = Origin::temporary});
   schedule.operands.push_back(1);
   const std::vector<std::uint8_t> forms = forms_of(map);

@@ -9,7 +9,8 @@ namespace strata::mixed {
 inline constexpr int kSums = 3;
 /// How large each finished tile is, before it is rounded: a TileNorm (kernels/tile_norm.hpp).
 inline constexpr int kNorms = 4;
-/// Diagonal tile k as block (k, 0) in fp32, for the solves of sums in fp32; temporary.
+/// What solves in less than fp64 take in place of diagonal tile k, as block (k, 0): where "fp32" is
+/// fp32 the tile in fp32, where it is fp16x2 the transposed inverse (tile_inverse.hpp); temporary.
 inline constexpr int kSolvers = 5;
 /// L(m,k) in another precision than it is kept in, for products; temporary. One family each for
 /// fp64, fp32, fp16, fp8.

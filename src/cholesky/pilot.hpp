@@ -18,7 +18,6 @@ namespace strata {
 struct Pilot {
   FactorInfo factor;  ///< of the covariance of the points that were taken
   TileNorms norms;    ///< of the whole
-  double smallest_pivot = 0;  ///< min L_ii² over the points that were taken
   double seconds = 0;
 };
 

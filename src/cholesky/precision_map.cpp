@@ -27,6 +27,10 @@ constexpr double kFp8Margin = 4;
 /// Products of two such entries, added up over a tile, stay far from the largest float.
 constexpr double kFp16Max = 16384;
 
+/// Entries of an inverse are about as large as the smallest pivot says; how much larger is not
+/// known, and two planes of binary16 have room above and below.
+constexpr double kInverseMax = 256;
+
 /// The exponent of the largest power of two s with s·largest <= max.
 int exponent_below(double max, double largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return 0;
@@ -195,12 +199,15 @@ void PrecisionMap::choose_scales() {
   }
   fp16_exponent_ = exponent_below(kFp16Max, largest);
   fp8_exponent_ = exponent_below(kFp8Max / kFp8Margin, largest_fp8);
+  // No entry of A, nor of what is left of it, is larger than the largest variance.
+  sum_exponent_ = exponent_below(kFp16Max, largest * largest);
+  inverse_exponent_ = exponent_below(kInverseMax, 1 / std::sqrt(norms_.smallest_pivot));
 }
 
 std::int64_t PrecisionMap::finer_than(const PrecisionMap& other) const {
   std::vector<bool> finer(stored_.size());
   for (std::int64_t j = 0; j < norms_.tiles; ++j) {
-    for (std::int64_t i = j + 1; i < norms_.tiles; ++i) {
+    for (std::int64_t i = j; i < norms_.tiles; ++i) {  // of diagonal tiles: their products
       const std::size_t at = norms_.at(i, j);
       if (stored_[at] < other.stored_[at]) finer[at] = true;
       if (stored_[at] == TilePrecision::none) continue;
@@ -220,7 +227,8 @@ std::int64_t PrecisionMap::finer_than(const PrecisionMap& other) const {
 
 bool PrecisionMap::same_as(const PrecisionMap& other) const {
   if (norms_.tiles != other.norms_.tiles || stored_ != other.stored_ || wide_ != other.wide_ ||
-      fp16_exponent_ != other.fp16_exponent_ || fp8_exponent_ != other.fp8_exponent_)
+      fp16_exponent_ != other.fp16_exponent_ || fp8_exponent_ != other.fp8_exponent_ ||
+      inverse_exponent_ != other.inverse_exponent_ || sum_exponent_ != other.sum_exponent_)
     return false;
   for (std::int64_t j = 0; j < norms_.tiles; ++j) {
     for (std::int64_t i = j; i < norms_.tiles; ++i) {

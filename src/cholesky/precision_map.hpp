@@ -19,6 +19,7 @@ struct TileNorms {
   std::int64_t tiles = 0;         ///< N_t
   std::int64_t tile = 1;          ///< order of a tile
   double frobenius = 0;           ///< ‖A‖_F
+  double smallest_pivot = 1;      ///< min L_ii², or an estimate
   std::vector<double> matrix{};   ///< ‖A_ij‖
   std::vector<double> factor{};   ///< ‖L_ij‖, or bounds of it
   std::vector<double> largest{};  ///< max |entry| of L_ij, or bounds of it
@@ -62,6 +63,9 @@ class PrecisionMap {
   /// rounded: the largest with which the largest entry of a class, with a margin, stays finite.
   [[nodiscard]] int fp16_exponent() const noexcept { return fp16_exponent_; }
   [[nodiscard]] int fp8_exponent() const noexcept { return fp8_exponent_; }
+  /// The same of the inverses of diagonal tiles and of sums, where solves multiply by inverses.
+  [[nodiscard]] int inverse_exponent() const noexcept { return inverse_exponent_; }
+  [[nodiscard]] int sum_exponent() const noexcept { return sum_exponent_; }
 
   /// How many tiles below the diagonal, and (by their flops, one for a product of whole tiles) how
   /// many products, of each precision.
@@ -83,6 +87,8 @@ class PrecisionMap {
   std::vector<bool> wide_;
   int fp16_exponent_ = 0;
   int fp8_exponent_ = 0;
+  int inverse_exponent_ = 0;
+  int sum_exponent_ = 0;
 };
 
 }  // namespace strata

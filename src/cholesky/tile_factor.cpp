@@ -18,6 +18,7 @@
 #include "kernels/formats_host.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/syrk.hpp"
+#include "kernels/tile_inverse.hpp"
 #include "run/numa.hpp"
 #include "scalar/dispatch.hpp"
 #include "session/budget.hpp"
@@ -100,7 +101,8 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
   if (problem_.formats.map != nullptr) {
     for (int f = mixed::kSums; f < blocks.families(); ++f)
       mixed_.push_back(std::make_shared<FamilyMemory>(blocks, f));
-    scales_ = {problem_.formats.map->fp16_exponent(), problem_.formats.map->fp8_exponent()};
+    const PrecisionMap& map = *problem_.formats.map;
+    scales_ = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent()};
   }
   place_near(*devices_, problem_, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),
@@ -154,7 +156,9 @@ const FactorInfo& TileFactor::factor_covariance(const double* points,
   return factor(store, {{covariance.name, &parameters},
                         {gemm.name, &scales_},
                         {syrk.name, &scales_},
-                        {convert.name, &scales_}});
+                        {convert.name, &scales_},
+                        {invert_factor.name, &scales_},
+                        {multiply_inverse.name, &scales_}});
 }
 
 const FactorInfo& TileFactor::factor(MemoryStore& store, std::vector<OperationValues> values) {
@@ -222,7 +226,15 @@ void TileFactor::let_go() {
   devices_->forget(problem_.factor_identity);
 }
 
+/// Not there: never made, let go of, or lost with a run that failed.
+void TileFactor::check_there() const {
+  require(factored_ || !info_.ok, ErrorKind::misuse, "cholesky",
+          "there is no factor: the matrix was not factored, or a run that failed took along what "
+          "was only on the devices");
+}
+
 void TileFactor::bring_home() {
+  check_there();
   if (!devices_->residency().only_here(problem_.factor_identity)) return;
   // No task, and a family that does not stay: what is only on the devices is stored.
   Schedule schedule = triangular_solve(solve_problem(0), Sweep::forward);
@@ -310,6 +322,7 @@ WhitenedProblem TileFactor::whitened_problem(std::int64_t targets, std::int64_t 
 }
 
 void TileFactor::check_usable(Element element, std::int64_t rows) const {
+  check_there();
   require(factored_, ErrorKind::misuse, "cholesky",
           "there is no factor to solve with: the factorization failed at pivot {}",
           info_.first_bad_pivot);
@@ -361,6 +374,7 @@ TargetChunks TileFactor::target_chunks(std::int64_t targets, std::int64_t column
 }
 
 void TileFactor::reserve_for_targets(std::int64_t targets, std::int64_t columns) {
+  if (factored_) bring_home();  // memory that grows loses what is there
   reserve_arenas(target_chunks(targets, columns, 0).device_bytes);
 }
 

@@ -136,6 +136,7 @@ class TileFactor {
   void reserve_arenas(std::int64_t bytes);
   template <class T, class F>
   void visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory, F&& visit) const;
+  void check_there() const;
   void check_usable(Element element, std::int64_t rows) const;
 
   Options options_;

@@ -20,8 +20,7 @@ constexpr std::int64_t kGridMax = 65535;
 
 /// 24 bits and fewer fit float, and are faster in it; the two planes of fp16x2 need not.
 template <Element kFrom>
-using Wide =
-    std::conditional_t<kFrom == Element::fp64 || kFrom == Element::fp16x2, double, float>;
+using Wide = std::conditional_t<kFrom == Element::fp64 || kFrom == Element::fp16x2, double, float>;
 
 template <Element kTo, Element kFrom>
 __global__ void __launch_bounds__(kSquare* kThreadRows)

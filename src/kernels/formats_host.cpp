@@ -100,8 +100,7 @@ void round_tile(const T* from, const BlockView& tile, const TileScales& scales) 
     case Element::fp32: return each_column(static_cast<float*>(tile.data));
     default: break;
   }
-  fail(ErrorKind::misuse, "kernels", "a tile in {} is not for arithmetic",
-       to_string(tile.element));
+  fail(ErrorKind::misuse, "kernels", "a tile in {} is not for arithmetic", to_string(tile.element));
 }
 
 template WideTile<double> widened(const BlockView&, const TileScales&, std::vector<double>&);

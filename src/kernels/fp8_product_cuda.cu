@@ -75,42 +75,37 @@ class Fp8Product {
   LtLayout c_;
 };
 
-/// A shape on a GPU, with what cuBLASLt said of it.
-struct Known {
-  Known(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ldc) : product(m, n, k, ldc) {}
-  Fp8Product product;
-  std::optional<cublasLtMatmulAlgo_t> algorithm;
-};
-
-Known& known_product(CudaStream& stream, std::int64_t m, std::int64_t n, std::int64_t k,
-                     std::int64_t ldc) {
+/// What cuBLASLt takes for a shape, or nothing.
+std::optional<cublasLtMatmulAlgo_t> algorithm_of(CudaStream& stream, Fp8Product& product,
+                                                 std::int64_t m, std::int64_t n, std::int64_t k,
+                                                 std::int64_t ldc) {
   static std::mutex mutex;
-  static std::map<std::array<std::int64_t, 5>, Known> known;
+  static std::map<std::array<std::int64_t, 5>, std::optional<cublasLtMatmulAlgo_t>> known;
   int gpu = 0;
   require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
   const std::array<std::int64_t, 5> key{gpu, m, n, k, ldc};
   const std::lock_guard lock(mutex);
   const auto at = known.find(key);
   if (at != known.end()) return at->second;
-  Known& added = known.try_emplace(key, m, n, k, ldc).first->second;
-  added.algorithm = added.product.algorithm(reinterpret_cast<cublasLtHandle_t>(stream.blas()));
-  return added;
+  // A handle of cuBLAS is one of cuBLASLt too (cuBLAS manual, cublasLtHandle_t).
+  const auto found = product.algorithm(reinterpret_cast<cublasLtHandle_t>(stream.blas()));
+  known.emplace(key, found);
+  return found;
 }
 
-bool aligned(const void* data) {
-  return reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0;
-}
+bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0; }
 
 }  // namespace
 
-bool fp8_product(CudaStream& stream, float alpha, const BlockView& a, const BlockView& b, float beta,
-                 MatrixView<float> c, std::int64_t inner) {
+bool fp8_product(CudaStream& stream, float alpha, const BlockView& a, const BlockView& b,
+                 float beta, MatrixView<float> c, std::int64_t inner) {
   if (inner % kAlignment != 0 || c.rows % kAlignment != 0 || c.cols % kAlignment != 0) return false;
   if (c.ld % 4 != 0 || !aligned(a.data) || !aligned(b.data) || !aligned(c.data)) return false;
-  Known& known = known_product(stream, c.rows, c.cols, inner, c.ld);
-  if (!known.algorithm) return false;
+  Fp8Product product(c.rows, c.cols, inner, c.ld);
+  const auto algorithm = algorithm_of(stream, product, c.rows, c.cols, inner, c.ld);
+  if (!algorithm) return false;
   const cublasStatus_t status =
-      known.product.compute(stream, *known.algorithm, alpha, a.data, b.data, beta, c.data);
+      product.compute(stream, *algorithm, alpha, a.data, b.data, beta, c.data);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
   require_blas(status, "cublasLtMatmul");
   return true;

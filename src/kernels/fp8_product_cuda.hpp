@@ -11,7 +11,7 @@ namespace strata::blas {
 /// added up in fp32 (not by the fast accumulation of fewer bits, whose truncation was measured to
 /// bias sums of one sign by 0.26). Returns false, and does nothing, if the extents or the GPU have
 /// no such kernel. Throws Error{device}.
-bool fp8_product(CudaStream& stream, float alpha, const BlockView& a, const BlockView& b, float beta,
-                 MatrixView<float> c, std::int64_t inner);
+bool fp8_product(CudaStream& stream, float alpha, const BlockView& a, const BlockView& b,
+                 float beta, MatrixView<float> c, std::int64_t inner);
 
 }  // namespace strata::blas

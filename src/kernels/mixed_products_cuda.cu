@@ -14,6 +14,7 @@
 #include "kernels/fp8_product_cuda.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/operand.hpp"
+#include "kernels/planes_cuda.hpp"
 
 namespace strata {
 namespace {
@@ -38,50 +39,6 @@ void add(cudaStream_t stream, MatrixView<double> c, const float* p, bool lower) 
   require_cuda(cudaGetLastError(), "adding a product");
 }
 
-/// A tile of one or two planes of binary16.
-struct Planes {
-  const __half* plane[2] = {nullptr, nullptr};
-  std::int64_t rows = 0;
-  std::int64_t ld = 1;
-};
-
-Planes planes_of(const BlockView& x) {
-  const auto* hi = static_cast<const __half*>(x.data);
-  return {{hi, x.element == Element::fp16x2 ? hi + x.rows * x.cols : nullptr}, x.rows, x.ld};
-}
-
-/// A product that is being formed in C: the first term scales what is there by beta.
-class Product {
- public:
-  Product(CudaStream& stream, float alpha, float beta, MatrixView<float> c, std::int64_t inner)
-      : stream_(stream), alpha_(alpha), beta_(beta), c_(c), inner_(inner) {}
-
-  /// C ← β·C + α·A·Bᵀ of all pairs of planes, but of the two second ones only if `all`.
-  void add_planes(const Planes& a, const Planes& b, bool all) {
-    if (all && a.plane[1] != nullptr && b.plane[1] != nullptr)
-      add_term(a.plane[1], a, b.plane[1], b);
-    if (b.plane[1] != nullptr) add_term(a.plane[0], a, b.plane[1], b);
-    if (a.plane[1] != nullptr) add_term(a.plane[1], a, b.plane[0], b);
-    add_term(a.plane[0], a, b.plane[0], b);
-  }
-
- private:
-  void add_term(const __half* a, const Planes& of_a, const __half* b, const Planes& of_b) {
-    require_blas(
-        cublasGemmEx_64(stream_.blas(), CUBLAS_OP_N, CUBLAS_OP_T, c_.rows, c_.cols, inner_, &alpha_,
-                        a, CUDA_R_16F, of_a.ld, b, CUDA_R_16F, of_b.ld, &beta_, c_.data, CUDA_R_32F,
-                        c_.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        "cublasGemmEx");
-    beta_ = 1;
-  }
-
-  CudaStream& stream_;
-  float alpha_;
-  float beta_;
-  MatrixView<float> c_;
-  std::int64_t inner_;
-};
-
 std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// C ← β·C − A·Bᵀ in fp32, A and B in fp16x2, fp16 or fp8. `scratch`: for two widened operands.
@@ -90,8 +47,8 @@ void subtract_product(CudaQueue& cuda, const BlockView& a, const BlockView& b, f
   const auto alpha = static_cast<float>(-1 / (scales.of(a.element) * scales.of(b.element)));
   const std::int64_t inner = a.cols;
   if (a.element != Element::fp8) {
-    Product(cuda.main(), alpha, beta, c, inner).add_planes(planes_of(a), planes_of(b), all);
-    return;
+    return blas::multiply_planes(cuda.main(), alpha, blas::planes_of(a), blas::planes_of(b),
+                                 CUBLAS_OP_T, beta, c, inner, all);
   }
   if (blas::fp8_product(cuda.main(), alpha, a, b, beta, c, inner)) return;
   // The same numbers in binary16, which holds those of fp8 as they are.
@@ -100,12 +57,13 @@ void subtract_product(CudaQueue& cuda, const BlockView& a, const BlockView& b, f
     wide.data = to;
     wide.element = Element::fp16;
     wide.ld = std::max<std::int64_t>(x.rows, 1);
-    formats::convert_tile(cuda.stream(), wide, x, {scales.fp8, scales.fp8});
+    formats::convert_tile(cuda.stream(), wide, x, {.fp16 = scales.fp8, .fp8 = scales.fp8});
     return wide;
   };
   const BlockView wide_a = widen(a, scratch);
   const BlockView wide_b = widen(b, scratch + rounded_up(2 * a.rows * a.cols));
-  Product(cuda.main(), alpha, beta, c, inner).add_planes(planes_of(wide_a), planes_of(wide_b), all);
+  blas::multiply_planes(cuda.main(), alpha, blas::planes_of(wide_a), blas::planes_of(wide_b),
+                        CUBLAS_OP_T, beta, c, inner, all);
 }
 
 std::int64_t widened_bytes(const BlockView& a, const BlockView& b) {
@@ -118,8 +76,8 @@ void update(CudaQueue& cuda, const BlockView& c, const BlockView& a, const Block
             const TileScales& scales, bool lower) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return;
   const std::int64_t beside = c.element == Element::fp64 ? rounded_up(4 * c.rows * c.cols) : 0;
-  auto* scratch = static_cast<char*>(cuda.scratch(std::max<std::int64_t>(
-      beside + widened_bytes(a, b), 1)));
+  auto* scratch =
+      static_cast<char*>(cuda.scratch(std::max<std::int64_t>(beside + widened_bytes(a, b), 1)));
   if (c.element == Element::fp32)
     return subtract_product(cuda, a, b, 1, matrix_of<float>(c), scales, lower, scratch);
   const MatrixView<float> product{reinterpret_cast<float*>(scratch), c.rows, c.cols, c.rows};

@@ -55,8 +55,7 @@ void gemm_one(const BlockView* x, const TileScales& scales, std::uint32_t varian
   const auto a = widened(x[1], scales, scratch.a);
   const auto b = widened(x[2], scales, scratch.b);
   if (x[0].element == Element::fp32) {
-    return subtract_product<float>(a, a_transposed, b, b_transposed, inner,
-                                   matrix_of<float>(x[0]));
+    return subtract_product<float>(a, a_transposed, b, b_transposed, inner, matrix_of<float>(x[0]));
   }
   const auto sum = cleared(scratch.sum, x[0].rows, x[0].cols);
   subtract_product<float>(a, a_transposed, b, b_transposed, inner, sum);
@@ -80,17 +79,16 @@ void syrk_one(const BlockView* x, const TileScales& scales) {
 
 void gemm_mixed_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(gemm, parameters.variant, kTransposeA | kTransposeB);
-  submit_each(queue, calls, [scales = scales_of(parameters),
-                             variant = parameters.variant](const BlockView* x) {
-    gemm_one(x, scales, variant);
-  });
+  submit_each(queue, calls,
+              [scales = scales_of(parameters), variant = parameters.variant](const BlockView* x) {
+                gemm_one(x, scales, variant);
+              });
 }
 
 void syrk_mixed_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(syrk, parameters.variant, 0);
-  submit_each(queue, calls, [scales = scales_of(parameters)](const BlockView* x) {
-    syrk_one(x, scales);
-  });
+  submit_each(queue, calls,
+              [scales = scales_of(parameters)](const BlockView* x) { syrk_one(x, scales); });
 }
 
 }  // namespace strata

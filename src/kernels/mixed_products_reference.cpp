@@ -14,10 +14,8 @@ double sum_at(const BlockView* x, const TileScales& scales, std::uint32_t varian
   const std::int64_t inner = a_transposed ? x[1].rows : x[1].cols;
   double sum = 0;
   for (std::int64_t k = 0; k < inner; ++k) {
-    const double a =
-        a_transposed ? element_at(x[1], scales, k, i) : element_at(x[1], scales, i, k);
-    const double b =
-        b_transposed ? element_at(x[2], scales, j, k) : element_at(x[2], scales, k, j);
+    const double a = a_transposed ? element_at(x[1], scales, k, i) : element_at(x[1], scales, i, k);
+    const double b = b_transposed ? element_at(x[2], scales, j, k) : element_at(x[2], scales, k, j);
     sum += a * b;
   }
   return sum;
@@ -28,14 +26,14 @@ double sum_at(const BlockView* x, const TileScales& scales, std::uint32_t varian
 void gemm_mixed_reference(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters) {
   require_variant(gemm, parameters.variant, kTransposeA | kTransposeB);
-  submit_each(queue, calls, [scales = scales_of(parameters),
-                             variant = parameters.variant](const BlockView* x) {
-    for (std::int64_t j = 0; j < x[0].cols; ++j) {
-      for (std::int64_t i = 0; i < x[0].rows; ++i)
-        set_element(x[0], scales, i, j,
-                    element_at(x[0], scales, i, j) - sum_at(x, scales, variant, i, j));
-    }
-  });
+  submit_each(queue, calls,
+              [scales = scales_of(parameters), variant = parameters.variant](const BlockView* x) {
+                for (std::int64_t j = 0; j < x[0].cols; ++j) {
+                  for (std::int64_t i = 0; i < x[0].rows; ++i)
+                    set_element(x[0], scales, i, j,
+                                element_at(x[0], scales, i, j) - sum_at(x, scales, variant, i, j));
+                }
+              });
 }
 
 void syrk_mixed_reference(Queue& queue, const KernelCalls& calls,

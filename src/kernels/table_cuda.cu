@@ -14,6 +14,7 @@
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
+#include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
 #include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
@@ -39,9 +40,11 @@ void add(KernelTable& table) {
   table.set(laset, Elements(1, element), attempt<laset_cuda<T>>);
   table.set(column_squares, {Element::fp64, element}, attempt<column_squares_cuda<T>>);
   table.set(tile_norm, {Element::fp64, element}, attempt<tile_norm_cuda<T>>);
+  table.set(multiply_inverse, {element, Element::fp16x2}, attempt<multiply_inverse_cuda<T>>);
 }
 
 void add_mixed(KernelTable& table) {
+  table.set(invert_factor, {Element::fp16x2, Element::fp64}, attempt<invert_factor_cuda>);
   for (const Elements& elements : kMixedGemms) table.set(gemm, elements, attempt<gemm_mixed_cuda>);
   for (const Elements& elements : kMixedSyrks) table.set(syrk, elements, attempt<syrk_mixed_cuda>);
   for (const Elements& elements : kConversions) table.set(convert, elements, attempt<convert_cuda>);

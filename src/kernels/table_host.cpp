@@ -10,6 +10,7 @@
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
+#include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
 #include "kernels/trmm.hpp"
 #include "kernels/trsm.hpp"
@@ -30,9 +31,11 @@ void add(KernelTable& table) {
   table.set(laset, Elements(1, element), laset_host<T>);
   table.set(column_squares, {Element::fp64, element}, column_squares_host<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_host<T>);
+  table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_host<T>);
 }
 
 void add_mixed(KernelTable& table) {
+  table.set(invert_factor, {Element::fp16x2, Element::fp64}, invert_factor_host);
   for (const Elements& elements : kMixedGemms) table.set(gemm, elements, gemm_mixed_host);
   for (const Elements& elements : kMixedGemmsOfHost) table.set(gemm, elements, gemm_mixed_host);
   for (const Elements& elements : kMixedSyrks) table.set(syrk, elements, syrk_mixed_host);

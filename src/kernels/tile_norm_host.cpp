@@ -42,7 +42,8 @@ void tile_norm_host(Queue& queue, const KernelCalls& calls, const KernelParamete
     const auto tile = matrix_of<const T>(x[1]);
     std::array<double, kParts> sums{};
     T largest{};
-    for (std::int64_t j = 0; j < tile.cols; ++j) add_column(tile.column(j), tile.rows, sums, largest);
+    for (std::int64_t j = 0; j < tile.cols; ++j)
+      add_column(tile.column(j), tile.rows, sums, largest);
     for (std::size_t half = kParts / 2; half > 0; half /= 2) {
       for (std::size_t p = 0; p < half; ++p) sums[p] += sums[p + half];
     }

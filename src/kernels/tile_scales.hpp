@@ -1,10 +1,11 @@
 #pragma once
 // TileScales: by which powers of two tiles of few bits are multiplied before they are rounded.
 //
-// Contract: the values of a run of gemm, syrk and convert; absent: both 0. A tile in fp16 or fp16x2
-// holds 2^fp16 times its matrix, a tile in fp8 2^fp8 times: one power for all tiles of a run, so
-// that sums over many tiles need no rescaling, and so that scaling is exact. A tile in fp8 lies row
-// by row (ld = its columns), as the tensor cores read it; all others column by column.
+// Contract: the values of a run of gemm, syrk, convert and tile_inverse.hpp; absent: all 0. A tile
+// in fp16 or fp16x2 holds 2^fp16 times its matrix, a tile in fp8 2^fp8 times: one power for all
+// tiles of a run, so that sums over many tiles need no rescaling, and so that scaling is exact. A
+// tile in fp8 lies row by row (ld = its columns), as the tensor cores read it; all others column by
+// column.
 
 #include <cmath>
 
@@ -15,6 +16,8 @@ namespace strata {
 struct TileScales {
   int fp16 = 0;  ///< exponent
   int fp8 = 0;
+  int inverse = 0;  ///< of the inverses of diagonal tiles, in fp16x2
+  int sum = 0;      ///< of tiles that are multiplied by them
 
   /// What a tile in this element is multiplied by.
   [[nodiscard]] double of(Element element) const {

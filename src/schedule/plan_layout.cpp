@@ -304,8 +304,7 @@ bool loses_nothing(const Residency& start, const PlanLayout& layout) {
                          [](const ResidentBlock& block) { return block.only_here; });
   };
   for (std::size_t d = 0; d < start.devices.size(); ++d) {
-    const std::int64_t kept =
-        d < layout.devices.size() ? only_here(layout.devices[d].resident) : 0;
+    const std::int64_t kept = d < layout.devices.size() ? only_here(layout.devices[d].resident) : 0;
     if (only_here(start.devices[d].blocks) != kept) return false;
   }
   return true;

@@ -42,6 +42,7 @@ PlanReader::Planner::Planner(const Plan& plan)
   for (const DeviceLayout& device : layout_.devices)
     peers_.emplace_back(has_peers_ ? device.slots.size() * layout_.devices.size() : 0, 0);
   home_loads_.resize(at(blocks_.count()) * loading_queues(), 0);
+  if (!layout_.devices.empty()) stream_ = device_of(0).first_compute;  // if there is no task
   set_homes();
   take_over_residents();
 }
@@ -269,6 +270,8 @@ Residency PlanReader::Planner::residency() const {
       const BlockFamily& family = blocks_.family(slot.id.family());
       const std::uint64_t identity = family.identity;
       if (identity == 0 || (slot.dirty && !family.stays)) continue;
+      // A copy, from a peer, of what another device has and home has not: only that one is kept.
+      if (!slot.dirty && !home_[at(slot.block)].valid) continue;
       const BlockExtent x = blocks_.extent(slot.id);
       const SlotPlace& place = layout_.devices[d].slots[at(s)];
       node.blocks.push_back({identity, slot.id.row(), slot.id.col(), x.rows, x.cols,

@@ -199,7 +199,6 @@ class PlanChecker {
     return {family, block.row, block.col};
   }
 
-  /// The steps before the first are done, and residents lie where the layout says.
   /// Whether a slot holds a block at a version.
   [[nodiscard]] bool lies_somewhere(BlockId id, std::int64_t version) const {
     return std::any_of(contents_.begin(), contents_.end(), [&](const auto& place_and_content) {
@@ -207,6 +206,8 @@ class PlanChecker {
     });
   }
 
+  /// The steps before the first are done, and residents lie where the layout says; the homes of
+  /// those that are only there hold nothing of use.
   void begin_before_the_plan() {
     for (std::int64_t s = 0; s < options_.first_step; ++s) {
       TaskList done;
@@ -222,10 +223,9 @@ class PlanChecker {
     for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
       for (std::size_t s = 0; s < layout_.devices[d].resident.size(); ++s) {
         const BlockId id = id_of(layout_.devices[d].resident[s]);
-        if (latest(id) < 0) {
-          latest_[id] = 0;
-          home_[id] = layout_.devices[d].resident[s].only_here ? -1 : 0;
-        }
+        latest_.try_emplace(id, 0);
+        home_.try_emplace(id, 0);
+        if (layout_.devices[d].resident[s].only_here) home_[id] = -1;
         contents_[{static_cast<int>(d), s}] = {id, latest(id)};
       }
     }
@@ -399,7 +399,24 @@ class PlanChecker {
   std::string error_;
 };
 
+/// What was only on the devices before a plan has to be among the residents that its layout knows,
+/// where it lies: "" or what is lost.
+inline std::string check_start(const Residency& start, const PlanLayout& layout) {
+  for (std::size_t d = 0; d < start.devices.size(); ++d) {
+    for (const ResidentBlock& block : start.devices[d].blocks) {
+      if (!block.only_here) continue;
+      const auto& known = layout.devices[d].resident;
+      if (std::find(known.begin(), known.end(), block) == known.end())
+        return "block (" + std::to_string(block.row) + "," + std::to_string(block.col) +
+               ") was only on device " + std::to_string(d) + " and is lost";
+    }
+  }
+  return "";
+}
+
 inline std::string check_plan(const Plan& plan) {
+  const std::string lost = check_start(plan.start(), plan.layout());
+  if (!lost.empty()) return lost;
   const PlanLayout& layout = plan.layout();
   for (const DeviceLayout& device : layout.devices) {
     std::vector<std::pair<std::int64_t, std::int64_t>> ranges;

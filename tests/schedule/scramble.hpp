@@ -6,7 +6,8 @@
 // into everything they write, so that one wrong or stale operand changes the result for certain.
 // Tasks have one or several calls. Families: "A" stored tiles, each of its own element; "L" a list
 // of stored blocks of any extents; "G" generated tiles; "T" temporary blocks of any extents, which
-// die with their last use. Devices, order, re-reads, rewrites and hints are random.
+// die with their last use. Devices, order, re-reads, rewrites and hints are random, and so is which
+// of the families with an identity stay on the devices (BlockFamily::stays).
 
 #include <algorithm>
 #include <map>
@@ -262,9 +263,14 @@ inline BlockTable scramble_blocks(Dice& dice) {
               .tile_rows = tile,
               .tile_cols = tile,
               .identity = 101,
+              .stays = dice.roll(2) == 0,
               .elements = elements(2 * rows)});
   const std::int64_t count = 3 + dice.roll(8);
-  blocks.add({.name = "L", .identity = 102, .elements = elements(count), .listed = listed(count)});
+  blocks.add({.name = "L",
+              .identity = 102,
+              .stays = dice.roll(3) == 0,
+              .elements = elements(count),
+              .listed = listed(count)});
   blocks.add({.name = "G",
               .rows = rows * tile,
               .cols = tile,
@@ -272,7 +278,8 @@ inline BlockTable scramble_blocks(Dice& dice) {
               .tile_cols = tile,
               .element = element(),
               .origin = Origin::generated,
-              .identity = 103});
+              .identity = 103,
+              .stays = dice.roll(2) == 0});
   const std::int64_t temporaries = 2 + dice.roll(4);
   blocks.add({.name = "T",
               .origin = Origin::temporary,
@@ -303,11 +310,18 @@ inline std::vector<std::vector<FlatTask>> in_steps(Dice& dice, const std::vector
   return steps;
 }
 
-/// Two schedules over the same blocks, the second of which goes on where the first ends.
+/// Two schedules over the same blocks, the second of which goes on where the first ends; and one
+/// without tasks and without blocks that stay, which brings home what is only on devices.
 struct ScramblePair {
   Schedule first;
   Schedule second;
+  Schedule fetch;
 };
+
+/// Whether a block of any family is only on the devices.
+inline bool only_here(const Residency& residency) {
+  return residency.only_here(101) || residency.only_here(102) || residency.only_here(103);
+}
 
 /// On 1 to 4 devices; every twentieth seed on up to 80.
 inline ScramblePair scramble_pair(std::uint64_t seed, bool temporaries = true) {
@@ -319,17 +333,21 @@ inline ScramblePair scramble_pair(std::uint64_t seed, bool temporaries = true) {
   const std::vector<FlatTask> two = tasks.make(1 + dice.roll(40));
   // What the first has written is at home for the second.
   BlockTable later;
+  BlockTable home;
   for (int f = 0; f < blocks.families(); ++f) {
     BlockFamily family = blocks.family(f);
     if (family.origin == Origin::generated) family.origin = Origin::stored;
-    later.add(std::move(family));
+    later.add(family);
+    family.stays = false;
+    home.add(std::move(family));
   }
   const std::vector<int> most_one = most_operands(blocks, one);
   const std::vector<int> most_two = most_operands(blocks, two);
   auto steps_one = in_steps(dice, one);
   auto steps_two = in_steps(dice, two);
   return {schedule_of(std::move(blocks), devices, most_one, std::move(steps_one)),
-          schedule_of(std::move(later), devices, most_two, std::move(steps_two))};
+          schedule_of(std::move(later), devices, most_two, std::move(steps_two)),
+          schedule_of(std::move(home), devices, std::vector<int>(most_two.size()), {})};
 }
 
 /// Budgets of their own for each device, each with room for one task and some more.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "schedule/plan_layout.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/scramble.hpp"
 #include "tests/schedule/small_plans.hpp"
@@ -30,10 +31,36 @@ void expect_totals(const Plan& plan) {
   ASSERT_EQ(sums.tasks, plan.totals().tasks);
 }
 
+/// The residency from which the second schedule can be planned: `end`, or, where it has no place
+/// for what is only on the devices, what is left when that was brought home.
+Residency start_of_second(const ScramblePair& pair, const Machine& machine,
+                          const PlanOptions& options, const Residency& end,
+                          std::int64_t& without_room) {
+  try {
+    (void)plan_of(pair.second, machine, options, end);
+    return end;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory) << error.what();
+    EXPECT_NE(std::string(error.what()).find("have no place"), std::string::npos) << error.what();
+    EXPECT_TRUE(only_here(end)) << "else nothing has to have a place";
+  }
+  ++without_room;
+  const Plan fetch = plan_of(pair.fetch, machine, options, end);
+  EXPECT_EQ(check_plan(fetch), "");
+  expect_totals(fetch);
+  EXPECT_EQ(fetch.totals().loads + fetch.totals().tasks, 0);
+  EXPECT_GT(fetch.totals().stores, 0);
+  EXPECT_FALSE(only_here(fetch.end()));
+  return fetch.end();
+}
+
 TEST(ScramblePlan, IsProvenAndSoIsThePlanThatGoesOn) {
   std::int64_t saved = 0;
   std::int64_t many_devices = 0;
   std::int64_t batches = 0;
+  std::int64_t stayed = 0;
+  std::int64_t stayed_on = 0;
+  std::int64_t without_room = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const ScramblePair pair = scramble_pair(seed);
     Dice dice(seed + 9'000'000);
@@ -49,8 +76,11 @@ TEST(ScramblePlan, IsProvenAndSoIsThePlanThatGoesOn) {
       device.memory_bytes =
           std::max(device.memory_bytes, smallest_budget_bytes(pair.second)) + dice.roll(3) * 4096;
     }
-    const Plan second = plan_of(pair.second, roomy, more, first.end());
+    const Residency start = start_of_second(pair, roomy, more, first.end(), without_room);
+    const Plan second = plan_of(pair.second, roomy, more, start);
     ASSERT_EQ(check_plan(second), "") << "seed " << seed << ", going on";
+    stayed += only_here(start) ? 1 : 0;
+    stayed_on += only_here(start) && only_here(second.end()) ? 1 : 0;
     expect_totals(second);
     for (std::size_t d = 0; d < second.layout().devices.size(); ++d)
       ASSERT_LE(second.layout().devices[d].arena_bytes, roomy.devices[d].memory_bytes);
@@ -62,6 +92,48 @@ TEST(ScramblePlan, IsProvenAndSoIsThePlanThatGoesOn) {
   EXPECT_GT(saved, 1000) << "what is there need not be loaded";
   EXPECT_GT(many_devices, 5);
   EXPECT_GT(batches, 2000);
+  EXPECT_GT(stayed, 200) << "plans that begin with blocks that are only on devices";
+  EXPECT_GT(stayed_on, 100);
+  EXPECT_GT(without_room, 10);
+}
+
+TEST(ScramblePlan, ABlockThatIsOnlyOnADeviceIsNotLostUnnoticed) {
+  std::int64_t residents = 0;
+  std::int64_t stores = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const ScramblePair pair = scramble_pair(seed);
+    Dice dice(seed + 4321);
+    const Machine machine = scramble_machine(dice, pair.first);
+    const Plan first = plan_of(pair.first, machine, {});
+    if (!only_here(first.end())) continue;
+    const Plan fetch = plan_of(pair.fetch, machine, {}, first.end());
+    ASSERT_EQ(check_plan(fetch), "");
+    // No step of it may be missing …
+    const std::vector<FlatStep> steps = flatten(fetch);
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      ASSERT_EQ(steps[s].step.kind, StepKind::store);
+      std::vector<FlatStep> mutant = steps;
+      mutant.erase(mutant.begin() + static_cast<std::ptrdiff_t>(s));
+      EXPECT_NE(PlanChecker(fetch.schedule(), fetch.layout()).check(mutant), "") << seed;
+      ++stores;
+    }
+    // … and none of what is only there may be missing in a layout, or lie elsewhere.
+    for (std::size_t d = 0; d < fetch.layout().devices.size(); ++d) {
+      for (std::size_t r = 0; r < fetch.layout().devices[d].resident.size(); ++r) {
+        PlanLayout layout = fetch.layout();
+        auto& known = layout.devices[d].resident;
+        if (!known[r].only_here) continue;
+        known[r].offset += 256;
+        EXPECT_NE(check_start(first.end(), layout), "");
+        known.erase(known.begin() + static_cast<std::ptrdiff_t>(r));
+        EXPECT_NE(check_start(first.end(), layout), "");
+        EXPECT_FALSE(loses_nothing(first.end(), layout));
+        ++residents;
+      }
+    }
+  }
+  EXPECT_GT(stores, 100);
+  EXPECT_EQ(stores, residents);
 }
 
 TEST(ScramblePlan, CanBeginAtAnyStep) {
@@ -79,7 +151,7 @@ TEST(ScramblePlan, CanBeginAtAnyStep) {
 TEST(ScramblePlan, EveryDroppedWaitAndStepIsNoticed) {
   std::int64_t waits = 0;
   std::int64_t steps_dropped = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const ScramblePair pair = scramble_pair(seed);
     if (tasks_of(pair.first).size() > 25 || pair.first.devices > 4) continue;
     Dice dice(seed);
@@ -98,8 +170,10 @@ TEST(ScramblePlan, EveryDroppedWaitAndStepIsNoticed) {
                                        return other.step.kind == StepKind::store &&
                                               other.operands[0] == steps[s].operands[0];
                                      });
-      const bool temporary = steps[s].operands[0].family() == kTemporary;
-      if (steps[s].step.kind == StepKind::store && (again || temporary)) continue;
+      // One that stays may be, if it still lies there at the end.
+      const BlockFamily& family = plan.schedule().blocks.family(steps[s].operands[0].family());
+      const bool needless = again || family.origin == Origin::temporary || family.stays;
+      if (steps[s].step.kind == StepKind::store && needless) continue;
       std::vector<FlatStep> mutant = steps;
       mutant.erase(mutant.begin() + static_cast<std::ptrdiff_t>(s));
       EXPECT_NE(complaint(mutant), "") << "seed " << seed << " step " << s;

@@ -17,6 +17,16 @@ extern "C" void dpotrf_(const char*, const int*, double*, const int*, int*, std:
 
 namespace strata::test {
 
+/// The Matérn covariance of smoothness 1/2, 3/2 or 5/2 (closed forms), variance 1.
+inline Matrix<double> matern_covariance(const Matrix<double>& points, double range,
+                                        double smoothness, double nugget = 0) {
+  return make_matrix<double>(points.rows, points.rows, [&](auto i, auto j) {
+    const double r = std::hypot(points(i, 0) - points(j, 0), points(i, 1) - points(j, 1)) / range;
+    const double factor = smoothness < 1 ? 1 : smoothness < 2 ? 1 + r : 1 + r + r * r / 3;
+    return factor * std::exp(-r) + (i == j ? nugget : 0);
+  });
+}
+
 /// n points, uniform in the unit square, by recursive bisection into tiles of `tile`, so that
 /// neighbours are near each other in number.
 inline Matrix<double> ordered_points(std::int64_t n, std::int64_t tile, std::uint64_t seed) {
@@ -52,10 +62,7 @@ inline Matrix<double> ordered_points(std::int64_t n, std::int64_t tile, std::uin
 /// exp(−h/range), with a nugget.
 inline Matrix<double> exponential_covariance(const Matrix<double>& points, double range,
                                              double nugget = 0) {
-  return make_matrix<double>(points.rows, points.rows, [&](auto i, auto j) {
-    const double h = std::hypot(points(i, 0) - points(j, 0), points(i, 1) - points(j, 1));
-    return std::exp(-h / range) + (i == j ? nugget : 0);
-  });
+  return matern_covariance(points, range, 0.5, nugget);
 }
 
 /// What a factor M gets wrong where L is right, M·Mᵀ ≈ L·Lᵀ.
@@ -106,6 +113,20 @@ inline FactorError factor_error(Matrix<double> l, const Matrix<double>& m) {
   error.quadratic_form = std::sqrt(error.quadratic_form);
   error.log_likelihood = std::sqrt(error.log_likelihood);
   return error;
+}
+
+/// ‖A − M·Mᵀ‖_F / ‖A‖_F, M lower triangular with zeros above; NaN if M holds one.
+inline double relative_residual(Matrix<double> a, const Matrix<double>& m) {
+  const int n = static_cast<int>(a.rows);
+  double size = 0;
+  for (const double x : a.data) size += x * x;
+  cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, n, n, -1, m.data.data(), n, 1, a.data.data(),
+              n);
+  double square = 0;
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    for (std::int64_t i = j; i < a.rows; ++i) square += (i == j ? 1 : 2) * a(i, j) * a(i, j);
+  }
+  return std::sqrt(square / size);
 }
 
 /// L of the lower triangle, zero above.

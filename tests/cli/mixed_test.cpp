@@ -13,9 +13,9 @@ const Words kModel{"--variance", "1.5", "--range", "0.1", "--smoothness", "0.5"}
 const Words kColumns{"--x", "x", "--y", "y"};
 const Words kAccuracy{"--accuracy", "1e-4", "--tile", "32"};
 
-class CliPrecision : public testing::Test {
+class CliMixed : public testing::Test {
  protected:
-  CliPrecision() {
+  CliMixed() {
     expect_done(Words{"simulate", "--random", "240", "-o", data()} + kModel + small_device());
   }
   [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
@@ -55,7 +55,7 @@ void expect_mixed(const json& mixed, double accuracy = 1e-4) {
   EXPECT_TRUE(mixed.at("note").is_string());
 }
 
-TEST_F(CliPrecision, OfALogLikelihoodIsToldAndCertified) {
+TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
   const json exact = expect_json(loglik());
   EXPECT_FALSE(exact.contains("mixed"));
   EXPECT_FALSE(exact.contains("certificate"));
@@ -92,7 +92,7 @@ TEST_F(CliPrecision, OfALogLikelihoodIsToldAndCertified) {
   expect_pieces(html, {"of the tiles of L take fewer bits than fp64", "class=\"tile-fp64\""});
 }
 
-TEST_F(CliPrecision, OfOtherVerbs) {
+TEST_F(CliMixed, OfOtherVerbs) {
   const std::string model = fitted();
   const json fit = expect_json(Words{"fit", data(), "--value", "z", "--smoothness", "0.5"} +
                                kColumns + small_device() + kAccuracy);
@@ -117,7 +117,7 @@ TEST_F(CliPrecision, OfOtherVerbs) {
   expect_mixed(field.at("mixed"));
 }
 
-TEST_F(CliPrecision, HasADivergence) {
+TEST_F(CliMixed, HasADivergence) {
   const json exact = expect_json(kl(kAccuracy));
   expect_mixed(exact.at("mixed"));
   EXPECT_EQ(exact.at("method"), "exact");
@@ -143,7 +143,7 @@ TEST_F(CliPrecision, HasADivergence) {
   expect_complaint(singular, 1, {"not positive definite"});
 }
 
-TEST_F(CliPrecision, RefusesWhatIsNone) {
+TEST_F(CliMixed, RefusesWhatIsNone) {
   expect_refused(loglik({"--accuracy", "1e-13"}), 2, {"1e-13", "1e-12"});
   expect_refused(loglik({"--accuracy", "0.01"}), 2, {"0.01", "1e-3"});
   expect_refused(loglik({"--accuracy", "-1"}), 2, {"-1"});

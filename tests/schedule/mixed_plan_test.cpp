@@ -1,0 +1,162 @@
+// Plans of mixed factorizations, and of solves that go on from the tiles that stayed: proven by the
+// checker, which notices every wait that is dropped.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.hpp"
+#include "cholesky/mixed_tiles.hpp"
+#include "cholesky/triangular_solve.hpp"
+#include "kernels/convert.hpp"
+#include "schedule/plan_layout.hpp"
+#include "strata/error.hpp"
+#include "tests/schedule/plan_checker.hpp"
+#include "tests/schedule/random_schedule.hpp"
+#include "tests/schedule/small_plans.hpp"
+
+namespace strata::test {
+namespace {
+
+constexpr std::int64_t kTile = 16;  // in fp8 the 256 bytes that a slot has at least
+constexpr std::uint64_t kIdentity = 4711;
+
+/// Tiles in precisions at random; of a factor that stays, or that goes home.
+CholeskyProblem problem_of(std::int64_t tiles, int devices, std::uint64_t seed, Element single,
+                           bool stays) {
+  TileNorms norms;
+  norms.tiles = tiles;
+  norms.tile = kTile;
+  norms.frobenius = static_cast<double>(tiles);
+  for (std::int64_t j = 0; j < tiles; ++j) {
+    for (std::int64_t i = j; i < tiles; ++i) {
+      const std::size_t at = norms.at(i, j);
+      norms.matrix.push_back(1);
+      norms.factor.push_back(i == j ? 1 : std::exp2(-22 + 30 * random_uniform(seed, at)));
+      norms.largest.push_back(1);
+    }
+  }
+  CholeskyProblem problem;
+  problem.n = tiles * kTile - 3;
+  problem.tile = kTile;
+  problem.devices = devices;
+  problem.point_dimensions = 2;
+  problem.factor_identity = stays ? kIdentity : 0;
+  problem.formats = {
+      std::make_shared<const PrecisionMap>(norms, MixedPrecision{.accuracy = 0x1p-20}), single};
+  return problem;
+}
+
+Schedule solve_of(const CholeskyProblem& problem, std::int64_t rhs) {
+  SolveProblem solve;
+  solve.n = problem.n;
+  solve.tile = problem.tile;
+  solve.rhs = rhs;
+  solve.rhs_tile = rhs;
+  solve.formats = problem.formats;
+  solve.devices = problem.devices;
+  solve.factor_identity = problem.factor_identity;
+  solve.point_dimensions = problem.point_dimensions;
+  return triangular_solve(solve, Sweep::both);
+}
+
+Machine machine_for(const Schedule& schedule, std::int64_t extra) {
+  Machine machine = machine_of(schedule.devices, smallest_budget_bytes(schedule) + extra, 2);
+  if (extra % 512 != 0) machine.device_to_device = {1e15, 0};
+  return machine;
+}
+
+Plan plan_of(const Schedule& schedule, const Machine& machine, const PlanOptions& options = {},
+             const Residency& start = {}) {
+  return {std::make_shared<const Schedule>(schedule), machine, options, start};
+}
+
+TEST(MixedPlan, IsProvenWhateverTheMapTheBudgetAndTheOptions) {
+  std::int64_t conversions = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Dice dice(seed);
+    const CholeskyProblem problem =
+        problem_of(1 + dice.roll(7), static_cast<int>(1 + dice.roll(3)), seed,
+                   dice.roll(2) == 0 ? Element::fp32 : Element::fp16x2, dice.roll(2) == 0);
+    const Order order{.super_tile = dice.roll(3), .balanced = false};
+    const Schedule schedule = tile_cholesky(problem, order);
+    const Plan plan =
+        plan_of(schedule, machine_for(schedule, dice.roll(40) * 256), random_plan_options(dice));
+    ASSERT_EQ(check_plan(plan), "") << seed;
+    for (const FlatTask& flat : tasks_of(schedule)) {
+      conversions += flat.task.operation == &convert ? 1 : 0;
+      // A temporary is written before it is read, and none is touched after its end.
+      for (std::size_t i = 0; i < flat.operands.size(); ++i)
+        ASSERT_GT(schedule.blocks.bytes(flat.operands[i].id), 0) << "a tile that is left out";
+    }
+  }
+  EXPECT_GT(conversions, 500);
+}
+
+TEST(MixedPlan, EveryDroppedWaitIsNoticed) {
+  std::int64_t needed = 0;
+  for (const int devices : {1, 2}) {
+    for (const Element single : {Element::fp32, Element::fp16x2}) {
+      for (const bool stays : {false, true}) {
+        const Schedule schedule = tile_cholesky(problem_of(4, devices, 5, single, stays), {});
+        const Plan plan = plan_of(schedule, machine_for(schedule, 768));
+        needed += expect_every_needed_wait_noticed(plan).needed;
+      }
+    }
+  }
+  EXPECT_GT(needed, 200);
+}
+
+TEST(MixedPlan, TilesThatStayGoHomeOnlyIfTheyHaveToLeave) {
+  for (const int devices : {1, 2, 3}) {
+    const CholeskyProblem problem = problem_of(6, devices, 9, Element::fp32, true);
+    const Schedule schedule = tile_cholesky(problem, {});
+    const Plan roomy = plan_of(schedule, machine_for(schedule, 1 << 20));
+    ASSERT_EQ(check_plan(roomy), "");
+    std::int64_t only_here = 0;
+    for (const Residency::Node& node : roomy.end().devices) {
+      for (const ResidentBlock& block : node.blocks) only_here += block.only_here ? 1 : 0;
+    }
+    // On several devices what crosses goes by the host, so some are at home, too.
+    const auto tiles = problem.formats.map->tile_counts();
+    const std::int64_t all = tiles[0] + tiles[1] + tiles[2] + tiles[3] + 6;
+    if (devices == 1) {
+      EXPECT_EQ(only_here, all);
+    }
+    EXPECT_GT(only_here, 0);
+    EXPECT_LE(only_here, all);
+  }
+}
+
+TEST(MixedPlan, ASolveGoesOnFromTilesThatAreOnlyOnTheDevices) {
+  std::int64_t went_on = 0;
+  std::int64_t without_room = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Dice dice(seed + 99);
+    const CholeskyProblem problem =
+        problem_of(2 + dice.roll(6), static_cast<int>(1 + dice.roll(3)), seed,
+                   dice.roll(2) == 0 ? Element::fp32 : Element::fp16x2, true);
+    const Schedule schedule = tile_cholesky(problem, {});
+    const Schedule solve = solve_of(problem, 1 + dice.roll(16));
+    Machine machine = machine_for(schedule, dice.roll(30) * 512 + 256 * dice.roll(2));
+    for (DeviceModel& device : machine.devices)
+      device.memory_bytes = std::max(device.memory_bytes, smallest_budget_bytes(solve));
+    const Plan first = plan_of(schedule, machine);
+    ASSERT_EQ(check_plan(first), "") << seed;
+    const bool at_stake = first.end().only_here(kIdentity);
+    try {
+      const Plan second = plan_of(solve, machine, random_plan_options(dice), first.end());
+      ASSERT_EQ(check_plan(second), "") << seed;
+      went_on += at_stake ? 1 : 0;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::memory) << error.what();
+      EXPECT_TRUE(at_stake);
+      ++without_room;
+    }
+  }
+  EXPECT_GT(went_on, 30);
+  EXPECT_GT(without_room, 5);
+}
+
+}  // namespace
+}  // namespace strata::test
