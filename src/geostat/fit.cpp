@@ -413,7 +413,7 @@ FitResult Fit::run() {
     search_samples();
   }
   on_all_points_ = true;
-  constexpr int kStageOfAll = 100;
+  constexpr int kStageOfAll = 100;  // in the journal; samples are 0, 1 and so on
   FitObjective objective(points_, values_, options_.mean, space_, run_options_,
                          journal_ ? &*journal_ : nullptr, kStageOfAll);
   search_all(objective);
