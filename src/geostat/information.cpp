@@ -10,11 +10,10 @@
 // inverse of a partitioned matrix, with g = ∂ log σ̂²/∂φ, var(log σ̂²) = 2/n + gᵀVg and
 // cov(log σ̂², φ̂) = V·g. Other parameters by the delta method.
 //
-// Steps: coordinates u with x = x̂ + C·u, C·Cᵀ the covariance that is expected, so that
-// −l ≈ |u|²/2.
-// A second difference over ±t has the error t²/12 times a fourth derivative of order 1, and 4ε/t²
-// from noise ε of l: the sum is least at t = (48·ε)^(1/4). ε comes from a difference table of four
-// evaluations so close together that l itself does not change (Moré and Wild, "Estimating
+// Steps: coordinates u with x = x̂ + C·u, C·Cᵀ the covariance that is expected, so that −l is about
+// |u|²/2. A second difference over ±t has the error t²/12 times a fourth derivative of order 1, and
+// 4ε/t² from noise ε of l: the sum is least at t = (48·ε)^(1/4). ε comes from a difference table of
+// four evaluations so close together that l itself does not change (Moré and Wild, "Estimating
 // computational noise", SIAM J. Sci. Comput. 33, 2011).
 
 #include "geostat/information.hpp"

@@ -18,6 +18,7 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -97,7 +98,14 @@ class Line {
 
   /// Narrows the bracket; at a bound `right` is the middle itself, and the way is only left.
   void shrink(Point left, Point middle, Point right) {
+    // Of the bracket, one and two steps ago: a parabola through a point that is far away and stays
+    // there comes closer by little.
+    double one_ago = std::numeric_limits<double>::infinity();
+    double two_ago = one_ago;
     while (more()) {
+      const double width = std::fabs(right.x - left.x);
+      const bool slow = width > 0.5 * two_ago;
+      two_ago = std::exchange(one_ago, width);
       const double a = left.x - middle.x;
       const double b = right.x - middle.x;
       const double fa = left.value - middle.value;
@@ -121,7 +129,7 @@ class Line {
         converged_ = true;
         return;
       }
-      if (!inside || std::fabs(step) > 0.5 * std::fabs(longer)) step = 0.381966 * longer;
+      if (!inside || slow) step = 0.381966 * longer;
       const Point next = at(middle.x + step);
       if (next.value < middle.value) {
         (step > 0) == (left.x < middle.x) ? left = middle : right = middle;

@@ -1,15 +1,15 @@
 // Minimization where the Hessian is roughly known: a quadratic model by regression with a prior.
 //
 // Method: in the coordinates u of the start, the model f_b + gᵀd + ½dᵀHd about the best point b is
-// fitted to all evaluations by least squares. A value at the distance |d| is off by a cubic term,
-// taken to be of size kCubic·|d|³, so that near values count most; entries of H are the identity's
-// with the standard deviation kPrior, so that k + 1 evaluations are enough to begin with, and after
-// (k + 1)(k + 2)/2 the prior hardly matters. The next point is the model's minimum in a trust
-// region (e.g. Conn, Scheinberg and Vicente, "Introduction to Derivative-Free Optimization", 2009,
-// chapter 10). The covariance of g by the same regression says what uncertainty may hide: half its
-// trace is about the gain expected of knowing g. While that is more than what the step promises,
-// the next point is beside the minimum, where g is known least. The search ends when both together
-// are below `gain`.
+// fitted to all evaluations by least squares. A value at the distance |d| is off by a cubic term of
+// the size c·|d|³, so that near values count most; c is kCubic at first, and then what the model
+// leaves of the values says it. Entries of H are the identity's with the standard deviation kPrior,
+// so that k + 1 evaluations are enough to begin with, and after (k + 1)(k + 2)/2 the prior hardly
+// matters. The next point is the model's minimum in a trust region (e.g. Conn, Scheinberg and
+// Vicente, "Introduction to Derivative-Free Optimization", 2009, chapter 10). The covariance of g
+// by the same regression says what uncertainty may hide: half its trace is about the gain expected
+// of knowing g. While that is more than what the step promises, the next point is beside the
+// minimum, where g is known least. The search ends when both together are below `gain`.
 
 #include "geostat/minimize.hpp"
 
@@ -26,6 +26,7 @@ namespace {
 
 constexpr double kPrior = 0.5;
 constexpr double kCubic = 0.3;
+constexpr double kPriorCount = 3;
 constexpr int kIdleMax = 10;
 
 using Function = std::function<double(const std::vector<double>&)>;
@@ -163,7 +164,7 @@ class Search {
     for (std::size_t s = 0; s < samples_.size(); ++s) {
       if (s == best_) continue;
       const Vector d = sum(samples_[s].u, best().u, -1);
-      const double cubic = kCubic * std::pow(length(d), 3);
+      const double cubic = cubic_ * std::pow(length(d), 3);
       const long double weight = 1 / (cubic * cubic + options_.gain * options_.gain);
       const Vector row = row_of(d);
       const double y = samples_[s].value - best().value;
@@ -209,6 +210,22 @@ class Search {
     return model;
   }
 
+  /// The size of the cubic term, from what the model leaves of the values; it counts as much as
+  /// kPriorCount more of them that it is kCubic.
+  [[nodiscard]] double cubic_of(const Model& model) const {
+    double square = kPriorCount * kCubic * kCubic;
+    double count = kPriorCount - static_cast<double>(k_ + k_ * (k_ + 1) / 2);
+    for (std::size_t s = 0; s < samples_.size(); ++s) {
+      const Vector d = sum(samples_[s].u, best().u, -1);
+      const double size = length(d);
+      if (s == best_ || size > 3) continue;
+      const double left = std::fabs(samples_[s].value - best().value - model.change(d));
+      square += std::pow(std::max(left - options_.gain, 0.0) / std::pow(size, 3), 2);
+      count += 1;
+    }
+    return std::clamp(std::sqrt(square / std::max(count, kPriorCount)), 0.01, 3.0);
+  }
+
   /// The minimum of the model in the trust region: (H + µI)·d = −g with the least µ that makes
   /// H + µI positive definite and d short enough.
   [[nodiscard]] Vector minimum_of(const Model& model) const {
@@ -252,6 +269,7 @@ class Search {
   /// One evaluation, or none and the end.
   void step() {
     const Model model = fit();
+    cubic_ = cubic_of(model);
     Vector d = minimum_of(model);
     const double promised = -model.change(d);
     double hidden = 0;
@@ -291,6 +309,7 @@ class Search {
   std::vector<Sample> samples_;
   std::size_t best_ = 0;
   int evaluations_ = 0;
+  double cubic_ = kCubic;
   int idle_ = 0;  ///< evaluations that gained nothing, in a row
   State state_ = State::searching;
 };

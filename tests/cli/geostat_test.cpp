@@ -252,6 +252,32 @@ TEST_F(CliGeostat, FitModelPredict) {
   EXPECT_EQ(page.find("https://"), std::string::npos);
 }
 
+TEST_F(CliGeostat, FitTellsStandardErrorsAndKeepsAJournal) {
+  const Words words = verb("fit") + Words{"--smoothness", "0.5"};
+  const json fitted = expect_json(words + Words{"--journal", path("j.txt")});
+  EXPECT_TRUE(fitted.at("converged").get<bool>());
+  const json& errors = fitted.at("standard_errors");
+  EXPECT_EQ(errors.at("method"), "expected");
+  EXPECT_GT(errors.at("range").get<double>(), 0);
+  EXPECT_TRUE(errors.at("smoothness").is_null()) << "it is held";
+  EXPECT_TRUE(fitted.at("stages").is_array());
+  const std::string text = expect_done(words);
+  expect_pieces(text, {"±", "by the expected information"});
+  const json observed = expect_json(words + Words{"--standard-errors", "observed"});
+  EXPECT_GT(observed.at("standard_errors").at("evaluations").get<int>(), 3);
+  EXPECT_TRUE(expect_json(words + Words{"--standard-errors", "none"})
+                  .at("standard_errors")
+                  .at("range")
+                  .is_null());
+  // Again, from the journal; a journal of other data is refused, and so is one that is no file.
+  const json again = expect_json(words + Words{"--journal", path("j.txt")});
+  EXPECT_EQ(again.at("parameters"), fitted.at("parameters"));
+  EXPECT_EQ(again.at("fit_seconds").get<double>() > 0, true);
+  refuse(words + Words{"--journal", path("j.txt"), "--mean", "zero"}, 3, {"j.txt", "mean"});
+  refuse(words + Words{"--journal", path("data.csv")}, 2, {"--journal", "data.csv"});
+  refuse(words + Words{"--standard-errors", "wald"}, 2, {"wald", "expected"});
+}
+
 TEST_F(CliGeostat, CrossValidation) {
   expect_done(fit() + Words{"-o", path("m.json")});
   const Words crossval = Words{"crossval", path("m.json")} + small_device();

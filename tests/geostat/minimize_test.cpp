@@ -1,0 +1,137 @@
+// The searches of a fit, on functions whose minimum is known.
+
+#include "geostat/minimize.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace strata {
+namespace {
+
+using Vector = std::vector<double>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Counts calls, and sees that they stay in the box.
+struct Counted {
+  std::function<double(const Vector&)> f;
+  Box box;
+  int calls = 0;
+
+  double operator()(const Vector& x) {
+    ++calls;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_GE(x[i], box.lower[i]);
+      EXPECT_LE(x[i], box.upper[i]);
+    }
+    return f(x);
+  }
+};
+
+TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
+  const auto quartic = [](double x) { return std::pow(x - 1, 2) + 0.3 * std::pow(x - 1, 4) + 5; };
+  for (const double start : {-4.0, 0.99, 1.0, 1.5, 6.0}) {
+    for (const double step : {0.01, 0.5, 3.0}) {
+      Counted f{[&](const Vector& x) { return quartic(x[0]); }, {{-5}, {7}}};
+      const Minimum got = minimize(std::ref(f), {start}, f.box, {step, {}, 1e-7, 1e-14, 200});
+      EXPECT_TRUE(got.converged);
+      EXPECT_NEAR(got.x[0], 1, 1e-5) << start << ", " << step;
+      EXPECT_LE(f.calls, 40) << start << ", " << step;
+      EXPECT_EQ(got.value, quartic(got.x[0]));
+    }
+  }
+  for (const auto& [box, at] : {std::pair{Box{{-5}, {0.5}}, 0.5}, {Box{{1.25}, {9}}, 1.25}}) {
+    Counted f{[&](const Vector& x) { return quartic(x[0]); }, box};
+    const double middle = 0.5 * (box.lower[0] + box.upper[0]);
+    const Minimum got = minimize(std::ref(f), {middle}, box, {0.2, {}, 1e-7, 1e-14, 200});
+    EXPECT_TRUE(got.converged);
+    EXPECT_NEAR(got.x[0], at, 1e-6);
+  }
+}
+
+TEST(MinimizeLine, StopsAtTheLimitAndPassesOnWhatIsThrown) {
+  int calls = 0;
+  const auto f = [&](const Vector& x) { return ++calls, std::cosh(x[0] - 3); };
+  const Minimum got = minimize(f, {-3}, {{-9}, {9}}, {0.1, {}, 1e-9, 1e-15, 5});
+  EXPECT_FALSE(got.converged);
+  EXPECT_EQ(calls, 5);
+  EXPECT_THROW((void)minimize([](const Vector&) -> double { throw std::runtime_error("no"); }, {0},
+                              {{-1}, {1}}, {}),
+               std::runtime_error);
+}
+
+TEST(MinimizeScaled, OfAQuadraticNeedsAtMostThreeEvaluationsForEachUnknown) {
+  for (const std::size_t k : {1U, 2U, 3U}) {
+    // The Hessian is what the start says, up to a factor of two and a twist.
+    for (const double factor : {0.5, 1.0, 2.0}) {
+      const Box box{Vector(k, -kInfinity), Vector(k, kInfinity)};
+      Counted f{[&](const Vector& x) {
+                  double sum = 7;
+                  for (std::size_t i = 0; i < k; ++i) {
+                    const double d = x[i] - 1.5 + static_cast<double>(i);
+                    sum +=
+                        0.5 * factor * d * d + (i > 0 ? 0.2 * d * (x[i - 1] - 2.5 + double(i)) : 0);
+                  }
+                  return sum;
+                },
+                box};
+      Vector identity(k * k);
+      for (std::size_t i = 0; i < k; ++i) identity[i + i * k] = 1;
+      const Minimum got =
+          minimize_scaled(std::ref(f), {Vector(k), identity, {}}, box, {1, {}, 1e-7, 1e-8, 60});
+      EXPECT_TRUE(got.converged);
+      for (std::size_t i = 0; i < k; ++i)
+        EXPECT_NEAR(got.x[i], 1.5 - static_cast<double>(i), 1e-3) << k << ", " << factor;
+      EXPECT_LE(f.calls, static_cast<int>(3 * (k + 1) * (k + 2) / 2)) << k << ", " << factor;
+    }
+  }
+}
+
+TEST(MinimizeScaled, OfAFunctionThatIsNoQuadratic) {
+  // A curved valley, in a scale that is right at its minimum.
+  const Box box{{-9, -9}, {9, 9}};
+  Counted f{[](const Vector& x) {
+              const double a = x[0] + 0.1 * x[1] * x[1];
+              return std::cosh(2 * a) + 0.5 * x[1] * x[1];
+            },
+            box};
+  const Minimum got =
+      minimize_scaled(std::ref(f), {{1.2, 2}, {0.5, 0, 0, 1}, {}}, box, {1, {}, 1e-7, 1e-9, 80});
+  EXPECT_TRUE(got.converged);
+  EXPECT_NEAR(got.x[0], 0, 1e-4);
+  EXPECT_NEAR(got.x[1], 0, 1e-4);
+  EXPECT_LE(f.calls, 40);
+}
+
+TEST(MinimizeScaled, KnownValuesAreNotAskedForAgain) {
+  const Box box{{-9, -9}, {9, 9}};
+  const auto value = [](const Vector& x) { return 0.5 * (x[0] * x[0] + x[1] * x[1]) + 3; };
+  Counted f{value, box};
+  ScaledStart start{{1, 1}, {1, 0, 0, 1}, {}};
+  for (const Vector& x : std::vector<Vector>{{1, 1}, {1.5, 1}, {1, 0.5}, {0.2, 0.1}})
+    start.known.emplace_back(x, value(x));
+  const Minimum got = minimize_scaled(std::ref(f), start, box, {1, {}, 1e-7, 1e-8, 60});
+  EXPECT_TRUE(got.converged);
+  EXPECT_NEAR(got.x[0], 0, 1e-3);
+  const int calls = f.calls;
+  f.calls = 0;
+  start.known.clear();
+  (void)minimize_scaled(std::ref(f), start, box, {1, {}, 1e-7, 1e-8, 60});
+  EXPECT_LT(calls, f.calls);
+}
+
+TEST(MinimizeScaled, EndsWhereItWouldLeaveTheBox) {
+  const Box box{{-9, -9}, {0.5, 9}};
+  Counted f{[](const Vector& x) { return 0.5 * (std::pow(x[0] - 3, 2) + x[1] * x[1]); }, box};
+  const Minimum got =
+      minimize_scaled(std::ref(f), {{-1, 1}, {1, 0, 0, 1}, {}}, box, {1, {}, 1e-7, 1e-8, 60});
+  EXPECT_FALSE(got.converged);
+  EXPECT_LE(got.x[0], 0.5);
+  EXPECT_LT(got.value, f.f({-1, 1}));
+}
+
+}  // namespace
+}  // namespace strata
