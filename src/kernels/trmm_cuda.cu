@@ -10,8 +10,7 @@ namespace strata {
 template <class T>
 void trmm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(trmm, parameters.variant, kTransposeL);
-  const cublasOperation_t op =
-      (parameters.variant & kTransposeL) != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op = (parameters.variant & kTransposeL) != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
   auto& cuda = static_cast<CudaQueue&>(queue);
   for (std::int64_t i = 0; i < calls.count(); ++i)
     blas::trmm_minus(cuda.main(), op, matrix_of<const T>(calls[i][1]), matrix_of<T>(calls[i][0]));

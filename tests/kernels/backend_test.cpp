@@ -56,8 +56,8 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
     bool few_bits = entry.operation->name == convert.name;  // from one element to another
     Elements wider;
     for (int i = 0; i < entry.elements.size(); ++i) {
-      few_bits = few_bits ||
-                 (entry.elements[i] != Element::fp32 && entry.elements[i] != Element::fp64);
+      few_bits =
+          few_bits || (entry.elements[i] != Element::fp32 && entry.elements[i] != Element::fp64);
       single = single || entry.elements[i] == Element::fp32;
       wider.push_back(entry.elements[i] == Element::fp32 ? Element::fp64 : entry.elements[i]);
     }

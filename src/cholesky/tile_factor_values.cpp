@@ -1,0 +1,135 @@
+// What the tiles of a factor hold, read on the host.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.hpp"
+#include "base/work_crew.hpp"
+#include "cholesky/mixed_tiles.hpp"
+#include "cholesky/tile_factor.hpp"
+#include "device/device_host.hpp"
+#include "kernels/formats_host.hpp"
+#include "scalar/dispatch.hpp"
+
+namespace strata {
+
+/// Calls visit(i, j, value) for the elements of a tile on or below the diagonal, column by column.
+template <class T, class F>
+void TileFactor::visit_tile(std::int64_t r, std::int64_t c, std::vector<T>& memory,
+                            F&& visit) const {
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const BlockId id(kMatrixFamily, r, c);
+  if (blocks.bytes(id) == 0) return;
+  const BlockExtent x = blocks.extent(id);
+  const WideTile<T> tile = widened<T>({tiles_->data() + blocks.byte_offset(id), x.rows, x.cols,
+                                       x.rows, x.row, x.col, blocks.element(id)},
+                                      scales_, memory);
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    for (std::int64_t i = r == c ? j : 0; i < x.rows; ++i)
+      visit(i, j, tile.transposed ? tile.view(j, i) : tile.view(i, j));
+  }
+}
+
+std::vector<TileNorm> TileFactor::measured_norms() const {
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
+  if (mixed_.empty()) return norms;
+  const FamilyMemory& memory = *mixed_[mixed::kNorms - mixed::kSums];
+  const auto* from = reinterpret_cast<const TileNorm*>(memory.data());
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (memory.written(static_cast<std::int64_t>(i))) norms[i] = from[i];
+  }
+  return norms;
+}
+
+double TileFactor::smallest_pivot() {
+  bring_home();
+  double smallest = std::numeric_limits<double>::infinity();
+  std::vector<double> memory;
+  for (std::int64_t k = 0; k * problem_.tile < problem_.n; ++k) {
+    visit_tile<double>(k, k, memory, [&](std::int64_t i, std::int64_t j, double value) {
+      if (i == j) smallest = std::min(smallest, value * value);
+    });
+  }
+  return smallest;
+}
+
+std::vector<TileNorm> TileFactor::kept_norms() {
+  bring_home();
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
+  WorkCrew crew(describe_host().compute_queues - 1);
+  crew.share(rows, [&](std::int64_t c) {
+    for (std::int64_t r = c; r < rows; ++r) {
+      thread_local std::vector<double> memory;
+      TileNorm& norm = norms[static_cast<std::size_t>(c * rows - c * (c - 1) / 2 + (r - c))];
+      visit_tile<double>(r, c, memory, [&](std::int64_t, std::int64_t, double value) {
+        norm.square += value * value;
+        norm.largest = std::max(norm.largest, std::fabs(value));
+      });
+    }
+  });
+  return norms;
+}
+
+std::vector<double> TileFactor::multiply(const std::vector<double>& v) {
+  bring_home();
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  std::vector<double> transposed(v.size(), 0.0);
+  std::vector<double> product(v.size(), 0.0);
+  // Each piece has elements of the result to itself, in a fixed order: the sums are the same on any
+  // number of threads.
+  const auto each_element = [&]<class T>(std::type_identity<T>, std::int64_t r, std::int64_t c,
+                                         auto&& element) {
+    thread_local std::vector<T> memory;
+    const BlockExtent x = blocks.extent({kMatrixFamily, r, c});
+    visit_tile<T>(r, c, memory, [&](std::int64_t i, std::int64_t j, T value) {
+      element(static_cast<std::size_t>(x.row + i), static_cast<std::size_t>(x.col + j),
+              static_cast<double>(value));
+    });
+  };
+  WorkCrew crew(describe_host().compute_queues - 1);
+  dispatch(problem_.precision, [&]<class T>(std::type_identity<T> type) {
+    crew.share(blocks.block_cols(kMatrixFamily), [&](std::int64_t c) {
+      for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+        each_element(type, r, c,
+                     [&](std::size_t i, std::size_t j, double l) { transposed[j] += l * v[i]; });
+      }
+    });
+    crew.share(blocks.block_rows(kMatrixFamily), [&](std::int64_t r) {
+      for (std::int64_t c = 0; c <= r; ++c) {
+        each_element(type, r, c, [&](std::size_t i, std::size_t j, double l) {
+          product[i] += l * transposed[j];
+        });
+      }
+    });
+  });
+  return product;
+}
+
+template <class T>
+void TileFactor::copy_lower(MatrixView<T> out) {
+  bring_home();
+  require(element_of<T> == problem_.precision && out.rows == problem_.n && out.cols == problem_.n,
+          ErrorKind::misuse, "cholesky", "a factor of order {} in {} does not fit {} by {}",
+          problem_.n, to_string(problem_.precision), out.rows, out.cols);
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  for (std::int64_t j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, T(0));
+  std::vector<T> memory;
+  for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
+    for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+      const BlockExtent x = blocks.extent({kMatrixFamily, r, c});
+      visit_tile<T>(r, c, memory, [&](std::int64_t i, std::int64_t j, T value) {
+        out(x.row + i, x.col + j) = value;
+      });
+    }
+  }
+}
+
+template void TileFactor::copy_lower(MatrixView<double>);
+template void TileFactor::copy_lower(MatrixView<float>);
+
+}  // namespace strata
