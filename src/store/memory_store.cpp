@@ -97,14 +97,17 @@ void MemoryStore::read_columns(BlockId id, std::int64_t first, std::int64_t coun
 
 void MemoryStore::write(BlockId id, const std::byte* from) {
   FamilyMemory& family = memory(id);
-  std::memcpy(family.data() + blocks_.byte_offset(id), from,
-              static_cast<std::size_t>(blocks_.bytes(id)));
+  if (blocks_.bytes(id) > 0) {  // memory of no bytes has no address to copy from
+    std::memcpy(family.data() + blocks_.byte_offset(id), from,
+                static_cast<std::size_t>(blocks_.bytes(id)));
+  }
   family.mark_written(index_in_family(id));
 }
 
 void MemoryStore::write_columns(BlockId id, std::int64_t first, std::int64_t count,
                                 const std::byte* from) {
   const std::int64_t column = blocks_.column_bytes(id);
+  if (column == 0) return;
   std::memcpy(lend_for_writing(id) + first * column, from,
               static_cast<std::size_t>(count * column));
 }
