@@ -82,6 +82,8 @@ TEST(MemoryStore, AsksNobodyForBlocksWithoutBytes) {
   store->read({0, 0, 0}, &untouched);
   store->read({1, 2, 1}, &untouched);
   store->write({1, 2, 1}, &untouched);
+  store->write({1, 2, 1}, nullptr);  // what a container of no bytes gives as its address
+  store->write_columns({1, 2, 1}, 0, 1, nullptr);
   store->read({1, 2, 1}, &untouched);
   EXPECT_EQ(untouched, std::byte{42});
   store->materialize(0, 2);
