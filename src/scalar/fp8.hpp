@@ -35,8 +35,8 @@ struct Fp8 {
   static constexpr std::uint8_t kNanBits = 0x7f;
 
   constexpr Fp8() = default;
-  explicit constexpr Fp8(double x) noexcept : bits(rounded(x)) {}
-  explicit constexpr Fp8(float x) noexcept : bits(rounded(x)) {}
+  explicit constexpr Fp8(double x) noexcept : bits(rounding::code_of<Fp8, std::uint8_t>(x)) {}
+  explicit constexpr Fp8(float x) noexcept : bits(rounding::code_of<Fp8, std::uint8_t>(x)) {}
   [[nodiscard]] static constexpr Fp8 from_bits(std::uint8_t bits) noexcept {
     Fp8 fp8;
     fp8.bits = bits;
@@ -50,14 +50,6 @@ struct Fp8 {
 
   explicit constexpr operator float() const noexcept;
   explicit constexpr operator double() const noexcept { return static_cast<float>(*this); }
-
- private:
-  template <class Real>
-  [[nodiscard]] static constexpr std::uint8_t rounded(Real x) noexcept {
-    const auto sign = std::bit_cast<rounding::BitsOf<Real>>(x) >> (8 * sizeof(Real) - 8) & 0x80U;
-    const auto code = rounding::magnitude_code<Fp8>(x);
-    return static_cast<std::uint8_t>(code | static_cast<decltype(code)>(sign));
-  }
 };
 
 template <>

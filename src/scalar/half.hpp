@@ -33,8 +33,8 @@ struct Half {
   static constexpr std::uint16_t kNanBits = 0x7e00;
 
   constexpr Half() = default;
-  explicit constexpr Half(double x) noexcept : bits(rounded(x)) {}
-  explicit constexpr Half(float x) noexcept : bits(rounded(x)) {}
+  explicit constexpr Half(double x) noexcept : bits(rounding::code_of<Half, std::uint16_t>(x)) {}
+  explicit constexpr Half(float x) noexcept : bits(rounding::code_of<Half, std::uint16_t>(x)) {}
   [[nodiscard]] static constexpr Half from_bits(std::uint16_t bits) noexcept {
     Half half;
     half.bits = bits;
@@ -63,14 +63,6 @@ struct Half {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
   }
   explicit constexpr operator double() const noexcept { return static_cast<float>(*this); }
-
- private:
-  template <class Real>
-  [[nodiscard]] static constexpr std::uint16_t rounded(Real x) noexcept {
-    const auto sign = std::bit_cast<rounding::BitsOf<Real>>(x) >> (8 * sizeof(Real) - 16) & 0x8000U;
-    const auto code = rounding::magnitude_code<Half>(x);
-    return static_cast<std::uint16_t>(code | static_cast<decltype(code)>(sign));
-  }
 };
 
 template <>

@@ -1,8 +1,9 @@
 #pragma once
 // Rounding to a format of few bits, without a branch and without a second rounding.
 //
-// Contract: `magnitude_code<Format>(x)` is the code of |x| rounded to nearest, ties to the even
-// code, for x of type float or double. It needs the processor's default rounding mode. A Format has
+// Contract: `code_of<Format, Code>(x)` is the code, an unsigned integer, of x rounded to nearest,
+// ties to the even code, for x of type float or double; `magnitude_code<Format>(x)` is that of |x|.
+// It needs the processor's default rounding mode. A Format has
 //   kFraction    bits of its fraction
 //   kExponent    2^kExponent is its smallest normal number
 //   kClampAt     magnitudes above, infinity among them, are taken for this one, a number of float
@@ -90,6 +91,15 @@ template <class Format, class Real>
   const Bits code = std::bit_cast<Bits>(sum) - c + (exponent >> kShift) -
                     (Bits{L::kBias + Format::kExponent} << Format::kFraction);
   return code + (a > kInfinityBits<Real> ? kNanAbove : 0);
+}
+
+/// The code of x: that of |x| below the sign, which is the format's highest bit.
+template <class Format, class Code, class Real>
+[[nodiscard]] constexpr Code code_of(Real x) noexcept {
+  constexpr int kSignShift = 8 * (sizeof(Real) - sizeof(Code));
+  constexpr BitsOf<Real> kSign = BitsOf<Real>{1} << (8 * sizeof(Code) - 1);
+  const BitsOf<Real> sign = std::bit_cast<BitsOf<Real>>(x) >> kSignShift & kSign;
+  return static_cast<Code>(static_cast<BitsOf<Real>>(magnitude_code<Format>(x)) | sign);
 }
 
 }  // namespace strata::rounding
