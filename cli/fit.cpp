@@ -110,8 +110,12 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   report.title =
       fmt::format("{} fitted to {} observations", arguments.columns.value, data.fit.points.size());
   report.subtitle = fmt::format(
-      "Gaussian process with Matérn covariance and {} mean, by exact maximum likelihood, from {}",
-      arguments.mean, arguments.file);
+      "Gaussian process with Matérn covariance and {} mean{}, by exact maximum likelihood, from {}",
+      arguments.mean,
+      arguments.columns.covariates.empty()
+          ? ""
+          : fmt::format(" with {}", fmt::join(arguments.columns.covariates, ", ")),
+      arguments.file);
   report.figures = {
       {"Log-likelihood", fmt::format("{:.2f}", result.likelihood.log_likelihood), "",
        fmt::format("{} evaluations", result.evaluations)},
@@ -142,8 +146,10 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   map.y_label = arguments.columns.y;
   map.layers.push_back(
       point_layer("Observed", MapQuantity::value, data.fit.points, data.fit.values));
-  // A map is one of x and y: at which height and time to predict, nobody has said.
-  if (data.fit.points.z.empty() && data.fit.points.t.empty()) {
+  // A map is one of x and y: at which height and time to predict, nobody has said, and what the
+  // covariates are between observations nobody knows.
+  if (data.fit.points.z.empty() && data.fit.points.t.empty() &&
+      data.fit.points.covariates.empty()) {
     const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);
     const Prediction surface = predict(model, grid.nodes, options);
     map.layers.push_back(grid_layer("Predicted", MapQuantity::value, grid, surface.mean));
@@ -177,7 +183,8 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
       arguments.file, data.fit.points.size(), data.holdout.points.size(), result.evaluations,
       result.seconds, result.converged ? "" : ", not converged");
   print_parameters(result.parameters, result.standard_errors);
-  fmt::print("  mean        {}\n", mean_text(result.likelihood.mean_coefficients));
+  fmt::print("  mean        {}\n",
+             mean_text(result.likelihood.mean_coefficients, arguments.columns.covariates));
   if (result.standard_errors.method != StandardErrorMethod::none) {
     fmt::print(
         "  (± standard errors, by the {} information)\n",
@@ -287,6 +294,7 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
+  arguments->columns.add_covariates_to(*verb);
   arguments->separation.add_to(*verb);
   arguments->precision.add_to(*verb);
   verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")

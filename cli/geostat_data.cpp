@@ -19,6 +19,8 @@ using nlohmann::json;
 constexpr const char* kModelFormat = "strata model 1";
 /// With z, time, or a distance other than the plane's, which a reader of the first must not miss.
 constexpr const char* kModelFormat2 = "strata model 2";
+/// With covariates, which a reader of the second must not miss.
+constexpr const char* kModelFormat3 = "strata model 3";
 
 std::optional<double> as_share(const std::string& text) {
   double value = 0;
@@ -52,6 +54,24 @@ void ColumnNames::add_to(CLI::App& app, bool with_value) {
   app.add_option("--time", time, "column of the time");
 }
 
+void ColumnNames::add_covariates_to(CLI::App& app) {
+  // Not an option of several values: that would take the words that follow, too.
+  const auto split = [this](const std::string& text) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      covariates.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+      const std::string& name = covariates.back();
+      if (name.empty() || std::count(covariates.begin(), covariates.end(), name) > 1)
+        throw CLI::ValidationError("--covariates '" + text + "'", "use NAME,NAME…, each once");
+    }
+  };
+  app.add_option_function<std::string>(
+      "--covariates", split,
+      "NAME,NAME…: columns of covariates, a multiple of each of which is part of the mean, "
+      "constant or linear");
+}
+
 std::vector<std::string> ColumnNames::coordinates() const {
   std::vector<std::string> names{x, y};
   if (!z.empty()) names.push_back(z);
@@ -59,16 +79,37 @@ std::vector<std::string> ColumnNames::coordinates() const {
   return names;
 }
 
+std::vector<std::string> ColumnNames::of_points() const {
+  std::vector<std::string> names = coordinates();
+  names.insert(names.end(), covariates.begin(), covariates.end());
+  return names;
+}
+
+ColumnNames ColumnNames::or_else(const ColumnNames& model) const {
+  ColumnNames names = model;
+  for (const auto name : {&ColumnNames::x, &ColumnNames::y, &ColumnNames::z, &ColumnNames::time})
+    if (!(this->*name).empty()) names.*name = this->*name;
+  if (covariates.empty()) return names;
+  require(covariates.size() == model.covariates.size(), ErrorKind::misuse, "options",
+          "--covariates '{}': {} columns, but the model has {} covariates",
+          fmt::join(covariates, ","), covariates.size(), model.covariates.size());
+  names.covariates = covariates;
+  return names;
+}
+
 Points ColumnNames::points_of(std::vector<std::vector<double>> columns) const {
   Points points{std::move(columns[0]), std::move(columns[1])};
-  if (!z.empty()) points.z = std::move(columns[2]);
-  if (!time.empty()) points.t = std::move(columns[z.empty() ? 2 : 3]);
+  std::size_t next = 2;
+  if (!z.empty()) points.z = std::move(columns[next++]);
+  if (!time.empty()) points.t = std::move(columns[next++]);
+  for (std::size_t k = 0; k < covariates.size(); ++k)
+    points.covariates.push_back(std::move(columns[next++]));
   return points;
 }
 
 Points ColumnNames::points_of(const Table& table) const {
   std::vector<std::vector<double>> columns;
-  for (const std::string& name : coordinates()) columns.push_back(table.column(name));
+  for (const std::string& name : of_points()) columns.push_back(table.column(name));
   return points_of(std::move(columns));
 }
 
@@ -122,6 +163,9 @@ void Observations::add(const Points& all, double value, std::size_t i) {
   points.y.push_back(all.y[i]);
   if (!all.z.empty()) points.z.push_back(all.z[i]);
   if (!all.t.empty()) points.t.push_back(all.t[i]);
+  points.covariates.resize(all.covariates.size());
+  for (std::size_t k = 0; k < all.covariates.size(); ++k)
+    points.covariates[k].push_back(all.covariates[k][i]);
   values.push_back(value);
   rows.push_back(static_cast<std::int64_t>(i) + 1);
 }
@@ -187,10 +231,12 @@ bool is_mean(const json& name) {
   return name == "sample" || name == "zero" || name == "constant" || name == "linear";
 }
 
-bool is_plain(const Model& model) {
+const char* format_of(const Model& model) {
   const Separation& s = model.parameters.separation;
-  return s.distance == Distance::euclidean && s.anisotropy_ratio == 1 && !s.time &&
-         model.points.z.empty();
+  if (!model.points.covariates.empty()) return kModelFormat3;
+  const bool plain = s.distance == Distance::euclidean && s.anisotropy_ratio == 1 && !s.time &&
+                     model.points.z.empty();
+  return plain ? kModelFormat : kModelFormat2;
 }
 
 bool is_separation(const Separation& s) {
@@ -215,22 +261,27 @@ Separation separation_of(const json& parameters) {
   return s;
 }
 
-bool is_complete(const Model& model) {
+bool is_complete(const Model& model, const ColumnNames& columns) {
   const MaternParameters& p = model.parameters;
   const std::size_t n = model.values.size();
+  const std::vector<std::vector<double>>& covariates = model.points.covariates;
   const auto coefficients = static_cast<std::int64_t>(model.mean_coefficients.size());
   return p.variance > 0 && p.range > 0 && p.smoothness > 0 && p.smoothness <= 50 && p.nugget >= 0 &&
          is_separation(p.separation) && n > 0 && model.points.x.size() == n &&
          model.points.y.size() == n && (model.points.z.empty() || model.points.z.size() == n) &&
          model.points.t.size() == (p.separation.time ? n : 0) &&
-         coefficients == coefficient_count(model.mean);
+         covariates.size() == columns.covariates.size() &&
+         (covariates.empty() || model.mean == Mean::constant || model.mean == Mean::linear) &&
+         std::all_of(covariates.begin(), covariates.end(),
+                     [n](const std::vector<double>& c) { return c.size() == n; }) &&
+         coefficients == coefficient_count(model.mean, std::ssize(covariates));
 }
 
 }  // namespace
 
 void write_model(const std::string& path, const ModelFile& file) {
   json object = {
-      {"format", is_plain(file.model) ? kModelFormat : kModelFormat2},
+      {"format", format_of(file.model)},
       {"source", file.source},
       {"columns", {{"x", file.columns.x}, {"y", file.columns.y}, {"value", file.columns.value}}},
       {"parameters", to_json(file.model.parameters)},
@@ -248,6 +299,10 @@ void write_model(const std::string& path, const ModelFile& file) {
     object["columns"]["time"] = file.columns.time;
     object["t"] = file.model.points.t;
   }
+  if (!file.model.points.covariates.empty()) {
+    object["columns"]["covariates"] = file.columns.covariates;
+    object["covariates"] = file.model.points.covariates;
+  }
   replace_file(path, [&](std::ostream& out) { out << object.dump() << '\n'; });
 }
 
@@ -259,7 +314,8 @@ ModelFile read_model(const std::string& path) {
   try {
     const json object = json::parse(in);
     const json& format = object.at("format");
-    require((format == kModelFormat || format == kModelFormat2) && is_mean(object.at("mean")),
+    require((format == kModelFormat || format == kModelFormat2 || format == kModelFormat3) &&
+                is_mean(object.at("mean")),
             ErrorKind::input, "model", "{}: is not a model that fit wrote", path);
     ModelFile file;
     file.source = object.at("source").get<std::string>();
@@ -285,8 +341,13 @@ ModelFile read_model(const std::string& path) {
       file.columns.time = columns.at("time").get<std::string>();
       file.model.points.t = object.at("t").get<std::vector<double>>();
     }
+    if (object.contains("covariates")) {
+      file.columns.covariates = columns.at("covariates").get<std::vector<std::string>>();
+      file.model.points.covariates =
+          object.at("covariates").get<std::vector<std::vector<double>>>();
+    }
     file.model.values = object.at("value").get<std::vector<double>>();
-    require(is_complete(file.model), ErrorKind::input, "model",
+    require(is_complete(file.model, file.columns), ErrorKind::input, "model",
             "{}: is not a model that fit wrote: its parameters or lengths do not fit", path);
     return file;
   } catch (const json::exception&) {

@@ -18,11 +18,19 @@ struct ColumnNames {
   std::string value;
   std::string z{};     ///< empty: there is none
   std::string time{};  ///< empty: there is none
+  std::vector<std::string> covariates{};
 
   void add_to(CLI::App& app, bool with_value);
+  /// For verbs with a mean.
+  void add_covariates_to(CLI::App& app);
   /// Those of the coordinates: x, y, and z and time where they are named.
   [[nodiscard]] std::vector<std::string> coordinates() const;
-  /// Points from as many columns, in that order.
+  /// Those of the coordinates, then the covariates.
+  [[nodiscard]] std::vector<std::string> of_points() const;
+  /// Those of a model's file, but for what was named on the command line. Throws Error{misuse}
+  /// unless that is as many covariates as the model has.
+  [[nodiscard]] ColumnNames or_else(const ColumnNames& model) const;
+  /// Points from as many columns as of_points(), in that order; what follows is ignored.
   [[nodiscard]] Points points_of(std::vector<std::vector<double>> columns) const;
   [[nodiscard]] Points points_of(const Table& table) const;
 };
@@ -45,7 +53,7 @@ struct SeparationArguments {
   [[nodiscard]] Separation separation(const ColumnNames& columns) const;
 };
 
-/// The coordinates that there are, x, y, z, time.
+/// The coordinates that there are, x, y, z, time; without the covariates.
 [[nodiscard]] std::vector<std::vector<double>> columns_of(const Points& points);
 
 struct Observations {

@@ -9,11 +9,16 @@ namespace strata::cli {
 
 using nlohmann::json;
 
-std::string mean_text(const std::vector<double>& coefficients) {
+std::string mean_text(const std::vector<double>& coefficients,
+                      const std::vector<std::string>& covariates) {
   if (coefficients.empty()) return "0";
-  if (coefficients.size() == 1) return fmt::format("{:.6g}", coefficients[0]);
-  return fmt::format("{:.6g} {:+.6g} x {:+.6g} y", coefficients[0], coefficients[1],
-                     coefficients[2]);
+  std::vector<std::string> names;
+  if (coefficients.size() == covariates.size() + 3) names = {"x", "y"};
+  names.insert(names.end(), covariates.begin(), covariates.end());
+  std::string text = fmt::format("{:.6g}", coefficients[0]);
+  for (std::size_t k = 0; k < names.size(); ++k)
+    text += fmt::format(" {:+.6g} {}", coefficients[k + 1], names[k]);
+  return text;
 }
 
 json likelihood_json(const Likelihood& likelihood, const MaternParameters& parameters) {

@@ -8,8 +8,9 @@
 
 namespace strata::cli {
 
-/// "a + b x + c y" in digits.
-[[nodiscard]] std::string mean_text(const std::vector<double>& coefficients);
+/// "a + b x + c y + d covariate" in digits.
+[[nodiscard]] std::string mean_text(const std::vector<double>& coefficients,
+                                    const std::vector<std::string>& covariates);
 
 [[nodiscard]] nlohmann::json likelihood_json(const Likelihood& likelihood,
                                              const MaternParameters& parameters);

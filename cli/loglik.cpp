@@ -20,11 +20,11 @@ struct LoglikArguments {
   std::string holdout;
 };
 
-void print_loglik(const Likelihood& likelihood) {
+void print_loglik(const Likelihood& likelihood, const std::vector<std::string>& covariates) {
   fmt::print("log-likelihood    {:.10g}\nquadratic form    {:.10g}\nlog determinant   {:.10g}\n",
              likelihood.log_likelihood, likelihood.quadratic_form,
              likelihood.factor.log_determinant);
-  fmt::print("mean              {}\n", mean_text(likelihood.mean_coefficients));
+  fmt::print("mean              {}\n", mean_text(likelihood.mean_coefficients, covariates));
   print_mixed(likelihood.run.mixed);
   print_certificate(likelihood.certificate);
   print_sizes(likelihood.run);
@@ -52,7 +52,8 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
   report.run = likelihood.run;
   add_precision_map(report, likelihood.run.mixed);
-  return finish(common, std::move(report), object, [&] { print_loglik(likelihood); });
+  return finish(common, std::move(report), object,
+                [&] { print_loglik(likelihood, arguments.columns.covariates); });
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
+  arguments->columns.add_covariates_to(*verb);
   arguments->separation.add_to(*verb);
   arguments->precision.add_to(*verb);
   arguments->precision.add_probes_to(*verb, true);

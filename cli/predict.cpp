@@ -48,7 +48,7 @@ class Places {
  public:
   Places(const std::string& path, const ColumnNames& columns, const std::string& value,
          Distance distance)
-      : reader_(path), columns_(columns), names_(columns.coordinates()) {
+      : reader_(path), columns_(columns), names_(columns.of_points()) {
     observed_ = value != "none" && (!value.empty() || reader_.has(columns.value));
     if (observed_) names_.push_back(columns.value);
     // Once through the file first, so that a bad row is found before the work.
@@ -138,11 +138,7 @@ void print_predict(const StreamedPrediction& prediction, const std::string& outp
 }
 
 ColumnNames named_columns(const PredictArguments& arguments, const ModelFile& file) {
-  ColumnNames columns = file.columns;
-  if (!arguments.columns.x.empty()) columns.x = arguments.columns.x;
-  if (!arguments.columns.y.empty()) columns.y = arguments.columns.y;
-  if (!arguments.columns.z.empty()) columns.z = arguments.columns.z;
-  if (!arguments.columns.time.empty()) columns.time = arguments.columns.time;
+  ColumnNames columns = arguments.columns.or_else(file.columns);
   if (!arguments.value.empty() && arguments.value != "none") columns.value = arguments.value;
   return columns;
 }
@@ -206,6 +202,7 @@ void add_predict(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("MODEL", arguments->model, "what fit wrote with -o")->required();
   verb->add_option("FILE", arguments->file, "places: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, false);
+  arguments->columns.add_covariates_to(*verb);
   arguments->precision.add_to(*verb);
   verb->add_option("--value", arguments->value,
                    "column of observed values to score against, or none (default: the model's, if "

@@ -89,8 +89,9 @@ void check_arguments(const SimulateArguments& a) {
               (a.parameters.variance == 0 && a.parameters.range == 0 &&
                a.parameters.smoothness == 0 && a.parameters.nugget == 0 && a.mean.empty()),
           ErrorKind::misuse, "options", "the parameters and the mean are those of --model");
-  require(!a.file.empty() || !a.at.empty() || (a.columns.z.empty() && a.columns.time.empty()),
-          ErrorKind::misuse, "options", "--z and --time are columns of FILE or --at");
+  require(!a.file.empty() || !a.at.empty() ||
+              (a.columns.z.empty() && a.columns.time.empty() && a.columns.covariates.empty()),
+          ErrorKind::misuse, "options", "--z, --time and --covariates are columns of FILE or --at");
   require(a.model.empty() || a.separation.plain(), ErrorKind::misuse, "options",
           "distance, anisotropy and time are those of --model");
   require(a.file.empty() || !(a.columns.x.empty() || a.columns.y.empty()), ErrorKind::misuse,
@@ -113,12 +114,8 @@ Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common
   Simulated out;
   if (!a.model.empty()) {
     const ModelFile file = read_model(a.model);
-    out.columns = file.columns;
+    out.columns = a.columns.or_else(file.columns);
     out.parameters = file.model.parameters;
-    if (!a.columns.x.empty()) out.columns.x = a.columns.x;
-    if (!a.columns.y.empty()) out.columns.y = a.columns.y;
-    if (!a.columns.z.empty()) out.columns.z = a.columns.z;
-    if (!a.columns.time.empty()) out.columns.time = a.columns.time;
     out.points = places_of(a.at, out.columns, out.parameters.separation.distance);
     check_interrupt();
     out.fields = conditional_simulate(file.model, out.points, options);
@@ -128,6 +125,7 @@ Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common
   if (!a.columns.y.empty()) out.columns.y = a.columns.y;
   for (const auto coordinate : {&ColumnNames::z, &ColumnNames::time})
     out.columns.*coordinate = a.columns.*coordinate;
+  out.columns.covariates = a.columns.covariates;
   if (!out.columns.z.empty()) out.columns.value = "value";
   out.parameters = a.parameters;
   out.parameters.separation = a.separation.separation(out.columns);
@@ -205,6 +203,7 @@ void add_simulate(CLI::App& app, CommonOptions& common, Run& run) {
                    "what fit wrote with -o: simulate given its observations …");
   verb->add_option("--at", a->at, "… at these places: .csv or .csv.gz");
   a->columns.add_to(*verb, false);
+  a->columns.add_covariates_to(*verb);
   a->separation.add_to(*verb);
   a->precision.add_to(*verb);
   verb->add_option("--variance", a->parameters.variance, "of the process")
@@ -217,7 +216,9 @@ void add_simulate(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--nugget", a->parameters.nugget, "variance of the noise")
       ->check(nonnegative_number())
       ->capture_default_str();
-  verb->add_option("--mean", a->mean, "of the field: a, or a,b,c for a + b·x + c·y (default: 0)")
+  verb->add_option("--mean", a->mean,
+                   "of the field: a, or a,b,c for a + b·x + c·y, then one for each of --covariates "
+                   "(default: 0)")
       ->delimiter(',');
   verb->add_option("-r,--realizations", a->realizations, "how many fields")
       ->check(positive_number())

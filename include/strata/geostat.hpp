@@ -3,12 +3,13 @@
 //
 // Contract: exact (no approximation of the covariance), on the factorization of cholesky.hpp, so n
 // is bounded by host memory and not by the device's. Data are in memory; row numbers in messages
-// and results count from 0. Every function checks its data first: a coordinate or value that is not
-// finite is Error{input} and names its row; lengths that do not fit, no data, or a parameter
-// outside its domain are Error{misuse}; coincident points where there is no nugget are
+// and results count from 0. Every function checks its data first: a coordinate, covariate or value
+// that is not finite is Error{input} and names its row; lengths that do not fit, no data, or a
+// parameter outside its domain are Error{misuse}; coincident points where there is no nugget are
 // Error{numerical} and name the two rows.
 //
-// Model: z(p) = m(p) + w(p) + ε, with the mean m of `Mean`, the process w of covariance
+// Model: z(p) = m(p) + w(p) + ε, with the mean m of `Mean`, covariates included, the process w of
+// covariance
 //   c(h) = variance · 2^(1−ν)/Γ(ν) · (h/range)^ν · K_ν(h/range),   ν = smoothness,
 // h the distance of `Separation`, which may also bring in directions and time, and independent ε of
 // variance `nugget` for each observation. The range is not scaled by the smoothness, as in
@@ -37,6 +38,9 @@ struct Points {
   std::vector<double> y;
   std::vector<double> z{};  ///< third coordinate; empty: there is none
   std::vector<double> t{};  ///< time; empty: there is none
+  /// Covariates of the mean, any number of them, a vector of size() for each. They have no part in
+  /// distances, nor in what is one place.
+  std::vector<std::vector<double>> covariates{};
 
   [[nodiscard]] std::int64_t size() const noexcept { return static_cast<std::int64_t>(x.size()); }
 };
@@ -49,6 +53,8 @@ struct MaternParameters {
   Separation separation{};  ///< fits the coordinates, else Error{misuse}
 };
 
+/// Covariates u₁, u₂, … of the points add d₁·u₁ + d₂·u₂ + … to `constant` and `linear`, whose
+/// coefficients are all estimated together; with `sample` and `zero` they are Error{misuse}.
 enum class Mean : std::uint8_t {
   sample,    ///< the arithmetic mean of the values is subtracted, and taken as known
   zero,      ///< nothing is subtracted
@@ -56,8 +62,9 @@ enum class Mean : std::uint8_t {
   linear,    ///< a + b·x + c·y, by generalized least squares; z and t have no part in it
 };
 
-/// How many coefficients a mean has: 1, 0, 1 and 3.
-[[nodiscard]] std::int64_t coefficient_count(Mean mean) noexcept;
+/// How many coefficients a mean has: 1, 0, 1 and 3, and for `constant` and `linear` one more for
+/// each covariate.
+[[nodiscard]] std::int64_t coefficient_count(Mean mean, std::int64_t covariates = 0) noexcept;
 
 /// The two rows i < j of coincident points with the least i, then the least j; none if all points
 /// differ in some coordinate, time included. On the sphere longitudes that differ by 360 are the
@@ -105,8 +112,8 @@ struct Likelihood {
   double log_likelihood = 0;
   double quadratic_form = 0;  ///< rᵀΣ⁻¹r; NaN unless factor.ok
   FactorInfo factor;          ///< of Σ, nugget included
-  /// β̂: none for `zero`; the mean for `sample` and `constant`; a, b, c for `linear`, in the units
-  /// of the data.
+  /// β̂: none for `zero`; the mean for `sample`; a for `constant` and a, b, c for `linear`, then
+  /// d₁, d₂, … of the covariates, in the units of the data.
   std::vector<double> mean_coefficients;
   RunReport run;  ///< of the factorization
   /// With Options::mixed, unless the factorization ended in FP64.
@@ -116,7 +123,8 @@ struct Likelihood {
 /// The exact log-likelihood of `values` at given parameters; with Options::mixed to the accuracy
 /// that its certificate says. A covariance that is not positive
 /// definite is reported in `factor`. Throws also Error{numerical} if the points do not determine
-/// the mean (all on one line, for `linear`).
+/// the mean (all on one line, for `linear`; a covariate that is constant, or a combination of the
+/// others).
 [[nodiscard]] Likelihood log_likelihood(const Points& points, std::span<const double> values,
                                         const MaternParameters& parameters, Mean mean,
                                         const Options& options = {});
@@ -261,7 +269,7 @@ struct FitResult {
 struct Model {
   MaternParameters parameters;
   Mean mean = Mean::constant;
-  /// As in Likelihood::mean_coefficients; if empty they are estimated again.
+  /// As in Likelihood::mean_coefficients, d₁, d₂, … included; if empty they are estimated again.
   std::vector<double> mean_coefficients;
   Points points;
   std::vector<double> values;
@@ -287,7 +295,8 @@ struct Prediction {
   std::optional<PredictionCertificate> certificate;  ///< as Likelihood::certificate
 };
 
-/// Kriging: the best linear unbiased prediction at `targets`, and its standard errors. The
+/// Kriging: the best linear unbiased prediction at `targets`, and its standard errors. Targets have
+/// as many covariates as the model's points, in the same order, else Error{misuse}. The
 /// coefficients of `constant` and `linear` are treated as estimated (universal kriging), those of
 /// `sample` and `zero` as known. At most `chunk` targets are computed at a time and need n·chunk·8
 /// bytes on each device, or of host memory where a device lacks room; 0: as many as there is room
@@ -338,19 +347,20 @@ struct Simulation {
 
 /// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
 /// place in the order of the points alone; with Options::mixed the covariance of y is that of the
-/// factor. `mean_coefficients` as in Likelihood: none, one or three. In the same tiles the
-/// fields are the same to the last bit for any budget, policy and number of devices. Throws also
-/// Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
-/// "Geostatistics", 2nd ed., 2012, section 7.
+/// factor. `mean_coefficients` as in Likelihood: one or three, and one more for each covariate, or
+/// none if there are no covariates. In the same tiles the fields are the same to the last bit for
+/// any budget, policy and number of devices. Throws also Error{numerical} if the covariance is not
+/// positive definite. Source: Chilès and Delfiner, "Geostatistics", 2nd ed., 2012, section 7.
 [[nodiscard]] Simulation simulate(const Points& points, const MaternParameters& parameters,
                                   std::span<const double> mean_coefficients = {},
                                   const SimulateOptions& options = {});
 
 /// Simulation at `targets` given the model's observations, by kriging the difference between them
 /// and an unconditional simulation at data and targets together; that takes a factorization of that
-/// order. At a target that was observed, without nugget, it is the observation. Mean and variance
-/// over many realizations are those of predict(): `standard_error` with noise, else
-/// `process_standard_error`. Throws as simulate() and predict(). Source: the same, section 7.3.
+/// order. At a target that was observed (with the same covariates), without nugget, it is the
+/// observation. Mean and variance over many realizations are those of predict(): `standard_error`
+/// with noise, else `process_standard_error`. Throws as simulate() and predict(). Source: the same,
+/// section 7.3.
 [[nodiscard]] Simulation conditional_simulate(const Model& model, const Points& targets,
                                               const SimulateOptions& options = {});
 

@@ -79,6 +79,13 @@ void check_points(const Points& points, const char* what, const char* where) {
   check_finite(points.y, "y", where);
   check_count(points.z, "z", points, what, where);
   check_count(points.t, "t", points, what, where);
+  for (std::size_t k = 0; k < points.covariates.size(); ++k) {
+    const std::vector<double>& covariate = points.covariates[k];
+    require(covariate.size() == points.x.size(), ErrorKind::misuse, where,
+            "{}: {} x coordinates, but covariate {} (counting from 0) has {} values", what,
+            points.x.size(), k, covariate.size());
+    check_finite(covariate, fmt::format("covariates[{}]", k).c_str(), where);
+  }
 }
 
 void check_separation(const Separation& separation, const Points& points, const char* where) {
@@ -103,6 +110,13 @@ void check_values(const Points& points, std::span<const double> values, const ch
   require(values.size() == points.x.size(), ErrorKind::misuse, where, "{} points, but {} values",
           points.x.size(), values.size());
   check_finite(values, "values", where);
+}
+
+void check_mean(Mean mean, const Points& points, const char* where) {
+  require(points.covariates.empty() || mean == Mean::constant || mean == Mean::linear,
+          ErrorKind::misuse, where,
+          "{} covariates, but the {} mean has no place for them: constant and linear have",
+          points.covariates.size(), mean == Mean::sample ? "sample" : "zero");
 }
 
 void check_parameters(const MaternParameters& p, const char* where) {

@@ -10,7 +10,8 @@
 
 namespace strata {
 
-/// n > 0, as many coordinates of each kind as points, all finite; `what` is "points" or "targets".
+/// n > 0, as many coordinates of each kind and values of each covariate as points, all finite;
+/// `what` is "points" or "targets".
 void check_points(const Points& points, const char* what, const char* where);
 
 /// The separation is meant for such points: it has a time if they have, and on the sphere they lie.
@@ -19,6 +20,9 @@ void check_separation(const Separation& separation, const Points& points, const 
 
 /// One finite value for each point.
 void check_values(const Points& points, std::span<const double> values, const char* where);
+
+/// There are no covariates for which the mean has no place.
+void check_mean(Mean mean, const Points& points, const char* where);
 
 void check_parameters(const MaternParameters& parameters, const char* where);
 

@@ -34,9 +34,10 @@ constexpr const char* kWhere = "cross_validate";
 using Rows = std::vector<std::int64_t>;
 
 void check_data(const Points& points, std::span<const double> values,
-                const MaternParameters& parameters) {
+                const MaternParameters& parameters, Mean mean) {
   check_points(points, "points", kWhere);
   check_values(points, values, kWhere);
+  check_mean(mean, points, kWhere);
   check_parameters(parameters, kWhere);
   check_separation(parameters.separation, points, kWhere);
   if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, kWhere);
@@ -180,7 +181,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
 CrossValidation leave_one_out(const Points& points, std::span<const double> values,
                               const MaternParameters& parameters, Mean mean,
                               const Options& options) {
-  check_data(points, values, parameters);
+  check_data(points, values, parameters, mean);
   const std::int64_t n = points.size();
   require(n >= 2, ErrorKind::misuse, kWhere, "{} points are too few to leave one out", n);
   CrossValidation out;
@@ -214,7 +215,7 @@ PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
 CrossValidation cross_validate(const Points& points, std::span<const double> values,
                                const MaternParameters& parameters, Mean mean,
                                const CrossValidationOptions& options) {
-  check_data(points, values, parameters);
+  check_data(points, values, parameters, mean);
   const std::int64_t n = points.size();
   require(options.folds >= 2 && options.folds <= n, ErrorKind::misuse, kWhere,
           "folds is {}, but must be from 2 to the {} points", options.folds, n);

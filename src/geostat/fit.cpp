@@ -77,10 +77,33 @@ Sample make_sample(const Points& points, std::span<const double> values, std::in
   return out;
 }
 
+/// Drops the covariates whose coefficients a sample does not determine: one that marks few of the
+/// points may be the same on all of the sample.
+void drop_undetermined(Sample& sample, Mean mean) {
+  auto given = std::exchange(sample.points.covariates, {});
+  const std::int64_t n = sample.points.size();
+  for (std::vector<double>& covariate : given) {
+    sample.points.covariates.push_back(std::move(covariate));
+    const MeanBasis basis(mean, sample.points);
+    std::vector<double> data(static_cast<std::size_t>(n * (basis.columns() + 1)));
+    const MatrixView<double> w{data.data(), n, basis.columns() + 1, n};
+    basis.fill(sample.points, w);
+    try {
+      if (n >= basis.columns() + 4) {
+        (void)regress(w, kWhere);
+        continue;
+      }
+    } catch (const Error&) {  // dependent columns
+    }
+    sample.points.covariates.pop_back();
+  }
+}
+
 void check_options(const Points& points, std::span<const double> values,
                    const FitOptions& options) {
   check_points(points, "points", kWhere);
   check_values(points, values, kWhere);
+  check_mean(options.mean, points, kWhere);
   MaternParameters held = options.start.value_or(MaternParameters{});
   held.separation = options.separation;
   check_parameters(held, kWhere);
@@ -325,7 +348,8 @@ void Fit::search_samples() {
   std::reverse(sizes.begin(), sizes.end());
   for (std::size_t s = 0; s < sizes.size(); ++s) {
     const auto begin = std::chrono::steady_clock::now();
-    const Sample some = make_sample(points_, values_, sizes[s], options_.seed);
+    Sample some = make_sample(points_, values_, sizes[s], options_.seed);
+    drop_undetermined(some, options_.mean);
     FitObjective objective(some.points, some.values, options_.mean, space_, in_fp64(run_options_),
                            journal_ ? &*journal_ : nullptr, static_cast<int>(s));
     const Call call = [&](const Values& v) {

@@ -1,5 +1,6 @@
-// The fingerprint of the data is a hash of the bits of all coordinates and values, in order, by the
-// mixing function of base/random.hpp; options are written out, so that a refusal can name them.
+// The fingerprint of the data is a hash of the bits of all coordinates, values and covariates, in
+// order, by the mixing function of base/random.hpp; options are written out, so that a refusal can
+// name them.
 
 #include "geostat/fit_journal.hpp"
 
@@ -63,6 +64,15 @@ std::string text_of(const Options& options) {
   return text;
 }
 
+/// The mean with what it is made of beside the coordinates.
+std::string text_of(Mean mean, const Points& points) {
+  std::string text = fmt::format("{}", static_cast<int>(mean));
+  if (points.covariates.empty()) return text;
+  std::uint64_t hash = 3;
+  for (const std::vector<double>& covariate : points.covariates) hash = hash_of(hash, covariate);
+  return text + fmt::format(" covariates {} {:016x}", points.covariates.size(), hash);
+}
+
 std::vector<std::string> header_of(const Points& points, std::span<const double> values,
                                    const FitOptions& options) {
   const auto& start = options.start;
@@ -75,7 +85,7 @@ std::vector<std::string> header_of(const Points& points, std::span<const double>
           fmt::format("version {}", STRATA_VERSION),
           fmt::format("points {} {:016x}", points.size(), hash_of(1, coordinate_matrix(points))),
           fmt::format("values {:016x}", hash_of(2, values)),
-          fmt::format("mean {}", static_cast<int>(options.mean)),
+          fmt::format("mean {}", text_of(options.mean, points)),
           fmt::format("separation {}", text_of(options.separation)),
           fmt::format("smoothness {}", text_of(options.smoothness)),
           fmt::format("nugget {}", text_of(options.nugget)),
@@ -169,8 +179,7 @@ JournalEntry FitJournal::parse(const std::string& line) const {
   for (double& v : entry.at) fine = fine && words.take(v);
   fine = fine && words.take(ok) && words.take(factor.first_bad_pivot) &&
          words.take(factor.bad_pivot) && words.take(factor.log_determinant) &&
-         words.take(quadratic_form) && words.take(entry.seconds) && words.take(count) &&
-         count >= 0 && count <= 64;
+         words.take(quadratic_form) && words.take(entry.seconds) && words.take(count) && count >= 0;
   for (std::int64_t k = 0; fine && k < count; ++k) {
     coefficients.push_back(0);
     fine = words.take(coefficients.back());

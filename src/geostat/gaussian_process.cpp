@@ -92,7 +92,7 @@ void GaussianProcess::evaluate_by_factor(Evaluation& out, const char* where) {
   out.quadratic_form = regression.residual_square;
   if (basis_.columns() == 0) return;
   regression.coefficients[0] += shift_;
-  out.mean_coefficients = basis_.in_original_coordinates(regression.coefficients);
+  out.mean_coefficients = basis_.in_original_units(regression.coefficients);
 }
 
 /// With U = Σ⁻¹[X | z] by refined solves: Σ⁻¹r of the residual r = z − Xβ̂ and what its solve left
@@ -118,7 +118,7 @@ void GaussianProcess::evaluate_refined(Evaluation& out, const char* where) {
   out.quadratic_form = form.value;
   if (p > 0) {
     regression.coefficients[0] += shift_;
-    out.mean_coefficients = basis_.in_original_coordinates(regression.coefficients);
+    out.mean_coefficients = basis_.in_original_units(regression.coefficients);
   }
   LikelihoodCertificate& certificate = out.certificate.emplace();
   certificate.quadratic_form_error = form.remainder;
@@ -161,6 +161,7 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
   const char* where = "log_likelihood";
   check_points(points, "points", where);
   check_values(points, values, where);
+  check_mean(mean, points, where);
   check_parameters(parameters, where);
   check_separation(parameters.separation, points, where);
   if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);

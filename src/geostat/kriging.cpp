@@ -13,7 +13,6 @@
 #include "geostat/kriging.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -40,11 +39,13 @@ MatrixView<double> columns_of(std::vector<double>& data, std::int64_t rows, std:
 void check_model(const Model& model, const char* where) {
   check_points(model.points, "points", where);
   check_values(model.points, model.values, where);
+  check_mean(model.mean, model.points, where);
   check_parameters(model.parameters, where);
   const Separation& separation = model.parameters.separation;
   check_separation(separation, model.points, where);
   if (model.parameters.nugget == 0) check_distinct(model.points, separation.distance, where);
-  const auto expected = static_cast<std::size_t>(coefficient_count(model.mean));
+  const auto expected =
+      static_cast<std::size_t>(coefficient_count(model.mean, std::ssize(model.points.covariates)));
   require(model.mean_coefficients.empty() || model.mean_coefficients.size() == expected,
           ErrorKind::misuse, where, "{} coefficients of the mean, but the model has {}",
           model.mean_coefficients.size(), expected);
@@ -58,6 +59,9 @@ void check_targets(const Model& model, const Points& targets, const char* where)
   require(targets.z.empty() == model.points.z.empty(), ErrorKind::misuse, where,
           "the points of the model have {} z coordinates and the targets {}", model.points.z.size(),
           targets.z.size());
+  require(targets.covariates.size() == model.points.covariates.size(), ErrorKind::misuse, where,
+          "the points of the model have {} covariates and the targets {}",
+          model.points.covariates.size(), targets.covariates.size());
   check_separation(model.parameters.separation, targets, where);
 }
 
@@ -96,7 +100,7 @@ void Kriging::whiten() {
   } else {
     whiten_by_factor(w);
   }
-  if (estimated) coefficients_ = basis_.in_original_coordinates(regression_.coefficients);
+  if (estimated) coefficients_ = basis_.in_original_units(regression_.coefficients);
 }
 
 void Kriging::whiten_by_factor(MatrixView<double> w) {
@@ -140,7 +144,7 @@ void Kriging::predict_one(const Points& targets, std::size_t t, const double* pr
                           double square, Prediction& out) const {
   const auto p = static_cast<std::size_t>(basis_.columns());
   out.mean.push_back(mean_at(coefficients_, targets, t) + products[p]);
-  std::array<double, 3> u = basis_.row(targets, t);
+  std::vector<double> u = basis_.row(targets, t);
   for (std::size_t j = 0; j < p; ++j) u[j] -= products[j];
   // At a data point without nugget the difference is rounding, of either sign.
   const double variance =
@@ -202,7 +206,7 @@ void Kriging::subtract_means(MatrixView<double> values,
       found = regress(w, where_);
       std::copy_n(w.column(p), n, values.column(j));
     }
-    coefficients.push_back(basis_.in_original_coordinates(found.coefficients));
+    coefficients.push_back(basis_.in_original_units(found.coefficients));
   }
   if (refined) solver_.multiply_lower_transposed(values);
 }

@@ -18,7 +18,7 @@ namespace strata {
 
 /// What every function of a model asks of it.
 void check_model(const Model& model, const char* where);
-/// … and of its targets: the coordinates of its points, at places that there are.
+/// … and of its targets: the coordinates and covariates of its points, at places that there are.
 void check_targets(const Model& model, const Points& targets, const char* where);
 
 class Kriging {

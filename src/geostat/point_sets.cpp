@@ -7,14 +7,14 @@
 namespace strata {
 
 Points rows_of(const Points& points, std::span<const std::int64_t> rows) {
-  Points out = points;
-  for (const auto coordinate : kCoordinates) {
-    const std::vector<double>& from = points.*coordinate;
-    if (from.empty()) continue;
-    std::vector<double>& to = out.*coordinate;
-    to.clear();
+  Points out;
+  const auto take = [rows](const std::vector<double>& from, std::vector<double>& to) {
+    if (from.empty()) return;
     for (const std::int64_t row : rows) to.push_back(from[static_cast<std::size_t>(row)]);
-  }
+  };
+  for (const auto coordinate : kCoordinates) take(points.*coordinate, out.*coordinate);
+  for (const std::vector<double>& from : points.covariates)
+    take(from, out.covariates.emplace_back());
   return out;
 }
 
@@ -29,10 +29,12 @@ void append(Points& points, const Points& more) {
     points = more;
     return;
   }
-  for (const auto coordinate : kCoordinates) {
-    std::vector<double>& to = points.*coordinate;
-    to.insert(to.end(), (more.*coordinate).begin(), (more.*coordinate).end());
-  }
+  const auto add = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (const auto coordinate : kCoordinates) add(points.*coordinate, more.*coordinate);
+  for (std::size_t k = 0; k < points.covariates.size(); ++k)
+    add(points.covariates[k], more.covariates[k]);
 }
 
 std::array<double, 4> place_of(const Points& points, std::int64_t row, Distance distance) {

@@ -2,7 +2,8 @@
 // Some of the points of a set, two sets one after the other, and which of them are one place.
 //
 // Contract: the one place that goes through the coordinates of Points by name; a coordinate that a
-// set does not have is empty in it, and stays so.
+// set does not have is empty in it, and stays so. Covariates go where their points go, and have no
+// part in what is one place.
 
 #include <array>
 #include <cstdint>
@@ -21,7 +22,8 @@ inline constexpr std::array kCoordinates{&Points::x, &Points::y, &Points::z, &Po
 /// The points of rows first … first + count − 1.
 [[nodiscard]] Points rows_of(const Points& points, std::int64_t first, std::int64_t count);
 
-/// Appends `more`, which has the same coordinates, to `points`; any set to one without points.
+/// Appends `more`, which has the same coordinates and as many covariates, to `points`; any set to
+/// one without points.
 void append(Points& points, const Points& more);
 
 /// What two points have in common if and only if they are one place: their coordinates, of which

@@ -1,7 +1,7 @@
 // Least squares by modified Gram-Schmidt on the augmented matrix [X | z]: with the right-hand side
 // carried along, coefficients and residual are as backward stable as by Householder's method
-// (Björck, "Numerical Methods for Least Squares Problems", 1996, section 2.4.4), and X has at most
-// three columns. After whitening by L⁻¹ this is generalized least squares, and the normal equations
+// (Björck, "Numerical Methods for Least Squares Problems", 1996, section 2.4.4), and X has few
+// columns. After whitening by L⁻¹ this is generalized least squares, and the normal equations
 // XᵀΣ⁻¹X with their squared condition are formed only where there is no factor of all digits.
 
 #include "geostat/regression.hpp"
@@ -21,7 +21,8 @@ double dot(const double* a, const double* b, std::int64_t n) {
 }
 
 constexpr const char* kDependent =
-    "the points do not determine the {} coefficients of the mean (are they all on one line?)";
+    "the points do not determine the {} coefficients of the mean (are they all on one line, or is "
+    "a covariate constant or a combination of the others?)";
 
 /// c ← R⁻¹·c.
 void back_substitute(MatrixView<const double> r, std::vector<double>& c) {
@@ -39,51 +40,71 @@ double deviation(std::span<const double> values, double centre) {
   return std::sqrt(square / static_cast<double>(values.size()));
 }
 
+/// What the column k > 0 of `columns` is of: x and y if there are more than the covariates need,
+/// then the covariates.
+const std::vector<double>& variable(const Points& points, std::size_t columns, std::size_t k) {
+  const std::size_t first = columns - points.covariates.size();  // 1, or 3
+  if (k >= first) return points.covariates[k - first];
+  return k == 1 ? points.x : points.y;
+}
+
 }  // namespace
 
-std::int64_t coefficient_count(Mean mean) noexcept {
-  return mean == Mean::zero ? 0 : mean == Mean::linear ? 3 : 1;
+std::int64_t coefficient_count(Mean mean, std::int64_t covariates) noexcept {
+  switch (mean) {
+    case Mean::sample: return 1;
+    case Mean::zero: return 0;
+    case Mean::constant: return 1 + covariates;
+    case Mean::linear: return 3 + covariates;
+  }
+  return 0;
 }
 
-std::int64_t estimated_count(Mean mean) noexcept {
-  return mean == Mean::sample ? 0 : coefficient_count(mean);
+std::int64_t estimated_count(Mean mean, std::int64_t covariates) noexcept {
+  return mean == Mean::sample ? 0 : coefficient_count(mean, covariates);
 }
 
-MeanBasis::MeanBasis(Mean mean, const Points& points) : columns_(estimated_count(mean)) {
-  if (columns_ < 3) return;
-  x_centre_ = sample_mean(points.x);
-  y_centre_ = sample_mean(points.y);
-  // A coordinate without extent keeps the scale 1; regress() will find its column dependent.
-  if (const double s = deviation(points.x, x_centre_); s > 0) x_scale_ = s;
-  if (const double s = deviation(points.y, y_centre_); s > 0) y_scale_ = s;
+MeanBasis::MeanBasis(Mean mean, const Points& points)
+    : scales_(static_cast<std::size_t>(estimated_count(mean, std::ssize(points.covariates)))) {
+  for (std::size_t k = 1; k < scales_.size(); ++k) {
+    const std::vector<double>& values = variable(points, scales_.size(), k);
+    scales_[k].centre = sample_mean(values);
+    // What does not vary keeps the scale 1; regress() will find its column dependent.
+    if (const double s = deviation(values, scales_[k].centre); s > 0) scales_[k].scale = s;
+  }
 }
 
-std::array<double, 3> MeanBasis::row(double x, double y) const {
-  return {1, (x - x_centre_) / x_scale_, (y - y_centre_) / y_scale_};
+std::vector<double> MeanBasis::row(const Points& points, std::size_t i) const {
+  std::vector<double> out(scales_.size(), 1.0);
+  for (std::size_t k = 1; k < out.size(); ++k) {
+    out[k] = (variable(points, out.size(), k)[i] - scales_[k].centre) / scales_[k].scale;
+  }
+  return out;
 }
 
 void MeanBasis::fill(const Points& points, MatrixView<double> design) const {
   for (std::int64_t i = 0; i < points.size(); ++i) {
-    const auto values = row(points.x[static_cast<std::size_t>(i)],  //
-                            points.y[static_cast<std::size_t>(i)]);
-    for (std::int64_t j = 0; j < columns_; ++j) {
+    const std::vector<double> values = row(points, static_cast<std::size_t>(i));
+    for (std::int64_t j = 0; j < columns(); ++j) {
       design(i, j) = values[static_cast<std::size_t>(j)];
     }
   }
 }
 
-std::vector<double> MeanBasis::in_original_coordinates(std::span<const double> scaled) const {
+std::vector<double> MeanBasis::in_original_units(std::span<const double> scaled) const {
   std::vector<double> out(scaled.begin(), scaled.end());
-  if (columns_ < 3) return out;
-  out[1] = scaled[1] / x_scale_;
-  out[2] = scaled[2] / y_scale_;
-  out[0] = scaled[0] - out[1] * x_centre_ - out[2] * y_centre_;
+  for (std::size_t k = 1; k < out.size(); ++k) {
+    out[k] = scaled[k] / scales_[k].scale;
+    out[0] -= out[k] * scales_[k].centre;
+  }
   return out;
 }
 
-double mean_at(std::span<const double> c, double x, double y) {
+double mean_at(std::span<const double> c, const Points& points, std::size_t i) {
   if (c.empty()) return 0;
-  return c.size() == 1 ? c[0] : c[0] + c[1] * x + c[2] * y;
+  double mean = c[0];
+  for (std::size_t k = 1; k < c.size(); ++k) mean += c[k] * variable(points, c.size(), k)[i];
+  return mean;
 }
 
 double sample_mean(std::span<const double> values) {
@@ -94,7 +115,7 @@ double sample_mean(std::span<const double> values) {
 
 double Regression::leverage(std::span<const double> u) const {
   const std::size_t p = coefficients.size();
-  std::array<double, 3> solution{};
+  std::vector<double> solution(p);
   double square = 0;
   for (std::size_t i = 0; i < p; ++i) {
     double value = u[i];
@@ -112,7 +133,7 @@ Regression regress(MatrixView<double> w, const char* where) {
   out.coefficients.resize(static_cast<std::size_t>(p));
   out.r.resize(static_cast<std::size_t>(p * p));
   const MatrixView<double> r{out.r.data(), p, p, std::max<std::int64_t>(p, 1)};
-  std::array<double, 3> length{};
+  std::vector<double> length(static_cast<std::size_t>(p));
   for (std::int64_t j = 0; j < p; ++j) {
     length[static_cast<std::size_t>(j)] = std::sqrt(dot(w.column(j), w.column(j), n));
   }

@@ -1,11 +1,11 @@
 #pragma once
 // The mean of a Gaussian process: its columns and their least squares fit.
 //
-// Contract: columns are those of 1, x, y (never z or t) with x and y centred and divided by their
-// standard deviation, so that the fit is well conditioned wherever the origin of the coordinates
-// lies; coefficients that leave this header's functions for the user are in original coordinates.
+// Contract: columns are those of 1, of x and y (never z or t) for Mean::linear, and of the
+// covariates, all but 1 centred and divided by their standard deviation, so that the fit is well
+// conditioned wherever the origin of the coordinates lies and whatever the units of a covariate
+// are; coefficients that leave this header's functions for the user are in original units.
 
-#include <array>
 #include <span>
 #include <vector>
 
@@ -14,38 +14,36 @@
 
 namespace strata {
 
-/// The coefficients that are estimated by least squares: none, none, 1 and 3.
-[[nodiscard]] std::int64_t estimated_count(Mean mean) noexcept;
+/// The coefficients that are estimated by least squares: none, none, 1 and 3, and those of the
+/// covariates.
+[[nodiscard]] std::int64_t estimated_count(Mean mean, std::int64_t covariates) noexcept;
 
 class MeanBasis {
  public:
   MeanBasis(Mean mean, const Points& points);
 
-  [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
-  /// The row of the design matrix at a point; the first `columns()` entries count.
-  [[nodiscard]] std::array<double, 3> row(double x, double y) const;
-  [[nodiscard]] std::array<double, 3> row(const Points& points, std::size_t i) const {
-    return row(points.x[i], points.y[i]);
-  }
+  [[nodiscard]] std::int64_t columns() const noexcept { return std::ssize(scales_); }
+  /// The row of the design matrix at a point, columns() entries; points that have the covariates of
+  /// those that the basis was made of.
+  [[nodiscard]] std::vector<double> row(const Points& points, std::size_t i) const;
   /// Writes the design matrix, n × columns().
   void fill(const Points& points, MatrixView<double> design) const;
-  /// From coefficients of the columns to a + b·x + c·y (or the constant alone).
-  [[nodiscard]] std::vector<double> in_original_coordinates(std::span<const double> scaled) const;
+  /// From coefficients of the columns to those of 1, x, y and the covariates, as far as there are.
+  [[nodiscard]] std::vector<double> in_original_units(std::span<const double> scaled) const;
 
  private:
-  std::int64_t columns_;
-  double x_centre_ = 0;
-  double y_centre_ = 0;
-  double x_scale_ = 1;
-  double y_scale_ = 1;
+  /// A column is (v − centre) / scale; that of 1 has none of both.
+  struct Scale {
+    double centre = 0;
+    double scale = 1;
+  };
+
+  std::vector<Scale> scales_;
 };
 
 /// The mean at a point from coefficients as in Likelihood::mean_coefficients.
-[[nodiscard]] double mean_at(std::span<const double> coefficients, double x, double y);
-[[nodiscard]] inline double mean_at(std::span<const double> coefficients, const Points& points,
-                                    std::size_t i) {
-  return mean_at(coefficients, points.x[i], points.y[i]);
-}
+[[nodiscard]] double mean_at(std::span<const double> coefficients, const Points& points,
+                             std::size_t i);
 
 /// The arithmetic mean.
 [[nodiscard]] double sample_mean(std::span<const double> values);
@@ -59,7 +57,7 @@ struct Regression {
   [[nodiscard]] double leverage(std::span<const double> u) const;
 };
 
-/// Least squares of the last column of w (n × (p + 1), p <= 3) on the others. On return these are
+/// Least squares of the last column of w (n × (p + 1)) on the others. On return these are
 /// orthonormal and the last column is the residual. Throws Error{numerical} if the columns are
 /// dependent.
 [[nodiscard]] Regression regress(MatrixView<double> w, const char* where);

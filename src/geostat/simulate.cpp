@@ -32,6 +32,17 @@ void check_options(const SimulateOptions& options) {
           "realizations is {}, but must be at least 1", options.realizations);
 }
 
+void check_coefficients(const Points& points, std::span<const double> coefficients) {
+  const std::size_t covariates = points.covariates.size();
+  require(coefficients.size() == 1 + covariates || coefficients.size() == 3 + covariates ||
+              (coefficients.empty() && covariates == 0),
+          ErrorKind::misuse, kWhere, "{} coefficients of the mean, but there are {}{} or {}",
+          coefficients.size(), covariates == 0 ? "0, " : "", 1 + covariates, 3 + covariates);
+  for (const double c : coefficients) {
+    require(std::isfinite(c), ErrorKind::misuse, kWhere, "a coefficient of the mean is {}", c);
+  }
+}
+
 /// L·ε, n × realizations, with the reports of its two halves.
 Simulation centred_field(const Points& points, const MaternParameters& parameters,
                          const SimulateOptions& options) {
@@ -90,6 +101,16 @@ std::vector<double> at_sites(const Simulation& field, const Sites& sites, std::i
   return out;
 }
 
+bool same_covariates(const Points& a, std::int64_t i, const Points& b, std::int64_t j) {
+  for (std::size_t k = 0; k < a.covariates.size(); ++k) {
+    if (a.covariates[k][static_cast<std::size_t>(i)] !=
+        b.covariates[k][static_cast<std::size_t>(j)]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Simulation simulate(const Points& points, const MaternParameters& parameters,
@@ -97,11 +118,7 @@ Simulation simulate(const Points& points, const MaternParameters& parameters,
   check_points(points, "points", kWhere);
   check_parameters(parameters, kWhere);
   check_options(options);
-  require(mean_coefficients.size() <= 1 || mean_coefficients.size() == 3, ErrorKind::misuse, kWhere,
-          "{} coefficients of the mean, but there are 0, 1 or 3", mean_coefficients.size());
-  for (const double c : mean_coefficients) {
-    require(std::isfinite(c), ErrorKind::misuse, kWhere, "a coefficient of the mean is {}", c);
-  }
+  check_coefficients(points, mean_coefficients);
   MaternParameters used = parameters;
   if (!options.noise) used.nugget = 0;
   check_separation(used.separation, points, kWhere);
@@ -144,16 +161,17 @@ Simulation conditional_simulate(const Model& model, const Points& targets,
     out.values[k] += known.mean[k % static_cast<std::size_t>(m)] - explained[k];
   }
   if (model.parameters.nugget > 0) return out;
-  // A target that was observed, without noise: the difference above is rounding.
+  // A target that was observed, without noise: the difference above is rounding. Where covariates
+  // differ from those of the observation, so does the mean.
   std::vector<std::int64_t> data_of(static_cast<std::size_t>(sites.points.size()), -1);
   for (std::int64_t i = 0; i < n; ++i)
     data_of[static_cast<std::size_t>(sites.of[static_cast<std::size_t>(i)])] = i;
   for (std::int64_t r = 0; r < realizations; ++r) {
     for (std::int64_t t = 0; t < m; ++t) {
       const auto site = static_cast<std::size_t>(sites.of[static_cast<std::size_t>(n + t)]);
-      if (data_of[site] >= 0) {
-        out.values[static_cast<std::size_t>(r * m + t)] =
-            model.values[static_cast<std::size_t>(data_of[site])];
+      const std::int64_t i = data_of[site];
+      if (i >= 0 && same_covariates(model.points, i, targets, t)) {
+        out.values[static_cast<std::size_t>(r * m + t)] = model.values[static_cast<std::size_t>(i)];
       }
     }
   }

@@ -103,16 +103,21 @@ inline Real oracle_dot(const Vector& a, const Vector& b) {
 /// The columns of an estimated mean, each a vector over the points.
 inline Matrix oracle_design(Mean mean, const Points& points) {
   if (mean == Mean::zero || mean == Mean::sample) return {};
-  const Vector ones(points.x.size(), 1);
-  if (mean == Mean::constant) return {ones};
-  return {ones, Vector(points.x.begin(), points.x.end()), Vector(points.y.begin(), points.y.end())};
+  Matrix columns{Vector(points.x.size(), 1)};
+  const auto add = [&](const std::vector<double>& v) { columns.emplace_back(v.begin(), v.end()); };
+  if (mean == Mean::linear) {
+    add(points.x);
+    add(points.y);
+  }
+  for (const std::vector<double>& covariate : points.covariates) add(covariate);
+  return columns;
 }
 
 /// Everything about data at given parameters.
 struct DenseOracle {
   DenseOracle(const Points& points, const std::vector<double>& values, const MaternParameters& p,
               Mean mean)
-      : points_(points), parameters_(p), design_(oracle_design(mean, points)) {
+      : points_(points), parameters_(p), mean_(mean), design_(oracle_design(mean, points)) {
     const std::size_t n = values.size();
     Matrix sigma(n, Vector(n));
     for (std::size_t i = 0; i < n; ++i) {
@@ -161,10 +166,10 @@ struct DenseOracle {
     Real variance = parameters_.variance - oracle_dot(c, oracle_solve(factor, c));
     if (design_.empty()) return {mean + (beta.empty() ? 0 : beta[0]), variance};
     Vector u;
-    const Vector x{1, targets.x[t], targets.y[t]};
+    const Matrix design = oracle_design(mean_, targets);
     for (std::size_t k = 0; k < design_.size(); ++k) {
-      mean += x[k] * beta[k];
-      u.push_back(x[k] - oracle_dot(solved_[k], c));
+      mean += design[k][t] * beta[k];
+      u.push_back(design[k][t] - oracle_dot(solved_[k], c));
     }
     variance += oracle_dot(u, oracle_solve(gram_factor_, u));
     return {mean, variance};
@@ -179,6 +184,7 @@ struct DenseOracle {
  private:
   Points points_;
   MaternParameters parameters_;
+  Mean mean_;
   Matrix design_;
   Matrix solved_;  // Σ⁻¹X
   Matrix gram_factor_;
