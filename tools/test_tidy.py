@@ -161,6 +161,18 @@ class TidyTest(unittest.TestCase):
             "src/device/a.cu": "cudaMalloc(&p, 3);\n",
             "cli/a.cpp": "std::cout << 1;\n", "tests/run/a_test.cpp": "printf(\"a\");\n"})
 
+    def test_a_type_is_defined_once(self):
+        def header(body, namespace="strata"):
+            return f"{TOP}namespace {namespace} {{\n{body}\n}}  // namespace {namespace}\n"
+        for first, second in [("struct A {};", "class A final : public B {};"),
+                              ("enum class A : int { a };", "union A {};")]:
+            self.expect_finding({"src/run/a.hpp": header(first), "tests/run/b.hpp": header(second)},
+                                "b.hpp:4: strata::A is also defined in src/run/a.hpp")
+        self.expect_clean({
+            "src/run/a.hpp": header("struct A {\n  struct C {};\n};\nclass D;"),
+            "src/run/b.hpp": header("struct A {};", "strata::test"),
+            "src/run/c.hpp": header("class A;\nstruct A<int> {};\nstruct D {\n  struct C {};\n};")})
+
     def test_exit_status(self):
         for text, status in [("int a;\n", 0), ("int* a = new int;\n", 1)]:
             with tempfile.TemporaryDirectory() as root:

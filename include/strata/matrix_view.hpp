@@ -20,7 +20,10 @@ struct MatrixView {
   [[nodiscard]] T& operator()(std::int64_t i, std::int64_t j) const noexcept {
     return data[i + j * ld];
   }
-  [[nodiscard]] T* column(std::int64_t j) const noexcept { return data + j * ld; }
+  /// Without rows `data`, which may be null: such a matrix need not have an address.
+  [[nodiscard]] T* column(std::int64_t j) const noexcept {
+    return rows == 0 ? data : data + j * ld;
+  }
   [[nodiscard]] MatrixView block(std::int64_t i, std::int64_t j, std::int64_t block_rows,
                                  std::int64_t block_cols) const noexcept {
     return {data + i + j * ld, block_rows, block_cols, ld};

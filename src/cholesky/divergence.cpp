@@ -25,8 +25,8 @@ Divergence kullback_leibler(std::int64_t n, const FactorColumns& exact,
   Divergence out;
   for (std::int64_t first = 0; first < n; first += chunk) {
     const std::int64_t count = std::min(chunk, n - first);
-    BlockColumns e(n, count);
-    BlockColumns subtracted(n, count);
+    DenseBlock e(n, count);
+    DenseBlock subtracted(n, count);
     exact(first, e.view());
     approximate(first, subtracted.view());
     for (std::int64_t j = 0; j < count; ++j) add_scaled(n, -1, subtracted.column(j), e.column(j));

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "cholesky/block_columns.hpp"
+#include "cholesky/dense_block.hpp"
 
 namespace strata {
 

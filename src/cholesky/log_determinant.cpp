@@ -79,7 +79,7 @@ class Lanczos {
 
   /// Signs over √n.
   void begin() {
-    BlockColumns& first = basis_.emplace_back(n_, probes());
+    DenseBlock& first = basis_.emplace_back(n_, probes());
     const double size = 1 / std::sqrt(static_cast<double>(n_));
     for (std::int64_t j = 0; j < probes(); ++j) {
       for (std::int64_t i = 0; i < n_; ++i) {
@@ -92,8 +92,8 @@ class Lanczos {
 
   /// work ← E·(the newest vectors).
   void step(int k) {
-    const BlockColumns& newest = basis_[static_cast<std::size_t>(k)];
-    BlockColumns whitened = newest;
+    const DenseBlock& newest = basis_[static_cast<std::size_t>(k)];
+    DenseBlock whitened = newest;
     operators_.backward(whitened.view());
     operators_.product(whitened.view(), work_.view());
     operators_.forward(work_.view());
@@ -104,7 +104,7 @@ class Lanczos {
 
   /// Of the products with the probes themselves.
   [[nodiscard]] double asymmetry() const {
-    const BlockColumns& first = basis_.front();
+    const DenseBlock& first = basis_.front();
     const auto n = static_cast<double>(n_);
     double squares = 0;
     for (std::int64_t i = 0; i < probes(); ++i) {
@@ -121,7 +121,7 @@ class Lanczos {
   /// The next vector of each basis, and its row of the tridiagonal matrix.
   void orthogonalize() {
     const std::size_t k = basis_.size();
-    BlockColumns next(n_, probes());
+    DenseBlock next(n_, probes());
     for (std::int64_t j = 0; j < probes(); ++j) {
       Lane& l = lane(j);
       if (l.closed) continue;
@@ -193,8 +193,8 @@ class Lanczos {
   const WhitenedOperators& operators_;
   const ProbeOptions& options_;
   std::vector<Lane> lanes_;
-  std::vector<BlockColumns> basis_;
-  BlockColumns work_;
+  std::vector<DenseBlock> basis_;
+  DenseBlock work_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cholesky/block_columns.hpp"
+#include "cholesky/dense_block.hpp"
 
 namespace strata {
 

@@ -33,14 +33,14 @@ class RefinedColumns {
   /// norm·‖x‖∞ + ‖b‖∞ for a column with that ‖x‖∞.
   [[nodiscard]] double scale(std::int64_t j, double norm_x) const;
 
-  void apply(const BlockColumns& v, BlockColumns& y);
-  void precondition(BlockColumns& v);
+  void apply(const DenseBlock& v, DenseBlock& y);
+  void precondition(DenseBlock& v);
 
   /// Computes the residuals of x + change in these columns, which all go on; says of which columns
   /// the change was taken, because it lowers the backward error. A column that reaches the
   /// tolerance stops, and so does one whose residual is not finite or, if `final`, one that has not
   /// halved its error or has taken its steps.
-  std::vector<bool> measure(const std::vector<bool>& which, const BlockColumns& change, bool final);
+  std::vector<bool> measure(const std::vector<bool>& which, const DenseBlock& change, bool final);
 
  private:
   void judge(std::int64_t j, double error, double before, bool final);

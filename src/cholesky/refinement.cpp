@@ -245,11 +245,11 @@ class ConjugateGradients {
 
   RefinedColumns& columns_;
   std::vector<Lane> lanes_;
-  BlockColumns r_;
-  BlockColumns z_;
-  BlockColumns p_;
-  BlockColumns q_;
-  BlockColumns e_;
+  DenseBlock r_;
+  DenseBlock z_;
+  DenseBlock p_;
+  DenseBlock q_;
+  DenseBlock e_;
   bool definite_ = true;
 };
 
@@ -295,7 +295,7 @@ RefinedColumns::RefinedColumns(const BlockOperator& apply, const BlockSolver& pr
   out_.columns.resize(static_cast<std::size_t>(b.cols));
   for (RefinedColumn& column : out_.columns)
     column.backward_error = std::numeric_limits<double>::infinity();  // not measured yet
-  out_.residuals = BlockColumns(b.rows, b.cols);
+  out_.residuals = DenseBlock(b.rows, b.cols);
   for (std::int64_t j = 0; j < b.cols; ++j) norm_b_.push_back(norm_inf(b.rows, b.column(j)));
 }
 
@@ -308,20 +308,20 @@ double RefinedColumns::scale(std::int64_t j, double norm_x) const {
   return options_.norm * norm_x + norm_b_[static_cast<std::size_t>(j)];
 }
 
-void RefinedColumns::apply(const BlockColumns& v, BlockColumns& y) {
+void RefinedColumns::apply(const DenseBlock& v, DenseBlock& y) {
   apply_(v.view(), y.view());
   ++out_.products;
 }
 
-void RefinedColumns::precondition(BlockColumns& v) {
+void RefinedColumns::precondition(DenseBlock& v) {
   precondition_(v.view());
   ++out_.solves;
 }
 
-std::vector<bool> RefinedColumns::measure(const std::vector<bool>& which,
-                                          const BlockColumns& change, bool final) {
-  BlockColumns x(n(), count());
-  BlockColumns product(n(), count());
+std::vector<bool> RefinedColumns::measure(const std::vector<bool>& which, const DenseBlock& change,
+                                          bool final) {
+  DenseBlock x(n(), count());
+  DenseBlock product(n(), count());
   bool zero = true;
   for (std::int64_t j = 0; j < count(); ++j) {
     if (!which[static_cast<std::size_t>(j)]) continue;
@@ -369,9 +369,9 @@ double attainable_backward_error(std::int64_t n) {
 }
 
 double nonnegative_norm(const BlockOperator& apply, std::int64_t n) {
-  BlockColumns ones(n, 1);
+  DenseBlock ones(n, 1);
   std::fill_n(ones.column(0), n, 1.0);
-  BlockColumns sums(n, 1);
+  DenseBlock sums(n, 1);
   if (n > 0) apply(ones.view(), sums.view());
   return norm_inf(n, sums.column(0));
 }
@@ -387,7 +387,7 @@ Refinement refine(const BlockOperator& apply, const BlockSolver& precondition,
   RefinedColumns columns(apply, precondition, b, x, asked, out);
   if (b.cols == 0) return out;
   const std::vector<bool> all(static_cast<std::size_t>(b.cols), true);
-  (void)columns.measure(all, BlockColumns(b.rows, b.cols), asked.steps_max == 0);
+  (void)columns.measure(all, DenseBlock(b.rows, b.cols), asked.steps_max == 0);
   if (asked.method == RefinementMethod::conjugate_gradients) {
     refine_by_conjugate_gradients(columns, out);
     for (std::int64_t j = 0; asked.fall_back && j < b.cols; ++j) {
@@ -413,7 +413,7 @@ std::vector<QuadraticForm> quadratic_forms(MatrixView<const double> b, MatrixVie
   require(lambda > 0, ErrorKind::misuse, "quadratic_forms",
           "{} is no smallest eigenvalue of positive definite matrices", lambda);
   const std::int64_t n = b.rows;
-  BlockColumns whitened(n, b.cols);
+  DenseBlock whitened(n, b.cols);
   for (std::int64_t j = 0; j < b.cols; ++j) std::copy_n(residuals.column(j), n, whitened.column(j));
   if (b.cols > 0) precondition(whitened.view());
   const double roundings = static_cast<double>(n + 2) * kUnit;

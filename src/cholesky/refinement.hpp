@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cholesky/block_columns.hpp"
+#include "cholesky/dense_block.hpp"
 
 namespace strata {
 
@@ -66,7 +66,7 @@ struct Refinement {
   double ritz_min = 0;  ///< over the columns; 0: none
   double ritz_max = 0;
   std::vector<RefinedColumn> columns;
-  BlockColumns residuals{0, 0};  ///< B − A·X as computed at the end, n × r
+  DenseBlock residuals{0, 0};  ///< B − A·X as computed at the end, n × r
 };
 
 /// max(4, √n)·2⁻⁵³. A residual that is summed up in fp64 carries errors up to

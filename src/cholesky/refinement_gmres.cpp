@@ -51,8 +51,8 @@ class Gmres {
   bool begin_cycle() {
     const std::int64_t n = columns_.n();
     lanes_.assign(static_cast<std::size_t>(columns_.count()), Lane());
-    basis_.assign(1, BlockColumns(n, columns_.count()));
-    BlockColumns& first = basis_.front();
+    basis_.assign(1, DenseBlock(n, columns_.count()));
+    DenseBlock& first = basis_.front();
     bool any = false;
     for (std::int64_t j = 0; j < columns_.count(); ++j) {
       if (!columns_.goes_on(j)) continue;
@@ -87,8 +87,8 @@ class Gmres {
 
   /// One more vector of each basis that grows.
   void step(int k) {
-    BlockColumns from = basis_[static_cast<std::size_t>(k)];
-    BlockColumns& next = basis_.emplace_back(columns_.n(), columns_.count());
+    DenseBlock from = basis_[static_cast<std::size_t>(k)];
+    DenseBlock& next = basis_.emplace_back(columns_.n(), columns_.count());
     if (!left_) columns_.precondition(from);
     columns_.apply(from, next);
     if (left_) columns_.precondition(next);
@@ -146,7 +146,7 @@ class Gmres {
 
   /// Takes the combination of each basis with the least residual.
   void end_cycle() {
-    BlockColumns change(columns_.n(), columns_.count());
+    DenseBlock change(columns_.n(), columns_.count());
     std::vector<bool> which(lanes_.size());
     for (std::int64_t j = 0; j < columns_.count(); ++j) {
       which[static_cast<std::size_t>(j)] = columns_.goes_on(j);
@@ -169,7 +169,7 @@ class Gmres {
   RefinedColumns& columns_;
   bool left_;
   std::vector<Lane> lanes_;
-  std::vector<BlockColumns> basis_;
+  std::vector<DenseBlock> basis_;
 };
 
 }  // namespace

@@ -31,7 +31,6 @@
 namespace strata {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kVariance = 0;
 constexpr std::size_t kRange = 1;
 constexpr std::size_t kSmoothness = 2;

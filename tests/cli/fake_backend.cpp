@@ -3,6 +3,10 @@
 
 #include <stdexcept>
 
+namespace strata {
+class Backend;
+}
+
 extern "C" {
 
 #ifdef FAKE_VERSION
@@ -10,6 +14,8 @@ const char* strata_cuda_backend_version() { return FAKE_VERSION; }
 #endif
 
 // Says that it was called, which is what only a plugin of the right version may be.
-const void* strata_cuda_backend() { throw std::runtime_error("the fake has no devices"); }
+const strata::Backend& strata_cuda_backend() {
+  throw std::runtime_error("the fake has no devices");
+}
 
 }  // extern "C"

@@ -20,9 +20,9 @@ using BlockOperator = std::function<void(MatrixView<const double> in, MatrixView
 using BlockSolver = std::function<void(MatrixView<double> b)>;
 
 /// An owned block, zero at first, with ld = rows.
-class BlockColumns {
+class DenseBlock {
  public:
-  BlockColumns(std::int64_t rows, std::int64_t cols)
+  DenseBlock(std::int64_t rows, std::int64_t cols)
       : rows_(rows), cols_(cols), data_(static_cast<std::size_t>(rows * cols)) {}
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
