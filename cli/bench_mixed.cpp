@@ -39,9 +39,11 @@ void print_row(const MixedRow& row) {
              flops_per_second(row) / 1e12);
   if (mixed) {
     const MixedReport& m = *row.run.mixed;
-    fmt::print("  tiles {}  products {:.0f}  eps {:.1e}  pilot {:.2f} s  raised {} retries {}",
-               fmt::join(m.tiles, "/"), fmt::join(m.products, "/"), m.accuracy, m.pilot_seconds,
-               m.raised_tiles, m.retries);
+    fmt::print(
+        "  tiles {}  products {:.0f}  eps {:.1e}  pilot {:.2f} s  raised {} retries {}  "
+        "probe {:.2g} in {:.2f} s  {}",
+        fmt::join(m.tiles, "/"), fmt::join(m.products, "/"), m.accuracy, m.pilot_seconds,
+        m.raised_tiles, m.retries, m.probe, m.probe_seconds, m.note);
   }
   fmt::print("{}\n          ", row.ok ? "" : "  NOT POSITIVE DEFINITE");
   for (const auto& [operation, seconds] : row.seconds_by_operation)

@@ -125,7 +125,9 @@ json to_json(const MixedReport& mixed) {
           {"share_left_out", share_left_out(mixed)},
           {"raised_tiles", mixed.raised_tiles},
           {"retries", mixed.retries},
-          {"pilot_seconds", mixed.pilot_seconds}};
+          {"pilot_seconds", mixed.pilot_seconds},
+          {"probe", number(mixed.probe)},
+          {"probe_seconds", mixed.probe_seconds}};
 }
 
 json to_json(const LikelihoodCertificate& c) {
@@ -160,7 +162,8 @@ void print_mixed(const std::optional<MixedReport>& mixed) {
   fmt::print("  products: {} (pilot {:.2g} s", share_text(mixed->products), mixed->pilot_seconds);
   if (mixed->raised_tiles > 0) fmt::print(", {} tiles raised", mixed->raised_tiles);
   if (mixed->retries > 0) fmt::print(", {} times again", mixed->retries);
-  fmt::print(")\n");
+  fmt::print(")\n  a probe of A - LL^T finds {:.2g} of the accuracy ({:.2g} s)\n", mixed->probe,
+             mixed->probe_seconds);
 }
 
 void print_certificate(const std::optional<LikelihoodCertificate>& certificate) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -97,6 +98,10 @@ struct MixedReport {
   std::int64_t raised_tiles = 0;
   int retries = 0;
   double pilot_seconds = 0;
+  /// How far L̃L̃ᵀ is from A, as random vectors x of signs show it: the largest
+  /// ‖L̃⁻¹Ax‖² − xᵀAx in units of accuracy·‖A‖_F. NaN if the factor ended in FP64.
+  double probe = std::numeric_limits<double>::quiet_NaN();
+  double probe_seconds = 0;
   /// Rows of tiles, and of the tiles of the lower triangle, column by column, the precision.
   std::int64_t rows = 0;
   std::vector<TilePrecision> map;

@@ -1,7 +1,10 @@
 #include "cholesky/mixed_factor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "base/check.hpp"
@@ -69,30 +72,35 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
     return factor_->info();
   }
   MixedPrecision asked = guarded(pilot);
+  std::string why = report_.note;
   while (asked.on()) {
     factor_with(asked, pilot.norms, parameters);
     const Verdict verdict = judge(pilot.norms);
     report_.raised_tiles += verdict.raised;
-    if (!verdict.again && (!asked.guard || passes_probe(asked, pilot.norms, parameters)))
-      return factor_->info();
-    ++report_.retries;
     if (!verdict.again) {
+      if (passes_probe(asked, pilot.norms, parameters)) return factor_->info();
+      if (!asked.guard) {
+        report_.note = "a probe found more than the accuracy allows, and the guard is off";
+        return factor_->info();
+      }
+    }
+    const bool raised = verdict.again && factor_->info().ok;
+    if (raised) {
+      why = "tiles kept being larger than expected";
+    } else if (!verdict.again && !asked.keep_all && asked.rule == PrecisionRule::factor) {
       // No norm that was met says why: tiles that were left out were never formed.
-      if (asked.keep_all || asked.rule != PrecisionRule::factor) break;
       asked.keep_all = true;
-      report_.note = "tiles or products that were left out are not small";
-      continue;
+      why = "tiles or products that were left out are not small";
+    } else {
+      // Which rounding is to blame is not known; all of it becomes smaller.
+      asked.accuracy /= 16;
+      why = verdict.again ? "a pivot failed, so the accuracy was made finer"
+                          : "a probe found more than the accuracy allows, so it was made finer";
     }
-    if (factor_->info().ok) {
-      if (report_.retries >= kRetriesMax) break;
-      continue;
-    }
-    // Which rounding made a pivot fail is not known; all of it becomes smaller.
-    asked.accuracy /= 16;
-    report_.note = "a pivot failed, so the accuracy was made finer";
-    if (asked.accuracy < kAccuracyMin || report_.retries >= kRetriesMax) break;
+    if (!raised) report_.note = why;
+    if (++report_.retries >= kRetriesMax || asked.accuracy < kAccuracyMin) break;
   }
-  factor_in_fp64(parameters, asked.on() ? "lower precisions failed" : report_.note.c_str());
+  factor_in_fp64(parameters, asked.on() ? "lower precisions failed: " + why : why);
   return factor_->info();
 }
 
@@ -144,8 +152,9 @@ bool MixedFactor::stays_on_devices(const PrecisionMap& map) const {
   return bytes < memory / 4;  // sums and other forms of tiles take as much again, or more
 }
 
-void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const char* why) {
+void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const std::string& why) {
   report_.accuracy = 0;
+  report_.probe = std::numeric_limits<double>::quiet_NaN();
   report_.note = why;
   if (!factor_ || factor_->problem().formats.map != nullptr) {
     CholeskyProblem problem = problem_;
@@ -210,6 +219,7 @@ bool MixedFactor::passes_probe(const MixedPrecision& asked, const TileNorms& nor
                                const CovarianceParameters& parameters) {
   constexpr std::int64_t kVectors = 4;
   constexpr std::uint64_t kSeed = 1990;
+  const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = problem_.n;
   std::vector<double> signs(static_cast<std::size_t>(n * kVectors));
   for (std::size_t i = 0; i < signs.size(); ++i)
@@ -221,14 +231,17 @@ bool MixedFactor::passes_probe(const MixedPrecision& asked, const TileNorms& nor
   std::vector<double> whitened = product;
   (void)factor_->sweep(Sweep::forward, MatrixView<double>{whitened.data(), n, kVectors, y.ld});
   const double error = asked.accuracy * norms.frobenius;
-  const double bound = kProbeFirst * error + kProbeSecond * error * error / norms.smallest_pivot;
+  report_.probe = 0;
   for (std::int64_t c = 0; c < kVectors; ++c) {
     double difference = 0;
     for (auto i = static_cast<std::size_t>(c * n); i < static_cast<std::size_t>((c + 1) * n); ++i)
       difference += whitened[i] * whitened[i] - signs[i] * product[i];
-    if (!(std::fabs(difference) <= bound)) return false;
+    const double found = std::fabs(difference) / error;
+    if (!(found <= report_.probe)) report_.probe = found;  // NaN, too
   }
-  return true;
+  report_.probe_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report_.probe <= kProbeFirst + kProbeSecond * error / norms.smallest_pivot;
 }
 
 void MixedFactor::describe(const PrecisionMap* map) {

@@ -3,14 +3,15 @@
 //
 // Contract: flies a pilot, makes a map of precisions of what it says, factors, compares the norms
 // that were met with those that were expected, and does it again with a finer map where that is
-// needed. Tiles that were left out are never met; with MixedPrecision::guard random vectors tell
-// whether the factor is as near as it should be, and if it is not, nothing is left out. Ends in
-// FP64 if nothing else does: the factor that it returns is positive definite and its tiles are
-// within the accuracy that the report names, or FactorInfo says what is wrong with the covariance
-// itself. Not thread-safe.
+// needed. Tiles that were left out are never met, so random vectors tell whether the factor is as
+// near as it should be; if it is not, with MixedPrecision::guard nothing is left out, then the
+// accuracy is made finer, and without it the report says so. Ends in FP64 if nothing else does: the
+// factor that it returns is positive definite and its tiles are within the accuracy that the report
+// names, or FactorInfo says what is wrong with the covariance itself. Not thread-safe.
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "cholesky/pilot.hpp"
 #include "cholesky/tile_factor.hpp"
@@ -40,7 +41,7 @@ class MixedFactor {
   [[nodiscard]] MixedPrecision guarded(const Pilot& pilot);
   void factor_with(const MixedPrecision& asked, const TileNorms& norms,
                    const CovarianceParameters& parameters);
-  void factor_in_fp64(const CovarianceParameters& parameters, const char* why);
+  void factor_in_fp64(const CovarianceParameters& parameters, const std::string& why);
   [[nodiscard]] Verdict judge(TileNorms& norms) const;
   [[nodiscard]] bool passes_probe(const MixedPrecision& asked, const TileNorms& norms,
                                   const CovarianceParameters& parameters);

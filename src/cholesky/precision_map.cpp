@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "kernels/tile_scales.hpp"
 
 namespace strata {
 namespace {
@@ -228,7 +229,8 @@ std::int64_t PrecisionMap::finer_than(const PrecisionMap& other) const {
 bool PrecisionMap::same_as(const PrecisionMap& other) const {
   if (norms_.tiles != other.norms_.tiles || stored_ != other.stored_ || wide_ != other.wide_ ||
       fp16_exponent_ != other.fp16_exponent_ || fp8_exponent_ != other.fp8_exponent_ ||
-      inverse_exponent_ != other.inverse_exponent_ || sum_exponent_ != other.sum_exponent_)
+      inverse_exponent_ != other.inverse_exponent_ || sum_exponent_ != other.sum_exponent_ ||
+      longest_sum(asked_.accuracy) != longest_sum(other.asked_.accuracy))
     return false;
   for (std::int64_t j = 0; j < norms_.tiles; ++j) {
     for (std::int64_t i = j; i < norms_.tiles; ++i) {

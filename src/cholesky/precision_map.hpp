@@ -43,7 +43,8 @@ class PrecisionMap {
   /// How many tiles this map keeps finer than the other, or whose products with others it does
   /// finer.
   [[nodiscard]] std::int64_t finer_than(const PrecisionMap& other) const;
-  /// Whether the two say the same of every tile and product, and have the same scales.
+  /// Whether the two say the same of every tile and product, and have the same scales and lengths
+  /// of sums.
   [[nodiscard]] bool same_as(const PrecisionMap& other) const;
   [[nodiscard]] const TileNorms& norms() const noexcept { return norms_; }
   [[nodiscard]] const MixedPrecision& asked() const noexcept { return asked_; }

@@ -102,7 +102,8 @@ TileFactor::TileFactor(CholeskyProblem problem, const Options& options,
     for (int f = mixed::kSums; f < blocks.families(); ++f)
       mixed_.push_back(std::make_shared<FamilyMemory>(blocks, f));
     const PrecisionMap& map = *problem_.formats.map;
-    scales_ = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent()};
+    scales_ = {map.fp16_exponent(), map.fp8_exponent(), map.inverse_exponent(), map.sum_exponent(),
+               longest_sum(map.asked().accuracy)};
   }
   place_near(*devices_, problem_, blocks, *tiles_);
   pinner_ = std::make_unique<HostPinner>(*devices_, tiles_->data(),

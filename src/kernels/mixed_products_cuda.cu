@@ -46,9 +46,10 @@ void subtract_product(CudaQueue& cuda, const BlockView& a, const BlockView& b, f
                       MatrixView<float> c, const TileScales& scales, bool all, char* scratch) {
   const auto alpha = static_cast<float>(-1 / (scales.of(a.element) * scales.of(b.element)));
   const std::int64_t inner = a.cols;
+  const std::int64_t longest = all ? kLongestDiagonalSum : scales.longest;
   if (a.element != Element::fp8) {
     return blas::multiply_planes(cuda.main(), alpha, blas::planes_of(a), blas::planes_of(b),
-                                 CUBLAS_OP_T, beta, c, inner, all);
+                                 CUBLAS_OP_T, beta, c, inner, all, longest);
   }
   if (blas::fp8_product(cuda.main(), alpha, a, b, beta, c, inner)) return;
   // The same numbers in binary16, which holds those of fp8 as they are.
@@ -63,7 +64,7 @@ void subtract_product(CudaQueue& cuda, const BlockView& a, const BlockView& b, f
   const BlockView wide_a = widen(a, scratch);
   const BlockView wide_b = widen(b, scratch + rounded_up(2 * a.rows * a.cols));
   blas::multiply_planes(cuda.main(), alpha, blas::planes_of(wide_a), blas::planes_of(wide_b),
-                        CUBLAS_OP_T, beta, c, inner, all);
+                        CUBLAS_OP_T, beta, c, inner, all, longest);
 }
 
 std::int64_t widened_bytes(const BlockView& a, const BlockView& b) {

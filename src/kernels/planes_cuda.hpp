@@ -3,6 +3,8 @@
 
 #include <cuda_fp16.h>
 
+#include <algorithm>
+
 #include "kernels/blas_cuda.hpp"
 #include "kernels/kernel_table.hpp"
 
@@ -20,22 +22,29 @@ struct Planes {
 }
 
 /// C ← β·C + α·A·op(B) in fp32, over all pairs of planes, the smaller terms first; the product of
-/// two second planes only if `all`. Throws Error{device}.
+/// two second planes only if `all`, that of two first ones, where there are second ones, in sums no
+/// longer than `longest`. Throws Error{device}.
 inline void multiply_planes(CudaStream& stream, float alpha, const Planes& a, const Planes& b,
                             cublasOperation_t op_b, float beta, MatrixView<float> c,
-                            std::int64_t inner, bool all) {
-  const auto add_term = [&](int of_a, int of_b) {
+                            std::int64_t inner, bool all, std::int64_t longest) {
+  const auto add_piece = [&](const __half* of_a, const __half* of_b, std::int64_t first,
+                             std::int64_t length) {
     require_blas(
-        cublasGemmEx_64(stream.blas(), CUBLAS_OP_N, op_b, c.rows, c.cols, inner, &alpha,
-                        a.plane[of_a], CUDA_R_16F, a.ld, b.plane[of_b], CUDA_R_16F, b.ld, &beta,
-                        c.data, CUDA_R_32F, c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        cublasGemmEx_64(stream.blas(), CUBLAS_OP_N, op_b, c.rows, c.cols, length, &alpha,
+                        of_a + first * a.ld, CUDA_R_16F, a.ld,
+                        of_b + (op_b == CUBLAS_OP_N ? first : first * b.ld), CUDA_R_16F, b.ld,
+                        &beta, c.data, CUDA_R_32F, c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
     beta = 1;
   };
-  if (all && a.plane[1] != nullptr && b.plane[1] != nullptr) add_term(1, 1);
-  if (b.plane[1] != nullptr) add_term(0, 1);
-  if (a.plane[1] != nullptr) add_term(1, 0);
-  add_term(0, 0);
+  const bool two = a.plane[1] != nullptr || b.plane[1] != nullptr;
+  if (all && a.plane[1] != nullptr && b.plane[1] != nullptr)
+    add_piece(a.plane[1], b.plane[1], 0, inner);
+  if (b.plane[1] != nullptr) add_piece(a.plane[0], b.plane[1], 0, inner);
+  if (a.plane[1] != nullptr) add_piece(a.plane[1], b.plane[0], 0, inner);
+  const std::int64_t piece = two ? longest : inner;
+  for (std::int64_t first = 0; first < inner; first += piece)
+    add_piece(a.plane[0], b.plane[0], first, std::min(piece, inner - first));
 }
 
 }  // namespace strata::blas

@@ -92,7 +92,7 @@ void multiply_inverse_cuda(Queue& queue, const KernelCalls& calls,
     }
     blas::multiply_planes(cuda.main(), alpha, blas::planes_of(rounded),
                           blas::planes_of(calls[c][1]), CUBLAS_OP_N, 0, matrix_of<float>(product),
-                          w.cols, false);
+                          w.cols, false, scales.longest);
     if (w.element == Element::fp64) formats::convert_tile(cuda.stream(), w, product, {});
   }
 }
