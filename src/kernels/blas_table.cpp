@@ -24,6 +24,15 @@ namespace {
 
 constexpr const char* kCoretype = "OPENBLAS_CORETYPE";
 
+/// A program may be linked with another file of OpenBLAS. Without this the one that we load finds
+/// the program's table of kernels, fills it when it begins and clears it when it is let go, and the
+/// program's next call of its own BLAS goes nowhere. Address sanitizers refuse it.
+#ifdef STRATA_SANITIZED
+constexpr int kOwnSymbolsFirst = 0;
+#else
+constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
+#endif
+
 EnvironmentOverlay::Variables one_thread() { return {{"OPENBLAS_NUM_THREADS", "1"}}; }
 
 using SetThreads = void (*)(int);
@@ -150,7 +159,7 @@ Part open_part(const std::string& file, const ProcessorFeatures& processor) {
   void* handle = nullptr;
   {
     const EnvironmentOverlay overlay(one_thread());  // none that have to be ended again
-    handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | kOwnSymbolsFirst);
   }
   require(handle != nullptr, ErrorKind::device, "blas", "cannot load {}", dlerror());
   link_map* entry = nullptr;

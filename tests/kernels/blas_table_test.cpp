@@ -4,6 +4,7 @@
 #include "kernels/blas_table.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -122,6 +123,27 @@ TEST_F(Linked, KeepsItsThreadsAndItsKernels) {
   ours.set_threads(1);
   EXPECT_EQ(get(), 2);
   set(before);
+}
+
+// Two files of OpenBLAS have their tables of kernels under one name.
+TEST_F(Linked, ComputesAfterAnotherFileOfItWasLoaded) {
+#ifdef STRATA_SANITIZED
+  GTEST_SKIP() << "sanitizers refuse what keeps two files apart";
+#endif
+  const std::filesystem::path file =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("strata-openblas-{}.so", getpid());
+  std::filesystem::copy_file(host_blas().about.file, file);
+  const BlasLibrary other = load_blas({.files = file.string()});
+  std::filesystem::remove(file);
+  EXPECT_TRUE(other.about.private_copy) << other.about.why_shared;
+  const BlasTable theirs{.dsyrk =
+                             reinterpret_cast<decltype(BlasTable::dsyrk)>(find("cblas_dsyrk"))};
+  for (const auto dsyrk : {theirs.dsyrk, other.functions.dsyrk}) {
+    const std::vector<double> a{1, 2, 3, 4};
+    std::vector<double> c{10, 10, 10, 10};
+    dsyrk(CblasColMajor, CblasLower, CblasNoTrans, 2, 2, -1, a.data(), 2, 1, c.data(), 2);
+    EXPECT_EQ(c, (std::vector<double>{0, -4, 10, -10}));
+  }
 }
 
 TEST_F(Linked, OneThatTookLesserKernelsIsNoModel) {
