@@ -292,33 +292,17 @@ const PlannedRun& TileFactor::plan_of_use(const UseProblem& problem) {
 
 SolveProblem TileFactor::solve_problem(std::int64_t rhs) const {
   SolveProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
+  describe_factor(problem_, problem);
   problem.rhs = rhs;
   problem.rhs_tile = choose_rhs_tile(rhs, problem_, devices_->machine());
-  problem.precision = problem_.precision;
-  problem.formats = problem_.formats;
-  problem.devices = problem_.devices;
-  problem.rates = problem_.rates;
-  problem.factor_identity = problem_.factor_identity;
-  problem.points_identity = problem_.points_identity;
-  problem.point_dimensions = problem_.point_dimensions;
   return problem;
 }
 
 WhitenedProblem TileFactor::whitened_problem(std::int64_t targets, std::int64_t columns) const {
   WhitenedProblem problem;
-  problem.n = problem_.n;
-  problem.tile = problem_.tile;
+  describe_factor(problem_, problem);
   problem.targets = targets;
   problem.columns = columns;
-  problem.point_dimensions = problem_.point_dimensions;
-  problem.precision = problem_.precision;
-  problem.formats = problem_.formats;
-  problem.devices = problem_.devices;
-  problem.rates = problem_.rates;
-  problem.factor_identity = problem_.factor_identity;
-  problem.points_identity = problem_.points_identity;
   return problem;
 }
 

@@ -43,6 +43,20 @@ struct CovarianceTimes {
   MatrixView<double> y;        ///< Σ·V, nugget included; may be v
 };
 
+/// Says to a problem that uses the factor of another what it has to know of it.
+template <class Use>
+void describe_factor(const CholeskyProblem& factor, Use& use) {
+  use.n = factor.n;
+  use.tile = factor.tile;
+  use.precision = factor.precision;
+  use.formats = factor.formats;
+  use.devices = factor.devices;
+  use.rates = factor.rates;
+  use.factor_identity = factor.factor_identity;
+  use.points_identity = factor.points_identity;
+  use.point_dimensions = factor.point_dimensions;
+}
+
 class TileFactor {
  public:
   /// `problem.tile` and `problem.devices` are filled in from the options. Throws Error{memory} when

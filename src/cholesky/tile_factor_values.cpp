@@ -44,6 +44,28 @@ std::vector<TileNorm> TileFactor::measured_norms() const {
   return norms;
 }
 
+void TileFactor::copy_columns(std::int64_t first, MatrixView<double> out) {
+  check_usable(Element::fp64, out.rows);
+  require(first >= 0 && first + out.cols <= problem_.n, ErrorKind::misuse, "cholesky",
+          "there are no {} columns from {} on in a factor of order {}", out.cols, first,
+          problem_.n);
+  bring_home();
+  const BlockTable& blocks = planned_.plan->schedule().blocks;
+  for (std::int64_t j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, 0.0);
+  std::vector<double> memory;
+  for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
+    const BlockExtent top = blocks.extent({kMatrixFamily, c, c});
+    if (top.col + top.cols <= first || top.col >= first + out.cols) continue;
+    const std::int64_t left = top.col - first;  // of the tiles, in `out`
+    for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
+      const std::int64_t row = blocks.extent({kMatrixFamily, r, c}).row;
+      visit_tile<double>(r, c, memory, [&](std::int64_t i, std::int64_t j, double value) {
+        if (left + j >= 0 && left + j < out.cols) out(row + i, left + j) = value;
+      });
+    }
+  }
+}
+
 double TileFactor::smallest_pivot() {
   bring_home();
   double smallest = std::numeric_limits<double>::infinity();
