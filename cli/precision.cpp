@@ -77,8 +77,10 @@ void PrecisionArguments::add_to(CLI::App& app) {
   app.add_option("--precisions", precisions, "which may be used; fp64 always is")
       ->capture_default_str();
   app.add_flag("--keep-all", keep_all, "rule factor: leave out no tile and no product");
-  app.add_flag("--no-guard", no_guard,
-               "do not make the accuracy finer where the smallest pivot needs it");
+  app.add_flag(
+      "--no-guard", no_guard,
+      "do not make the accuracy finer where the smallest pivot needs it, nor where a probe "
+      "of the factor finds too much");
   app.add_option("--order", order,
                  "of the points in the covariance: none, hilbert, kd or coarse (default: kd with "
                  "--accuracy, else none)")

@@ -54,8 +54,9 @@ struct MixedPrecision {
   /// Rule `factor`: no tile and no product is left out.
   bool keep_all = false;
   /// Before the run: ε is made finer until 2ε‖A‖_F/√n is at most a tenth of the smallest pivot that
-  /// the pilot met, so that the factorization does not fail. After it: products with a few random
-  /// vectors, which take generating A once more, show whether what was left out unseen is small.
+  /// the pilot met, so that the factorization does not fail. After it: where random vectors find
+  /// more than the accuracy allows (MixedReport::probe), nothing is left out, then ε is made finer.
+  /// Without the guard the report's note says so.
   bool guard = true;
 
   [[nodiscard]] bool on() const noexcept { return accuracy > 0; }

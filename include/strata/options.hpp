@@ -101,7 +101,7 @@ struct MixedReport {
   /// How far L̃L̃ᵀ is from A, as random vectors x of signs show it: the largest
   /// ‖L̃⁻¹Ax‖² − xᵀAx in units of accuracy·‖A‖_F. NaN if the factor ended in FP64.
   double probe = std::numeric_limits<double>::quiet_NaN();
-  double probe_seconds = 0;
+  double probe_seconds = 0;  ///< of all probes; each generates A once more
   /// Rows of tiles, and of the tiles of the lower triangle, column by column, the precision.
   std::int64_t rows = 0;
   std::vector<TilePrecision> map;
