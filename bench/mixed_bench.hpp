@@ -4,9 +4,11 @@
 // Contract: n points, uniform in the unit square, exponential covariance of variance 1. A case is a
 // range, a rule and an accuracy; each is factored `repeats` times by the same object, after once to
 // warm up. Rates are n³/3 over the seconds of the factorization, which generates its covariance;
-// what was really multiplied is told beside it. The seconds of the pilot are apart.
+// what was really multiplied is told beside it. The seconds of the pilot are apart. Accuracy 0 is
+// FP64, in the same tiles.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,15 @@
 namespace strata::bench {
 
 struct MixedBench {
-  std::int64_t n = 102400;
+  std::vector<std::int64_t> sizes{102400};
   std::vector<double> ranges{0.02627, 0.078809, 0.210158};  ///< weak, medium, strong
   std::vector<MixedPrecision> cases;
   PointOrder order = PointOrder::kd;
   double smoothness = 0.5;
   int repeats = 5;
+  /// Also the divergence of each mixed factor from FP64, by another factorization of the same
+  /// points; up to 4096 exactly, beyond by random vectors.
+  bool divergence = false;
   std::uint64_t seed = 1;
 };
 
@@ -32,6 +37,7 @@ struct MixedRow {
   double seconds = 0;  ///< the median
   double log_determinant = 0;
   bool ok = false;
+  std::optional<PrecisionDivergence> divergence{};
   RunReport run;  ///< of the last factorization; with its trace in the last row
   /// Of the last factorization, by operation: seconds in all queues.
   std::vector<std::pair<std::string, double>> seconds_by_operation;

@@ -289,14 +289,50 @@ void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
-struct MixedArguments {
-  bench::MixedBench bench;
+/// One case for each accuracy.
+struct CaseArguments {
   std::string rule = "factor";
   std::string order = "kd";
   std::vector<double> accuracies{1e-5};
   std::string precisions = "fp64,fp32,fp16,fp8";
   bool keep_all = false;
   bool no_guard = false;
+
+  void add_to(CLI::App& algorithm) {
+    algorithm.add_option("--accuracies", accuracies, "one or more; 0: FP64")->delimiter(',');
+    algorithm.add_option("--rule", rule, "factor or paper")
+        ->check(CLI::IsMember({"factor", "paper"}))
+        ->capture_default_str();
+    algorithm.add_option("--precisions", precisions)->capture_default_str();
+    algorithm.add_option("--order", order, "of the points: none, hilbert, kd or coarse")
+        ->capture_default_str();
+    algorithm.add_flag("--keep-all", keep_all, "leave no product out");
+    algorithm.add_flag("--no-guard", no_guard, "do not make the accuracy finer");
+  }
+
+  [[nodiscard]] std::vector<MixedPrecision> cases() const {
+    std::vector<MixedPrecision> all;
+    for (const double accuracy : accuracies) {
+      MixedPrecision asked;
+      asked.accuracy = accuracy;
+      asked.rule = rule == "paper" ? PrecisionRule::paper : PrecisionRule::factor;
+      asked.allowed = parse_precisions(precisions);
+      asked.keep_all = keep_all;
+      asked.guard = !no_guard;
+      all.push_back(asked);
+    }
+    return all;
+  }
+};
+
+struct MixedArguments {
+  bench::MixedBench bench;
+  CaseArguments cases;
+};
+
+struct EstimatesArguments {
+  bench::EstimatesBench bench;
+  CaseArguments cases;
 };
 
 void add_mixed(CLI::App& verb, CommonOptions& common, Run& run) {
@@ -304,38 +340,52 @@ void add_mixed(CLI::App& verb, CommonOptions& common, Run& run) {
       verb.add_subcommand("mixed", "covariance matrices factored in several precisions");
   auto arguments = std::make_shared<MixedArguments>();
   common.add_to(*algorithm);
-  algorithm->add_option("--n", arguments->bench.n, "points")
+  algorithm->add_option("--n", arguments->bench.sizes, "points; one or more")
+      ->delimiter(',')
       ->check(positive_number())
       ->capture_default_str();
   algorithm->add_option("--range", arguments->bench.ranges, "one or more, separated by commas")
       ->delimiter(',')
       ->check(positive_number());
-  algorithm->add_option("--accuracies", arguments->accuracies, "one or more; 0: FP64")
-      ->delimiter(',');
-  algorithm->add_option("--rule", arguments->rule, "factor or paper")
-      ->check(CLI::IsMember({"factor", "paper"}))
-      ->capture_default_str();
-  algorithm->add_option("--precisions", arguments->precisions)->capture_default_str();
-  algorithm->add_option("--order", arguments->order, "of the points: none, hilbert, kd or coarse")
-      ->capture_default_str();
-  algorithm->add_flag("--keep-all", arguments->keep_all, "leave no product out");
-  algorithm->add_flag("--no-guard", arguments->no_guard, "do not make the accuracy finer");
+  arguments->cases.add_to(*algorithm);
+  algorithm->add_flag("--divergence", arguments->bench.divergence,
+                      "also how far each factor is from FP64, by Kullback and Leibler");
   algorithm->add_option("--repeats", arguments->bench.repeats, "runs of which the median counts")
       ->check(CLI::Range(1, 100));
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] {
-      arguments->bench.order = parse_point_order(arguments->order);
-      arguments->bench.cases.clear();
-      for (const double accuracy : arguments->accuracies) {
-        MixedPrecision asked;
-        asked.accuracy = accuracy;
-        asked.rule = arguments->rule == "paper" ? PrecisionRule::paper : PrecisionRule::factor;
-        asked.allowed = parse_precisions(arguments->precisions);
-        asked.keep_all = arguments->keep_all;
-        asked.guard = !arguments->no_guard;
-        arguments->bench.cases.push_back(asked);
-      }
+      arguments->bench.order = parse_point_order(arguments->cases.order);
+      arguments->bench.cases = arguments->cases.cases();
+      arguments->bench.seed = common.seed;
       return run_mixed(arguments->bench, common);
+    };
+  });
+}
+
+void add_estimates(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm = verb.add_subcommand(
+      "estimates", "maximum likelihood estimates from simulated data, beside those of FP64");
+  auto arguments = std::make_shared<EstimatesArguments>();
+  arguments->cases.accuracies = {1e-5, 1e-7};
+  common.add_to(*algorithm);
+  bench::EstimatesBench& bench = arguments->bench;
+  algorithm->add_option("--n", bench.n, "points")->check(positive_number())->capture_default_str();
+  algorithm->add_option("--data-sets", bench.data_sets, "simulated for each range")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  algorithm->add_option("--range", bench.ranges, "one or more, separated by commas")
+      ->delimiter(',')
+      ->check(positive_number());
+  algorithm->add_option("--smoothness", bench.smoothness)
+      ->check(positive_number())
+      ->capture_default_str();
+  arguments->cases.add_to(*algorithm);
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] {
+      arguments->bench.cases = arguments->cases.cases();
+      arguments->bench.order = parse_point_order(arguments->cases.order);
+      arguments->bench.seed = common.seed;
+      return run_estimates(arguments->bench, common);
     };
   });
 }
@@ -349,6 +399,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   add_potf2(*verb, common, run);
   add_covariance(*verb, common, run);
   add_mixed(*verb, common, run);
+  add_estimates(*verb, common, run);
 }
 
 }  // namespace strata::cli

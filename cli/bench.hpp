@@ -4,6 +4,7 @@
 // Contract: as app.hpp has it for verbs; options are parsed by bench.cpp.
 
 #include "bench/covariance_bench.hpp"
+#include "bench/estimates_bench.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/mixed_bench.hpp"
 #include "bench/potf2_bench.hpp"
@@ -27,6 +28,9 @@ int run_potf2(const Potf2Arguments& arguments, const CommonOptions& common);
 
 /// bench mixed.
 int run_mixed(const bench::MixedBench& bench, const CommonOptions& common);
+
+/// bench estimates.
+int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& common);
 
 /// bench covariance.
 int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common);

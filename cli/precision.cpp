@@ -194,10 +194,11 @@ void print_certificate(const std::optional<PredictionCertificate>& certificate, 
       relative ? " %" : "");
 }
 
-void add_precision_map(ReportData& report, const std::optional<MixedReport>& mixed) {
+void add_precision_map(ReportData& report, const std::optional<MixedReport>& mixed,
+                       std::string title) {
   if (!mixed || mixed->map.empty()) return;
   ReportPrecisionMap map;
-  map.title = "L";
+  map.title = std::move(title);
   map.tiles = mixed->rows;
   for (const TilePrecision precision : mixed->map) map.elements.push_back(element_of(precision));
   report.precision_maps.push_back(std::move(map));

@@ -42,6 +42,7 @@ void print_certificate(const std::optional<PredictionCertificate>& certificate,
                        bool relative = false);
 
 /// Draws the precisions of L.
-void add_precision_map(ReportData& report, const std::optional<MixedReport>& mixed);
+void add_precision_map(ReportData& report, const std::optional<MixedReport>& mixed,
+                       std::string title = "L");
 
 }  // namespace strata::cli

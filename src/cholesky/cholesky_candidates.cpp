@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cholesky/cholesky_bounds.hpp"
+#include "cholesky/mixed_tiles.hpp"
 #include "schedule/plan_layout.hpp"
 #include "session/policy.hpp"
 
@@ -41,13 +42,33 @@ std::int64_t tiles_that_fit(const Schedule& schedule, std::int64_t memory_bytes)
                                    std::min(1.0, static_cast<double>(memory_bytes) / bytes));
 }
 
-/// An order as a number: the width of a super-tile, 0 for the textbook's, or this.
+/// An order as a number: the width of a super-tile, 0 for the textbook's, or this; and as much more
+/// where tiles are stored as they are done.
 constexpr std::int64_t kBalanced = -1;
+constexpr std::int64_t kBringsHome = std::int64_t{1} << 32;
 Order order_of(std::int64_t number) {
-  return {.super_tile = std::max<std::int64_t>(number, 0), .balanced = number == kBalanced};
+  const bool brings_home = number >= kBringsHome + kBalanced;
+  if (brings_home) number -= kBringsHome;
+  return {.super_tile = std::max<std::int64_t>(number, 0),
+          .balanced = number == kBalanced,
+          .brings_home = brings_home};
 }
 
 }  // namespace
+
+bool factor_stays(const CholeskyProblem& problem, const Machine& machine) {
+  constexpr double kShareOfMemory = 0.75;  // size classes that are short of slots need the rest
+  if (problem.formats.map == nullptr) return false;
+  const BlockTable blocks = tile_cholesky(problem, {}).blocks;
+  const auto bytes = [&](int f) { return static_cast<double>(blocks.total_bytes(f)); };
+  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  double needed = rows > 0 ? 2 * bytes(mixed::kSums) / static_cast<double>(rows) : 0;
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (f != mixed::kSums) needed += bytes(f);
+  }
+  const auto devices = static_cast<double>(machine.devices.size());
+  return needed <= kShareOfMemory * devices * static_cast<double>(smallest_memory(machine));
+}
 
 CholeskyProblem CholeskyCandidates::with_tile(std::int64_t tile) const {
   CholeskyProblem problem = problem_;
@@ -67,7 +88,9 @@ bool CholeskyCandidates::allows(std::int64_t tile) const {
 std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   const Schedule column = tile_cholesky(with_tile(tile), {});
   const std::int64_t tiles = column.blocks.block_rows(kMatrixFamily);
-  if (policy_ != Policy::opt || tiles == 0) return {0};
+  const bool may_leave =
+      problem_.formats.map != nullptr && !factor_stays(with_tile(tile), machine_);
+  if (policy_ != Policy::opt || tiles == 0) return {may_leave ? kBringsHome : 0};
   const std::int64_t slots =
       problem_.formats.map != nullptr
           ? tiles_that_fit(column, smallest_memory(machine_))
@@ -80,6 +103,9 @@ std::vector<std::int64_t> CholeskyCandidates::orders(std::int64_t tile) const {
   if (problem_.devices > 1 && searched) orders.push_back(kBalanced);
   if ((problem_.devices == 1 || !all_fits) && searched) orders.push_back(0);
   orders.insert(orders.end(), widths.begin(), widths.end());
+  if (may_leave) {
+    for (const std::int64_t order : std::vector(orders)) orders.push_back(order + kBringsHome);
+  }
   return orders;
 }
 
@@ -90,6 +116,8 @@ std::string CholeskyCandidates::order_name(std::int64_t order) const {
 Schedule CholeskyCandidates::schedule(std::int64_t tile, std::int64_t order) const {
   return tile_cholesky(with_tile(tile), order_of(order));
 }
+
+bool CholeskyCandidates::by_seconds() const { return problem_.formats.map != nullptr; }
 
 PlanOptions CholeskyCandidates::options() const {
   PlanOptions options = options_of(policy_);

@@ -15,6 +15,11 @@ namespace strata {
 /// the run.
 inline constexpr std::int64_t kBlockRowsMax = 256;
 
+/// Whether a factor in several precisions stays where it is computed: its tiles, their other forms
+/// and the sums of a column or two take up to three quarters of the memory of its devices. False
+/// for one in a single precision, whose tiles go home as they are done.
+[[nodiscard]] bool factor_stays(const CholeskyProblem& problem, const Machine& machine);
+
 class CholeskyCandidates : public CandidateSpace {
  public:
   /// `problem.devices` is that of the machine, which outlives the candidates; problem.tile is not
@@ -28,10 +33,15 @@ class CholeskyCandidates : public CandidateSpace {
   /// task, and the machine's host memory the factor.
   [[nodiscard]] bool allows(std::int64_t tile) const override;
   /// Column by column, and for `opt`, where not everything fits, super-tiles near the widest whose
-  /// accumulators and operands do. Past 96 rows one order by formula.
+  /// accumulators and operands do. Past 96 rows one order by formula. Of a factor in several
+  /// precisions that does not fit each with tiles that stay until they have to leave, and with
+  /// tiles that go home as they are done; policies but opt take the latter.
   [[nodiscard]] std::vector<std::int64_t> orders(std::int64_t tile) const override;
   [[nodiscard]] std::string order_name(std::int64_t order) const override;
   [[nodiscard]] Schedule schedule(std::int64_t tile, std::int64_t order) const override;
+  /// A factor in several precisions: its products are so fast that what a wide super-tile saves in
+  /// bytes it may lose where copies and products wait for each other.
+  [[nodiscard]] bool by_seconds() const override;
   [[nodiscard]] PlanOptions options() const override;
   [[nodiscard]] double seconds_min(std::int64_t tile, int queues) const override;
   [[nodiscard]] std::int64_t steps(std::int64_t tile) const override;

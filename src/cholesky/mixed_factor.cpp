@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/random.hpp"
+#include "cholesky/cholesky_candidates.hpp"
 #include "session/budget.hpp"
 
 namespace strata {
@@ -126,7 +127,8 @@ void MixedFactor::factor_with(const MixedPrecision& asked, const TileNorms& norm
     CholeskyProblem problem = problem_;
     problem.formats = formats;
     Options options = options_;
-    if (stays_on_devices(*map)) options.host_pinning = HostPinning::never;
+    // No page of its home is written then.
+    if (factor_stays(problem, devices_->machine())) options.host_pinning = HostPinning::never;
     if (factor_) factor_->let_go();
     factor_.reset();
     factor_.emplace(problem, options, devices_);
@@ -134,22 +136,6 @@ void MixedFactor::factor_with(const MixedPrecision& asked, const TileNorms& norm
   (void)factor_->factor_covariance(points_.data, parameters);
   report_.accuracy = asked.accuracy;
   describe(factor_->problem().formats.map.get());
-}
-
-/// Whether the factor surely stays where it is computed: no page of its home is written then.
-bool MixedFactor::stays_on_devices(const PrecisionMap& map) const {
-  const TileFormats formats{nullptr, problem_.formats.single};
-  const std::array<std::int64_t, kTilePrecisions> tiles = map.tile_counts();
-  double bytes = 8.0 * static_cast<double>(map.tiles());
-  for (std::size_t p = 0; p < tiles.size(); ++p) {
-    const Element element = formats.element(static_cast<TilePrecision>(p));
-    bytes += static_cast<double>(tiles[p]) * static_cast<double>(bytes_of(element));
-  }
-  bytes *= static_cast<double>(problem_.tile) * static_cast<double>(problem_.tile);
-  double memory = 0;
-  for (const DeviceModel& device : devices_->machine().devices)
-    memory += static_cast<double>(device.memory_bytes);
-  return bytes < memory / 4;  // sums and other forms of tiles take as much again, or more
 }
 
 void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const std::string& why) {

@@ -37,7 +37,6 @@ class MixedFactor {
     std::int64_t raised = 0;
   };
 
-  [[nodiscard]] bool stays_on_devices(const PrecisionMap& map) const;
   [[nodiscard]] MixedPrecision guarded(const Pilot& pilot);
   void factor_with(const MixedPrecision& asked, const TileNorms& norms,
                    const CovarianceParameters& parameters);

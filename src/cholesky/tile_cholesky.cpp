@@ -171,7 +171,7 @@ std::vector<BlockStep> steps_of(const CholeskyProblem& problem, Order order, std
   return steps;
 }
 
-Schedule without_tasks(const CholeskyProblem& problem) {
+Schedule without_tasks(const CholeskyProblem& problem, Order order) {
   const bool generated = problem.point_dimensions > 0;
   Schedule schedule;
   schedule.devices = problem.devices;
@@ -184,7 +184,8 @@ Schedule without_tasks(const CholeskyProblem& problem) {
                        .element = problem.precision,
                        .origin = generated ? Origin::generated : Origin::stored,
                        .identity = problem.factor_identity,
-                       .stays = problem.formats.map != nullptr && problem.factor_identity != 0,
+                       .stays = problem.formats.map != nullptr && problem.factor_identity != 0 &&
+                                !order.brings_home,
                        .elements = problem.formats.elements()});
   schedule.blocks.add({.name = "S",
                        .rows = kStatusRows,
@@ -215,12 +216,14 @@ std::unique_ptr<const TileTasks> uniform_tile_tasks(const CholeskyProblem& probl
 }
 
 std::string Order::name() const {
-  if (super_tile > 0) return fmt::format("super_tile({})", super_tile);
-  return balanced ? "balanced column" : "column";
+  const std::string how = super_tile > 0 ? fmt::format("super_tile({})", super_tile)
+                          : balanced     ? "balanced column"
+                                         : "column";
+  return brings_home ? how + " home" : how;
 }
 
 Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
-  Schedule schedule = without_tasks(problem);
+  Schedule schedule = without_tasks(problem, order);
   const std::int64_t tiles = schedule.blocks.block_rows(kMatrixFamily);
   std::vector<BlockStep> steps = steps_of(problem, order, tiles);
   schedule.steps = std::ssize(steps);

@@ -23,6 +23,11 @@ struct Order {
   /// before much has been loaded; the block at the end is updated as a whole, so that devices
   /// without rows in the last columns have work, too.
   bool balanced = false;
+  /// Only of a factor in several precisions that has an identity: each tile is stored as soon as it
+  /// is done. Else it stays on its device until it has to leave: right where most of them fit. But
+  /// tiles whose value is nowhere else leave last, and those that are read from home then share the
+  /// few slots that are left.
+  bool brings_home = false;
 
   [[nodiscard]] std::string name() const;
 };

@@ -18,10 +18,10 @@ struct LayoutOptions {
 [[nodiscard]] PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
                                      const LayoutOptions& options, const Residency& start);
 
-/// How many blocks fit on a device at once: its slots of the class of a family.
 /// Whether a layout has kept all blocks of the residency that are nowhere else.
 [[nodiscard]] bool loses_nothing(const Residency& start, const PlanLayout& layout);
 
+/// How many blocks fit on a device at once: its slots of the class of a family.
 [[nodiscard]] std::int64_t slots_of_family(const PlanLayout& layout, std::size_t device,
                                            int family);
 

@@ -21,8 +21,10 @@ class CandidateSpace {
   /// Whether a tile >= 1 is worth considering: what it needs is there, and every device has work.
   [[nodiscard]] virtual bool allows(std::int64_t tile) const = 0;
   /// The orders worth planning in tiles of `tile`, at least one. The plan that moves the fewest
-  /// bytes is taken; of two that move as many, the one whose order stands first here.
+  /// bytes is taken, or by_seconds() the one that simulate() follows fastest; of two that are
+  /// alike in that, the one whose order stands first here.
   [[nodiscard]] virtual std::vector<std::int64_t> orders(std::int64_t tile) const = 0;
+  [[nodiscard]] virtual bool by_seconds() const { return false; }
   /// "column"; "" where there is nothing to tell.
   [[nodiscard]] virtual std::string order_name(std::int64_t order) const = 0;
   [[nodiscard]] virtual Schedule schedule(std::int64_t tile, std::int64_t order) const = 0;

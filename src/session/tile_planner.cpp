@@ -70,14 +70,20 @@ class TilePlanner {
     if (failure) {
       if (!state.failure || o < state.order) state.order = o;
       if (state.order == o) state.failure = failure;
-    } else if (!state.failure && (!state.best.plan || moves_less(planned, o, state))) {
+    } else if (!state.failure && (!state.best.plan || is_better(planned, o, state))) {
       state.best = std::move(planned);
       state.order = o;
     }
     if (--state.orders_left == 0) finish(c);
   }
 
-  static bool moves_less(const PlannedRun& planned, std::size_t order, const State& than) {
+  [[nodiscard]] bool is_better(const PlannedRun& planned, std::size_t order,
+                               const State& than) const {
+    if (space_.by_seconds()) {
+      const double seconds = *planned.predicted_seconds;
+      const double best = *than.best.predicted_seconds;
+      return seconds != best ? seconds < best : order < than.order;
+    }
     const std::int64_t bytes = planned.plan->totals().traffic.total();
     const std::int64_t best = than.best.plan->totals().traffic.total();
     return bytes != best ? bytes < best : order < than.order;

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "cholesky/cholesky_candidates.hpp"
 #include "cholesky/mixed_tiles.hpp"
+#include "cholesky/planning.hpp"
 #include "cholesky/triangular_solve.hpp"
 #include "kernels/convert.hpp"
 #include "schedule/plan_layout.hpp"
@@ -78,7 +80,8 @@ TEST(MixedPlan, IsProvenWhateverTheMapTheBudgetAndTheOptions) {
     const CholeskyProblem problem =
         problem_of(1 + dice.roll(7), static_cast<int>(1 + dice.roll(3)), seed,
                    dice.roll(2) == 0 ? Element::fp32 : Element::fp16x2, dice.roll(2) == 0);
-    const Order order{.super_tile = dice.roll(3), .balanced = false};
+    const Order order{
+        .super_tile = dice.roll(3), .balanced = false, .brings_home = dice.roll(3) == 0};
     const Schedule schedule = tile_cholesky(problem, order);
     const Plan plan =
         plan_of(schedule, machine_for(schedule, dice.roll(40) * 256), random_plan_options(dice));
@@ -126,6 +129,62 @@ TEST(MixedPlan, TilesThatStayGoHomeOnlyIfTheyHaveToLeave) {
     EXPECT_GT(only_here, 0);
     EXPECT_LE(only_here, all);
   }
+}
+
+/// Bytes of tiles of the factor that a plan brings home.
+std::int64_t factor_bytes_home(const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const Span& span : simulate(plan).spans) {
+    if (span.kind == SpanKind::store && span.family == kMatrixFamily) bytes += span.bytes;
+  }
+  return bytes;
+}
+
+TEST(MixedPlan, AFactorThatDoesNotFitGoesHomeTileByTile) {
+  // Where finished tiles stayed until they had to leave, those that products read had to share the
+  // few slots that were left: six times the bytes, seen at n = 102,400 in 8 GiB.
+  CholeskyProblem problem = problem_of(24, 1, 3, Element::fp16x2, true);
+  TileNorms norms = problem.formats.map->norms();
+  for (double& norm : norms.factor) norm = 1;
+  problem.formats.map =
+      std::make_shared<const PrecisionMap>(norms, MixedPrecision{.accuracy = 0x1p-20});
+  const BlockTable blocks = tile_cholesky(problem, {}).blocks;
+  const std::int64_t factor = blocks.total_bytes(kMatrixFamily);
+
+  const Machine small = machine_of(1, factor / 3, 4);
+  EXPECT_FALSE(factor_stays(problem, small));
+  const CholeskyCandidates candidates(problem, small, Policy::opt);
+  const std::vector<std::int64_t> orders = candidates.orders(problem.tile);
+  ASSERT_GE(orders.size(), 4U);
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const Plan plan =
+        plan_of(candidates.schedule(problem.tile, orders[i]), small, candidates.options());
+    ASSERT_EQ(check_plan(plan), "") << candidates.order_name(orders[i]);
+    if (i < orders.size() / 2) {
+      EXPECT_GE(factor_bytes_home(plan), 0);
+      EXPECT_TRUE(plan.end().only_here(kIdentity));
+      continue;
+    }
+    EXPECT_EQ(factor_bytes_home(plan), factor) << "each tile once";
+    EXPECT_FALSE(plan.end().only_here(kIdentity));
+    const Plan staying = plan_of(candidates.schedule(problem.tile, orders[i - orders.size() / 2]),
+                                 small, candidates.options());
+    EXPECT_LT(5 * plan.totals().traffic.total(), 4 * staying.totals().traffic.total());
+  }
+  PlannedRun chosen = plan_cholesky(problem, small, Policy::opt);
+  EXPECT_NE(chosen.policy.find(" home"), std::string::npos) << chosen.policy;
+  EXPECT_EQ(factor_bytes_home(*chosen.plan), factor);
+
+  const Machine large = machine_of(1, 8 * factor, 4);
+  EXPECT_TRUE(factor_stays(problem, large));
+  chosen = plan_cholesky(problem, large, Policy::opt);
+  EXPECT_EQ(chosen.policy.find(" home"), std::string::npos) << chosen.policy;
+  const CholeskyCandidates roomy(problem, large, Policy::opt);
+  const Plan plan = plan_of(roomy.schedule(problem.tile, 0), large, roomy.options());
+  EXPECT_EQ(factor_bytes_home(plan), 0);
+  EXPECT_TRUE(plan.end().only_here(kIdentity));
+  problem.formats.map = nullptr;
+  EXPECT_FALSE(factor_stays(problem, large));
 }
 
 TEST(MixedPlan, ASolveGoesOnFromTilesThatAreOnlyOnTheDevices) {
