@@ -57,7 +57,10 @@ EstimatesRow fit_all(const EstimatesBench& bench, const Points& points, const Si
 
 }  // namespace
 
-std::vector<EstimatesRow> run_estimates_bench(const EstimatesBench& bench, const Options& options) {
+std::vector<EstimatesRow> run_estimates_bench(
+    const EstimatesBench& bench, const Options& options,
+    const std::function<void(const EstimatesRow&)>& told) {
+  for (const MixedPrecision& asked : bench.cases) check_mixed_precision(asked);
   std::vector<EstimatesRow> rows;
   const Points points = uniform_points(bench.n, bench.seed);
   for (const double range : bench.ranges) {
@@ -66,13 +69,13 @@ std::vector<EstimatesRow> run_estimates_bench(const EstimatesBench& bench, const
     simulation.seed = random_bits(bench.seed, static_cast<std::uint64_t>(rows.size()));
     simulation.options = options;
     const Simulation fields = simulate(points, {1, range, bench.smoothness, 0}, {}, simulation);
-    EstimatesRow exact = fit_all(bench, points, fields, range, {}, options);
-    summarize(exact, exact);
     const std::size_t first = rows.size();
-    rows.push_back(std::move(exact));
-    for (const MixedPrecision& asked : bench.cases) {
+    std::vector<MixedPrecision> cases{{}};  // FP64 first
+    cases.insert(cases.end(), bench.cases.begin(), bench.cases.end());
+    for (const MixedPrecision& asked : cases) {
       rows.push_back(fit_all(bench, points, fields, range, asked, options));
-      summarize(rows.back(), rows[first]);
+      summarize(rows.back(), EstimatesRow(rows[first]));
+      if (told) told(rows.back());
     }
   }
   return rows;

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "strata/geostat.hpp"
@@ -45,7 +46,9 @@ struct EstimatesRow {
   double seconds = 0;
 };
 
-[[nodiscard]] std::vector<EstimatesRow> run_estimates_bench(const EstimatesBench& bench,
-                                                            const Options& options);
+/// `told`, if there is one, is called with each row when it is done.
+[[nodiscard]] std::vector<EstimatesRow> run_estimates_bench(
+    const EstimatesBench& bench, const Options& options,
+    const std::function<void(const EstimatesRow&)>& told = {});
 
 }  // namespace strata::bench

@@ -62,7 +62,9 @@ MixedRow run_case(const MixedBench& bench, MatrixView<const double> points, doub
 
 }  // namespace
 
-MixedResult run_mixed_bench(const MixedBench& bench, const Options& options) {
+MixedResult run_mixed_bench(const MixedBench& bench, const Options& options,
+                            const std::function<void(const MixedRow&)>& told) {
+  for (const MixedPrecision& asked : bench.cases) check_mixed_precision(asked);
   MixedResult result;
   for (const std::int64_t n : bench.sizes) {
     Options mine = options;
@@ -80,6 +82,7 @@ MixedResult run_mixed_bench(const MixedBench& bench, const Options& options) {
         }
         if (!result.rows.empty()) result.rows.back().run.trace = {};
         result.rows.push_back(std::move(row));
+        if (told) told(result.rows.back());
       }
     }
   }

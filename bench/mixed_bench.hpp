@@ -8,6 +8,7 @@
 // FP64, in the same tiles.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ struct MixedResult {
   std::vector<MixedRow> rows;
 };
 
-[[nodiscard]] MixedResult run_mixed_bench(const MixedBench& bench, const Options& options);
+/// `told`, if there is one, is called with each row when it is done.
+[[nodiscard]] MixedResult run_mixed_bench(const MixedBench& bench, const Options& options,
+                                          const std::function<void(const MixedRow&)>& told = {});
 
 }  // namespace strata::bench

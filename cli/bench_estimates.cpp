@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "cli/bench.hpp"
 
 namespace strata::cli {
@@ -60,7 +62,11 @@ ReportChart chart_of(const std::vector<EstimatesRow>& rows, double range, std::s
 }  // namespace
 
 int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& common) {
-  const std::vector<EstimatesRow> rows = run_estimates_bench(bench, common.to_options());
+  const auto rows = run_estimates_bench(bench, common.to_options(), [&](const EstimatesRow& row) {
+    if (common.json) return;
+    print_row(row);
+    std::fflush(stdout);
+  });
   json object = {{"benchmark", "estimates"},
                  {"n", bench.n},
                  {"data_sets", bench.data_sets},
@@ -75,9 +81,7 @@ int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& commo
     for (std::size_t p = 0; p < bench::kEstimated; ++p)
       page.charts.push_back(chart_of(rows, row.truth[1], p));
   }
-  return finish(common, std::move(page), object, [&] {
-    for (const EstimatesRow& row : rows) print_row(row);
-  });
+  return finish(common, std::move(page), object, [] {});
 }
 
 }  // namespace strata::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <set>
 
@@ -148,15 +149,17 @@ ReportData page_of(const bench::MixedBench& bench, const bench::MixedResult& res
 
 int run_mixed(const bench::MixedBench& bench, const CommonOptions& common) {
   const Options options = common.to_options();
-  const bench::MixedResult result = run_mixed_bench(bench, options);
+  const bench::MixedResult result = run_mixed_bench(bench, options, [&](const MixedRow& row) {
+    if (common.json) return;
+    print_row(row);
+    std::fflush(stdout);
+  });
   json results = json::array();
   for (const MixedRow& row : result.rows) results.push_back(row_json(row));
   const json object = {
       {"benchmark", "mixed"},     {"sizes", bench.sizes},           {"seed", bench.seed},
       {"repeats", bench.repeats}, {"smoothness", bench.smoothness}, {"results", results}};
-  return finish(common, page_of(bench, result), object, [&] {
-    for (const MixedRow& row : result.rows) print_row(row);
-  });
+  return finish(common, page_of(bench, result), object, [] {});
 }
 
 }  // namespace strata::cli

@@ -5,7 +5,7 @@
 // Contract: the block that drew the chain's ticket calls run_chain() with all its threads. For each
 // column j it factors tile (j, j), solves (j + 1, j), and subtracts its product from the next
 // diagonal tile, (j + 1, j + 1), all in shared memory; the products with what is further to the
-// left are subtracted by other blocks, in time. If there is a status, it is written in the end.
+// left are subtracted by other blocks, in time.
 //
 // Method: this is the critical path, and it is all latency: so four consumer warps compute and,
 // while they do, nothing else. Three producer warps load tiles as soon as they are there (two the
@@ -133,38 +133,13 @@ __device__ inline void put_below(const Chain<T, kVectors>& chain, int j) {
   __syncwarp();
 }
 
-/// A product of many positive normal numbers, which would not fit into a double.
-struct LongProduct {
-  double mantissa = 1;  ///< 1 <= mantissa < 2
-  int exponent = 0;
-
-  __device__ void multiply(double factor) {
-    mantissa *= take_mantissa(factor);
-    mantissa = take_mantissa(mantissa);
-  }
-  [[nodiscard]] __device__ double logarithm() const {
-    constexpr double kLog2 = 0.693147180559945309417;
-    return log(mantissa) + exponent * kLog2;
-  }
-
- private:
-  __device__ double take_mantissa(double x) {
-    const int high = __double2hiint(x);
-    exponent += (high >> 20) - 1023;
-    return __hiloint2double((high & 0xfffff) | 0x3ff00000, __double2loint(x));
-  }
-};
-
-/// Puts the diagonal tiles to global memory while they are made, and tells the other blocks; in the
-/// end writes the status. The determinant is multiplied up on the way: 64 logarithms a tile would
-/// keep others waiting, and those of the whole diagonal in the end take 3 to 5 µs (n = 1024).
+/// Puts the diagonal tiles to global memory while they are made, and tells the other blocks.
 template <class T, bool kVectors>
 __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
   constexpr int kLd = Chain<T, kVectors>::kLd;
   const Arguments<T>& arguments = chain.arguments;
   ChainBarriers& barriers = chain.barriers;
   const T* inverses = chain.workspace.inverses();
-  LongProduct roots;  // of this lane's rows
   for (int j = 0; j < chain.cols; ++j) {
     const auto task = chain.task(j, j);
     const bool is_plain = task.plain();
@@ -178,11 +153,7 @@ __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
       const Pair<T> second = read_both(inverses + place + 64);
       if (lane() < 16) {
         const int row = 16 * p + lane();
-        const T root = static_cast<T>(root_of(inverses, row));
-        chain.diagonal()[row * (kLd + 1)] = root;
-        if (std::int64_t{j} * kSolve + row < arguments.cols) {
-          roots.multiply(static_cast<double>(root));
-        }
+        chain.diagonal()[row * (kLd + 1)] = static_cast<T>(root_of(inverses, row));
       }
       *reinterpret_cast<Pair<T>*>(inverses_to + place) = first;
       *reinterpret_cast<Pair<T>*>(inverses_to + place + 64) = second;
@@ -200,11 +171,6 @@ __device__ void put_diagonal(const Chain<T, kVectors>& chain) {
     __syncwarp();
     if (j + 1 < chain.rows) put_below(chain, j);
   }
-  if (arguments.status == nullptr) return;
-  double sum = 2 * roots.logarithm();
-#pragma unroll
-  for (int other = 8; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, other);
-  if (lane() == 0) write_status(arguments.verdict, sum, arguments.status);
 }
 
 /// Fetches a share of the tile below diagonal tile j, as soon as other blocks have prepared it:

@@ -60,7 +60,6 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
   __shared__ int drawn;
   const bool chained = kTile == 64 && arguments.chained;
   const int tile_cols = static_cast<int>((arguments.cols + kTile - 1) / kTile);
-  bool last = false;  // this block has finished the last diagonal tile; a chain reports by itself
   if (threadIdx.x == 0) drawn = atomicAdd(arguments.ticket, 1);
   __syncthreads();
   if (chained && drawn == kChainTicket) {
@@ -77,16 +76,10 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kBlock, Sizes<T, kTile>::kBlo
       Tile tile;
       if (ticket >= arguments.tickets || !order.find(arguments.first_ticket + ticket, tile)) break;
       run_tile<T, kTile, kIb, kVectors>(arguments, workspace, tile, order.hands(tile.i, tile.j));
-      if (arguments.factors && tile.i == tile.j && tile.j == tile_cols - 1) last = true;
       // Behind a barrier in run_tile(), so all have seen the last one.
       if (threadIdx.x == 0) drawn = atomicAdd(arguments.ticket, 1);
       __syncthreads();
     }
-  }
-  if (last && arguments.status != nullptr) {
-    __syncthreads();
-    write_status<S::kThreads>(arguments.x, arguments.cols, arguments.ldx, arguments.verdict,
-                              arguments.status, reinterpret_cast<double*>(memory));
   }
 }
 
@@ -232,7 +225,7 @@ std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols, int tile) {
 
 template <class T>
 void factor(cudaStream_t stream, MatrixView<T> a, Shape shape, std::int64_t first_column,
-            Verdict* verdict, PivotStatus* status, void* scratch) {
+            Verdict* verdict, void* scratch) {
   Arguments<T> arguments{};
   arguments.x = a.data;
   arguments.ldx = a.ld;
@@ -242,7 +235,6 @@ void factor(cudaStream_t stream, MatrixView<T> a, Shape shape, std::int64_t firs
   arguments.cols = a.cols;
   arguments.first_column = first_column;
   arguments.verdict = verdict;
-  arguments.status = status;
   arguments.factors = true;
   run(stream, arguments, shape, scratch);
 }
@@ -287,9 +279,8 @@ void report(cudaStream_t stream, MatrixView<const T> l, const Verdict* verdict,
 }
 
 template void factor<double>(cudaStream_t, MatrixView<double>, Shape, std::int64_t, Verdict*,
-                             PivotStatus*, void*);
-template void factor<float>(cudaStream_t, MatrixView<float>, Shape, std::int64_t, Verdict*,
-                            PivotStatus*, void*);
+                             void*);
+template void factor<float>(cudaStream_t, MatrixView<float>, Shape, std::int64_t, Verdict*, void*);
 template void solve<double>(cudaStream_t, MatrixView<const double>, MatrixView<double>, Shape,
                             void*);
 template void solve<float>(cudaStream_t, MatrixView<const float>, MatrixView<float>, Shape, void*);

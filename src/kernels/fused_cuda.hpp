@@ -36,11 +36,10 @@ struct Verdict {
 /// The first cols columns of A (rows × cols, rows >= cols) become L: A₁₁ = L₁₁·L₁₁ᵀ and
 /// A₂₁ ← A₂₁·L₁₁⁻ᵀ. Strictly above the diagonal nothing is written. cols is a multiple of the tile,
 /// or equal to rows. A bad pivot goes to *verdict, with first_column added to its column, unless
-/// there is one already. If status is not null (and rows == cols > 0), the launch also reports.
-/// Throws Error{device}.
+/// there is one already. Throws Error{device}.
 template <class T>
 void factor(cudaStream_t stream, MatrixView<T> a, Shape shape, std::int64_t first_column,
-            Verdict* verdict, PivotStatus* status, void* scratch);
+            Verdict* verdict, void* scratch);
 
 /// The lower triangle of C ← C − A·Aᵀ, where A is the `inner` columns of the same rows of the same
 /// matrix which begin `left` columns left of C; both are multiples of 128. Throws Error{device}.

@@ -89,9 +89,8 @@ struct Arguments {
   int* diagonal_ready;  ///< [j]: tile (j, j) lacks only the product with tile (j, j − 1)
   T* inverses;          ///< of tile (j, j) from j·kInverses on, where the chain tells; or null
   Verdict* verdict;
-  PivotStatus* status;  ///< where the whole factorization reports; or null
-  bool factors;         ///< x is l
-  bool chained;         ///< the first ticket is the chain's; for tiles of 64
+  bool factors;  ///< x is l
+  bool chained;  ///< the first ticket is the chain's; for tiles of 64
 };
 
 /// Sizes of one instance. T double or float, kTile 64 or 128.

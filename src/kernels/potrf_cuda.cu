@@ -126,7 +126,7 @@ class Panels {
     const std::int64_t bytes = fused::scratch_bytes(a_.rows, options_.nb, options_.recnb);
     fused::factor(stream.get(), a_.block(c0, c0, a_.rows - c0, c1 - c0),
                   {.tile = options_.recnb, .ib = options_.ib, .blocks = blocks}, c0,
-                  reinterpret_cast<fused::Verdict*>(scratch_), nullptr,
+                  reinterpret_cast<fused::Verdict*>(scratch_),
                   scratch_ + kVerdictBytes + c0 / options_.nb * bytes);
   }
 
@@ -202,10 +202,10 @@ void factor(CudaQueue& cuda, const Block<T>& block) {
   if (fused && a.cols > 0) {
     const fused::Shape shape{
         .tile = options.recnb, .ib = options.ib, .blocks = 0, .exclusive = exclusive};
-    fused::factor(cuda.stream(), a, shape, 0, verdict, status, scratch + kVerdictBytes);
-    return;
+    fused::factor(cuda.stream(), a, shape, 0, verdict, scratch + kVerdictBytes);
+  } else if (!fused) {
+    Panels<T>(cuda, a, options, scratch).run();
   }
-  if (!fused) Panels<T>(cuda, a, options, scratch).run();
   fused::report<T>(cuda.stream(), a, verdict, status);
 }
 

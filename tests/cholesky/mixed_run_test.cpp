@@ -196,8 +196,13 @@ TEST_P(MixedRun, APlanWithoutRoomForTheTilesBringsThemHomeFirst) {
   int came = 0;
   for (const int count : {1, 2, 3}) {
     for (std::int64_t budget = least; budget < 200'000; budget += budget / 4) {
-      const auto devices = std::make_shared<DeviceSet>(options_on(count, budget));
-      TileFactor factor(c.problem, options_on(count, budget), devices);
+      // Copies are said to be slow, so that tiles stay where they are as long as they can.
+      Options slow = options_on(count, budget);
+      slow.rates = Machine::emulated(1, budget);
+      slow.rates->devices[0].kind = DeviceKind::cpu;
+      slow.rates->devices[0].host_to_device = slow.rates->devices[0].device_to_host = {1e4, 0};
+      const auto devices = std::make_shared<DeviceSet>(slow);
+      TileFactor factor(c.problem, slow, devices);
       const auto only_here = [&] {
         return devices->residency().only_here(factor.problem().factor_identity);
       };
