@@ -100,7 +100,7 @@ std::vector<std::string> header_of(const Points& points, std::span<const double>
           fmt::format("points {} {:016x}", points.size(), hash_of(1, coordinate_matrix(points))),
           fmt::format("values {:016x}", hash_of(2, values)),
           fmt::format("mean {}", text_of(options.mean, points)),
-          fmt::format("separation {}", text_of(options.separation)),
+          fmt::format("separation {}", text_of(held_separation(options))),
           fmt::format("estimated of it{}", text_of(options.estimate)),
           fmt::format("smoothness {}", text_of(options.smoothness)),
           fmt::format("nugget {}", text_of(options.nugget)),

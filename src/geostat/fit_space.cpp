@@ -189,6 +189,20 @@ double extent_of(const Points& points, Distance distance) {
 
 double time_extent_of(const Points& points) { return width(points.t); }
 
+Separation held_separation(const FitOptions& options) {
+  const SeparationEstimates& estimate = options.estimate;
+  Separation s = options.separation;
+  const Separation plain;
+  if (estimate.anisotropy_ratio) s.anisotropy_ratio = plain.anisotropy_ratio;
+  if (estimate.anisotropy_angle) s.anisotropy_angle = plain.anisotropy_angle;
+  if (!s.time) return s;
+  const TimeParameters time;
+  if (estimate.time_scale) s.time->scale = time.scale;
+  if (estimate.time_smoothness) s.time->smoothness = time.smoothness;
+  if (estimate.interaction) s.time->interaction = time.interaction;
+  return s;
+}
+
 FitSpace make_fit_space(const Points& points, const FitOptions& options) {
   const bool sphere = options.separation.distance == Distance::great_circle;
   const double smoothness_most = sphere ? 0.5 : 50;
@@ -197,8 +211,8 @@ FitSpace make_fit_space(const Points& points, const FitOptions& options) {
           points.t.empty() ? "" : " in space");
   const auto& start = options.start;
   FitSpace space;
-  space.separation = options.separation;
-  space.held = values_of({1, 1, options.smoothness.value_or(0.5), 0, options.separation});
+  space.separation = held_separation(options);
+  space.held = values_of({1, 1, options.smoothness.value_or(0.5), 0, space.separation});
   space.bounds.fill({-kInfinity, kInfinity});
   const double spacing = length / std::sqrt(static_cast<double>(points.size()));
   space.bounds[FitSpace::range] =

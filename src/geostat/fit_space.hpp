@@ -67,6 +67,9 @@ struct FitSpace {
 [[nodiscard]] double time_range_of(double scale, double smoothness);
 [[nodiscard]] double time_scale_of(double range, double smoothness);
 
+/// The separation of a fit, in which what is estimated is as it is by default.
+[[nodiscard]] Separation held_separation(const FitOptions& options);
+
 /// Throws Error{numerical} if all points coincide, or all times where they are to say something,
 /// Error{misuse} for bounds that cannot be.
 [[nodiscard]] FitSpace make_fit_space(const Points& points, const FitOptions& options);

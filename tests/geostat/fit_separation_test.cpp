@@ -288,6 +288,66 @@ TEST(FitSeparation, ObservedErrorsAreThoseOfTheOraclesLikelihood) {
   EXPECT_NEAR(e.interaction / expected[4], 1, 0.02);
 }
 
+TEST(FitSeparation, ObservedErrorsOfAQuadraticInTheParameters) {
+  // −log L is the quadratic of a matrix Q in the parameters themselves, whatever the coordinates of
+  // the search are; so the inverse of Q is the covariance of the estimates.
+  constexpr std::size_t k = 8;
+  constexpr std::int64_t n = 1000;
+  const MaternParameters p{2, 0.3, 0.8, 0.6, {kPlane, 0.5, 40, TimeParameters{3, 0.4, 0.5}}};
+  const FitOptions options = host_fit(p.separation, {true, true, true, true, true});
+  const FitSpace space = make_fit_space(points_of(50, p.separation, 471), options);
+  ASSERT_EQ(space.free.size(), k);
+  Matrix q(k, Vector(k));
+  for (std::size_t i = 0; i < k; ++i) {
+    q[i][i] = 500 + 100 * static_cast<Real>(i);
+    for (std::size_t j = 0; j < i; ++j) q[i][j] = q[j][i] = 60 * random_normal(472, 8 * i + j);
+  }
+  const auto parameters_of = [](const FitSpace::Values& v) {
+    return std::vector<double>{std::log(v[FitSpace::range]),
+                               std::log(v[FitSpace::smoothness]),
+                               std::log(v[FitSpace::ratio]),
+                               std::log(v[FitSpace::time_scale]),
+                               std::log(v[FitSpace::time_smoothness]),
+                               v[FitSpace::interaction],
+                               std::log(v[FitSpace::anisotropy_ratio]),
+                               v[FitSpace::anisotropy_angle] * std::acos(-1.0) / 180};
+  };
+  const std::vector<double> centre = parameters_of(values_of(p));
+  const auto objective = [&](const FitSpace::Values& v) {
+    const std::vector<double> at = parameters_of(v);
+    Real sum = 0;
+    for (std::size_t i = 0; i < k; ++i) {
+      for (std::size_t j = 0; j < k; ++j)
+        sum += q[i][j] * (at[i] - centre[i]) * (at[j] - centre[j]) / 2;
+    }
+    return ObjectiveValue{static_cast<double>(sum), 0};
+  };
+  FitSpace inside = space;
+  inside.ratio_offset = 0;
+  std::vector<double> scale(k * k);
+  for (std::size_t i = 0; i < k; ++i) scale[i + i * k] = 0.002;
+  const StandardErrors e = observed_standard_errors(objective, n, inside, p, space.free, scale);
+  const Matrix factor = oracle_cholesky(q);
+  std::vector<double> variance;
+  for (std::size_t i = 0; i < k; ++i) {
+    Vector unit(k);
+    unit[i] = 1;
+    variance.push_back(static_cast<double>(oracle_solve(factor, unit)[i]));
+  }
+  const auto expect = [](double error, double relative_variance) {
+    EXPECT_NEAR(error / std::sqrt(relative_variance), 1, 0.01);
+  };
+  expect(e.variance / 2, 2.0 / n);
+  expect(e.range / 0.3, variance[0]);
+  expect(e.smoothness / 0.8, variance[1]);
+  expect(e.nugget / 0.6, 2.0 / n + variance[2]);
+  expect(e.time_scale / 3, variance[3]);
+  expect(e.time_smoothness / 0.4, variance[4]);
+  expect(e.interaction, variance[5]);
+  expect(e.anisotropy_ratio / 0.5, variance[6]);
+  expect(e.anisotropy_angle * std::acos(-1.0) / 180, variance[7]);
+}
+
 TEST(FitSeparation, ObservedAndExpectedErrorsAgreeAsLongAsTheModelIsTrue) {
   const MaternParameters turned{1.5, 0.2, 0.5, 0.1, {kPlane, 0.4, 178, {}}};
   const MaternParameters timed{1.5, 500, 0.5, 0.1, {kSphere, 1, 0, TimeParameters{0.5, 0.6, 0}}};
@@ -404,7 +464,12 @@ TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   EXPECT_GT(runs, 1);
   EXPECT_TRUE(test::same_bits(got, expected));
 
+  // What is estimated is no part of the question: the same fit, all of it in the journal.
   options.options.progress = {};
+  const Separation given = options.separation;
+  options.separation = {kPlane, 0.9, -5, TimeParameters{3, 0.2, 0.1}};
+  EXPECT_TRUE(test::same_bits(numbers(fit(points, values, options)), expected));
+  options.separation = given;
   const auto refused = [&](const char* piece) {
     std::string message;
     EXPECT_EQ(kind_of_error([&] { (void)fit(points, values, options); }, &message),
@@ -412,6 +477,7 @@ TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
     EXPECT_NE(message.find(piece), std::string::npos) << message;
   };
   options.estimate.interaction = false;
+  options.separation.time->interaction = 0;
   refused("it has 'estimated of it time-scale time-smoothness interaction anisotropy-ratio");
   options.estimate.interaction = true;
   options.time_range_bounds = Bounds{0.1, 10};
