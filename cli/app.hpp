@@ -68,6 +68,14 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run);
 [[nodiscard]] CLI::Validator positive_number();
 [[nodiscard]] CLI::Validator nonnegative_number();
 
+/// An option of several values: one word, in which they are separated by commas. What follows it is
+/// not its own.
+template <class T>
+CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<T>& values,
+                      const std::string& help) {
+  return app.add_option(name, values, help)->delimiter(',')->allow_extra_args(false);
+}
+
 // ---- interrupts
 
 /// From here on SIGINT asks for an orderly end: the library's progress callback and check_interrupt

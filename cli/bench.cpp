@@ -186,8 +186,7 @@ int run_bench(const BenchArguments& arguments, const CommonOptions& common) {
 
 template <class B>
 void add_bench_options(CLI::App& app, B& bench, std::string& precision, int& repeats) {
-  app.add_option("--n", bench.sizes, "orders, separated by commas")
-      ->delimiter(',')
+  add_list(app, "--n", bench.sizes, "orders, separated by commas")
       ->check(positive_number())
       ->capture_default_str();
   app.add_option("--precision", precision, "fp64 or fp32")->check(CLI::IsMember({"fp64", "fp32"}));
@@ -208,9 +207,8 @@ void add_in_core_options(CLI::App& app, BenchArguments& arguments) {
       ->check(CLI::Range(1.0, 1e14));
   app.add_option("--smoothness", arguments.smoothness, "matern: 0.5 (default) or 1.5")
       ->check(CLI::IsMember({0.5, 1.5}));
-  app.add_option("--variants", arguments.variants,
-                 "in core: fused, exclusive, left, right, separated by commas")
-      ->delimiter(',');
+  add_list(app, "--variants", arguments.variants,
+           "in core: fused, exclusive, left, right, separated by commas");
   app.add_option("--ib", arguments.ib, "in core: columns factored at a time, 8 (default) or 4");
   app.add_option("--recnb", arguments.recnb, "tile of the fused kernel (default: tuned)");
   app.add_option("--nb", arguments.nb, "columns of a panel (default: tuned)");
@@ -232,10 +230,8 @@ void add_cholesky(CLI::App& verb, CommonOptions& common, Run& run) {
       ->check(CLI::IsMember({"openblas", "cusolver", "magma"}));
   algorithm->add_flag("--calibrate", bench.calibrate,
                       "measure rates for the tile first, and predict with them");
-  algorithm
-      ->add_option("--policies", arguments->policies,
-                   "a row for each of these policies, separated by commas, or all")
-      ->delimiter(',');
+  add_list(*algorithm, "--policies", arguments->policies,
+           "a row for each of these policies, separated by commas, or all");
   add_in_core_options(*algorithm, *arguments);
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_bench(*arguments, common); };
@@ -251,11 +247,9 @@ void add_potf2(CLI::App& verb, CommonOptions& common, Run& run) {
   common.add_to(*algorithm);
   add_bench_options(*algorithm, bench, arguments->precision, bench.repeats);
   algorithm->add_flag("--peer", bench.peer, "the device's peer beside ours");
-  algorithm
-      ->add_option("--share-of", bench.share_of,
-                   "also factor these orders, separated by commas, and say what share of that time "
-                   "their diagonal blocks of order 64 to 1024 would take at most")
-      ->delimiter(',')
+  add_list(*algorithm, "--share-of", bench.share_of,
+           "also factor these orders, separated by commas, and say what share of that time "
+           "their diagonal blocks of order 64 to 1024 would take at most")
       ->check(positive_number());
   algorithm->add_flag("--tune", arguments->tune,
                       "write the best of each order to the tuning table of this GPU");
@@ -274,8 +268,7 @@ void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
   common.add_device_options(*algorithm);
   algorithm->add_option("--n", bench->n, "rows and columns (default: 16384 on a GPU, else 1024)")
       ->check(positive_number());
-  algorithm->add_option("--smoothness", bench->smoothness, "one or more, separated by commas")
-      ->delimiter(',')
+  add_list(*algorithm, "--smoothness", bench->smoothness, "one or more, separated by commas")
       ->check(positive_number())
       ->capture_default_str();
   algorithm->add_option("--precision", *precision, "of the elements: fp64 or fp32 (default: both)")
@@ -299,7 +292,7 @@ struct CaseArguments {
   bool no_guard = false;
 
   void add_to(CLI::App& algorithm) {
-    algorithm.add_option("--accuracies", accuracies, "one or more; 0: FP64")->delimiter(',');
+    add_list(algorithm, "--accuracies", accuracies, "one or more, separated by commas; 0: FP64");
     algorithm.add_option("--rule", rule, "factor or paper")
         ->check(CLI::IsMember({"factor", "paper"}))
         ->capture_default_str();
@@ -340,12 +333,10 @@ void add_mixed(CLI::App& verb, CommonOptions& common, Run& run) {
       verb.add_subcommand("mixed", "covariance matrices factored in several precisions");
   auto arguments = std::make_shared<MixedArguments>();
   common.add_to(*algorithm);
-  algorithm->add_option("--n", arguments->bench.sizes, "points; one or more")
-      ->delimiter(',')
+  add_list(*algorithm, "--n", arguments->bench.sizes, "points, one or more, separated by commas")
       ->check(positive_number())
       ->capture_default_str();
-  algorithm->add_option("--range", arguments->bench.ranges, "one or more, separated by commas")
-      ->delimiter(',')
+  add_list(*algorithm, "--range", arguments->bench.ranges, "one or more, separated by commas")
       ->check(positive_number());
   arguments->cases.add_to(*algorithm);
   algorithm->add_flag("--divergence", arguments->bench.divergence,
@@ -373,8 +364,7 @@ void add_estimates(CLI::App& verb, CommonOptions& common, Run& run) {
   algorithm->add_option("--data-sets", bench.data_sets, "simulated for each range")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  algorithm->add_option("--range", bench.ranges, "one or more, separated by commas")
-      ->delimiter(',')
+  add_list(*algorithm, "--range", bench.ranges, "one or more, separated by commas")
       ->check(positive_number());
   algorithm->add_option("--smoothness", bench.smoothness)
       ->check(positive_number())

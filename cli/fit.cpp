@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -44,13 +45,22 @@ StandardErrorMethod parse_errors(const std::string& name) {
        name);
 }
 
-json errors_json(const StandardErrors& errors) {
+json errors_json(const StandardErrors& errors, const SeparationEstimates& estimated) {
   json object{{"method", "none"},
               {"evaluations", errors.evaluations},
               {"variance", number(errors.variance)},
               {"range", number(errors.range)},
               {"smoothness", number(errors.smoothness)},
               {"nugget", number(errors.nugget)}};
+  if (estimated.of_time()) {
+    object["time"] = {{"scale", number(errors.time_scale)},
+                      {"smoothness", number(errors.time_smoothness)},
+                      {"interaction", number(errors.interaction)}};
+  }
+  if (estimated.anisotropy_ratio || estimated.anisotropy_angle) {
+    object["anisotropy"] = {{"ratio", number(errors.anisotropy_ratio)},
+                            {"angle", number(errors.anisotropy_angle)}};
+  }
   for (const auto& [name, method] : kErrorMethods)
     if (method == errors.method) object["method"] = name;
   return object;
@@ -67,25 +77,52 @@ json stages_json(const std::vector<FitStage>& stages) {
 
 /// A parameter with its standard error, where there is one.
 void print_parameter(const char* name, double value, double error) {
-  fmt::print("  {:<10}  {:<12}{}\n", name, fmt::format("{:.6g}", value),
+  fmt::print("  {:<13}  {:<12}{}\n", name, fmt::format("{:.6g}", value),
              std::isnan(error) ? "" : fmt::format("  ± {:.2g}", error));
 }
 
-void print_parameters(const MaternParameters& p, const StandardErrors& errors) {
+void print_parameters(const MaternParameters& p, const StandardErrors& errors,
+                      const SeparationEstimates& estimated) {
   print_parameter("variance", p.variance, errors.variance);
   print_parameter("range", p.range, errors.range);
   print_parameter("smoothness", p.smoothness, errors.smoothness);
   print_parameter("nugget", p.nugget, errors.nugget);
   const Separation& s = p.separation;
-  if (s.distance == Distance::great_circle) fmt::print("  distance    great circle, km\n");
-  if (s.anisotropy_ratio != 1) {
-    fmt::print("  anisotropy  {:.6g} across {:.6g} degrees\n", s.anisotropy_ratio,
-               s.anisotropy_angle);
+  if (s.distance == Distance::great_circle) fmt::print("  distance       great circle, km\n");
+  if (s.anisotropy_ratio != 1 || estimated.anisotropy_ratio) {
+    fmt::print("  anisotropy\n");
+    print_parameter("  ratio", s.anisotropy_ratio, errors.anisotropy_ratio);
+    print_parameter("  angle", s.anisotropy_angle, errors.anisotropy_angle);
   }
   if (s.time) {
-    fmt::print("  time        scale {:.6g}, smoothness {:.6g}, interaction {:.6g}\n", s.time->scale,
-               s.time->smoothness, s.time->interaction);
+    fmt::print("  time           half of the covariance is left after {:.6g}\n",
+               std::pow(s.time->scale, -0.5 / s.time->smoothness));
+    print_parameter("  scale", s.time->scale, errors.time_scale);
+    print_parameter("  smoothness", s.time->smoothness, errors.time_smoothness);
+    print_parameter("  interaction", s.time->interaction, errors.interaction);
   }
+}
+
+/// Beside range, smoothness, nugget and variance: what the separation has.
+std::vector<std::string> other_parameters(const FitOptions& options) {
+  std::vector<std::string> names;
+  if (options.separation.time) names = {"time scale", "time smoothness", "interaction"};
+  if (options.separation.anisotropy_ratio != 1 || options.estimate.anisotropy_ratio) {
+    names.emplace_back("anisotropy ratio");
+    names.emplace_back("anisotropy angle");
+  }
+  return names;
+}
+
+/// Their values, in the same order.
+std::vector<double> other_values(const FitOptions& options, const Separation& s) {
+  std::vector<double> values;
+  if (s.time) values = {s.time->scale, s.time->smoothness, s.time->interaction};
+  if (options.separation.anisotropy_ratio != 1 || options.estimate.anisotropy_ratio) {
+    values.push_back(s.anisotropy_ratio);
+    values.push_back(s.anisotropy_angle);
+  }
+  return values;
 }
 
 MapLayer grid_layer(const char* name, MapQuantity quantity, const PredictionGrid& grid,
@@ -105,7 +142,7 @@ struct HoldoutScores {
 
 void fill_report(ReportData& report, const FitArguments& arguments, const SplitObservations& data,
                  const FitResult& result, const Model& model,
-                 const std::optional<HoldoutScores>& held, const Options& options) {
+                 const std::optional<HoldoutScores>& held, const FitOptions& options) {
   const MaternParameters& p = result.parameters;
   report.title =
       fmt::format("{} fitted to {} observations", arguments.columns.value, data.fit.points.size());
@@ -125,9 +162,16 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
                                                        : "in units of the coordinates"},
       {"Smoothness", fmt::format("{:.3g}", p.smoothness), "", ""},
       {"Nugget", fmt::format("{:.4g}", p.nugget), "", ""}};
+  report.other_parameters = other_parameters(options);
+  const std::vector<double> others = other_values(options, p.separation);
+  for (std::size_t k = 0; k < others.size(); ++k) {
+    std::string label = report.other_parameters[k];
+    label.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(label.front())));
+    report.figures.push_back({label, fmt::format("{:.4g}", others[k]), "", ""});
+  }
   for (const FitStep& step : result.path) {
-    report.evaluations.push_back(
-        {step.range, step.smoothness, step.nugget, step.variance, step.log_likelihood});
+    report.evaluations.push_back({step.range, step.smoothness, step.nugget, step.variance,
+                                  step.log_likelihood, other_values(options, step.separation)});
   }
   if (held) {
     report.hold_out = ReportHoldOut{data.holdout.values,
@@ -151,7 +195,7 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
   if (data.fit.points.z.empty() && data.fit.points.t.empty() &&
       data.fit.points.covariates.empty()) {
     const PredictionGrid grid = make_grid(data.fit.points, arguments.grid);
-    const Prediction surface = predict(model, grid.nodes, options);
+    const Prediction surface = predict(model, grid.nodes, options.options);
     map.layers.push_back(grid_layer("Predicted", MapQuantity::value, grid, surface.mean));
     map.layers.push_back(grid_layer("Standard error", MapQuantity::standard_error, grid,
                                     surface.process_standard_error));
@@ -160,7 +204,7 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
 }
 
 json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
-              const SplitObservations& data) {
+              const SplitObservations& data, const SeparationEstimates& estimated) {
   json object = likelihood_json(result.likelihood, result.parameters);
   if (result.mixed) {
     object["search"]["mixed"] = to_json(*result.mixed);
@@ -169,7 +213,7 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
   object["evaluations"] = result.evaluations;
   object["converged"] = result.converged;
   object["stages"] = stages_json(result.stages);
-  object["standard_errors"] = errors_json(result.standard_errors);
+  object["standard_errors"] = errors_json(result.standard_errors, estimated);
   object["fit_seconds"] = result.seconds;
   object["observations"] = data.fit.points.size();
   if (held) object["holdout"] = to_json(held->scores, data.holdout.points.size());
@@ -177,13 +221,14 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
 }
 
 void print_fit(const FitArguments& arguments, const SplitObservations& data,
-               const FitResult& result, const std::optional<HoldoutScores>& held) {
+               const FitResult& result, const std::optional<HoldoutScores>& held,
+               const SeparationEstimates& estimated) {
   fmt::print(
       "{}: {} observations fitted, {} held out\n\nfitted parameters ({} evaluations, {:.1f} s{})\n",
       arguments.file, data.fit.points.size(), data.holdout.points.size(), result.evaluations,
       result.seconds, result.converged ? "" : ", not converged");
-  print_parameters(result.parameters, result.standard_errors);
-  fmt::print("  mean        {}\n",
+  print_parameters(result.parameters, result.standard_errors, estimated);
+  fmt::print("  mean           {}\n",
              mean_text(result.likelihood.mean_coefficients, arguments.columns.covariates));
   if (result.standard_errors.method != StandardErrorMethod::none) {
     fmt::print(
@@ -225,6 +270,7 @@ FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& co
   options.smoothness = arguments.smoothness;
   options.nugget = arguments.nugget;
   options.separation = arguments.separation.separation(arguments.columns);
+  options.estimate = arguments.separation.estimates(arguments.columns);
   options.standard_errors = parse_errors(arguments.errors);
   options.journal = arguments.journal;
   options.seed = common.seed;
@@ -266,7 +312,7 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   ReportData report;
   report.run = result.likelihood.run;
   if (!common.report.empty())
-    fill_report(report, arguments, data, result, model, held, fit_options.options);
+    fill_report(report, arguments, data, result, model, held, fit_options);
   begin_output();
   if (!arguments.predictions.empty()) {
     PredictionTable table(arguments.predictions, arguments.columns, true);
@@ -277,8 +323,9 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
     write_model(arguments.output,
                 {model, arguments.columns, arguments.file, result.likelihood.log_likelihood});
   }
-  return finish(common, std::move(report), fit_json(result, held, data), [&] {
-    print_fit(arguments, data, result, held);
+  const json object = fit_json(result, held, data, fit_options.estimate);
+  return finish(common, std::move(report), object, [&] {
+    print_fit(arguments, data, result, held, fit_options.estimate);
     if (!arguments.predictions.empty())
       fmt::print("\npredictions written to {}", arguments.predictions);
     if (!arguments.output.empty()) fmt::print("\nmodel written to {}", arguments.output);
@@ -295,7 +342,7 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();
   arguments->columns.add_to(*verb, true);
   arguments->columns.add_covariates_to(*verb);
-  arguments->separation.add_to(*verb);
+  arguments->separation.add_to(*verb, true);
   arguments->precision.add_to(*verb);
   verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
       ->capture_default_str();
@@ -309,9 +356,10 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--max-evaluations", arguments->evaluations, "of the likelihood")
       ->capture_default_str()
       ->check(positive_number());
-  verb->add_option("--standard-errors", arguments->errors,
-                   "of the estimates: auto, expected (up to 3000 observations), observed (some 16 "
-                   "more evaluations) or none")
+  verb->add_option(
+          "--standard-errors", arguments->errors,
+          "of the estimates: auto, expected (up to 3000 observations), observed (k^2 + k + 4 "
+          "or a few more evaluations for k parameters) or none")
       ->capture_default_str();
   verb->add_option("--journal", arguments->journal,
                    "keep finished evaluations here; if it is there, go on behind them");

@@ -22,7 +22,7 @@ constexpr const char* kModelFormat2 = "strata model 2";
 /// With covariates, which a reader of the second must not miss.
 constexpr const char* kModelFormat3 = "strata model 3";
 
-std::optional<double> as_share(const std::string& text) {
+std::optional<double> number_of(const std::string& text) {
   double value = 0;
   const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
@@ -35,7 +35,7 @@ std::vector<double> holdout_flags(const Table& table, const std::string& holdout
   if (holdout.empty() && table.has("holdout")) return table.column("holdout");
   std::vector<double> flags(static_cast<std::size_t>(table.rows()), 0.0);
   if (holdout.empty() || holdout == "none") return flags;
-  const std::optional<double> share = as_share(holdout);
+  const std::optional<double> share = number_of(holdout);
   if (!share) return table.column(holdout);
   require(*share >= 0 && *share < 1, ErrorKind::misuse, "holdout",
           "--holdout {}: a share lies from 0 to below 1", holdout);
@@ -55,7 +55,6 @@ void ColumnNames::add_to(CLI::App& app, bool with_value) {
 }
 
 void ColumnNames::add_covariates_to(CLI::App& app) {
-  // Not an option of several values: that would take the words that follow, too.
   const auto split = [this](const std::string& text) {
     for (std::size_t begin = 0; begin <= text.size();) {
       const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -120,41 +119,75 @@ std::vector<std::vector<double>> columns_of(const Points& points) {
   return columns;
 }
 
-void SeparationArguments::add_to(CLI::App& app) {
+void SeparationArguments::add_to(CLI::App& app, bool fitted) {
+  fitted_ = fitted;
+  const auto held = [fitted](const char* what, const char* otherwise) {
+    return fmt::format("{}{}", what, fitted ? ": held at this, else estimated" : otherwise);
+  };
   app.add_option("--distance", distance,
                  "euclidean, or great-circle: x and y are longitude and latitude in degrees, the "
                  "range is in kilometres, the smoothness at most 0.5")
       ->check(CLI::IsMember({"euclidean", "great-circle"}))
       ->capture_default_str();
-  app.add_option("--anisotropy", anisotropy,
-                 "RATIO,ANGLE: the range holds along the direction ANGLE degrees counter-clockwise "
-                 "of x, RATIO times as much across it")
-      ->delimiter(',')
-      ->expected(2);
-  app.add_option("--time-scale", time_scale, "a in w = a |u|^(2 alpha) + 1, for times u apart")
+  app.add_option(
+      "--anisotropy", anisotropy,
+      fmt::format("RATIO,ANGLE: the range holds along the direction ANGLE degrees "
+                  "counter-clockwise of x, RATIO times as much across it{}",
+                  fitted ? "; each of them, or both by one word, may be 'estimate'" : ""));
+  app.add_option("--time-scale", time_scale,
+                 held("a in w = a |u|^(2 alpha) + 1, for times u apart", ""))
       ->check(positive_number());
-  app.add_option("--time-smoothness", time_smoothness, "alpha, at most 1 (default: 1)")
+  app.add_option("--time-smoothness", time_smoothness, held("alpha, at most 1", " (default: 1)"))
       ->check(positive_number());
   app.add_option("--interaction", interaction,
-                 "beta of space and time, 0 to 1 (default: 0, separable)")
+                 held("beta of space and time, 0 (separable) to 1", " (default: 0)"))
       ->check(nonnegative_number());
+}
+
+std::array<std::optional<double>, 2> SeparationArguments::anisotropy_values() const {
+  if (anisotropy.empty()) return {1.0, 0.0};
+  if (fitted_ && anisotropy == "estimate") return {};
+  const std::size_t comma = anisotropy.find(',');
+  std::array<std::optional<double>, 2> out;
+  bool fine = comma != std::string::npos;
+  for (std::size_t k = 0; fine && k < 2; ++k) {
+    const std::string part = k == 0 ? anisotropy.substr(0, comma) : anisotropy.substr(comma + 1);
+    if (fitted_ && part == "estimate") continue;
+    out[k] = number_of(part);
+    fine = out[k].has_value();
+  }
+  require(fine, ErrorKind::misuse, "options", "--anisotropy '{}': use RATIO,ANGLE{}", anisotropy,
+          fitted_ ? " or estimate" : "");
+  return out;
 }
 
 Separation SeparationArguments::separation(const ColumnNames& columns) const {
   Separation out;
   if (distance == "great-circle") out.distance = Distance::great_circle;
-  if (!anisotropy.empty()) {
-    out.anisotropy_ratio = anisotropy[0];
-    out.anisotropy_angle = anisotropy[1];
-  }
+  const auto [ratio, angle] = anisotropy_values();
+  out.anisotropy_ratio = ratio.value_or(1);
+  out.anisotropy_angle = angle.value_or(0);
   if (columns.time.empty()) {
     require(!time_scale && !time_smoothness && !interaction, ErrorKind::misuse, "cli",
             "--time-scale, --time-smoothness and --interaction need a column of times, --time");
     return out;
   }
-  require(time_scale.has_value(), ErrorKind::misuse, "cli", "--time '{}' needs a --time-scale",
+  require(fitted_ || time_scale, ErrorKind::misuse, "cli", "--time '{}' needs a --time-scale",
           columns.time);
-  out.time = TimeParameters{*time_scale, time_smoothness.value_or(1), interaction.value_or(0)};
+  out.time =
+      TimeParameters{time_scale.value_or(1), time_smoothness.value_or(1), interaction.value_or(0)};
+  return out;
+}
+
+SeparationEstimates SeparationArguments::estimates(const ColumnNames& columns) const {
+  const auto [ratio, angle] = anisotropy_values();
+  SeparationEstimates out;
+  out.anisotropy_ratio = !ratio;
+  out.anisotropy_angle = !angle;
+  if (columns.time.empty()) return out;
+  out.time_scale = !time_scale;
+  out.time_smoothness = !time_smoothness;
+  out.interaction = !interaction && distance != "great-circle";
   return out;
 }
 

@@ -4,6 +4,7 @@
 // Contract: rows whose holdout column is 1 are kept apart. A bad value is Error{input} that names
 // the file, the row (counted from 1, below the header) and the column.
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,19 +39,29 @@ struct ColumnNames {
 /// The options that say what a covariance makes of coordinates.
 struct SeparationArguments {
   std::string distance = "euclidean";
-  std::vector<double> anisotropy;
+  std::string anisotropy;
   std::optional<double> time_scale;
   std::optional<double> time_smoothness;
   std::optional<double> interaction;
 
-  void add_to(CLI::App& app);
+  /// `fitted`: for a verb that estimates what is not held.
+  void add_to(CLI::App& app, bool fitted = false);
   /// Whether none of them was given.
   [[nodiscard]] bool plain() const {
     return distance == "euclidean" && anisotropy.empty() && !time_scale && !time_smoothness &&
            !interaction;
   }
-  /// Throws Error{misuse} if the options of time and the column of times do not go together.
+  /// Throws Error{misuse} if the options of time and the column of times do not go together, or an
+  /// anisotropy is not what it may be.
   [[nodiscard]] Separation separation(const ColumnNames& columns) const;
+  /// What a fit estimates: of time what is not given, of the anisotropy what is called "estimate".
+  [[nodiscard]] SeparationEstimates estimates(const ColumnNames& columns) const;
+
+ private:
+  /// Ratio and angle; none: estimated.
+  [[nodiscard]] std::array<std::optional<double>, 2> anisotropy_values() const;
+
+  bool fitted_ = false;
 };
 
 /// The coordinates that there are, x, y, z, time; without the covariates.

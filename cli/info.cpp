@@ -195,8 +195,7 @@ void add_info(CLI::App& app, CommonOptions& common, Run& run) {
       verb->add_flag("--calibrate", arguments->calibrate, "measure kernels and links");
   verb->add_option("-o,--output", arguments->output, "write the measured rates, for --rates")
       ->needs(calibrate);
-  verb->add_option("--tiles", arguments->tiles, "tile orders to measure")
-      ->delimiter(',')
+  add_list(*verb, "--tiles", arguments->tiles, "tile orders to measure, separated by commas")
       ->check(positive_number())
       ->needs(calibrate);
   verb->callback([&run, &common, arguments] {

@@ -216,10 +216,9 @@ void add_simulate(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--nugget", a->parameters.nugget, "variance of the noise")
       ->check(nonnegative_number())
       ->capture_default_str();
-  verb->add_option("--mean", a->mean,
-                   "of the field: a, or a,b,c for a + b·x + c·y, then one for each of --covariates "
-                   "(default: 0)")
-      ->delimiter(',');
+  add_list(*verb, "--mean", a->mean,
+           "of the field: a, or a,b,c for a + b·x + c·y, then one for each of --covariates "
+           "(default: 0)");
   verb->add_option("-r,--realizations", a->realizations, "how many fields")
       ->check(positive_number())
       ->capture_default_str();

@@ -164,10 +164,23 @@ enum class DivergenceMethod : std::uint8_t {
     const Points& points, const MaternParameters& parameters, const Options& options,
     DivergenceMethod method = DivergenceMethod::automatic);
 
-/// 0 < lower < upper.
+/// 0 < lower < upper, for interaction also 0 = lower.
 struct Bounds {
   double lower = 0;
   double upper = 0;
+};
+
+/// Which parameters of a Separation a fit estimates; it holds the others.
+struct SeparationEstimates {
+  bool time_scale = false;
+  bool time_smoothness = false;
+  bool interaction = false;       ///< not with great_circle
+  bool anisotropy_ratio = false;  ///< not with great_circle, nor has the angle a place there
+  bool anisotropy_angle = false;
+
+  [[nodiscard]] bool of_time() const noexcept {
+    return time_scale || time_smoothness || interaction;
+  }
 };
 
 /// How standard errors of the estimates are found.
@@ -175,37 +188,53 @@ enum class StandardErrorMethod : std::uint8_t {
   none,
   automatic,  ///< `expected` for up to 3000 points, else `observed`
   /// From Fisher's expected information, tr(Σ⁻¹·∂_iΣ·Σ⁻¹·∂_jΣ)/2: four matrices of order n in host
-  /// memory. Source: Mardia and Marshall, Biometrika 71, 1984.
+  /// memory, and one more for each parameter of SeparationEstimates. Source: Mardia and Marshall,
+  /// Biometrika 71, 1984.
   expected,
   /// From second differences of the log-likelihood at the estimate, in steps that follow from its
-  /// measured noise: about 16 more evaluations on all points if nothing is held.
+  /// measured noise: k² + k + 4 more evaluations on all points or some more, k of the parameters
+  /// being estimated beside the variance (16 for range, smoothness and nugget).
   observed,
 };
 
 /// Standard errors of the estimates; NaN where a parameter is held, at a bound or 0, if the search
-/// did not converge, or where they cannot be found.
+/// did not converge, or where they cannot be found. What is at a bound counts as known there.
 struct StandardErrors {
   double variance = std::numeric_limits<double>::quiet_NaN();
   double range = std::numeric_limits<double>::quiet_NaN();
   double smoothness = std::numeric_limits<double>::quiet_NaN();
   double nugget = std::numeric_limits<double>::quiet_NaN();
-  StandardErrorMethod method = StandardErrorMethod::none;  ///< never automatic
-  int evaluations = 0;                                     ///< on all points, for `observed`
-  double noise = 0;  ///< of the log-likelihood, as measured for `observed`
+  double time_scale = std::numeric_limits<double>::quiet_NaN();
+  double time_smoothness = std::numeric_limits<double>::quiet_NaN();
+  double interaction = std::numeric_limits<double>::quiet_NaN();
+  double anisotropy_ratio = std::numeric_limits<double>::quiet_NaN();
+  double anisotropy_angle = std::numeric_limits<double>::quiet_NaN();  ///< degrees
+  StandardErrorMethod method = StandardErrorMethod::none;              ///< never automatic
+  int evaluations = 0;  ///< on all points, for `observed`
+  double noise = 0;     ///< of the log-likelihood, as measured for `observed`
 };
 
 struct FitOptions {
   Mean mean = Mean::constant;
   std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
   std::optional<double> nugget;      ///< hold the nugget at this (0: none); else it is estimated
-  Separation separation{};           ///< held at this
+  Separation separation{};           ///< held at this, but for what `estimate` says
+  /// Of the separation; what `separation` says of these has no part in the fit. With times,
+  /// `separation` needs TimeParameters even if all of them are estimated.
+  SeparationEstimates estimate{};
   /// Where to start; else chosen on a sample of the points. Its variance matters only if the nugget
-  /// is held at a positive value, its separation never.
+  /// is held at a positive value, of its separation what `estimate` names.
   std::optional<MaternParameters> start;
   std::optional<Bounds> range_bounds;        ///< else from the extent of the points
   std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5, on the sphere to 1/2
   std::optional<Bounds> noise_ratio_bounds;  ///< of nugget/variance; else 1e-8 to 100
-  int max_evaluations = 200;                 ///< on all points
+  /// Of scale^(−1/(2·smoothness)), the time after which half of the covariance is left, if the
+  /// scale is estimated; else from the times.
+  std::optional<Bounds> time_range_bounds;
+  std::optional<Bounds> time_smoothness_bounds;   ///< else 0.05 to 1
+  std::optional<Bounds> interaction_bounds;       ///< else 0 to 1, with a z coordinate to 2/3
+  std::optional<Bounds> anisotropy_ratio_bounds;  ///< else 0.02 to 1
+  int max_evaluations = 200;                      ///< on all points
   /// Stop when the search radius, relative to each parameter, is below this, or when less than a
   /// thousandth of this is to be gained in log-likelihood for each observation.
   double relative_tolerance = 1e-6;
@@ -230,6 +259,7 @@ struct FitStep {
   double variance = 0;        ///< the best for the other parameters; NaN if it failed
   double log_likelihood = 0;  ///< −∞ if it failed
   double seconds = 0;         ///< that this evaluation took
+  Separation separation{};    ///< the angle as it came, any number of half turns
 };
 
 /// The search on a sample of the points, before all of them.
@@ -259,9 +289,10 @@ struct FitResult {
 /// samples, each four times as large as the one before, and all points come last; what the last
 /// sample says of the parameters is the scale of the search there. With the nugget estimated or 0
 /// the variance is profiled out: Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that
-/// fails on the way counts as a very bad value. Throws also Error{numerical} if the values do not
-/// vary about their mean, all points coincide, or no covariance on the way was positive definite;
-/// Error{cancelled} if progress says so.
+/// fails on the way counts as a very bad value. An estimated angle comes out in [0, 180). Throws
+/// also Error{numerical} if the values do not vary about their mean, all points coincide, in space
+/// or (where a parameter of time is estimated) in time, or no covariance on the way was positive
+/// definite; Error{cancelled} if progress says so.
 [[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
                             const FitOptions& options = {});
 

@@ -65,6 +65,7 @@ struct ReportEvaluation {
   double nugget = 0;
   double variance = 0;
   double log_likelihood = 0;
+  std::vector<double> others{};  ///< one for each of ReportData::other_parameters
 };
 
 /// Values that were kept out of the fit, and what was predicted for them.
@@ -114,6 +115,7 @@ struct ReportData {
   std::vector<KeyFigure> figures;
   std::optional<ReportMap> map;
   std::vector<ReportEvaluation> evaluations;
+  std::vector<std::string> other_parameters;  ///< of the evaluations, beside the four that all have
   std::vector<ReportChart> charts;
   std::optional<ReportHoldOut> hold_out;
   std::vector<ReportPrecisionMap>

@@ -1,5 +1,5 @@
 // Maximum likelihood, by a search for the largest profile likelihood (fit_objective.cpp) in log
-// range, log smoothness and the log of the noise ratio (fit_space.hpp).
+// range, log smoothness, the log of the noise ratio and what else is estimated (fit_space.hpp).
 //
 // An evaluation costs n³/3 operations, so the search arrives at the full data near the end: it goes
 // through nested random samples, a factor of four in points and of 64 in work apart, each from
@@ -8,8 +8,9 @@
 // how far the next optimum may be and which changes of the parameters compensate each other: it is
 // taken to grow with the points, and the next search goes in coordinates u, x = x₀ + C·u with C·Cᵀ
 // the covariance expected of x, in which the objective is about |u|²/2. A quadratic model of it is
-// right after 2k + 1 evaluations. Near a bound the search stays in x, so that the bound is one of
-// the search, with the same radii.
+// right after 2k + 1 evaluations. Near a bound of range, smoothness or ratio the search stays in x,
+// so that the bound is one of the search, with the same radii; parameters of time and the
+// anisotropy, which have narrow domains and are often at their ends, may lie there in any search.
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,7 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "geostat/checks.hpp"
+#include "geostat/fit_checks.hpp"
 #include "geostat/fit_objective.hpp"
 #include "geostat/information.hpp"
 #include "geostat/minimize.hpp"
@@ -99,53 +101,6 @@ void drop_undetermined(Sample& sample, Mean mean) {
   }
 }
 
-void check_options(const Points& points, std::span<const double> values,
-                   const FitOptions& options) {
-  check_points(points, "points", kWhere);
-  check_values(points, values, kWhere);
-  check_mean(options.mean, points, kWhere);
-  MaternParameters held = options.start.value_or(MaternParameters{});
-  held.separation = options.separation;
-  check_parameters(held, kWhere);
-  held.smoothness = options.smoothness.value_or(held.smoothness);
-  held.nugget = options.nugget.value_or(held.nugget);
-  check_parameters(held, kWhere);
-  require(options.max_evaluations >= 1, ErrorKind::misuse, kWhere,
-          "max_evaluations is {}, but must be at least 1", options.max_evaluations);
-  require(options.relative_tolerance > 0 && options.relative_tolerance < 1, ErrorKind::misuse,
-          kWhere, "relative_tolerance is {}, but must be in (0, 1)", options.relative_tolerance);
-  require(options.standard_errors != StandardErrorMethod::expected ||
-              points.size() <= kInformationOrderMax,
-          ErrorKind::misuse, kWhere,
-          "standard errors by the expected information are for up to {} points, not {}",
-          kInformationOrderMax, points.size());
-  check_separation(options.separation, points, kWhere);
-  if (options.nugget && *options.nugget == 0)
-    check_distinct(points, options.separation.distance, kWhere);
-}
-
-/// Refuses data whose residuals are zero up to rounding: the variance would be, too.
-void check_variation(const Points& points, std::span<const double> values, Mean mean) {
-  const MeanBasis basis(mean, points);
-  const std::int64_t n = points.size();
-  require(n >= basis.columns() + 4, ErrorKind::misuse, kWhere,
-          "{} points are too few to fit {} coefficients and a covariance (at least {})", n,
-          basis.columns(), basis.columns() + 4);
-  std::vector<double> data(static_cast<std::size_t>(n * (basis.columns() + 1)));
-  const MatrixView<double> w{data.data(), n, basis.columns() + 1, n};
-  basis.fill(points, w);
-  const double centre = mean == Mean::sample ? sample_mean(values) : 0;
-  double square = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double z = values[static_cast<std::size_t>(i)];
-    w(i, basis.columns()) = z - centre;
-    square += z * z;
-  }
-  const double residual = regress(w, kWhere).residual_square;
-  require(residual > 1e-26 * square, ErrorKind::numerical, kWhere,
-          "the {} values do not vary about their mean", n);
-}
-
 Options in_fp64(Options options) {
   options.mixed = {};
   return options;
@@ -195,18 +150,21 @@ class Fit {
     FitSpace space;
     ScaledStart start;
     std::vector<double> steps;  ///< of each coordinate by itself
-    bool inside = true;         ///< two of them away from all bounds
+    bool inside = true;  ///< range, smoothness and ratio are two of them away from their bounds
   };
 
   void search_samples();
   [[nodiscard]] std::optional<Scale> scale_of(const FitObjective& objective) const;
   void try_grid(const Call& call);
+  [[nodiscard]] std::vector<Values> begins_in_time() const;
   void search_all(FitObjective& objective);
   bool search(const Call& call, FitObjective& objective, const Ending& ending);
   void learn(const FitObjective& objective);
   [[nodiscard]] std::optional<std::vector<double>> expected_covariance(
       const FitSpace& space, std::int64_t n, const std::vector<std::size_t>& variables) const;
   void evaluate_at_the_end(FitObjective& objective);
+  [[nodiscard]] std::vector<double> scale_with_room(FitSpace space,
+                                                    std::vector<std::size_t>& variables) const;
   /// What lower precisions may change in an evaluation.
   [[nodiscard]] double rounding_of_likelihood() const {
     return kRoundingOfLikelihood * run_options_.mixed.accuracy *
@@ -233,23 +191,64 @@ class Fit {
   FitResult out_;
 };
 
-/// Begins at the best of a coarse grid, if that is better than where it has come to.
+/// Begins at the best of a coarse grid, if that is better than where it has come to: of range,
+/// smoothness and ratio, for each of some ranges in time if none is known; then of anisotropies.
 void Fit::try_grid(const Call& call) {
   const double length = extent_of(points_, options_.separation.distance);
   double best = std::numeric_limits<double>::infinity();
   if (information_) best = call(at_);
-  for (const double range : {0.02, 0.06, 0.2}) {
-    for (const double smoothness : {0.5, 1.2}) {
-      for (const double ratio : {1e-3, 0.2}) {
-        const Values v = space_.values(space_.coordinates({range * length, smoothness, ratio}));
-        const double value = call(v);
-        if (value >= best) continue;
-        best = value;
-        at_ = v;
-        information_.reset();
+  const auto try_at = [&](const Values& wanted) {
+    const Values v = space_.values(space_.coordinates(wanted));
+    const double value = call(v);
+    if (value >= best) return;
+    best = value;
+    at_ = v;
+    information_.reset();
+  };
+  std::vector<Values> begins{at_};
+  if (at_[FitSpace::range] == 0) begins = begins_in_time();
+  for (Values v : begins) {
+    for (const double range : {0.02, 0.06, 0.2}) {
+      for (const double smoothness : {0.5, 1.2}) {
+        for (const double ratio : {1e-3, 0.2}) {
+          v[FitSpace::range] = range * length;
+          v[FitSpace::smoothness] = smoothness;
+          v[FitSpace::ratio] = ratio;
+          try_at(v);
+        }
       }
     }
   }
+  const bool ratio = space_.is_free(FitSpace::anisotropy_ratio);
+  const bool angle = space_.is_free(FitSpace::anisotropy_angle);
+  Values turned = at_;
+  if (ratio) {
+    turned[FitSpace::range] *= std::sqrt(2.0);  // the area of the ellipse stays
+    turned[FitSpace::anisotropy_ratio] = 0.5;
+  }
+  for (int quarter = 0; quarter < (angle ? 4 : ratio ? 1 : 0); ++quarter) {
+    if (angle) turned[FitSpace::anisotropy_angle] = 45.0 * quarter;
+    try_at(turned);
+  }
+}
+
+/// Values with what is held, and ranges in time from a hundredth of the times' extent to all of it;
+/// other parameters of time in the middle of their domain.
+std::vector<Fit::Values> Fit::begins_in_time() const {
+  Values v = space_.held;
+  if (space_.is_free(FitSpace::time_smoothness)) v[FitSpace::time_smoothness] = 0.5;
+  if (space_.is_free(FitSpace::interaction)) {
+    const Bounds& bounds = space_.bounds[FitSpace::interaction];
+    v[FitSpace::interaction] = 0.5 * (bounds.lower + bounds.upper);
+  }
+  if (!space_.is_free(FitSpace::time_scale)) return {v};
+  std::vector<Values> out;
+  for (const double range : {0.01, 0.1, 1.0}) {
+    v[FitSpace::time_scale] =
+        time_scale_of(range * time_extent_of(points_), v[FitSpace::time_smoothness]);
+    out.push_back(v);
+  }
+  return out;
 }
 
 /// What the points of an objective, or a sample of them, say of the parameters at its best step.
@@ -257,14 +256,14 @@ void Fit::learn(const FitObjective& objective) {
   information_.reset();
   const auto best = objective.best();
   if (!best) return;
-  const FitStep& step = objective.path()[*best];
-  at_ = {step.range, step.smoothness, step.nugget / step.variance};
-  parameters_ = {step.variance, step.range, step.smoothness, step.nugget, options_.separation};
+  parameters_ = FitObjective::parameters_of(objective.path()[*best]);
+  at_ = values_of(parameters_);
   const Sample some =
       make_sample(objective.points(), std::vector<double>(objective.points().x.size()),
                   kCurvatureOrderMax, options_.seed);
   try {
-    information_ = expected_information(some.points, parameters_, run_options_, kWhere);
+    information_ =
+        expected_information(some.points, parameters_, run_options_, kWhere, space_.free);
     information_points_ = some.points.size();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::numerical) throw;  // then there is none
@@ -301,7 +300,9 @@ std::optional<Fit::Scale> Fit::scale_of(const FitObjective& objective) const {
   for (std::size_t i = 0; i < k; ++i) {
     const double deviation = std::sqrt((*covariance)[i + i * k]);
     const double x = out.start.x0[i];
-    out.inside = out.inside && x - 2 * deviation > box.lower[i] && x + 2 * deviation < box.upper[i];
+    out.inside =
+        out.inside && (space.free[i] > FitSpace::ratio ||
+                       (x - 2 * deviation > box.lower[i] && x + 2 * deviation < box.upper[i]));
     out.steps.push_back(std::clamp(deviation, 1e-3, 0.5));
   }
   return out;
@@ -375,7 +376,9 @@ bool Fit::better_without_nugget(FitObjective& objective, const Call& call) const
     return false;
   }
   const double slack = options_.relative_tolerance * std::fabs(best.log_likelihood);
-  return call({best.range, best.smoothness, 0}) <= -best.log_likelihood + slack;
+  Values without = values_of(FitObjective::parameters_of(best));
+  without[FitSpace::ratio] = 0;
+  return call(without) <= -best.log_likelihood + slack;
 }
 
 void Fit::search_all(FitObjective& objective) {
@@ -401,7 +404,7 @@ void Fit::search_all(FitObjective& objective) {
   out_.path = objective.path();
   out_.evaluations = static_cast<int>(out_.path.size());
   out_.converged = converged;
-  out_.parameters = {step.variance, step.range, step.smoothness, step.nugget, options_.separation};
+  out_.parameters = FitObjective::parameters_of(step);
   out_.likelihood = objective.likelihood(k);
 }
 
@@ -410,15 +413,12 @@ void Fit::search_all(FitObjective& objective) {
 void Fit::evaluate_at_the_end(FitObjective& objective) {
   out_.mixed = out_.likelihood.run.mixed;
   objective.let_go();
-  const MaternParameters& p = out_.parameters;
-  const Values values{p.range, p.smoothness, p.nugget / p.variance};
+  const Values values = values_of(out_.parameters);
   const auto evaluate = [&](const Options& options) {
     FitObjective last(points_, values_, options_.mean, space_, options, nullptr, 0);
     (void)last(values);
     if (!last.best()) return false;
-    const FitStep& step = last.path().front();
-    out_.parameters = {step.variance, step.range, step.smoothness, step.nugget,
-                       options_.separation};
+    out_.parameters = FitObjective::parameters_of(last.path().front());
     out_.likelihood = last.likelihood(0);
     return true;
   };
@@ -447,38 +447,57 @@ StandardErrors Fit::standard_errors(FitObjective& objective) {
   }
 }
 
+/// The covariance expected of the coordinates of `variables`, from which those are taken out that
+/// are too near to a bound for differences.
+std::vector<double> Fit::scale_with_room(FitSpace space,
+                                         std::vector<std::size_t>& variables) const {
+  while (true) {
+    const auto scale = expected_covariance(space, points_.size(), variables);
+    if (!scale) fail(ErrorKind::numerical, kWhere, "the information is singular");
+    space.free = variables;
+    const std::vector<double> x = space.coordinates(values_of(parameters_));
+    const Box box = space.box();
+    const std::size_t k = variables.size();
+    std::size_t tight = 0;
+    while (tight < k && std::min(x[tight] - box.lower[tight], box.upper[tight] - x[tight]) >=
+                            room_of_differences(rounding_of_likelihood()) *
+                                std::sqrt((*scale)[tight + tight * k]))
+      ++tight;
+    if (tight == k) return *scale;
+    variables.erase(variables.begin() + static_cast<std::ptrdiff_t>(tight));
+  }
+}
+
 StandardErrors Fit::standard_errors(FitObjective& objective, StandardErrorMethod method) {
   parameters_ = out_.parameters;
   if (method == StandardErrorMethod::expected) {
     return expected_standard_errors(
-        expected_information(points_, parameters_, run_options_, kWhere), space_, parameters_);
+        expected_information(points_, parameters_, run_options_, kWhere, space_.free), space_,
+        parameters_);
   }
-  const Values values{parameters_.range, parameters_.smoothness,
-                      parameters_.nugget / parameters_.variance};
+  const Values values = values_of(parameters_);
   std::vector<std::size_t> variables;
   for (const std::size_t v : space_.free)
     if (space_.inside(v, values)) variables.push_back(v);
   FitSpace space = space_;
   space.ratio_offset = 0;  // it is inside: its logarithm
   const Sample some = make_sample(points_, values_, kCurvatureOrderMax, options_.seed);
-  information_ = expected_information(some.points, parameters_, run_options_, kWhere);
+  information_ = expected_information(some.points, parameters_, run_options_, kWhere, space_.free);
   information_points_ = some.points.size();
-  const auto scale = expected_covariance(space, points_.size(), variables);
-  if (!scale) fail(ErrorKind::numerical, kWhere, "the information is singular");
+  const auto scale = scale_with_room(space, variables);
   return observed_standard_errors(
       [&](const Values& v) {
         tell();
         const double value = objective(v);
         return ObjectiveValue{value, objective.log_variance()};
       },
-      points_.size(), space, parameters_, variables, *scale, rounding_of_likelihood());
+      points_.size(), space, parameters_, variables, scale, rounding_of_likelihood());
 }
 
 FitResult Fit::run() {
   tell();
   if (options_.start) {
-    at_ = {options_.start->range, options_.start->smoothness,
-           options_.start->nugget / options_.start->variance};
+    at_ = values_of(*options_.start);
   } else {
     search_samples();
   }
@@ -491,6 +510,11 @@ FitResult Fit::run() {
   search_all(objective);
   if (run_options_.mixed.on()) evaluate_at_the_end(objective);
   out_.standard_errors = standard_errors(objective);
+  if (options_.estimate.anisotropy_angle) {
+    double& angle = out_.parameters.separation.anisotropy_angle;
+    angle -= 180 * std::floor(angle / 180);
+    if (angle == 180) angle = 0;  // it was below 0 by less than a rounding
+  }
   out_.seconds = seconds_since(begin_);
   return std::move(out_);
 }
@@ -498,8 +522,7 @@ FitResult Fit::run() {
 }  // namespace
 
 FitResult fit(const Points& points, std::span<const double> values, const FitOptions& options) {
-  check_options(points, values, options);
-  check_variation(points, values, options.mean);
+  check_fit(points, values, options);
   return Fit(points, values, options).run();
 }
 

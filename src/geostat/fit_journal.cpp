@@ -20,7 +20,8 @@ namespace strata {
 namespace {
 
 constexpr const char* kWhere = "journal";
-constexpr const char* kFormat = "strata fit journal 1";
+constexpr std::string_view kName = "strata fit journal ";
+constexpr const char* kFormat = "strata fit journal 2";
 
 std::string text_of(double value) {
   char buffer[64];
@@ -52,6 +53,18 @@ std::string text_of(const Separation& s) {
   return text;
 }
 
+std::string text_of(const SeparationEstimates& estimate) {
+  std::string text;
+  for (const auto& [flag, name] : {std::pair{estimate.time_scale, " time-scale"},
+                                   {estimate.time_smoothness, " time-smoothness"},
+                                   {estimate.interaction, " interaction"},
+                                   {estimate.anisotropy_ratio, " anisotropy-ratio"},
+                                   {estimate.anisotropy_angle, " anisotropy-angle"}}) {
+    if (flag) text += name;
+  }
+  return text.empty() ? " nothing" : text;
+}
+
 /// What of the options of runs an evaluation depends on beyond rounding in FP64.
 std::string text_of(const Options& options) {
   const MixedPrecision& m = options.mixed;
@@ -78,21 +91,27 @@ std::vector<std::string> header_of(const Points& points, std::span<const double>
   const auto& start = options.start;
   std::string from = "automatic";
   if (start) {
-    from = fmt::format("{} {} {} {}", text_of(start->variance), text_of(start->range),
-                       text_of(start->smoothness), text_of(start->nugget));
+    from =
+        fmt::format("{} {} {} {} {}", text_of(start->variance), text_of(start->range),
+                    text_of(start->smoothness), text_of(start->nugget), text_of(start->separation));
   }
   return {kFormat,
           fmt::format("version {}", STRATA_VERSION),
           fmt::format("points {} {:016x}", points.size(), hash_of(1, coordinate_matrix(points))),
           fmt::format("values {:016x}", hash_of(2, values)),
           fmt::format("mean {}", text_of(options.mean, points)),
-          fmt::format("separation {}", text_of(options.separation)),
+          fmt::format("separation {}", text_of(held_separation(options))),
+          fmt::format("estimated of it{}", text_of(options.estimate)),
           fmt::format("smoothness {}", text_of(options.smoothness)),
           fmt::format("nugget {}", text_of(options.nugget)),
           fmt::format("start {}", from),
           fmt::format("range bounds {}", text_of(options.range_bounds)),
           fmt::format("smoothness bounds {}", text_of(options.smoothness_bounds)),
           fmt::format("noise ratio bounds {}", text_of(options.noise_ratio_bounds)),
+          fmt::format("time range bounds {}", text_of(options.time_range_bounds)),
+          fmt::format("time smoothness bounds {}", text_of(options.time_smoothness_bounds)),
+          fmt::format("interaction bounds {}", text_of(options.interaction_bounds)),
+          fmt::format("anisotropy ratio bounds {}", text_of(options.anisotropy_ratio_bounds)),
           fmt::format("tolerance {}", text_of(options.relative_tolerance)),
           fmt::format("precision {}", text_of(options.options)),
           fmt::format("seed {}", options.seed)};
@@ -155,8 +174,8 @@ void FitJournal::read() {
   std::string line;
   for (const std::string& expected : header_) {
     const bool there = static_cast<bool>(std::getline(in, line));
-    require(there && (&expected != header_.data() || line == kFormat), ErrorKind::input, kWhere,
-            "{}: is not the journal of a fit", path_);
+    require(there && (&expected != header_.data() || line.starts_with(kName)), ErrorKind::input,
+            kWhere, "{}: is not the journal of a fit", path_);
     require(line == expected, ErrorKind::input, kWhere,
             "{}: is the journal of another fit: it has '{}', this one '{}'", path_, line, expected);
   }

@@ -37,7 +37,8 @@ GaussianProcess& FitObjective::process() {
 
 FitStep FitObjective::step_of(const FitSpace::Values& v,
                               const GaussianProcess::Evaluation& evaluation) const {
-  FitStep step{v[FitSpace::range], v[FitSpace::smoothness], kNaN, kNaN, -kInfinity, 0};
+  FitStep step{v[FitSpace::range],     v[FitSpace::smoothness], kNaN, kNaN, -kInfinity, 0,
+               space_.separation_of(v)};
   if (!evaluation.factor.ok) return step;
   const auto count = static_cast<double>(n());
   const double variance =
@@ -50,6 +51,12 @@ FitStep FitObjective::step_of(const FitSpace::Values& v,
   step.variance = variance;
   step.nugget = space_.nugget.value_or(v[FitSpace::ratio] * variance);
   return step;
+}
+
+GaussianProcess::Evaluation FitObjective::evaluate(const FitSpace::Values& v) {
+  return process().evaluate(
+      {1, v[FitSpace::range], v[FitSpace::smoothness], v[FitSpace::ratio], space_.separation_of(v)},
+      kWhere);
 }
 
 /// What is minimized; remembers the worst.
@@ -67,9 +74,7 @@ double FitObjective::operator()(const FitSpace::Values& v) {
   const auto begin = std::chrono::steady_clock::now();
   JournalEntry entry{stage_, v, {}, 0};
   if (journal_ == nullptr || !journal_->replay(entry)) {
-    entry.evaluation = process().evaluate(
-        {1, v[FitSpace::range], v[FitSpace::smoothness], v[FitSpace::ratio], space_.separation},
-        kWhere);
+    entry.evaluation = evaluate(v);
     entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (journal_ != nullptr) journal_->add(entry);
   }
@@ -91,10 +96,7 @@ std::optional<std::size_t> FitObjective::best() const {
 Likelihood FitObjective::likelihood(std::size_t k) {
   const FitStep& step = path_[k];
   const GaussianProcess::Evaluation& made = evaluations_[k];
-  if (!process_) {
-    (void)process().evaluate(
-        {1, step.range, step.smoothness, step.nugget / step.variance, space_.separation}, kWhere);
-  }
+  if (!process_) (void)evaluate(seen_[k].first);
   Likelihood out{step.log_likelihood, made.quadratic_form / step.variance,
                  made.factor,         made.mean_coefficients,
                  process_->report(),  made.certificate};

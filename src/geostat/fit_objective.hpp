@@ -30,6 +30,10 @@ class FitObjective {
   [[nodiscard]] std::int64_t n() const noexcept { return points_.size(); }
   [[nodiscard]] const Points& points() const noexcept { return points_; }
   [[nodiscard]] const std::vector<FitStep>& path() const noexcept { return path_; }
+  /// Of a step that did not fail.
+  [[nodiscard]] static MaternParameters parameters_of(const FitStep& step) {
+    return {step.variance, step.range, step.smoothness, step.nugget, step.separation};
+  }
   /// Where every step was made, and what operator() said.
   [[nodiscard]] const std::vector<std::pair<FitSpace::Values, double>>& seen() const noexcept {
     return seen_;
@@ -49,6 +53,8 @@ class FitObjective {
   [[nodiscard]] FitStep step_of(const FitSpace::Values& v,
                                 const GaussianProcess::Evaluation& evaluation) const;
   GaussianProcess& process();
+  /// At variance 1.
+  [[nodiscard]] GaussianProcess::Evaluation evaluate(const FitSpace::Values& v);
 
   const Points& points_;
   std::span<const double> values_;

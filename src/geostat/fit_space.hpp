@@ -1,10 +1,16 @@
 #pragma once
 // The parameters of a fit as coordinates of a search.
 //
-// Contract: coordinates are log range, log smoothness and log(ratio + ratio_offset), of those that
-// are free, ratio = nugget/variance. Where the ratio is well above the offset that is its
-// logarithm; below, where nobody can tell it from 0, it is as good as linear, so that the bound
-// near 0 is a short way off.
+// Contract: coordinates of those variables that are free, in the order of `Variable`:
+//   * log range, log smoothness, log of the smoothness in time, log of the anisotropy ratio;
+//   * log(ratio + ratio_offset), ratio = nugget/variance. Where the ratio is well above the offset
+//     that is its logarithm; below, where nobody can tell it from 0, it is as good as linear, so
+//     that the bound near 0 is a short way off;
+//   * of the scale in time a, log τ with τ = a^(−1/(2α)), α the smoothness in time: half of the
+//     covariance is left after the time τ. That is about the same for any α, which a is not: it
+//     has the unit of time to the power of −2α;
+//   * the interaction itself, for 0 and 1 are values like others;
+//   * the angle of anisotropy in radians, without bounds: half a turn leads back.
 
 #include <array>
 #include <cstddef>
@@ -17,35 +23,60 @@
 namespace strata {
 
 struct FitSpace {
-  enum Variable : std::size_t { range, smoothness, ratio };
-  using Values = std::array<double, 3>;
+  enum Variable : std::size_t {
+    range,
+    smoothness,
+    ratio,
+    time_scale,
+    time_smoothness,
+    interaction,
+    anisotropy_ratio,
+    anisotropy_angle,
+  };
+  static constexpr std::size_t kVariables = 8;
+  using Values = std::array<double, kVariables>;
 
   std::vector<std::size_t> free;
-  Values held{1, 0.5, 0};
-  std::array<Bounds, 3> bounds;
-  std::optional<double> nugget;  ///< held above 0
+  Values held{1, 0.5, 0, 1, 1, 0, 1, 0};
+  std::array<Bounds, kVariables> bounds{};  ///< of time_scale those of τ, of the angle none
+  std::optional<double> nugget;             ///< held above 0
   double ratio_offset = 1e-3;
-  Separation separation{};  ///< held
+  Separation separation{};  ///< its distance, and whether there are times
 
   [[nodiscard]] Values values(const std::vector<double>& x) const;
   [[nodiscard]] std::vector<double> coordinates(const Values& values) const;
   [[nodiscard]] Box box() const;
-  /// Whether a variable is free and away from its bounds.
+  [[nodiscard]] bool is_free(std::size_t variable) const;
+  /// Whether a variable is free and away from its bounds; the angle, whether the ratio is.
   [[nodiscard]] bool inside(std::size_t variable, const Values& values) const;
+  [[nodiscard]] Separation separation_of(const Values& values) const;
   /// The parameters at `values` with this variance.
   [[nodiscard]] MaternParameters parameters(const Values& values, double variance) const {
     return {variance, values[range], values[smoothness],
-            nugget ? *nugget : values[ratio] * variance, separation};
+            nugget ? *nugget : values[ratio] * variance, separation_of(values)};
   }
 
  private:
   [[nodiscard]] double coordinate(std::size_t variable, double value) const;
 };
 
-/// Throws Error{numerical} if all points coincide, Error{misuse} for bounds that cannot be.
+/// Where in a search these parameters are.
+[[nodiscard]] FitSpace::Values values_of(const MaternParameters& parameters);
+
+/// τ of the scale and the smoothness in time, and back.
+[[nodiscard]] double time_range_of(double scale, double smoothness);
+[[nodiscard]] double time_scale_of(double range, double smoothness);
+
+/// The separation of a fit, in which what is estimated is as it is by default.
+[[nodiscard]] Separation held_separation(const FitOptions& options);
+
+/// Throws Error{numerical} if all points coincide, or all times where they are to say something,
+/// Error{misuse} for bounds that cannot be.
 [[nodiscard]] FitSpace make_fit_space(const Points& points, const FitOptions& options);
 
 /// Length of the diagonal of the points' bounding box; on the sphere about that, in kilometres.
 [[nodiscard]] double extent_of(const Points& points, Distance distance);
+/// From the first to the last of the times.
+[[nodiscard]] double time_extent_of(const Points& points);
 
 }  // namespace strata

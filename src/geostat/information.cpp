@@ -1,9 +1,10 @@
 // Fisher's information of the covariance parameters (Mardia and Marshall, "Maximum likelihood
 // estimation of models for residual covariance in spatial regression", Biometrika 71, 1984):
 // I_ij = ½·tr(Σ⁻¹·∂_iΣ·Σ⁻¹·∂_jΣ) = ½·Σ A_i∘A_j with A_i = L⁻¹·∂_iΣ·L⁻ᵀ. With M = L⁻¹·L⁻ᵀ, A of the
-// nugget is M, and A of log σ² is I − τ²·M. Σ is differentiated in log range and log smoothness by
-// the five-point formula in steps of 10⁻³, whose error is 10⁻¹² of the covariance: no kernel of
-// derivatives is needed, and whatever a covariance kernel computes is differentiated.
+// nugget is M, and A of log σ² is I − τ²·M. By the other parameters Σ is differentiated by the
+// five-point formula in steps of 10⁻³, whose error is 10⁻¹² of the covariance: no kernel of
+// derivatives is needed, and whatever a covariance kernel computes is differentiated. At the end of
+// a parameter's domain a step goes beyond it, where the formula of the covariance still holds.
 //
 // Observed information: with φ the search coordinates and l the profile log-likelihood, the inverse
 // of −∂²l/∂φ² is the covariance of the estimates φ̂. The variance σ̂²(φ) was profiled out; by the
@@ -14,7 +15,8 @@
 // |u|²/2. A second difference over ±t has the error t²/12 times a fourth derivative of order 1, and
 // 4ε/t² from noise ε of l: the sum is least at t = (48·ε)^(1/4). ε comes from a difference table of
 // four evaluations so close together that l itself does not change (Moré and Wild, "Estimating
-// computational noise", SIAM J. Sci. Comput. 33, 2011).
+// computational noise", SIAM J. Sci. Comput. 33, 2011). Near a bound steps are shorter, as long as
+// 4ε/t² is at most 1/5; what has less room than that is taken as known.
 
 #include "geostat/information.hpp"
 
@@ -35,6 +37,12 @@ constexpr std::size_t kVariance = 0;
 constexpr std::size_t kRange = 1;
 constexpr std::size_t kSmoothness = 2;
 constexpr std::size_t kNugget = 3;
+constexpr std::size_t kTimeScale = 4;
+constexpr std::size_t kTimeSmoothness = 5;
+constexpr std::size_t kInteraction = 6;
+constexpr std::size_t kAnisotropyRatio = 7;
+constexpr std::size_t kAnisotropyAngle = 8;
+constexpr double kDegrees = 180 / 3.14159265358979323846;  ///< of a radian
 
 using Dense = std::vector<double>;  // n × n, column-major
 
@@ -64,15 +72,28 @@ class CovarianceMatrix {
   Dense coordinates_;
 };
 
-/// ∂Σ/∂ log of one parameter, the nugget left out: it does not change.
-Dense derivative(CovarianceMatrix& matrix, MaternParameters p, double MaternParameters::*which) {
+/// The parameters with one of them, as an Information has it, moved by `step`.
+MaternParameters moved_by(MaternParameters p, std::size_t which, double step) {
+  Separation& s = p.separation;
+  switch (which) {
+    case kRange: p.range *= std::exp(step); break;
+    case kSmoothness: p.smoothness *= std::exp(step); break;
+    case kTimeScale: s.time->scale *= std::exp(step); break;
+    case kTimeSmoothness: s.time->smoothness *= std::exp(step); break;
+    case kInteraction: s.time->interaction += step; break;
+    case kAnisotropyRatio: s.anisotropy_ratio *= std::exp(step); break;
+    default: s.anisotropy_angle += step * kDegrees; break;
+  }
+  return p;
+}
+
+/// ∂Σ by one parameter, the nugget left out: it does not change.
+Dense derivative(CovarianceMatrix& matrix, MaternParameters p, std::size_t which) {
   constexpr double h = 1e-3;
   p.nugget = 0;
   Dense sum;
   for (const auto& [steps, weight] : {std::pair{1, 8.0}, {-1, -8.0}, {2, -1.0}, {-2, 1.0}}) {
-    MaternParameters moved = p;
-    moved.*which *= std::exp(steps * h);
-    const Dense some = matrix(moved);
+    const Dense some = matrix(moved_by(p, which, steps * h));
     sum.resize(some.size());
     for (std::size_t k = 0; k < some.size(); ++k) sum[k] += weight / (12 * h) * some[k];
   }
@@ -100,13 +121,6 @@ double inner(const Dense& a, const Dense& b) {
   return sum;
 }
 
-/// Where a search variable stands in an Information.
-std::size_t place_of(std::size_t variable) {
-  return variable == FitSpace::range        ? kRange
-         : variable == FitSpace::smoothness ? kSmoothness
-                                            : kNugget;
-}
-
 /// ∂ log ratio / ∂ its coordinate, log(ratio + offset).
 double stretch(const FitSpace& space, double ratio) { return 1 + space.ratio_offset / ratio; }
 
@@ -116,30 +130,84 @@ bool contains(const std::vector<std::size_t>& variables, std::size_t v) {
   return std::find(variables.begin(), variables.end(), v) != variables.end();
 }
 
+/// Where a search variable stands in an Information.
+std::size_t place_of(std::size_t variable) {
+  constexpr std::array places{kRange,          kSmoothness,  kNugget,          kTimeScale,
+                              kTimeSmoothness, kInteraction, kAnisotropyRatio, kAnisotropyAngle};
+  return places[variable];
+}
+
+/// What one of an Information's parameters changes when the one that it stands for does by 1.
+std::array<double, kInformationOrder> units_of(const MaternParameters& p) {
+  const TimeParameters time = p.separation.time.value_or(TimeParameters{});
+  return {p.variance,
+          p.range,
+          p.smoothness,
+          1,
+          time.scale,
+          time.smoothness,
+          1,
+          p.separation.anisotropy_ratio,
+          kDegrees};
+}
+
+/// Where the errors go, in the order of an Information.
+std::array<double*, kInformationOrder> fields_of(StandardErrors& e) {
+  return {&e.variance,        &e.range,           &e.smoothness,  &e.nugget,
+          &e.time_scale,      &e.time_smoothness, &e.interaction, &e.anisotropy_ratio,
+          &e.anisotropy_angle};
+}
+
+/// ∂ of an Information's parameters by the coordinate of a search variable. `range_too`: the range
+/// in time is a coordinate, so that the scale goes with the smoothness in time.
+std::array<double, kInformationOrder> column_of(std::size_t variable, const FitSpace& space,
+                                                const MaternParameters& p, bool range_too) {
+  std::array<double, kInformationOrder> column{};
+  column[place_of(variable)] = 1;
+  if (variable == FitSpace::ratio) {
+    const double by_log_ratio = stretch(space, ratio_of(p));
+    column[kNugget] = space.nugget ? 0 : p.nugget * by_log_ratio;
+    column[kVariance] = space.nugget ? -by_log_ratio : 0;
+  }
+  // log a = −2α·log τ.
+  if (variable == FitSpace::time_scale) column[kTimeScale] = -2 * p.separation.time->smoothness;
+  if (variable == FitSpace::time_smoothness && range_too)
+    column[kTimeScale] = std::log(p.separation.time->scale);
+  return column;
+}
+
 }  // namespace
 
 Information expected_information(const Points& points, const MaternParameters& parameters,
-                                 const Options& options, const char* where) {
+                                 const Options& options, const char* where,
+                                 const std::vector<std::size_t>& variables) {
   const std::int64_t n = points.size();
   CovarianceMatrix matrix(points);
   Options in_fp64 = options;  // what it says of steps and standard errors is no place to save
   in_fp64.mixed = {};
   CovarianceSolver solver = covariance_solver(points, in_fp64);
   factor_or_fail(solver, parameters, where);
-  Dense m(static_cast<std::size_t>(n * n));
+  std::array<Dense, kInformationOrder> all;
+  Dense& m = all[kNugget];
+  m.resize(static_cast<std::size_t>(n * n));
   for (std::int64_t i = 0; i < n; ++i) m[static_cast<std::size_t>(i + i * n)] = 1;
   whiten_both_sides(solver, m, n);
-  Dense range = derivative(matrix, parameters, &MaternParameters::range);
-  whiten_both_sides(solver, range, n);
-  Dense smoothness = derivative(matrix, parameters, &MaternParameters::smoothness);
-  whiten_both_sides(solver, smoothness, n);
-  Dense variance = m;
-  for (double& v : variance) v *= -parameters.nugget;
-  for (std::int64_t i = 0; i < n; ++i) variance[static_cast<std::size_t>(i + i * n)] += 1;
-  const std::array<const Dense*, 4> all{&variance, &range, &smoothness, &m};
+  std::vector<std::size_t> differentiated{kRange, kSmoothness};
+  for (const std::size_t v : variables)
+    if (v > FitSpace::ratio) differentiated.push_back(place_of(v));
+  for (const std::size_t which : differentiated) {
+    all[which] = derivative(matrix, parameters, which);
+    whiten_both_sides(solver, all[which], n);
+  }
+  all[kVariance] = m;
+  for (double& v : all[kVariance]) v *= -parameters.nugget;
+  for (std::int64_t i = 0; i < n; ++i) all[kVariance][static_cast<std::size_t>(i + i * n)] += 1;
   Information out{};
-  for (std::size_t i = 0; i < 4; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) out[i][j] = out[j][i] = 0.5 * inner(*all[i], *all[j]);
+  for (std::size_t i = 0; i < kInformationOrder; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      if (all[i].empty() || all[j].empty()) continue;
+      out[i][j] = out[j][i] = 0.5 * inner(all[i], all[j]);
+    }
   }
   return out;
 }
@@ -148,26 +216,19 @@ std::optional<std::vector<double>> covariance_of_search(const Information& infor
                                                         const FitSpace& space,
                                                         const MaternParameters& parameters,
                                                         const std::vector<std::size_t>& variables) {
-  // ∂(log σ², log range, log ν, τ²) by each coordinate; first the variance, where it is free.
-  std::vector<std::array<double, 4>> jacobian;
+  // ∂ of the parameters by each coordinate; first by the variance, where it is free.
+  std::vector<std::array<double, kInformationOrder>> jacobian;
   if (!space.nugget) jacobian.push_back({1, 0, 0, parameters.nugget});
   const std::size_t skipped = jacobian.size();
-  for (const std::size_t v : variables) {
-    std::array<double, 4> column{};
-    column[place_of(v)] = 1;
-    if (v == FitSpace::ratio) {
-      const double by_log_ratio = stretch(space, ratio_of(parameters));
-      column[kNugget] = space.nugget ? 0 : parameters.nugget * by_log_ratio;
-      column[kVariance] = space.nugget ? -by_log_ratio : 0;
-    }
-    jacobian.push_back(column);
-  }
+  const bool range_too = contains(variables, FitSpace::time_scale);
+  for (const std::size_t v : variables)
+    jacobian.push_back(column_of(v, space, parameters, range_too));
   const std::size_t k = jacobian.size();
   std::vector<double> of_coordinates(k * k);
   for (std::size_t a = 0; a < k; ++a) {
     for (std::size_t b = 0; b < k; ++b) {
-      for (std::size_t i = 0; i < 4; ++i) {
-        for (std::size_t j = 0; j < 4; ++j)
+      for (std::size_t i = 0; i < kInformationOrder; ++i) {
+        for (std::size_t j = 0; j < kInformationOrder; ++j)
           of_coordinates[a + b * k] += jacobian[a][i] * information[i][j] * jacobian[b][j];
       }
     }
@@ -185,13 +246,13 @@ StandardErrors expected_standard_errors(const Information& information, const Fi
                                         const MaternParameters& p) {
   StandardErrors out;
   out.method = StandardErrorMethod::expected;
-  const FitSpace::Values values{p.range, p.smoothness, ratio_of(p)};
-  const bool ratio = space.inside(FitSpace::ratio, values);
+  const FitSpace::Values values = values_of(p);
   std::vector<std::size_t> rows;
-  if (!space.nugget || ratio) rows.push_back(kVariance);
-  if (space.inside(FitSpace::range, values)) rows.push_back(kRange);
-  if (space.inside(FitSpace::smoothness, values)) rows.push_back(kSmoothness);
-  if (!space.nugget && ratio) rows.push_back(kNugget);
+  if (!space.nugget || space.inside(FitSpace::ratio, values)) rows.push_back(kVariance);
+  for (const std::size_t v : space.free) {
+    if (space.inside(v, values) && !(v == FitSpace::ratio && space.nugget))
+      rows.push_back(place_of(v));
+  }
   const std::size_t k = rows.size();
   std::vector<double> some;
   for (const std::size_t b : rows) {
@@ -199,10 +260,10 @@ StandardErrors expected_standard_errors(const Information& information, const Fi
   }
   const auto covariance = inverse_of_spd(std::move(some), k);
   if (!covariance) return out;
-  const std::array<double*, 4> to{&out.variance, &out.range, &out.smoothness, &out.nugget};
-  const std::array<double, 4> scale{p.variance, p.range, p.smoothness, 1};
+  const auto to = fields_of(out);
+  const auto units = units_of(p);
   for (std::size_t a = 0; a < k; ++a)
-    *to[rows[a]] = scale[rows[a]] * std::sqrt((*covariance)[a + a * k]);
+    *to[rows[a]] = units[rows[a]] * std::sqrt((*covariance)[a + a * k]);
   return out;
 }
 
@@ -237,6 +298,19 @@ class Differences {
     u[i] += t;
     u[j] += s;
     return at(u);
+  }
+  /// How far one may go along u_i, to either side and with another one as far, in the box.
+  [[nodiscard]] double reach(std::size_t i) const {
+    FitSpace own = space_;
+    own.free = variables_;
+    const std::vector<double> x = own.coordinates(centre_);
+    const Box box = own.box();
+    double out = std::numeric_limits<double>::infinity();
+    for (std::size_t r = i; r < k_; ++r) {
+      const double room = std::min(x[r] - box.lower[r], box.upper[r] - x[r]);
+      if (c_[r + i * k_] != 0) out = std::min(out, 0.5 * room / std::fabs(c_[r + i * k_]));
+    }
+    return out;
   }
   [[nodiscard]] int evaluations() const noexcept { return evaluations_; }
   [[nodiscard]] const std::vector<double>& factor() const noexcept { return c_; }
@@ -279,6 +353,8 @@ Curvature curvature_of(Differences& f, double value, double step) {
   std::vector<double> up(k);
   std::vector<double> down(k);
   for (std::size_t i = 0; i < k; ++i) {
+    const double reach = f.reach(i);
+    t[i] = std::min(step, reach);
     for (int attempt = 0; attempt < 3; ++attempt) {
       const ObjectiveValue a = f.along(i, t[i]);
       const ObjectiveValue b = f.along(i, -t[i]);
@@ -288,8 +364,10 @@ Curvature curvature_of(Differences& f, double value, double step) {
       out.hessian[i + i * k] = second;
       out.slope[i] = (a.log_variance - b.log_variance) / (2 * t[i]);
       // A direction in which less or more is known than was expected: again, in its own scale.
-      if (second > 1.0 / 16 && second < 16) break;
+      if ((second > 1.0 / 16 && second < 16) || (second < 1 && t[i] == reach) || attempt == 2)
+        break;
       t[i] *= second > 0 ? std::clamp(step / (t[i] * std::sqrt(second)), 0.1, 10.0) : 4;
+      t[i] = std::min(t[i], reach);
     }
   }
   for (std::size_t i = 0; i < k; ++i) {
@@ -305,6 +383,8 @@ Curvature curvature_of(Differences& f, double value, double step) {
 
 }  // namespace
 
+double room_of_differences(double noise) { return 2 * std::max(0.1, std::sqrt(20 * noise)); }
+
 StandardErrors observed_standard_errors(
     const std::function<ObjectiveValue(const FitSpace::Values&)>& objective, std::int64_t n,
     const FitSpace& space, const MaternParameters& p, const std::vector<std::size_t>& variables,
@@ -314,8 +394,7 @@ StandardErrors observed_standard_errors(
   const std::size_t k = variables.size();
   const auto factor = factor_of_spd(scale, k);
   if (k == 0 || !factor) return out;
-  const FitSpace::Values centre{p.range, p.smoothness, ratio_of(p)};
-  Differences f(objective, space, centre, variables, *factor);
+  Differences f(objective, space, values_of(p), variables, *factor);
   const double value = f.at(std::vector<double>(k)).value;
   out.noise = std::max(noise_of(f, value), noise);
   const Curvature found =
@@ -323,34 +402,37 @@ StandardErrors observed_standard_errors(
   out.evaluations = f.evaluations();
   const auto v = inverse_of_spd(found.hessian, k);  // of u
   if (!v) return out;
-  // The variance of a function whose derivatives by u are given.
-  const auto variance_of = [&](const std::vector<double>& slope) {
-    double sum = 0;
+  // ∂ by u of the logarithm of the variance that was profiled out, then of each parameter.
+  const double profiled = space.nugget ? 0 : 2 / static_cast<double>(n);
+  const bool range_too = contains(variables, FitSpace::time_scale);
+  std::array<std::vector<double>, kInformationOrder> slopes;
+  if (!space.nugget || contains(variables, FitSpace::ratio)) slopes[kVariance] = found.slope;
+  if (!space.nugget && contains(variables, FitSpace::ratio)) {
+    slopes[kNugget] = found.slope;
+    for (double& slope : slopes[kNugget]) slope *= p.nugget;
+  }
+  for (std::size_t i = 0; i < k; ++i) {
+    const auto column = column_of(variables[i], space, p, range_too);
+    for (std::size_t place = 0; place < kInformationOrder; ++place) {
+      if (place == kVariance || column[place] == 0) continue;
+      slopes[place].resize(k);
+      for (std::size_t j = 0; j <= i; ++j)
+        slopes[place][j] += column[place] * f.factor()[i + j * k];
+    }
+  }
+  const auto to = fields_of(out);
+  const auto units = units_of(p);
+  for (std::size_t place = 0; place < kInformationOrder; ++place) {
+    const std::vector<double>& slope = slopes[place];
+    if (slope.empty()) continue;
+    double sum = place == kVariance ? profiled
+                 : place == kNugget ? profiled * p.nugget * p.nugget
+                                    : 0;
     for (std::size_t a = 0; a < k; ++a) {
       for (std::size_t b = 0; b < k; ++b) sum += slope[a] * (*v)[a + b * k] * slope[b];
     }
-    return sum;
-  };
-  const auto slope_of = [&](std::size_t variable) {
-    std::vector<double> slope(k);
-    for (std::size_t i = 0; i < k; ++i) {
-      if (variables[i] != variable) continue;
-      for (std::size_t j = 0; j <= i; ++j) slope[j] = f.factor()[i + j * k];
-    }
-    return slope;
-  };
-  if (contains(variables, FitSpace::range))
-    out.range = p.range * std::sqrt(variance_of(slope_of(FitSpace::range)));
-  if (contains(variables, FitSpace::smoothness))
-    out.smoothness = p.smoothness * std::sqrt(variance_of(slope_of(FitSpace::smoothness)));
-  std::vector<double> slope = found.slope;  // of log σ̂²
-  const bool ratio = contains(variables, FitSpace::ratio);
-  const double profiled = space.nugget ? 0 : 2 / static_cast<double>(n);
-  if (!space.nugget || ratio) out.variance = p.variance * std::sqrt(profiled + variance_of(slope));
-  if (space.nugget || !ratio) return out;
-  const std::vector<double> of_ratio = slope_of(FitSpace::ratio);
-  for (std::size_t j = 0; j < k; ++j) slope[j] += stretch(space, centre[2]) * of_ratio[j];
-  out.nugget = p.nugget * std::sqrt(profiled + variance_of(slope));
+    *to[place] = units[place] * std::sqrt(sum);
+  }
   return out;
 }
 

@@ -43,7 +43,7 @@ struct ScaledStart {
 };
 
 /// Minimizes f from start.x0, or the best that is known: in few evaluations if it is roughly as the
-/// start says. It stops, without convergence, where it would leave the box or does not get on.
+/// start says; x0 lies in the box. It stops, without convergence, where it does not get on.
 /// `step` is a radius of u, `tolerance` of x; `gain`, not relative here, is what is still expected
 /// to be gained. What is known may be the best.
 [[nodiscard]] Minimum minimize_scaled(const std::function<double(const std::vector<double>&)>& f,

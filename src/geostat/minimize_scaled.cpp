@@ -6,10 +6,12 @@
 // leaves of the values says it. Entries of H are the identity's with the standard deviation kPrior,
 // so that k + 1 evaluations are enough to begin with, and after (k + 1)(k + 2)/2 the prior hardly
 // matters. The next point is the model's minimum in a trust region (e.g. Conn, Scheinberg and
-// Vicente, "Introduction to Derivative-Free Optimization", 2009, chapter 10). The covariance of g
-// by the same regression says what uncertainty may hide: half its trace is about the gain expected
-// of knowing g. While that is more than what the step promises, the next point is beside the
-// minimum, where g is known least. The search ends when both together are below `gain`.
+// Vicente, "Introduction to Derivative-Free Optimization", 2009, chapter 10); variables that it
+// takes out of the box are held at their bounds, the one that is furthest out first. The covariance
+// of g by the same regression says what uncertainty may hide: half its trace, along bounds only
+// where g clearly points out of the box, is about the gain expected of knowing g. While that is
+// more than what the step promises, the next point is beside the minimum, where g is known least.
+// The search ends when both together are below `gain`.
 
 #include "geostat/minimize.hpp"
 
@@ -116,7 +118,7 @@ class Search {
         // To the other side, if the box leaves little room on this one.
         const Vector there = clamped(sum(start_.x0, times(start_.factor, u)));
         if (length(u_of(there)) < 0.5 * radius_) u[i] = -radius_;
-        evaluate(sum(start_.x0, times(start_.factor, u)));
+        evaluate(clamped(sum(start_.x0, times(start_.factor, u))));
       }
     }
     while (more() && state_ == State::searching) step();
@@ -138,11 +140,12 @@ class Search {
     samples_.push_back({x, u_of(x), value});
     if (value < best().value) best_ = samples_.size() - 1;
   }
-  /// What lies outside of the box is not evaluated: the search is over.
+  [[nodiscard]] bool known(const Vector& x) const {
+    return std::any_of(samples_.begin(), samples_.end(), [&](const Sample& s) { return s.x == x; });
+  }
+  /// What is known already is not evaluated again: the search is over.
   void evaluate(const Vector& x) {
-    const bool known =
-        std::any_of(samples_.begin(), samples_.end(), [&](const Sample& s) { return s.x == x; });
-    if (clamped(x) != x || known) {
+    if (known(x)) {
       state_ = State::stuck;
       return;
     }
@@ -251,6 +254,74 @@ class Search {
     return shortest;
   }
 
+  /// A step, and the bounds at which it holds variables: their directions out of the box.
+  struct Inside {
+    Vector d;
+    std::vector<Vector> outward;
+  };
+
+  /// The same among the steps that stay in the box. A variable is held by a stiff spring.
+  [[nodiscard]] Inside minimum_inside(Model model) const {
+    constexpr double kStiff = 1e6;  // the model's own curvature is about 1
+    std::vector<bool> held(k_);
+    Inside out;
+    while (true) {
+      out.d = minimum_of(model);
+      const Vector x = sum(best().x, times(start_.factor, out.d));
+      std::size_t worst = k_;
+      double furthest = 0;
+      for (std::size_t i = 0; i < k_; ++i) {
+        const double beyond = std::max(box_.lower[i] - x[i], x[i] - box_.upper[i]);
+        if (held[i] || beyond <= furthest * length(row_of_factor(i))) continue;
+        worst = i;
+        furthest = beyond / length(row_of_factor(i));
+      }
+      if (worst == k_) {
+        out.d = sum(u_of(point_at(out.d)), best().u, -1);  // without what the springs gave
+        return out;
+      }
+      held[worst] = true;
+      const Vector c = row_of_factor(worst);
+      const double stiffness = kStiff / dot(c, c);
+      const bool below = x[worst] < box_.lower[worst];
+      const double room = (below ? box_.lower : box_.upper)[worst] - best().x[worst];
+      out.outward.push_back(sum(Vector(k_), c, (below ? -1 : 1) / length(c)));
+      for (std::size_t j = 0; j < k_; ++j) {
+        model.g[j] -= stiffness * room * c[j];
+        for (std::size_t i = 0; i < k_; ++i) model.h[i + j * k_] += stiffness * c[i] * c[j];
+      }
+    }
+  }
+  /// What is not known of g, without what it says across the bounds at which the minimum lies for
+  /// sure: kSure deviations.
+  [[nodiscard]] Vector covariance_inside(const Model& model, const Inside& inside) const {
+    constexpr double kSure = 3;
+    const Vector slope = sum(times(model.h, inside.d), model.g);
+    std::vector<Vector> across;  // orthonormal
+    for (const Vector& outward : inside.outward) {
+      const double deviation = std::sqrt(dot(outward, times(model.covariance, outward)));
+      if (-dot(slope, outward) < kSure * deviation) continue;
+      Vector rest = outward;
+      for (const Vector& other : across) rest = sum(rest, other, -dot(rest, other));
+      if (length(rest) > 1e-6) across.push_back(sum(Vector(k_), rest, 1 / length(rest)));
+    }
+    Vector covariance = model.covariance;
+    for (const Vector& n : across) {  // (I − n·nᵀ)·V·(I − n·nᵀ)
+      const Vector vn = times(covariance, n);
+      const double nvn = dot(n, vn);
+      for (std::size_t j = 0; j < k_; ++j) {
+        for (std::size_t i = 0; i < k_; ++i)
+          covariance[i + j * k_] += nvn * n[i] * n[j] - n[i] * vn[j] - vn[i] * n[j];
+      }
+    }
+    return covariance;
+  }
+  [[nodiscard]] Vector row_of_factor(std::size_t i) const {
+    Vector row(k_);
+    for (std::size_t j = 0; j < k_; ++j) row[j] = start_.factor[i + j * k_];
+    return row;
+  }
+
   /// The first axis of a covariance, by the power method, times its deviation.
   [[nodiscard]] static Vector first_axis(const Vector& covariance, std::size_t k) {
     Vector axis(k);
@@ -266,30 +337,42 @@ class Search {
     return axis;
   }
 
+  /// The point of the box at a displacement from the best one.
+  [[nodiscard]] Vector point_at(const Vector& d) const {
+    return clamped(sum(best().x, times(start_.factor, d)));
+  }
+
   /// One evaluation, or none and the end.
   void step() {
     const Model model = fit();
     cubic_ = cubic_of(model);
-    Vector d = minimum_of(model);
+    const Inside inside = minimum_inside(model);
+    Vector d = inside.d;
     const double promised = -model.change(d);
+    const Vector covariance = covariance_inside(model, inside);
     double hidden = 0;
-    for (std::size_t i = 0; i < k_; ++i) hidden += 0.5 * model.covariance[i + i * k_];
+    for (std::size_t i = 0; i < k_; ++i) hidden += 0.5 * covariance[i + i * k_];
     if (promised + hidden < options_.gain) {
       state_ = State::converged;
       return;
     }
+    Vector x = point_at(d);
     if (hidden > promised) {
-      // As far as the uncertainty reaches, to the side that the model takes for the lower one.
-      Vector axis = first_axis(model.covariance, k_);
+      // As far as the uncertainty reaches, to the side that the model takes for the lower one, if
+      // the box has room there.
+      Vector axis = first_axis(covariance, k_);
       const double reach = length(axis);
       for (double& v : axis) v *= std::min(1.0, std::min(radius_, 1.0) / reach);
       const double side = dot(model.g, axis) + dot(axis, times(model.h, d)) > 0 ? -1 : 1;
-      d = sum(d, axis, side);
+      const Vector from = u_of(x);
+      x = point_at(sum(d, axis, side));
+      if (length(sum(u_of(x), from, -1)) < 0.5 * length(axis)) x = point_at(sum(d, axis, -side));
     }
+    d = sum(u_of(x), best().u, -1);
     const double before = best().value;
     const double wanted = -model.change(d);
     const double size = length(d);
-    evaluate(sum(best().x, times(start_.factor, d)));
+    evaluate(x);
     if (state_ != State::searching) return;
     const double gained = before - samples_.back().value;
     if (wanted > options_.gain && gained < 0.1 * wanted) radius_ = 0.5 * std::min(radius_, size);

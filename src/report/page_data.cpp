@@ -231,6 +231,7 @@ json path_data(const std::vector<ReportEvaluation>& evaluations) {
     const ReportEvaluation& e = evaluations[i];
     // A value that is not finite becomes null: dump() knows no other way.
     rows.push_back({i + 1, e.log_likelihood, e.range, e.smoothness, e.nugget, e.variance});
+    for (const double other : e.others) rows.back().push_back(other);
   }
   return {{"rows", rows}};
 }

@@ -57,6 +57,11 @@ void check(const ReportData& data) {
               "line '{}' has {} x and {} y", series.name, series.x.size(), series.y.size());
     }
   }
+  for (const ReportEvaluation& e : data.evaluations) {
+    require(e.others.size() == data.other_parameters.size(), ErrorKind::misuse, "report",
+            "an evaluation has {} other parameters, the report names {}", e.others.size(),
+            data.other_parameters.size());
+  }
   if (!data.hold_out) return;
   const ReportHoldOut& h = *data.hold_out;
   require(h.predicted.size() == h.observed.size(), ErrorKind::misuse, "report",

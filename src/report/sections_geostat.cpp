@@ -74,31 +74,40 @@ std::string layer_row(const MapLayer& layer) {
                      cells, escape(layer.unit));
 }
 
-struct Parameter {
-  const char* name;
-  double ReportEvaluation::*member;
+constexpr std::array kParameters{
+    std::pair{"range", &ReportEvaluation::range},
+    std::pair{"smoothness", &ReportEvaluation::smoothness},
+    std::pair{"nugget", &ReportEvaluation::nugget},
+    std::pair{"variance", &ReportEvaluation::variance},
 };
-constexpr std::array<Parameter, 4> kParameters{{{"range", &ReportEvaluation::range},
-                                                {"smoothness", &ReportEvaluation::smoothness},
-                                                {"nugget", &ReportEvaluation::nugget},
-                                                {"variance", &ReportEvaluation::variance}}};
 
-bool varies(const std::vector<ReportEvaluation>& evaluations, const Parameter& parameter) {
+/// The parameters of evaluations, in the order of page_data.cpp: those that all have, the others.
+std::vector<std::string> names_of(const ReportData& data) {
+  std::vector<std::string> names;
+  for (const auto& [name, member] : kParameters) names.emplace_back(name);
+  for (const std::string& name : data.other_parameters) names.push_back(escape(name));
+  return names;
+}
+
+double parameter_of(const ReportEvaluation& evaluation, std::size_t i) {
+  return i < kParameters.size() ? evaluation.*kParameters[i].second
+                                : evaluation.others[i - kParameters.size()];
+}
+
+bool varies(const std::vector<ReportEvaluation>& evaluations, std::size_t i) {
   return std::any_of(evaluations.begin(), evaluations.end(), [&](const ReportEvaluation& e) {
-    return e.*parameter.member != evaluations.front().*parameter.member;
+    return parameter_of(e, i) != parameter_of(evaluations.front(), i);
   });
 }
 
-std::string parameter_figures(const std::vector<ReportEvaluation>& evaluations,
-                              const ReportEvaluation& best) {
+std::string parameter_figures(const ReportData& data, const ReportEvaluation& best) {
   std::string moving;
   std::string fixed;
-  for (std::size_t i = 0; i < kParameters.size(); ++i) {
-    const Parameter& parameter = kParameters[i];
-    const std::string value = number_text(best.*parameter.member);
-    if (!varies(evaluations, parameter)) {
-      fixed +=
-          fmt::format("{}{} = {}", fixed.empty() ? "Held fixed: " : ", ", parameter.name, value);
+  const std::vector<std::string> names = names_of(data);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string value = number_text(parameter_of(best, i));
+    if (!varies(data.evaluations, i)) {
+      fixed += fmt::format("{}{} = {}", fixed.empty() ? "Held fixed: " : ", ", names[i], value);
       continue;
     }
     moving += fmt::format(
@@ -107,22 +116,23 @@ best</span></figcaption>
 <div class="plot" data-parameter="{2}" data-label="{0} by evaluation, {1} at the best"></div>
 </figure>
 )",
-        parameter.name, value, i);
+        names[i], value, i);
   }
   if (!moving.empty()) moving = "<div class=\"four\">\n" + moving + "</div>\n";
   return fixed.empty() ? moving : moving + "<p class=\"note\">" + fixed + ".</p>\n";
 }
 
-std::string evaluation_table(const std::vector<ReportEvaluation>& evaluations, std::size_t best) {
+std::string evaluation_table(const ReportData& data, std::size_t best) {
+  const std::vector<ReportEvaluation>& evaluations = data.evaluations;
+  const std::vector<std::string> names = names_of(data);
   const std::size_t shown = std::min(evaluations.size(), kEvaluationRowsMax);
   std::string rows;
   for (std::size_t i = 0; i < shown; ++i) {
     const ReportEvaluation& e = evaluations[i];
     rows += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td>",
                         i == best ? " class=\"best\"" : "", i + 1, fixed_text(e.log_likelihood, 3));
-    for (const Parameter& parameter : kParameters) {
-      rows += fmt::format("<td>{}</td>", number_text(e.*parameter.member, 5));
-    }
+    for (std::size_t k = 0; k < names.size(); ++k)
+      rows += fmt::format("<td>{}</td>", number_text(parameter_of(e, k), 5));
     rows += "</tr>\n";
   }
   const std::string title =
@@ -130,15 +140,15 @@ std::string evaluation_table(const std::vector<ReportEvaluation>& evaluations, s
           ? fmt::format("The first {} of {} evaluations as a table", shown,
                         count_text(static_cast<std::int64_t>(evaluations.size())))
           : std::string("Every evaluation as a table");
+  std::string heads;
+  for (const std::string& name : names) heads += fmt::format("<th scope=\"col\">{}</th>\n", name);
   return fmt::format(
       R"(<details><summary>{}</summary><div class="scroll tall"><table><thead><tr><th scope="col">#
 </th>
-<th scope="col">log-likelihood</th><th scope="col">range</th><th scope="col">smoothness</th><th
-scope="col">nugget</th>
-<th scope="col">variance</th></tr></thead><tbody>
+<th scope="col">log-likelihood</th>{}</tr></thead><tbody>
 {}</tbody></table></div></details>
 )",
-      title, rows);
+      title, heads, rows);
 }
 
 std::string score_row(const char* name, const char* meaning, const std::string& value) {
@@ -225,7 +235,7 @@ std::string path_section(const ReportData& data) {
                                count_text(static_cast<std::int64_t>(best) + 1), count_text(count));
   if (count == 1) {
     return fmt::format("<section id=\"path\"><h2>{}</h2>\n{}</section>\n", heading,
-                       evaluation_table(data.evaluations, best));
+                       evaluation_table(data, best));
   }
   return fmt::format(
       R"(<section id="path"><h2>{0}</h2>
@@ -234,8 +244,7 @@ all.{1}</p>
 <div class="plot" data-chart="likelihood" data-label="{0}"></div>
 {2}{3}</section>
 )",
-      heading, thinned, parameter_figures(data.evaluations, top),
-      evaluation_table(data.evaluations, best));
+      heading, thinned, parameter_figures(data, top), evaluation_table(data, best));
 }
 
 std::string hold_out_section(const ReportData& data) {

@@ -31,11 +31,13 @@ std::int64_t largest_part(const BlockStore& store) {
 
 }  // namespace
 
-BlockMover::BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed)
+BlockMover::BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed,
+                       Failing failing)
     : store_(store),
       pinned_(devices.pinned()),
       stored_(static_cast<std::size_t>(store.blocks().count())),
-      failed_(std::move(failed)) {
+      failed_(std::move(failed)),
+      failing_(std::move(failing)) {
   const std::int64_t bytes = largest_part(store);
   for (int d = 0; d < device_count; ++d)
     rings_.push_back(devices.backend(d).on_host() ? nullptr : &devices.ring(d, bytes));
@@ -76,7 +78,14 @@ const std::byte* BlockMover::home_of(BlockId id) {
 void BlockMover::read_home(BlockId id, std::byte* to) {
   const auto index = static_cast<std::size_t>(store_.blocks().index(id));
   const std::byte* from = stored_[index].load(std::memory_order_acquire) ? home_of(id) : nullptr;
-  if (from == nullptr) return store_.read(id, to);
+  if (from == nullptr) {
+    try {
+      return store_.read(id, to);
+    } catch (const Error&) {
+      if (!failing_()) throw;
+      return;
+    }
+  }
   std::memcpy(to, from, static_cast<std::size_t>(store_.blocks().bytes(id)));
 }
 

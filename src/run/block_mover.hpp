@@ -8,6 +8,8 @@
 // * `load` and `store` are called by the thread that issues the steps of the device, in the plan's
 //   order and after what they wait for has been issued: that is how a load finds its block at home.
 //   They wait, on the host, until what the ring still carries home of the block has arrived.
+// * A block that cannot be read while a queue has failed is no failure of its own: most likely it
+//   is what that queue did not store. Its slot keeps what was there, and the run ends anyway.
 // * Traffic is what the plan says; what the host copies within its memory is not counted.
 
 #include <atomic>
@@ -26,9 +28,12 @@ namespace strata {
 class BlockMover {
  public:
   using Failed = std::function<void(std::exception_ptr)>;
+  using Failing = std::function<bool()>;
 
-  /// `failed` is told when a block could not be written home, by any thread.
-  BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed);
+  /// `failed` is told when a block could not be written home, by any thread; `failing` tells
+  /// whether something in the run has failed.
+  BlockMover(DeviceSet& devices, BlockStore& store, int device_count, Failed failed,
+             Failing failing);
   BlockMover(const BlockMover&) = delete;
   BlockMover& operator=(const BlockMover&) = delete;
 
@@ -67,6 +72,7 @@ class BlockMover {
   std::vector<PinnedRing*> rings_;         // by device; null where queues run host code
   std::vector<std::atomic<bool>> stored_;  // by copies of this run, by index
   Failed failed_;
+  Failing failing_;
   std::mutex mutex_;  // of what follows
   std::condition_variable arrived_;
   std::map<BlockId, Coming> coming_home_;

@@ -147,16 +147,14 @@ class Runner {
   }
 
   void look_for_failures() {
-    const auto failed = [](const QueueLog& log) { return log.queue().failed(); };
-    if (state_.given_up() || std::any_of(state_.queues.begin(), state_.queues.end(), failed)) {
-      throw_failure();
-    }
+    if (state_.given_up() || state_.queue_failed()) throw_failure();
   }
 
   [[noreturn]] void throw_failure() {
     const std::exception_ptr of_queue = stop();
     const std::exception_ptr of_issuer = state_.failure();
-    std::rethrow_exception(of_issuer ? of_issuer : of_queue);
+    if (of_issuer || of_queue) std::rethrow_exception(of_issuer ? of_issuer : of_queue);
+    fail(ErrorKind::device, "run", "a device failed and does not say how");
   }
 
   /// Ends all work as soon as the backend can. The first failure of a queue, of which there are

@@ -16,13 +16,18 @@ constexpr double kSecondsAhead = 0.5;
 }  // namespace
 
 void RunState::give_up(std::exception_ptr why) noexcept {
-  {
+  if (why && !queue_failed()) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(why);
   }
   given_up_.store(true, std::memory_order_release);
   for (QueueLog& log : queues) log.close();
   mover.abandon();
+}
+
+bool RunState::queue_failed() const {
+  return std::any_of(queues.begin(), queues.end(),
+                     [](const QueueLog& log) { return log.queue().failed(); });
 }
 
 std::exception_ptr RunState::failure() const {

@@ -32,8 +32,9 @@ struct RunState {
       : plan(p),
         options(o),
         devices(d),
-        mover(d, s, p.schedule().devices,
-              [this](std::exception_ptr why) { give_up(std::move(why)); }) {}
+        mover(
+            d, s, p.schedule().devices, [this](std::exception_ptr why) { give_up(std::move(why)); },
+            [this] { return given_up() || queue_failed(); }) {}
 
   const Plan& plan;
   const RunOptions& options;
@@ -42,10 +43,13 @@ struct RunState {
   std::deque<QueueLog> queues;     ///< by number in the plan; a deque: a log is never moved
   BlockMover mover;
 
-  /// Ends the run: nobody waits or issues from now on. The first failure is kept.
+  /// Ends the run: nobody waits or issues from now on. The first failure is kept, unless a queue
+  /// had failed before: then that is the first, and this may have come of it.
   void give_up(std::exception_ptr why = nullptr) noexcept;
   [[nodiscard]] bool given_up() const noexcept { return given_up_.load(std::memory_order_acquire); }
   [[nodiscard]] std::exception_ptr failure() const;
+  /// Whether work of any queue has failed.
+  [[nodiscard]] bool queue_failed() const;
 
  private:
   std::atomic<bool> given_up_ = false;

@@ -66,9 +66,9 @@ TEST(CliBench, MixedDrawsItsFigures) {
 }
 
 TEST(CliBench, EstimatesStandBesideThoseOfFp64) {
-  const Words command{"bench",       "estimates", "--devices",    "host",      "--n",
-                      "60",          "--tile",    "32",           "--range",   "0.1",
-                      "--data-sets", "3",         "--accuracies", "1e-9",      "--no-guard"};
+  const Words command{"bench",       "estimates", "--devices",    "host",    "--n",
+                      "60",          "--tile",    "32",           "--range", "0.1",
+                      "--data-sets", "3",         "--accuracies", "1e-9",    "--no-guard"};
   const json object = expect_json(command);
   EXPECT_EQ(object.at("n"), 60);
   ASSERT_EQ(object.at("results").size(), 2U);

@@ -240,6 +240,16 @@ TEST(CliBench, EveryPolicyInOneRun) {
   }
   EXPECT_EQ(results[0].at("policy"), "sync");
   expect_refused(Words{"bench", "cholesky", "--n", "64", "--policies", "v9"}, 2, {"v9"});
+  // Lists are one word: what follows is no part of them.
+  for (const Words& words : std::vector<Words>{{"bench", "cholesky", "--n", "64", "77"},
+                                               {"bench", "cholesky", "--policies", "opt", "77"},
+                                               {"bench", "cholesky", "--variants", "left", "77"},
+                                               {"bench", "potf2", "--share-of", "64", "77"},
+                                               {"bench", "covariance", "--smoothness", "1", "77"},
+                                               {"bench", "mixed", "--range", "0.1", "77"},
+                                               {"bench", "mixed", "--accuracies", "1e-5", "77"},
+                                               {"info", "--calibrate", "--tiles", "64", "77"}})
+    expect_refused(words, 2, {"77"});
 }
 
 TEST(CliBench, InCoreWithAPeerInTheSameMemory) {

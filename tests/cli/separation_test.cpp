@@ -106,6 +106,70 @@ TEST_F(CliSeparation, FitModelPredict) {
             std::string::npos);
 }
 
+/// The words of a fit that ends soon.
+Words soon(const Words& more) {
+  return Words{"--smoothness", "0.5", "--max-evaluations", "6", "--nugget", "0.1"} + more;
+}
+
+TEST_F(CliSeparation, AFitEstimatesWhatOfTimeIsNotGiven) {
+  const Words time{"--time", "hour"};
+  const auto of_time = [&](const Words& held) {
+    return expect_json(verb("fit", soon(time + held))).at("parameters").at("time");
+  };
+  // What the library says with the same to estimate.
+  FitOptions options;
+  options.smoothness = 0.5;
+  options.nugget = 0.1;
+  options.max_evaluations = 6;
+  options.separation.time = TimeParameters{};
+  options.estimate = {true, true, true, false, false};
+  Points some = points;
+  some.z = {};
+  const auto expected = [&] { return *fit(some, values, options).parameters.separation.time; };
+  TimeParameters best = expected();
+  json got = of_time({});
+  EXPECT_NEAR(got.at("scale").get<double>(), best.scale, 1e-9 * best.scale);
+  EXPECT_NEAR(got.at("smoothness").get<double>(), best.smoothness, 1e-9);
+  EXPECT_NEAR(got.at("interaction").get<double>(), best.interaction, 1e-9);
+  options.separation.time = TimeParameters{2, 1, 0.25};
+  options.estimate = {false, true, false, false, false};
+  best = expected();
+  got = of_time({"--time-scale", "2", "--interaction", "0.25"});
+  EXPECT_EQ(got.at("scale"), 2);
+  EXPECT_EQ(got.at("interaction"), 0.25);
+  EXPECT_NEAR(got.at("smoothness").get<double>(), best.smoothness, 1e-9);
+  const json sphere = of_time({"--distance", "great-circle"});
+  EXPECT_EQ(sphere.at("interaction"), 0) << "there is no other on the sphere";
+}
+
+TEST_F(CliSeparation, AFitEstimatesAnAnisotropyIfItIsAskedTo) {
+  const Words all{"--time", "hour", "--z", "height"};
+  const json fitted = expect_json(
+      verb("fit", {"--smoothness", "0.5", "--anisotropy", "estimate", "--time", "hour",
+                   "--interaction", "0", "--report", path("r.html"), "-o", path("m.json")}));
+  const json& parameters = fitted.at("parameters");
+  const json& errors = fitted.at("standard_errors");
+  EXPECT_LT(parameters.at("anisotropy").at("ratio").get<double>(), 1);
+  for (const char* name : {"ratio", "angle"}) EXPECT_TRUE(errors.at("anisotropy").contains(name));
+  for (const char* name : {"scale", "smoothness", "interaction"})
+    EXPECT_TRUE(errors.at("time").contains(name));
+  EXPECT_TRUE(errors.at("time").at("interaction").is_null()) << "it is held";
+  EXPECT_EQ(json::parse(slurp(path("m.json"))).at("parameters"), parameters);
+  expect_pieces(slurp(path("r.html")),
+                {"Time scale", "Anisotropy ratio", "time smoothness", "interaction = 0"});
+  const json turned = expect_json(verb("fit", soon({"--anisotropy", "0.5,estimate"})));
+  EXPECT_EQ(turned.at("parameters").at("anisotropy").at("ratio"), 0.5);
+  expect_pieces(expect_done(verb("fit", soon({"--anisotropy", "estimate,20"}))),
+                {"    ratio", "    angle        20 "});
+  expect_pieces(expect_done(verb("fit", soon(Words{"--anisotropy", "0.5,30"} + all))),
+                {"anisotropy\n", "  ratio", "0.5", "half of the covariance is left after",
+                 "  scale", "  interaction"});
+  expect_refused(verb("fit", {"--anisotropy", "guess"}), 2, {"--anisotropy 'guess'", "estimate"});
+  expect_refused(loglik({"--anisotropy", "estimate"}), 2, {"--anisotropy 'estimate'"});
+  expect_refused(verb("fit", {"--anisotropy", "estimate", "--distance", "great-circle"}), 2,
+                 {"the anisotropy is to be estimated"});
+}
+
 TEST_F(CliSeparation, ModelsThatDoNotHoldTogether) {
   const Words fit{"--smoothness", "0.5",         "--max-evaluations", "5",
                   "--time",       "hour",        "--time-scale",      "2",

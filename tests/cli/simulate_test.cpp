@@ -54,6 +54,23 @@ TEST_F(CliSimulate, OnAGridAtRandomPlacesAndAtThoseOfAFile) {
   }
 }
 
+TEST_F(CliSimulate, AFileMayFollowAListOfNumbers) {
+  write_csv(path("p.csv"), {"a", "b"}, {{0, 0.3, 0.5}, {0.1, 0.7, 0.2}});
+  const Words places{"--x", "a", "--y", "b", "-o", path("f.csv")};
+  const Words more = kModel + places + small_device();
+  expect_done(Words{"simulate", path("p.csv"), "--mean", "2,1,-1", "--anisotropy", "0.5,-30"} +
+              more);
+  const std::string before = slurp(path("f.csv"));
+  expect_done(Words{"simulate", "--mean", "2,1,-1", path("p.csv"), "--anisotropy", "0.5,-30"} +
+              more);
+  EXPECT_EQ(slurp(path("f.csv")), before);
+  expect_done(Words{"simulate", "--mean", "2,1,-1", "--anisotropy", "0.5,-30", path("p.csv")} +
+              more);
+  EXPECT_EQ(slurp(path("f.csv")), before);
+  // A number after the list is no part of it, but a file.
+  expect_refused(Words{"simulate", "--mean", "2", "1"} + more, 3, {"1"});
+}
+
 TEST_F(CliSimulate, GivenObservationsHonoursThem) {
   expect_done(simulate(kModel + Words{"--random", "40"}));
   const Words fit{

@@ -100,7 +100,9 @@ TEST(StandardErrors, ObservedAndExpectedAgreeAsLongAsTheModelIsTrue) {
         EXPECT_EQ(std::isnan(a), held);
         EXPECT_EQ(std::isnan(b), held);
         // One is a mean over data sets, the other of this one: within a third at 400 points.
-        if (!held) EXPECT_NEAR(a / b, 1, 0.35);
+        if (!held) {
+          EXPECT_NEAR(a / b, 1, 0.35);
+        }
       };
       const StandardErrors& a = observed.standard_errors;
       const StandardErrors& b = expected.standard_errors;

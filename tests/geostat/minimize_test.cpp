@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -123,14 +124,37 @@ TEST(MinimizeScaled, KnownValuesAreNotAskedForAgain) {
   EXPECT_LT(calls, f.calls);
 }
 
-TEST(MinimizeScaled, EndsWhereItWouldLeaveTheBox) {
-  const Box box{{-9, -9}, {0.5, 9}};
-  Counted f{[](const Vector& x) { return 0.5 * (std::pow(x[0] - 3, 2) + x[1] * x[1]); }, box};
-  const Minimum got =
-      minimize_scaled(std::ref(f), {{-1, 1}, {1, 0, 0, 1}, {}}, box, {1, {}, 1e-7, 1e-8, 60});
-  EXPECT_FALSE(got.converged);
-  EXPECT_LE(got.x[0], 0.5);
-  EXPECT_LT(got.value, f.f({-1, 1}));
+TEST(MinimizeScaled, FindsAMinimumAtABoundOrInACorner) {
+  // A quadratic with a valley along x₀ = x₁, centred outside of the box; x₂ stays free.
+  const auto value = [](const Vector& x) {
+    const double a = x[0] - 3;
+    const double b = x[1] - 2;
+    return 0.5 * (a * a + b * b + x[2] * x[2]) - 0.8 * a * b + 0.1 * a * x[2];
+  };
+  const auto grid_minimum = [&](const Box& box) {  // the least on a grid of the box, by itself
+    Vector best{0, 0, 0};
+    for (int i = 0; i <= 100; ++i) {
+      for (int j = 0; j <= 100; ++j) {
+        const double x = box.lower[0] + (box.upper[0] - box.lower[0]) * i / 100;
+        const double y = box.lower[1] + (box.upper[1] - box.lower[1]) * j / 100;
+        const Vector here{x, y, -0.1 * (x - 3)};
+        if (i + j == 0 || value(here) < value(best)) best = here;
+      }
+    }
+    return best;
+  };
+  for (const Box& box : {Box{{-9, -9, -9}, {0.5, 9, 9}}, Box{{-9, -9, -9}, {0.5, -0.5, 9}},
+                         Box{{-9, 2.5, -9}, {2, 9, 9}}, Box{{-9, -9, -9}, {9, 9, 9}}}) {
+    Counted f{value, box};
+    const Vector start{-1, std::clamp(1.0, box.lower[1], box.upper[1]), 0.3};
+    const Minimum got = minimize_scaled(std::ref(f), {start, {1, 0.3, 0, 0, 1, 0, 0, 0, 1}, {}},
+                                        box, {1, {}, 1e-7, 1e-8, 60});
+    EXPECT_TRUE(got.converged);
+    const Vector expected = grid_minimum(box);
+    EXPECT_LE(got.value, value(expected) + 1e-7);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(got.x[i], expected[i], 0.19) << i;
+    EXPECT_LE(f.calls, 40);
+  }
 }
 
 }  // namespace

@@ -168,6 +168,20 @@ TEST(Report, charts_have_a_legend_a_table_and_numbers) {
   EXPECT_THROW((void)render_report(data), Error);
 }
 
+TEST(Report, evaluations_may_have_other_parameters) {
+  ReportData data = full();
+  data.other_parameters = {"time scale", "a<b"};
+  for (std::size_t i = 0; i < 3; ++i)
+    data.evaluations[i].others = {0.5 + static_cast<double>(i), 0.25};
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has(page, "Held fixed: smoothness = 0.5000, a&lt;b = 0.2500."));
+  EXPECT_TRUE(has(page, "<th scope=\"col\">time scale</th>"));
+  EXPECT_TRUE(has(page, "data-parameter=\"4\""));
+  EXPECT_EQ(embedded(page)["path"]["rows"][1], json({2, -90, 0.2, 0.5, 2e-3, 3, 1.5, 0.25}));
+  data.evaluations[1].others.pop_back();
+  EXPECT_THROW((void)render_report(data), Error);
+}
+
 TEST(Report, headings_say_what_is_seen) {
   const std::string page = render_report(full());
   EXPECT_TRUE(has(page, "The log-likelihood reached −90.00 at evaluation 2 of 3"));

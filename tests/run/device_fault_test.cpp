@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cholesky/tile_cholesky.hpp"
+#include "kernels/covariance.hpp"
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
@@ -10,6 +11,7 @@
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/fault_store.hpp"
+#include "tests/support/pinned_backend.hpp"
 #include "tests/support/problems.hpp"
 #include "tests/support/stores.hpp"
 
@@ -191,6 +193,73 @@ TEST_P(DeviceFaultRun, AFailureOfOneIssuingThreadEndsTheOthers) {
     }
   }
   expect_usable(devices);
+}
+
+/// A covariance is generated, so that what a device should have stored is nowhere if it did not.
+class GeneratedFaultRun : public ::testing::Test {
+ protected:
+  GeneratedFaultRun() {
+    for (std::int64_t i = 0; i < 2 * kOrder; ++i)
+      points.push_back(random_uniform(11, static_cast<std::uint64_t>(i)));
+    run_options.values = {{covariance.name, &parameters}};
+  }
+
+  /// Runs on these devices into the death of each of them, at every fourth operation.
+  void expect_deaths_to_be_told(const std::vector<DevicePlace>& places) {
+    CholeskyProblem problem;
+    problem.n = kOrder;
+    problem.tile = kTile;
+    problem.devices = static_cast<int>(places.size());
+    problem.point_dimensions = 2;
+    const auto schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
+    Options options;
+    options.device_memory_bytes = smallest_budget_bytes(*schedule) + 3 * kTile * kTile * 8;
+    options.compute_queues = 2;
+    DeviceSet devices(places, options);
+    const Plan plan(schedule, devices.machine(), {});
+    ASSERT_GT(plan.totals().stores, 0);
+    const auto run_once = [&] {
+      const BlockTable& blocks = schedule->blocks;
+      MemoryStore store(
+          blocks, {std::make_shared<FamilyMemory>(blocks, kMatrixFamily),
+                   std::make_shared<FamilyMemory>(blocks, kStatusFamily),
+                   std::make_shared<FamilyMemory>(blocks, kPointsFamily,
+                                                  source_of_view(points.data(), kOrder, false))});
+      (void)run(plan, devices, store, run_options);
+    };
+    backend.heal();
+    run_once();
+    for (int d = 0; d < problem.devices; ++d) {
+      backend.heal();
+      run_once();
+      const std::int64_t operations = backend.operations(static_cast<std::size_t>(d));
+      ASSERT_GE(operations, 15);
+      for (std::int64_t k = 1; k <= operations; k += 4) {
+        backend.set({.dying_device = d, .dies_at = k});
+        try {
+          run_once();
+          ADD_FAILURE() << "the death of device " << d << " at " << k << " went unnoticed";
+        } catch (const Error& error) {
+          EXPECT_EQ(std::string(error.what()),
+                    fmt::format("injected: host:{} died at operation {}", d, k));
+        }
+      }
+    }
+  }
+
+  std::vector<double> points;
+  CovarianceParameters parameters{1, 0.3, 0.5, 0.1, true};
+  RunOptions run_options;
+  FaultBackend backend;
+};
+
+TEST_F(GeneratedFaultRun, WhatADeadDeviceDidNotStoreIsNotTheFailureThatIsTold) {
+  expect_deaths_to_be_told({{&backend, 0}, {&backend, 1}, {&backend, 2}});
+}
+
+TEST_F(GeneratedFaultRun, NorWhereDevicesOfAnotherBackendMissIt) {
+  const PinnedBackend copying(backend);
+  expect_deaths_to_be_told({{&backend, 0}, {&copying, 1}});
 }
 
 template <class F>

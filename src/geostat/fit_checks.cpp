@@ -1,0 +1,103 @@
+#include "geostat/fit_checks.hpp"
+
+#include "base/check.hpp"
+#include "geostat/checks.hpp"
+#include "geostat/information.hpp"
+#include "geostat/regression.hpp"
+
+namespace strata {
+namespace {
+
+constexpr const char* kWhere = "fit";
+
+/// What is to be estimated of the separation is there to be estimated, and has a start.
+void check_estimates(const Points& points, const FitOptions& options) {
+  const SeparationEstimates& estimate = options.estimate;
+  const bool sphere = options.separation.distance == Distance::great_circle;
+  require(!estimate.of_time() || !points.t.empty(), ErrorKind::misuse, kWhere,
+          "parameters of time are to be estimated, but the {} points have no times", points.size());
+  require(!(estimate.interaction && sphere), ErrorKind::misuse, kWhere,
+          "the interaction is to be estimated, but with great-circle distance it must be 0");
+  require(!((estimate.anisotropy_ratio || estimate.anisotropy_angle) && sphere), ErrorKind::misuse,
+          kWhere,
+          "the anisotropy is to be estimated, but with great-circle distance there is none");
+  require(!estimate.anisotropy_angle || estimate.anisotropy_ratio ||
+              options.separation.anisotropy_ratio != 1,
+          ErrorKind::misuse, kWhere,
+          "the angle of anisotropy is to be estimated, but its ratio is held at 1");
+  if (!options.start) return;
+  MaternParameters start = *options.start;
+  const std::optional<TimeParameters> time = start.separation.time;
+  start.separation = options.separation;
+  if (estimate.anisotropy_ratio)
+    start.separation.anisotropy_ratio = options.start->separation.anisotropy_ratio;
+  if (estimate.anisotropy_angle)
+    start.separation.anisotropy_angle = options.start->separation.anisotropy_angle;
+  if (estimate.of_time()) {
+    require(time.has_value(), ErrorKind::misuse, kWhere,
+            "parameters of time are to be estimated, but the start has none");
+    TimeParameters& own = *start.separation.time;
+    if (estimate.time_scale) own.scale = time->scale;
+    if (estimate.time_smoothness) own.smoothness = time->smoothness;
+    if (estimate.interaction) own.interaction = time->interaction;
+  }
+  check_parameters(start, kWhere);
+  check_separation(start.separation, points, kWhere);
+}
+
+void check_options(const Points& points, std::span<const double> values,
+                   const FitOptions& options) {
+  check_points(points, "points", kWhere);
+  check_values(points, values, kWhere);
+  check_mean(options.mean, points, kWhere);
+  MaternParameters held = options.start.value_or(MaternParameters{});
+  held.separation = options.separation;
+  check_parameters(held, kWhere);
+  held.smoothness = options.smoothness.value_or(held.smoothness);
+  held.nugget = options.nugget.value_or(held.nugget);
+  check_parameters(held, kWhere);
+  require(options.max_evaluations >= 1, ErrorKind::misuse, kWhere,
+          "max_evaluations is {}, but must be at least 1", options.max_evaluations);
+  require(options.relative_tolerance > 0 && options.relative_tolerance < 1, ErrorKind::misuse,
+          kWhere, "relative_tolerance is {}, but must be in (0, 1)", options.relative_tolerance);
+  require(options.standard_errors != StandardErrorMethod::expected ||
+              points.size() <= kInformationOrderMax,
+          ErrorKind::misuse, kWhere,
+          "standard errors by the expected information are for up to {} points, not {}",
+          kInformationOrderMax, points.size());
+  check_separation(options.separation, points, kWhere);
+  check_estimates(points, options);
+  if (options.nugget && *options.nugget == 0)
+    check_distinct(points, options.separation.distance, kWhere);
+}
+
+/// Refuses data whose residuals are zero up to rounding: the variance would be, too.
+void check_variation(const Points& points, std::span<const double> values, Mean mean) {
+  const MeanBasis basis(mean, points);
+  const std::int64_t n = points.size();
+  require(n >= basis.columns() + 4, ErrorKind::misuse, kWhere,
+          "{} points are too few to fit {} coefficients and a covariance (at least {})", n,
+          basis.columns(), basis.columns() + 4);
+  std::vector<double> data(static_cast<std::size_t>(n * (basis.columns() + 1)));
+  const MatrixView<double> w{data.data(), n, basis.columns() + 1, n};
+  basis.fill(points, w);
+  const double centre = mean == Mean::sample ? sample_mean(values) : 0;
+  double square = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double z = values[static_cast<std::size_t>(i)];
+    w(i, basis.columns()) = z - centre;
+    square += z * z;
+  }
+  const double residual = regress(w, kWhere).residual_square;
+  require(residual > 1e-26 * square, ErrorKind::numerical, kWhere,
+          "the {} values do not vary about their mean", n);
+}
+
+}  // namespace
+
+void check_fit(const Points& points, std::span<const double> values, const FitOptions& options) {
+  check_options(points, values, options);
+  check_variation(points, values, options.mean);
+}
+
+}  // namespace strata
