@@ -21,8 +21,9 @@ namespace strata {
 
 inline constexpr std::int64_t kQrColumnsMax = 512;
 
-/// In which order Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double
-/// for fp64, fp64 for fp32. A pass reads V once, and from the second on writes it too.
+/// How Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double for fp64,
+/// fp64 for fp32. A pass reads V once, and from the second on writes it too; the last three methods
+/// read it for every column, or pair of columns.
 enum class QrMethod : std::uint8_t {
   /// Any finite matrix to O(ε): wide sums, and as many passes as its condition asks for.
   automatic,
@@ -34,6 +35,9 @@ enum class QrMethod : std::uint8_t {
   cholqr_wide_solve,  ///< the same with R and the solve wide too, Q rounded last
   cholqr_wide2,       ///< cholqr_wide, then cholqr
   svqr_wide,          ///< svqr with wide sums
+  cgs,                ///< Gram and Schmidt's method, a column with all before it at once
+  cgs2,               ///< the same, each column twice
+  mgs,                ///< the modified one, a column with each before it in turn
 };
 
 /// "auto", "cholqr", …; and back, throwing Error{misuse} with the names there are.

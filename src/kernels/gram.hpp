@@ -8,6 +8,8 @@
 //   inner             B ← XᵀY                           operands B, X, Y
 //   gram_sum          C ← A + B, element by element     operands C, A, B
 //   column_max        M_j ← max_r |v_rj|, NaN if any is operands M, V
+//   column_dots       c_i ← v_iᵀ·v_j for a range of i   operands c, V
+//   column_update     v_j ← v_j − Σ_i v_i·c_i           operands V, c
 //
 // X = V·diag(d), d (n × 1, fp64) powers of two or 0; V is h × n, B n × n and written as a whole
 // (both triangles), R upper triangular (what lies below is not read), M n × 1 in fp64.
@@ -30,6 +32,10 @@
 // * X·R⁻¹ is by substitution, in the element of R: q_j = (x_j − Σ_{i<j} q_i·R_ij) / R_jj, i
 //   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
 //   and the Gram matrix is of what was rounded.
+// * column_dots is gram's sum in the element of V, c (n × 1) is 0 outside of the range.
+//   column_update takes i in ascending order, each product subtracted by a fused multiply-add; with
+//   kNormalize it divides v_j by √c_j instead, unless c_j is not positive. Their variant holds j
+//   and the range (column_variant): the steps of Gram and Schmidt's methods.
 // * inner is the same sum for two matrices of equal rows, without scales; its dd by extraction.
 
 #include <cstdint>
@@ -55,7 +61,30 @@ inline constexpr std::uint32_t kCray = 1;
 inline constexpr std::uint32_t kIeee = 2;
 inline constexpr std::uint32_t kDot2 = 3;
 
+/// Of column_dots and column_update: column j and the columns first … first + count − 1, each of
+/// fewer than 1024.
+inline constexpr std::uint32_t kNormalize = 1U << 30;
+[[nodiscard]] constexpr std::uint32_t column_variant(std::int64_t j, std::int64_t first,
+                                                     std::int64_t count) noexcept {
+  return static_cast<std::uint32_t>(j | first << 10 | count << 20);
+}
+struct ColumnRange {
+  std::int64_t j, first, count;
+};
+[[nodiscard]] constexpr ColumnRange column_range(std::uint32_t variant) noexcept {
+  return {variant & 1023U, variant >> 10 & 1023U, variant >> 20 & 1023U};
+}
+
 namespace gram_work {
+inline double of_columns(double rows, std::uint32_t variant) {
+  return 2 * rows * static_cast<double>(column_range(variant).count);
+}
+inline double dots(std::span<const BlockExtent> x, std::uint32_t variant) {
+  return of_columns(static_cast<double>(x[1].rows), variant);
+}
+inline double update(std::span<const BlockExtent> x, std::uint32_t variant) {
+  return of_columns(static_cast<double>(x[0].rows), variant);
+}
 inline double rows_by_squares(const BlockExtent& v) {
   return static_cast<double>(v.rows) * static_cast<double>(v.cols) * static_cast<double>(v.cols);
 }
@@ -112,6 +141,17 @@ inline constexpr Operation column_max{.name = "column_max",
                                       .work = gram_work::elements,
                                       .nominal_cost = 25};
 
+inline constexpr Operation column_dots{.name = "column_dots",
+                                       .operands = 2,
+                                       .access = {Access::write, Access::read},
+                                       .work = gram_work::dots,
+                                       .nominal_cost = 25};
+inline constexpr Operation column_update{.name = "column_update",
+                                         .operands = 2,
+                                         .access = {Access::read_write, Access::read},
+                                         .work = gram_work::update,
+                                         .nominal_cost = 25};
+
 /// The lists of elements for which there are kernels, d and M always fp64: the sums are in the
 /// element of V or in the one of twice its bits, and so is R.
 inline constexpr Elements kGramElements[] = {{Element::fp64, Element::fp64, Element::fp64},
@@ -142,6 +182,10 @@ inline constexpr Elements kGramSumElements[] = {
 inline constexpr Elements kColumnMaxElements[] = {{Element::fp64, Element::fp64},
                                                   {Element::fp64, Element::fp32}};
 
+/// Of column_dots and column_update.
+inline constexpr Elements kColumnElements[] = {Elements(2, Element::fp64),
+                                               Elements(2, Element::fp32)};
+
 /// The kernels of a backend; each takes all of the elements above.
 struct GramKernels {
   KernelFunction gram;
@@ -151,6 +195,8 @@ struct GramKernels {
   KernelFunction inner;
   KernelFunction gram_sum;
   KernelFunction column_max;
+  KernelFunction column_dots;
+  KernelFunction column_update;
 };
 inline void add_kernels(KernelTable& table, const GramKernels& kernels) {
   const auto add = [&table](const Operation& operation, const auto& lists, KernelFunction kernel) {
@@ -163,6 +209,8 @@ inline void add_kernels(KernelTable& table, const GramKernels& kernels) {
   add(inner, kInnerElements, kernels.inner);
   add(gram_sum, kGramSumElements, kernels.gram_sum);
   add(column_max, kColumnMaxElements, kernels.column_max);
+  add(column_dots, kColumnElements, kernels.column_dots);
+  add(column_update, kColumnElements, kernels.column_update);
 }
 
 /// In plain loops, a pair of columns after the other.

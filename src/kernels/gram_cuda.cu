@@ -264,6 +264,35 @@ __global__ void __launch_bounds__(kThreads) largest_of_columns(double* m, Column
   if (threadIdx.x == 0) m[blockIdx.x] = of_threads[0];
 }
 
+/// c is 0 outside of the range.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    clear_outside(T* c, std::int64_t rows, ColumnRange range) {
+  const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (i < rows && (i < range.first || i >= range.first + range.count)) c[i] = T(0);
+}
+
+__device__ float root_of(float x) { return __fsqrt_rn(x); }
+__device__ double root_of(double x) { return __dsqrt_rn(x); }
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    update_column(T* v, std::int64_t rows, std::int64_t ld, const T* c, ColumnRange range,
+                  bool normalize) {
+  const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (row >= rows) return;
+  T* element = v + row + range.j * ld;
+  if (normalize) {
+    const T length = root_of(c[range.j]);
+    if (length > T(0)) *element = rounded_quotient(*element, length);
+    return;
+  }
+  T value = *element;
+  for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+    value = fused(-c[i], v[row + i * ld], value);
+  *element = value;
+}
+
 // ---- calls
 
 unsigned blocks_for(std::int64_t count, std::int64_t of_block) {
@@ -470,6 +499,52 @@ void column_max_cuda(Queue& queue, const KernelCalls& calls, const KernelParamet
           static_cast<double*>(x[0].data), columns_of<Pointee<decltype(t)>>(x[1], nullptr));
     });
     require_cuda(cudaGetLastError(), "column_max");
+  }
+}
+
+void column_dots_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_dots, parameters.variant, kNormalize - 1);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const ColumnRange range = column_range(parameters.variant);
+  for (std::int64_t k = 0; k < calls.count(); ++k) {
+    const BlockView& c = calls[k][0];
+    const BlockView& v = calls[k][1];
+    if (c.rows == 0) continue;
+    with_native(v.element, [&](auto* t) {
+      using T = Pointee<decltype(t)>;
+      clear_outside<<<blocks_for(c.rows, kThreads), kThreads, 0, cuda.stream()>>>(
+          static_cast<T*>(c.data), c.rows, range);
+      require_cuda(cudaGetLastError(), "column_dots");
+      if (range.count == 0) return;
+      const T* data = static_cast<const T*>(v.data);
+      const Columns<T> x{data + range.first * v.ld, v.rows, range.count, v.ld, nullptr};
+      const Columns<T> y{data + range.j * v.ld, v.rows, 1, v.ld, nullptr};
+      BlockView part = c;
+      part.data = static_cast<T*>(c.data) + range.first;
+      part.rows = range.count;
+      const Pairs pairs{range.count, 1, false};
+      auto* memory = static_cast<std::byte*>(
+          cuda.scratch(sum_bytes<T>(tiles_of(v.rows), range.count + 1, pairs)));
+      add_up<T>(cuda.stream(), x, y, part, false, memory);
+    });
+  }
+}
+
+void column_update_cuda(Queue& queue, const KernelCalls& calls,
+                        const KernelParameters& parameters) {
+  require_variant(column_update, parameters.variant, 2 * kNormalize - 1);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t k = 0; k < calls.count(); ++k) {
+    const BlockView& v = calls[k][0];
+    const BlockView& c = calls[k][1];
+    if (v.rows == 0 || v.cols == 0) continue;
+    with_native(v.element, [&](auto* t) {
+      using T = Pointee<decltype(t)>;
+      update_column<<<blocks_for(v.rows, kThreads), kThreads, 0, stream>>>(
+          static_cast<T*>(v.data), v.rows, v.ld, static_cast<const T*>(c.data),
+          column_range(parameters.variant), (parameters.variant & kNormalize) != 0);
+    });
+    require_cuda(cudaGetLastError(), "column_update");
   }
 }
 

@@ -14,5 +14,7 @@ void solve_right_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
 void inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void gram_sum_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void column_max_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void column_dots_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void column_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -244,6 +244,57 @@ void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& p
       });
 }
 
+void dots_of(const BlockView& c, const BlockView& v, const ColumnRange& range) {
+  Scratch& scratch = Scratch::mine();
+  scratch.x.resize(kGramTileRows);
+  scratch.y.resize(kGramTileRows);
+  scratch.sums.assign(static_cast<std::size_t>(range.count * kGramLanes), 0.0);
+  const auto column = [&](std::int64_t j) {
+    BlockView one = v;
+    one.data = matrix_of<double>(v).column(j);
+    one.cols = 1;
+    return one;
+  };
+  for (std::int64_t row = 0; row < v.rows; row += kGramTileRows) {
+    load_tile<double>(column(range.j), nullptr, row, scratch.y.data());
+    for (std::int64_t i = 0; i < range.count; ++i) {
+      load_tile<double>(column(range.first + i), nullptr, row, scratch.x.data());
+      run_fused<tile::AddOne>(scratch.x.data(), scratch.y.data(),
+                              scratch.sums.data() + i * kGramLanes);
+    }
+  }
+  auto* to = static_cast<double*>(c.data);
+  std::fill(to, to + c.rows, 0.0);
+  for (std::int64_t i = 0; i < range.count; ++i)
+    to[range.first + i] = sum_of_lanes(scratch.sums.data() + i * kGramLanes);
+}
+
+void run_column_dots(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_dots, parameters.variant, kNormalize - 1);
+  run(
+      queue, calls, parameters, gram_reference().column_dots,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [range = column_range(parameters.variant)](const BlockView* x) {
+        dots_of(x[0], x[1], range);
+      });
+}
+
+void run_column_update(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  if ((parameters.variant & kNormalize) != 0)
+    return gram_reference().column_update(queue, calls, parameters);
+  require_variant(column_update, parameters.variant, kNormalize - 1);
+  run(
+      queue, calls, parameters, gram_reference().column_update,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [range = column_range(parameters.variant)](const BlockView* x) {
+        const auto v = matrix_of<double>(x[0]);
+        const auto* c = static_cast<const double*>(x[1].data);
+        for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+          run_fused<tile::Subtract>(c[i], static_cast<const double*>(v.column(i)),
+                                    v.column(range.j), v.rows);
+      });
+}
+
 }  // namespace
 
 GramKernels gram_host() {
@@ -253,6 +304,8 @@ GramKernels gram_host() {
   kernels.solve_right_gram = run_solve_right_gram;
   kernels.solve_right = run_solve_right;
   kernels.inner = run_inner;
+  kernels.column_dots = run_column_dots;
+  kernels.column_update = run_column_update;
   return kernels;
 }
 

@@ -272,6 +272,43 @@ void run_column_max(Queue& queue, const KernelCalls& calls, const KernelParamete
   });
 }
 
+void run_column_dots(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_dots, parameters.variant, kNormalize - 1);
+  submit_each(queue, calls, [range = column_range(parameters.variant)](const BlockView* x) {
+    dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
+      const auto v = columns_of<T, T>(x[1], nullptr);
+      auto* c = static_cast<T*>(x[0].data);
+      for (std::int64_t i = 0; i < x[0].rows; ++i) {
+        const bool wanted = i >= range.first && i < range.first + range.count;
+        c[i] = wanted ? dot<T>(v[static_cast<std::size_t>(i)], v[static_cast<std::size_t>(range.j)],
+                               kExtraction)
+                      : T(0);
+      }
+    });
+  });
+}
+
+void run_column_update(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_update, parameters.variant, 2 * kNormalize - 1);
+  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+    const ColumnRange range = column_range(variant);
+    dispatch_native(x[0].element, [&]<class T>(std::type_identity<T>) {
+      const auto v = matrix_of<T>(x[0]);
+      const auto* c = static_cast<const T*>(x[1].data);
+      T* column = v.column(range.j);
+      if ((variant & kNormalize) != 0) {
+        const T length = std::sqrt(c[range.j]);
+        for (std::int64_t r = 0; r < v.rows && length > 0; ++r) column[r] /= length;
+        return;
+      }
+      for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+        const T* with = v.column(i);
+        for (std::int64_t r = 0; r < v.rows; ++r) column[r] = fused(-c[i], with[r], column[r]);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 GramKernels gram_reference() {
@@ -281,7 +318,9 @@ GramKernels gram_reference() {
           .solve_right = run_solve_right,
           .inner = run_inner,
           .gram_sum = run_gram_sum,
-          .column_max = run_column_max};
+          .column_max = run_column_max,
+          .column_dots = run_column_dots,
+          .column_update = run_column_update};
 }
 
 }  // namespace strata

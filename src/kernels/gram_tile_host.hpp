@@ -167,6 +167,24 @@ struct AddInner {
   }
 };
 
+/// The sums of single columns, for whoever has but one.
+struct AddOne {
+  [[gnu::always_inline]] static void run(const double* x, const double* y, double* sums) {
+    Products<1>::add(x, y, sums);
+  }
+};
+
+/// y ← y − c·x for `rows` rows.
+struct Subtract {
+  [[gnu::always_inline]] static void run(double c, const double* x, double* y, std::int64_t rows) {
+    const double minus = -c;
+    std::int64_t r = 0;
+    for (; r + kLanes <= rows; r += kLanes)
+      fused(Lanes(minus), Lanes::load(x + r), Lanes::load(y + r)).store(y + r);
+    for (; r < rows; ++r) y[r] = fused(minus, x[r], y[r]);
+  }
+};
+
 /// X ← X·R⁻¹ in fp64, four vectors of rows at a time. R: upper triangle, ld n.
 struct Solve {
   [[gnu::always_inline]] static void run(double* x, std::int64_t n, const double* r) {

@@ -63,7 +63,9 @@ class CudaBackend final : public Backend {
                            .solve_right = attempt<solve_right_cuda>,
                            .inner = attempt<inner_cuda>,
                            .gram_sum = attempt<gram_sum_cuda>,
-                           .column_max = attempt<column_max_cuda>});
+                           .column_max = attempt<column_max_cuda>,
+                           .column_dots = attempt<column_dots_cuda>,
+                           .column_update = attempt<column_update_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

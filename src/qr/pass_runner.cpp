@@ -142,7 +142,10 @@ void PassRunner<T>::run_pass(const RowProblem& problem, const std::vector<double
   } else {
     accumulate(report_, report);
   }
-  if (sum != nullptr) store.read(BlockId(rows::kSum, 0, 0), sum);
+  for (std::int64_t b = 0; sum != nullptr && b < blocks.block_rows(rows::kSum); ++b) {
+    const BlockId id(rows::kSum, b, 0);
+    store.read(id, sum + b * blocks.bytes(id));
+  }
   if (maxima == nullptr) return;
   std::vector<double> of_block(static_cast<std::size_t>(problem.n));
   for (std::int64_t b = 0; b < blocks.block_rows(rows::kMaxima); ++b) {
@@ -194,6 +197,15 @@ template <class F>
 void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d) {
   run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>), d,
            reinterpret_cast<const std::byte*>(r.values.data()), nullptr, nullptr);
+}
+
+template <class T>
+std::vector<T> PassRunner<T>::columns(std::vector<std::uint32_t> steps) {
+  std::vector<T> coefficients(steps.size() * static_cast<std::size_t>(matrix_.cols()));
+  RowProblem problem = problem_of(RowPass::columns, element_of<T>, Element::fp64);
+  problem.steps = std::move(steps);
+  run_pass(problem, {}, nullptr, reinterpret_cast<std::byte*>(coefficients.data()), nullptr);
+  return coefficients;
 }
 
 template <class T>

@@ -32,6 +32,9 @@ class PassRunner {
                                            bool last);
   template <class F>
   void solve(const SquareMatrix<F>& r, const std::vector<double>& d);
+  /// V ← the orthonormal columns that the steps of column_update make; their coefficients, n for
+  /// each step.
+  [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);
   /// The largest magnitude in each column; NaN where one is.
   [[nodiscard]] std::vector<double> maxima();
 

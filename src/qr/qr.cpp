@@ -24,7 +24,6 @@
 // says nothing about the condition.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -110,9 +109,27 @@ std::vector<FixedPass> passes_of(QrMethod method) {
     case QrMethod::cholqr_wide_solve: return {{.wide_sum = true, .wide_solve = true}};
     case QrMethod::cholqr_wide2: return {kWide, kPlain};
     case QrMethod::svqr_wide: return {{.wide_sum = true, .small = FixedPass::Small::eigenvalues}};
+    case QrMethod::cgs:
+    case QrMethod::cgs2:
+    case QrMethod::mgs:
     case QrMethod::automatic: break;
   }
   return {};
+}
+
+/// The steps of a method of Gram and Schmidt's (Golub and Van Loan, Matrix Computations, 5.2).
+std::vector<std::uint32_t> column_steps(QrMethod method, std::int64_t n) {
+  std::vector<std::uint32_t> steps;
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (method == QrMethod::mgs) {
+      for (std::int64_t i = 0; i < j; ++i) steps.push_back(column_variant(j, i, 1));
+    } else {
+      for (int k = 0; k < (method == QrMethod::cgs2 ? 2 : 1) && j > 0; ++k)
+        steps.push_back(column_variant(j, 0, j));
+    }
+    steps.push_back(column_variant(j, j, 1) | kNormalize);
+  }
+  return steps;
 }
 
 template <class T>
@@ -132,7 +149,13 @@ class Orthogonalization {
   }
 
   QrInfo run() {
-    options_.method == QrMethod::automatic ? run_automatic() : run_fixed();
+    if (options_.method == QrMethod::automatic) {
+      run_automatic();
+    } else if (passes_of(options_.method).empty()) {
+      run_columns();
+    } else {
+      run_fixed();
+    }
     for (std::int64_t j = 0; j < n(); ++j) {
       if (is_zero(j)) info_.dependent_columns.push_back(j);
     }
@@ -429,6 +452,28 @@ class Orthogonalization {
     info_.ok = !failed && std::isfinite(info_.orthogonality);
   }
 
+  void run_columns() {
+    (void)first_gram(true);  // for what cannot be squared, and what is not finite
+    if (info_.rescaled) (void)solve(Gram::identity(n()), false, false, false, true);
+    const std::vector<std::uint32_t> steps = column_steps(options_.method, n());
+    const std::vector<T> coefficients = runner_.columns(steps);
+    Gram r(n());
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const ColumnRange range = column_range(steps[s]);
+      const T* c = coefficients.data() + static_cast<std::int64_t>(s) * n();
+      for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+        const bool length = (steps[s] & kNormalize) != 0;
+        const T value = length ? std::sqrt(c[i]) : c[i];
+        r(i, range.j) = r(i, range.j) + DoubleDouble(static_cast<double>(value));
+      }
+    }
+    accumulate_factor(r);
+    const Gram b = widened(runner_.template gram<Wide>(scale_));
+    info_.measured = true;
+    info_.orthogonality = distance_from_identity(b, zero_columns());
+    info_.ok = std::isfinite(info_.orthogonality);
+  }
+
   [[nodiscard]] static Gram rounded_factor(const Gram& r) { return widened(rounded_to<T>(r)); }
 
   MatrixView<T> v_;
@@ -525,46 +570,7 @@ QrInfo factor(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
   return info;
 }
 
-struct MethodName {
-  QrMethod method;
-  std::string_view name;
-};
-constexpr std::array kMethodNames{MethodName{QrMethod::automatic, "auto"},
-                                  MethodName{QrMethod::cholqr, "cholqr"},
-                                  MethodName{QrMethod::cholqr2, "cholqr2"},
-                                  MethodName{QrMethod::shifted_cholqr3, "shifted-cholqr3"},
-                                  MethodName{QrMethod::svqr, "svqr"},
-                                  MethodName{QrMethod::cholqr_wide, "cholqr-wide"},
-                                  MethodName{QrMethod::cholqr_wide_solve, "cholqr-wide-solve"},
-                                  MethodName{QrMethod::cholqr_wide2, "cholqr-wide2"},
-                                  MethodName{QrMethod::svqr_wide, "svqr-wide"}};
-
 }  // namespace
-
-std::string_view to_string(QrMethod method) noexcept {
-  for (const MethodName& named : kMethodNames) {
-    if (named.method == method) return named.name;
-  }
-  return "?";
-}
-
-const std::vector<QrMethod>& qr_methods() {
-  static const std::vector<QrMethod> methods = [] {
-    std::vector<QrMethod> all;
-    for (const MethodName& named : kMethodNames) all.push_back(named.method);
-    return all;
-  }();
-  return methods;
-}
-
-QrMethod parse_qr_method(const std::string& name) {
-  std::string names;
-  for (const MethodName& named : kMethodNames) {
-    if (named.name == name) return named.method;
-    names += (names.empty() ? "" : ", ") + std::string(named.name);
-  }
-  fail(ErrorKind::misuse, "qr", "there is no method '{}': {}", name, names);
-}
 
 QrInfo qr(MatrixView<double> v, MatrixView<double> r, const QrOptions& options) {
   return factor(v, r, options);

@@ -2,9 +2,10 @@
 // The tasks of one pass over the rows of a tall and skinny matrix.
 //
 // Contract: emits tasks only. V is cut into blocks of gram_block_rows(n) rows, contiguous ranges of
-// which belong to the devices. What is summed up over blocks is summed in a binary tree that
-// follows from their number alone: node (l + 1, k) is the sum of nodes (l, 2k) and (l, 2k + 1), a
-// node without the second is the first, and so the result depends on m and n, on nothing else.
+// which belong to the devices. What is summed up over blocks is summed in the order of SumTree, so
+// the result depends on m and n, on nothing else.
+
+#include <vector>
 
 #include "kernels/gram.hpp"
 #include "schedule/task.hpp"
@@ -17,6 +18,7 @@ enum class RowPass : std::uint8_t {
   solve_gram,  ///< V ← X·R⁻¹, B ← VᵀV
   solve,       ///< V ← X·R⁻¹
   maxima,      ///< M(b) ← the largest magnitude in each column of block b
+  columns,     ///< the steps of a method of Gram and Schmidt's: B(s) their coefficients, n × 1
 };
 
 struct RowProblem {
@@ -29,6 +31,8 @@ struct RowProblem {
   Element factor = Element::dd;     ///< of R
   std::uint64_t identity = 0;       ///< of V, from pass to pass
   bool stays = false;               ///< a V that is written need not go home yet
+  /// Of RowPass::columns: the variants of column_dots and column_update.
+  std::vector<std::uint32_t> steps{};
 };
 
 /// The families of the schedule.
@@ -37,7 +41,7 @@ inline constexpr int kMatrix = 0;  ///< V
 inline constexpr int kScales = 1;  ///< d, n × 1 in fp64
 inline constexpr int kFactor = 2;  ///< R, n × n
 inline constexpr int kParts = 3;   ///< sums of the tree that exist at once; temporary
-inline constexpr int kSum = 4;     ///< B, n × n
+inline constexpr int kSum = 4;     ///< B, n × n, or one n × 1 for each step
 inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each block of V
 }  // namespace rows
 
@@ -48,7 +52,7 @@ inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each bl
   return pass == RowPass::apply_gram || pass == RowPass::solve_gram || pass == RowPass::solve;
 }
 [[nodiscard]] constexpr bool writes_matrix(RowPass pass) noexcept {
-  return pass == RowPass::solve_gram || pass == RowPass::solve;
+  return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns;
 }
 
 [[nodiscard]] Schedule row_pass(const RowProblem& problem);

@@ -37,11 +37,12 @@ namespace strata {
   return a * b;
 #endif
 }
-/// a·b + c, rounded once.
+/// a·b + c, rounded once. Not every compiler has it at compile time, so there c is 0.
 [[nodiscard]] constexpr double fused(double a, double b, double c) noexcept {
 #if defined(__CUDA_ARCH__)
   return __fma_rn(a, b, c);
 #else
+  if (__builtin_is_constant_evaluated() && c == 0) return a * b;
   return __builtin_fma(a, b, c);
 #endif
 }
@@ -49,6 +50,7 @@ namespace strata {
 #if defined(__CUDA_ARCH__)
   return __fmaf_rn(a, b, c);
 #else
+  if (__builtin_is_constant_evaluated() && c == 0) return a * b;
   return __builtin_fmaf(a, b, c);
 #endif
 }

@@ -203,6 +203,29 @@ TEST_P(Gram, SumsAndMaximaHaveTheBitsOfTheReference) {
   has_the_bits_of_the_reference(column_max, kColumnMaxElements, max_operands);
 }
 
+TEST_P(Gram, ColumnDotsAndUpdatesHaveTheBitsOfTheReference) {
+  const auto dots = [](const Elements& e, const Extents& x) {
+    return std::vector<Block>{Block(e[0], x.cols, 1), make(e[1], x.rows, x.cols, uneven)};
+  };
+  const auto update = [](const Elements& e, const Extents& x) {
+    return std::vector<Block>{
+        make(e[0], x.rows, x.cols, uneven),
+        make(e[1], x.cols, 1, [](auto i, auto) { return 1.5 + uneven(i, 3); })};
+  };
+  const auto all = [&](const Extents& x, std::uint32_t variant) {
+    const auto at = [&x](const auto& operands) {
+      return [&x, &operands](const Elements& e, const Extents&) { return operands(e, x); };
+    };
+    if ((variant & kNormalize) == 0)
+      has_the_bits_of_the_reference(column_dots, kColumnElements, at(dots), variant);
+    has_the_bits_of_the_reference(column_update, kColumnElements, at(update), variant);
+  };
+  all({700, 9}, column_variant(5, 0, 5));
+  all({129, 6}, column_variant(3, 2, 1));
+  all({129, 6}, column_variant(0, 0, 0));
+  all({255, 7}, column_variant(6, 6, 1) | kNormalize);
+}
+
 class GramAlone : public ::testing::TestWithParam<const Backend*> {};
 INSTANTIATE_TEST_SUITE_P(Every, GramAlone, ::testing::ValuesIn(all_of_them()), backend_name);
 
@@ -359,6 +382,25 @@ TEST_P(GramAlone, WhatIsNotFiniteStaysInItsColumns) {
     }
     EXPECT_TRUE(std::isfinite(maxima[0].hi(1, 0)));
   }
+}
+
+TEST_P(GramAlone, ColumnStepsByHand) {
+  std::vector<Block> dots{Block(Element::fp64, 3, 1), make(Element::fp64, 2, 3, [](auto i, auto j) {
+                            return static_cast<double>(1 + i + 2 * j);
+                          })};
+  run(*GetParam(), column_dots, dots, column_variant(2, 1, 2));  // columns (1 2), (3 4), (5 6)
+  EXPECT_EQ(dots[0].hi(0, 0), 0);
+  EXPECT_EQ(dots[0].hi(1, 0), 39);
+  EXPECT_EQ(dots[0].hi(2, 0), 61);
+  std::vector<Block> update{
+      dots[1], make(Element::fp64, 3, 1, [](auto i, auto) { return static_cast<double>(i) + 2; })};
+  run(*GetParam(), column_update, update, column_variant(2, 0, 2));  // less 2·(1 2) and 3·(3 4)
+  EXPECT_EQ(update[0].hi(0, 2), -6);
+  EXPECT_EQ(update[0].hi(1, 2), -10);
+  EXPECT_EQ(update[0].hi(0, 1), 3);
+  run(*GetParam(), column_update, update, column_variant(2, 2, 1) | kNormalize);  // over √4
+  EXPECT_EQ(update[0].hi(0, 2), -3);
+  EXPECT_EQ(update[0].hi(1, 2), -5);
 }
 
 TEST_P(GramAlone, OtherVariantsAreRefused) {

@@ -127,6 +127,39 @@ TEST(QrStability, AutomaticIsOrthonormalToRoundingOnAllOfThem) {
   }
 }
 
+TEST(QrStability, GramSchmidtLosesWhatItIsKnownToLose) {
+  // MGS like κ·ε (Björck 1967), CGS more; what a second time leaves of it is rounding.
+  const std::map<std::string, double> mgs{{"K10", 5e-11},
+                                          {"K20", 2e-4},
+                                          {"Newton 30", 2e-9},
+                                          {"sigma 1e8", 7e-9},
+                                          {"synthetic", 4e-15},
+                                          {"Lauchli 1e-20", 5e-16},
+                                          {"graded to 1e-100", 4e-16}};
+  for (const Reference& reference : references()) {
+    const Tall v = reference.make();
+    const Factored once = factored(v, QrMethod::mgs);
+    EXPECT_LE(test::residual_of(v, once.q, once.r), 1e-14 * static_cast<double>(v.cols));
+    if (const auto known = mgs.find(reference.name); known != mgs.end()) {
+      const double error = test::orthogonality_of(once.q, v.cols);
+      EXPECT_LE(error, std::max(10 * known->second, 1e-15)) << reference.name;
+      if (known->second > 1e-13) {
+        EXPECT_GE(error, known->second / 100) << reference.name;  // sums in lanes are more exact
+      }
+    }
+    // The first time leaves a Q of some condition, on which the second depends like MGS does.
+    const Factored twice = factored(once.q, QrMethod::mgs);
+    EXPECT_LE(test::orthogonality_of(twice.q, v.cols),
+              std::max(4e-14, 4 * 0x1p-52 * twice.info.condition))
+        << reference.name;
+    EXPECT_LE(twice.info.condition, 1000) << reference.name;
+  }
+  const Tall v = test::krylov(10);
+  EXPECT_GE(test::orthogonality_of(factored(v, QrMethod::cgs).q, 10),
+            test::orthogonality_of(factored(v, QrMethod::mgs).q, 10));
+  EXPECT_LE(test::orthogonality_of(factored(v, QrMethod::cgs2).q, 10), 1e-14);
+}
+
 TEST(QrStability, CostsWhatTheConditionAsksFor) {
   const auto passes = [](double condition) {
     return factored(test::with_condition(1500, 20, condition, 31), QrMethod::automatic).info.passes;
