@@ -99,7 +99,10 @@ PlannedRun PassRunner<T>::plan_of(const RowProblem& problem) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::memory || !devices_.residency().only_here(identity_)) throw;
   }
-  Schedule nothing = row_pass(problem_of(RowPass::solve, problem.sum, problem.factor));
+  // In slots of the sizes that the last pass had, which its other blocks have a say in.
+  RowProblem last = last_;
+  last.stays = false;
+  Schedule nothing = row_pass(last);
   nothing.steps = 0;
   const PlannedRun fetch = make_planned_run(std::make_shared<const Schedule>(std::move(nothing)),
                                             devices_.machine(), options_of(options_.policy),
@@ -137,6 +140,7 @@ void PassRunner<T>::run_pass(const RowProblem& problem, const std::vector<double
   options.what = "qr";
   RunOutcome outcome = run(*planned.plan, devices_, store, options);
   RunReport report = make_report(planned, std::move(outcome.trace));
+  last_ = problem;
   if (passes_++ == 0) {
     report_ = std::move(report);
   } else {

@@ -52,6 +52,7 @@ class PassRunner {
   DeviceSet devices_;
   std::uint64_t identity_;
   RunReport report_;
+  RowProblem last_;  ///< the pass that was run last
   int passes_ = 0;
 };
 

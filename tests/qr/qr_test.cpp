@@ -169,6 +169,21 @@ TEST(Qr, ReadsVOnceAndWritesQOnceWhereItStaysOnTheDevice) {
   EXPECT_LE(streamed.report.traffic.device_to_host_bytes, 3 * bytes);
 }
 
+TEST(Qr, BlocksOfVMayBeOfTheSizeOfThoseBesideIt) {
+  // Slots of V and of n × n sums share a size class or not, pass by pass.
+  for (std::int64_t m = 20; m <= 60; ++m) {
+    const Tall v = test::with_condition(m, 20, 1e17, 100 + static_cast<std::uint64_t>(m));
+    const Factored<double> got = factored(v, plain());
+    EXPECT_TRUE(got.info.ok) << m;
+    EXPECT_LE(test::orthogonality_of(got.q, 20), 4e-14) << m;
+    EXPECT_LE(test::residual_of(v, got.q, got.r), 4e-14) << m;
+    EXPECT_EQ(got.info.report.traffic,
+              static_cast<const Traffic&>(got.info.report.planned_traffic));
+    for (const QrMethod method : {QrMethod::cholqr2, QrMethod::cholqr_wide2})
+      EXPECT_LE(factored(v, on("host:1", 64 << 20, Policy::opt, method)).info.rank, 20) << m;
+  }
+}
+
 TEST(RowPass, HasTheBitsOfTheScheduleInOrder) {
   const Tall v = test::random_tall(20000, 50, 9);
   const RowProblem problem{.m = 20000, .n = 50};

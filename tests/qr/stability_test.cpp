@@ -33,7 +33,7 @@ Factored factored(const Tall& v, QrMethod method, bool verify = true) {
 
 /// Of what is measured in long double.
 double accuracy(const Tall& v) {
-  return 0x1p-64 * static_cast<double>(v.cols) * std::sqrt(static_cast<double>(v.rows));
+  return 0x1p-62 * static_cast<double>(v.cols) * std::sqrt(static_cast<double>(v.rows));
 }
 
 /// A matrix with what one call of each method leaves of orthogonality: CholQR, CholQR2, shifted
@@ -251,7 +251,7 @@ RandomCase random_case(std::uint64_t i) {
 }
 
 TEST(QrStability, AutomaticKeepsItsPromiseOnRandomMatrices) {
-  constexpr std::uint64_t kCases = 1500;
+  constexpr std::uint64_t kCases = 3000;
   for (std::uint64_t i = 0; i < kCases; ++i) {
     const RandomCase c = random_case(i);
     const double promise = 1e-14 * std::sqrt(static_cast<double>(c.v.cols));
