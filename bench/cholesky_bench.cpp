@@ -69,7 +69,7 @@ CholeskyBenchRow bench_size(const CholeskyBench& bench, const Options& options, 
   problem.precision = bench.precision;
   auto start = Clock::now();
   TileFactor factor(problem, options);
-  const BlockSource source = dispatch(bench.precision, [&]<class T>(std::type_identity<T>) {
+  const BlockSource source = dispatch_native(bench.precision, [&]<class T>(std::type_identity<T>) {
     return random_source<T>(n, bench.seed);
   });
   std::vector<RunReport> runs;

@@ -86,7 +86,7 @@ class Site {
         &row.all_seconds);
     const auto count = static_cast<double>(n_) * static_cast<double>(n_);
     row.elements_per_second = count / row.seconds;
-    dispatch(precision, [&](auto type) {
+    dispatch_native(precision, [&](auto type) {
       using T = typename decltype(type)::type;
       row.bytes_per_second = row.elements_per_second * sizeof(T);
       row.relative_error = relative_error<T>(parameters);

@@ -68,7 +68,7 @@ class HostInPlace final : public InPlace {
   explicit HostInPlace(int threads) : threads_(threads > 0 ? threads : all_cores()) {}
 
   void fill(const Matrices& a, const TestMatrix& matrix) override {
-    dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
+    dispatch_native(a.precision, [&]<class T>(std::type_identity<T>) {
       crew_.share(a.count * a.n, [&](std::int64_t column) {
         const std::int64_t b = column / a.n;
         const std::int64_t j = column % a.n;
@@ -83,7 +83,7 @@ class HostInPlace final : public InPlace {
 
   [[nodiscard]] double residual(const Matrices& l, const TestMatrix& matrix) override {
     double worst = 0;
-    dispatch(l.precision, [&]<class T>(std::type_identity<T>) {
+    dispatch_native(l.precision, [&]<class T>(std::type_identity<T>) {
       const T* last = static_cast<const T*>(l.data) + (l.count - 1) * l.ld * l.n;
       worst = residual_of(last, l.n, l.ld, of_batch(matrix, l.count - 1));
     });
@@ -99,7 +99,7 @@ class HostInPlace final : public InPlace {
   [[nodiscard]] double peer_potrf(const Matrices& a) override {
     int info = 0;
     const double elapsed = threaded([&] {
-      dispatch(a.precision, [&]<class T>(std::type_identity<T>) {
+      dispatch_native(a.precision, [&]<class T>(std::type_identity<T>) {
         T* data = static_cast<T*>(a.data);
         for (std::int64_t b = 0; b < a.count && info == 0; ++b) {
           info = potrf(a.n, data + b * a.ld * a.n, a.ld);
@@ -115,7 +115,7 @@ class HostInPlace final : public InPlace {
     double flops = 0;
     const auto start = Clock::now();
     (void)threaded([&] {
-      dispatch(precision, [&]<class T>(std::type_identity<T>) {
+      dispatch_native(precision, [&]<class T>(std::type_identity<T>) {
         std::vector<T> values(3 * kOrder * kOrder);
         for (std::size_t i = 0; i < values.size(); ++i)
           values[i] = static_cast<T>(2 * random_uniform(1, i) - 1);

@@ -107,6 +107,8 @@ int main(int argc, char** argv) {
   add_crossval(app, common, run);
   add_simulate(app, common, run);
   add_kl(app, common, run);
+  add_qr(app, common, run);
+  add_lstsq(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

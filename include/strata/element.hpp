@@ -68,8 +68,8 @@ inline constexpr int kElements = 12;
   return "?";
 }
 
-/// The `Element` of a C++ type: `element_of<double> == Element::fp64`. Besides these, Half and Fp8
-/// (src/scalar) have one, and no other type.
+/// The `Element` of a C++ type: `element_of<double> == Element::fp64`. Besides these, Half, Fp8 and
+/// DoubleDouble (src/scalar) have one, and no other type.
 template <class T>
 extern const Element element_of;
 template <>

@@ -13,6 +13,7 @@
 #include "strata/machine.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
+#include "strata/qr.hpp"
 #include "strata/report.hpp"
 #include "strata/trace.hpp"
 #include "strata/trace_export.hpp"

@@ -114,7 +114,7 @@ std::vector<double> TileFactor::multiply(const std::vector<double>& v) {
     });
   };
   WorkCrew crew(describe_host().compute_queues - 1);
-  dispatch(problem_.precision, [&]<class T>(std::type_identity<T> type) {
+  dispatch_native(problem_.precision, [&]<class T>(std::type_identity<T> type) {
     crew.share(blocks.block_cols(kMatrixFamily), [&](std::int64_t c) {
       for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r) {
         each_element(type, r, c,

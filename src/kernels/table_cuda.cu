@@ -9,6 +9,7 @@
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/gram_cuda.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
@@ -56,6 +57,15 @@ class CudaBackend final : public Backend {
     add<double>(kernels_);
     add<float>(kernels_);
     add_mixed(kernels_);
+    add_kernels(kernels_, {.gram = attempt<gram_cuda>,
+                           .apply_gram = attempt<apply_gram_cuda>,
+                           .solve_right_gram = attempt<solve_right_gram_cuda>,
+                           .solve_right = attempt<solve_right_cuda>,
+                           .inner = attempt<inner_cuda>,
+                           .gram_sum = attempt<gram_sum_cuda>,
+                           .column_max = attempt<column_max_cuda>,
+                           .column_dots = attempt<column_dots_cuda>,
+                           .column_update = attempt<column_update_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

@@ -4,6 +4,7 @@
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/gram.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
@@ -52,6 +53,7 @@ const KernelTable& reference_kernels() {
     add<double>(kernels);
     add<float>(kernels);
     add_mixed(kernels);
+    add_kernels(kernels, gram_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;

@@ -213,10 +213,11 @@ class Calibrator {
     for (int i = 0; i < operands; ++i) bench.operands.push_back(view(3 + i));
     // GEMM multiplies numbers of every sign and size, as a real one does: on a GPU at its power
     // limit zeros would be faster.
-    dispatch(precision_,
-             [&]<class T>(std::type_identity<T>) { fill_random<T>(bench.host.data(), tile); });
+    dispatch_native(precision_, [&]<class T>(std::type_identity<T>) {
+      fill_random<T>(bench.host.data(), tile);
+    });
     for (int i = 0; i < operands; ++i) reset(d, bench, 3 + i);
-    dispatch(precision_, [&]<class T>(std::type_identity<T>) {
+    dispatch_native(precision_, [&]<class T>(std::type_identity<T>) {
       fill_identity_like<T>(bench.host.data(), tile);
     });
     for (int i = 0; i < 3; ++i) reset(d, bench, i);

@@ -84,7 +84,7 @@ class ColumnSquares : public KernelTest {};
 INSTANTIATE_TEST_SUITE_P(Every, ColumnSquares, ::testing::ValuesIn(every_backend()), name_of);
 
 TEST_P(ColumnSquares, AreExactOnIntegersAndLeaveWhatIsBehindThem) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     for (const auto& [rows, cols] : extents()) {
       const Matrix<T> w(rows, cols, 1, [](auto i, auto j) { return small_integer(1, i, j); });
@@ -100,7 +100,7 @@ TEST_P(ColumnSquares, AreExactOnIntegersAndLeaveWhatIsBehindThem) {
 }
 
 TEST_P(ColumnSquares, OfRealNumbersAreRoundedAsTheSumOfAllSquaresMayBe) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     for (const auto& [rows, cols] : extents()) {
       const Matrix<T> w(rows, cols, 0, [](auto i, auto j) { return uniform(2, i, j); });
@@ -122,7 +122,7 @@ TEST_P(ColumnSquares, OfRealNumbersAreRoundedAsTheSumOfAllSquaresMayBe) {
 }
 
 TEST_P(ColumnSquares, OfAColumnAreTheSameBitsInEveryBlockAndTask) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     std::vector<Call<T>> calls;
     for (const auto& [rows, cols] : extents())
@@ -143,7 +143,7 @@ TEST_P(ColumnSquares, OfAColumnAreTheSameBitsInEveryBlockAndTask) {
 }
 
 TEST_P(ColumnSquares, ANanStaysInItsColumn) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     Matrix<T> w(300, 3, 0, [](auto i, auto j) { return uniform(4, i, j); });
     w(299, 1) = std::numeric_limits<T>::quiet_NaN();
@@ -155,7 +155,7 @@ TEST_P(ColumnSquares, ANanStaysInItsColumn) {
 }
 
 TEST_P(ColumnSquares, HaveNoVariants) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     std::vector<Call<T>> calls{{starts(2), Matrix<T>(3, 2, 0, [](auto, auto) { return 1; })}};
     EXPECT_THROW(run_all(*GetParam().backend, calls, 1), Error);

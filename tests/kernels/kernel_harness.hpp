@@ -224,7 +224,7 @@ class KernelTest : public ::testing::TestWithParam<KernelParameter> {
   template <class F>
   static void each(F&& body) {
     Runner runner(*GetParam().backend);
-    dispatch(GetParam().precision, [&](auto type) { body(runner, type); });
+    dispatch_native(GetParam().precision, [&](auto type) { body(runner, type); });
   }
 };
 

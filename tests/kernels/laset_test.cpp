@@ -41,7 +41,7 @@ void run(const Backend& backend, std::vector<Matrix<T>>& blocks,
 }
 
 TEST_P(LasetTest, IsTheIdentityAtEveryPlace) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     std::vector<Matrix<T>> blocks;
     std::vector<Matrix<T>> expected;
@@ -64,7 +64,7 @@ TEST_P(LasetTest, IsTheIdentityAtEveryPlace) {
 }
 
 TEST_P(LasetTest, HasNoVariants) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     std::vector<Matrix<T>> blocks{Matrix<T>(2, 2, 0, [](auto, auto) { return 5; })};
     EXPECT_THROW(run(*GetParam().backend, blocks, {{0, 0}}, 1), Error);

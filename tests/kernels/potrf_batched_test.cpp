@@ -77,7 +77,7 @@ class PotrfBatchedTest : public ::testing::TestWithParam<KernelParameter> {
   template <class F>
   static void each(F&& body) {
     BatchRunner runner(*GetParam().backend);
-    dispatch(GetParam().precision, [&](auto type) { body(runner, type); });
+    dispatch_native(GetParam().precision, [&](auto type) { body(runner, type); });
   }
 };
 INSTANTIATE_TEST_SUITE_P(Every, PotrfBatchedTest, ::testing::ValuesIn(every_backend()), name_of);
@@ -222,7 +222,7 @@ TEST_P(PotrfBatchedTest, EqualMatricesGetEqualBits) {
   const bool on_gpu = GetParam().backend->kind() == DeviceKind::gpu;
   const std::size_t count = on_gpu ? 6000 : 8;
   BatchRunner runner(*GetParam().backend, on_gpu ? 1024_MiB : 32_MiB);
-  dispatch(GetParam().precision, [&](auto type) {
+  dispatch_native(GetParam().precision, [&](auto type) {
     using T = typename decltype(type)::type;
     for (const std::int64_t n : {16, 32, 128}) {
       for (int again = 0; again < (on_gpu ? 3 : 1); ++again) {

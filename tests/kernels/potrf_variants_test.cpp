@@ -89,7 +89,7 @@ class PotrfVariantsTest : public ::testing::TestWithParam<VariantParameter> {
     const auto device = backend.make_device(0, 64_MiB);
     const auto queue = device->make_queue(QueuePriority::normal);
     const Buffer memory = device->allocate_host(sizeof(PivotStatus));
-    dispatch(GetParam().kernel.precision, [&]<class T>(std::type_identity<T> type) {
+    dispatch_native(GetParam().kernel.precision, [&]<class T>(std::type_identity<T> type) {
       const KernelFunction kernel =
           backend.kernels().find(potrf.name, {element_of<T>, Element::fp64});
       const PotrfValues values{[](Element precision, std::int64_t) {

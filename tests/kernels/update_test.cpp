@@ -124,7 +124,7 @@ TEST_P(UpdateTest, ManyCallsGiveTheBitsOfEachAlone) {
 }
 
 TEST_P(UpdateTest, RefusesAVariantThatDoesNotExist) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     const auto refused = [](const Operation& operation, std::uint32_t variant) {
       Runner runner(*GetParam().backend);
@@ -216,7 +216,7 @@ TEST_P(UpdateTest, GivesTheSameBitsWhereverTheBlocksLie) {
 }
 
 TEST_P(UpdateTest, GivesTheSameBitsBesideOtherQueues) {
-  dispatch(GetParam().precision, [](auto type) {
+  dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     const auto a = Matrix<T>(130, 130, 0, [](auto i, auto j) { return uniform(1, i, j); });
     const auto start = Matrix<T>(130, 130, 0, [](auto i, auto j) { return uniform(3, i, j); });

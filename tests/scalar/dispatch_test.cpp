@@ -21,9 +21,14 @@ TEST(Dispatch, HandsOverTheTypeOfTheElement) {
   const auto size = [](auto type) { return sizeof(typename decltype(type)::type); };
   EXPECT_EQ(dispatch(Element::fp64, size), sizeof(double));
   EXPECT_EQ(dispatch(Element::fp32, size), sizeof(float));
+  EXPECT_EQ(dispatch(Element::dd, size), 2 * sizeof(double));
   const auto name = [](auto type) { return element_of<typename decltype(type)::type>; };
   EXPECT_EQ(dispatch(Element::fp64, name), Element::fp64);
   EXPECT_EQ(dispatch(Element::fp32, name), Element::fp32);
+  EXPECT_EQ(dispatch(Element::dd, name), Element::dd);
+  EXPECT_EQ(dispatch_native(Element::fp64, name), Element::fp64);
+  EXPECT_EQ(dispatch_native(Element::fp32, name), Element::fp32);
+  EXPECT_THROW(dispatch_native(Element::dd, name), Error);
 }
 
 TEST(Dispatch, ReturnsWhatTheFunctionReturnsByReferenceToo) {

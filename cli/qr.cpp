@@ -1,0 +1,224 @@
+// strata qr V -o Q --r R and strata lstsq A b -o x: tall and skinny matrices.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/check.hpp"
+#include "cli/app.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct QrArguments {
+  std::string matrix;
+  std::string output;
+  std::string r;
+  std::string method = "auto";
+  std::string dependent = "drop";
+  bool no_verify = false;
+};
+
+struct LstsqArguments {
+  std::string matrix;
+  std::string rhs;
+  std::string output;
+};
+
+void require_matrix_name(const char* option, const std::string& path) {
+  require(path.empty() || is_called(path, ".npy") || is_called(path, ".mtx"), ErrorKind::misuse,
+          "options", "{} '{}': a matrix is a file called .npy or .mtx (or these with .gz)", option,
+          path);
+}
+
+/// "2, 4, 6", or the first few and how many there are.
+std::string listed(const std::vector<std::int64_t>& columns) {
+  constexpr std::size_t kShown = 12;
+  const std::vector<std::int64_t> shown(
+      columns.begin(),
+      columns.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, columns.size())));
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     columns.size() > kShown ? fmt::format(", … ({})", columns.size()) : "");
+}
+
+json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
+  json object = to_json(info.report);
+  object["qr"] = {{"ok", info.ok},
+                  {"rows", rows},
+                  {"cols", cols},
+                  {"rank", info.rank},
+                  {"dependent_columns", info.dependent_columns},
+                  {"condition", number(info.condition)},
+                  {"orthogonality", number(info.orthogonality)},
+                  {"orthogonality_measured", info.measured},
+                  {"method", to_string(info.method)},
+                  {"passes", info.passes},
+                  {"failed_cholesky", info.failed_cholesky},
+                  {"shifts", info.shifts},
+                  {"rescaled", info.rescaled}};
+  return object;
+}
+
+void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const QrArguments& a) {
+  const RunReport& run = info.report;
+  fmt::print("orthonormalized {} by {} in {} passes with {} ({}, blocks of {} rows)\n", rows, cols,
+             info.passes, fmt::join(run.devices, ", "), to_string(info.method), run.tile);
+  fmt::print("  orthogonality     {:.2e} ({})\n", info.orthogonality,
+             info.measured ? "measured" : "bound");
+  fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
+  if (!info.dependent_columns.empty())
+    fmt::print("  dependent columns {}\n", listed(info.dependent_columns));
+  if (info.failed_cholesky > 0 || info.shifts > 0)
+    fmt::print("  failed pivots     {}, shifts {}\n", info.failed_cholesky, info.shifts);
+  if (info.rescaled) fmt::print("  columns were scaled first: their squares leave the range\n");
+  fmt::print("  time              {:.3g} s\n", run.seconds);
+  print_traffic(run);
+  if (!a.output.empty()) fmt::print("Q written to {}\n", a.output);
+  if (!a.r.empty()) fmt::print("R written to {}\n", a.r);
+}
+
+template <class T>
+DenseMatrix<T> matrix_in(const std::string& path) {
+  const DenseMatrix<double> wide = read_dense(path);
+  if constexpr (std::is_same_v<T, double>) return wide;
+  return {std::vector<T>(wide.values.begin(), wide.values.end()), wide.rows, wide.cols};
+}
+
+template <class T>
+int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptions& options) {
+  DenseMatrix<T> v = matrix_in<T>(a.matrix);
+  check_interrupt();
+  const std::int64_t n = v.cols;
+  DenseMatrix<T> r{std::vector<T>(static_cast<std::size_t>(n * n)), n, n};
+  const QrInfo info = qr(v.view(), r.view(), options);
+  // What was dropped is not written: Q has `rank` columns and R as many rows.
+  const bool dropped = options.dependent == DependentColumns::drop;
+  const std::int64_t kept = dropped ? info.rank : n;
+  const json object = qr_json(info, v.rows, v.cols);
+  ReportData data;
+  data.title = fmt::format("QR of a {} by {} matrix", v.rows, v.cols);
+  data.subtitle = fmt::format("{}, by {}", a.matrix, to_string(info.method));
+  data.figures = {{"‖I − QᵀQ‖", fmt::format("{:.1e}", info.orthogonality), "",
+                   info.measured ? "measured" : "bound"},
+                  {"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
+                  {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", v.cols)}};
+  data.run = info.report;
+  begin_output();
+  if (info.ok || options.method != QrMethod::automatic) {
+    if (!a.output.empty()) write_dense(a.output, std::as_const(v).view().block(0, 0, v.rows, kept));
+    if (!a.r.empty()) write_dense(a.r, std::as_const(r).view().block(0, 0, kept, n));
+  }
+  const int status =
+      finish(common, std::move(data), object, [&] { print_qr(info, v.rows, v.cols, a); });
+  if (info.ok) return status;
+  fmt::print(stderr,
+             "strata: qr: {} did not make orthonormal columns of this matrix: {:.1e}, {} "
+             "failed pivots\n",
+             to_string(info.method), info.orthogonality, info.failed_cholesky);
+  return kNumbersSaidNo;
+}
+
+int run_qr(const QrArguments& a, const CommonOptions& common) {
+  QrOptions options;
+  options.method = parse_qr_method(a.method);
+  options.dependent = a.dependent == "fill" ? DependentColumns::fill : DependentColumns::drop;
+  options.verify = !a.no_verify;
+  options.run = common.to_options();
+  require_matrix_name("--output", a.output);
+  require_matrix_name("--r", a.r);
+  check_outputs(common, {{"--output", a.output}, {"--r", a.r}}, {a.matrix, common.rates});
+  if (is_called(a.matrix, ".npy") && NpyFile(a.matrix).precision() == Element::fp32)
+    return factor_file<float>(a, common, options);
+  return factor_file<double>(a, common, options);
+}
+
+void print_lstsq(const LeastSquaresInfo& info, const DenseMatrix<double>& a,
+                 const LstsqArguments& arguments) {
+  fmt::print("{} unknowns from {} equations with {}\n", a.cols, a.rows,
+             fmt::join(info.report.devices, ", "));
+  fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
+  if (!info.dependent_columns.empty())
+    fmt::print("  dependent columns {} (coefficients 0)\n", listed(info.dependent_columns));
+  fmt::print(
+      "  residual          {:.6g}\n  error bound       {:.1e}\n  time              {:.3g} s\n",
+      fmt::join(info.residual_norm, ", "), info.error_bound, info.report.seconds);
+  print_traffic(info.report);
+  fmt::print("x written to {}\n", arguments.output);
+}
+
+int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
+  const Options options = common.to_options();
+  require_matrix_name("--output", arguments.output);
+  check_outputs(common, {{"--output", arguments.output}},
+                {arguments.matrix, arguments.rhs, common.rates});
+  const DenseMatrix<double> a = read_dense(arguments.matrix);
+  const DenseMatrix<double> b = read_dense(arguments.rhs);
+  check_interrupt();
+  DenseMatrix<double> x{std::vector<double>(static_cast<std::size_t>(a.cols * b.cols)), a.cols,
+                        b.cols};
+  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), options);
+  json object = to_json(info.report);
+  object["lstsq"] = {{"ok", info.ok},
+                     {"rows", a.rows},
+                     {"cols", a.cols},
+                     {"rank", info.rank},
+                     {"dependent_columns", info.dependent_columns},
+                     {"condition", number(info.condition)},
+                     {"residual_norm", info.residual_norm},
+                     {"error_bound", number(info.error_bound)}};
+  ReportData data;
+  data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols, a.rows);
+  data.subtitle = fmt::format("{} with {}", arguments.matrix, arguments.rhs);
+  data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
+                  {"Error bound", fmt::format("{:.1e}", info.error_bound), "", ""}};
+  data.run = info.report;
+  begin_output();
+  write_dense(arguments.output, std::as_const(x).view());
+  const int status =
+      finish(common, std::move(data), object, [&] { print_lstsq(info, a, arguments); });
+  if (info.ok) return status;
+  fmt::print(stderr,
+             "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}; factor A by "
+             "strata qr and solve with Q and R\n",
+             info.condition, info.error_bound);
+  return kNumbersSaidNo;
+}
+
+}  // namespace
+
+void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand("qr", "orthonormalize the columns of a tall matrix, V = Q R");
+  auto a = std::make_shared<QrArguments>();
+  common.add_to(*verb);
+  verb->add_option("V", a->matrix, "matrix with more rows than columns: .npy, .mtx or these .gz")
+      ->required();
+  verb->add_option("-o,--output", a->output, "where Q goes: .npy or .mtx");
+  verb->add_option("--r", a->r, "where R goes: .npy or .mtx");
+  std::string names;
+  for (const QrMethod method : qr_methods())
+    names += (names.empty() ? "" : ", ") + std::string(to_string(method));
+  verb->add_option("--method", a->method, names)->capture_default_str();
+  verb->add_option("--dependent", a->dependent,
+                   "columns that depend on others: drop them from Q, or fill their places with "
+                   "other orthonormal ones")
+      ->check(CLI::IsMember({"drop", "fill"}))
+      ->capture_default_str();
+  verb->add_flag("--no-verify", a->no_verify, "bound the orthogonality instead of measuring it");
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
+}
+
+void add_lstsq(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb =
+      app.add_subcommand("lstsq", "least squares: x that minimizes |b - A x|, in one pass over A");
+  auto a = std::make_shared<LstsqArguments>();
+  common.add_to(*verb);
+  verb->add_option("A", a->matrix, "matrix: .npy, .mtx or these .gz")->required();
+  verb->add_option("b", a->rhs, "right-hand sides: .npy, .mtx or these .gz")->required();
+  verb->add_option("-o,--output", a->output, "where x goes: .npy or .mtx")->required();
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_lstsq(*a, common); }; });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,110 @@
+#pragma once
+// QR factorization of tall and skinny matrices, and least squares.
+//
+// Contract: V is m × n with m >= n, column-major, n at most kQrColumnsMax; V = Q·R with R upper
+// triangular and its diagonal not negative. Q takes the place of V. What is misused (m < n, shapes
+// that do not fit) is Error{misuse}; an element that is NaN or infinite is Error{input} with its
+// row and column, and V is then as it was. Everything else is told by QrInfo, never hidden.
+//
+// The result has the same bits for any number of devices, any budget and policy, in core or
+// streamed, from run to run, and on any backend: the order of every sum follows from m and n.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+inline constexpr std::int64_t kQrColumnsMax = 512;
+
+/// How Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double for fp64,
+/// fp64 for fp32. A pass reads V once, and from the second on writes it too; the last three methods
+/// read it for every column, or pair of columns.
+enum class QrMethod : std::uint8_t {
+  /// Any finite matrix to O(ε): wide sums, and as many passes as its condition asks for.
+  automatic,
+  cholqr,           ///< Cholesky QR: loses orthogonality like κ²
+  cholqr2,          ///< twice: to O(ε) for κ below 1e8 (Yamamoto, Nakatsukasa et al. 2015)
+  shifted_cholqr3,  ///< with a shift, then twice (Fukaya, Kannan et al. 2020)
+  svqr,             ///< by the singular values of the Gram matrix (Stathopoulos, Wu 2002)
+  cholqr_wide,      ///< Cholesky QR with wide sums: loses like κ (Yamazaki, Tomov, Dongarra 2015)
+  cholqr_wide_solve,  ///< the same with R and the solve wide too, Q rounded last
+  cholqr_wide2,       ///< cholqr_wide, then cholqr
+  svqr_wide,          ///< svqr with wide sums
+  cgs,                ///< Gram and Schmidt's method, a column with all before it at once
+  cgs2,               ///< the same, each column twice
+  mgs,                ///< the modified one, a column with each before it in turn
+};
+
+/// "auto", "cholqr", …; and back, throwing Error{misuse} with the names there are.
+[[nodiscard]] std::string_view to_string(QrMethod method) noexcept;
+[[nodiscard]] QrMethod parse_qr_method(const std::string& name);
+[[nodiscard]] const std::vector<QrMethod>& qr_methods();
+
+/// What becomes of columns that depend on those before them.
+enum class DependentColumns : std::uint8_t {
+  drop,  ///< Q has `rank` columns, the rest of V is zeros; R has `rank` rows, the rest zeros
+  fill,  ///< Q has n orthonormal columns; R has zeros in the rows of those that are not of V
+};
+
+struct QrOptions {
+  QrMethod method = QrMethod::automatic;
+  DependentColumns dependent = DependentColumns::drop;
+  /// The last pass also adds up QᵀQ, wide, so that `orthogonality` is measured, at no further
+  /// reading of V; `automatic` then goes on until its promise is kept.
+  bool verify = true;
+  Options run;  ///< devices, budgets, policy, progress
+};
+
+struct QrInfo {
+  /// Whether Q is what the method promises: of `automatic` orthogonality within 1e-14·√n (fp32:
+  /// 1e-5·√n); of the others that the last Cholesky factorization did not fail and Q is finite.
+  bool ok = false;
+  std::int64_t rank = 0;
+  std::vector<std::int64_t> dependent_columns;  ///< by number from 0, increasing
+  /// Of V with its columns scaled to length 1, in the 2-norm, without dependent columns: from R, so
+  /// an estimate, good to a factor of about two.
+  double condition = 0;
+  /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
+  /// of the 2-norm. Else a bound from the condition.
+  double orthogonality = 0;
+  bool measured = false;
+  int passes = 0;           ///< over V
+  int failed_cholesky = 0;  ///< factorizations that met a pivot that is not positive
+  int shifts = 0;           ///< that were added to one for this
+  /// Whether squares of columns could have overflowed or underflowed, so that they were scaled
+  /// first, which took two more passes.
+  bool rescaled = false;
+  QrMethod method = QrMethod::automatic;
+  RunReport report;  ///< of all passes
+};
+
+/// V ← Q, and R, n × n, written as a whole. Throws Error{misuse, input, memory, device, cancelled};
+/// after one of the last three V may hold anything.
+QrInfo qr(MatrixView<double> v, MatrixView<double> r, const QrOptions& options = {});
+/// Sums are in fp64 where they are wide.
+QrInfo qr(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
+
+struct LeastSquaresInfo {
+  bool ok = false;  ///< error_bound is below 1e-6
+  std::int64_t rank = 0;
+  std::vector<std::int64_t> dependent_columns;  ///< of A; their coefficients are 0
+  double condition = 0;                         ///< as of QrInfo
+  std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ for each right-hand side
+  /// Of x, relative to the norm of x with the columns of A scaled to length 1: an estimate of what
+  /// rounding in the sums does to it, from the condition and the residual.
+  double error_bound = 0;
+  RunReport report;
+};
+
+/// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of
+/// [A b] in double-double: A and b are read once (twice where squares could overflow) and not
+/// written. Throws as qr(); m >= n, n + k at most kQrColumnsMax.
+LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
+                               MatrixView<double> x, const Options& options = {});
+
+}  // namespace strata

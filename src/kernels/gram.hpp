@@ -1,0 +1,221 @@
+#pragma once
+// Sums over the rows of a tall and skinny block, and what is done to those rows on the way.
+//
+//   gram              B ← XᵀX                           operands B, V, d
+//   apply_gram        B ← (X·R⁻¹)ᵀ(X·R⁻¹), V stays      operands B, V, R, d
+//   solve_right_gram  V ← X·R⁻¹ and B ← VᵀV             operands B, V, R, d
+//   solve_right       V ← X·R⁻¹                         operands V, R, d
+//   inner             B ← XᵀY                           operands B, X, Y
+//   gram_sum          C ← A + B, element by element     operands C, A, B
+//   column_max        M_j ← max_r |v_rj|, NaN if any is operands M, V
+//   column_dots       c_i ← v_iᵀ·v_j for a range of i   operands c, V
+//   column_update     v_j ← v_j − Σ_i v_i·c_i           operands V, c
+//
+// X = V·diag(d), d (n × 1, fp64) powers of two or 0; V is h × n, B n × n and written as a whole
+// (both triangles), R upper triangular (what lies below is not read), M n × 1 in fp64.
+//
+// Contract. The order of every sum is part of it, so that all backends give the same bits. With
+// T the element of V and W that of B:
+// * Row r of the block belongs to lane r mod 4, and to tile r div 128; rows that a last tile lacks
+//   are zeros. Lanes are added as (0 + 1) + (2 + 3), for dd by the addition of IEEE's kind.
+// * T → fp64 or fp32 (W = T, or fp64 of fp32, where products are exact): within a tile a lane is a
+//   sum by fused multiply-adds from the first row to the last, starting at 0; the sums of the tiles
+//   are added in their order.
+// * fp64 → dd by extraction (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008, applied
+//   to products): within a tile a lane starts at a = 1.5·2^k, k = e_i + e_j + 6, where every |x| of
+//   the tile's column j is below 2^e_j, and for each row t = fma(x, y, a), q = t − a,
+//   l ← l + fma(x, y, −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their
+//   sum s are exact and only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
+// * The variants kCray, kIeee and kDot2 of gram add products of doubles to the (hi, lo) of a lane
+// by
+//   the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.
+// * X·R⁻¹ is by substitution, in the element of R: q_j = (x_j − Σ_{i<j} q_i·R_ij) / R_jj, i
+//   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
+//   and the Gram matrix is of what was rounded.
+// * column_dots is gram's sum in the element of V, c (n × 1) is 0 outside of the range.
+//   column_update takes i in ascending order, each product subtracted by a fused multiply-add; with
+//   kNormalize it divides v_j by √c_j instead, unless c_j is not positive. Their variant holds j
+//   and the range (column_variant): the steps of Gram and Schmidt's methods.
+// * inner is the same sum for two matrices of equal rows, without scales; its dd by extraction.
+
+#include <cstdint>
+
+#include "kernels/kernel_table.hpp"
+
+namespace strata {
+
+inline constexpr int kGramLanes = 4;
+inline constexpr int kGramLaneRows = 32;  ///< of a tile
+inline constexpr int kGramTileRows = kGramLanes * kGramLaneRows;
+
+/// Rows of a block of a matrix of n columns: a power of two, from n alone, about 2 MiB in fp64.
+[[nodiscard]] constexpr std::int64_t gram_block_rows(std::int64_t n) noexcept {
+  std::int64_t rows = std::int64_t{1} << 18;
+  while (rows > kGramTileRows && rows * n > (std::int64_t{1} << 18)) rows /= 2;
+  return rows;
+}
+
+/// Variants of gram in dd.
+inline constexpr std::uint32_t kExtraction = 0;
+inline constexpr std::uint32_t kCray = 1;
+inline constexpr std::uint32_t kIeee = 2;
+inline constexpr std::uint32_t kDot2 = 3;
+
+/// Of column_dots and column_update: column j and the columns first … first + count − 1, each of
+/// fewer than 1024.
+inline constexpr std::uint32_t kNormalize = 1U << 30;
+[[nodiscard]] constexpr std::uint32_t column_variant(std::int64_t j, std::int64_t first,
+                                                     std::int64_t count) noexcept {
+  return static_cast<std::uint32_t>(j | first << 10 | count << 20);
+}
+struct ColumnRange {
+  std::int64_t j, first, count;
+};
+[[nodiscard]] constexpr ColumnRange column_range(std::uint32_t variant) noexcept {
+  return {variant & 1023U, variant >> 10 & 1023U, variant >> 20 & 1023U};
+}
+
+namespace gram_work {
+inline double of_columns(double rows, std::uint32_t variant) {
+  return 2 * rows * static_cast<double>(column_range(variant).count);
+}
+inline double dots(std::span<const BlockExtent> x, std::uint32_t variant) {
+  return of_columns(static_cast<double>(x[1].rows), variant);
+}
+inline double update(std::span<const BlockExtent> x, std::uint32_t variant) {
+  return of_columns(static_cast<double>(x[0].rows), variant);
+}
+inline double rows_by_squares(const BlockExtent& v) {
+  return static_cast<double>(v.rows) * static_cast<double>(v.cols) * static_cast<double>(v.cols);
+}
+inline double first_after_sum(std::span<const BlockExtent> x, std::uint32_t) {
+  return rows_by_squares(x[1]);
+}
+inline double solve_and_sum(std::span<const BlockExtent> x, std::uint32_t) {
+  return 2 * rows_by_squares(x[1]);
+}
+inline double solve(std::span<const BlockExtent> x, std::uint32_t) { return rows_by_squares(x[0]); }
+inline double products(std::span<const BlockExtent> x, std::uint32_t) {
+  return 2 * static_cast<double>(x[1].rows) * static_cast<double>(x[0].rows) *
+         static_cast<double>(x[0].cols);
+}
+inline double elements(std::span<const BlockExtent> x, std::uint32_t) {
+  return static_cast<double>(x[1].rows) * static_cast<double>(x[1].cols);
+}
+}  // namespace gram_work
+
+inline constexpr Operation gram{.name = "gram",
+                                .operands = 3,
+                                .access = {Access::write, Access::read, Access::read},
+                                .work = gram_work::first_after_sum,
+                                .nominal_cost = 2};
+inline constexpr Operation apply_gram{
+    .name = "apply_gram",
+    .operands = 4,
+    .access = {Access::write, Access::read, Access::read, Access::read},
+    .work = gram_work::solve_and_sum,
+    .nominal_cost = 2};
+inline constexpr Operation solve_right_gram{
+    .name = "solve_right_gram",
+    .operands = 4,
+    .access = {Access::write, Access::read_write, Access::read, Access::read},
+    .work = gram_work::solve_and_sum,
+    .nominal_cost = 2};
+inline constexpr Operation solve_right{.name = "solve_right",
+                                       .operands = 3,
+                                       .access = {Access::read_write, Access::read, Access::read},
+                                       .work = gram_work::solve,
+                                       .nominal_cost = 2};
+inline constexpr Operation inner{.name = "inner",
+                                 .operands = 3,
+                                 .access = {Access::write, Access::read, Access::read},
+                                 .work = gram_work::products};
+inline constexpr Operation gram_sum{.name = "gram_sum",
+                                    .operands = 3,
+                                    .access = {Access::write, Access::read, Access::read},
+                                    .work = gram_work::elements,
+                                    .nominal_cost = 25};
+inline constexpr Operation column_max{.name = "column_max",
+                                      .operands = 2,
+                                      .access = {Access::write, Access::read},
+                                      .work = gram_work::elements,
+                                      .nominal_cost = 25};
+
+inline constexpr Operation column_dots{.name = "column_dots",
+                                       .operands = 2,
+                                       .access = {Access::write, Access::read},
+                                       .work = gram_work::dots,
+                                       .nominal_cost = 25};
+inline constexpr Operation column_update{.name = "column_update",
+                                         .operands = 2,
+                                         .access = {Access::read_write, Access::read},
+                                         .work = gram_work::update,
+                                         .nominal_cost = 25};
+
+/// The lists of elements for which there are kernels, d and M always fp64: the sums are in the
+/// element of V or in the one of twice its bits, and so is R.
+inline constexpr Elements kGramElements[] = {{Element::fp64, Element::fp64, Element::fp64},
+                                             {Element::dd, Element::fp64, Element::fp64},
+                                             {Element::fp64, Element::fp32, Element::fp64},
+                                             {Element::fp32, Element::fp32, Element::fp64}};
+/// Of apply_gram and solve_right_gram: B, V, R, d.
+inline constexpr Elements kSolveGramElements[] = {
+    {Element::fp64, Element::fp64, Element::fp64, Element::fp64},
+    {Element::dd, Element::fp64, Element::fp64, Element::fp64},
+    {Element::fp64, Element::fp64, Element::dd, Element::fp64},
+    {Element::dd, Element::fp64, Element::dd, Element::fp64},
+    {Element::fp64, Element::fp32, Element::fp32, Element::fp64},
+    {Element::fp32, Element::fp32, Element::fp32, Element::fp64},
+    {Element::fp64, Element::fp32, Element::fp64, Element::fp64},
+    {Element::fp32, Element::fp32, Element::fp64, Element::fp64}};
+/// V, R, d.
+inline constexpr Elements kSolveElements[] = {{Element::fp64, Element::fp64, Element::fp64},
+                                              {Element::fp64, Element::dd, Element::fp64},
+                                              {Element::fp32, Element::fp32, Element::fp64},
+                                              {Element::fp32, Element::fp64, Element::fp64}};
+inline constexpr Elements kInnerElements[] = {{Element::fp64, Element::fp64, Element::fp64},
+                                              {Element::dd, Element::fp64, Element::fp64},
+                                              {Element::fp64, Element::fp32, Element::fp32},
+                                              {Element::fp32, Element::fp32, Element::fp32}};
+inline constexpr Elements kGramSumElements[] = {
+    Elements(3, Element::fp64), Elements(3, Element::dd), Elements(3, Element::fp32)};
+inline constexpr Elements kColumnMaxElements[] = {{Element::fp64, Element::fp64},
+                                                  {Element::fp64, Element::fp32}};
+
+/// Of column_dots and column_update.
+inline constexpr Elements kColumnElements[] = {Elements(2, Element::fp64),
+                                               Elements(2, Element::fp32)};
+
+/// The kernels of a backend; each takes all of the elements above.
+struct GramKernels {
+  KernelFunction gram;
+  KernelFunction apply_gram;
+  KernelFunction solve_right_gram;
+  KernelFunction solve_right;
+  KernelFunction inner;
+  KernelFunction gram_sum;
+  KernelFunction column_max;
+  KernelFunction column_dots;
+  KernelFunction column_update;
+};
+inline void add_kernels(KernelTable& table, const GramKernels& kernels) {
+  const auto add = [&table](const Operation& operation, const auto& lists, KernelFunction kernel) {
+    for (const Elements& elements : lists) table.set(operation, elements, kernel);
+  };
+  add(gram, kGramElements, kernels.gram);
+  add(apply_gram, kSolveGramElements, kernels.apply_gram);
+  add(solve_right_gram, kSolveGramElements, kernels.solve_right_gram);
+  add(solve_right, kSolveElements, kernels.solve_right);
+  add(inner, kInnerElements, kernels.inner);
+  add(gram_sum, kGramSumElements, kernels.gram_sum);
+  add(column_max, kColumnMaxElements, kernels.column_max);
+  add(column_dots, kColumnElements, kernels.column_dots);
+  add(column_update, kColumnElements, kernels.column_update);
+}
+
+/// In plain loops, a pair of columns after the other.
+[[nodiscard]] GramKernels gram_reference();
+/// For the CPU: a tile of rows at a time, four lanes a vector.
+[[nodiscard]] GramKernels gram_host();
+
+}  // namespace strata

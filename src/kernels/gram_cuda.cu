@@ -1,0 +1,551 @@
+// gram and its relatives on a GPU: the sums of gram.hpp, with the bits of the CPU.
+//
+// Method: what a tile of 128 rows adds to the four lanes of a pair of columns does not depend on
+// the tiles before it, so a thread has one lane of one pair of one tile, 32 rows, and a second
+// kernel adds the tiles up in their order. Exponents of extraction come from a kernel of their own,
+// a warp for each column of a tile. Substitution has a thread for each row; neighbouring threads
+// have neighbouring rows. Every operation is an intrinsic of one rounding (double_double.hpp), so
+// the compiler contracts none of them. Parts of sums, exponents and unrounded quotients lie in the
+// scratch memory of the queue. This is the plain form: V is read through the caches, once for each
+// pair.
+
+#include <algorithm>
+#include <type_traits>
+
+#include "device/device_cuda.hpp"
+#include "kernels/gram.hpp"
+#include "kernels/gram_cuda.hpp"
+#include "kernels/operand.hpp"
+#include "scalar/double_double.hpp"
+
+namespace strata {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarpSize = 32;
+constexpr int kPairsOfBlock = kThreads / kGramLanes;
+
+/// What sums in W are of: products of floats are exact in double.
+template <class W>
+using RealOf = std::conditional_t<std::is_same_v<W, float>, float, double>;
+
+/// Columns of a block, scaled when they are read; d may be null.
+template <class T>
+struct Columns {
+  const T* data;
+  std::int64_t rows, cols, ld;
+  const double* d;
+
+  template <class Real>
+  __device__ Real at(std::int64_t row, std::int64_t col) const {
+    if (row >= rows) return Real(0);
+    const auto value = static_cast<double>(data[row + col * ld]);
+    return static_cast<Real>(d == nullptr ? value : rounded_product(value, d[col]));
+  }
+};
+
+/// Pairs of columns (i, j): all of x and y, or i <= j of x alone.
+struct Pairs {
+  std::int64_t rows, cols;  ///< of B
+  bool symmetric;
+
+  [[nodiscard]] __host__ __device__ std::int64_t count() const {
+    return symmetric ? cols * (cols + 1) / 2 : rows * cols;
+  }
+  /// Column by column; j from the root of 2·pair, put right where that was rounded.
+  __device__ void locate(std::int64_t pair, std::int64_t& i, std::int64_t& j) const {
+    if (!symmetric) {
+      i = pair % rows;
+      j = pair / rows;
+      return;
+    }
+    j = static_cast<std::int64_t>((sqrt(8.0 * static_cast<double>(pair) + 1) - 1) / 2);
+    while (j * (j + 1) / 2 > pair) --j;
+    while ((j + 1) * (j + 2) / 2 <= pair) ++j;
+    i = pair - j * (j + 1) / 2;
+  }
+};
+
+// ---- parts of sums
+
+/// fields[tile · cols + col]: the biased exponent of the largest magnitude, a warp for each.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    tile_fields(Columns<T> x, std::int64_t tiles, int* fields) {
+  const std::int64_t which =
+      (blockIdx.x * std::int64_t{kThreads} + threadIdx.x) / kWarpSize;  // uniform in a warp
+  if (which >= tiles * x.cols) return;
+  const std::int64_t tile = which / x.cols;
+  const std::int64_t col = which % x.cols;
+  double largest = 0;
+  for (int k = static_cast<int>(threadIdx.x) % kWarpSize; k < kGramTileRows; k += kWarpSize) {
+    const double size = fabs(x.template at<double>(tile * kGramTileRows + k, col));
+    largest = size > largest ? size : largest;  // a NaN is not
+  }
+#pragma unroll
+  for (int half = kWarpSize / 2; half > 0; half /= 2) {
+    const double other = __shfl_xor_sync(0xffffffffU, largest, half);
+    largest = other > largest ? other : largest;
+  }
+  if (threadIdx.x % kWarpSize == 0)
+    fields[which] = static_cast<int>(__double_as_longlong(largest) >> 52);
+}
+
+__device__ double extraction_start(int field_x, int field_y) {
+  const int biased = field_x + field_y - 1015;
+  if (biased > 2046) return __longlong_as_double(0x7ff0000000000000LL);
+  return __longlong_as_double(static_cast<long long>(biased < 1 ? 1 : biased) << 52 | 1LL << 51);
+}
+
+/// parts[(tile · pairs + pair) · 4 + lane]: what the tile adds.
+template <class W, class T>
+__global__ void __launch_bounds__(kThreads)
+    tile_parts(Columns<T> x, Columns<T> y, Pairs pairs, const int* fields_x, const int* fields_y,
+               W* parts) {
+  using Real = RealOf<W>;
+  const std::int64_t tile = blockIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
+  for (std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+       pair < pairs.count(); pair += std::int64_t{gridDim.y} * kPairsOfBlock) {
+    std::int64_t i = 0;
+    std::int64_t j = 0;
+    pairs.locate(pair, i, j);
+    const std::int64_t first = tile * kGramTileRows + lane;
+    W part{};
+    if constexpr (std::is_same_v<W, DoubleDouble>) {
+      const double start =
+          extraction_start(fields_x[tile * x.cols + i], fields_y[tile * y.cols + j]);
+      double a = start;
+      double low = 0;
+      for (int k = 0; k < kGramLaneRows; ++k) {
+        const double xk = x.template at<double>(first + k * kGramLanes, i);
+        const double yk = y.template at<double>(first + k * kGramLanes, j);
+        const double t = fused(xk, yk, a);
+        const double q = rounded_sum(t, -a);
+        low = rounded_sum(low, fused(xk, yk, -q));
+        a = t;
+      }
+      part = DoubleDouble{rounded_sum(a, -start), low};
+    } else {
+      for (int k = 0; k < kGramLaneRows; ++k)
+        part = fused(x.template at<Real>(first + k * kGramLanes, i),
+                     y.template at<Real>(first + k * kGramLanes, j), part);
+    }
+    parts[(tile * pairs.count() + pair) * kGramLanes + lane] = part;
+  }
+}
+
+__device__ DoubleDouble next_sum(const DoubleDouble& sum, const DoubleDouble& part) {
+  return add_cray(sum, part);
+}
+__device__ double next_sum(double sum, double part) { return rounded_sum(sum, part); }
+__device__ float next_sum(float sum, float part) { return rounded_sum(sum, part); }
+__device__ DoubleDouble sum_of(const DoubleDouble& a, const DoubleDouble& b) { return a + b; }
+__device__ double sum_of(double a, double b) { return rounded_sum(a, b); }
+__device__ float sum_of(float a, float b) { return rounded_sum(a, b); }
+
+/// Of four lanes that lie side by side in shared memory; written to (i, j), and (j, i).
+template <class W>
+__device__ void put_lanes(const W* lanes, Pairs pairs, std::int64_t pair, W* b, std::int64_t ld) {
+  std::int64_t i = 0;
+  std::int64_t j = 0;
+  pairs.locate(pair, i, j);
+  const W sum = sum_of(sum_of(lanes[0], lanes[1]), sum_of(lanes[2], lanes[3]));
+  b[i + j * ld] = sum;
+  if (pairs.symmetric) b[j + i * ld] = sum;
+}
+
+/// The parts of all tiles, in their order.
+template <class W>
+__global__ void __launch_bounds__(kThreads)
+    fold_parts(const W* parts, std::int64_t tiles, Pairs pairs, W* b, std::int64_t ld) {
+  __shared__ unsigned char memory[kThreads * sizeof(W)];
+  W* lanes = reinterpret_cast<W*>(memory);
+  const std::int64_t pair = blockIdx.x * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
+  W sum{};
+  for (std::int64_t tile = 0; pair < pairs.count() && tile < tiles; ++tile)
+    sum = next_sum(sum, parts[(tile * pairs.count() + pair) * kGramLanes + lane]);
+  lanes[threadIdx.x] = sum;
+  __syncthreads();
+  if (pair < pairs.count() && lane == 0) put_lanes(lanes + threadIdx.x, pairs, pair, b, ld);
+}
+
+/// By the other variants, whose lanes add one product after the other.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    compare_sums(Columns<T> x, std::int64_t tiles, Pairs pairs, std::uint32_t variant,
+                 DoubleDouble* b, std::int64_t ld) {
+  __shared__ unsigned char memory[kThreads * sizeof(DoubleDouble)];
+  auto* lanes = reinterpret_cast<DoubleDouble*>(memory);
+  const std::int64_t pair = blockIdx.x * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
+  DoubleDouble sum;
+  std::int64_t i = 0;
+  std::int64_t j = 0;
+  if (pair < pairs.count()) pairs.locate(pair, i, j);
+  for (std::int64_t row = lane; pair < pairs.count() && row < tiles * kGramTileRows;
+       row += kGramLanes) {
+    const DoubleDouble product =
+        two_product(x.template at<double>(row, i), x.template at<double>(row, j));
+    if (variant == kCray) {
+      sum = add_cray(sum, product);
+    } else if (variant == kIeee) {
+      sum = sum + product;
+    } else {
+      const DoubleDouble s = two_sum(sum.hi, product.hi);
+      sum = DoubleDouble{s.hi, rounded_sum(sum.lo, rounded_sum(s.lo, product.lo))};
+    }
+  }
+  lanes[threadIdx.x] = variant == kDot2 ? fast_two_sum(sum.hi, sum.lo) : sum;
+  __syncthreads();
+  if (pair < pairs.count() && lane == 0) put_lanes(lanes + threadIdx.x, pairs, pair, b, ld);
+}
+
+// ---- substitution
+
+__device__ float next(float acc, float q, float r) { return fused(-q, r, acc); }
+__device__ double next(double acc, double q, double r) { return fused(-q, r, acc); }
+__device__ DoubleDouble next(const DoubleDouble& acc, const DoubleDouble& q,
+                             const DoubleDouble& r) {
+  return subtract_product(acc, q, r);
+}
+__device__ float quotient(float a, float b) { return rounded_quotient(a, b); }
+__device__ double quotient(double a, double b) { return rounded_quotient(a, b); }
+__device__ DoubleDouble quotient(const DoubleDouble& a, const DoubleDouble& b) { return a / b; }
+__device__ float leading(float x) { return x; }
+__device__ double leading(double x) { return x; }
+__device__ double leading(const DoubleDouble& x) { return x.hi; }
+
+/// A row of X·R⁻¹ a thread; `q` (rows × n, packed) holds it unrounded, `to` rounded to T.
+template <class S, class T>
+__global__ void __launch_bounds__(kThreads)
+    solve_rows(Columns<T> x, const S* r, std::int64_t r_ld, S* q, T* to, std::int64_t to_ld) {
+  const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (row >= x.rows) return;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    S acc(x.template at<RealOf<S>>(row, j));
+    for (std::int64_t i = 0; i < j; ++i) acc = next(acc, q[row + i * x.rows], r[i + j * r_ld]);
+    acc = quotient(acc, r[j + j * r_ld]);
+    q[row + j * x.rows] = acc;
+    to[row + j * to_ld] = static_cast<T>(leading(acc));
+  }
+}
+
+// ---- small ones
+
+template <class W>
+__global__ void __launch_bounds__(kThreads)
+    sum_blocks(W* c, std::int64_t ld_c, const W* a, std::int64_t ld_a, const W* b,
+               std::int64_t ld_b, std::int64_t rows, std::int64_t cols) {
+  for (std::int64_t k = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; k < rows * cols;
+       k += std::int64_t{gridDim.x} * kThreads) {
+    const std::int64_t i = k % rows;
+    const std::int64_t j = k / rows;
+    c[i + j * ld_c] = sum_of(a[i + j * ld_a], b[i + j * ld_b]);
+  }
+}
+
+__device__ double larger(double a, double b) { return a != a || a > b ? a : b; }
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) largest_of_columns(double* m, Columns<T> x) {
+  __shared__ double of_threads[kThreads];
+  double largest = 0;
+  for (std::int64_t row = threadIdx.x; row < x.rows; row += kThreads)
+    largest = larger(fabs(x.template at<double>(row, blockIdx.x)), largest);
+  of_threads[threadIdx.x] = largest;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half)
+      of_threads[threadIdx.x] = larger(of_threads[threadIdx.x], of_threads[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) m[blockIdx.x] = of_threads[0];
+}
+
+/// c is 0 outside of the range.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    clear_outside(T* c, std::int64_t rows, ColumnRange range) {
+  const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (i < rows && (i < range.first || i >= range.first + range.count)) c[i] = T(0);
+}
+
+__device__ float root_of(float x) { return __fsqrt_rn(x); }
+__device__ double root_of(double x) { return __dsqrt_rn(x); }
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    update_column(T* v, std::int64_t rows, std::int64_t ld, const T* c, ColumnRange range,
+                  bool normalize) {
+  const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (row >= rows) return;
+  T* element = v + row + range.j * ld;
+  if (normalize) {
+    const T length = root_of(c[range.j]);
+    if (length > T(0)) *element = rounded_quotient(*element, length);
+    return;
+  }
+  T value = *element;
+  for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+    value = fused(-c[i], v[row + i * ld], value);
+  *element = value;
+}
+
+// ---- calls
+
+unsigned blocks_for(std::int64_t count, std::int64_t of_block) {
+  return static_cast<unsigned>((count + of_block - 1) / of_block);
+}
+std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+template <class T>
+Columns<T> columns_of(const BlockView& v, const BlockView* d) {
+  return {static_cast<const T*>(v.data), v.rows, v.cols, v.ld,
+          d == nullptr ? nullptr : static_cast<const double*>(d->data)};
+}
+
+std::int64_t tiles_of(std::int64_t rows) { return (rows + kGramTileRows - 1) / kGramTileRows; }
+
+/// Bytes of the exponents and the parts of a sum.
+template <class W>
+std::int64_t sum_bytes(std::int64_t tiles, std::int64_t columns, const Pairs& pairs) {
+  return aligned(tiles * columns * std::int64_t{sizeof(int)}) +
+         tiles * pairs.count() * kGramLanes * std::int64_t{sizeof(W)};
+}
+
+/// B ← xᵀy, the parts in `memory`.
+template <class W, class T>
+void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const BlockView& b,
+            bool symmetric, std::byte* memory) {
+  const Pairs pairs{b.rows, b.cols, symmetric};
+  const std::int64_t tiles = tiles_of(x.rows);
+  const std::int64_t columns = x.cols + (symmetric ? 0 : y.cols);
+  auto* fields = reinterpret_cast<int*>(memory);
+  auto* parts = reinterpret_cast<W*>(memory + aligned(tiles * columns * std::int64_t{sizeof(int)}));
+  int* fields_y = symmetric ? fields : fields + tiles * x.cols;
+  if (std::is_same_v<W, DoubleDouble> && tiles > 0) {
+    tile_fields<<<blocks_for(tiles * x.cols * kWarpSize, kThreads), kThreads, 0, stream>>>(x, tiles,
+                                                                                           fields);
+    if (!symmetric)
+      tile_fields<<<blocks_for(tiles * y.cols * kWarpSize, kThreads), kThreads, 0, stream>>>(
+          y, tiles, fields_y);
+  }
+  const unsigned groups = blocks_for(pairs.count(), kPairsOfBlock);
+  if (tiles > 0) {
+    const dim3 grid(static_cast<unsigned>(tiles), std::min(groups, 65535U));
+    tile_parts<W><<<grid, kThreads, 0, stream>>>(x, y, pairs, fields, fields_y, parts);
+  }
+  fold_parts<<<groups, kThreads, 0, stream>>>(parts, tiles, pairs, static_cast<W*>(b.data), b.ld);
+  require_cuda(cudaGetLastError(), "gram");
+}
+
+/// Calls f with a null pointer to the type of an element: double, float or DoubleDouble.
+template <class F>
+void with_type(Element element, F&& f) {
+  if (element == Element::fp64) return f(static_cast<double*>(nullptr));
+  if (element == Element::fp32) return f(static_cast<float*>(nullptr));
+  f(static_cast<DoubleDouble*>(nullptr));
+}
+template <class F>
+void with_native(Element element, F&& f) {
+  if (element == Element::fp64) return f(static_cast<double*>(nullptr));
+  f(static_cast<float*>(nullptr));
+}
+template <class Pointer>
+using Pointee = std::remove_pointer_t<Pointer>;
+
+}  // namespace
+
+void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(gram, parameters.variant, kDot2);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    if (x[1].cols == 0) continue;
+    const Pairs pairs{x[0].rows, x[0].cols, true};
+    const std::int64_t tiles = tiles_of(x[1].rows);
+    with_native(x[1].element, [&](auto* t) {
+      using T = Pointee<decltype(t)>;
+      const Columns<T> columns = columns_of<T>(x[1], &x[2]);
+      if (x[0].element == Element::dd && parameters.variant != kExtraction) {
+        compare_sums<<<blocks_for(pairs.count(), kPairsOfBlock), kThreads, 0, cuda.stream()>>>(
+            columns, tiles, pairs, parameters.variant, static_cast<DoubleDouble*>(x[0].data),
+            x[0].ld);
+        require_cuda(cudaGetLastError(), "gram");
+        return;
+      }
+      with_type(x[0].element, [&](auto* w) {
+        using W = Pointee<decltype(w)>;
+        auto* memory = static_cast<std::byte*>(cuda.scratch(sum_bytes<W>(tiles, x[1].cols, pairs)));
+        add_up<W>(cuda.stream(), columns, columns, x[0], true, memory);
+      });
+    });
+  }
+}
+
+namespace {
+
+/// V ← X·R⁻¹ where `stored`, B ← the Gram matrix of it where there is a B.
+template <class S, class T>
+void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
+                const BlockView& d, bool stored) {
+  const std::int64_t elements = v.rows * v.cols;
+  const std::int64_t unrounded = aligned(elements * std::int64_t{sizeof(S)});
+  const std::int64_t rounded = stored ? 0 : aligned(elements * std::int64_t{sizeof(T)});
+  const std::int64_t tiles = tiles_of(v.rows);
+  const Pairs pairs{v.cols, v.cols, true};
+  const std::int64_t sums =
+      b == nullptr ? 0 : sum_bytes<DoubleDouble>(tiles, v.cols, pairs);  // the longest there are
+  auto* memory = static_cast<std::byte*>(queue.scratch(unrounded + rounded + sums));
+  T* to = stored ? static_cast<T*>(v.data) : reinterpret_cast<T*>(memory + unrounded);
+  const std::int64_t to_ld = stored ? v.ld : v.rows;
+  if (v.rows > 0) {
+    solve_rows<<<blocks_for(v.rows, kThreads), kThreads, 0, queue.stream()>>>(
+        columns_of<T>(v, &d), static_cast<const S*>(r.data), r.ld, reinterpret_cast<S*>(memory), to,
+        to_ld);
+    require_cuda(cudaGetLastError(), "solve_right");
+  }
+  if (b == nullptr) return;
+  const Columns<T> q{to, v.rows, v.cols, to_ld, nullptr};
+  with_type(b->element, [&](auto* w) {
+    add_up<Pointee<decltype(w)>>(queue.stream(), q, q, *b, true, memory + unrounded + rounded);
+  });
+}
+
+void solve(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
+           const BlockView& d, bool stored) {
+  if (v.cols == 0) return;
+  with_native(v.element, [&](auto* t) {
+    with_type(r.element, [&](auto* s) {
+      solve_call<Pointee<decltype(s)>, Pointee<decltype(t)>>(queue, b, v, r, d, stored);
+    });
+  });
+}
+
+}  // namespace
+
+void apply_gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(apply_gram, parameters.variant, 0);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    solve(static_cast<CudaQueue&>(queue), &x[0], x[1], x[2], x[3], false);
+  }
+}
+
+void solve_right_gram_cuda(Queue& queue, const KernelCalls& calls,
+                           const KernelParameters& parameters) {
+  require_variant(solve_right_gram, parameters.variant, 0);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    solve(static_cast<CudaQueue&>(queue), &x[0], x[1], x[2], x[3], true);
+  }
+}
+
+void solve_right_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(solve_right, parameters.variant, 0);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    solve(static_cast<CudaQueue&>(queue), nullptr, x[0], x[1], x[2], true);
+  }
+}
+
+void inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(inner, parameters.variant, 0);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    if (x[0].rows == 0 || x[0].cols == 0) continue;
+    const Pairs pairs{x[0].rows, x[0].cols, false};
+    with_native(x[1].element, [&](auto* t) {
+      using T = Pointee<decltype(t)>;
+      with_type(x[0].element, [&](auto* w) {
+        using W = Pointee<decltype(w)>;
+        auto* memory = static_cast<std::byte*>(
+            cuda.scratch(sum_bytes<W>(tiles_of(x[1].rows), x[1].cols + x[2].cols, pairs)));
+        add_up<W>(cuda.stream(), columns_of<T>(x[1], nullptr), columns_of<T>(x[2], nullptr), x[0],
+                  false, memory);
+      });
+    });
+  }
+}
+
+void gram_sum_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(gram_sum, parameters.variant, 0);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    const std::int64_t count = x[0].rows * x[0].cols;
+    if (count == 0) continue;
+    with_type(x[0].element, [&](auto* w) {
+      using W = Pointee<decltype(w)>;
+      sum_blocks<<<std::min(blocks_for(count, kThreads), 65535U), kThreads, 0, stream>>>(
+          static_cast<W*>(x[0].data), x[0].ld, static_cast<const W*>(x[1].data), x[1].ld,
+          static_cast<const W*>(x[2].data), x[2].ld, x[0].rows, x[0].cols);
+    });
+    require_cuda(cudaGetLastError(), "gram_sum");
+  }
+}
+
+void column_max_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_max, parameters.variant, 0);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    if (x[1].cols == 0) continue;
+    with_native(x[1].element, [&](auto* t) {
+      largest_of_columns<<<static_cast<unsigned>(x[1].cols), kThreads, 0, stream>>>(
+          static_cast<double*>(x[0].data), columns_of<Pointee<decltype(t)>>(x[1], nullptr));
+    });
+    require_cuda(cudaGetLastError(), "column_max");
+  }
+}
+
+void column_dots_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_dots, parameters.variant, kNormalize - 1);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const ColumnRange range = column_range(parameters.variant);
+  for (std::int64_t k = 0; k < calls.count(); ++k) {
+    const BlockView& c = calls[k][0];
+    const BlockView& v = calls[k][1];
+    if (c.rows == 0) continue;
+    with_native(v.element, [&](auto* t) {
+      using T = Pointee<decltype(t)>;
+      clear_outside<<<blocks_for(c.rows, kThreads), kThreads, 0, cuda.stream()>>>(
+          static_cast<T*>(c.data), c.rows, range);
+      require_cuda(cudaGetLastError(), "column_dots");
+      if (range.count == 0) return;
+      const T* data = static_cast<const T*>(v.data);
+      const Columns<T> x{data + range.first * v.ld, v.rows, range.count, v.ld, nullptr};
+      const Columns<T> y{data + range.j * v.ld, v.rows, 1, v.ld, nullptr};
+      BlockView part = c;
+      part.data = static_cast<T*>(c.data) + range.first;
+      part.rows = range.count;
+      const Pairs pairs{range.count, 1, false};
+      auto* memory = static_cast<std::byte*>(
+          cuda.scratch(sum_bytes<T>(tiles_of(v.rows), range.count + 1, pairs)));
+      add_up<T>(cuda.stream(), x, y, part, false, memory);
+    });
+  }
+}
+
+void column_update_cuda(Queue& queue, const KernelCalls& calls,
+                        const KernelParameters& parameters) {
+  require_variant(column_update, parameters.variant, 2 * kNormalize - 1);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t k = 0; k < calls.count(); ++k) {
+    const BlockView& v = calls[k][0];
+    const BlockView& c = calls[k][1];
+    if (v.rows == 0 || v.cols == 0) continue;
+    with_native(v.element, [&](auto* t) {
+      using T = Pointee<decltype(t)>;
+      update_column<<<blocks_for(v.rows, kThreads), kThreads, 0, stream>>>(
+          static_cast<T*>(v.data), v.rows, v.ld, static_cast<const T*>(c.data),
+          column_range(parameters.variant), (parameters.variant & kNormalize) != 0);
+    });
+    require_cuda(cudaGetLastError(), "column_update");
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,312 @@
+// gram and its relatives on the CPU.
+//
+// Method: 128 rows of all columns are copied into a buffer in the first-level or second-level
+// cache, solved there, put back, and added to the sums of all pairs; so a block is read once
+// whatever is done to it. A vector holds the four lanes of a pair, and four pairs with one column
+// in common go side by side: enough sums that do not wait for each other, and five loads for four
+// products. A sum by extraction is four instructions a product, which on a processor with two units
+// for fused multiply-adds and two for additions takes one cycle for four rows. fp32 → fp32 takes
+// the reference's way: nobody is in a hurry for fewer digits than fp64 gives at the same speed.
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/gram.hpp"
+#include "kernels/gram_tile_host.hpp"
+#include "kernels/operand.hpp"
+#include "scalar/dispatch.hpp"
+
+namespace strata {
+namespace {
+
+#if defined(__x86_64__)
+template <class Loop, class... Arguments>
+[[gnu::target("avx2,fma")]] void run_on_avx2(Arguments... arguments) {
+  Loop::run(arguments...);
+}
+/// Where there is no such instruction the same bits come out of the C library's fma, slowly.
+template <class Loop, class... Arguments>
+void run_fused(Arguments... arguments) {
+  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  has ? run_on_avx2<Loop>(arguments...) : Loop::run(arguments...);
+}
+#else
+template <class Loop, class... Arguments>
+void run_fused(Arguments... arguments) {
+  Loop::run(arguments...);
+}
+#endif
+
+/// Memory that a thread uses again from call to call.
+struct Scratch {
+  std::vector<double> x, y, low, sums;
+  std::vector<int> fields;
+
+  static Scratch& mine() {
+    thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+template <class T>
+void load_tile(const BlockView& v, const double* d, std::int64_t row, double* x) {
+  const auto from = matrix_of<const T>(v);
+  const std::int64_t rows = std::min<std::int64_t>(kGramTileRows, v.rows - row);
+  for (std::int64_t j = 0; j < v.cols; ++j) {
+    const T* column = from.column(j) + row;
+    double* to = x + j * kGramTileRows;
+    const double scale = d == nullptr ? 1.0 : d[j];
+    for (std::int64_t r = 0; r < rows; ++r) to[r] = static_cast<double>(column[r]) * scale;
+    std::fill(to + rows, to + kGramTileRows, 0.0);
+  }
+}
+
+/// Rounds the tile to T, in the block and in the tile itself.
+template <class T>
+void store_tile(double* x, std::int64_t row, const BlockView& v, bool stored) {
+  const auto to = matrix_of<T>(v);
+  const std::int64_t rows = std::min<std::int64_t>(kGramTileRows, v.rows - row);
+  for (std::int64_t j = 0; j < v.cols; ++j) {
+    double* from = x + j * kGramTileRows;
+    if (sizeof(T) < sizeof(double)) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        from[r] = static_cast<double>(static_cast<T>(from[r]));
+    }
+    if (!stored) continue;
+    T* column = to.column(j) + row;
+    for (std::int64_t r = 0; r < rows; ++r) column[r] = static_cast<T>(from[r]);
+  }
+}
+
+/// R, packed.
+template <class S>
+std::vector<S> factor_of(const BlockView& r) {
+  const auto from = matrix_of<const S>(r);
+  std::vector<S> packed;
+  packed.reserve(static_cast<std::size_t>(from.size()));
+  for (std::int64_t j = 0; j < from.cols; ++j)
+    packed.insert(packed.end(), from.column(j), from.column(j) + from.rows);
+  return packed;
+}
+
+double sum_of_lanes(const double* lane) { return (lane[0] + lane[1]) + (lane[2] + lane[3]); }
+
+DoubleDouble sum_of_wide_lanes(const double* lane, std::uint32_t variant) {
+  DoubleDouble of[kGramLanes];
+  for (int i = 0; i < kGramLanes; ++i) {
+    of[i] = {lane[i], lane[kGramLanes + i]};
+    if (variant == kDot2) of[i] = fast_two_sum(of[i].hi, of[i].lo);
+  }
+  return (of[0] + of[1]) + (of[2] + of[3]);
+}
+
+/// Writes element (i, j) of a block of sums.
+void put(const BlockView& b, std::int64_t i, std::int64_t j, const double* lanes,
+         const tile::Sum& sum) {
+  if (sum.wide) {
+    matrix_of<DoubleDouble>(b)(i, j) = sum_of_wide_lanes(lanes, sum.variant);
+  } else {
+    matrix_of<double>(b)(i, j) = sum_of_lanes(lanes);
+  }
+}
+
+void put_gram(const BlockView& b, const std::vector<double>& sums, const tile::Sum& sum) {
+  const std::int64_t stride = (sum.wide ? 2 : 1) * kGramLanes;
+  const std::int64_t n = b.cols;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = i; j < n; ++j) {
+      const double* lanes = sums.data() + (tile::first_pair(i, n) + j - i) * stride;
+      put(b, i, j, lanes, sum);
+      if (i != j) put(b, j, i, lanes, sum);
+    }
+  }
+}
+
+/// What is done to the tiles of a block, in this order.
+struct Pass {
+  const BlockView* factor = nullptr;  ///< solved with, if there is one
+  bool stored = false;                ///< Q takes the place of V
+  const BlockView* sums = nullptr;    ///< added up, if there is a place
+  std::uint32_t variant = kExtraction;
+};
+
+template <class T>
+void perform(const BlockView& v, const double* d, const Pass& pass) {
+  Scratch& scratch = Scratch::mine();
+  const std::int64_t n = v.cols;
+  const auto buffer = static_cast<std::size_t>(n * kGramTileRows);
+  const tile::Sum sum{pass.variant, pass.sums != nullptr && pass.sums->element == Element::dd};
+  const bool wide = pass.factor != nullptr && pass.factor->element == Element::dd;
+  scratch.x.resize(buffer);
+  if (wide) scratch.low.resize(buffer);
+  scratch.fields.resize(static_cast<std::size_t>(n));
+  if (pass.sums != nullptr)
+    scratch.sums.assign(static_cast<std::size_t>(tile::pairs(n) * (sum.wide ? 2 : 1) * kGramLanes),
+                        0.0);
+  const auto r =
+      pass.factor != nullptr && !wide ? factor_of<double>(*pass.factor) : std::vector<double>();
+  const auto r_wide = wide ? factor_of<DoubleDouble>(*pass.factor) : std::vector<DoubleDouble>();
+  double* x = scratch.x.data();
+  for (std::int64_t row = 0; row < v.rows; row += kGramTileRows) {
+    load_tile<T>(v, d, row, x);
+    if (wide) run_fused<tile::SolveWide>(x, scratch.low.data(), n, r_wide.data());
+    if (pass.factor != nullptr && !wide) run_fused<tile::Solve>(x, n, r.data());
+    if (pass.factor != nullptr) store_tile<T>(x, row, v, pass.stored);
+    if (pass.sums != nullptr)
+      run_fused<tile::AddTile>(sum, x, n, scratch.fields.data(), scratch.sums.data());
+  }
+  if (pass.sums != nullptr) put_gram(*pass.sums, scratch.sums, sum);
+}
+
+void perform(const BlockView& v, const BlockView& d, const Pass& pass) {
+  dispatch_native(v.element, [&]<class T>(std::type_identity<T>) {
+    perform<T>(v, static_cast<const double*>(d.data), pass);
+  });
+}
+
+/// Whether a call is in floats alone, which the reference does.
+bool is_single(const BlockView& a, const BlockView& b) {
+  return a.element == Element::fp32 && b.element == Element::fp32;
+}
+
+/// Calls of which `single` says so take the reference's way.
+template <class Single, class Body>
+void run(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters,
+         KernelFunction reference, Single single, Body body) {
+  if (calls.count() > 0 && single(calls[0])) return reference(queue, calls, parameters);
+  submit_each(queue, calls, body);
+}
+
+void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(gram, parameters.variant, kDot2);
+  run(
+      queue, calls, parameters, gram_reference().gram,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [variant = parameters.variant](const BlockView* x) {
+        perform(x[1], x[2], {.sums = &x[0], .variant = variant});
+      });
+}
+
+bool solves_in_single(const BlockView* x) { return is_single(x[0], x[1]) || is_single(x[1], x[2]); }
+
+void run_apply_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(apply_gram, parameters.variant, 0);
+  run(queue, calls, parameters, gram_reference().apply_gram, solves_in_single,
+      [](const BlockView* x) { perform(x[1], x[3], {.factor = &x[2], .sums = &x[0]}); });
+}
+
+void run_solve_right_gram(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters) {
+  require_variant(solve_right_gram, parameters.variant, 0);
+  run(queue, calls, parameters, gram_reference().solve_right_gram, solves_in_single,
+      [](const BlockView* x) {
+        perform(x[1], x[3], {.factor = &x[2], .stored = true, .sums = &x[0]});
+      });
+}
+
+void run_solve_right(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(solve_right, parameters.variant, 0);
+  run(
+      queue, calls, parameters, gram_reference().solve_right,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [](const BlockView* x) { perform(x[0], x[2], {.factor = &x[1], .stored = true}); });
+}
+
+template <class T>
+void inner_of(const BlockView& b, const BlockView& x, const BlockView& y) {
+  Scratch& scratch = Scratch::mine();
+  const tile::Sum sum{kExtraction, b.element == Element::dd};
+  const std::int64_t stride = (sum.wide ? 2 : 1) * kGramLanes;
+  scratch.x.resize(static_cast<std::size_t>(x.cols * kGramTileRows));
+  scratch.y.resize(static_cast<std::size_t>(y.cols * kGramTileRows));
+  scratch.fields.resize(static_cast<std::size_t>(y.cols));
+  scratch.sums.assign(static_cast<std::size_t>(x.cols * y.cols * stride), 0.0);
+  for (std::int64_t row = 0; row < x.rows; row += kGramTileRows) {
+    load_tile<T>(x, nullptr, row, scratch.x.data());
+    load_tile<T>(y, nullptr, row, scratch.y.data());
+    run_fused<tile::AddInner>(sum, scratch.x.data(), x.cols, scratch.y.data(), y.cols,
+                              scratch.fields.data(), scratch.sums.data());
+  }
+  for (std::int64_t i = 0; i < x.cols; ++i) {
+    for (std::int64_t j = 0; j < y.cols; ++j)
+      put(b, i, j, scratch.sums.data() + (i * y.cols + j) * stride, sum);
+  }
+}
+
+void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(inner, parameters.variant, 0);
+  run(
+      queue, calls, parameters, gram_reference().inner,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [](const BlockView* x) {
+        dispatch_native(x[1].element,
+                        [&]<class T>(std::type_identity<T>) { inner_of<T>(x[0], x[1], x[2]); });
+      });
+}
+
+void dots_of(const BlockView& c, const BlockView& v, const ColumnRange& range) {
+  Scratch& scratch = Scratch::mine();
+  scratch.x.resize(kGramTileRows);
+  scratch.y.resize(kGramTileRows);
+  scratch.sums.assign(static_cast<std::size_t>(range.count * kGramLanes), 0.0);
+  const auto column = [&](std::int64_t j) {
+    BlockView one = v;
+    one.data = matrix_of<double>(v).column(j);
+    one.cols = 1;
+    return one;
+  };
+  for (std::int64_t row = 0; row < v.rows; row += kGramTileRows) {
+    load_tile<double>(column(range.j), nullptr, row, scratch.y.data());
+    for (std::int64_t i = 0; i < range.count; ++i) {
+      load_tile<double>(column(range.first + i), nullptr, row, scratch.x.data());
+      run_fused<tile::AddOne>(scratch.x.data(), scratch.y.data(),
+                              scratch.sums.data() + i * kGramLanes);
+    }
+  }
+  auto* to = static_cast<double*>(c.data);
+  std::fill(to, to + c.rows, 0.0);
+  for (std::int64_t i = 0; i < range.count; ++i)
+    to[range.first + i] = sum_of_lanes(scratch.sums.data() + i * kGramLanes);
+}
+
+void run_column_dots(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(column_dots, parameters.variant, kNormalize - 1);
+  run(
+      queue, calls, parameters, gram_reference().column_dots,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [range = column_range(parameters.variant)](const BlockView* x) {
+        dots_of(x[0], x[1], range);
+      });
+}
+
+void run_column_update(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  if ((parameters.variant & kNormalize) != 0)
+    return gram_reference().column_update(queue, calls, parameters);
+  require_variant(column_update, parameters.variant, kNormalize - 1);
+  run(
+      queue, calls, parameters, gram_reference().column_update,
+      [](const BlockView* x) { return is_single(x[0], x[1]); },
+      [range = column_range(parameters.variant)](const BlockView* x) {
+        const auto v = matrix_of<double>(x[0]);
+        const auto* c = static_cast<const double*>(x[1].data);
+        for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+          run_fused<tile::Subtract>(c[i], static_cast<const double*>(v.column(i)),
+                                    v.column(range.j), v.rows);
+      });
+}
+
+}  // namespace
+
+GramKernels gram_host() {
+  GramKernels kernels = gram_reference();  // sums of blocks and largest elements are as they are
+  kernels.gram = run_gram;
+  kernels.apply_gram = run_apply_gram;
+  kernels.solve_right_gram = run_solve_right_gram;
+  kernels.solve_right = run_solve_right;
+  kernels.inner = run_inner;
+  kernels.column_dots = run_column_dots;
+  kernels.column_update = run_column_update;
+  return kernels;
+}
+
+}  // namespace strata

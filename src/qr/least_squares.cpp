@@ -1,0 +1,160 @@
+// Least squares from the Gram matrix of [A b].
+//
+// Method: with G = [A b]ᵀ[A b] in double-double and RᵀR its Cholesky factorization, A's columns
+// scaled to lengths near 1 by powers of two, R·x = z for the part of A and that of b, and the
+// length of the residual is what is left of bᵀb. These are the normal equations, whose error grows
+// like κ²; in double-double that is κ²·2^-106, below the rounding of x to doubles for κ up to 1e7
+// and below 1e-6 for κ up to 1e12 or so, from one reading of the data and without a Q. A column
+// whose pivot is beneath the rounding of the sums depends on those before it and gets a
+// coefficient of 0.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "qr/pass_runner.hpp"
+#include "strata/qr.hpp"
+
+namespace strata {
+namespace {
+
+using Gram = SquareMatrix<DoubleDouble>;
+
+constexpr double kWideUnit = 0x1p-104;
+
+class NormalEquations {
+ public:
+  NormalEquations(MatrixView<const double> a, MatrixView<const double> b, const Options& options)
+      : a_(a),
+        b_(b),
+        runner_({.from = a, .beside = b}, options),
+        scale_(static_cast<std::size_t>(a.cols + b.cols), 1.0) {}
+
+  LeastSquaresInfo solve(MatrixView<double> x) {
+    Gram g = gram();
+    const std::int64_t n = a_.cols;
+    const double tolerance = 64 * static_cast<double>(n + 1) * kWideUnit;
+    // The columns of b come last; none of them may end the factorization.
+    const SmallCholesky<DoubleDouble> small = small_cholesky(g, BadPivot::drop, tolerance);
+    LeastSquaresInfo info;
+    for (const std::int64_t j : small.dependent) {
+      if (j < n) info.dependent_columns.push_back(j);
+    }
+    info.rank = n - std::ssize(info.dependent_columns);
+    Gram of_a(n);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i <= j; ++i) of_a(i, j) = small.r(i, j);
+    info.condition = condition_of(of_a, info.dependent_columns).estimate;
+    double worst = 0;
+    for (std::int64_t k = 0; k < b_.cols; ++k)
+      worst = std::max(worst, solve_column(g, small.r, k, info, x));
+    const double sums = 32 * static_cast<double>(n + 1) * kWideUnit * info.condition;
+    info.error_bound = 0x1p-52 + sums * info.condition * (1 + worst);
+    info.ok = info.error_bound <= 1e-6;
+    info.report = runner_.take_report();
+    return info;
+  }
+
+ private:
+  /// Of [A b] with columns of lengths near 1, which the scales give them.
+  Gram gram() {
+    Gram g = runner_.gram<DoubleDouble>(scale_);
+    const auto in_range = [&] {
+      for (std::int64_t j = 0; j < g.n; ++j)
+        if (!(g(j, j).hi >= 0x1p-600 && g(j, j).hi <= 0x1p1000)) return false;
+      return true;
+    };
+    if (!in_range()) {
+      const std::vector<double> largest = runner_.maxima();
+      for (std::size_t j = 0; j < scale_.size(); ++j) {
+        if (!std::isfinite(largest[j])) complain();
+        int exponent = 0;
+        std::frexp(largest[j], &exponent);
+        if (largest[j] > 0) scale_[j] = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+      }
+      g = runner_.gram<DoubleDouble>(scale_);
+    }
+    std::vector<double> powers;
+    for (std::int64_t j = 0; j < g.n; ++j) {
+      const double square = g(j, j).hi;
+      powers.push_back(
+          square > 0 ? std::ldexp(1.0, -static_cast<int>(std::lround(std::log2(square) / 2))) : 1);
+      scale_[static_cast<std::size_t>(j)] *= powers.back();
+    }
+    for (std::int64_t j = 0; j < g.n; ++j)
+      for (std::int64_t i = 0; i < g.n; ++i)
+        g(i, j) = scaled(scaled(g(i, j), powers[static_cast<std::size_t>(i)]),
+                         powers[static_cast<std::size_t>(j)]);
+    return g;
+  }
+
+  [[noreturn]] void complain() const {
+    for (std::int64_t i = 0; i < a_.rows; ++i) {
+      for (std::int64_t j = 0; j < a_.cols; ++j)
+        require(std::isfinite(a_(i, j)), ErrorKind::input, "lstsq", "element ({}, {}) of A is {}",
+                i, j, a_(i, j));
+      for (std::int64_t k = 0; k < b_.cols; ++k)
+        require(std::isfinite(b_(i, k)), ErrorKind::input, "lstsq", "element ({}, {}) of b is {}",
+                i, k, b_(i, k));
+    }
+    fail(ErrorKind::input, "lstsq", "A or b changed while it was read");
+  }
+
+  /// Column k of x; returns how long the residual is beside A·x, times the condition.
+  double solve_column(const Gram& g, const Gram& r, std::int64_t k, LeastSquaresInfo& info,
+                      MatrixView<double> x) const {
+    const std::int64_t n = a_.cols;
+    const auto is_zero = [&](std::int64_t j) {
+      return std::binary_search(info.dependent_columns.begin(), info.dependent_columns.end(), j);
+    };
+    // z = R⁻ᵀ·Aᵀb; what the factorization has in its columns behind n leaves out none of A's rows.
+    std::vector<DoubleDouble> z(static_cast<std::size_t>(n));
+    DoubleDouble rest = g(n + k, n + k);
+    DoubleDouble fitted;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (is_zero(i)) continue;
+      DoubleDouble& value = z[static_cast<std::size_t>(i)];
+      value = r(i, n + k);
+      rest = subtract_product(rest, value, value);
+      fitted = fitted + value * value;
+    }
+    const double scale = scale_[static_cast<std::size_t>(n + k)];
+    const double residual = rest.hi > 0 ? std::sqrt(rest.hi) : 0.0;
+    info.residual_norm.push_back(residual / scale);
+    for (std::int64_t i = n - 1; i >= 0; --i) {
+      DoubleDouble& value = z[static_cast<std::size_t>(i)];
+      for (std::int64_t j = i + 1; j < n && !is_zero(i); ++j)
+        value = subtract_product(value, r(i, j), z[static_cast<std::size_t>(j)]);
+      if (!is_zero(i)) value = value / r(i, i);
+      x(i, k) = value.hi * (scale_[static_cast<std::size_t>(i)] / scale);
+    }
+    const double length = std::sqrt(std::max(fitted.hi, 0.0));
+    return length > 0 ? residual / length : 0;
+  }
+
+  MatrixView<const double> a_;
+  MatrixView<const double> b_;
+  PassRunner<double> runner_;
+  std::vector<double> scale_;
+};
+
+}  // namespace
+
+LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
+                               MatrixView<double> x, const Options& options) {
+  require(a.rows >= a.cols, ErrorKind::misuse, "lstsq",
+          "{} unknowns are more than {} equations: there is no unique solution", a.cols, a.rows);
+  require(b.rows == a.rows, ErrorKind::misuse, "lstsq",
+          "a right-hand side of {} rows does not fit a matrix of {} by {}", b.rows, a.rows, a.cols);
+  require(x.rows == a.cols && x.cols == b.cols, ErrorKind::misuse, "lstsq",
+          "a solution of {} by {} does not fit {} unknowns and {} right-hand sides", x.rows, x.cols,
+          a.cols, b.cols);
+  require(a.cols + b.cols <= kQrColumnsMax, ErrorKind::misuse, "lstsq",
+          "{} columns with {} right-hand sides are more than the {} that are held at a time",
+          a.cols, b.cols, kQrColumnsMax);
+  require(a.cols > 0 && b.cols > 0, ErrorKind::misuse, "lstsq",
+          "{} unknowns and {} right-hand sides: there is nothing to solve", a.cols, b.cols);
+  return NormalEquations(a, b, options).solve(x);
+}
+
+}  // namespace strata

@@ -1,0 +1,119 @@
+// One pass over blocks of rows.
+//
+// Method: a step is a block: its task, and then the sums of the tree that it completes. In the
+// methods of Gram and Schmidt a step is one of theirs: the products of a column with others, their
+// sums, and what is subtracted then, each for all blocks.
+
+#include "qr/row_passes.hpp"
+
+#include <algorithm>
+
+#include "qr/sum_tree.hpp"
+
+namespace strata {
+namespace {
+
+std::int64_t blocks_of(const RowProblem& problem) {
+  const std::int64_t height = gram_block_rows(problem.n);
+  return (problem.m + height - 1) / height;
+}
+
+void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, TaskList& tasks) {
+  const int device = tree.device_of(b);
+  const BlockId v(rows::kMatrix, b, 0);
+  const BlockId r(rows::kFactor, 0, 0);
+  const BlockId d(rows::kScales, 0, 0);
+  const BlockId result(rows::kSum, 0, 0);
+  const TaskOperand written(v, Hint::last_write);
+  switch (problem.pass) {
+    case RowPass::gram: tasks.add(gram, device, {tree.part(b, result), v, d}); break;
+    case RowPass::apply_gram: tasks.add(apply_gram, device, {tree.part(b, result), v, r, d}); break;
+    case RowPass::solve_gram:
+      tasks.add(solve_right_gram, device, {tree.part(b, result), written, r, d});
+      break;
+    case RowPass::solve: tasks.add(solve_right, device, {written, r, d}); break;
+    case RowPass::maxima:
+      tasks.add(column_max, device, {{BlockId(rows::kMaxima, b, 0), Hint::last_write}, v});
+      break;
+    case RowPass::columns: break;
+  }
+  if (adds_up(problem.pass)) tree.add(b, result, tasks);
+}
+
+void emit_column_step(const RowProblem& problem, const SumTree& tree, std::int64_t step,
+                      TaskList& tasks) {
+  const std::int64_t blocks = blocks_of(problem);
+  const std::uint32_t variant = problem.steps[static_cast<std::size_t>(step)];
+  const BlockId result(rows::kSum, step, 0);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    tasks.add(column_dots, tree.device_of(b), {tree.part(b, result), BlockId(rows::kMatrix, b, 0)},
+              variant & ~kNormalize);
+    tree.add(b, result, tasks);
+  }
+  const bool last = step + 1 == std::ssize(problem.steps);
+  for (std::int64_t b = 0; b < blocks; ++b)
+    tasks.add(column_update, tree.device_of(b),
+              {{BlockId(rows::kMatrix, b, 0), last ? Hint::last_write : Hint::none}, result},
+              variant);
+}
+
+void add_blocks(const RowProblem& problem, Schedule& schedule) {
+  const std::int64_t n = problem.n;
+  const std::int64_t blocks = blocks_of(problem);
+  const bool by_columns = problem.pass == RowPass::columns;
+  const bool sums = adds_up(problem.pass) || by_columns;
+  const bool maxima = problem.pass == RowPass::maxima;
+  const auto family = [n](const char* name, std::int64_t count, std::int64_t cols, Element element,
+                          Origin origin) {
+    return BlockFamily{.name = name,
+                       .rows = count * n,
+                       .cols = count > 0 ? cols : 0,
+                       .tile_rows = n,
+                       .tile_cols = cols,
+                       .element = element,
+                       .origin = origin};
+  };
+  const std::int64_t width = by_columns ? 1 : n;  // of a sum
+  const std::int64_t parts = sums ? SumTree::count_of(blocks, problem.devices) : 0;
+  schedule.blocks.add({.name = "V",
+                       .rows = problem.m,
+                       .cols = n,
+                       .tile_rows = gram_block_rows(n),
+                       .tile_cols = n,
+                       .element = problem.element,
+                       .identity = problem.identity,
+                       .stays = problem.stays});
+  schedule.blocks.add(family("d", maxima || by_columns ? 0 : 1, 1, Element::fp64, Origin::stored));
+  schedule.blocks.add(family("R", solves(problem.pass) ? 1 : 0, n, problem.factor, Origin::stored));
+  schedule.blocks.add(family("P", parts, width, problem.sum, Origin::temporary));
+  schedule.blocks.add(family("B",
+                             by_columns ? std::ssize(problem.steps)
+                             : sums     ? 1
+                                        : 0,
+                             width, problem.sum, Origin::generated));
+  schedule.blocks.add(family("M", maxima ? blocks : 0, 1, Element::fp64, Origin::generated));
+  schedule.operands = {1,
+                       maxima || by_columns ? 0 : 1,
+                       solves(problem.pass) ? 1 : 0,
+                       parts > 0 ? 3 : 0,
+                       sums ? 1 : 0,
+                       maxima ? 1 : 0};
+}
+
+}  // namespace
+
+Schedule row_pass(const RowProblem& problem) {
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  add_blocks(problem, schedule);
+  const SumTree tree(blocks_of(problem), problem.devices, rows::kParts);
+  const bool by_columns = problem.pass == RowPass::columns;
+  schedule.steps = by_columns ? std::ssize(problem.steps) : blocks_of(problem);
+  schedule.emit = [problem, tree, by_columns](std::int64_t step, TaskList& tasks) {
+    by_columns ? emit_column_step(problem, tree, step, tasks)
+               : emit_block(problem, tree, step, tasks);
+  };
+  return schedule;
+}
+
+}  // namespace strata

@@ -1,0 +1,60 @@
+#pragma once
+// The tasks of one pass over the rows of a tall and skinny matrix.
+//
+// Contract: emits tasks only. V is cut into blocks of gram_block_rows(n) rows, contiguous ranges of
+// which belong to the devices. What is summed up over blocks is summed in the order of SumTree, so
+// the result depends on m and n, on nothing else.
+
+#include <vector>
+
+#include "kernels/gram.hpp"
+#include "schedule/task.hpp"
+
+namespace strata {
+
+enum class RowPass : std::uint8_t {
+  gram,        ///< B ← XᵀX, X = V·diag(d)
+  apply_gram,  ///< B ← the Gram matrix of X·R⁻¹, which is not stored
+  solve_gram,  ///< V ← X·R⁻¹, B ← VᵀV
+  solve,       ///< V ← X·R⁻¹
+  maxima,      ///< M(b) ← the largest magnitude in each column of block b
+  columns,     ///< the steps of a method of Gram and Schmidt's: B(s) their coefficients, n × 1
+};
+
+struct RowProblem {
+  RowPass pass = RowPass::gram;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  int devices = 1;
+  Element element = Element::fp64;  ///< of V
+  Element sum = Element::dd;        ///< of B
+  Element factor = Element::dd;     ///< of R
+  std::uint64_t identity = 0;       ///< of V, from pass to pass
+  bool stays = false;               ///< a V that is written need not go home yet
+  /// Of RowPass::columns: the variants of column_dots and column_update.
+  std::vector<std::uint32_t> steps{};
+};
+
+/// The families of the schedule.
+namespace rows {
+inline constexpr int kMatrix = 0;  ///< V
+inline constexpr int kScales = 1;  ///< d, n × 1 in fp64
+inline constexpr int kFactor = 2;  ///< R, n × n
+inline constexpr int kParts = 3;   ///< sums of the tree that exist at once; temporary
+inline constexpr int kSum = 4;     ///< B, n × n, or one n × 1 for each step
+inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each block of V
+}  // namespace rows
+
+[[nodiscard]] constexpr bool adds_up(RowPass pass) noexcept {
+  return pass == RowPass::gram || pass == RowPass::apply_gram || pass == RowPass::solve_gram;
+}
+[[nodiscard]] constexpr bool solves(RowPass pass) noexcept {
+  return pass == RowPass::apply_gram || pass == RowPass::solve_gram || pass == RowPass::solve;
+}
+[[nodiscard]] constexpr bool writes_matrix(RowPass pass) noexcept {
+  return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns;
+}
+
+[[nodiscard]] Schedule row_pass(const RowProblem& problem);
+
+}  // namespace strata

@@ -1,0 +1,83 @@
+#pragma once
+// RowStore: a tall matrix where its caller has it, beside small blocks in memory.
+//
+// Contract: as block_store.hpp. Family rows::kMatrix is read from and written to a column-major
+// view in place: its home is the caller's own memory, and nothing of its size is allocated. With a
+// second view its columns follow those of the first, as those of [A b]. The other families are in a
+// MemoryStore.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "qr/row_passes.hpp"
+#include "store/memory_store.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata {
+
+/// The columns of a matrix that a pass reads and perhaps writes; `to` is null if it may not.
+template <class T>
+struct TallColumns {
+  MatrixView<const T> from;
+  MatrixView<const T> beside{};  ///< further columns, of as many rows
+  MatrixView<T> to{};
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return from.rows; }
+  [[nodiscard]] std::int64_t cols() const noexcept { return from.cols + beside.cols; }
+  [[nodiscard]] const T* column(std::int64_t j) const noexcept {
+    return j < from.cols ? from.column(j) : beside.column(j - from.cols);
+  }
+};
+
+template <class T>
+class RowStore final : public BlockStore {
+ public:
+  RowStore(const BlockTable& blocks, TallColumns<T> matrix,
+           std::vector<std::shared_ptr<FamilyMemory>> families)
+      : matrix_(matrix), small_(blocks, std::move(families)) {}
+
+  [[nodiscard]] const BlockTable& blocks() const override { return small_.blocks(); }
+  [[nodiscard]] std::int64_t columns_min(BlockId) const override { return 1; }
+  void read(BlockId id, std::byte* to) override {
+    read_columns(id, 0, blocks().extent(id).cols, to);
+  }
+  void write(BlockId id, const std::byte* from) override {
+    if (id.family() != rows::kMatrix) return small_.write(id, from);
+    write_columns(id, 0, blocks().extent(id).cols, from);
+  }
+  void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override {
+    if (id.family() != rows::kMatrix) return small_.read_columns(id, first, count, to);
+    const BlockExtent x = blocks().extent(id);
+    auto* packed = reinterpret_cast<T*>(to);
+    for (std::int64_t j = 0; j < count; ++j)
+      std::copy_n(matrix_.column(first + j) + x.row, x.rows, packed + j * x.rows);
+  }
+  void write_columns(BlockId id, std::int64_t first, std::int64_t count,
+                     const std::byte* from) override {
+    if (id.family() != rows::kMatrix) return small_.write_columns(id, first, count, from);
+    require(matrix_.to.data != nullptr, ErrorKind::storage, "store",
+            "block {} is of a matrix that is only read", blocks().name(id));
+    const BlockExtent x = blocks().extent(id);
+    const auto* packed = reinterpret_cast<const T*>(from);
+    for (std::int64_t j = 0; j < count; ++j)
+      std::copy_n(packed + j * x.rows, x.rows, matrix_.to.column(first + j) + x.row);
+  }
+  void commit(BlockId id) override {
+    if (id.family() != rows::kMatrix) small_.commit(id);
+  }
+  [[nodiscard]] const std::byte* lend(BlockId id) override {
+    return id.family() == rows::kMatrix ? nullptr : small_.lend(id);
+  }
+  [[nodiscard]] std::byte* lend_for_writing(BlockId id) override {
+    return id.family() == rows::kMatrix ? nullptr : small_.lend_for_writing(id);
+  }
+
+ private:
+  TallColumns<T> matrix_;
+  MemoryStore small_;
+};
+
+}  // namespace strata

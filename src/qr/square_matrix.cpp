@@ -1,0 +1,255 @@
+// Small matrices: condition numbers by explicit inversion, eigenvalues by Jacobi's rotations.
+//
+// Method: for n of a few hundred an inverse of R costs less than a pass over V, and its Frobenius
+// norm bounds the 2-norm; a power iteration from a fixed vector estimates it. The inverse of a
+// triangular matrix is accurate element by element whatever its condition (Higham, Accuracy and
+// Stability of Numerical Algorithms, 14.2), so doubles suffice for conditions of 1e20.
+
+#include "qr/square_matrix.hpp"
+
+#include <algorithm>
+
+namespace strata {
+namespace {
+
+using Reals = SquareMatrix<double>;
+
+double frobenius(const Reals& a) {
+  double sum = 0;
+  for (const double x : a.values) sum += x * x;
+  return std::sqrt(sum);
+}
+
+/// Columns that are kept, scaled to length 1.
+Reals unit_columns(const SquareMatrix<DoubleDouble>& r, const std::vector<std::int64_t>& without) {
+  std::vector<std::int64_t> kept;
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    if (!std::binary_search(without.begin(), without.end(), j)) kept.push_back(j);
+  }
+  Reals unit(std::ssize(kept));
+  for (std::int64_t j = 0; j < unit.n; ++j) {
+    const std::int64_t column = kept[static_cast<std::size_t>(j)];
+    double largest = 0;
+    for (std::int64_t i = 0; i <= column; ++i)
+      largest = std::max(largest, std::abs(r(i, column).hi));
+    double length = 0;
+    for (std::int64_t i = 0; i <= j; ++i) {
+      const double x = r(kept[static_cast<std::size_t>(i)], column).hi / largest;
+      unit(i, j) = x;
+      length += x * x;
+    }
+    length = std::sqrt(length);
+    for (std::int64_t i = 0; i <= j; ++i) unit(i, j) /= length;
+  }
+  return unit;
+}
+
+Reals inverse_of_upper(const Reals& r) {
+  Reals inverse(r.n);
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    inverse(j, j) = 1 / r(j, j);
+    for (std::int64_t i = j - 1; i >= 0; --i) {
+      double sum = 0;
+      for (std::int64_t k = i + 1; k <= j; ++k) sum += r(i, k) * inverse(k, j);
+      inverse(i, j) = -sum / r(i, i);
+    }
+  }
+  return inverse;
+}
+
+double length_of(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double value : x) sum += value * value;
+  return std::sqrt(sum);
+}
+
+/// The 2-norm of an upper triangular matrix, from below: power iterations with AᵀA.
+double norm_estimate(const Reals& a) {
+  constexpr int kIterations = 30;
+  const auto size = static_cast<std::size_t>(a.n);
+  std::vector<double> x(size);
+  for (std::size_t i = 0; i < size; ++i) x[i] = 1 + 1 / static_cast<double>(i + 2);
+  double norm = 0;
+  for (int k = 0; k < kIterations; ++k) {
+    const double length = length_of(x);
+    if (!(length > 0) || !std::isfinite(length)) break;
+    for (double& value : x) value /= length;
+    std::vector<double> y(size);
+    for (std::int64_t j = 0; j < a.n; ++j) {
+      for (std::int64_t i = 0; i <= j; ++i)
+        y[static_cast<std::size_t>(i)] += a(i, j) * x[static_cast<std::size_t>(j)];
+    }
+    norm = std::max(norm, length_of(y));
+    for (std::int64_t j = 0; j < a.n; ++j) {
+      double sum = 0;
+      for (std::int64_t i = 0; i <= j; ++i) sum += a(i, j) * y[static_cast<std::size_t>(i)];
+      x[static_cast<std::size_t>(j)] = sum;
+    }
+  }
+  return norm;
+}
+
+/// Rotations that take the off-diagonal elements of a symmetric matrix away; its eigenvectors are
+/// the columns of `vectors`. Source: Golub and Van Loan, Matrix Computations, 8.5.
+template <class W>
+void jacobi(SquareMatrix<W>& a, SquareMatrix<W>& vectors) {
+  constexpr int kSweeps = 40;
+  const W zero(0.0F);
+  const W one(1.0F);
+  const W two(2.0F);
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    double rotated = 0;
+    for (std::int64_t p = 0; p < a.n; ++p) {
+      for (std::int64_t q = p + 1; q < a.n; ++q) {
+        const double size = std::abs(leading(a(p, q)));
+        const double beside = std::sqrt(std::abs(leading(a(p, p)) * leading(a(q, q))));
+        const double unit = sizeof(W) > sizeof(double) ? 0x1p-106
+                            : sizeof(W) > 4            ? 0x1p-53
+                                                       : 0x1p-24;
+        if (!(size > unit * unit) || size <= unit * beside) continue;
+        rotated = std::max(rotated, size);
+        const W theta = (a(q, q) - a(p, p)) / (two * a(p, q));
+        const W magnitude = leading(theta) < 0 ? zero - theta : theta;
+        W t = one / (magnitude + root_of(magnitude * magnitude + one));
+        if (leading(theta) < 0) t = zero - t;
+        const W c = one / root_of(t * t + one);
+        const W s = t * c;
+        const auto turn = [&](W& x, W& y) {
+          const W first = c * x - s * y;
+          y = s * x + c * y;
+          x = first;
+        };
+        for (std::int64_t k = 0; k < a.n; ++k) turn(a(k, p), a(k, q));
+        for (std::int64_t k = 0; k < a.n; ++k) turn(a(p, k), a(q, k));
+        for (std::int64_t k = 0; k < a.n; ++k) turn(vectors(k, p), vectors(k, q));
+      }
+    }
+    if (rotated == 0) return;
+  }
+}
+
+/// R of A = Q·R by Householder's reflections, the diagonal not negative. A is used up.
+template <class W>
+SquareMatrix<W> upper_factor(SquareMatrix<W> a) {
+  const W zero(0.0F);
+  for (std::int64_t j = 0; j < a.n; ++j) {
+    W square = zero;
+    for (std::int64_t i = j; i < a.n; ++i) square = square + a(i, j) * a(i, j);
+    if (!(leading(square) > 0)) continue;
+    W length = root_of(square);
+    if (leading(a(j, j)) > 0) length = zero - length;
+    // v = a_j − length·e_j; H = I − 2·v·vᵀ/(vᵀv), vᵀv = −2·length·v_j.
+    std::vector<W> v;
+    for (std::int64_t i = j; i < a.n; ++i) v.push_back(a(i, j));
+    v[0] = v[0] - length;
+    const W half = (zero - length) * v[0];
+    for (std::int64_t k = j; k < a.n; ++k) {
+      W sum = zero;
+      for (std::int64_t i = j; i < a.n; ++i)
+        sum = sum + v[static_cast<std::size_t>(i - j)] * a(i, k);
+      const W factor = sum / half;
+      for (std::int64_t i = j; i < a.n; ++i)
+        a(i, k) = minus_product(a(i, k), v[static_cast<std::size_t>(i - j)], factor);
+    }
+  }
+  for (std::int64_t j = 0; j < a.n; ++j) {
+    for (std::int64_t i = j + 1; i < a.n; ++i) a(i, j) = zero;
+  }
+  for (std::int64_t i = 0; i < a.n; ++i) {
+    if (leading(a(i, i)) >= 0) continue;
+    for (std::int64_t k = i; k < a.n; ++k) a(i, k) = zero - a(i, k);
+  }
+  return a;
+}
+
+}  // namespace
+
+SquareMatrix<DoubleDouble> upper_product(const SquareMatrix<DoubleDouble>& r,
+                                         const SquareMatrix<DoubleDouble>& s) {
+  SquareMatrix<DoubleDouble> product(r.n);
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i) {
+      DoubleDouble sum;
+      for (std::int64_t k = i; k <= j; ++k) sum = sum + r(i, k) * s(k, j);
+      product(i, j) = sum;
+    }
+  }
+  return product;
+}
+
+Condition condition_of(const SquareMatrix<DoubleDouble>& r,
+                       const std::vector<std::int64_t>& without) {
+  const Reals unit = unit_columns(r, without);
+  if (unit.n == 0) return {};
+  const Reals inverse = inverse_of_upper(unit);
+  return {.estimate = std::max(norm_estimate(unit) * norm_estimate(inverse), 1.0),
+          .bound = frobenius(unit) * frobenius(inverse)};
+}
+
+double distance_from_identity(const SquareMatrix<DoubleDouble>& b,
+                              const std::vector<std::int64_t>& without) {
+  const auto left_out = [&](std::int64_t j) {
+    return std::binary_search(without.begin(), without.end(), j);
+  };
+  double sum = 0;
+  for (std::int64_t j = 0; j < b.n; ++j) {
+    for (std::int64_t i = 0; i < b.n && !left_out(j); ++i) {
+      if (left_out(i)) continue;
+      const double x = (i == j ? b(i, j) - DoubleDouble(1.0) : b(i, j)).hi;
+      sum += x * x;
+    }
+  }
+  return std::sqrt(sum);
+}
+
+double largest_eigenvalue(const SquareMatrix<double>& b) {
+  constexpr int kIterations = 60;
+  const auto size = static_cast<std::size_t>(b.n);
+  std::vector<double> x(size);
+  for (std::size_t i = 0; i < size; ++i) x[i] = 1 + 1 / static_cast<double>(i + 2);
+  double value = 0;
+  for (int k = 0; k < kIterations; ++k) {
+    const double length = length_of(x);
+    if (!(length > 0) || !std::isfinite(length)) break;
+    std::vector<double> y(size);
+    for (std::int64_t j = 0; j < b.n; ++j) {
+      for (std::int64_t i = 0; i < b.n; ++i)
+        y[static_cast<std::size_t>(i)] += b(i, j) * (x[static_cast<std::size_t>(j)] / length);
+    }
+    x = std::move(y);
+    value = std::max(value, length_of(x));
+  }
+  return value;
+}
+
+template <class W>
+SquareMatrix<W> factor_by_eigenvalues(const SquareMatrix<W>& b, double floor) {
+  const std::int64_t n = b.n;
+  std::vector<W> scale;
+  for (std::int64_t j = 0; j < n; ++j)
+    scale.push_back(leading(b(j, j)) > 0 ? root_of(b(j, j)) : W(1.0F));
+  const auto s = [&](std::int64_t j) { return scale[static_cast<std::size_t>(j)]; };
+  SquareMatrix<W> unit(n);
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) unit(i, j) = b(i, j) / s(i) / s(j);
+  }
+  SquareMatrix<W> vectors = SquareMatrix<W>::identity(n);
+  jacobi(unit, vectors);
+  double largest = 0;
+  for (std::int64_t j = 0; j < n; ++j) largest = std::max(largest, leading(unit(j, j)));
+  const double least = floor * largest;
+  SquareMatrix<W> weighted(n);  // Σ^(1/2)·Uᵀ·S
+  for (std::int64_t i = 0; i < n; ++i) {
+    const W value = leading(unit(i, i)) > least ? unit(i, i) : narrowed<W>(DoubleDouble(least));
+    const W root = root_of(value);
+    for (std::int64_t j = 0; j < n; ++j) weighted(i, j) = root * vectors(j, i) * s(j);
+  }
+  return upper_factor(std::move(weighted));
+}
+
+template SquareMatrix<double> factor_by_eigenvalues(const SquareMatrix<double>&, double);
+template SquareMatrix<float> factor_by_eigenvalues(const SquareMatrix<float>&, double);
+template SquareMatrix<DoubleDouble> factor_by_eigenvalues(const SquareMatrix<DoubleDouble>&,
+                                                          double);
+
+}  // namespace strata

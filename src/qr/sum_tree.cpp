@@ -1,0 +1,71 @@
+// A binary tree of sums, as the carries of a binary counter.
+//
+// Method: nodes that wait are few, so their names are used again: on a device at most one node of a
+// level waits, and names of single blocks are in a ring, so that the queues of a device need not
+// wait for each other block by block.
+
+#include "qr/sum_tree.hpp"
+
+#include <bit>
+#include <vector>
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kRing = 8;   // names of single blocks, on each device
+constexpr std::int64_t kNames = 2;  // of each level above
+
+}  // namespace
+
+/// One more than the number of the highest level, which is that of the sums behind the last block.
+std::int64_t SumTree::levels_of(std::int64_t blocks) {
+  return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(blocks))) + 1;
+}
+std::int64_t SumTree::names_of(std::int64_t blocks) { return kRing + kNames * levels_of(blocks); }
+
+BlockId SumTree::name(const Node& node) const {
+  const std::int64_t place = node.level == 0
+                                 ? node.number % kRing
+                                 : kRing + kNames * (node.level - 1) + node.number % kNames;
+  return {parts_, node.device * names_of(blocks_) + place, 0};
+}
+
+SumTree::Node SumTree::node(std::int64_t level, std::int64_t number) const {
+  return {level, number, device_of(((number + 1) << level) - 1)};
+}
+
+TaskOperand SumTree::part(std::int64_t b, BlockId result) const {
+  if (blocks_ == 1) return {result, Hint::last_write};
+  return {name(node(0, b))};
+}
+
+void SumTree::sum(const TaskOperand& to, const Node& left, const Node& right,
+                  TaskList& tasks) const {
+  tasks.add(gram_sum, right.device,
+            {to, {name(left), Hint::last_use}, {name(right), Hint::last_use}});
+}
+
+void SumTree::add(std::int64_t b, BlockId result, TaskList& tasks) const {
+  const TaskOperand whole(result, Hint::last_write);
+  Node newest = node(0, b);
+  while (newest.number % 2 == 1) {
+    const Node above{newest.level + 1, newest.number / 2, newest.device};
+    const bool last = std::int64_t{1} << above.level == blocks_;
+    sum(last ? whole : TaskOperand(name(above)), node(newest.level, newest.number - 1), newest,
+        tasks);
+    newest = above;
+  }
+  if (b != blocks_ - 1) return;
+  std::vector<Node> waiting;  // the nodes of the binary digits of the number of blocks
+  for (std::int64_t level = 0; level < levels_; ++level) {
+    if ((blocks_ >> level & 1) == 1) waiting.push_back(node(level, (blocks_ >> level) - 1));
+  }
+  for (std::size_t i = 1; i < waiting.size(); ++i) {
+    // A name of its own: of a level that no node has, by turns.
+    const Node above{levels_ - 1, static_cast<std::int64_t>(i), newest.device};
+    sum(i + 1 == waiting.size() ? whole : TaskOperand(name(above)), waiting[i], newest, tasks);
+    newest = above;
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,51 @@
+#pragma once
+// SumTree: the tasks that add up one block for each block of rows.
+//
+// Contract: emits gram_sum tasks. Node (l + 1, k) of the tree is the sum of nodes (l, 2k) and
+// (l, 2k + 1); what is left behind the last block is added from the smallest to the largest. So the
+// order of the sum follows from the number of blocks alone. Blocks belong to the devices in
+// contiguous ranges, a sum to the device of its last block.
+
+#include "kernels/gram.hpp"
+#include "schedule/task.hpp"
+
+namespace strata {
+
+class SumTree {
+ public:
+  /// Waiting sums are blocks (i, 0) of the family `parts`, i < count_of().
+  SumTree(std::int64_t blocks, int devices, int parts)
+      : blocks_(blocks), devices_(devices), parts_(parts), levels_(levels_of(blocks)) {}
+  /// How many names the family of waiting sums has to have.
+  [[nodiscard]] static std::int64_t count_of(std::int64_t blocks, int devices) {
+    return blocks > 1 ? devices * names_of(blocks) : 0;
+  }
+
+  [[nodiscard]] int device_of(std::int64_t b) const {
+    return static_cast<int>(b * devices_ / blocks_);
+  }
+  /// Where the task of block `b` puts what is to be added: a waiting sum, or `result` itself.
+  [[nodiscard]] TaskOperand part(std::int64_t b, BlockId result) const;
+  /// The sums that block `b`, whose task was emitted last, completes; the last goes to `result`.
+  void add(std::int64_t b, BlockId result, TaskList& tasks) const;
+
+ private:
+  /// A node: its level, its number in it and the device that has computed it.
+  struct Node {
+    std::int64_t level = 0;
+    std::int64_t number = 0;
+    int device = 0;
+  };
+  [[nodiscard]] static std::int64_t levels_of(std::int64_t blocks);
+  [[nodiscard]] static std::int64_t names_of(std::int64_t blocks);
+  [[nodiscard]] BlockId name(const Node& node) const;
+  [[nodiscard]] Node node(std::int64_t level, std::int64_t number) const;
+  void sum(const TaskOperand& to, const Node& left, const Node& right, TaskList& tasks) const;
+
+  std::int64_t blocks_;
+  int devices_;
+  int parts_;
+  std::int64_t levels_;
+};
+
+}  // namespace strata

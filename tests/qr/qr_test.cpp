@@ -1,0 +1,469 @@
+// qr and least_squares: the same bits wherever they run, traffic as planned, and what becomes of
+// input that is bad.
+
+#include "strata/qr.hpp"
+
+#include <gtest/gtest.h>
+
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <limits>
+#include <map>
+
+#include "kernels/gram.hpp"
+#include "qr/row_passes.hpp"
+#include "qr/row_store.hpp"
+#include "run/run.hpp"
+#include "scalar/double_double.hpp"
+#include "session/planned_run.hpp"
+#include "session/policy.hpp"
+#include "strata/error.hpp"
+#include "tests/qr/tall_matrices.hpp"
+#include "tests/support/backends.hpp"
+
+namespace strata {
+namespace {
+
+using test::Tall;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+QrOptions on(const std::string& devices, std::int64_t budget, Policy policy = Policy::opt,
+             QrMethod method = QrMethod::automatic) {
+  QrOptions options;
+  options.method = method;
+  options.run.devices = devices;
+  options.run.device_memory_bytes = budget;
+  options.run.policy = policy;
+  options.run.compute_queues = 2;
+  return options;
+}
+QrOptions plain() { return on("host:1", 64 << 20); }
+
+template <class T>
+struct Factored {
+  test::Matrix<T> q;
+  test::Matrix<T> r;
+  QrInfo info;
+};
+template <class T>
+Factored<T> factored(const test::Matrix<T>& v, const QrOptions& options) {
+  Factored<T> result{v, test::Matrix<T>(v.cols, v.cols), {}};
+  result.info = qr(result.q.view(), result.r.view(), options);
+  return result;
+}
+
+// ---- the tree of sums
+
+/// The sum of blocks first … first + count − 1, as the contract has it.
+DoubleDouble tree(const std::vector<DoubleDouble>& blocks, std::size_t first, std::size_t count) {
+  if (count == 1) return blocks[first];
+  std::size_t half = 1;
+  while (2 * half < count) half *= 2;
+  return tree(blocks, first, half) + tree(blocks, first + half, count - half);
+}
+
+TEST(RowPass, AddsTheBlocksInABinaryTree) {
+  constexpr std::int64_t kColumns = 2048;  // blocks of 128 rows: their kernel does not mind
+  ASSERT_EQ(gram_block_rows(kColumns), 128);
+  for (const std::int64_t blocks : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 21}) {
+    for (const int devices : {1, 2, 3}) {
+      RowProblem problem;
+      problem.m = 128 * blocks - 5;
+      problem.n = 1;
+      problem.devices = devices;
+      Schedule schedule = row_pass({.m = problem.m, .n = kColumns, .devices = devices});
+      // The tasks alone, followed with one number for each block.
+      std::map<BlockId, DoubleDouble> values;
+      std::vector<DoubleDouble> of_block;
+      DoubleDouble result;
+      for (std::int64_t step = 0; step < schedule.steps; ++step) {
+        TaskList tasks;
+        schedule.emit(step, tasks);
+        for (const Task& task : std::as_const(tasks).tasks()) {
+          const auto x = std::as_const(tasks).operands(task);
+          DoubleDouble value;
+          if (task.operation->name == gram.name) {
+            const auto b = static_cast<std::uint64_t>(x[1].id.row());
+            value = two_sum(test::normal(1, b), 0x1p-60 * test::normal(2, b));
+            of_block.push_back(value);
+          } else {
+            ASSERT_EQ(task.operation->name, gram_sum.name);
+            ASSERT_TRUE(values.contains(x[1].id) && values.contains(x[2].id));
+            value = values.at(x[1].id) + values.at(x[2].id);
+            values.erase(x[1].id);
+            values.erase(x[2].id);
+          }
+          ASSERT_FALSE(values.contains(x[0].id)) << "a sum that is needed is written over";
+          values[x[0].id] = value;
+          if (x[0].id.family() == rows::kSum) result = value;
+        }
+      }
+      ASSERT_EQ(std::ssize(of_block), blocks);
+      EXPECT_EQ(result, tree(of_block, 0, of_block.size())) << blocks << " on " << devices;
+      EXPECT_EQ(values.size(), 1U) << "a sum is left over";
+    }
+  }
+}
+
+// ---- the same bits
+
+class QrRuns : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, QrRuns, ::testing::ValuesIn(test::available_backends()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(QrRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
+  // Blocks of 4096 rows: seven of them, the last one short.
+  const Tall v = test::with_condition(25001, 40, 1e12, 5);
+  const Factored<double> expected = factored(v, plain());
+  ASSERT_TRUE(expected.info.ok);
+  ASSERT_EQ(expected.info.passes, 3);
+  for (const int devices : {1, 2, 3, 4}) {
+    const std::string text = test::devices_text(GetParam(), devices);
+    if (text.empty()) continue;
+    for (const std::int64_t budget : {3 << 20, 5 << 20, 64 << 20}) {
+      for (const Policy policy : {Policy::sync, Policy::v1, Policy::opt}) {
+        if (policy != Policy::opt && (devices == 2 || budget == 5 << 20)) continue;
+        const Factored<double> got = factored(v, on(text, budget, policy));
+        EXPECT_TRUE(test::same_bits(got.q.data, expected.q.data)) << text << ' ' << budget;
+        EXPECT_TRUE(test::same_bits(got.r.data, expected.r.data)) << text << ' ' << budget;
+        EXPECT_EQ(got.info.orthogonality, expected.info.orthogonality);
+        EXPECT_EQ(got.info.report.traffic,
+                  static_cast<const Traffic&>(got.info.report.planned_traffic));
+      }
+    }
+  }
+}
+
+TEST_P(QrRuns, EveryMethodHasItsBitsOnSeveralDevices) {
+  const Tall v = test::with_condition(9000, 33, 1e5, 6);
+  const std::string two = test::devices_text(GetParam(), 2);
+  for (const QrMethod method : qr_methods()) {
+    QrOptions options = plain();
+    options.method = method;
+    const Factored<double> expected = factored(v, options);
+    const std::string one = test::devices_text(GetParam(), 1);
+    for (const std::string& text : {one, two}) {
+      if (text.empty()) continue;
+      const Factored<double> got = factored(v, on(text, 4 << 20, Policy::opt, method));
+      EXPECT_TRUE(test::same_bits(got.q.data, expected.q.data)) << to_string(method);
+      EXPECT_TRUE(test::same_bits(got.r.data, expected.r.data)) << to_string(method);
+    }
+    EXPECT_LE(test::residual_of(v, expected.q, expected.r), 1e-13) << to_string(method);
+  }
+}
+
+TEST(Qr, ReadsVOnceAndWritesQOnceWhereItStaysOnTheDevice) {
+  const Tall v = test::with_condition(25001, 40, 1e12, 5);
+  const QrInfo info = factored(v, plain()).info;
+  const std::int64_t bytes = v.view().size() * 8;
+  const std::int64_t small = 40 * 40 * 16;
+  EXPECT_GE(info.report.traffic.host_to_device_bytes, bytes);
+  EXPECT_LE(info.report.traffic.host_to_device_bytes, bytes + 3 * small);
+  EXPECT_GE(info.report.traffic.device_to_host_bytes, bytes);
+  EXPECT_LE(info.report.traffic.device_to_host_bytes, bytes + 3 * small);
+  // Streamed, V passes once a pass.
+  const QrInfo streamed = factored(v, on("host:1", 3 << 20, Policy::sync)).info;
+  EXPECT_GE(streamed.report.traffic.host_to_device_bytes, 3 * bytes);
+  EXPECT_LE(streamed.report.traffic.host_to_device_bytes, 4 * bytes);
+  EXPECT_LE(streamed.report.traffic.device_to_host_bytes, 3 * bytes);
+}
+
+TEST(Qr, BlocksOfVMayBeOfTheSizeOfThoseBesideIt) {
+  // Slots of V and of n × n sums share a size class or not, pass by pass.
+  for (std::int64_t m = 20; m <= 60; ++m) {
+    const Tall v = test::with_condition(m, 20, 1e17, 100 + static_cast<std::uint64_t>(m));
+    const Factored<double> got = factored(v, plain());
+    EXPECT_TRUE(got.info.ok) << m;
+    EXPECT_LE(test::orthogonality_of(got.q, 20), 4e-14) << m;
+    EXPECT_LE(test::residual_of(v, got.q, got.r), 4e-14) << m;
+    EXPECT_EQ(got.info.report.traffic,
+              static_cast<const Traffic&>(got.info.report.planned_traffic));
+    for (const QrMethod method : {QrMethod::cholqr2, QrMethod::cholqr_wide2})
+      EXPECT_LE(factored(v, on("host:1", 64 << 20, Policy::opt, method)).info.rank, 20) << m;
+  }
+}
+
+TEST(RowPass, HasTheBitsOfTheScheduleInOrder) {
+  const Tall v = test::random_tall(20000, 50, 9);
+  const RowProblem problem{.m = 20000, .n = 50};
+  const Schedule schedule = row_pass(problem);
+  const std::vector<double> ones(50, 1.0);
+  const auto store_of = [&](const BlockTable& blocks) {
+    std::vector<std::shared_ptr<FamilyMemory>> families{nullptr};
+    families.push_back(std::make_shared<FamilyMemory>(blocks, rows::kScales,
+                                                      source_of_view(ones.data(), 50, false)));
+    for (const int f : {rows::kFactor, rows::kParts, rows::kSum, rows::kMaxima})
+      families.push_back(std::make_shared<FamilyMemory>(blocks, f));
+    return std::make_unique<RowStore<double>>(blocks, TallColumns<double>{.from = v.view()},
+                                              std::move(families));
+  };
+  const auto read = [&](BlockStore& store) {
+    std::vector<DoubleDouble> b(2500);
+    store.read(BlockId(rows::kSum, 0, 0), reinterpret_cast<std::byte*>(b.data()));
+    return b;
+  };
+  const auto in_order = store_of(schedule.blocks);
+  run_in_order(schedule, reference_backend(), *in_order);
+  Options options;
+  options.devices = "host:1";
+  options.device_memory_bytes = 8 << 20;
+  DeviceSet devices(options);
+  const PlannedRun planned = make_planned_run(std::make_shared<const Schedule>(schedule),
+                                              devices.machine(), options_of(Policy::opt), "opt");
+  const auto planned_store = store_of(schedule.blocks);
+  (void)run(*planned.plan, devices, *planned_store);
+  EXPECT_EQ(read(*in_order), read(*planned_store));
+}
+
+// ---- against many digits
+
+TEST(Qr, RIsTheCholeskyFactorInManyDigits) {
+  using Many = boost::multiprecision::number<
+      boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
+      boost::multiprecision::et_off>;
+  const Tall v = test::krylov(12);
+  const Factored<double> got = factored(v, plain());
+  std::vector<Many> b(144);
+  const auto at = [](std::vector<Many>& a, std::int64_t i, std::int64_t j) -> Many& {
+    return a[static_cast<std::size_t>(i + 12 * j)];
+  };
+  for (std::int64_t j = 0; j < 12; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i) {
+      for (std::int64_t k = 0; k < v.rows; ++k) at(b, i, j) += Many(v(k, i)) * Many(v(k, j));
+    }
+  }
+  for (std::int64_t j = 0; j < 12; ++j) {
+    const Many root = sqrt(at(b, j, j));
+    for (std::int64_t k = j; k < 12; ++k) at(b, j, k) /= root;
+    for (std::int64_t k = j + 1; k < 12; ++k) {
+      for (std::int64_t i = j + 1; i <= k; ++i) at(b, i, k) -= at(b, j, i) * at(b, j, k);
+    }
+    for (std::int64_t k = j; k < 12; ++k) {
+      const auto exact = static_cast<double>(at(b, j, k));
+      EXPECT_NEAR(got.r(j, k), exact, 1e-13 * std::abs(exact)) << j << ' ' << k;
+    }
+  }
+}
+
+// ---- single precision
+
+TEST(Qr, OfFloatsIsOrthonormalToTheirRounding) {
+  for (const double condition : {1e1, 1e3, 1e5, 1e7, 1e9}) {
+    const Tall wide = test::with_condition(3000, 20, condition, 8);
+    const auto v = test::make_matrix<float>(3000, 20, [&](auto i, auto j) { return wide(i, j); });
+    const Factored<float> got = factored(v, plain());
+    EXPECT_TRUE(got.info.ok) << condition;
+    EXPECT_EQ(got.info.rank, 20) << condition;
+    EXPECT_LE(test::orthogonality_of(got.q, 20), 2e-6) << condition;
+    EXPECT_LE(test::residual_of(v, got.q, got.r), 2e-6) << condition;
+    if (condition > 1e7) continue;
+    QrOptions options = plain();
+    options.method = QrMethod::cholqr_wide;
+    const Factored<float> once = factored(v, options);
+    EXPECT_LE(test::orthogonality_of(once.q, 20), 10 * 0x1p-23 * condition) << condition;
+  }
+}
+
+// ---- dependent columns and bad input
+
+/// Exactly: of few digits, so that nothing is rounded.
+Tall with_dependent_columns() {
+  Tall v = test::random_tall(700, 8, 10);
+  for (double& x : v.data) x = std::round(std::ldexp(x, 20));
+  for (std::int64_t i = 0; i < v.rows; ++i) {
+    v(i, 2) = 0;
+    v(i, 4) = v(i, 1);
+    v(i, 6) = 2 * v(i, 0) - 0.5 * v(i, 3);
+  }
+  return v;
+}
+
+TEST(Qr, DropsDependentColumnsAndNamesThem) {
+  const Tall v = with_dependent_columns();
+  const Factored<double> got = factored(v, plain());
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_EQ(got.info.rank, 5);
+  EXPECT_EQ(got.info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
+  EXPECT_LE(test::orthogonality_of(got.q, 5), 2e-14);
+  EXPECT_LE(test::residual_of(v, got.q, got.r), 2e-14);
+  for (std::int64_t k = 0; k < 8; ++k) {
+    for (std::int64_t i = 0; i < 700; ++i) {
+      if (k >= 5) {
+        EXPECT_EQ(got.q(i, k), 0);
+      }
+    }
+    for (std::int64_t i = 5; i < 8; ++i) EXPECT_EQ(got.r(i, k), 0);
+  }
+}
+
+TEST(Qr, FillsDependentColumnsWithOrthonormalOnes) {
+  const Tall v = with_dependent_columns();
+  QrOptions options = plain();
+  options.dependent = DependentColumns::fill;
+  const Factored<double> got = factored(v, options);
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_EQ(got.info.rank, 5);
+  EXPECT_LE(test::orthogonality_of(got.q, 8), 3e-14);
+  EXPECT_LE(test::residual_of(v, got.q, got.r), 3e-14);
+  for (const std::int64_t j : {2, 4, 6}) EXPECT_EQ(got.r(j, j), 0);
+  for (const std::int64_t j : {0, 1, 3, 5, 7}) EXPECT_GT(got.r(j, j), 0);
+  // A square matrix leaves one direction for its last column.
+  Tall square = test::random_tall(20, 20, 11);
+  for (std::int64_t i = 0; i < 20; ++i) square(i, 19) = square(i, 3);
+  const Factored<double> last = factored(square, options);
+  EXPECT_TRUE(last.info.ok);
+  EXPECT_LE(test::orthogonality_of(last.q, 20), 5e-14);
+}
+
+TEST(Qr, AMatrixOfZerosHasRankZero) {
+  const Factored<double> got = factored(Tall(50, 3), plain());
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_EQ(got.info.rank, 0);
+  EXPECT_EQ(got.info.dependent_columns.size(), 3U);
+}
+
+TEST(Qr, ScalesWhatIsTooLargeOrTooSmallToSquare) {
+  for (const double factor : {1e-300, 1e-200, 1e200, 1e300}) {
+    const Tall one = test::random_tall(400, 6, 12);
+    Tall v = one;
+    for (std::int64_t i = 0; i < v.rows; ++i) v(i, 1) *= factor;
+    const Factored<double> got = factored(v, plain());
+    EXPECT_TRUE(got.info.ok) << factor;
+    EXPECT_TRUE(got.info.rescaled) << factor;
+    EXPECT_EQ(got.info.rank, 6) << factor;
+    EXPECT_LE(test::orthogonality_of(got.q, 6), 2e-14) << factor;
+    EXPECT_LE(test::residual_of(v, got.q, got.r), 2e-14) << factor;
+  }
+  EXPECT_FALSE(factored(test::random_tall(400, 6, 12), plain()).info.rescaled);
+}
+
+template <class F>
+Error error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {ErrorKind::misuse, "", ""};
+}
+
+TEST(Qr, NamesTheFirstElementThatIsNotFiniteAndLeavesV) {
+  for (const double bad : {kNan, kInfinity, -kInfinity}) {
+    Tall v = test::random_tall(3000, 5, 13);
+    v(1234, 3) = bad;
+    v(2000, 0) = bad;
+    const Tall before = v;
+    Tall r(5, 5);
+    const Error error = error_of([&] { (void)qr(v.view(), r.view(), plain()); });
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(error.what()).find("(1234, 3)"), std::string::npos) << error.what();
+    EXPECT_TRUE(test::same_bits(v.data, before.data));
+  }
+}
+
+TEST(Qr, RefusesWhatDoesNotFit) {
+  Tall wide(3, 4);
+  Tall r(4, 4);
+  EXPECT_EQ(error_of([&] { (void)qr(wide.view(), r.view(), plain()); }).kind(), ErrorKind::misuse);
+  Tall v(10, 3);
+  EXPECT_EQ(error_of([&] { (void)qr(v.view(), r.view(), plain()); }).kind(), ErrorKind::misuse);
+  Tall many(600, 513);
+  Tall large(513, 513);
+  EXPECT_EQ(error_of([&] { (void)qr(many.view(), large.view(), plain()); }).kind(),
+            ErrorKind::misuse);
+  Tall tall = test::random_tall(5000, 30, 14);
+  Tall small(30, 30);
+  EXPECT_EQ(error_of([&] { (void)qr(tall.view(), small.view(), on("host:1", 100000)); }).kind(),
+            ErrorKind::memory);
+  EXPECT_EQ(error_of([] { (void)parse_qr_method("householder"); }).kind(), ErrorKind::misuse);
+  for (const QrMethod method : qr_methods())
+    EXPECT_EQ(parse_qr_method(std::string(to_string(method))), method);
+}
+
+TEST(Qr, CanBeCancelled) {
+  Tall v = test::random_tall(60000, 20, 15);
+  Tall r(20, 20);
+  QrOptions options = plain();
+  options.run.progress = [](const Progress&) { return false; };
+  EXPECT_EQ(error_of([&] { (void)qr(v.view(), r.view(), options); }).kind(), ErrorKind::cancelled);
+}
+
+// ---- least squares
+
+TEST(LeastSquares, FindsWhatTheDataWereMadeOf) {
+  for (const double condition : {1e1, 1e5, 1e9}) {
+    const Tall a = test::with_condition(5000, 10, condition, 16);
+    const Tall truth = test::random_tall(10, 2, 17);
+    const Tall noise = test::random_tall(5000, 1, 18);
+    Tall b(5000, 2);
+    for (std::int64_t i = 0; i < 5000; ++i) {
+      long double sum[2] = {0, 0};
+      for (std::int64_t j = 0; j < 10; ++j)
+        for (int k = 0; k < 2; ++k) sum[k] += static_cast<long double>(a(i, j)) * truth(j, k);
+      b(i, 0) = static_cast<double>(sum[0]);
+      b(i, 1) = static_cast<double>(sum[1]) + 1e-3 * noise(i, 0);
+    }
+    Tall x(10, 2);
+    const LeastSquaresInfo info =
+        least_squares(a.view(), b.view(), x.view(), on("host:2", 1 << 20).run);
+    EXPECT_TRUE(info.ok) << condition;
+    EXPECT_EQ(info.rank, 10);
+    double error = 0;
+    for (std::int64_t j = 0; j < 10; ++j) error = std::max(error, std::abs(x(j, 0) - truth(j, 0)));
+    EXPECT_LE(error, 1e-15 * condition * 10) << condition;  // rounding of b itself
+    // The residual is orthogonal to the columns of A.
+    for (int k = 0; k < 2; ++k) {
+      long double square = 0;
+      std::vector<long double> rest(5000);
+      for (std::int64_t i = 0; i < 5000; ++i) {
+        auto& value = rest[static_cast<std::size_t>(i)];
+        value = static_cast<long double>(b(i, k));
+        for (std::int64_t j = 0; j < 10; ++j) value -= static_cast<long double>(a(i, j)) * x(j, k);
+        square += value * value;
+      }
+      const auto length = static_cast<double>(std::sqrt(square));
+      EXPECT_NEAR(info.residual_norm[static_cast<std::size_t>(k)], length, 1e-9 * length + 1e-12);
+    }
+    EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
+    EXPECT_LE(info.report.traffic.host_to_device_bytes, 5000 * 12 * 8 + 8 * 12 * 12 * 16);
+  }
+}
+
+TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
+  const Tall a = with_dependent_columns();
+  const Tall b = test::random_tall(700, 1, 19);
+  Tall x(8, 1);
+  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
+  for (const std::int64_t j : {2, 4, 6}) EXPECT_EQ(x(j, 0), 0);
+  // The normal equations hold.
+  for (std::int64_t j = 0; j < 8; ++j) {
+    long double sum = 0;
+    for (std::int64_t i = 0; i < 700; ++i) {
+      long double rest = b(i, 0);
+      for (std::int64_t k = 0; k < 8; ++k) rest -= static_cast<long double>(a(i, k)) * x(k, 0);
+      sum += rest * a(i, j);
+    }
+    EXPECT_LE(std::abs(static_cast<double>(sum)), 1e-11 * 0x1p20);
+  }
+}
+
+TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {
+  const Tall a = test::with_condition(900, 10, 1e14, 20);
+  const Tall b = test::random_tall(900, 1, 21);
+  Tall x(10, 1);
+  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  EXPECT_FALSE(info.ok);
+  EXPECT_GE(info.condition, 1e13);
+  Tall bad = b;
+  bad(7, 0) = kNan;
+  const Error error =
+      error_of([&] { (void)least_squares(a.view(), bad.view(), x.view(), plain().run); });
+  EXPECT_EQ(error.kind(), ErrorKind::input);
+  EXPECT_NE(std::string(error.what()).find("(7, 0) of b"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace strata

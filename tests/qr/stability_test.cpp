@@ -1,0 +1,281 @@
+// Stability of every method on the matrices of the literature and on random ones: orthogonality and
+// residuals measured in long double.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "strata/qr.hpp"
+#include "tests/qr/tall_matrices.hpp"
+
+namespace strata {
+namespace {
+
+using test::Tall;
+
+struct Factored {
+  Tall q;
+  Tall r;
+  QrInfo info;
+};
+
+Factored factored(const Tall& v, QrMethod method, bool verify = true) {
+  Factored result{v, Tall(v.cols, v.cols), {}};
+  QrOptions options;
+  options.method = method;
+  options.verify = verify;
+  options.run.devices = "host:1";
+  options.run.device_memory_bytes = 256 << 20;
+  options.run.compute_queues = 1;
+  result.info = qr(result.q.view(), result.r.view(), options);
+  return result;
+}
+
+/// Of what is measured in long double.
+double accuracy(const Tall& v) {
+  return 0x1p-62 * static_cast<double>(v.cols) * std::sqrt(static_cast<double>(v.rows));
+}
+
+/// A matrix with what one call of each method leaves of orthogonality: CholQR, CholQR2, shifted
+/// CholQR3, wide, wide with a wide solve, wide and CholQR. NaN: a failed pivot or noise decides.
+struct Reference {
+  std::string name;
+  std::function<Tall()> make;
+  double condition;  ///< of unit columns
+  std::map<QrMethod, double> error;
+};
+
+std::map<QrMethod, double> errors(double cholqr, double cholqr2, double shifted, double wide,
+                                  double wide_solve, double wide2) {
+  return {{QrMethod::cholqr, cholqr},
+          {QrMethod::cholqr2, cholqr2},
+          {QrMethod::shifted_cholqr3, shifted},
+          {QrMethod::cholqr_wide, wide},
+          {QrMethod::cholqr_wide_solve, wide_solve},
+          {QrMethod::cholqr_wide2, wide2}};
+}
+
+/// κ² times the error of sums by extraction, of which a tenth was seen.
+double wide_bound(double condition) { return 1.2 * 0x1p-106 * condition * condition; }
+
+std::vector<Reference> references() {
+  const double f = std::nan("");
+  return {
+      {"K10", [] { return test::krylov(10); }, 6e4,
+       errors(7e-8, 6e-15, 6e-15, 3e-12, 1e-16, 6e-15)},
+      {"K20", [] { return test::krylov(20); }, 1e12, errors(f, f, 7e-15, 2e-5, 2e-9, 6e-15)},
+      {"K20 of integers", [] { return test::krylov(20, 1); }, 1e12,
+       errors(f, f, f, 2e-5, 2e-9, 6e-15)},
+      {"K25", [] { return test::krylov(25); }, 7e15, errors(f, f, f, f, f, 6e-15)},
+      {"K30", [] { return test::krylov(30); }, 2e18, errors(f, f, f, f, f, f)},
+      {"Newton 30", [] { return test::newton(30); }, 1e6,
+       errors(1e-3, 5e-15, 7e-15, 2e-11, 8e-17, 6e-15)},
+      {"Hilbert 1000 x 16", [] { return test::hilbert(1000, 16); }, 4e16,
+       errors(f, f, f, f, f, 2e-15)},
+      {"Hilbert 100 x 100", [] { return test::hilbert(100, 100); }, f, errors(f, f, f, f, f, f)},
+      {"sigma 1e8", [] { return test::with_condition(1500, 20, 1e8, 3); }, 1e8,
+       errors(f, 8e-16, 8e-16, 1e-9, 2e-17, 7e-16)},
+      {"sigma 1e15", [] { return test::with_condition(1500, 20, 1e15, 3); }, 1e15,
+       errors(f, f, f, 3e-3, wide_bound(1e15), 6e-16)},
+      {"glued 1e8 1e8", [] { return test::glued(1500, 4, 5, 1e8, 1e8); }, 7e14,
+       errors(f, f, f, f, wide_bound(7e14), 1e-15)},
+      {"Lauchli 1e-20", [] { return test::lauchli(20, [](auto) { return 1e-20; }); }, 4e20,
+       errors(f, f, f, f, f, f)},
+      {"synthetic", [] { return test::synthetic(); }, f, errors(f, f, f, 1e-11, 1e-11, 4e-16)},
+      {"graded to 1e-100", [] { return test::graded(1500, 20, 1e100); }, 1.3,
+       errors(9e-16, 5e-16, 8e-16, 2e-16, 2e-17, 7e-16)},
+  };
+}
+
+TEST(QrStability, EachMethodLosesWhatItIsKnownToLose) {
+  for (const Reference& reference : references()) {
+    const Tall v = reference.make();
+    for (const auto& [method, expected] : reference.error) {
+      const Factored result = factored(v, method);
+      if (std::isnan(expected)) continue;
+      const double error = test::orthogonality_of(result.q, v.cols);
+      EXPECT_LE(error, std::max(10 * expected, 1e-15))
+          << reference.name << " by " << to_string(method);
+      if (expected > 1e-13 &&
+          !std::isnan(
+              reference.condition)) {  // sums in lanes are more exact than those of the reference
+        EXPECT_GE(error, expected / 100) << reference.name << " by " << to_string(method);
+      }
+      EXPECT_TRUE(result.info.measured);
+      EXPECT_GE(result.info.orthogonality, error * (1 - 1e-3) - accuracy(v)) << reference.name;
+    }
+  }
+}
+
+TEST(QrStability, AutomaticIsOrthonormalToRoundingOnAllOfThem) {
+  for (const Reference& reference : references()) {
+    const Tall v = reference.make();
+    const double promise = 1e-14 * std::sqrt(static_cast<double>(v.cols));
+    for (const bool verify : {true, false}) {
+      const Factored result = factored(v, QrMethod::automatic, verify);
+      EXPECT_TRUE(result.info.ok) << reference.name;
+      EXPECT_EQ(result.info.rank, v.cols) << reference.name;
+      const double error = test::orthogonality_of(result.q, v.cols);
+      EXPECT_LE(error, promise) << reference.name;
+      EXPECT_GE(result.info.orthogonality, error * (1 - 1e-3) - accuracy(v)) << reference.name;
+      EXPECT_LE(test::residual_of(v, result.q, result.r), promise) << reference.name;
+      if (!std::isnan(reference.condition)) {
+        EXPECT_LE(result.info.condition, 3 * reference.condition) << reference.name;
+        EXPECT_GE(result.info.condition, reference.condition / 3) << reference.name;
+      }
+    }
+  }
+}
+
+TEST(QrStability, GramSchmidtLosesWhatItIsKnownToLose) {
+  // MGS like κ·ε (Björck 1967), CGS more; what a second time leaves of it is rounding.
+  const std::map<std::string, double> mgs{{"K10", 5e-11},
+                                          {"K20", 2e-4},
+                                          {"Newton 30", 2e-9},
+                                          {"sigma 1e8", 7e-9},
+                                          {"synthetic", 4e-15},
+                                          {"Lauchli 1e-20", 5e-16},
+                                          {"graded to 1e-100", 4e-16}};
+  for (const Reference& reference : references()) {
+    const Tall v = reference.make();
+    const Factored once = factored(v, QrMethod::mgs);
+    EXPECT_LE(test::residual_of(v, once.q, once.r), 1e-14 * static_cast<double>(v.cols));
+    if (const auto known = mgs.find(reference.name); known != mgs.end()) {
+      const double error = test::orthogonality_of(once.q, v.cols);
+      EXPECT_LE(error, std::max(10 * known->second, 1e-15)) << reference.name;
+      if (known->second > 1e-13) {
+        EXPECT_GE(error, known->second / 100) << reference.name;  // sums in lanes are more exact
+      }
+    }
+    // The first time leaves a Q of some condition, on which the second depends like MGS does.
+    const Factored twice = factored(once.q, QrMethod::mgs);
+    EXPECT_LE(test::orthogonality_of(twice.q, v.cols),
+              std::max(4e-14, 4 * 0x1p-52 * twice.info.condition))
+        << reference.name;
+    EXPECT_LE(twice.info.condition, 1000) << reference.name;
+  }
+  const Tall v = test::krylov(10);
+  EXPECT_GE(test::orthogonality_of(factored(v, QrMethod::cgs).q, 10),
+            test::orthogonality_of(factored(v, QrMethod::mgs).q, 10));
+  EXPECT_LE(test::orthogonality_of(factored(v, QrMethod::cgs2).q, 10), 1e-14);
+}
+
+TEST(QrStability, CostsWhatTheConditionAsksFor) {
+  const auto passes = [](double condition) {
+    return factored(test::with_condition(1500, 20, condition, 31), QrMethod::automatic).info.passes;
+  };
+  EXPECT_EQ(passes(1e3), 2);
+  EXPECT_EQ(passes(1e7), 2);
+  EXPECT_EQ(passes(1e10), 3);
+  EXPECT_EQ(passes(1e14), 3);
+  EXPECT_LE(passes(1e16), 4);
+}
+
+TEST(QrStability, FailedPivotsAreCounted) {
+  const auto failed = [](const Tall& v, QrMethod method) {
+    return factored(v, method).info.failed_cholesky;
+  };
+  EXPECT_EQ(failed(test::krylov(10), QrMethod::cholqr2), 0);
+  EXPECT_EQ(failed(test::krylov(20), QrMethod::cholqr), 1);
+  EXPECT_EQ(failed(test::krylov(20), QrMethod::cholqr_wide), 0);
+  EXPECT_EQ(failed(test::krylov(30), QrMethod::cholqr_wide), 1);
+  EXPECT_EQ(failed(test::krylov(10), QrMethod::automatic), 0);
+  EXPECT_FALSE(factored(test::krylov(20), QrMethod::cholqr).info.ok);
+}
+
+TEST(QrStability, SvqrIsAsGoodAsItsSums) {
+  // Errors like κ²·ε and κ·ε: Stathopoulos and Wu 2002; Yamazaki, Tomov, Dongarra 2015.
+  for (const double condition : {1e2, 1e4, 1e6}) {
+    const Tall v = test::with_condition(600, 12, condition, 41);
+    const double plain = test::orthogonality_of(factored(v, QrMethod::svqr).q, 12);
+    const double wide = test::orthogonality_of(factored(v, QrMethod::svqr_wide).q, 12);
+    EXPECT_LE(plain, 50 * condition * condition * 0x1p-53) << condition;
+    EXPECT_LE(wide, 50 * condition * 0x1p-53) << condition;
+    EXPECT_LE(test::residual_of(v, factored(v, QrMethod::svqr_wide).q,
+                                factored(v, QrMethod::svqr_wide).r),
+              1e-13);
+  }
+}
+
+/// A random matrix of any condition, grading, rank and shape, by its number.
+struct RandomCase {
+  Tall v{0, 0};
+  std::int64_t rank = 0;  ///< −1: unknown
+};
+RandomCase random_case(std::uint64_t i) {
+  const auto uniform = [&](std::uint64_t which) { return random_uniform(1000 + which, i); };
+  const double kind = uniform(0);
+  std::int64_t n = 1 + static_cast<std::int64_t>(std::pow(uniform(1), 3) * 40);
+  if (i % 501 == 500) n = 256;
+  std::int64_t m = n + static_cast<std::int64_t>(std::pow(uniform(2), 4) * 400);
+  if (i % 997 == 996) m = 100000 / (1 + n / 8);
+  m = std::max(m, n);
+  RandomCase result;
+  if (kind < 0.2) {
+    const auto rank =
+        1 + static_cast<std::int64_t>(uniform(3) *
+                                      static_cast<double>(std::min<std::int64_t>(n, 12)) * 0.999);
+    result.v = test::integers_of_rank(m, n, std::min(rank, n), 5000 + 2 * i);
+    result.rank = -1;
+  } else if (kind < 0.5 && m < 20000 && n < 100) {
+    result.v = test::with_condition(m, n, std::pow(10.0, 20 * uniform(4)), 9000 + 3 * i);
+    result.rank = n;
+  } else {
+    result.v = test::random_tall(m, n, 20000 + i);
+    result.rank = n;
+  }
+  if (uniform(5) < 0.4) {  // graded
+    for (std::int64_t j = 0; j < n; ++j) {
+      const int exponent =
+          static_cast<int>(930 * (random_uniform(30000 + i, static_cast<std::uint64_t>(j)) - 0.5));
+      for (std::int64_t r = 0; r < m; ++r) result.v(r, j) = std::ldexp(result.v(r, j), exponent);
+    }
+  }
+  const auto pick = [&](std::uint64_t which) {
+    return static_cast<std::int64_t>(uniform(which) * static_cast<double>(n) * 0.999);
+  };
+  if (uniform(6) < 0.15 && n > 1) {
+    const std::int64_t from = pick(7);
+    const std::int64_t to = pick(8);
+    if (from != to) {
+      for (std::int64_t r = 0; r < m; ++r) result.v(r, to) = result.v(r, from);
+      if (result.rank >= 0) --result.rank;
+    }
+  }
+  if (uniform(9) < 0.1) {
+    const std::int64_t j = pick(10);
+    for (std::int64_t r = 0; r < m; ++r) result.v(r, j) = 0;
+    result.rank = -1;
+  }
+  return result;
+}
+
+TEST(QrStability, AutomaticKeepsItsPromiseOnRandomMatrices) {
+  constexpr std::uint64_t kCases = 3000;
+  for (std::uint64_t i = 0; i < kCases; ++i) {
+    const RandomCase c = random_case(i);
+    const double promise = 1e-14 * std::sqrt(static_cast<double>(c.v.cols));
+    const Factored result = factored(c.v, QrMethod::automatic, i % 2 == 0);
+    ASSERT_TRUE(result.info.ok) << i;
+    if (c.rank >= 0) {
+      ASSERT_EQ(result.info.rank, c.rank) << i;
+    }
+    const double error = test::orthogonality_of(result.q, result.info.rank);
+    ASSERT_LE(error, promise) << i << ": " << c.v.rows << " x " << c.v.cols;
+    ASSERT_GE(result.info.orthogonality, error * (1 - 1e-3) - accuracy(c.v)) << i;
+    ASSERT_LE(test::residual_of(c.v, result.q, result.r), promise) << i;
+  }
+}
+
+TEST(QrStability, TheRankOfIntegersIsExact) {
+  for (std::int64_t rank = 1; rank <= 20; ++rank) {
+    const Tall v = test::integers_of_rank(300 + 40 * rank, 20, rank,
+                                          70 + 2 * static_cast<std::uint64_t>(rank));
+    const Factored result = factored(v, QrMethod::automatic);
+    EXPECT_EQ(result.info.rank, rank);
+    EXPECT_EQ(std::ssize(result.info.dependent_columns), 20 - rank);
+  }
+}
+
+}  // namespace
+}  // namespace strata
