@@ -435,7 +435,9 @@ TEST(CliWords, HelpAndVersion) {
 
 TEST(CliWords, WordsThatAreNotKnown) {
   expect_refused(
-      {}, 2, {"info, plan, solve, loglik, fit, predict, crossval, simulate, kl, bench", "--help"});
+      {}, 2,
+      {"info, plan, solve, loglik, fit, predict, crossval, simulate, kl, qr, lstsq, bench",
+       "--help"});
   expect_refused({"conquer"}, 2, {"'conquer'", "info, plan, solve"});
   expect_refused({"plan"}, 2, {"strata plan", "cholesky"});
   expect_refused({"plan", "magic"}, 2, {"'magic'", "cholesky"});
