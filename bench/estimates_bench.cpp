@@ -74,7 +74,7 @@ std::vector<EstimatesRow> run_estimates_bench(
     cases.insert(cases.end(), bench.cases.begin(), bench.cases.end());
     for (const MixedPrecision& asked : cases) {
       rows.push_back(fit_all(bench, points, fields, range, asked, options));
-      summarize(rows.back(), EstimatesRow(rows[first]));
+      summarize(rows.back(), rows[first]);
       if (told) told(rows.back());
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/in_core_bench.hpp"
 #include "bench/uniform_points.hpp"
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/planning.hpp"
@@ -35,11 +36,6 @@ std::vector<std::pair<std::string, double>> seconds_by_operation(const Trace& tr
   return {seconds.begin(), seconds.end()};
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
 MixedRow run_case(const MixedBench& bench, MatrixView<const double> points, double range,
                   const MixedPrecision& asked, Options options) {
   options.mixed = asked;
@@ -54,7 +50,7 @@ MixedRow run_case(const MixedBench& bench, MatrixView<const double> points, doub
     if (r >= 0) row.all_seconds.push_back(solver.report().seconds);
     if (!info.ok) break;
   }
-  row.seconds = median(row.all_seconds);
+  row.seconds = row.all_seconds.empty() ? 0 : median(row.all_seconds);
   row.run = solver.report();
   row.seconds_by_operation = seconds_by_operation(row.run.trace);
   return row;

@@ -107,13 +107,6 @@ void add_charts(ReportData& data, const bench::MixedBench& bench, const bench::M
   if (!chart.series.empty()) data.charts.push_back(std::move(chart));
 }
 
-double share_left_out(const MixedRow& row) {
-  if (!row.run.mixed) return NAN;
-  double all = 0;
-  for (const double products : row.run.mixed->products) all += products;
-  return 100 * row.run.mixed->products[static_cast<std::size_t>(TilePrecision::none)] / all;
-}
-
 /// The figures of the four-precision paper for the machine at hand, as far as the rows have them.
 ReportData page_of(const bench::MixedBench& bench, const bench::MixedResult& result) {
   ReportData data;
@@ -124,7 +117,9 @@ ReportData page_of(const bench::MixedBench& bench, const bench::MixedResult& res
   add_charts(data, bench, result, "Traffic of a factorization", "GB", [](const MixedRow& row) {
     return static_cast<double>(row.run.traffic.total()) / 1e9;
   });
-  add_charts(data, bench, result, "Products left out", "percent", share_left_out);
+  add_charts(data, bench, result, "Products left out", "percent", [](const MixedRow& row) {
+    return row.run.mixed ? 100 * share_left_out(*row.run.mixed) : NAN;
+  });
   add_charts(data, bench, result, "Kullback-Leibler divergence from FP64", "log10 of nats",
              [](const MixedRow& row) {
                return row.divergence ? std::log10(row.divergence->divergence) : NAN;

@@ -40,11 +40,6 @@ std::string share_text(const Counts& counts) {
   return text.empty() ? "none" : text;
 }
 
-double share_left_out(const MixedReport& mixed) {
-  const double all = std::accumulate(mixed.products.begin(), mixed.products.end(), 0.0);
-  return all > 0 ? mixed.products[static_cast<std::size_t>(TilePrecision::none)] / all : 0;
-}
-
 Element element_of(TilePrecision precision) {
   switch (precision) {
     case TilePrecision::fp64: return Element::fp64;
@@ -57,6 +52,11 @@ Element element_of(TilePrecision precision) {
 }
 
 }  // namespace
+
+double share_left_out(const MixedReport& mixed) {
+  const double all = std::accumulate(mixed.products.begin(), mixed.products.end(), 0.0);
+  return all > 0 ? mixed.products[static_cast<std::size_t>(TilePrecision::none)] / all : 0;
+}
 
 void PrecisionArguments::add_to(CLI::App& app) {
   app.add_option("--accuracy", accuracy,

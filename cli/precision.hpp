@@ -31,6 +31,8 @@ struct PrecisionArguments {
 };
 
 [[nodiscard]] nlohmann::json to_json(const MixedReport& mixed);
+/// Of the products of tiles, those that are not done; 0 to 1.
+[[nodiscard]] double share_left_out(const MixedReport& mixed);
 [[nodiscard]] nlohmann::json to_json(const LikelihoodCertificate& certificate);
 [[nodiscard]] nlohmann::json to_json(const PredictionCertificate& certificate);
 

@@ -26,9 +26,8 @@
 //   the tile's column j is below 2^e_j, and for each row t = fma(x, y, a), q = t − a,
 //   l ← l + fma(x, y, −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their
 //   sum s are exact and only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
-// * The variants kCray, kIeee and kDot2 of gram add products of doubles to the (hi, lo) of a lane
-// by
-//   the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.
+// * The variants kCray, kIeee and kDot2 of gram add products of doubles to the (hi, lo) of a lane,
+//   by the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.
 // * X·R⁻¹ is by substitution, in the element of R: q_j = (x_j − Σ_{i<j} q_i·R_ij) / R_jj, i
 //   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
 //   and the Gram matrix is of what was rounded.

@@ -2,7 +2,8 @@
 //
 // Method: three algorithms over the same tile kernel (fused_cuda.cu); up to order 64, the kernel of
 // batches, with all such blocks of a task in one launch.
-// * fused: one launch does it all. (exclusive: a launch for each column of its tiles, the
+// * fused: one launch makes L, and as everywhere a small one behind it the status. (exclusive: a
+// launch for each column of its tiles, the
 //   "loop-exclusive" kernel of the paper below, to compare with.)
 // * left: for each panel of nb columns, subtract everything to its left (products with a long k,
 //   where cuBLAS is fastest), then factor the panel by the fused kernel. While a panel is factored

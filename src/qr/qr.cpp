@@ -4,8 +4,7 @@
 // VᵀV gives, and adds up the Gram matrix of what it stores, so that the next pass need not read V
 // for it. The fixed methods are lists of such passes. `automatic` looks at each Gram matrix:
 //
-// * Columns are scaled by powers of two to lengths near 1, which is exact, so grading costs
-// nothing.
+// * Columns are scaled by powers of two to lengths near 1: exact, so grading costs nothing.
 //   Squares that could overflow or underflow are scaled by the largest elements first.
 // * The Gram matrix is wide (double-double for doubles: Yamazaki, Tomov, Dongarra, "Mixed-precision
 //   Cholesky QR factorization", SIAM J. Sci. Comput. 37, 2015), so with u² its error, R is good for

@@ -63,29 +63,38 @@ double length_of(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
+/// A vector that is in no eigenspace of a matrix that anybody would choose; then `count` times, as
+/// long as it is not zero and finite, x ← next(x/‖x‖).
+template <class Next>
+void power_iterations(std::int64_t n, int count, Next&& next) {
+  std::vector<double> x(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1 + 1 / static_cast<double>(i + 2);
+  for (int k = 0; k < count; ++k) {
+    const double length = length_of(x);
+    if (!(length > 0) || !std::isfinite(length)) return;
+    for (double& value : x) value /= length;
+    x = next(x);
+  }
+}
+
 /// The 2-norm of an upper triangular matrix, from below: power iterations with AᵀA.
 double norm_estimate(const Reals& a) {
   constexpr int kIterations = 30;
-  const auto size = static_cast<std::size_t>(a.n);
-  std::vector<double> x(size);
-  for (std::size_t i = 0; i < size; ++i) x[i] = 1 + 1 / static_cast<double>(i + 2);
   double norm = 0;
-  for (int k = 0; k < kIterations; ++k) {
-    const double length = length_of(x);
-    if (!(length > 0) || !std::isfinite(length)) break;
-    for (double& value : x) value /= length;
-    std::vector<double> y(size);
+  power_iterations(a.n, kIterations, [&](const std::vector<double>& x) {
+    std::vector<double> y(x.size());
     for (std::int64_t j = 0; j < a.n; ++j) {
       for (std::int64_t i = 0; i <= j; ++i)
         y[static_cast<std::size_t>(i)] += a(i, j) * x[static_cast<std::size_t>(j)];
     }
     norm = std::max(norm, length_of(y));
+    std::vector<double> z(x.size());
     for (std::int64_t j = 0; j < a.n; ++j) {
-      double sum = 0;
-      for (std::int64_t i = 0; i <= j; ++i) sum += a(i, j) * y[static_cast<std::size_t>(i)];
-      x[static_cast<std::size_t>(j)] = sum;
+      for (std::int64_t i = 0; i <= j; ++i)
+        z[static_cast<std::size_t>(j)] += a(i, j) * y[static_cast<std::size_t>(i)];
     }
-  }
+    return z;
+  });
   return norm;
 }
 
@@ -204,21 +213,16 @@ double distance_from_identity(const SquareMatrix<DoubleDouble>& b,
 
 double largest_eigenvalue(const SquareMatrix<double>& b) {
   constexpr int kIterations = 60;
-  const auto size = static_cast<std::size_t>(b.n);
-  std::vector<double> x(size);
-  for (std::size_t i = 0; i < size; ++i) x[i] = 1 + 1 / static_cast<double>(i + 2);
   double value = 0;
-  for (int k = 0; k < kIterations; ++k) {
-    const double length = length_of(x);
-    if (!(length > 0) || !std::isfinite(length)) break;
-    std::vector<double> y(size);
+  power_iterations(b.n, kIterations, [&](const std::vector<double>& x) {
+    std::vector<double> y(x.size());
     for (std::int64_t j = 0; j < b.n; ++j) {
       for (std::int64_t i = 0; i < b.n; ++i)
-        y[static_cast<std::size_t>(i)] += b(i, j) * (x[static_cast<std::size_t>(j)] / length);
+        y[static_cast<std::size_t>(i)] += b(i, j) * x[static_cast<std::size_t>(j)];
     }
-    x = std::move(y);
-    value = std::max(value, length_of(x));
-  }
+    value = std::max(value, length_of(y));
+    return y;
+  });
   return value;
 }
 

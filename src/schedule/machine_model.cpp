@@ -51,8 +51,8 @@ double nominal_flops_per_second(const DeviceModel& device, const Elements& eleme
 }
 
 /// Among how many calls the device is then said to be shared out: its queues; but products of tiles
-/// of 2048 on tensor cores nearly fill it one by one (H200, in several precisions: 1.1 to 1.5 of
-/// them beside each other took as long as four queues of them).
+/// of 2048 on tensor cores nearly fill it one by one (H200, four queues: of a factorization by the
+/// rule `paper` 1.1 to 1.5 products were under way on the average).
 double nominal_calls(const DeviceModel& device, const Elements& elements) {
   constexpr double kCallsOnTensorCores = 1.5;
   const double queues = device.compute_queues;
