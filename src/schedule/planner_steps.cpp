@@ -141,8 +141,9 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
   ++totals_.tasks;
 }
 
-/// The urgent queue for an urgent task; else the compute queue on which the task can start first,
-/// the one that wrote its output if it is as early.
+/// The urgent queue for an urgent task; else the compute queue on which the task can start first.
+/// Of several the one that is busy longest, so that a queue with nothing to do is left to tasks that
+/// have nothing to wait for; then the one that wrote its output.
 int PlanReader::Planner::choose_queue(const Task& task, double ready, const Slot& out) const {
   const DeviceLayout& device = device_of(task.device);
   if (options_.copies_in_stream) return stream_;
@@ -152,14 +153,16 @@ int PlanReader::Planner::choose_queue(const Task& task, double ready, const Slot
   const int end = first + device.compute_queues;
   const int writer = static_cast<int>(out.writer.queue);  // or the queue of a copy
   const bool computes = out.writer.sequence > 0 && writer >= first && writer < end;
+  const auto better = [&](int a, int b) {  // a than b
+    const double at_a = clock_[at(a)];
+    const double at_b = clock_[at(b)];
+    const double start_a = std::max(at_a, ready);
+    const double start_b = std::max(at_b, ready);
+    return start_a < start_b || (start_a == start_b && at_a > at_b);
+  };
   int best = computes ? writer : first;
-  double best_start = std::max(clock_[at(best)], ready);
   for (int q = first; q < end; ++q) {
-    const double start = std::max(clock_[at(q)], ready);
-    if (start < best_start) {
-      best = q;
-      best_start = start;
-    }
+    if (better(q, best)) best = q;
   }
   return best;
 }

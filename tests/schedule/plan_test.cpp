@@ -87,6 +87,33 @@ TEST(GoldenPlan, ThreeTilesOnTwoDevices) {
 )");
 }
 
+// b, a and a again keep the queues busy until 1 and 2. What then reads a goes behind it, although
+// the other queue wrote its output and could begin it as soon: that queue has c and d meanwhile.
+TEST(ComputeQueues, ThatAreIdleAreLeftToTasksThatNeedNotWait) {
+  BlockTable blocks;
+  blocks.add({.name = "A", .rows = 24, .cols = 4, .tile_rows = 4, .tile_cols = 4});
+  const auto block = [](std::int64_t row) { return BlockId(0, row, 0); };
+  const auto product = [&](std::int64_t to, std::int64_t from) {
+    return flat_task(gemm, {block(to), block(from), block(5)}, 0, kTransposeB);
+  };
+  const std::int64_t a = 0;
+  const std::int64_t b = 1;
+  const std::int64_t c = 2;
+  const std::int64_t d = 3;
+  const std::int64_t x = 4;
+  const Schedule schedule =
+      schedule_of(std::move(blocks), 1, {3},
+                  {{product(b, x), product(a, x), product(a, x), product(b, a), product(c, x),
+                    product(d, x)}});
+  Machine machine = machine_of(1, 1 << 20, 2);
+  DeviceModel& device = machine.devices[0];
+  device.host_to_device = device.device_to_host = {1e15, 0};
+  device.kernels = {{"gemm", std::vector(3, Element::fp64), 2.0 * 4 * 4 * 4, 1.0, 0.5}};
+  const Plan plan(std::make_shared<const Schedule>(schedule), machine, {});
+  EXPECT_EQ(check_plan(plan), "");
+  EXPECT_NEAR(simulate(plan).seconds, 3, 1e-6);
+}
+
 TEST(UrgentQueue, TakesTheDiagonalTilesAndNothingElse) {
   PlanOptions options;
   options.urgent_queue = true;
