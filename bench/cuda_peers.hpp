@@ -49,4 +49,16 @@ using MagmaPotrf = int(void* a, std::int64_t n, std::int64_t ld, bool fp32, doub
 using DgemmRate = int(bool fp32, double seconds, double* flops_per_second, char* message,
                       std::int64_t message_bytes);
 
+/// What is done with a tall matrix V, m × n, m below 2³¹ for the last two, which write to it.
+enum class TallWork : int {
+  read,         ///< every element once, those between m and ld too
+  gram_gemm,    ///< VᵀV by cublasDgemm
+  gram_syrk,    ///< VᵀV by cublasDsyrk
+  cholesky_qr,  ///< V ← Q by cublasDgemm, cusolverDnDpotrf and cublasDtrsm
+  householder,  ///< V ← Q by cusolverDnDgeqrf and cusolverDnDorgqr
+};
+/// Its seconds between two events; workspaces are made before.
+using TallTime = int(double* v, std::int64_t m, std::int64_t n, std::int64_t ld, TallWork what,
+                     double* seconds, char* message, std::int64_t message_bytes);
+
 }  // namespace strata::bench

@@ -1,33 +1,19 @@
 // Device memory, cuSOLVER and MAGMA, through libstrata_peers_cuda.so. See in_place.hpp,
 // cuda_peers.hpp.
 
-#include <dlfcn.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
 
 #include "base/check.hpp"
 #include "bench/cuda_peers.hpp"
 #include "bench/in_place.hpp"
+#include "bench/peers_plugin.hpp"
 
 namespace strata::bench {
 namespace {
 
-/// The folder of the running program.
-std::string program_folder() {
-  std::array<char, 4096> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  const std::string program(path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
-  return program.substr(0, program.find_last_of('/'));
-}
-
-/// The functions of the plugin, which stays for the rest of the process.
-class Plugin {
- public:
-  Plugin() : file_(program_folder() + "/libstrata_peers_cuda.so") {
-    library_ = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    require(library_ != nullptr, ErrorKind::device, "bench", "no peers here: {}", dlerror());
+/// The functions of the plugin.
+struct Plugin : PeersPlugin {
+  Plugin() {
     bind(fill, "strata_bench_fill");
     bind(residual, "strata_bench_residual");
     bind(free_bytes, "strata_bench_free_bytes");
@@ -38,14 +24,6 @@ class Plugin {
     bind(magma_potrf, "strata_magma_potrf");
   }
 
-  /// Calls a function with its arguments and a place for a message.
-  template <class F, class... Args>
-  static void call(F* function, const char* what, Args... args) {
-    std::array<char, 512> message{};
-    const int status = function(args..., message.data(), std::ssize(message));
-    require(status == 0, ErrorKind::device, "bench", "{}: {}", what, message.data());
-  }
-
   BenchFill* fill = nullptr;
   BenchResidual* residual = nullptr;
   BenchFreeBytes* free_bytes = nullptr;
@@ -54,16 +32,6 @@ class Plugin {
   DgemmRate* gemm_rate = nullptr;
   MagmaStart* magma_start = nullptr;
   MagmaPotrf* magma_potrf = nullptr;
-
- private:
-  template <class F>
-  void bind(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library_, name));
-    require(function != nullptr, ErrorKind::device, "bench", "{} lacks {}", file_, name);
-  }
-
-  std::string file_;
-  void* library_ = nullptr;
 };
 
 class CudaInPlace : public InPlace {

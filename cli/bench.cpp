@@ -282,6 +282,24 @@ void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
+void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("qr", "passes over a tall matrix in the memory of one device");
+  auto bench = std::make_shared<bench::QrBench>();
+  common.add_device_options(*algorithm);
+  algorithm->add_option("--m", bench->m, "rows (default: 4000000 on a GPU, else 100000)")
+      ->check(positive_number());
+  add_list(*algorithm, "--n", bench->columns, "columns, one or more, separated by commas")
+      ->check(positive_number())
+      ->capture_default_str();
+  algorithm->add_flag("--peer", bench->peers, "cuBLAS and cuSOLVER beside ours, on a GPU");
+  algorithm->add_option("--repeats", bench->repeats, "runs of which the median counts")
+      ->check(CLI::Range(1, 100));
+  algorithm->callback([&run, &common, bench] {
+    run = [&common, bench] { return run_qr_kernels(*bench, common); };
+  });
+}
+
 /// One case for each accuracy.
 struct CaseArguments {
   std::string rule = "factor";
@@ -388,6 +406,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   add_cholesky(*verb, common, run);
   add_potf2(*verb, common, run);
   add_covariance(*verb, common, run);
+  add_qr_kernels(*verb, common, run);
   add_mixed(*verb, common, run);
   add_estimates(*verb, common, run);
 }

@@ -8,6 +8,7 @@
 #include "bench/in_core_bench.hpp"
 #include "bench/mixed_bench.hpp"
 #include "bench/potf2_bench.hpp"
+#include "bench/qr_bench.hpp"
 #include "cli/app.hpp"
 
 namespace strata::cli {
@@ -34,5 +35,8 @@ int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& commo
 
 /// bench covariance.
 int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common);
+
+/// bench qr.
+int run_qr_kernels(const bench::QrBench& bench, const CommonOptions& common);
 
 }  // namespace strata::cli

@@ -16,11 +16,15 @@
 //
 // Contract. The order of every sum is part of it, so that all backends give the same bits. With
 // T the element of V and W that of B:
-// * Row r of the block belongs to lane r mod 4, and to tile r div 128; rows that a last tile lacks
-//   are zeros. Lanes are added as (0 + 1) + (2 + 3), for dd by the addition of IEEE's kind.
+// * Row r of the block belongs to unit r div 1024, to tile r div 128 and to lane r mod 4; rows that
+// a
+//   last tile lacks are zeros. The lanes of a unit are added as (0 + 1) + (2 + 3), and units in a
+//   binary tree: the sum of u > 1 units is that of the first h plus that of the others, h < u the
+//   largest power of two; for dd all by the addition of IEEE's kind, as gram_sum does it. So blocks
+//   of 2^k units each that are summed up in such a tree give the sum of the whole, whatever k is.
 // * T → fp64 or fp32 (W = T, or fp64 of fp32, where products are exact): within a tile a lane is a
 //   sum by fused multiply-adds from the first row to the last, starting at 0; the sums of the tiles
-//   are added in their order.
+//   of a unit are added in their order.
 // * fp64 → dd by extraction (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008, applied
 //   to products): within a tile a lane starts at a = 1.5·2^k, k = e_i + e_j + 6, where every |x| of
 //   the tile's column j is below 2^e_j, and for each row t = fma(x, y, a), q = t − a,
@@ -46,11 +50,15 @@ namespace strata {
 inline constexpr int kGramLanes = 4;
 inline constexpr int kGramLaneRows = 32;  ///< of a tile
 inline constexpr int kGramTileRows = kGramLanes * kGramLaneRows;
+inline constexpr int kGramUnitRows = 8 * kGramTileRows;
 
-/// Rows of a block of a matrix of n columns: a power of two, from n alone, about 2 MiB in fp64.
-[[nodiscard]] constexpr std::int64_t gram_block_rows(std::int64_t n) noexcept {
-  std::int64_t rows = std::int64_t{1} << 18;
-  while (rows > kGramTileRows && rows * n > (std::int64_t{1} << 18)) rows /= 2;
+/// Rows of a block of a matrix of n columns of about so many elements: a power of two of units.
+/// No sum depends on it.
+[[nodiscard]] constexpr std::int64_t gram_block_rows(std::int64_t n,
+                                                     std::int64_t elements = std::int64_t{1}
+                                                                             << 18) noexcept {
+  std::int64_t rows = elements;
+  while (rows > kGramUnitRows && rows * n > elements) rows /= 2;
   return rows;
 }
 

@@ -1,70 +1,29 @@
 // gram and its relatives on a GPU: the sums of gram.hpp, with the bits of the CPU.
 //
-// Method: what a tile of 128 rows adds to the four lanes of a pair of columns does not depend on
-// the tiles before it, so a thread has one lane of one pair of one tile, 32 rows, and a second
-// kernel adds the tiles up in their order. Exponents of extraction come from a kernel of their own,
-// a warp for each column of a tile. Substitution has a thread for each row; neighbouring threads
-// have neighbouring rows. Every operation is an intrinsic of one rounding (double_double.hpp), so
-// the compiler contracts none of them. Parts of sums, exponents and unrounded quotients lie in the
-// scratch memory of the queue. This is the plain form: V is read through the caches, once for each
-// pair.
+// Method: sums of fp64 that are symmetric and solves read V once (gram_units_cuda.cu,
+// gram_solve_cuda.cu). The rest is the plain form, which reads V through the caches once for each
+// pair: what a tile of 128 rows adds to the four lanes of a pair of columns does not depend on the
+// tiles before it, so a thread has one lane of one pair of one tile, a second kernel adds the tiles
+// of a unit up in their order, and others the units in their tree. Exponents of extraction come
+// from a kernel of their own, a warp for each column of a tile. Where R is too large for shared
+// memory a substitution has a thread for each row. Every operation is an intrinsic of one rounding
+// (double_double.hpp), so the compiler contracts none of them. Parts of sums, exponents and
+// unrounded quotients lie in the scratch memory of the queue.
 
-#include <algorithm>
-#include <type_traits>
-
-#include "device/device_cuda.hpp"
-#include "kernels/gram.hpp"
 #include "kernels/gram_cuda.hpp"
-#include "kernels/operand.hpp"
-#include "scalar/double_double.hpp"
+#include "kernels/gram_solve_cuda.hpp"
+#include "kernels/gram_units_cuda.hpp"
 
 namespace strata {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kWarpSize = 32;
+using namespace gram_gpu;
+
 constexpr int kPairsOfBlock = kThreads / kGramLanes;
 
 /// What sums in W are of: products of floats are exact in double.
 template <class W>
 using RealOf = std::conditional_t<std::is_same_v<W, float>, float, double>;
-
-/// Columns of a block, scaled when they are read; d may be null.
-template <class T>
-struct Columns {
-  const T* data;
-  std::int64_t rows, cols, ld;
-  const double* d;
-
-  template <class Real>
-  __device__ Real at(std::int64_t row, std::int64_t col) const {
-    if (row >= rows) return Real(0);
-    const auto value = static_cast<double>(data[row + col * ld]);
-    return static_cast<Real>(d == nullptr ? value : rounded_product(value, d[col]));
-  }
-};
-
-/// Pairs of columns (i, j): all of x and y, or i <= j of x alone.
-struct Pairs {
-  std::int64_t rows, cols;  ///< of B
-  bool symmetric;
-
-  [[nodiscard]] __host__ __device__ std::int64_t count() const {
-    return symmetric ? cols * (cols + 1) / 2 : rows * cols;
-  }
-  /// Column by column; j from the root of 2·pair, put right where that was rounded.
-  __device__ void locate(std::int64_t pair, std::int64_t& i, std::int64_t& j) const {
-    if (!symmetric) {
-      i = pair % rows;
-      j = pair / rows;
-      return;
-    }
-    j = static_cast<std::int64_t>((sqrt(8.0 * static_cast<double>(pair) + 1) - 1) / 2);
-    while (j * (j + 1) / 2 > pair) --j;
-    while ((j + 1) * (j + 2) / 2 <= pair) ++j;
-    i = pair - j * (j + 1) / 2;
-  }
-};
 
 // ---- parts of sums
 
@@ -89,12 +48,6 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (threadIdx.x % kWarpSize == 0)
     fields[which] = static_cast<int>(__double_as_longlong(largest) >> 52);
-}
-
-__device__ double extraction_start(int field_x, int field_y) {
-  const int biased = field_x + field_y - 1015;
-  if (biased > 2046) return __longlong_as_double(0x7ff0000000000000LL);
-  return __longlong_as_double(static_cast<long long>(biased < 1 ? 1 : biased) << 52 | 1LL << 51);
 }
 
 /// parts[(tile · pairs + pair) · 4 + lane]: what the tile adds.
@@ -135,56 +88,49 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__device__ DoubleDouble next_sum(const DoubleDouble& sum, const DoubleDouble& part) {
-  return add_cray(sum, part);
-}
-__device__ double next_sum(double sum, double part) { return rounded_sum(sum, part); }
-__device__ float next_sum(float sum, float part) { return rounded_sum(sum, part); }
-__device__ DoubleDouble sum_of(const DoubleDouble& a, const DoubleDouble& b) { return a + b; }
-__device__ double sum_of(double a, double b) { return rounded_sum(a, b); }
-__device__ float sum_of(float a, float b) { return rounded_sum(a, b); }
-
-/// Of four lanes that lie side by side in shared memory; written to (i, j), and (j, i).
+/// Of four lanes that lie side by side in shared memory.
 template <class W>
-__device__ void put_lanes(const W* lanes, Pairs pairs, std::int64_t pair, W* b, std::int64_t ld) {
-  std::int64_t i = 0;
-  std::int64_t j = 0;
-  pairs.locate(pair, i, j);
-  const W sum = sum_of(sum_of(lanes[0], lanes[1]), sum_of(lanes[2], lanes[3]));
-  b[i + j * ld] = sum;
-  if (pairs.symmetric) b[j + i * ld] = sum;
+__device__ W lanes_of(const W* lanes) {
+  return sum_of(sum_of(lanes[0], lanes[1]), sum_of(lanes[2], lanes[3]));
 }
 
-/// The parts of all tiles, in their order.
+constexpr std::int64_t kTilesOfUnit = kGramUnitRows / kGramTileRows;
+
+/// units[u · pairs + pair] ← the parts of the tiles of unit u, in their order.
 template <class W>
 __global__ void __launch_bounds__(kThreads)
-    fold_parts(const W* parts, std::int64_t tiles, Pairs pairs, W* b, std::int64_t ld) {
+    fold_parts(const W* parts, std::int64_t tiles, Pairs pairs, W* units) {
   __shared__ unsigned char memory[kThreads * sizeof(W)];
   W* lanes = reinterpret_cast<W*>(memory);
-  const std::int64_t pair = blockIdx.x * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+  const std::int64_t unit = blockIdx.x;
+  const std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
   const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
+  const std::int64_t end = min(tiles, (unit + 1) * kTilesOfUnit);
   W sum{};
-  for (std::int64_t tile = 0; pair < pairs.count() && tile < tiles; ++tile)
+  for (std::int64_t tile = unit * kTilesOfUnit; pair < pairs.count() && tile < end; ++tile)
     sum = next_sum(sum, parts[(tile * pairs.count() + pair) * kGramLanes + lane]);
   lanes[threadIdx.x] = sum;
   __syncthreads();
-  if (pair < pairs.count() && lane == 0) put_lanes(lanes + threadIdx.x, pairs, pair, b, ld);
+  if (pair < pairs.count() && lane == 0)
+    units[unit * pairs.count() + pair] = lanes_of(lanes + threadIdx.x);
 }
 
-/// By the other variants, whose lanes add one product after the other.
+/// The same by the other variants, whose lanes add one product after the other.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     compare_sums(Columns<T> x, std::int64_t tiles, Pairs pairs, std::uint32_t variant,
-                 DoubleDouble* b, std::int64_t ld) {
+                 DoubleDouble* units) {
   __shared__ unsigned char memory[kThreads * sizeof(DoubleDouble)];
   auto* lanes = reinterpret_cast<DoubleDouble*>(memory);
-  const std::int64_t pair = blockIdx.x * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+  const std::int64_t unit = blockIdx.x;
+  const std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
   const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
   DoubleDouble sum;
   std::int64_t i = 0;
   std::int64_t j = 0;
   if (pair < pairs.count()) pairs.locate(pair, i, j);
-  for (std::int64_t row = lane; pair < pairs.count() && row < tiles * kGramTileRows;
+  const std::int64_t end = min(tiles * kGramTileRows, (unit + 1) * kGramUnitRows);
+  for (std::int64_t row = unit * kGramUnitRows + lane; pair < pairs.count() && row < end;
        row += kGramLanes) {
     const DoubleDouble product =
         two_product(x.template at<double>(row, i), x.template at<double>(row, j));
@@ -199,7 +145,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   lanes[threadIdx.x] = variant == kDot2 ? fast_two_sum(sum.hi, sum.lo) : sum;
   __syncthreads();
-  if (pair < pairs.count() && lane == 0) put_lanes(lanes + threadIdx.x, pairs, pair, b, ld);
+  if (pair < pairs.count() && lane == 0)
+    units[unit * pairs.count() + pair] = lanes_of(lanes + threadIdx.x);
 }
 
 // ---- substitution
@@ -295,37 +242,39 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- calls
 
-unsigned blocks_for(std::int64_t count, std::int64_t of_block) {
-  return static_cast<unsigned>((count + of_block - 1) / of_block);
-}
-std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-template <class T>
-Columns<T> columns_of(const BlockView& v, const BlockView* d) {
-  return {static_cast<const T*>(v.data), v.rows, v.cols, v.ld,
-          d == nullptr ? nullptr : static_cast<const double*>(d->data)};
-}
-
-std::int64_t tiles_of(std::int64_t rows) { return (rows + kGramTileRows - 1) / kGramTileRows; }
-
-/// Bytes of the exponents and the parts of a sum.
+/// Bytes of the exponents, the parts of a sum and the sums of units.
 template <class W>
-std::int64_t sum_bytes(std::int64_t tiles, std::int64_t columns, const Pairs& pairs) {
-  return aligned(tiles * columns * std::int64_t{sizeof(int)}) +
-         tiles * pairs.count() * kGramLanes * std::int64_t{sizeof(W)};
+std::int64_t sum_bytes(std::int64_t rows, std::int64_t columns, const Pairs& pairs) {
+  return aligned(unit_bytes<W>(rows, pairs)) +
+         aligned(tiles_of(rows) * columns * std::int64_t{sizeof(int)}) +
+         tiles_of(rows) * pairs.count() * kGramLanes * std::int64_t{sizeof(W)};
 }
 
-/// B ← xᵀy, the parts in `memory`.
+/// Whether V is read once, by gram_units_cuda.cu.
+template <class W, class T>
+constexpr bool kReadOnce = std::is_same_v<T, double> && !std::is_same_v<W, float>;
+
+/// B ← xᵀy, what it takes in `memory`.
 template <class W, class T>
 void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const BlockView& b,
             bool symmetric, std::byte* memory) {
   const Pairs pairs{b.rows, b.cols, symmetric};
+  const std::int64_t units = units_of(x.rows);
   const std::int64_t tiles = tiles_of(x.rows);
   const std::int64_t columns = x.cols + (symmetric ? 0 : y.cols);
-  auto* fields = reinterpret_cast<int*>(memory);
-  auto* parts = reinterpret_cast<W*>(memory + aligned(tiles * columns * std::int64_t{sizeof(int)}));
+  auto* sums = reinterpret_cast<W*>(memory);
+  auto* fields = reinterpret_cast<int*>(memory + aligned(unit_bytes<W>(x.rows, pairs)));
+  auto* parts = reinterpret_cast<W*>(reinterpret_cast<std::byte*>(fields) +
+                                     aligned(tiles * columns * std::int64_t{sizeof(int)}));
   int* fields_y = symmetric ? fields : fields + tiles * x.cols;
-  if (std::is_same_v<W, DoubleDouble> && tiles > 0) {
+  if constexpr (kReadOnce<W, T>) {
+    if (symmetric && units > 0) {
+      unit_sums(stream, x, sums);
+      return add_units(stream, sums, units, pairs, b);
+    }
+  }
+  if (units == 0) return add_units(stream, sums, 0, pairs, b);
+  if (std::is_same_v<W, DoubleDouble>) {
     tile_fields<<<blocks_for(tiles * x.cols * kWarpSize, kThreads), kThreads, 0, stream>>>(x, tiles,
                                                                                            fields);
     if (!symmetric)
@@ -333,28 +282,26 @@ void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const
           y, tiles, fields_y);
   }
   const unsigned groups = blocks_for(pairs.count(), kPairsOfBlock);
-  if (tiles > 0) {
-    const dim3 grid(static_cast<unsigned>(tiles), std::min(groups, 65535U));
-    tile_parts<W><<<grid, kThreads, 0, stream>>>(x, y, pairs, fields, fields_y, parts);
-  }
-  fold_parts<<<groups, kThreads, 0, stream>>>(parts, tiles, pairs, static_cast<W*>(b.data), b.ld);
+  const dim3 grid(static_cast<unsigned>(tiles), std::min(groups, 65535U));
+  tile_parts<W><<<grid, kThreads, 0, stream>>>(x, y, pairs, fields, fields_y, parts);
+  fold_parts<<<dim3(static_cast<unsigned>(units), groups), kThreads, 0, stream>>>(parts, tiles,
+                                                                                  pairs, sums);
   require_cuda(cudaGetLastError(), "gram");
+  add_units(stream, sums, units, pairs, b);
 }
 
-/// Calls f with a null pointer to the type of an element: double, float or DoubleDouble.
-template <class F>
-void with_type(Element element, F&& f) {
-  if (element == Element::fp64) return f(static_cast<double*>(nullptr));
-  if (element == Element::fp32) return f(static_cast<float*>(nullptr));
-  f(static_cast<DoubleDouble*>(nullptr));
+/// B ← XᵀX by one of the variants for comparison.
+template <class T>
+void compare(CudaQueue& queue, const Columns<T>& x, std::uint32_t variant, const BlockView& b) {
+  const Pairs pairs{b.rows, b.cols, true};
+  const std::int64_t units = units_of(x.rows);
+  auto* sums = static_cast<DoubleDouble*>(queue.scratch(unit_bytes<DoubleDouble>(x.rows, pairs)));
+  const dim3 grid(static_cast<unsigned>(units), blocks_for(pairs.count(), kPairsOfBlock));
+  if (units > 0)
+    compare_sums<<<grid, kThreads, 0, queue.stream()>>>(x, tiles_of(x.rows), pairs, variant, sums);
+  require_cuda(cudaGetLastError(), "gram");
+  add_units(queue.stream(), sums, units, pairs, b);
 }
-template <class F>
-void with_native(Element element, F&& f) {
-  if (element == Element::fp64) return f(static_cast<double*>(nullptr));
-  f(static_cast<float*>(nullptr));
-}
-template <class Pointer>
-using Pointee = std::remove_pointer_t<Pointer>;
 
 }  // namespace
 
@@ -365,20 +312,16 @@ void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
     const BlockView* x = calls[c];
     if (x[1].cols == 0) continue;
     const Pairs pairs{x[0].rows, x[0].cols, true};
-    const std::int64_t tiles = tiles_of(x[1].rows);
     with_native(x[1].element, [&](auto* t) {
       using T = Pointee<decltype(t)>;
       const Columns<T> columns = columns_of<T>(x[1], &x[2]);
-      if (x[0].element == Element::dd && parameters.variant != kExtraction) {
-        compare_sums<<<blocks_for(pairs.count(), kPairsOfBlock), kThreads, 0, cuda.stream()>>>(
-            columns, tiles, pairs, parameters.variant, static_cast<DoubleDouble*>(x[0].data),
-            x[0].ld);
-        require_cuda(cudaGetLastError(), "gram");
-        return;
-      }
+      if (x[0].element == Element::dd && parameters.variant != kExtraction)
+        return compare(cuda, columns, parameters.variant, x[0]);
       with_type(x[0].element, [&](auto* w) {
         using W = Pointee<decltype(w)>;
-        auto* memory = static_cast<std::byte*>(cuda.scratch(sum_bytes<W>(tiles, x[1].cols, pairs)));
+        const std::int64_t bytes = kReadOnce<W, T> ? unit_bytes<W>(x[1].rows, pairs)
+                                                   : sum_bytes<W>(x[1].rows, x[1].cols, pairs);
+        auto* memory = static_cast<std::byte*>(cuda.scratch(std::max<std::int64_t>(bytes, 1)));
         add_up<W>(cuda.stream(), columns, columns, x[0], true, memory);
       });
     });
@@ -391,20 +334,26 @@ namespace {
 template <class S, class T>
 void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
                 const BlockView& d, bool stored) {
+  const bool shared = solves_in_shared_memory(v.cols, r.element);
   const std::int64_t elements = v.rows * v.cols;
-  const std::int64_t unrounded = aligned(elements * std::int64_t{sizeof(S)});
+  const std::int64_t unrounded = shared ? 0 : aligned(elements * std::int64_t{sizeof(S)});
   const std::int64_t rounded = stored ? 0 : aligned(elements * std::int64_t{sizeof(T)});
-  const std::int64_t tiles = tiles_of(v.rows);
   const Pairs pairs{v.cols, v.cols, true};
-  const std::int64_t sums =
-      b == nullptr ? 0 : sum_bytes<DoubleDouble>(tiles, v.cols, pairs);  // the longest there are
-  auto* memory = static_cast<std::byte*>(queue.scratch(unrounded + rounded + sums));
+  const std::int64_t sums = b == nullptr ? 0
+                            : kReadOnce<DoubleDouble, T>
+                                ? unit_bytes<DoubleDouble>(v.rows, pairs)
+                                : sum_bytes<DoubleDouble>(v.rows, v.cols, pairs);
+  auto* memory =
+      static_cast<std::byte*>(queue.scratch(std::max<std::int64_t>(unrounded + rounded + sums, 1)));
   T* to = stored ? static_cast<T*>(v.data) : reinterpret_cast<T*>(memory + unrounded);
   const std::int64_t to_ld = stored ? v.ld : v.rows;
-  if (v.rows > 0) {
+  const Columns<T> x = columns_of<T>(v, &d);
+  const auto* factor = static_cast<const S*>(r.data);
+  if (shared) {
+    solve_shared(queue.stream(), x, factor, r.ld, to, to_ld);
+  } else if (v.rows > 0) {
     solve_rows<<<blocks_for(v.rows, kThreads), kThreads, 0, queue.stream()>>>(
-        columns_of<T>(v, &d), static_cast<const S*>(r.data), r.ld, reinterpret_cast<S*>(memory), to,
-        to_ld);
+        x, factor, r.ld, reinterpret_cast<S*>(memory), to, to_ld);
     require_cuda(cudaGetLastError(), "solve_right");
   }
   if (b == nullptr) return;
@@ -419,7 +368,10 @@ void solve(CudaQueue& queue, const BlockView* b, const BlockView& v, const Block
   if (v.cols == 0) return;
   with_native(v.element, [&](auto* t) {
     with_type(r.element, [&](auto* s) {
-      solve_call<Pointee<decltype(s)>, Pointee<decltype(t)>>(queue, b, v, r, d, stored);
+      using S = Pointee<decltype(s)>;
+      using T = Pointee<decltype(t)>;
+      if constexpr (sizeof(S) == sizeof(T) || sizeof(S) == 2 * sizeof(T))
+        solve_call<S, T>(queue, b, v, r, d, stored);
     });
   });
 }
@@ -463,7 +415,7 @@ void inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& 
       with_type(x[0].element, [&](auto* w) {
         using W = Pointee<decltype(w)>;
         auto* memory = static_cast<std::byte*>(
-            cuda.scratch(sum_bytes<W>(tiles_of(x[1].rows), x[1].cols + x[2].cols, pairs)));
+            cuda.scratch(sum_bytes<W>(x[1].rows, x[1].cols + x[2].cols, pairs)));
         add_up<W>(cuda.stream(), columns_of<T>(x[1], nullptr), columns_of<T>(x[2], nullptr), x[0],
                   false, memory);
       });
@@ -523,8 +475,8 @@ void column_dots_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
       part.data = static_cast<T*>(c.data) + range.first;
       part.rows = range.count;
       const Pairs pairs{range.count, 1, false};
-      auto* memory = static_cast<std::byte*>(
-          cuda.scratch(sum_bytes<T>(tiles_of(v.rows), range.count + 1, pairs)));
+      auto* memory =
+          static_cast<std::byte*>(cuda.scratch(sum_bytes<T>(v.rows, range.count + 1, pairs)));
       add_up<T>(cuda.stream(), x, y, part, false, memory);
     });
   }

@@ -9,6 +9,7 @@
 // the reference's way: nobody is in a hurry for fewer digits than fp64 gives at the same speed.
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/gram.hpp"
@@ -37,10 +38,61 @@ void run_fused(Arguments... arguments) {
 }
 #endif
 
+/// Sums of units, added in the tree of gram.hpp as a counter carries: level k holds those of 2^k
+/// units, if the number of units so far has that bit.
+template <class W>
+class UnitTree {
+ public:
+  /// Of `count` sums side by side.
+  void start(std::size_t count) {
+    newest_.assign(count, W{});
+    units_ = 0;
+  }
+  /// Where the sums of a unit go before add().
+  [[nodiscard]] std::vector<W>& newest() { return newest_; }
+  void add() {
+    std::size_t level = 0;
+    for (; (units_ >> level & 1) == 1; ++level) add_waiting(level);
+    if (levels_.size() <= level) levels_.resize(level + 1);
+    levels_[level] = newest_;
+    ++units_;
+  }
+  [[nodiscard]] const std::vector<W>& sums() {
+    bool first = true;
+    for (std::size_t level = 0; units_ >> level != 0; ++level) {
+      if ((units_ >> level & 1) == 0) continue;
+      if (first) {
+        newest_ = levels_[level];
+      } else {
+        add_waiting(level);
+      }
+      first = false;
+    }
+    return newest_;
+  }
+
+ private:
+  void add_waiting(std::size_t level) {
+    for (std::size_t i = 0; i < newest_.size(); ++i) newest_[i] = levels_[level][i] + newest_[i];
+  }
+
+  std::vector<W> newest_;
+  std::vector<std::vector<W>> levels_;
+  std::size_t units_ = 0;
+};
+
 /// Memory that a thread uses again from call to call.
 struct Scratch {
   std::vector<double> x, y, low, sums;
   std::vector<int> fields;
+  UnitTree<double> tree;
+  UnitTree<DoubleDouble> wide_tree;
+
+  template <class W>
+  [[nodiscard]] UnitTree<W>& tree_of() {
+    if constexpr (std::is_same_v<W, DoubleDouble>) return wide_tree;
+    if constexpr (std::is_same_v<W, double>) return tree;
+  }
 
   static Scratch& mine() {
     thread_local Scratch scratch;
@@ -89,36 +141,52 @@ std::vector<S> factor_of(const BlockView& r) {
   return packed;
 }
 
-double sum_of_lanes(const double* lane) { return (lane[0] + lane[1]) + (lane[2] + lane[3]); }
-
-DoubleDouble sum_of_wide_lanes(const double* lane, std::uint32_t variant) {
-  DoubleDouble of[kGramLanes];
-  for (int i = 0; i < kGramLanes; ++i) {
-    of[i] = {lane[i], lane[kGramLanes + i]};
-    if (variant == kDot2) of[i] = fast_two_sum(of[i].hi, of[i].lo);
-  }
-  return (of[0] + of[1]) + (of[2] + of[3]);
-}
-
-/// Writes element (i, j) of a block of sums.
-void put(const BlockView& b, std::int64_t i, std::int64_t j, const double* lanes,
-         const tile::Sum& sum) {
-  if (sum.wide) {
-    matrix_of<DoubleDouble>(b)(i, j) = sum_of_wide_lanes(lanes, sum.variant);
+/// The sum of four lanes in W; in dd the low parts of the lanes follow the high ones.
+template <class W>
+W sum_of_lanes(const double* lane, std::uint32_t variant) {
+  if constexpr (std::is_same_v<W, double>) {
+    return (lane[0] + lane[1]) + (lane[2] + lane[3]);
   } else {
-    matrix_of<double>(b)(i, j) = sum_of_lanes(lanes);
+    DoubleDouble of[kGramLanes];
+    for (int i = 0; i < kGramLanes; ++i) {
+      of[i] = {lane[i], lane[kGramLanes + i]};
+      if (variant == kDot2) of[i] = fast_two_sum(of[i].hi, of[i].lo);
+    }
+    return (of[0] + of[1]) + (of[2] + of[3]);
   }
 }
+template <class W>
+constexpr std::size_t kStride = kGramLanes * sizeof(W) / sizeof(double);  ///< of a pair's lanes
 
-void put_gram(const BlockView& b, const std::vector<double>& sums, const tile::Sum& sum) {
-  const std::int64_t stride = (sum.wide ? 2 : 1) * kGramLanes;
-  const std::int64_t n = b.cols;
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = i; j < n; ++j) {
-      const double* lanes = sums.data() + (tile::first_pair(i, n) + j - i) * stride;
-      put(b, i, j, lanes, sum);
-      if (i != j) put(b, j, i, lanes, sum);
-    }
+/// The end of a unit: its sums go into the tree, and its lanes begin at 0 again.
+template <class W>
+void end_unit(std::vector<double>& lanes, UnitTree<W>& tree, std::uint32_t variant = kExtraction) {
+  std::vector<W>& sums = tree.newest();
+  for (std::size_t p = 0; p < sums.size(); ++p)
+    sums[p] = sum_of_lanes<W>(lanes.data() + p * kStride<W>, variant);
+  tree.add();
+  std::fill(lanes.begin(), lanes.end(), 0.0);
+}
+
+/// Whether the tile at `row` is the last of its unit.
+bool ends_unit(std::int64_t row, std::int64_t rows) {
+  const std::int64_t next = row + kGramTileRows;
+  return next >= rows || next % kGramUnitRows == 0;
+}
+
+/// Calls f with the type that sums of a block are in: double or DoubleDouble.
+template <class F>
+void with_sum(const BlockView& b, F&& f) {
+  b.element == Element::dd ? f(std::type_identity<DoubleDouble>{})
+                           : f(std::type_identity<double>{});
+}
+
+template <class W>
+void put_gram(const BlockView& block, const std::vector<W>& sums) {
+  const auto b = matrix_of<W>(block);
+  for (std::int64_t i = 0; i < b.cols; ++i) {
+    for (std::int64_t j = i; j < b.cols; ++j)
+      b(i, j) = b(j, i) = sums[static_cast<std::size_t>(tile::first_pair(i, b.cols) + j - i)];
   }
 }
 
@@ -130,19 +198,23 @@ struct Pass {
   std::uint32_t variant = kExtraction;
 };
 
-template <class T>
+/// W: what sums are in.
+template <class T, class W>
 void perform(const BlockView& v, const double* d, const Pass& pass) {
   Scratch& scratch = Scratch::mine();
+  UnitTree<W>& tree = scratch.tree_of<W>();
   const std::int64_t n = v.cols;
   const auto buffer = static_cast<std::size_t>(n * kGramTileRows);
-  const tile::Sum sum{pass.variant, pass.sums != nullptr && pass.sums->element == Element::dd};
+  const tile::Sum sum{pass.variant, std::is_same_v<W, DoubleDouble>};
   const bool wide = pass.factor != nullptr && pass.factor->element == Element::dd;
   scratch.x.resize(buffer);
   if (wide) scratch.low.resize(buffer);
   scratch.fields.resize(static_cast<std::size_t>(n));
-  if (pass.sums != nullptr)
-    scratch.sums.assign(static_cast<std::size_t>(tile::pairs(n) * (sum.wide ? 2 : 1) * kGramLanes),
-                        0.0);
+  if (pass.sums != nullptr) {
+    const auto pairs = static_cast<std::size_t>(tile::pairs(n));
+    scratch.sums.assign(pairs * kStride<W>, 0.0);
+    tree.start(pairs);
+  }
   const auto r =
       pass.factor != nullptr && !wide ? factor_of<double>(*pass.factor) : std::vector<double>();
   const auto r_wide = wide ? factor_of<DoubleDouble>(*pass.factor) : std::vector<DoubleDouble>();
@@ -152,15 +224,18 @@ void perform(const BlockView& v, const double* d, const Pass& pass) {
     if (wide) run_fused<tile::SolveWide>(x, scratch.low.data(), n, r_wide.data());
     if (pass.factor != nullptr && !wide) run_fused<tile::Solve>(x, n, r.data());
     if (pass.factor != nullptr) store_tile<T>(x, row, v, pass.stored);
-    if (pass.sums != nullptr)
-      run_fused<tile::AddTile>(sum, x, n, scratch.fields.data(), scratch.sums.data());
+    if (pass.sums == nullptr) continue;
+    run_fused<tile::AddTile>(sum, x, n, scratch.fields.data(), scratch.sums.data());
+    if (ends_unit(row, v.rows)) end_unit(scratch.sums, tree, pass.variant);
   }
-  if (pass.sums != nullptr) put_gram(*pass.sums, scratch.sums, sum);
+  if (pass.sums != nullptr) put_gram(*pass.sums, tree.sums());
 }
 
 void perform(const BlockView& v, const BlockView& d, const Pass& pass) {
   dispatch_native(v.element, [&]<class T>(std::type_identity<T>) {
-    perform<T>(v, static_cast<const double*>(d.data), pass);
+    const auto* scales = static_cast<const double*>(d.data);
+    if (pass.sums == nullptr) return perform<T, double>(v, scales, pass);
+    with_sum(*pass.sums, [&]<class W>(std::type_identity<W>) { perform<T, W>(v, scales, pass); });
   });
 }
 
@@ -212,24 +287,29 @@ void run_solve_right(Queue& queue, const KernelCalls& calls, const KernelParamet
       [](const BlockView* x) { perform(x[0], x[2], {.factor = &x[1], .stored = true}); });
 }
 
-template <class T>
+template <class T, class W>
 void inner_of(const BlockView& b, const BlockView& x, const BlockView& y) {
   Scratch& scratch = Scratch::mine();
-  const tile::Sum sum{kExtraction, b.element == Element::dd};
-  const std::int64_t stride = (sum.wide ? 2 : 1) * kGramLanes;
+  UnitTree<W>& tree = scratch.tree_of<W>();
+  const tile::Sum sum{kExtraction, std::is_same_v<W, DoubleDouble>};
+  const auto pairs = static_cast<std::size_t>(x.cols * y.cols);
   scratch.x.resize(static_cast<std::size_t>(x.cols * kGramTileRows));
   scratch.y.resize(static_cast<std::size_t>(y.cols * kGramTileRows));
   scratch.fields.resize(static_cast<std::size_t>(y.cols));
-  scratch.sums.assign(static_cast<std::size_t>(x.cols * y.cols * stride), 0.0);
+  scratch.sums.assign(pairs * kStride<W>, 0.0);
+  tree.start(pairs);
   for (std::int64_t row = 0; row < x.rows; row += kGramTileRows) {
     load_tile<T>(x, nullptr, row, scratch.x.data());
     load_tile<T>(y, nullptr, row, scratch.y.data());
     run_fused<tile::AddInner>(sum, scratch.x.data(), x.cols, scratch.y.data(), y.cols,
                               scratch.fields.data(), scratch.sums.data());
+    if (ends_unit(row, x.rows)) end_unit(scratch.sums, tree);
   }
+  const auto out = matrix_of<W>(b);
+  const std::vector<W>& sums = tree.sums();
   for (std::int64_t i = 0; i < x.cols; ++i) {
     for (std::int64_t j = 0; j < y.cols; ++j)
-      put(b, i, j, scratch.sums.data() + (i * y.cols + j) * stride, sum);
+      out(i, j) = sums[static_cast<std::size_t>(i * y.cols + j)];
   }
 }
 
@@ -239,8 +319,9 @@ void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& p
       queue, calls, parameters, gram_reference().inner,
       [](const BlockView* x) { return is_single(x[0], x[1]); },
       [](const BlockView* x) {
-        dispatch_native(x[1].element,
-                        [&]<class T>(std::type_identity<T>) { inner_of<T>(x[0], x[1], x[2]); });
+        dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
+          with_sum(x[0], [&]<class W>(std::type_identity<W>) { inner_of<T, W>(x[0], x[1], x[2]); });
+        });
       });
 }
 
@@ -249,6 +330,7 @@ void dots_of(const BlockView& c, const BlockView& v, const ColumnRange& range) {
   scratch.x.resize(kGramTileRows);
   scratch.y.resize(kGramTileRows);
   scratch.sums.assign(static_cast<std::size_t>(range.count * kGramLanes), 0.0);
+  scratch.tree.start(static_cast<std::size_t>(range.count));
   const auto column = [&](std::int64_t j) {
     BlockView one = v;
     one.data = matrix_of<double>(v).column(j);
@@ -262,11 +344,12 @@ void dots_of(const BlockView& c, const BlockView& v, const ColumnRange& range) {
       run_fused<tile::AddOne>(scratch.x.data(), scratch.y.data(),
                               scratch.sums.data() + i * kGramLanes);
     }
+    if (ends_unit(row, v.rows)) end_unit(scratch.sums, scratch.tree);
   }
   auto* to = static_cast<double*>(c.data);
   std::fill(to, to + c.rows, 0.0);
-  for (std::int64_t i = 0; i < range.count; ++i)
-    to[range.first + i] = sum_of_lanes(scratch.sums.data() + i * kGramLanes);
+  const std::vector<double>& sums = scratch.tree.sums();
+  std::copy(sums.begin(), sums.end(), to + range.first);
 }
 
 void run_column_dots(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {

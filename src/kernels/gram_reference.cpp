@@ -3,6 +3,7 @@
 
 #include "kernels/gram.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -97,11 +98,13 @@ DoubleDouble sum_of(std::array<DoubleDouble, kGramLanes> lane, std::uint32_t var
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-/// xᵀy in W.
+/// xᵀy of the rows of a unit.
 template <class W, class Real>
-W dot(const Column<Real>& x, const Column<Real>& y, std::uint32_t variant) {
+W dot_of_unit(const Column<Real>& x, const Column<Real>& y, std::size_t unit,
+              std::uint32_t variant) {
   std::array<W, kGramLanes> lanes{};
-  for (std::size_t tile = 0; tile < x.size(); tile += kGramTileRows) {
+  const std::size_t end = std::min(x.size(), (unit + 1) * kGramUnitRows);
+  for (std::size_t tile = unit * kGramUnitRows; tile < end; tile += kGramTileRows) {
     Real start = 0;
     if constexpr (std::is_same_v<W, DoubleDouble>)
       start = extraction_start(exponent_field(&x[tile]), exponent_field(&y[tile]));
@@ -109,6 +112,20 @@ W dot(const Column<Real>& x, const Column<Real>& y, std::uint32_t variant) {
       add_tile(lanes[lane], &x[tile + lane], &y[tile + lane], variant, start);
   }
   return sum_of(lanes, variant);
+}
+
+/// xᵀy in W: of `count` units from `first` on.
+template <class W, class Real>
+W dot(const Column<Real>& x, const Column<Real>& y, std::uint32_t variant, std::size_t first,
+      std::size_t count) {
+  if (count == 1) return dot_of_unit<W>(x, y, first, variant);
+  const std::size_t half = std::bit_ceil(count) / 2;
+  return dot<W>(x, y, variant, first, half) + dot<W>(x, y, variant, first + half, count - half);
+}
+template <class W, class Real>
+W dot(const Column<Real>& x, const Column<Real>& y, std::uint32_t variant) {
+  const std::size_t units = (x.size() + kGramUnitRows - 1) / kGramUnitRows;
+  return units == 0 ? W{} : dot<W>(x, y, variant, 0, units);
 }
 
 /// What a sum in W of elements T is of: products of floats are exact in double.

@@ -307,6 +307,25 @@ TEST(CliBench, InCoreOnAnyOfTheMatrices) {
   expect_refused({"bench", "cholesky", "--n", "64", "--matrix", "matern"}, 2, {"--in-core"});
 }
 
+TEST(CliBench, Qr) {
+  const Words command{"bench", "qr", "--devices", "host", "--m", "3000", "--n", "5,12"};
+  const json object = expect_json(command + Words{"--repeats", "2"});
+  EXPECT_EQ(object.at("benchmark"), "qr");
+  EXPECT_EQ(object.at("m"), 3000);
+  ASSERT_EQ(object.at("results").size(), 18U);
+  for (std::size_t i = 0; i < 18; ++i) {
+    const json& row = object.at("results").at(i);
+    const json& read = object.at("results").at(i / 9 * 9);
+    EXPECT_EQ(row.at("n"), i < 9 ? 5 : 12);
+    EXPECT_EQ(row.at("all_seconds").size(), 2U);
+    EXPECT_DOUBLE_EQ(row.at("times_read").get<double>(),
+                     row.at("seconds").get<double>() / read.at("seconds").get<double>());
+  }
+  expect_pieces(expect_done(command), {"3000 rows", "times read", "gram dd", "solve"});
+  expect_refused(command + Words{"--peer"}, 3, {"cuSOLVER", "GPU"});
+  expect_refused({"bench", "qr", "--devices", "host", "--m", "3", "--n", "4"}, 2, {"4 columns"});
+}
+
 TEST(CliBench, Covariance) {
   const Words command{"bench", "covariance", "--devices", "host", "--n", "65", "--repeats", "3"};
   const json object = expect_json(command);

@@ -119,8 +119,10 @@ Block triangle(Element element, std::int64_t n) {
 struct Extents {
   std::int64_t rows, cols;
 };
-constexpr Extents kExtents[] = {{1, 1},   {3, 2},   {4, 3},   {127, 4},  {128, 5},  {129, 6},
-                                {255, 7}, {256, 8}, {700, 9}, {130, 21}, {300, 33}, {64, 65}};
+constexpr Extents kExtents[] = {{1, 1},    {3, 2},    {4, 3},    {127, 4},   {128, 5},
+                                {129, 6},  {255, 7},  {256, 8},  {700, 9},   {130, 21},
+                                {300, 33}, {64, 65},  {1024, 3}, {1025, 10}, {2500, 20},
+                                {3072, 5}, {7300, 2}, {1700, 30}};
 
 std::vector<Block> gram_operands(const Elements& e, const Extents& x) {
   return {Block(e[0], x.cols, x.cols), make(e[1], x.rows, x.cols, uneven),
@@ -412,8 +414,9 @@ TEST(GramBlock, FollowsFromTheColumnsAlone) {
   EXPECT_EQ(gram_block_rows(1), 1 << 18);
   EXPECT_EQ(gram_block_rows(20), 8192);
   EXPECT_EQ(gram_block_rows(256), 1024);
-  EXPECT_EQ(gram_block_rows(512), 512);
-  EXPECT_EQ(gram_block_rows(100000), kGramTileRows);
+  EXPECT_EQ(gram_block_rows(512), kGramUnitRows);
+  EXPECT_EQ(gram_block_rows(100000), kGramUnitRows);
+  EXPECT_EQ(gram_block_rows(20, std::int64_t{1} << 23), 1 << 18);
 }
 
 }  // namespace

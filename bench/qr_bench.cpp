@@ -1,0 +1,178 @@
+#include "bench/qr_bench.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "base/check.hpp"
+#include "base/random.hpp"
+#include "bench/cuda_peers.hpp"
+#include "bench/in_core_bench.hpp"
+#include "bench/peers_plugin.hpp"
+#include "kernels/gram.hpp"
+#include "run/device_set.hpp"
+
+namespace strata::bench {
+namespace {
+
+/// V of one number of columns with what kernels take beside it, on one device.
+class Site {
+ public:
+  Site(DeviceSet& devices, std::int64_t m, std::int64_t n, std::uint64_t seed)
+      : devices_(devices),
+        m_(m),
+        n_(n),
+        queue_(devices.device(0).make_queue(QueuePriority::normal)),
+        v_(devices.device(0).allocate(m * n * 8)),
+        sums_(devices.device(0).allocate(n * n * 16)),
+        scales_(load(std::vector<double>(static_cast<std::size_t>(n), 1.0))),
+        factor_(load(factor(n, 1))),
+        wide_factor_(load(factor(n, 2))) {
+    fill(seed);
+  }
+
+  [[nodiscard]] double* data() { return reinterpret_cast<double*>(v_.data()); }
+
+  template <class F>
+  QrBenchRow time(const std::string& what, int repeats, F&& seconds_of_run) {
+    QrBenchRow row;
+    row.n = n_;
+    row.what = what;
+    for (int r = 0; r <= repeats; ++r) {
+      const double seconds = seconds_of_run();
+      if (r > 0) row.all_seconds.push_back(std::max(seconds, 1e-9));
+    }
+    row.seconds = median(row.all_seconds);
+    return row;
+  }
+  double seconds_of(const Operation& operation, const std::vector<BlockView>& views,
+                    std::uint32_t variant = 0) {
+    Elements elements;
+    for (const BlockView& view : views) elements.push_back(view.element);
+    const KernelFunction kernel = devices_.backend().kernels().find(operation.name, elements);
+    const Event begin = queue_->record();
+    kernel(*queue_, {views, operation.operands}, {.variant = variant});
+    const Event end = queue_->record();
+    queue_->synchronize();
+    return end.seconds() - begin.seconds();
+  }
+
+  [[nodiscard]] BlockView v() const { return {v_.data(), m_, n_, m_, 0, 0, Element::fp64}; }
+  [[nodiscard]] BlockView b(Element e) const { return {sums_.data(), n_, n_, n_, 0, 0, e}; }
+  [[nodiscard]] BlockView d() const { return {scales_.data(), n_, 1, n_, 0, 0, Element::fp64}; }
+  [[nodiscard]] BlockView r(Element e) const {
+    return {e == Element::dd ? wide_factor_.data() : factor_.data(), n_, n_, n_, 0, 0, e};
+  }
+
+ private:
+  Buffer load(const std::vector<double>& values) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(double));
+    Buffer buffer = devices_.device(0).allocate(bytes);
+    queue_->copy(buffer.data(), values.data(), bytes, CopyDirection::host_to_device);
+    queue_->synchronize();
+    return buffer;
+  }
+  /// Nearly the identity, so that V can be solved with it again and again; `parts` numbers each.
+  static std::vector<double> factor(std::int64_t n, std::int64_t parts) {
+    std::vector<double> r(static_cast<std::size_t>(n * n * parts));
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i <= j; ++i)
+        r[static_cast<std::size_t>((i + j * n) * parts)] = i == j ? 1.0 : 0x1p-20;
+    }
+    return r;
+  }
+  /// Pieces of one random sequence, whose length is prime to those of columns in use.
+  void fill(std::uint64_t seed) {
+    std::vector<double> piece(1'000'003);
+    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = 2 * random_uniform(seed, i) - 1;
+    for (std::int64_t at = 0; at < m_ * n_; at += std::ssize(piece)) {
+      const std::int64_t count = std::min(std::ssize(piece), m_ * n_ - at);
+      queue_->copy(v_.data() + at * 8, piece.data(), count * 8, CopyDirection::host_to_device);
+    }
+    queue_->synchronize();
+  }
+
+  DeviceSet& devices_;
+  std::int64_t m_;
+  std::int64_t n_;
+  std::unique_ptr<Queue> queue_;
+  Buffer v_;
+  Buffer sums_;
+  Buffer scales_;
+  Buffer factor_;
+  Buffer wide_factor_;
+};
+
+/// The peers, and the reading of a matrix on a GPU.
+struct Peers : PeersPlugin {
+  Peers() { bind(time, "strata_tall_time"); }
+  TallTime* time = nullptr;
+};
+
+void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, std::int64_t n,
+                 QrBenchResult& result) {
+  Site site(devices, result.m, n, bench.seed);
+  const auto peer = [&](const std::string& what, TallWork work) {
+    result.rows.push_back(site.time(what, bench.repeats, [&] {
+      double seconds = 0;
+      Peers::call(peers->time, what.c_str(), site.data(), result.m, n, result.m, work, &seconds);
+      return seconds;
+    }));
+  };
+  const auto ours = [&](const std::string& what, const Operation& operation,
+                        const std::vector<BlockView>& views, std::uint32_t variant = 0) {
+    result.rows.push_back(
+        site.time(what, bench.repeats, [&] { return site.seconds_of(operation, views, variant); }));
+  };
+  const std::size_t first = result.rows.size();
+  const BlockView b = site.b(Element::fp64);
+  const BlockView wide = site.b(Element::dd);
+  const BlockView r = site.r(Element::fp64);
+  const BlockView wide_r = site.r(Element::dd);
+  const BlockView v = site.v();
+  const BlockView d = site.d();
+  if (peers != nullptr) {
+    peer("read", TallWork::read);
+  } else {
+    ours("read", column_max, {{site.b(Element::fp64).data, n, 1, n, 0, 0, Element::fp64}, v});
+  }
+  ours("gram", gram, {b, v, d});
+  ours("gram dd", gram, {wide, v, d});
+  ours("gram dd, Dot2", gram, {wide, v, d}, kDot2);
+  ours("gram dd, Cray", gram, {wide, v, d}, kCray);
+  ours("solve", solve_right, {v, r, d});
+  ours("solve, gram", solve_right_gram, {b, v, r, d});
+  ours("solve, gram dd", solve_right_gram, {wide, v, r, d});
+  ours("solve dd", solve_right, {v, wide_r, d});
+  if (bench.peers) {
+    peer("cublas dgemm", TallWork::gram_gemm);
+    peer("cublas dsyrk", TallWork::gram_syrk);
+    peer("cublas, cusolver Cholesky QR", TallWork::cholesky_qr);
+    peer("cusolver geqrf, orgqr", TallWork::householder);
+  }
+  for (std::size_t i = first; i < result.rows.size(); ++i)
+    result.rows[i].times_read = result.rows[i].seconds / result.rows[first].seconds;
+}
+
+}  // namespace
+
+QrBenchResult run_qr_bench(const QrBench& bench, const Options& options) {
+  DeviceSet devices(options);
+  const bool on_gpu = devices.backend().kind() == DeviceKind::gpu;
+  require(on_gpu || !bench.peers, ErrorKind::device, "bench", "cuBLAS and cuSOLVER need a GPU");
+  QrBenchResult result;
+  result.device = devices.device(0).description().name;
+  result.model = devices.device(0).description().model;
+  result.m = bench.m > 0 ? bench.m : on_gpu ? 4'000'000 : 100'000;
+  std::optional<Peers> peers;
+  if (on_gpu) peers.emplace();
+  for (const std::int64_t n : bench.columns) {
+    require(n >= 1 && n <= result.m, ErrorKind::misuse, "bench",
+            "{} columns do not fit {} rows of a tall matrix", n, result.m);
+    run_columns(bench, devices, peers ? &*peers : nullptr, n, result);
+  }
+  return result;
+}
+
+}  // namespace strata::bench
