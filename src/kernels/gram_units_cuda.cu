@@ -1,11 +1,12 @@
 // Sums of units on a GPU.
 //
-// Method: a thread block has a few units at once and goes through their tiles of 128 rows. A tile
-// is copied to shared memory while the one before it is worked on. There a lane's rows of all
-// columns lie side by side (Stage), so that neither copies nor reads have bank conflicts. A thread
-// has kEdge × kEdge pairs of columns of one lane of one unit in registers: 2·kEdge numbers are read
-// for kEdge² products. Pairs of a square on the diagonal are in warps of their own, which leave out
-// the lower half. Where the squares of all columns would be too many threads, columns are taken in
+// Method: a thread block has a few units at once and goes through their tiles of 128 rows. Each
+// column of a tile is copied to shared memory as a whole, by the copy engine of the multiprocessor,
+// while the tile before it is worked on. A thread has kEdge × kEdge pairs of columns of one lane of
+// one unit in registers, so 2·kEdge numbers are read for kEdge² products; its columns are as far
+// apart as there are such squares, and those of neighbouring threads side by side, so that reads
+// have no bank conflicts. Pairs of a square with itself are in warps of their own, which leave out
+// half of them. Where the squares of all columns would be too many threads, columns are taken in
 // panels, two at a time. Edge and number of units are those that choose() counts as fastest.
 // Exponents for extraction are taken from the high words in shared memory, a warp a column; scales
 // that are not 1 are applied there too.
@@ -16,31 +17,27 @@
 namespace strata::gram_gpu {
 namespace {
 
-constexpr int kPanel = 32;        // columns of a panel, in squares of four
-constexpr int kThreadsMax = 256;  // two warps a scheduler, so that each may have 255 registers
-constexpr std::int64_t kSharedMost = 220 << 10;  // bytes of a multiprocessor, less what is reserved
+constexpr int kPanel = 32;  // columns of a panel, in squares of four
+constexpr int kThreadsMax = 256;
+constexpr int kColumn = kGramTileRows + kGramLanes;  // doubles from column to column
+constexpr std::int64_t kSharedMost = 220 << 10;      // bytes of a multiprocessor
 
-/// How a stage lies in shared memory and what threads do with it.
+/// Blocks of kThreadsMax threads that a multiprocessor is to have registers for. More warps did
+/// more for the rate than larger squares; only the wide ones of four need all registers of a block.
+constexpr int resident_blocks(bool wide, int edge) { return wide && edge == 4 ? 1 : 2; }
+
+/// How a stage lies in shared memory, unit by unit and column by column, and what threads do.
 struct Stage {
   std::int64_t n;   ///< columns of V
   int width;        ///< columns of a panel
   int panels;       ///< of V; of several each has whole squares
-  int squares;      ///< in a panel
-  int spots;        ///< for columns in shared memory: an odd number, between squares a gap
+  int squares;      ///< in a panel: square t has the columns t, t + squares, …
+  int columns;      ///< of a unit in shared memory, with those that a last square lacks
   int units;        ///< at once
   int off_threads;  ///< of pairs of different squares, whole warps
   int threads;
   int doubles;  ///< of a stage
 };
-
-template <int kEdge>
-constexpr int kSpots = kEdge % 2 == 0 ? kEdge + 1 : kEdge;  // of a square
-
-/// Where an element is: the four lanes of a row of four lie together.
-template <int kEdge>
-__device__ int spot_of(int column) {
-  return column / kEdge * kSpots<kEdge> + column % kEdge;
-}
 
 /// The columns of a thread block: those of one panel, or of two different ones.
 struct Panels {
@@ -67,7 +64,7 @@ __device__ Square square_of(const Stage& s, const Panels& panels) {
     const int of_unit = s.squares * s.squares;
     q.unit = p / of_unit;
     q.ti = p % of_unit % s.squares;
-    q.tj = s.squares + p % of_unit / s.squares;
+    q.tj = p % of_unit / s.squares;
   } else if (t < s.off_threads) {
     const int of_unit = s.squares * (s.squares - 1) / 2;
     const int p = t / kGramLanes;
@@ -87,61 +84,104 @@ __device__ Square square_of(const Stage& s, const Panels& panels) {
   return q;
 }
 
-/// Starts the copies of a tile of each unit. `kBytes`: of a copy, 16 where columns are aligned.
-template <int kEdge, int kBytes>
-__device__ void copy_tile(const Stage& s, const Panels& panels, const Columns<double>& x,
-                          std::int64_t first_unit, int tile, double* to) {
-  constexpr int kEach = kBytes / 8;
-  const int columns = panels.same() ? s.width : 2 * s.width;
-  for (int w = ::strata::tile::warp(); w < s.units * columns;
-       w += static_cast<int>(blockDim.x) / kWarpSize) {
-    const int unit = w / columns;
-    const int column = w % columns;
-    const int panel = column < s.width ? panels.first : panels.second;
-    const std::int64_t of_v = std::int64_t{panel} * s.width + column % s.width;
-    const std::int64_t row = (first_unit + unit) * kGramUnitRows + tile * kGramTileRows;
-    double* base =
-        to + (std::int64_t{unit} * kGramLaneRows * s.spots + spot_of<kEdge>(column)) * kGramLanes;
-    const std::int64_t rows = of_v < s.n ? x.rows - row : 0;
+/// The column of V that column c of a unit in shared memory is.
+__device__ std::int64_t of_matrix(const Stage& s, const Panels& panels, int c) {
+  return c < s.width ? std::int64_t{panels.first} * s.width + c
+                     : std::int64_t{panels.second} * s.width + c - s.width;
+}
+/// How many columns of a unit are copied.
+__device__ int copied(const Stage& s, const Panels& panels) {
+  const int second = panels.same() ? 0 : s.width;
+  const std::int64_t last =
+      std::int64_t{panels.second} * s.width + s.width;  // panels.second >= first
+  return s.width + second - static_cast<int>(last > s.n ? last - s.n : 0);
+}
+
+/// The column that a thread has the copy engine copy.
+struct Copy {
+  const double* column;
+  int unit;
+  int to;  ///< in a stage
+  bool mine;
+};
+/// Columns are dealt to the warps in turn: a copy takes a while of a warp's time.
+__device__ Copy copy_of(const Stage& s, const Panels& panels, const Columns<double>& x) {
+  const int columns = copied(s, panels);
+  const int which =
+      ::strata::tile::warp() + ::strata::tile::lane() * (static_cast<int>(blockDim.x) / kWarpSize);
+  Copy copy{x.data, which / columns, 0, which < s.units * columns};
+  if (!copy.mine) return copy;
+  copy.column += of_matrix(s, panels, which % columns) * x.ld;
+  copy.to = (copy.unit * s.columns + which % columns) * kColumn;
+  return copy;
+}
+
+/// Starts the copies of a tile of each unit. What the copy engine does not take, the rows of the
+/// last tile and columns that are not aligned, the threads copy. `full` counts the bytes.
+template <bool kAligned>
+__device__ void copy_tiles(const Stage& s, const Panels& panels, const Columns<double>& x,
+                           const Copy& copy, std::int64_t first_row, double* to,
+                           unsigned long long* full) {
+  constexpr int kBytes = kGramTileRows * 8;
+  // Units whose tile is whole: the first ones.
+  const std::int64_t rest = x.rows - first_row - kGramTileRows;
+  const int whole = !kAligned || rest < 0 ? 0
+                    : rest >= std::int64_t{s.units - 1} * kGramUnitRows
+                        ? s.units
+                        : static_cast<int>(rest / kGramUnitRows) + 1;
+  if (kAligned) {
+    if (threadIdx.x == 0)
+      ::strata::tile::arrive_expecting(full, whole * copied(s, panels) * kBytes);
+    if (copy.mine && copy.unit < whole)
+      ::strata::tile::copy_bulk(to + copy.to,
+                                copy.column + first_row + std::int64_t{copy.unit} * kGramUnitRows,
+                                kBytes, full);
+  }
+  if (whole == s.units) return;
+  const int columns = copied(s, panels);
+  for (int unit = whole; unit < s.units; ++unit) {
+    const std::int64_t row = first_row + std::int64_t{unit} * kGramUnitRows;
+    for (int c = ::strata::tile::warp(); c < columns;
+         c += static_cast<int>(blockDim.x) / kWarpSize) {
+      const double* column = x.data + of_matrix(s, panels, c) * x.ld + row;
 #pragma unroll
-    for (int r = ::strata::tile::lane() * kEach; r < kGramTileRows; r += kWarpSize * kEach) {
-      const std::int64_t left = rows - r;
-      const int bytes = left <= 0 ? 0 : left >= kEach ? kBytes : 8;
-      const double* from = bytes > 0 ? x.data + row + r + of_v * x.ld : x.data;
-      ::strata::tile::copy_async<kBytes>(
-          base + (r / kGramLanes) * s.spots * kGramLanes + r % kGramLanes, from, bytes);
+      for (int r = ::strata::tile::lane(); r < kGramTileRows; r += kWarpSize) {
+        const bool inside = row + r < x.rows;
+        ::strata::tile::copy_async<8>(to + (unit * s.columns + c) * kColumn + r,
+                                      inside ? column + r : x.data, inside ? 8 : 0);
+      }
     }
   }
+  ::strata::tile::commit_copies();
 }
 
 /// Scales the columns of a stage, and finds the biased exponents of their largest magnitudes.
-template <int kEdge>
 __device__ void prepare(const Stage& s, const Panels& panels, const Columns<double>& x, bool scaled,
                         double* stage, int* fields) {
-  const int columns = panels.same() ? s.width : 2 * s.width;
-  for (int w = ::strata::tile::warp(); w < s.units * columns;
-       w += static_cast<int>(blockDim.x) / kWarpSize) {
-    const int unit = w / columns;
-    const int column = w % columns;
-    const int panel = column < s.width ? panels.first : panels.second;
-    const std::int64_t of_v = std::int64_t{panel} * s.width + column % s.width;
-    double* row = stage + ((std::int64_t{unit} * kGramLaneRows + ::strata::tile::lane()) * s.spots +
-                           spot_of<kEdge>(column)) *
-                              kGramLanes;
-    const double d = scaled && of_v < s.n ? x.d[of_v] : 1.0;
-    unsigned largest = 0;
+  const int columns = copied(s, panels);
+  for (int unit = 0; unit < s.units; ++unit) {
+#pragma unroll 2
+    for (int c = ::strata::tile::warp(); c < columns;
+         c += static_cast<int>(blockDim.x) / kWarpSize) {
+      auto* column = reinterpret_cast<double2*>(stage + (unit * s.columns + c) * kColumn) +
+                     ::strata::tile::lane();
+      double2 two[2] = {column[0], column[kWarpSize]};
+      unsigned largest = 0;
+      const double d = scaled ? x.d[of_matrix(s, panels, c)] : 1.0;
 #pragma unroll
-    for (int l = 0; l < kGramLanes; l += 2) {
-      double2 two = *reinterpret_cast<const double2*>(row + l);
-      if (scaled) {
-        two = make_double2(rounded_product(two.x, d), rounded_product(two.y, d));
-        *reinterpret_cast<double2*>(row + l) = two;
+      for (int half = 0; half < 2; ++half) {
+        double2& v = two[half];
+        if (scaled) {
+          v = make_double2(rounded_product(v.x, d), rounded_product(v.y, d));
+          column[half * kWarpSize] = v;
+        }
+        largest = max(largest, static_cast<unsigned>(__double2hiint(v.x)) & 0x7fffffffU);
+        largest = max(largest, static_cast<unsigned>(__double2hiint(v.y)) & 0x7fffffffU);
       }
-      largest = max(largest, static_cast<unsigned>(__double2hiint(two.x)) & 0x7fffffffU);
-      largest = max(largest, static_cast<unsigned>(__double2hiint(two.y)) & 0x7fffffffU);
+      largest = __reduce_max_sync(0xffffffffU, largest);
+      if (::strata::tile::lane() == 0)
+        fields[unit * s.columns + c] = static_cast<int>(largest >> 20);
     }
-    largest = __reduce_max_sync(0xffffffffU, largest);
-    if (::strata::tile::lane() == 0) fields[w] = static_cast<int>(largest >> 20);
   }
 }
 
@@ -163,19 +203,20 @@ struct Sums<double, kEdge> {
     }
   }
   template <bool kDiagonal>
-  __device__ void add(const double* xi, const double* xj, int stride, const int*, const int*) {
+  __device__ void add(const double* xi, const double* xj, int apart, const int*, const int*) {
 #pragma unroll
     for (int i = 0; i < kEdge; ++i) {
 #pragma unroll
       for (int j = 0; j < kEdge; ++j) tile[i][j] = 0;
     }
-#pragma unroll 4
-    for (int k = 0; k < kGramLaneRows; ++k, xi += stride, xj += stride) {
+#pragma unroll 2
+    for (int k = 0; k < kGramLaneRows; ++k) {
       double a[kEdge], b[kEdge];
 #pragma unroll
-      for (int i = 0; i < kEdge; ++i) a[i] = xi[i * kGramLanes];
+      for (int i = 0; i < kEdge; ++i) a[i] = xi[i * apart * kColumn + k * kGramLanes];
 #pragma unroll
-      for (int j = 0; j < kEdge; ++j) b[j] = kDiagonal ? a[j] : xj[j * kGramLanes];
+      for (int j = 0; j < kEdge; ++j)
+        b[j] = kDiagonal ? a[j] : xj[j * apart * kColumn + k * kGramLanes];
 #pragma unroll
       for (int i = 0; i < kEdge; ++i) {
 #pragma unroll
@@ -204,40 +245,51 @@ struct Sums<DoubleDouble, kEdge> {
     }
   }
   template <bool kDiagonal>
-  __device__ void add(const double* xi, const double* xj, int stride, const int* fields_i,
+  __device__ void add(const double* xi, const double* xj, int apart, const int* fields_i,
                       const int* fields_j) {
     double a[kEdge][kEdge], low[kEdge][kEdge];
 #pragma unroll
     for (int i = 0; i < kEdge; ++i) {
 #pragma unroll
       for (int j = kDiagonal ? i : 0; j < kEdge; ++j) {
-        a[i][j] = extraction_start(fields_i[i], fields_j[j]);
+        a[i][j] = extraction_start(fields_i[i * apart], fields_j[j * apart]);
         low[i][j] = 0;
       }
     }
 #pragma unroll 2
-    for (int k = 0; k < kGramLaneRows; ++k, xi += stride, xj += stride) {
+    for (int k = 0; k < kGramLaneRows; ++k) {
       double x[kEdge], y[kEdge];
 #pragma unroll
-      for (int i = 0; i < kEdge; ++i) x[i] = xi[i * kGramLanes];
+      for (int i = 0; i < kEdge; ++i) x[i] = xi[i * apart * kColumn + k * kGramLanes];
 #pragma unroll
-      for (int j = 0; j < kEdge; ++j) y[j] = kDiagonal ? x[j] : xj[j * kGramLanes];
+      for (int j = 0; j < kEdge; ++j)
+        y[j] = kDiagonal ? x[j] : xj[j * apart * kColumn + k * kGramLanes];
+        // Two rows of products at a time, each operation of all of them before the next one, so
+        // that none waits for the one before it.
 #pragma unroll
-      for (int i = 0; i < kEdge; ++i) {
+      for (int first = 0; first < kEdge; first += 2) {
+        double t[2][kEdge], q[2][kEdge];
+        const auto each = [&](auto&& operation) {
 #pragma unroll
-        for (int j = kDiagonal ? i : 0; j < kEdge; ++j) {
-          const double t = fused(x[i], y[j], a[i][j]);
-          const double q = rounded_sum(t, -a[i][j]);
-          low[i][j] = rounded_sum(low[i][j], fused(x[i], y[j], -q));
-          a[i][j] = t;
-        }
+          for (int i = first; i < kEdge && i < first + 2; ++i) {
+#pragma unroll
+            for (int j = kDiagonal ? i : 0; j < kEdge; ++j) operation(i, j, i - first);
+          }
+        };
+        each([&](int i, int j, int p) { t[p][j] = fused(x[i], y[j], a[i][j]); });
+        each([&](int i, int j, int p) { q[p][j] = rounded_sum(t[p][j], -a[i][j]); });
+        each([&](int i, int j, int p) { q[p][j] = fused(x[i], y[j], -q[p][j]); });
+        each([&](int i, int j, int p) {
+          low[i][j] = rounded_sum(low[i][j], q[p][j]);
+          a[i][j] = t[p][j];
+        });
       }
     }
 #pragma unroll
     for (int i = 0; i < kEdge; ++i) {
 #pragma unroll
       for (int j = kDiagonal ? i : 0; j < kEdge; ++j) {
-        const double start = extraction_start(fields_i[i], fields_j[j]);
+        const double start = extraction_start(fields_i[i * apart], fields_j[j * apart]);
         unit[i][j] = add_cray(unit[i][j], DoubleDouble{rounded_sum(a[i][j], -start), low[i][j]});
       }
     }
@@ -255,9 +307,8 @@ __device__ void put_unit(const Stage& s, const Panels& panels, const Square& q,
                          const Sums<W, kEdge>& sums, std::int64_t unit, std::int64_t units, W* to) {
   const Pairs pairs{s.n, s.n, true};
   const bool writes = q.active && q.lane == 0 && unit < units;
-  const std::int64_t i0 = std::int64_t{panels.first} * s.width + q.ti * kEdge;
-  const std::int64_t j0 =
-      std::int64_t{panels.second} * s.width + (q.tj - (panels.same() ? 0 : s.squares)) * kEdge;
+  const std::int64_t i0 = std::int64_t{panels.first} * s.width + q.ti;
+  const std::int64_t j0 = std::int64_t{panels.second} * s.width + q.tj;
 #pragma unroll
   for (int i = 0; i < kEdge; ++i) {
 #pragma unroll
@@ -268,66 +319,74 @@ __device__ void put_unit(const Stage& s, const Panels& panels, const Square& q,
       sum = q.lane % 2 == 0 ? sum_of(sum, other) : sum_of(other, sum);
       other = from_lane(sum, 2);
       sum = q.lane < 2 ? sum_of(sum, other) : sum_of(other, sum);
-      if (writes && i0 + i < s.n && j0 + j < s.n)
-        to[unit * pairs.count() + pairs.number(i0 + i, j0 + j)] = sum;
+      const std::int64_t ci = i0 + i * s.squares;
+      const std::int64_t cj = j0 + j * s.squares;
+      if (writes && ci < s.n && cj < s.n)
+        to[unit * pairs.count() + pairs.number(min(ci, cj), max(ci, cj))] = sum;
     }
   }
 }
 
-template <class W, int kEdge, int kBytes>
-__global__ void __launch_bounds__(kThreadsMax)
+template <class W, int kEdge, bool kAligned>
+__global__ void __launch_bounds__(kThreadsMax, resident_blocks(Sums<W, kEdge>::kWithFields, kEdge))
     sum_units(Stage s, Columns<double> x, std::int64_t units, W* to) {
   extern __shared__ __align__(16) double memory[];
+  __shared__ unsigned long long full[2];
   auto* fields = reinterpret_cast<int*>(memory + 2 * s.doubles);
   const Panels panels = panels_of(blockIdx.y);
   const Square q = square_of(s, panels);
-  const int columns = panels.same() ? s.width : 2 * s.width;
   bool scaled = false;
   for (std::int64_t j = 0; x.d != nullptr && j < s.n; ++j) scaled = scaled || x.d[j] != 1.0;
-  const int spots = 2 * s.doubles;
-  for (int k = static_cast<int>(threadIdx.x); k < spots; k += static_cast<int>(blockDim.x))
-    memory[k] = 0;  // gaps, and columns that a last square lacks
+  for (int k = static_cast<int>(threadIdx.x); k < 2 * s.doubles; k += static_cast<int>(blockDim.x))
+    memory[k] = 0;  // columns that a last square or a last panel lacks
+  for (int k = static_cast<int>(threadIdx.x); k < s.units * s.columns;
+       k += static_cast<int>(blockDim.x))
+    fields[k] = 0;
+  if (threadIdx.x == 0) {
+    ::strata::tile::init_barrier(&full[0], 1);
+    ::strata::tile::init_barrier(&full[1], 1);
+  }
+  ::strata::tile::fence_async_proxy();
   __syncthreads();
   constexpr int kTiles = kGramUnitRows / kGramTileRows;
   const std::int64_t groups = (units + s.units - 1) / s.units;
-  const std::int64_t mine =
-      groups > blockIdx.x ? (groups - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
+  const std::int64_t steps =
+      groups > blockIdx.x ? (groups - blockIdx.x + gridDim.x - 1) / gridDim.x * kTiles : 0;
+  const auto first_unit = [&](std::int64_t step) {
+    return (blockIdx.x + step / kTiles * gridDim.x) * s.units;
+  };
+  const Copy copy = copy_of(s, panels, x);
   const auto start = [&](std::int64_t step) {
-    if (step < mine * kTiles) {
-      const std::int64_t group = blockIdx.x + step / kTiles * gridDim.x;
-      copy_tile<kEdge, kBytes>(s, panels, x, group * s.units, static_cast<int>(step % kTiles),
-                               memory + (step % 2) * s.doubles);
-    }
-    ::strata::tile::commit_copies();
+    if (step >= steps) return;
+    copy_tiles<kAligned>(s, panels, x, copy,
+                         first_unit(step) * kGramUnitRows + step % kTiles * kGramTileRows,
+                         memory + (step % 2) * s.doubles, &full[step % 2]);
   };
   Sums<W, kEdge> sums;
-  const int of_unit = kGramLaneRows * s.spots * kGramLanes;
   start(0);
-  for (std::int64_t step = 0; step < mine * kTiles; ++step) {
+  for (std::int64_t step = 0; step < steps; ++step) {
     if (step % kTiles == 0) sums.clear();
+    if (kAligned) ::strata::tile::wait_phase(&full[step % 2], static_cast<int>(step / 2 % 2));
     ::strata::tile::wait_copies<0>();
+    if (scaled) ::strata::tile::fence_async_proxy();  // of what was scaled in the other stage
     __syncthreads();
     start(step + 1);
     double* stage = memory + (step % 2) * s.doubles;
     if (Sums<W, kEdge>::kWithFields || scaled) {
-      prepare<kEdge>(s, panels, x, scaled, stage, fields);
+      prepare(s, panels, x, scaled, stage, fields);
       __syncthreads();
     }
-    const double* unit = stage + q.unit * of_unit + q.lane;
-    const double* xi = unit + q.ti * kSpots<kEdge> * kGramLanes;
-    const double* xj = unit + q.tj * kSpots<kEdge> * kGramLanes;
-    const int* fi = fields + q.unit * columns + q.ti * kEdge;
-    const int* fj = fields + q.unit * columns + q.tj * kEdge;
-    const int stride = s.spots * kGramLanes;
+    const int ci = q.unit * s.columns + q.ti;
+    const int cj = q.unit * s.columns + q.tj + (panels.same() ? 0 : s.width);
+    const double* xi = stage + ci * kColumn + q.lane;
+    const double* xj = stage + cj * kColumn + q.lane;
     if (q.diagonal) {
-      sums.template add<true>(xi, xj, stride, fi, fj);
+      sums.template add<true>(xi, xj, s.squares, fields + ci, fields + cj);
     } else {
-      sums.template add<false>(xi, xj, stride, fi, fj);
+      sums.template add<false>(xi, xj, s.squares, fields + ci, fields + cj);
     }
-    if (step % kTiles == kTiles - 1) {
-      const std::int64_t group = blockIdx.x + step / kTiles * gridDim.x;
-      put_unit<W, kEdge>(s, panels, q, sums, group * s.units + q.unit, units, to);
-    }
+    if (step % kTiles == kTiles - 1)
+      put_unit<W, kEdge>(s, panels, q, sums, first_unit(step) + q.unit, units, to);
   }
 }
 
@@ -365,30 +424,32 @@ Choice shape_of(std::int64_t n, int edge, int units, bool wide) {
   s.off_threads = rounded_up(off, kWarpSize);
   s.threads = rounded_up(s.off_threads + diagonal, kWarpSize);
   if (s.panels > 1) s.threads = std::max(s.threads, kGramLanes * s.squares * s.squares * units);
-  s.spots = s.squares * (edge % 2 == 0 ? edge + 1 : edge) * (s.panels > 1 ? 2 : 1);
-  if (s.spots % 2 == 0) ++s.spots;
-  s.doubles = units * kGramLaneRows * s.spots * kGramLanes;
+  s.columns = s.squares * edge * (s.panels > 1 ? 2 : 1);
+  s.doubles = units * s.columns * kColumn;
   const std::int64_t bytes = 2 * std::int64_t{8} * s.doubles;
+  if (units * s.width * (s.panels > 1 ? 2 : 1) > s.threads) return c;  // a copy each
   if (bytes > kSharedMost || s.threads > kThreadsMax) return c;
-  // Products and reads of shared memory of a row, each at the rate of a multiprocessor, by warps
-  // that are whole; and as many warps as it takes to keep it busy.
-  const double per_row = 1.0 / units;
+  // Reads of shared memory and products of a row at the rates of a multiprocessor, by whole warps,
+  // and longer where there are too few warps for it. It has the order of what was measured for 10,
+  // 20 and 30 columns on an H200.
   const int diagonal_threads = rounded_up(diagonal, kWarpSize);
-  const double products =
-      per_row * (s.off_threads * edge * edge + diagonal_threads * edge * (edge + 1) / 2.0);
-  const double reads = per_row * (s.off_threads * 2 * edge + diagonal_threads * edge);
+  const double products = s.off_threads * edge * edge + diagonal_threads * edge * (edge + 1) / 2.0;
+  const double reads = s.off_threads * 2 * edge + diagonal_threads * edge;
+  const std::int64_t blocks = std::min<std::int64_t>(
+      kSharedMost / bytes, resident_blocks(wide, edge) * kThreadsMax / s.threads);
   const double warps =
-      static_cast<double>(std::min<std::int64_t>(kSharedMost / bytes, 4)) * s.threads / kWarpSize;
-  const double idle = warps < 8 ? 8 / warps : 1;
+      static_cast<double>(std::max<std::int64_t>(blocks, 1) * s.threads) / kWarpSize;
+  const double idle = warps < 16 ? 16 / warps : 1;
   c.edge = edge;
-  c.cost = std::max(products * (wide ? 4.5 : 1.1) / 64, reads / 16) * idle;
+  c.cost = (reads / 16 + products * (wide ? 4.5 : 1.1) / 64) / units * idle;
   return c;
 }
 
+/// Of sums in fp64 squares of three were the fastest wherever they could be had (H200).
 Choice choose(std::int64_t n, bool wide) {
   Choice best;
-  for (const int edge : {2, 3, 4, 5}) {
-    if (wide ? edge > 4 : edge < 4) continue;
+  for (const int edge : {2, 3, 4}) {
+    if (!wide && (edge < 3 || best.edge != 0)) continue;
     for (int units = 1; units <= 16; ++units) {
       const Choice c = shape_of(n, edge, units, wide);
       if (c.cost < best.cost) best = c;
@@ -397,12 +458,11 @@ Choice choose(std::int64_t n, bool wide) {
   return best;
 }
 
-template <class W, int kEdge, int kBytes>
+template <class W, int kEdge, bool kAligned>
 void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to) {
-  const auto kernel = sum_units<W, kEdge, kBytes>;
-  const std::int64_t columns = std::int64_t{s.width} * (s.panels > 1 ? 2 : 1);
+  const auto kernel = sum_units<W, kEdge, kAligned>;
   const int bytes =
-      static_cast<int>(2 * std::int64_t{8} * s.doubles + aligned(4 * (s.units * columns + kEdge)));
+      static_cast<int>(2 * std::int64_t{8} * s.doubles + aligned(4 * s.units * s.columns));
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(kSharedMost + 4096)),
                "shared memory of sums");
@@ -423,23 +483,28 @@ void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to
 
 template <class W, int kEdge>
 void launch_aligned(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to) {
-  ::strata::tile::columns_aligned(x.data, x.ld) ? launch<W, kEdge, 16>(stream, s, x, to)
-                                                : launch<W, kEdge, 8>(stream, s, x, to);
+  ::strata::tile::columns_aligned(x.data, x.ld) ? launch<W, kEdge, true>(stream, s, x, to)
+                                                : launch<W, kEdge, false>(stream, s, x, to);
+}
+
+template <class W>
+void launch_chosen(cudaStream_t stream, const Columns<double>& x, W* to) {
+  constexpr bool kWide = Sums<W, 4>::kWithFields;
+  const Choice c = choose(x.cols, kWide);
+  if constexpr (kWide) {
+    if (c.edge == 2) return launch_aligned<W, 2>(stream, c.stage, x, to);
+  }
+  if (c.edge == 3) return launch_aligned<W, 3>(stream, c.stage, x, to);
+  launch_aligned<W, 4>(stream, c.stage, x, to);
 }
 
 }  // namespace
 
 void unit_sums(cudaStream_t stream, const Columns<double>& x, double* units) {
-  const Choice c = choose(x.cols, false);
-  if (c.edge == 5) return launch_aligned<double, 5>(stream, c.stage, x, units);
-  launch_aligned<double, 4>(stream, c.stage, x, units);
+  launch_chosen(stream, x, units);
 }
-
 void unit_sums(cudaStream_t stream, const Columns<double>& x, DoubleDouble* units) {
-  const Choice c = choose(x.cols, true);
-  if (c.edge == 2) return launch_aligned<DoubleDouble, 2>(stream, c.stage, x, units);
-  if (c.edge == 3) return launch_aligned<DoubleDouble, 3>(stream, c.stage, x, units);
-  launch_aligned<DoubleDouble, 4>(stream, c.stage, x, units);
+  launch_chosen(stream, x, units);
 }
 
 }  // namespace strata::gram_gpu

@@ -234,6 +234,15 @@ __device__ inline void copy_by_tma(void* shared, const void* map, int row, int c
       "l"(map), "r"(row), "r"(col), "r"(shared_address(barrier))
       : "memory");
 }
+/// One thread has `bytes` copied that lie together, a multiple of 16, as both addresses are.
+__device__ inline void copy_bulk(void* shared, const void* global, int bytes,
+                                 unsigned long long* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
 /// Orders ordinary accesses of this thread before TMA copies (the asynchronous proxy).
 __device__ inline void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
