@@ -5,6 +5,7 @@
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
+#include "kernels/householder.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
@@ -54,6 +55,7 @@ const KernelTable& reference_kernels() {
     add<float>(kernels);
     add_mixed(kernels);
     add_kernels(kernels, gram_reference());
+    add_kernels(kernels, householder_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;
