@@ -22,8 +22,8 @@ namespace strata {
 inline constexpr std::int64_t kQrColumnsMax = 512;
 
 /// How Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double for fp64,
-/// fp64 for fp32. A pass reads V once, and from the second on writes it too; the last three methods
-/// read it for every column, or pair of columns.
+/// fp64 for fp32. A pass reads V once, and from the second on writes it too; Gram and Schmidt's
+/// methods read it for every column, or pair of columns.
 enum class QrMethod : std::uint8_t {
   /// Any finite matrix to O(ε): wide sums, and as many passes as its condition asks for.
   automatic,
@@ -38,6 +38,8 @@ enum class QrMethod : std::uint8_t {
   cgs,                ///< Gram and Schmidt's method, a column with all before it at once
   cgs2,               ///< the same, each column twice
   mgs,                ///< the modified one, a column with each before it in turn
+  tsqr,               ///< Householder QR, a binary tree of blocks (Demmel, Grigori et al. 2012)
+  tsqr_flat,          ///< the same, one block after the other
 };
 
 /// "auto", "cholqr", …; and back, throwing Error{misuse} with the names there are.

@@ -23,7 +23,9 @@ constexpr std::array kMethodNames{MethodName{QrMethod::automatic, "auto"},
                                   MethodName{QrMethod::svqr_wide, "svqr-wide"},
                                   MethodName{QrMethod::cgs, "cgs"},
                                   MethodName{QrMethod::cgs2, "cgs2"},
-                                  MethodName{QrMethod::mgs, "mgs"}};
+                                  MethodName{QrMethod::mgs, "mgs"},
+                                  MethodName{QrMethod::tsqr, "tsqr"},
+                                  MethodName{QrMethod::tsqr_flat, "tsqr-flat"}};
 
 }  // namespace
 

@@ -35,6 +35,11 @@ class PassRunner {
   /// V ← the orthonormal columns that the steps of column_update make; their coefficients, n for
   /// each step.
   [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);
+  /// The triangles of TSQR, all nodes of its tree, n × n each, the last that of V (tsqr_passes.hpp);
+  /// V is not written.
+  [[nodiscard]] std::vector<double> triangles(TreeShape shape);
+  /// V ← Q·C, of the same; `nodes`: the triangles, behind them C.
+  void orthogonal(const std::vector<double>& nodes, TreeShape shape, bool last);
   /// The largest magnitude in each column; NaN where one is.
   [[nodiscard]] std::vector<double> maxima();
 
@@ -43,6 +48,7 @@ class PassRunner {
 
  private:
   [[nodiscard]] RowProblem problem_of(RowPass pass, Element sum, Element factor) const;
+  [[nodiscard]] RowProblem tsqr_problem(RowPass pass, TreeShape shape) const;
   [[nodiscard]] PlannedRun plan_of(const RowProblem& problem);
   void run_pass(const RowProblem& problem, const std::vector<double>& d, const std::byte* factor,
                 std::byte* sum, std::vector<double>* maxima);
@@ -51,6 +57,7 @@ class PassRunner {
   Options options_;
   DeviceSet devices_;
   std::uint64_t identity_;
+  std::uint64_t tsqr_identity_;  ///< of V in other blocks, where those of TSQR are
   RunReport report_;
   RowProblem last_;  ///< the pass that was run last
   int passes_ = 0;

@@ -111,6 +111,8 @@ std::vector<FixedPass> passes_of(QrMethod method) {
     case QrMethod::cgs:
     case QrMethod::cgs2:
     case QrMethod::mgs:
+    case QrMethod::tsqr:
+    case QrMethod::tsqr_flat:
     case QrMethod::automatic: break;
   }
   return {};
@@ -150,6 +152,8 @@ class Orthogonalization {
   QrInfo run() {
     if (options_.method == QrMethod::automatic) {
       run_automatic();
+    } else if (options_.method == QrMethod::tsqr || options_.method == QrMethod::tsqr_flat) {
+      run_tsqr();
     } else if (passes_of(options_.method).empty()) {
       run_columns();
     } else {
@@ -159,7 +163,7 @@ class Orthogonalization {
       if (is_zero(j)) info_.dependent_columns.push_back(j);
     }
     info_.rank = n() - std::ssize(info_.dependent_columns);
-    info_.condition = condition_of(r_, info_.dependent_columns).estimate;
+    info_.condition = condition_of(r_, columns_of_nothing()).estimate;
     info_.passes = runner_.passes();
     info_.report = runner_.take_report();
     return std::move(info_);
@@ -224,12 +228,24 @@ class Orthogonalization {
     fail(ErrorKind::input, "qr", "V changed while it was read");
   }
 
+  [[noreturn]] void complain_of_elements_or_length(std::int64_t j) const {
+    for (std::int64_t i = 0; i < v_.rows; ++i) {
+      for (std::int64_t k = 0; k < n(); ++k) {
+        if (!std::isfinite(v_(i, k))) complain_of_elements();
+      }
+    }
+    complain_of_length(j);
+  }
+  [[noreturn]] static void complain_of_length(std::int64_t j) {
+    fail(ErrorKind::input, "qr",
+         "column {} of V is longer than the largest number of its precision: scale it", j);
+  }
+
   /// R has the lengths of the columns, which may be beyond what T can hold.
   void require_representable(const Gram& b) const {
     for (std::int64_t j = 0; j < n(); ++j) {
       const double length = std::sqrt(b(j, j).hi) / scale_[static_cast<std::size_t>(j)];
-      require(length <= static_cast<double>(std::numeric_limits<T>::max()), ErrorKind::input, "qr",
-              "column {} of V is longer than the largest number of its precision: scale it", j);
+      if (!(length <= static_cast<double>(std::numeric_limits<T>::max()))) complain_of_length(j);
     }
   }
 
@@ -303,6 +319,17 @@ class Orthogonalization {
     std::vector<std::int64_t> columns;
     for (std::int64_t j = 0; j < n(); ++j) {
       if (is_zero(j)) columns.push_back(j);
+    }
+    return columns;
+  }
+
+  /// Those, and what is zero in R: columns without a direction.
+  [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const {
+    std::vector<std::int64_t> columns;
+    for (std::int64_t j = 0; j < n(); ++j) {
+      bool nothing = true;
+      for (std::int64_t i = 0; i <= j; ++i) nothing = nothing && r_(i, j).hi == 0;
+      if (is_zero(j) || nothing) columns.push_back(j);
     }
     return columns;
   }
@@ -471,6 +498,42 @@ class Orthogonalization {
     info_.measured = true;
     info_.orthogonality = distance_from_identity(b, zero_columns());
     info_.ok = std::isfinite(info_.orthogonality);
+  }
+
+  /// Q has all of its columns whatever V is; what is not finite in V is not in R either.
+  void run_tsqr() {
+    const TreeShape shape =
+        options_.method == QrMethod::tsqr ? TreeShape::binary : TreeShape::flat;
+    std::vector<double> nodes = runner_.triangles(shape);
+    const std::size_t root = nodes.size() - static_cast<std::size_t>(n() * n());
+    Gram r(n());
+    Gram signs = Gram::identity(n());
+    for (std::int64_t j = 0; j < n(); ++j) {
+      for (std::int64_t i = 0; i <= j; ++i) {
+        const double x = nodes[root + static_cast<std::size_t>(i + j * n())];
+        if (!std::isfinite(x)) complain_of_elements_or_length(j);
+        r(i, j) = DoubleDouble(x);
+      }
+      if (r(j, j).hi < 0) signs(j, j) = DoubleDouble(-1.0);
+    }
+    for (const DoubleDouble& sign : signs.values) nodes.push_back(sign.hi);
+    runner_.orthogonal(nodes, shape, !options_.verify);
+    accumulate_factor(upper_product(signs, r));
+    conclude_tsqr();
+  }
+
+  void conclude_tsqr() {
+    const auto columns = static_cast<double>(n());
+    info_.measured = options_.verify;
+    // Unmeasured: n reflections of a few roundings each, once for every level of the tree, which
+    // has log₂ of as many blocks as there are (Higham, Accuracy and Stability, 19.3).
+    const double levels = 2 + std::log2(static_cast<double>(v_.rows) / columns);
+    info_.orthogonality =
+        options_.verify
+            ? distance_from_identity(widened(runner_.template gram<Wide>(scale_)), {})
+            : 8 * columns * levels * Limits<double>::kUnit + 2.1 * columns * Limits<T>::kUnit;
+    info_.ok = !options_.verify ||
+               info_.orthogonality <= Limits<T>::kPromise * std::sqrt(columns);
   }
 
   [[nodiscard]] static Gram rounded_factor(const Gram& r) { return widened(rounded_to<T>(r)); }

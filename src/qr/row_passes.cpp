@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "qr/sum_tree.hpp"
+#include "qr/tsqr_passes.hpp"
 
 namespace strata {
 namespace {
@@ -35,7 +36,9 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
     case RowPass::maxima:
       tasks.add(column_max, device, {{BlockId(rows::kMaxima, b, 0), Hint::last_write}, v});
       break;
-    case RowPass::columns: break;
+    case RowPass::columns:
+    case RowPass::triangles:
+    case RowPass::orthogonal: break;
   }
   if (adds_up(problem.pass)) tree.add(b, result, tasks);
 }
@@ -103,6 +106,7 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
 }  // namespace
 
 Schedule row_pass(const RowProblem& problem) {
+  if (is_tsqr(problem.pass)) return tsqr_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
   add_blocks(problem, schedule);

@@ -19,7 +19,12 @@ enum class RowPass : std::uint8_t {
   solve,       ///< V ← X·R⁻¹
   maxima,      ///< M(b) ← the largest magnitude in each column of block b
   columns,     ///< the steps of a method of Gram and Schmidt's: B(s) their coefficients, n × 1
+  triangles,   ///< B(i) ← the triangles of Householder QR, node i of a tree (tsqr_passes.hpp)
+  orthogonal,  ///< V ← Q·C of the same
 };
+
+/// Of the triangles of TSQR: two of the same size at a time, or one block after the other.
+enum class TreeShape : std::uint8_t { binary, flat };
 
 struct RowProblem {
   RowPass pass = RowPass::gram;
@@ -33,6 +38,8 @@ struct RowProblem {
   bool stays = false;               ///< a V that is written need not go home yet
   /// Of RowPass::columns: the variants of column_dots and column_update.
   std::vector<std::uint32_t> steps{};
+  TreeShape shape = TreeShape::binary;  ///< of TSQR, …
+  std::int64_t group = 1;               ///< … and how many blocks are one task
 };
 
 /// The families of the schedule.
@@ -52,7 +59,8 @@ inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each bl
   return pass == RowPass::apply_gram || pass == RowPass::solve_gram || pass == RowPass::solve;
 }
 [[nodiscard]] constexpr bool writes_matrix(RowPass pass) noexcept {
-  return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns;
+  return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns ||
+         pass == RowPass::orthogonal;
 }
 
 [[nodiscard]] Schedule row_pass(const RowProblem& problem);
