@@ -157,8 +157,8 @@ __device__ Panel load_panel(const Level& level, int height, int n, double* spill
   if (spill != nullptr)
     panel.a = spill + (static_cast<std::int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * height * n;
   if (first >= level.rows) return panel;
-  panel.rows = static_cast<int>(min(static_cast<long long>(height),
-                                    static_cast<long long>(level.rows - first)));
+  panel.rows = static_cast<int>(
+      min(static_cast<long long>(height), static_cast<long long>(level.rows - first)));
   const T* from = static_cast<const T*>(level.x) + first;
   for (int j = warp(); j < n; j += kWarps) {
     for (int r = lane(); r < panel.rows; r += kWarpSize)
@@ -213,7 +213,8 @@ std::int64_t panels_of(std::int64_t rows, std::int64_t height) {
 }
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// One call: what its panels are cut from, and the n × n result of going up, or start of going down.
+/// One call: what its panels are cut from, and the n × n result of going up, or start of going
+/// down.
 struct Call {
   void* x;
   std::int64_t ld, rows;
@@ -384,8 +385,8 @@ Tree tree_of_stacked(CudaQueue& queue, const KernelCalls& calls, std::int64_t fi
 
 /// Puts the triangles together, and calls f(tree, stacks, memory).
 template <class F>
-void with_stacks(CudaQueue& queue, const KernelCalls& calls, std::int64_t first,
-                 std::int64_t count, std::int64_t n, int triangles, int small, F&& f) {
+void with_stacks(CudaQueue& queue, const KernelCalls& calls, std::int64_t first, std::int64_t count,
+                 std::int64_t n, int triangles, int small, F&& f) {
   const Tree sized = tree_of_stacked(queue, calls, first, count, small, n, nullptr);
   auto* memory = static_cast<std::byte*>(queue.scratch(sized.bytes()));
   auto* stack = reinterpret_cast<double*>(memory);

@@ -6,7 +6,8 @@
 //     reflections in place; v: ld elements to work with
 //   static void form(double* a, double* v, int64 ld, int64 rows, int64 n, const double* tau)
 //     Q in their place
-//   static void multiply(const double* q, int64 ld, int64 rows, int64 n, const double* c, int64 c_ld,
+//   static void multiply(const double* q, int64 ld, int64 rows, int64 n, const double* c, int64
+//   c_ld,
 //                        double* y)   y (ld × n) ← Q·C
 // on panels whose ld is a multiple of kHouseholderLanes and which are zero behind their rows. The
 // reference and the host share what follows from that: which panels there are.
@@ -73,8 +74,7 @@ class HouseholderTree {
     panel.tau.assign(static_cast<std::size_t>(x.cols), 0.0);
     for (std::int64_t j = 0; j < x.cols; ++j)
       std::copy_n(x.at(panel.first, j), panel.rows, panel.a.data() + j * panel.ld);
-    Panels::factor(panel.a.data(), panel.v.data(), panel.ld, panel.rows, x.cols,
-                   panel.tau.data());
+    Panels::factor(panel.a.data(), panel.v.data(), panel.ld, panel.rows, x.cols, panel.tau.data());
   }
 
   /// The triangle of a panel into rows number·n … of `to`.
@@ -136,8 +136,7 @@ inline void put_rows(const TallMatrix& x, std::int64_t first, const BlockView& v
   dispatch_native(view.element, [&]<class T>(std::type_identity<T>) {
     const auto to = matrix_of<T>(view);
     for (std::int64_t j = 0; j < view.cols; ++j) {
-      for (std::int64_t i = 0; i < view.rows; ++i)
-        to(i, j) = static_cast<T>(*x.at(first + i, j));
+      for (std::int64_t i = 0; i < view.rows; ++i) to(i, j) = static_cast<T>(*x.at(first + i, j));
     }
   });
 }
@@ -170,9 +169,8 @@ struct HouseholderOnCpu {
   static void run_stacked_r(Queue& queue, const KernelCalls& calls,
                             const KernelParameters& parameters) {
     require_variant(stacked_r, parameters.variant, 0);
-    submit_each(queue, calls, [](const BlockView* x) {
-      put_rows(Tree::triangle(stacked(x[1], x[2])), 0, x[0]);
-    });
+    submit_each(queue, calls,
+                [](const BlockView* x) { put_rows(Tree::triangle(stacked(x[1], x[2])), 0, x[0]); });
   }
   static void run_stacked_q(Queue& queue, const KernelCalls& calls,
                             const KernelParameters& parameters) {
@@ -202,7 +200,8 @@ struct HouseholderOnCpu {
 
 /// What householder.hpp says of a panel. Loops has, for columns that are zero behind their rows,
 ///   static double dot(const double* x, const double* y, int64 rows)     in lanes
-///   static void subtract(double t, const double* v, double* x, int64 rows)   x_r ← fma(−t, v_r, x_r)
+///   static void subtract(double t, const double* v, double* x, int64 rows)   x_r ← fma(−t, v_r,
+///   x_r)
 /// and rows is rounded up to whole vectors as they like. `v` is a column of `ld` elements for a
 /// reflection with zeros up to its row.
 template <class Loops>

@@ -35,8 +35,8 @@ class PassRunner {
   /// V ← the orthonormal columns that the steps of column_update make; their coefficients, n for
   /// each step.
   [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);
-  /// The triangles of TSQR, all nodes of its tree, n × n each, the last that of V (tsqr_passes.hpp);
-  /// V is not written.
+  /// The triangles of TSQR, all nodes of its tree, n × n each, the last that of V
+  /// (tsqr_passes.hpp); V is not written.
   [[nodiscard]] std::vector<double> triangles(TreeShape shape);
   /// V ← Q·C, of the same; `nodes`: the triangles, behind them C.
   void orthogonal(const std::vector<double>& nodes, TreeShape shape, bool last);

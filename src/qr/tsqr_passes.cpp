@@ -1,9 +1,9 @@
 // TSQR: triangles up a tree, orthogonal factors down it.
 //
 // Method: V is not written on the way up, and what goes down factors its block again: V passes
-// twice and is written once, reflections are nowhere. A step is a group of blocks and the nodes that
-// they complete, level by level, so that a device with room for a group has many panels at a time;
-// the way down is the same backwards. No bit depends on the groups.
+// twice and is written once, reflections are nowhere. A step is a group of blocks and the nodes
+// that they complete, level by level, so that a device with room for a group has many panels at a
+// time; the way down is the same backwards. No bit depends on the groups.
 
 #include "qr/tsqr_passes.hpp"
 
@@ -101,8 +101,7 @@ void Pass::emit_down(std::int64_t group, TaskList& tasks) const {
   for (const auto& [on, blocks] : blocks_of(group)) {
     std::vector<TaskOperand> operands;
     for (const std::int64_t b : blocks)
-      operands.insert(operands.end(),
-                      {{BlockId(rows::kMatrix, b, 0), Hint::last_write}, above(b)});
+      operands.insert(operands.end(), {{BlockId(rows::kMatrix, b, 0), Hint::last_write}, above(b)});
     tasks.add_calls(householder_q, on, operands);
   }
 }
@@ -111,8 +110,7 @@ void add_blocks(const RowProblem& problem, const TriangleTree& tree, Schedule& s
   const std::int64_t n = problem.n;
   const bool up = problem.pass == RowPass::triangles;
   const std::int64_t nodes = tree.count();
-  const auto family = [n](const char* name, std::int64_t down, std::int64_t across,
-                          Origin origin) {
+  const auto family = [n](const char* name, std::int64_t down, std::int64_t across, Origin origin) {
     return BlockFamily{.name = name,
                        .rows = down * n,
                        .cols = across * n,
@@ -193,7 +191,7 @@ Schedule tsqr_pass(const RowProblem& problem) {
   add_blocks(problem, pass->tree, schedule);
   schedule.steps = pass->groups();
   schedule.emit = [pass = std::shared_ptr<const Pass>(std::move(pass))](std::int64_t step,
-                                                                       TaskList& tasks) {
+                                                                        TaskList& tasks) {
     if (pass->problem.pass == RowPass::triangles) return pass->emit_up(step, tasks);
     pass->emit_down(pass->groups() - 1 - step, tasks);
   };

@@ -6,8 +6,8 @@
 // the number of blocks. RowPass::triangles writes all of them (family rows::kSum, node by node, the
 // whole's last); RowPass::orthogonal goes from the last node back to the blocks, with the triangles
 // in rows::kFactor and behind them the n × n matrix that Q is multiplied by.
-// Source: Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential QR and LU
-// factorizations", SIAM J. Sci. Comput. 34, 2012.
+// Source: Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential QR and
+// LU factorizations", SIAM J. Sci. Comput. 34, 2012.
 
 #include <vector>
 

@@ -86,8 +86,8 @@ Matrix<double> unwritten(std::int64_t n) { return {n, n, 3}; }
 struct Extents {
   std::int64_t rows, cols;
 };
-constexpr Extents kExtents[] = {{1, 1},   {1, 3},    {2, 5},    {5, 2},     {33, 4},   {127, 20},
-                                {128, 20}, {257, 20}, {700, 20}, {3300, 20}, {6500, 20}, {4100, 3},
+constexpr Extents kExtents[] = {{1, 1},    {1, 3},    {2, 5},     {5, 2},     {33, 4},    {127, 20},
+                                {128, 20}, {257, 20}, {700, 20},  {3300, 20}, {6500, 20}, {4100, 3},
                                 {900, 33}, {520, 64}, {1100, 70}, {140, 140}};
 
 std::vector<const Backend*> others() {
@@ -234,7 +234,8 @@ TEST_P(Householder, StackedTrianglesAreATallMatrix) {
   const auto of = [&](std::int64_t i, std::int64_t j) {
     return i < kOrder ? a(i, j) : b(i - kOrder, j);
   };
-  std::vector<Operand> r{{Element::fp64, unwritten(kOrder)}, {Element::fp64, a}, {Element::fp64, b}};
+  std::vector<Operand> r{
+      {Element::fp64, unwritten(kOrder)}, {Element::fp64, a}, {Element::fp64, b}};
   run(*GetParam(), stacked_r, r);
   std::vector<Operand> q{{Element::fp64, unwritten(kOrder)},
                          {Element::fp64, unwritten(kOrder)},
@@ -250,9 +251,8 @@ TEST_P(Householder, StackedTrianglesAreATallMatrix) {
 
 TEST_P(Householder, NothingOverflowsOrUnderflows) {
   for (const double size : {1e-320, 1e-300, 1e300, 1e307}) {
-    const Matrix<double> x(300, 4, 0, [&](auto i, auto j) {
-      return (j == 1 ? size : 1) * uniform(9, i, j);
-    });
+    const Matrix<double> x(300, 4, 0,
+                           [&](auto i, auto j) { return (j == 1 ? size : 1) * uniform(9, i, j); });
     std::vector<Operand> r{{Element::fp64, unwritten(4)}, {Element::fp64, x}};
     run(*GetParam(), householder_r, r);
     std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(4)}};
