@@ -20,6 +20,7 @@ struct QrArguments {
   std::string method = "auto";
   std::string dependent = "drop";
   bool no_verify = false;
+  std::uint32_t seed = 0;
 };
 
 struct LstsqArguments {
@@ -126,6 +127,7 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
   options.method = parse_qr_method(a.method);
   options.dependent = a.dependent == "fill" ? DependentColumns::fill : DependentColumns::drop;
   options.verify = !a.no_verify;
+  options.seed = a.seed;
   options.run = common.to_options();
   require_matrix_name("--output", a.output);
   require_matrix_name("--r", a.r);
@@ -207,6 +209,7 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
       ->check(CLI::IsMember({"drop", "fill"}))
       ->capture_default_str();
   verb->add_flag("--no-verify", a->no_verify, "bound the orthogonality instead of measuring it");
+  verb->add_option("--seed", a->seed, "of random sketches")->capture_default_str();
   verb->callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
 }
 

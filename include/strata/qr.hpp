@@ -40,6 +40,13 @@ enum class QrMethod : std::uint8_t {
   mgs,                ///< the modified one, a column with each before it in turn
   tsqr,               ///< Householder QR, a binary tree of blocks (Demmel, Grigori et al. 2012)
   tsqr_flat,          ///< the same, one block after the other
+  /// The triangle of a random sketch of V, then cholqr: to O(ε) for κ below 1e15 or so. The sketch
+  /// is Gaussian (Balabanov 2022), …
+  rand_cholqr,
+  multi_sketch,  ///< … CountSketch and then Gaussian (Higgins, Szyld, Boman, Yamazaki 2025), …
+  mrcqr,         ///< … or a Hadamard transform in single precision (arXiv 2606.18411), …
+  mrcqr_fp64,    ///< … in double …
+  mrcqr_fp16,    ///< … or half, which bear less ill-conditioned columns
 };
 
 /// "auto", "cholqr", …; and back, throwing Error{misuse} with the names there are.
@@ -59,7 +66,8 @@ struct QrOptions {
   /// The last pass also adds up QᵀQ, wide, so that `orthogonality` is measured, at no further
   /// reading of V; `automatic` then goes on until its promise is kept.
   bool verify = true;
-  Options run;  ///< devices, budgets, policy, progress
+  std::uint32_t seed = 0;  ///< of random sketches, below 2^28
+  Options run;             ///< devices, budgets, policy, progress
 };
 
 struct QrInfo {

@@ -15,6 +15,7 @@
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/sketch_cuda.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
@@ -71,6 +72,7 @@ class CudaBackend final : public Backend {
                            .householder_q = attempt<householder_q_cuda>,
                            .stacked_r = attempt<stacked_r_cuda>,
                            .stacked_q = attempt<stacked_q_cuda>});
+    add_sketch(kernels_, attempt<sketch_cuda>);
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

@@ -10,6 +10,7 @@
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/sketch.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
@@ -55,6 +56,7 @@ const KernelTable& host_kernels() {
     add_mixed(kernels);
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
+    add_sketch(kernels, sketch_host);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     return kernels;

@@ -10,6 +10,7 @@
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/sketch.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
@@ -56,6 +57,7 @@ const KernelTable& reference_kernels() {
     add_mixed(kernels);
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());
+    add_sketch(kernels, sketch_reference);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;

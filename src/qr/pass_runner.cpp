@@ -216,6 +216,15 @@ std::vector<T> PassRunner<T>::columns(std::vector<std::uint32_t> steps) {
   return coefficients;
 }
 
+template <class T>
+std::vector<double> PassRunner<T>::sketch(std::uint32_t variant, const std::vector<double>& d) {
+  std::vector<double> s(static_cast<std::size_t>(2 * matrix_.cols() * matrix_.cols()));
+  RowProblem problem = problem_of(RowPass::sketch, Element::fp64, Element::fp64);
+  problem.variant = variant;
+  run_pass(problem, d, nullptr, reinterpret_cast<std::byte*>(s.data()), nullptr);
+  return s;
+}
+
 /// On GPUs, which want many panels at a time, a task has as many blocks as an eighth of the memory
 /// holds.
 template <class T>

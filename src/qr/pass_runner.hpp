@@ -35,6 +35,8 @@ class PassRunner {
   /// V ← the orthonormal columns that the steps of column_update make; their coefficients, n for
   /// each step.
   [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);
+  /// Ω·V·diag(d), 2n × n, of a kind and a seed (sketch_variant).
+  [[nodiscard]] std::vector<double> sketch(std::uint32_t variant, const std::vector<double>& d);
   /// The triangles of TSQR, all nodes of its tree, n × n each, the last that of V
   /// (tsqr_passes.hpp); V is not written.
   [[nodiscard]] std::vector<double> triangles(TreeShape shape);

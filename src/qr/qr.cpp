@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/random.hpp"
+#include "kernels/sketch.hpp"
 #include "qr/methods.hpp"
 
 namespace strata {
@@ -74,7 +75,7 @@ void fill_columns(MatrixView<T> v, QrInfo& info, const QrOptions& options) {
 }
 
 template <class T>
-void check_shapes(MatrixView<T> v, MatrixView<T> r) {
+void check_arguments(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
   require(v.rows >= v.cols, ErrorKind::misuse, "qr",
           "a {} by {} matrix has more columns than rows: factor its transpose, or fewer columns",
           v.rows, v.cols);
@@ -83,12 +84,14 @@ void check_shapes(MatrixView<T> v, MatrixView<T> r) {
           kQrColumnsMax);
   require(r.rows == v.cols && r.cols == v.cols, ErrorKind::misuse, "qr",
           "R of {} by {} does not fit {} columns", r.rows, r.cols, v.cols);
+  require(options.seed <= kSketchSeedMax, ErrorKind::misuse, "qr", "a seed of {} is larger than {}",
+          options.seed, kSketchSeedMax);
   require(v.size() == 0 || v.data != nullptr, ErrorKind::misuse, "qr", "V has no data");
 }
 
 template <class T>
 QrInfo factor(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
-  check_shapes(v, r);
+  check_arguments(v, r, options);
   if (v.cols == 0) {
     QrInfo info;
     info.ok = info.measured = true;

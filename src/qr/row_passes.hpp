@@ -21,6 +21,7 @@ enum class RowPass : std::uint8_t {
   columns,     ///< the steps of a method of Gram and Schmidt's: B(s) their coefficients, n × 1
   triangles,   ///< B(i) ← the triangles of Householder QR, node i of a tree (tsqr_passes.hpp)
   orthogonal,  ///< V ← Q·C of the same
+  sketch,      ///< B ← Ω·X, 2n × n (kernels/sketch.hpp)
 };
 
 /// Of the triangles of TSQR: two of the same size at a time, or one block after the other.
@@ -40,6 +41,7 @@ struct RowProblem {
   std::vector<std::uint32_t> steps{};
   TreeShape shape = TreeShape::binary;  ///< of TSQR, …
   std::int64_t group = 1;               ///< … and how many blocks are one task
+  std::uint32_t variant = 0;            ///< of RowPass::sketch
 };
 
 /// The families of the schedule.
@@ -53,7 +55,8 @@ inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each bl
 }  // namespace rows
 
 [[nodiscard]] constexpr bool adds_up(RowPass pass) noexcept {
-  return pass == RowPass::gram || pass == RowPass::apply_gram || pass == RowPass::solve_gram;
+  return pass == RowPass::gram || pass == RowPass::apply_gram || pass == RowPass::solve_gram ||
+         pass == RowPass::sketch;
 }
 [[nodiscard]] constexpr bool solves(RowPass pass) noexcept {
   return pass == RowPass::apply_gram || pass == RowPass::solve_gram || pass == RowPass::solve;
