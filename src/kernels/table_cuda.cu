@@ -16,6 +16,7 @@
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/sketch_cuda.hpp"
+#include "kernels/subtract_columns.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
@@ -73,6 +74,7 @@ class CudaBackend final : public Backend {
                            .stacked_r = attempt<stacked_r_cuda>,
                            .stacked_q = attempt<stacked_q_cuda>});
     add_sketch(kernels_, attempt<sketch_cuda>);
+    add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

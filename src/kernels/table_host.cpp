@@ -11,6 +11,7 @@
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/sketch.hpp"
+#include "kernels/subtract_columns.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
@@ -57,6 +58,7 @@ const KernelTable& host_kernels() {
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host);
+    add_subtract_columns(kernels, subtract_columns_host);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     return kernels;

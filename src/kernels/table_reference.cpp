@@ -11,6 +11,7 @@
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/sketch.hpp"
+#include "kernels/subtract_columns.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
@@ -58,6 +59,7 @@ const KernelTable& reference_kernels() {
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference);
+    add_subtract_columns(kernels, subtract_columns_reference);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;

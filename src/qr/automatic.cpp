@@ -50,6 +50,7 @@ class Automatic {
         was_shifted = false;
       }
       const Gram unit = p_.unit_gram(b);
+      if (pass == 0 && p_.options().rank_tolerance > 0) drop_near(unit);
       Small small = factor(unit, BadPivot::stop, 0);
       const bool failed = small.failed_column >= 0;
       const Condition condition =
@@ -77,6 +78,18 @@ class Automatic {
 
   Small factor(const Gram& b, BadPivot rule, double tolerance) {
     return small_cholesky(rounded_to<Wide>(b), rule, tolerance, p_.zeros());
+  }
+
+  /// Columns that are near the span of those before them are taken for dependent before anything is
+  /// solved; their coefficients, of columns without scales, go into R.
+  void drop_near(const Gram& unit) {
+    const double tolerance =
+        std::max(p_.options().rank_tolerance,
+                 std::sqrt(64 * static_cast<double>(p_.n()) * Limits<T>::kWideEpsilon));
+    const Small small = factor(unit, BadPivot::drop, tolerance * tolerance);
+    if (small.dependent.empty()) return;
+    for (const std::int64_t j : small.dependent) p_.mark_zero(j);
+    coefficients_of(small);
   }
 
   /// B + s·I factored, s growing until that works, as it does the first time.
@@ -116,6 +129,10 @@ class Automatic {
         for (std::int64_t k = i + 1; k < j; ++k) c = subtract_product(c, r(i, k), step(k, j));
         step(i, j) = c / r(i, i);
       }
+    }
+    for (const std::int64_t j : small.dependent) {  // scales are powers of two
+      for (std::int64_t i = 0; i < j; ++i)
+        step(i, j) = scaled(scaled(step(i, j), p_.scale(i)), 1 / p_.scale(j));
     }
     p_.multiply_factor(step);
   }

@@ -19,4 +19,13 @@ void run_gram_schmidt(TallProblem<T>& problem);
 template <class T>
 void run_tsqr(TallProblem<T>& problem);
 
+/// What became of V, which holds Q: rows of R of dependent columns are zeros, as those columns are.
+struct Orthonormalized {
+  QrInfo info;
+  SquareMatrix<DoubleDouble> r;
+};
+/// More columns than one pass holds, by the automatic method.
+template <class T>
+[[nodiscard]] Orthonormalized run_column_blocks(MatrixView<T> v, const QrOptions& options);
+
 }  // namespace strata

@@ -201,6 +201,16 @@ SquareMatrix<W> PassRunner<T>::solve_gram(const SquareMatrix<F>& r, const std::v
 }
 
 template <class T>
+template <class W, class F>
+SquareMatrix<W> PassRunner<T>::apply_gram(const SquareMatrix<F>& r, const std::vector<double>& d) {
+  SquareMatrix<W> b(matrix_.cols());
+  run_pass(problem_of(RowPass::apply_gram, element_of<W>, element_of<F>), d,
+           reinterpret_cast<const std::byte*>(r.values.data()),
+           reinterpret_cast<std::byte*>(b.values.data()), nullptr);
+  return b;
+}
+
+template <class T>
 template <class F>
 void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d) {
   run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>), d,
@@ -223,6 +233,22 @@ std::vector<double> PassRunner<T>::sketch(std::uint32_t variant, const std::vect
   problem.variant = variant;
   run_pass(problem, d, nullptr, reinterpret_cast<std::byte*>(s.data()), nullptr);
   return s;
+}
+
+template <class T>
+std::vector<double> PassRunner<T>::inner_columns(std::int64_t left) {
+  std::vector<double> s(static_cast<std::size_t>(left * (matrix_.cols() - left)));
+  RowProblem problem = problem_of(RowPass::inner_columns, Element::fp64, Element::fp64);
+  problem.left = left;
+  run_pass(problem, {}, nullptr, reinterpret_cast<std::byte*>(s.data()), nullptr);
+  return s;
+}
+
+template <class T>
+void PassRunner<T>::subtract_columns(const std::vector<double>& s, std::int64_t left) {
+  RowProblem problem = problem_of(RowPass::subtract_columns, Element::fp64, Element::fp64);
+  problem.left = left;
+  run_pass(problem, {}, reinterpret_cast<const std::byte*>(s.data()), nullptr, nullptr);
 }
 
 /// On GPUs, which want many panels at a time, a task has as many blocks as an eighth of the memory
@@ -287,6 +313,8 @@ template SquareMatrix<float> PassRunner<float>::solve_gram(const SquareMatrix<do
                                                            const std::vector<double>&, bool);
 template SquareMatrix<double> PassRunner<float>::solve_gram(const SquareMatrix<double>&,
                                                             const std::vector<double>&, bool);
+template SquareMatrix<DoubleDouble> PassRunner<double>::apply_gram(
+    const SquareMatrix<DoubleDouble>&, const std::vector<double>&);
 template void PassRunner<double>::solve(const SquareMatrix<double>&, const std::vector<double>&);
 template void PassRunner<double>::solve(const SquareMatrix<DoubleDouble>&,
                                         const std::vector<double>&);

@@ -27,6 +27,9 @@ class PassRunner {
   /// B, in W. d: one scale a column. R, of solving passes, is in F.
   template <class W>
   [[nodiscard]] SquareMatrix<W> gram(const std::vector<double>& d);
+  /// Of what a solve with R would make, without storing it.
+  template <class W, class F>
+  [[nodiscard]] SquareMatrix<W> apply_gram(const SquareMatrix<F>& r, const std::vector<double>& d);
   template <class W, class F>
   [[nodiscard]] SquareMatrix<W> solve_gram(const SquareMatrix<F>& r, const std::vector<double>& d,
                                            bool last);
@@ -37,6 +40,9 @@ class PassRunner {
   [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);
   /// Ω·V·diag(d), 2n × n, of a kind and a seed (sketch_variant).
   [[nodiscard]] std::vector<double> sketch(std::uint32_t variant, const std::vector<double>& d);
+  /// LᵀX of the first `left` columns and those behind them, left × right; and X ← X − L·s.
+  [[nodiscard]] std::vector<double> inner_columns(std::int64_t left);
+  void subtract_columns(const std::vector<double>& s, std::int64_t left);
   /// The triangles of TSQR, all nodes of its tree, n × n each, the last that of V
   /// (tsqr_passes.hpp); V is not written.
   [[nodiscard]] std::vector<double> triangles(TreeShape shape);

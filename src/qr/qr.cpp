@@ -27,6 +27,15 @@ void run_method(TallProblem<T>& problem) {
   }
 }
 
+template <class T>
+Orthonormalized orthonormalized(MatrixView<T> v, const QrOptions& options) {
+  if (v.cols > kQrColumnsMax) return run_column_blocks(v, options);
+  TallProblem<T> problem(v, options);
+  run_method(problem);
+  SquareMatrix<DoubleDouble> r = problem.r();
+  return {problem.take_info(), std::move(r)};
+}
+
 // ---- what becomes of dependent columns
 
 /// Moves the columns that are kept to the front, in their order, and rows of R with them.
@@ -64,9 +73,7 @@ void fill_columns(MatrixView<T> v, QrInfo& info, const QrOptions& options) {
   for (std::int64_t i = std::ssize(gathered); i < v.size(); ++i)
     gathered.push_back(static_cast<T>(random_uniform(16, static_cast<std::uint64_t>(i)) - 0.5));
   const MatrixView<T> all{gathered.data(), v.rows, v.cols, v.rows};
-  TallProblem<T> completion(all, options);
-  run_method(completion);
-  const QrInfo completed = completion.take_info();
+  const QrInfo completed = orthonormalized(all, options).info;
   info.ok = info.ok && completed.ok && completed.rank == v.cols;
   info.orthogonality = completed.orthogonality;
   info.passes += completed.passes;
@@ -79,11 +86,13 @@ void check_arguments(MatrixView<T> v, MatrixView<T> r, const QrOptions& options)
   require(v.rows >= v.cols, ErrorKind::misuse, "qr",
           "a {} by {} matrix has more columns than rows: factor its transpose, or fewer columns",
           v.rows, v.cols);
-  require(v.cols <= kQrColumnsMax, ErrorKind::misuse, "qr",
-          "{} columns are more than the {} that are orthogonalized at a time", v.cols,
-          kQrColumnsMax);
+  require(v.cols <= kQrColumnsMax || options.method == QrMethod::automatic, ErrorKind::misuse, "qr",
+          "{} columns are more than the {} that {} orthogonalizes at a time: auto takes more",
+          v.cols, kQrColumnsMax, to_string(options.method));
   require(r.rows == v.cols && r.cols == v.cols, ErrorKind::misuse, "qr",
           "R of {} by {} does not fit {} columns", r.rows, r.cols, v.cols);
+  require(options.rank_tolerance >= 0 && options.rank_tolerance < 0.1, ErrorKind::misuse, "qr",
+          "a rank tolerance of {} is not between 0 and 0.1", options.rank_tolerance);
   require(options.seed <= kSketchSeedMax, ErrorKind::misuse, "qr", "a seed of {} is larger than {}",
           options.seed, kSketchSeedMax);
   require(v.size() == 0 || v.data != nullptr, ErrorKind::misuse, "qr", "V has no data");
@@ -99,12 +108,10 @@ QrInfo factor(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
     info.method = options.method;
     return info;
   }
-  TallProblem<T> work(v, options);
-  run_method(work);
-  QrInfo info = work.take_info();
+  auto [info, factor] = orthonormalized(v, options);
   for (std::int64_t j = 0; j < r.cols; ++j) {
     for (std::int64_t i = 0; i < r.rows; ++i)
-      r(i, j) = i <= j ? static_cast<T>(work.r()(i, j).hi) : T(0);
+      r(i, j) = i <= j ? static_cast<T>(factor(i, j).hi) : T(0);
   }
   if (info.dependent_columns.empty()) return info;
   if (options.dependent == DependentColumns::drop) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/sketch.hpp"
+#include "qr/column_passes.hpp"
 #include "qr/sum_tree.hpp"
 #include "qr/tsqr_passes.hpp"
 
@@ -41,6 +42,8 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
       tasks.add(sketch, device, {tree.part(b, result), v, d}, problem.variant);
       break;
     case RowPass::columns:
+    case RowPass::inner_columns:
+    case RowPass::subtract_columns:
     case RowPass::triangles:
     case RowPass::orthogonal: break;
   }
@@ -113,6 +116,7 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
 
 Schedule row_pass(const RowProblem& problem) {
   if (is_tsqr(problem.pass)) return tsqr_pass(problem);
+  if (is_of_columns(problem.pass)) return column_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
   add_blocks(problem, schedule);

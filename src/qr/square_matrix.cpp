@@ -161,6 +161,19 @@ Condition condition_of(const SquareMatrix<DoubleDouble>& r,
           .bound = frobenius(unit) * frobenius(inverse)};
 }
 
+std::int64_t numerical_rank_of(const SquareMatrix<DoubleDouble>& r, double tolerance) {
+  std::int64_t rank = 0;
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    double largest = 0;
+    for (std::int64_t i = 0; i <= j; ++i) largest = std::max(largest, std::abs(r(i, j).hi));
+    if (!(largest > 0) || !std::isfinite(largest)) continue;
+    double square = 0;
+    for (std::int64_t i = 0; i <= j; ++i) square += (r(i, j).hi / largest) * (r(i, j).hi / largest);
+    if (std::abs(r(j, j).hi) / largest > tolerance * std::sqrt(square)) ++rank;
+  }
+  return rank;
+}
+
 double distance_from_identity(const SquareMatrix<DoubleDouble>& b,
                               const std::vector<std::int64_t>& without) {
   const auto left_out = [&](std::int64_t j) {

@@ -133,6 +133,9 @@ struct Condition {
 [[nodiscard]] Condition condition_of(const SquareMatrix<DoubleDouble>& r,
                                      const std::vector<std::int64_t>& without);
 
+/// Columns of R whose diagonal is more than `tolerance` beside their length.
+[[nodiscard]] std::int64_t numerical_rank_of(const SquareMatrix<DoubleDouble>& r, double tolerance);
+
 /// ‖B − I‖_F, without the rows and columns that `without` names.
 [[nodiscard]] double distance_from_identity(const SquareMatrix<DoubleDouble>& b,
                                             const std::vector<std::int64_t>& without);

@@ -26,13 +26,14 @@ double unit_scale(double square) {
 }
 
 template <class T>
-TallProblem<T>::TallProblem(MatrixView<T> v, const QrOptions& options)
+TallProblem<T>::TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column)
     : v_(v),
       options_(options),
       runner_({.from = v, .to = v}, options.run),
       scale_(static_cast<std::size_t>(v.cols), 1.0),
       zero_(static_cast<std::size_t>(v.cols)),
-      r_(Gram::identity(v.cols)) {
+      r_(Gram::identity(v.cols)),
+      first_column_(first_column) {
   info_.method = options.method;
 }
 
@@ -40,6 +41,7 @@ template <class T>
 QrInfo TallProblem<T>::take_info() {
   info_.dependent_columns = zero_columns();
   info_.rank = n() - std::ssize(info_.dependent_columns);
+  info_.numerical_rank = numerical_rank_of(r_, static_cast<double>(n()) * 2 * Limits<T>::kUnit);
   info_.condition = condition_of(r_, columns_of_nothing()).estimate;
   info_.passes = runner_.passes();
   info_.report = runner_.take_report();
@@ -94,8 +96,8 @@ template <class T>
 void TallProblem<T>::complain_of_elements() const {
   for (std::int64_t i = 0; i < v_.rows; ++i) {
     for (std::int64_t j = 0; j < n(); ++j)
-      require(std::isfinite(v_(i, j)), ErrorKind::input, "qr", "element ({}, {}) of V is {}", i, j,
-              v_(i, j));
+      require(std::isfinite(v_(i, j)), ErrorKind::input, "qr", "element ({}, {}) of V is {}", i,
+              first_column_ + j, v_(i, j));
   }
   fail(ErrorKind::input, "qr", "V changed while it was read");
 }
@@ -107,7 +109,7 @@ void TallProblem<T>::complain_of_elements_or_length(std::int64_t j) const {
       if (!std::isfinite(v_(i, k))) complain_of_elements();
     }
   }
-  complain_of_length(j);
+  complain_of_length(first_column_ + j);
 }
 
 /// R has the lengths of the columns, which may be beyond what T can hold.
@@ -115,7 +117,8 @@ template <class T>
 void TallProblem<T>::require_representable(const Gram& b) const {
   for (std::int64_t j = 0; j < n(); ++j) {
     const double length = std::sqrt(b(j, j).hi) / scale_[static_cast<std::size_t>(j)];
-    if (!(length <= static_cast<double>(std::numeric_limits<T>::max()))) complain_of_length(j);
+    if (!(length <= static_cast<double>(std::numeric_limits<T>::max())))
+      complain_of_length(first_column_ + j);
   }
 }
 

@@ -68,7 +68,8 @@ class TallProblem {
   using Wide = typename Limits<T>::Wide;
   using Gram = SquareMatrix<DoubleDouble>;
 
-  TallProblem(MatrixView<T> v, const QrOptions& options);
+  /// first_column: the number of the first column in messages.
+  TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column = 0);
 
   [[nodiscard]] std::int64_t n() const { return v_.cols; }
   [[nodiscard]] std::int64_t m() const { return v_.rows; }
@@ -101,7 +102,10 @@ class TallProblem {
   /// R of the problem ← r·R, where V was multiplied by its inverse by other means.
   void accumulate_factor(const Gram& r);
   /// The same for any upper triangular matrix, without scales.
-  void multiply_factor(const Gram& step) { r_ = upper_product(step, r_); }
+  void multiply_factor(const Gram& step) {
+    r_ = upper_product(step, r_);
+    first_ = false;
+  }
 
   /// Throws Error{input} with the first element that is not finite; or for column j, whose length
   /// is not.
@@ -127,6 +131,7 @@ class TallProblem {
   std::vector<double> scale_;
   std::vector<bool> zero_;
   Gram r_;
+  std::int64_t first_column_ = 0;
   bool first_ = true;  ///< no pass has written V yet
   QrInfo info_;
 };
