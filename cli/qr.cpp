@@ -20,6 +20,7 @@ struct QrArguments {
   std::string method = "auto";
   std::string dependent = "drop";
   bool no_verify = false;
+  double rank_tolerance = 0;
 };
 
 struct LstsqArguments {
@@ -50,6 +51,7 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
                   {"rows", rows},
                   {"cols", cols},
                   {"rank", info.rank},
+                  {"numerical_rank", info.numerical_rank},
                   {"dependent_columns", info.dependent_columns},
                   {"condition", number(info.condition)},
                   {"orthogonality", number(info.orthogonality)},
@@ -69,6 +71,9 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
   fmt::print("  orthogonality     {:.2e} ({})\n", info.orthogonality,
              info.measured ? "measured" : "bound");
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
+  if (info.numerical_rank < info.rank)
+    fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
+               info.numerical_rank);
   if (!info.dependent_columns.empty())
     fmt::print("  dependent columns {}\n", listed(info.dependent_columns));
   if (info.failed_cholesky > 0 || info.shifts > 0)
@@ -126,6 +131,10 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
   options.method = parse_qr_method(a.method);
   options.dependent = a.dependent == "fill" ? DependentColumns::fill : DependentColumns::drop;
   options.verify = !a.no_verify;
+  options.rank_tolerance = a.rank_tolerance;
+  require(common.seed <= 0xfffffff, ErrorKind::misuse, "options", "--seed {}: at most {}",
+          common.seed, 0xfffffff);
+  options.seed = static_cast<std::uint32_t>(common.seed);
   options.run = common.to_options();
   require_matrix_name("--output", a.output);
   require_matrix_name("--r", a.r);
@@ -168,6 +177,7 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
                      {"dependent_columns", info.dependent_columns},
                      {"condition", number(info.condition)},
                      {"residual_norm", info.residual_norm},
+                     {"refinements", info.refinements},
                      {"error_bound", number(info.error_bound)}};
   ReportData data;
   data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols, a.rows);
@@ -207,6 +217,10 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
       ->check(CLI::IsMember({"drop", "fill"}))
       ->capture_default_str();
   verb->add_flag("--no-verify", a->no_verify, "bound the orthogonality instead of measuring it");
+  verb->add_option("--rank-tolerance", a->rank_tolerance,
+                   "columns that are this near, beside their length, to the span of those before "
+                   "them are dependent; 0: only those that are so exactly")
+      ->capture_default_str();
   verb->callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
 }
 

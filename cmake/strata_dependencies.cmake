@@ -68,6 +68,12 @@ message(STATUS "BLAS, loaded at run time: ${STRATA_BLAS_FOUND}")
 
 # What tests are linked with, to compare with: LAPACKE, and BLAS as anybody has it.
 if(STRATA_TESTS)
+  # Many digits, to measure how orthogonal Q is.
+  find_path(STRATA_MPFR_INCLUDE mpfr.h REQUIRED)
+  find_library(STRATA_MPFR_LIBRARY mpfr REQUIRED)
+  add_library(strata_mpfr INTERFACE)
+  target_include_directories(strata_mpfr SYSTEM INTERFACE ${STRATA_MPFR_INCLUDE})
+  target_link_libraries(strata_mpfr INTERFACE ${STRATA_MPFR_LIBRARY})
   find_path(STRATA_LAPACKE_INCLUDE lapacke.h PATH_SUFFIXES openblas lapacke REQUIRED)
   find_library(STRATA_LAPACKE_LIBRARY NAMES lapacke REQUIRED)
   add_library(strata_linked_blas INTERFACE)

@@ -1,10 +1,11 @@
 #pragma once
 // QR factorization of tall and skinny matrices, and least squares.
 //
-// Contract: V is m × n with m >= n, column-major, n at most kQrColumnsMax; V = Q·R with R upper
-// triangular and its diagonal not negative. Q takes the place of V. What is misused (m < n, shapes
-// that do not fit) is Error{misuse}; an element that is NaN or infinite is Error{input} with its
-// row and column, and V is then as it was. Everything else is told by QrInfo, never hidden.
+// Contract: V is m × n with m >= n, column-major; V = Q·R with R upper triangular and its diagonal
+// not negative. Of more than kQrColumnsMax columns `automatic` takes blocks one after the other. Q
+// takes the place of V. What is misused (m < n, shapes that do not fit) is Error{misuse}; an
+// element that is NaN or infinite is Error{input} with its row and column, and V is then as it was.
+// Everything else is told by QrInfo, never hidden.
 //
 // The result has the same bits for any number of devices, any budget and policy, in core or
 // streamed, from run to run, and on any backend: the order of every sum follows from m and n.
@@ -22,8 +23,8 @@ namespace strata {
 inline constexpr std::int64_t kQrColumnsMax = 512;
 
 /// How Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double for fp64,
-/// fp64 for fp32. A pass reads V once, and from the second on writes it too; the last three methods
-/// read it for every column, or pair of columns.
+/// fp64 for fp32. A pass reads V once, and from the second on writes it too; Gram and Schmidt's
+/// methods read it for every column, or pair of columns.
 enum class QrMethod : std::uint8_t {
   /// Any finite matrix to O(ε): wide sums, and as many passes as its condition asks for.
   automatic,
@@ -38,6 +39,15 @@ enum class QrMethod : std::uint8_t {
   cgs,                ///< Gram and Schmidt's method, a column with all before it at once
   cgs2,               ///< the same, each column twice
   mgs,                ///< the modified one, a column with each before it in turn
+  tsqr,               ///< Householder QR, a binary tree of blocks (Demmel, Grigori et al. 2012)
+  tsqr_flat,          ///< the same, one block after the other
+  /// The triangle of a random sketch of V, then cholqr: to O(ε) for κ below 1e15 or so. The sketch
+  /// is Gaussian (Balabanov 2022), …
+  rand_cholqr,
+  multi_sketch,  ///< … CountSketch and then Gaussian (Higgins, Szyld, Boman, Yamazaki 2025), …
+  mrcqr,         ///< … or a Hadamard transform in single precision (arXiv 2606.18411), …
+  mrcqr_fp64,    ///< … in double …
+  mrcqr_fp16,    ///< … or half, which bear less ill-conditioned columns
 };
 
 /// "auto", "cholqr", …; and back, throwing Error{misuse} with the names there are.
@@ -57,7 +67,13 @@ struct QrOptions {
   /// The last pass also adds up QᵀQ, wide, so that `orthogonality` is measured, at no further
   /// reading of V; `automatic` then goes on until its promise is kept.
   bool verify = true;
-  Options run;  ///< devices, budgets, policy, progress
+  /// Of `automatic`: columns at this distance from the span of those before them or nearer, beside
+  /// their own length and to a factor of √2, are dependent. 0: those that are so exactly, as the
+  /// numbers of V are stored (to 1e-25 or so; to 5e-15·√n behind kQrColumnsMax columns). n·2^-52
+  /// takes those for dependent that were computed from others in fp64. Below 0.1.
+  double rank_tolerance = 0;
+  std::uint32_t seed = 0;  ///< of random sketches, below 2^28
+  Options run;             ///< devices, budgets, policy, progress
 };
 
 struct QrInfo {
@@ -65,6 +81,9 @@ struct QrInfo {
   /// 1e-5·√n); of the others that the last Cholesky factorization did not fail and Q is finite.
   bool ok = false;
   std::int64_t rank = 0;
+  /// Columns farther than n roundings of T, beside their length, from the span of those before
+  /// them: `rank` without those that may have been computed from others. By the diagonal of R.
+  std::int64_t numerical_rank = 0;
   std::vector<std::int64_t> dependent_columns;  ///< by number from 0, increasing
   /// Of V with its columns scaled to length 1, in the 2-norm, without dependent columns: from R, so
   /// an estimate, good to a factor of about two.
@@ -98,12 +117,14 @@ struct LeastSquaresInfo {
   /// Of x, relative to the norm of x with the columns of A scaled to length 1: an estimate of what
   /// rounding in the sums does to it, from the condition and the residual.
   double error_bound = 0;
+  int refinements = 0;  ///< each read A and b once more
   RunReport report;
 };
 
 /// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of
 /// [A b] in double-double: A and b are read once (twice where squares could overflow) and not
-/// written. Throws as qr(); m >= n, n + k at most kQrColumnsMax.
+/// written. Where that is not good for six digits, x is refined by up to three more readings.
+/// Throws as qr(); m >= n, n + k at most kQrColumnsMax.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
                                MatrixView<double> x, const Options& options = {});
 

@@ -15,28 +15,11 @@
 #include "kernels/gram.hpp"
 #include "kernels/gram_tile_host.hpp"
 #include "kernels/operand.hpp"
+#include "kernels/run_fused.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata {
 namespace {
-
-#if defined(__x86_64__)
-template <class Loop, class... Arguments>
-[[gnu::target("avx2,fma")]] void run_on_avx2(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-/// Where there is no such instruction the same bits come out of the C library's fma, slowly.
-template <class Loop, class... Arguments>
-void run_fused(Arguments... arguments) {
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  has ? run_on_avx2<Loop>(arguments...) : Loop::run(arguments...);
-}
-#else
-template <class Loop, class... Arguments>
-void run_fused(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-#endif
 
 /// Sums of units, added in the tree of gram.hpp as a counter carries: level k holds those of 2^k
 /// units, if the number of units so far has that bit.

@@ -10,10 +10,13 @@
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram_cuda.hpp"
+#include "kernels/householder_cuda.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/sketch_cuda.hpp"
+#include "kernels/subtract_columns.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tile_inverse.hpp"
 #include "kernels/tile_norm.hpp"
@@ -66,6 +69,12 @@ class CudaBackend final : public Backend {
                            .column_max = attempt<column_max_cuda>,
                            .column_dots = attempt<column_dots_cuda>,
                            .column_update = attempt<column_update_cuda>});
+    add_kernels(kernels_, {.householder_r = attempt<householder_r_cuda>,
+                           .householder_q = attempt<householder_q_cuda>,
+                           .stacked_r = attempt<stacked_r_cuda>,
+                           .stacked_q = attempt<stacked_q_cuda>});
+    add_sketch(kernels_, attempt<sketch_cuda>);
+    add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

@@ -5,10 +5,13 @@
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
+#include "kernels/householder.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/sketch.hpp"
+#include "kernels/subtract_columns.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
@@ -53,6 +56,9 @@ const KernelTable& host_kernels() {
     add<float>(kernels);
     add_mixed(kernels);
     add_kernels(kernels, gram_host());
+    add_kernels(kernels, householder_host());
+    add_sketch(kernels, sketch_host);
+    add_subtract_columns(kernels, subtract_columns_host);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     return kernels;

@@ -5,10 +5,13 @@
 #include "kernels/covariance.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
+#include "kernels/householder.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
+#include "kernels/sketch.hpp"
+#include "kernels/subtract_columns.hpp"
 #include "kernels/syrk.hpp"
 #include "kernels/tables.hpp"
 #include "kernels/tile_inverse.hpp"
@@ -54,6 +57,9 @@ const KernelTable& reference_kernels() {
     add<float>(kernels);
     add_mixed(kernels);
     add_kernels(kernels, gram_reference());
+    add_kernels(kernels, householder_reference());
+    add_sketch(kernels, sketch_reference);
+    add_subtract_columns(kernels, subtract_columns_reference);
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;

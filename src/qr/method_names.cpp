@@ -23,7 +23,14 @@ constexpr std::array kMethodNames{MethodName{QrMethod::automatic, "auto"},
                                   MethodName{QrMethod::svqr_wide, "svqr-wide"},
                                   MethodName{QrMethod::cgs, "cgs"},
                                   MethodName{QrMethod::cgs2, "cgs2"},
-                                  MethodName{QrMethod::mgs, "mgs"}};
+                                  MethodName{QrMethod::mgs, "mgs"},
+                                  MethodName{QrMethod::tsqr, "tsqr"},
+                                  MethodName{QrMethod::tsqr_flat, "tsqr-flat"},
+                                  MethodName{QrMethod::rand_cholqr, "rand-cholqr"},
+                                  MethodName{QrMethod::multi_sketch, "multi-sketch"},
+                                  MethodName{QrMethod::mrcqr, "mrcqr"},
+                                  MethodName{QrMethod::mrcqr_fp64, "mrcqr-fp64"},
+                                  MethodName{QrMethod::mrcqr_fp16, "mrcqr-fp16"}};
 
 }  // namespace
 

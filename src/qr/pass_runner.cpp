@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/bytes.hpp"
+#include "qr/tsqr_passes.hpp"
 #include "run/run.hpp"
 #include "session/budget.hpp"
 #include "session/planned_run.hpp"
@@ -68,7 +69,10 @@ PassRunner<T>::PassRunner(TallColumns<T> matrix, const Options& options)
     : matrix_(matrix),
       options_(with_budget(options, widest_problem(matrix))),
       devices_(options_),
-      identity_(new_identity()) {
+      identity_(new_identity()),
+      tsqr_identity_(tsqr_block_rows(matrix.cols()) == gram_block_rows(matrix.cols())
+                         ? identity_
+                         : new_identity()) {
   RowProblem problem = widest_problem(matrix);
   problem.devices = devices_.count();
   const std::int64_t needed = smallest_budget_bytes(row_pass(problem));
@@ -124,7 +128,7 @@ void PassRunner<T>::run_pass(const RowProblem& problem, const std::vector<double
   PlannedRun planned = plan_of(problem);
   const BlockTable& blocks = planned.plan->schedule().blocks;
   planned.n = problem.n;
-  planned.tile = gram_block_rows(problem.n);
+  planned.tile = is_tsqr(problem.pass) ? tsqr_block_rows(problem.n) : gram_block_rows(problem.n);
   planned.floor_bytes = floor_of(problem, blocks, passes_ == 0);
   planned.host_bytes = blocks.total_bytes(rows::kSum) + blocks.total_bytes(rows::kMaxima);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -197,6 +201,16 @@ SquareMatrix<W> PassRunner<T>::solve_gram(const SquareMatrix<F>& r, const std::v
 }
 
 template <class T>
+template <class W, class F>
+SquareMatrix<W> PassRunner<T>::apply_gram(const SquareMatrix<F>& r, const std::vector<double>& d) {
+  SquareMatrix<W> b(matrix_.cols());
+  run_pass(problem_of(RowPass::apply_gram, element_of<W>, element_of<F>), d,
+           reinterpret_cast<const std::byte*>(r.values.data()),
+           reinterpret_cast<std::byte*>(b.values.data()), nullptr);
+  return b;
+}
+
+template <class T>
 template <class F>
 void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d) {
   run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>), d,
@@ -210,6 +224,62 @@ std::vector<T> PassRunner<T>::columns(std::vector<std::uint32_t> steps) {
   problem.steps = std::move(steps);
   run_pass(problem, {}, nullptr, reinterpret_cast<std::byte*>(coefficients.data()), nullptr);
   return coefficients;
+}
+
+template <class T>
+std::vector<double> PassRunner<T>::sketch(std::uint32_t variant, const std::vector<double>& d) {
+  std::vector<double> s(static_cast<std::size_t>(2 * matrix_.cols() * matrix_.cols()));
+  RowProblem problem = problem_of(RowPass::sketch, Element::fp64, Element::fp64);
+  problem.variant = variant;
+  run_pass(problem, d, nullptr, reinterpret_cast<std::byte*>(s.data()), nullptr);
+  return s;
+}
+
+template <class T>
+std::vector<double> PassRunner<T>::inner_columns(std::int64_t left) {
+  std::vector<double> s(static_cast<std::size_t>(left * (matrix_.cols() - left)));
+  RowProblem problem = problem_of(RowPass::inner_columns, Element::fp64, Element::fp64);
+  problem.left = left;
+  run_pass(problem, {}, nullptr, reinterpret_cast<std::byte*>(s.data()), nullptr);
+  return s;
+}
+
+template <class T>
+void PassRunner<T>::subtract_columns(const std::vector<double>& s, std::int64_t left) {
+  RowProblem problem = problem_of(RowPass::subtract_columns, Element::fp64, Element::fp64);
+  problem.left = left;
+  run_pass(problem, {}, reinterpret_cast<const std::byte*>(s.data()), nullptr, nullptr);
+}
+
+/// On GPUs, which want many panels at a time, a task has as many blocks as an eighth of the memory
+/// holds.
+template <class T>
+RowProblem PassRunner<T>::tsqr_problem(RowPass pass, TreeShape shape) const {
+  constexpr std::int64_t kGroupMax = 32;
+  RowProblem problem = problem_of(pass, Element::fp64, Element::fp64);
+  problem.identity = tsqr_identity_;
+  problem.shape = shape;
+  const std::int64_t block = tsqr_block_rows(problem.n) * problem.n * bytes_of(problem.element);
+  if (!devices_.all_on_host())
+    problem.group =
+        std::clamp<std::int64_t>(smallest_memory(devices_.machine()) / (8 * block), 1, kGroupMax);
+  return problem;
+}
+
+template <class T>
+std::vector<double> PassRunner<T>::triangles(TreeShape shape) {
+  const std::int64_t n = matrix_.cols();
+  std::vector<double> nodes(static_cast<std::size_t>(triangles_of(matrix_.rows(), n) * n * n));
+  run_pass(tsqr_problem(RowPass::triangles, shape), {}, nullptr,
+           reinterpret_cast<std::byte*>(nodes.data()), nullptr);
+  return nodes;
+}
+
+template <class T>
+void PassRunner<T>::orthogonal(const std::vector<double>& nodes, TreeShape shape, bool last) {
+  RowProblem problem = tsqr_problem(RowPass::orthogonal, shape);
+  problem.stays = !last && tsqr_identity_ == identity_;
+  run_pass(problem, {}, reinterpret_cast<const std::byte*>(nodes.data()), nullptr, nullptr);
 }
 
 template <class T>
@@ -243,6 +313,8 @@ template SquareMatrix<float> PassRunner<float>::solve_gram(const SquareMatrix<do
                                                            const std::vector<double>&, bool);
 template SquareMatrix<double> PassRunner<float>::solve_gram(const SquareMatrix<double>&,
                                                             const std::vector<double>&, bool);
+template SquareMatrix<DoubleDouble> PassRunner<double>::apply_gram(
+    const SquareMatrix<DoubleDouble>&, const std::vector<double>&);
 template void PassRunner<double>::solve(const SquareMatrix<double>&, const std::vector<double>&);
 template void PassRunner<double>::solve(const SquareMatrix<DoubleDouble>&,
                                         const std::vector<double>&);

@@ -8,7 +8,10 @@
 
 #include <algorithm>
 
+#include "kernels/sketch.hpp"
+#include "qr/column_passes.hpp"
 #include "qr/sum_tree.hpp"
+#include "qr/tsqr_passes.hpp"
 
 namespace strata {
 namespace {
@@ -35,7 +38,14 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
     case RowPass::maxima:
       tasks.add(column_max, device, {{BlockId(rows::kMaxima, b, 0), Hint::last_write}, v});
       break;
-    case RowPass::columns: break;
+    case RowPass::sketch:
+      tasks.add(sketch, device, {tree.part(b, result), v, d}, problem.variant);
+      break;
+    case RowPass::columns:
+    case RowPass::inner_columns:
+    case RowPass::subtract_columns:
+    case RowPass::triangles:
+    case RowPass::orthogonal: break;
   }
   if (adds_up(problem.pass)) tree.add(b, result, tasks);
 }
@@ -63,12 +73,14 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
   const bool by_columns = problem.pass == RowPass::columns;
   const bool sums = adds_up(problem.pass) || by_columns;
   const bool maxima = problem.pass == RowPass::maxima;
-  const auto family = [n](const char* name, std::int64_t count, std::int64_t cols, Element element,
-                          Origin origin) {
+  const std::int64_t height = problem.pass == RowPass::sketch ? 2 * n : n;  // of a sum
+  const auto family = [n, height](const char* name, std::int64_t count, std::int64_t cols,
+                                  Element element, Origin origin) {
+    const bool summed = name[0] == 'P' || name[0] == 'B';
     return BlockFamily{.name = name,
-                       .rows = count * n,
+                       .rows = count * (summed ? height : n),
                        .cols = count > 0 ? cols : 0,
-                       .tile_rows = n,
+                       .tile_rows = summed ? height : n,
                        .tile_cols = cols,
                        .element = element,
                        .origin = origin};
@@ -103,6 +115,8 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
 }  // namespace
 
 Schedule row_pass(const RowProblem& problem) {
+  if (is_tsqr(problem.pass)) return tsqr_pass(problem);
+  if (is_of_columns(problem.pass)) return column_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
   add_blocks(problem, schedule);

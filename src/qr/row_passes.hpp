@@ -13,13 +13,21 @@
 namespace strata {
 
 enum class RowPass : std::uint8_t {
-  gram,        ///< B ← XᵀX, X = V·diag(d)
-  apply_gram,  ///< B ← the Gram matrix of X·R⁻¹, which is not stored
-  solve_gram,  ///< V ← X·R⁻¹, B ← VᵀV
-  solve,       ///< V ← X·R⁻¹
-  maxima,      ///< M(b) ← the largest magnitude in each column of block b
-  columns,     ///< the steps of a method of Gram and Schmidt's: B(s) their coefficients, n × 1
+  gram,           ///< B ← XᵀX, X = V·diag(d)
+  apply_gram,     ///< B ← the Gram matrix of X·R⁻¹, which is not stored
+  solve_gram,     ///< V ← X·R⁻¹, B ← VᵀV
+  solve,          ///< V ← X·R⁻¹
+  maxima,         ///< M(b) ← the largest magnitude in each column of block b
+  columns,        ///< the steps of a method of Gram and Schmidt's: B(s) their coefficients, n × 1
+  triangles,      ///< B(i) ← the triangles of Householder QR, node i of a tree (tsqr_passes.hpp)
+  orthogonal,     ///< V ← Q·C of the same
+  inner_columns,  ///< B ← LᵀX of two blocks of columns (column_passes.hpp)
+  subtract_columns,  ///< X ← X − L·R of the same
+  sketch,            ///< B ← Ω·X, 2n × n (kernels/sketch.hpp)
 };
+
+/// Of the triangles of TSQR: two of the same size at a time, or one block after the other.
+enum class TreeShape : std::uint8_t { binary, flat };
 
 struct RowProblem {
   RowPass pass = RowPass::gram;
@@ -33,6 +41,10 @@ struct RowProblem {
   bool stays = false;               ///< a V that is written need not go home yet
   /// Of RowPass::columns: the variants of column_dots and column_update.
   std::vector<std::uint32_t> steps{};
+  TreeShape shape = TreeShape::binary;  ///< of TSQR, …
+  std::int64_t group = 1;               ///< … and how many blocks are one task
+  std::uint32_t variant = 0;            ///< of RowPass::sketch
+  std::int64_t left = 0;                ///< columns of L, of passes over two blocks of columns
 };
 
 /// The families of the schedule.
@@ -46,13 +58,15 @@ inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each bl
 }  // namespace rows
 
 [[nodiscard]] constexpr bool adds_up(RowPass pass) noexcept {
-  return pass == RowPass::gram || pass == RowPass::apply_gram || pass == RowPass::solve_gram;
+  return pass == RowPass::gram || pass == RowPass::apply_gram || pass == RowPass::solve_gram ||
+         pass == RowPass::sketch;
 }
 [[nodiscard]] constexpr bool solves(RowPass pass) noexcept {
   return pass == RowPass::apply_gram || pass == RowPass::solve_gram || pass == RowPass::solve;
 }
 [[nodiscard]] constexpr bool writes_matrix(RowPass pass) noexcept {
-  return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns;
+  return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns ||
+         pass == RowPass::orthogonal || pass == RowPass::subtract_columns;
 }
 
 [[nodiscard]] Schedule row_pass(const RowProblem& problem);

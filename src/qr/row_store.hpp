@@ -24,11 +24,15 @@ struct TallColumns {
   MatrixView<const T> from;
   MatrixView<const T> beside{};  ///< further columns, of as many rows
   MatrixView<T> to{};
+  MatrixView<T> to_beside{};  ///< where further columns are written
 
   [[nodiscard]] std::int64_t rows() const noexcept { return from.rows; }
   [[nodiscard]] std::int64_t cols() const noexcept { return from.cols + beside.cols; }
   [[nodiscard]] const T* column(std::int64_t j) const noexcept {
     return j < from.cols ? from.column(j) : beside.column(j - from.cols);
+  }
+  [[nodiscard]] T* column_to(std::int64_t j) const noexcept {
+    return j < from.cols ? to.column(j) : to_beside.column(j - from.cols);
   }
 };
 
@@ -53,7 +57,7 @@ class RowStore final : public BlockStore {
     const BlockExtent x = blocks().extent(id);
     auto* packed = reinterpret_cast<T*>(to);
     for (std::int64_t j = 0; j < count; ++j)
-      std::copy_n(matrix_.column(first + j) + x.row, x.rows, packed + j * x.rows);
+      std::copy_n(matrix_.column(x.col + first + j) + x.row, x.rows, packed + j * x.rows);
   }
   void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                      const std::byte* from) override {
@@ -63,7 +67,7 @@ class RowStore final : public BlockStore {
     const BlockExtent x = blocks().extent(id);
     const auto* packed = reinterpret_cast<const T*>(from);
     for (std::int64_t j = 0; j < count; ++j)
-      std::copy_n(packed + j * x.rows, x.rows, matrix_.to.column(first + j) + x.row);
+      std::copy_n(packed + j * x.rows, x.rows, matrix_.column_to(x.col + first + j) + x.row);
   }
   void commit(BlockId id) override {
     if (id.family() != rows::kMatrix) small_.commit(id);

@@ -137,40 +137,6 @@ void jacobi(SquareMatrix<W>& a, SquareMatrix<W>& vectors) {
   }
 }
 
-/// R of A = Q·R by Householder's reflections, the diagonal not negative. A is used up.
-template <class W>
-SquareMatrix<W> upper_factor(SquareMatrix<W> a) {
-  const W zero(0.0F);
-  for (std::int64_t j = 0; j < a.n; ++j) {
-    W square = zero;
-    for (std::int64_t i = j; i < a.n; ++i) square = square + a(i, j) * a(i, j);
-    if (!(leading(square) > 0)) continue;
-    W length = root_of(square);
-    if (leading(a(j, j)) > 0) length = zero - length;
-    // v = a_j − length·e_j; H = I − 2·v·vᵀ/(vᵀv), vᵀv = −2·length·v_j.
-    std::vector<W> v;
-    for (std::int64_t i = j; i < a.n; ++i) v.push_back(a(i, j));
-    v[0] = v[0] - length;
-    const W half = (zero - length) * v[0];
-    for (std::int64_t k = j; k < a.n; ++k) {
-      W sum = zero;
-      for (std::int64_t i = j; i < a.n; ++i)
-        sum = sum + v[static_cast<std::size_t>(i - j)] * a(i, k);
-      const W factor = sum / half;
-      for (std::int64_t i = j; i < a.n; ++i)
-        a(i, k) = minus_product(a(i, k), v[static_cast<std::size_t>(i - j)], factor);
-    }
-  }
-  for (std::int64_t j = 0; j < a.n; ++j) {
-    for (std::int64_t i = j + 1; i < a.n; ++i) a(i, j) = zero;
-  }
-  for (std::int64_t i = 0; i < a.n; ++i) {
-    if (leading(a(i, i)) >= 0) continue;
-    for (std::int64_t k = i; k < a.n; ++k) a(i, k) = zero - a(i, k);
-  }
-  return a;
-}
-
 }  // namespace
 
 SquareMatrix<DoubleDouble> upper_product(const SquareMatrix<DoubleDouble>& r,
@@ -193,6 +159,19 @@ Condition condition_of(const SquareMatrix<DoubleDouble>& r,
   const Reals inverse = inverse_of_upper(unit);
   return {.estimate = std::max(norm_estimate(unit) * norm_estimate(inverse), 1.0),
           .bound = frobenius(unit) * frobenius(inverse)};
+}
+
+std::int64_t numerical_rank_of(const SquareMatrix<DoubleDouble>& r, double tolerance) {
+  std::int64_t rank = 0;
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    double largest = 0;
+    for (std::int64_t i = 0; i <= j; ++i) largest = std::max(largest, std::abs(r(i, j).hi));
+    if (!(largest > 0) || !std::isfinite(largest)) continue;
+    double square = 0;
+    for (std::int64_t i = 0; i <= j; ++i) square += (r(i, j).hi / largest) * (r(i, j).hi / largest);
+    if (std::abs(r(j, j).hi) / largest > tolerance * std::sqrt(square)) ++rank;
+  }
+  return rank;
 }
 
 double distance_from_identity(const SquareMatrix<DoubleDouble>& b,
@@ -227,6 +206,39 @@ double largest_eigenvalue(const SquareMatrix<double>& b) {
 }
 
 template <class W>
+SquareMatrix<W> upper_factor(std::vector<W> a, std::int64_t rows, std::int64_t n) {
+  const W zero(0.0F);
+  const auto at = [&](std::int64_t i, std::int64_t j) -> W& {
+    return a[static_cast<std::size_t>(i + j * rows)];
+  };
+  std::vector<W> v(static_cast<std::size_t>(rows));
+  for (std::int64_t j = 0; j < n; ++j) {
+    W square = zero;
+    for (std::int64_t i = j; i < rows; ++i) square = square + at(i, j) * at(i, j);
+    if (!(leading(square) > 0)) continue;
+    W length = root_of(square);
+    if (leading(at(j, j)) > 0) length = zero - length;
+    // v = a_j − length·e_j; H = I − 2·v·vᵀ/(vᵀv), vᵀv = −2·length·v_j.
+    for (std::int64_t i = j; i < rows; ++i) v[static_cast<std::size_t>(i)] = at(i, j);
+    v[static_cast<std::size_t>(j)] = v[static_cast<std::size_t>(j)] - length;
+    const W half = (zero - length) * v[static_cast<std::size_t>(j)];
+    for (std::int64_t k = j; k < n; ++k) {
+      W sum = zero;
+      for (std::int64_t i = j; i < rows; ++i) sum = sum + v[static_cast<std::size_t>(i)] * at(i, k);
+      const W factor = sum / half;
+      for (std::int64_t i = j; i < rows; ++i)
+        at(i, k) = minus_product(at(i, k), v[static_cast<std::size_t>(i)], factor);
+    }
+  }
+  SquareMatrix<W> r(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const bool turned = leading(at(i, i)) < 0;
+    for (std::int64_t k = i; k < n; ++k) r(i, k) = turned ? zero - at(i, k) : at(i, k);
+  }
+  return r;
+}
+
+template <class W>
 SquareMatrix<W> factor_by_eigenvalues(const SquareMatrix<W>& b, double floor) {
   const std::int64_t n = b.n;
   std::vector<W> scale;
@@ -248,12 +260,14 @@ SquareMatrix<W> factor_by_eigenvalues(const SquareMatrix<W>& b, double floor) {
     const W root = root_of(value);
     for (std::int64_t j = 0; j < n; ++j) weighted(i, j) = root * vectors(j, i) * s(j);
   }
-  return upper_factor(std::move(weighted));
+  return upper_factor(std::move(weighted.values), n, n);
 }
 
 template SquareMatrix<double> factor_by_eigenvalues(const SquareMatrix<double>&, double);
 template SquareMatrix<float> factor_by_eigenvalues(const SquareMatrix<float>&, double);
 template SquareMatrix<DoubleDouble> factor_by_eigenvalues(const SquareMatrix<DoubleDouble>&,
                                                           double);
+
+template SquareMatrix<double> upper_factor(std::vector<double>, std::int64_t, std::int64_t);
 
 }  // namespace strata

@@ -23,7 +23,8 @@ struct SquareMatrix {
       : n(order), values(static_cast<std::size_t>(order * order)) {}
   [[nodiscard]] static SquareMatrix identity(std::int64_t order) {
     SquareMatrix one(order);
-    for (std::int64_t j = 0; j < order; ++j) one(j, j) = W(1.0F);
+    const std::size_t step = static_cast<std::size_t>(order) + 1;
+    for (std::size_t k = 0; k < one.values.size(); k += step) one.values[k] = W(1.0F);
     return one;
   }
   W& operator()(std::int64_t i, std::int64_t j) {
@@ -132,6 +133,9 @@ struct Condition {
 [[nodiscard]] Condition condition_of(const SquareMatrix<DoubleDouble>& r,
                                      const std::vector<std::int64_t>& without);
 
+/// Columns of R whose diagonal is more than `tolerance` beside their length.
+[[nodiscard]] std::int64_t numerical_rank_of(const SquareMatrix<DoubleDouble>& r, double tolerance);
+
 /// ‖B − I‖_F, without the rows and columns that `without` names.
 [[nodiscard]] double distance_from_identity(const SquareMatrix<DoubleDouble>& b,
                                             const std::vector<std::int64_t>& without);
@@ -145,5 +149,10 @@ struct Condition {
 /// procedure with constant synchronization requirements", 2002). By Jacobi's rotations.
 template <class W>
 [[nodiscard]] SquareMatrix<W> factor_by_eigenvalues(const SquareMatrix<W>& b, double floor);
+
+/// R of the factorization of a rows × n matrix (packed, rows >= n) by Householder's reflections,
+/// the diagonal not negative.
+template <class W>
+[[nodiscard]] SquareMatrix<W> upper_factor(std::vector<W> a, std::int64_t rows, std::int64_t n);
 
 }  // namespace strata

@@ -297,6 +297,42 @@ TEST(Qr, DropsDependentColumnsAndNamesThem) {
   }
 }
 
+TEST(Qr, ColumnsComputedFromOthersAreDependentWhereAToleranceSaysSo) {
+  // Twelve columns, and eight that are sums of them, rounded to fp64.
+  Tall v = test::random_tall(900, 20, 30);
+  for (std::int64_t j = 12; j < 20; ++j) {
+    for (std::int64_t i = 0; i < 900; ++i) {
+      v(i, j) = 0;
+      for (std::int64_t k = 0; k < 12; ++k)
+        v(i, j) += test::normal(31, static_cast<std::uint64_t>(20 * k + j)) * v(i, k);
+    }
+  }
+  for (std::int64_t i = 0; i < 900; ++i) v(i, 3) *= 1e120;  // grading does not matter
+  const Factored<double> exact = factored(v, plain());
+  EXPECT_TRUE(exact.info.ok);
+  EXPECT_EQ(exact.info.rank, 20);
+  EXPECT_EQ(exact.info.numerical_rank, 12);
+  QrOptions options = plain();
+  options.rank_tolerance = 20 * 0x1p-52;
+  const Factored<double> got = factored(v, options);
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_EQ(got.info.rank, 12);
+  EXPECT_EQ(got.info.numerical_rank, 12);
+  EXPECT_EQ(got.info.dependent_columns,
+            (std::vector<std::int64_t>{12, 13, 14, 15, 16, 17, 18, 19}));
+  EXPECT_LE(got.info.condition, 1e3);
+  EXPECT_LE(test::orthogonality_of(got.q, 12), 2e-14);
+  EXPECT_LE(test::residual_of(v, got.q, got.r), 1e-14);
+  options.dependent = DependentColumns::fill;
+  const Factored<double> filled = factored(v, options);
+  EXPECT_EQ(filled.info.rank, 12);
+  EXPECT_LE(test::orthogonality_of(filled.q, 20), 4e-14);
+  EXPECT_LE(test::residual_of(v, filled.q, filled.r), 1e-14);
+  options.rank_tolerance = 1;
+  Tall r(20, 20);
+  EXPECT_THROW((void)qr(v.view(), r.view(), options), Error);
+}
+
 TEST(Qr, FillsDependentColumnsWithOrthonormalOnes) {
   const Tall v = with_dependent_columns();
   QrOptions options = plain();
@@ -371,7 +407,10 @@ TEST(Qr, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] { (void)qr(v.view(), r.view(), plain()); }).kind(), ErrorKind::misuse);
   Tall many(600, 513);
   Tall large(513, 513);
-  EXPECT_EQ(error_of([&] { (void)qr(many.view(), large.view(), plain()); }).kind(),
+  EXPECT_EQ(error_of([&] {
+              (void)qr(many.view(), large.view(),
+                       on("host:1", 64 << 20, Policy::opt, QrMethod::cholqr2));
+            }).kind(),
             ErrorKind::misuse);
   Tall tall = test::random_tall(5000, 30, 14);
   Tall small(30, 30);
@@ -448,6 +487,76 @@ TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
     }
     EXPECT_LE(std::abs(static_cast<double>(sum)), 1e-11 * 0x1p20);
   }
+}
+
+/// x of min ‖b − A·x‖ by normal equations in 600 bits.
+std::vector<double> exact_solution(const Tall& a, const Tall& b) {
+  using Many = boost::multiprecision::number<
+      boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
+      boost::multiprecision::et_off>;
+  const std::int64_t n = a.cols;
+  std::vector<std::vector<Many>> g(static_cast<std::size_t>(n),
+                                   std::vector<Many>(static_cast<std::size_t>(n + 1)));
+  const auto at = [&](std::int64_t i, std::int64_t j) -> Many& {
+    return g[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+  };
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t r = 0; r < a.rows; ++r) {
+      for (std::int64_t j = 0; j < n; ++j) at(i, j) += Many(a(r, i)) * Many(a(r, j));
+      at(i, n) += Many(a(r, i)) * Many(b(r, 0));
+    }
+  }
+  for (std::int64_t p = 0; p < n; ++p) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (i == p) continue;
+      const Many factor = at(i, p) / at(p, p);
+      for (std::int64_t j = p; j <= n; ++j) at(i, j) -= factor * at(p, j);
+    }
+  }
+  std::vector<double> x;
+  for (std::int64_t i = 0; i < n; ++i) x.push_back(static_cast<double>(at(i, n) / at(i, i)));
+  return x;
+}
+
+TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
+  int refined = 0;
+  for (const double condition : {1e9, 1e11, 1e12, 1e13, 3e13, 1e14, 1e16}) {
+    for (const double noise : {0.0, 1e-9, 1e-3}) {
+      const Tall a = test::with_condition(400, 8, condition, 16);
+      const Tall random = test::random_tall(400, 1, 18);
+      Tall b(400, 1);
+      for (std::int64_t i = 0; i < 400; ++i) {
+        for (std::int64_t j = 0; j < 8; ++j) b(i, 0) += a(i, j) * static_cast<double>(j + 1);
+        b(i, 0) += noise * random(i, 0);
+      }
+      const std::vector<double> exact = exact_solution(a, b);
+      Tall x(8, 1);
+      const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+      if (condition >= 1e16) {  // beyond what the sums tell apart: a column is said to depend
+        EXPECT_EQ(info.rank, 7);
+        EXPECT_EQ(info.dependent_columns.size(), 1U);
+        continue;
+      }
+      double wrong = 0;
+      double length = 0;
+      for (std::int64_t j = 0; j < 8; ++j) {
+        double square = 0;  // the bound is of columns of length 1
+        for (std::int64_t i = 0; i < 400; ++i) square += a(i, j) * a(i, j);
+        const double e = exact[static_cast<std::size_t>(j)];
+        wrong += square * (x(j, 0) - e) * (x(j, 0) - e);
+        length += square * e * e;
+      }
+      const double error = std::sqrt(wrong / length);
+      EXPECT_GE(info.error_bound, error) << condition << ' ' << noise;
+      EXPECT_EQ(info.ok, info.error_bound <= 1e-6);
+      if (condition <= 1e11 || (condition <= 1e13 && noise == 0)) {
+        EXPECT_TRUE(info.ok) << condition << ' ' << noise << ' ' << info.error_bound;
+      }
+      refined += info.refinements;
+      EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
+    }
+  }
+  EXPECT_GE(refined, 2);
 }
 
 TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {

@@ -36,75 +36,31 @@ double accuracy(const Tall& v) {
   return 0x1p-62 * static_cast<double>(v.cols) * std::sqrt(static_cast<double>(v.rows));
 }
 
-/// A matrix with what one call of each method leaves of orthogonality: CholQR, CholQR2, shifted
-/// CholQR3, wide, wide with a wide solve, wide and CholQR. NaN: a failed pivot or noise decides.
+/// A matrix of stability_table_test.cpp.
 struct Reference {
   std::string name;
   std::function<Tall()> make;
   double condition;  ///< of unit columns
-  std::map<QrMethod, double> error;
 };
-
-std::map<QrMethod, double> errors(double cholqr, double cholqr2, double shifted, double wide,
-                                  double wide_solve, double wide2) {
-  return {{QrMethod::cholqr, cholqr},
-          {QrMethod::cholqr2, cholqr2},
-          {QrMethod::shifted_cholqr3, shifted},
-          {QrMethod::cholqr_wide, wide},
-          {QrMethod::cholqr_wide_solve, wide_solve},
-          {QrMethod::cholqr_wide2, wide2}};
-}
-
-/// κ² times the error of sums by extraction, of which a tenth was seen.
-double wide_bound(double condition) { return 1.2 * 0x1p-106 * condition * condition; }
 
 std::vector<Reference> references() {
   const double f = std::nan("");
   return {
-      {"K10", [] { return test::krylov(10); }, 6e4,
-       errors(7e-8, 6e-15, 6e-15, 3e-12, 1e-16, 6e-15)},
-      {"K20", [] { return test::krylov(20); }, 1e12, errors(f, f, 7e-15, 2e-5, 2e-9, 6e-15)},
-      {"K20 of integers", [] { return test::krylov(20, 1); }, 1e12,
-       errors(f, f, f, 2e-5, 2e-9, 6e-15)},
-      {"K25", [] { return test::krylov(25); }, 7e15, errors(f, f, f, f, f, 6e-15)},
-      {"K30", [] { return test::krylov(30); }, 2e18, errors(f, f, f, f, f, f)},
-      {"Newton 30", [] { return test::newton(30); }, 1e6,
-       errors(1e-3, 5e-15, 7e-15, 2e-11, 8e-17, 6e-15)},
-      {"Hilbert 1000 x 16", [] { return test::hilbert(1000, 16); }, 4e16,
-       errors(f, f, f, f, f, 2e-15)},
-      {"Hilbert 100 x 100", [] { return test::hilbert(100, 100); }, f, errors(f, f, f, f, f, f)},
-      {"sigma 1e8", [] { return test::with_condition(1500, 20, 1e8, 3); }, 1e8,
-       errors(f, 8e-16, 8e-16, 1e-9, 2e-17, 7e-16)},
-      {"sigma 1e15", [] { return test::with_condition(1500, 20, 1e15, 3); }, 1e15,
-       errors(f, f, f, 3e-3, wide_bound(1e15), 6e-16)},
-      {"glued 1e8 1e8", [] { return test::glued(1500, 4, 5, 1e8, 1e8); }, 7e14,
-       errors(f, f, f, f, wide_bound(7e14), 1e-15)},
-      {"Lauchli 1e-20", [] { return test::lauchli(20, [](auto) { return 1e-20; }); }, 4e20,
-       errors(f, f, f, f, f, f)},
-      {"synthetic", [] { return test::synthetic(); }, f, errors(f, f, f, 1e-11, 1e-11, 4e-16)},
-      {"graded to 1e-100", [] { return test::graded(1500, 20, 1e100); }, 1.3,
-       errors(9e-16, 5e-16, 8e-16, 2e-16, 2e-17, 7e-16)},
+      {"K10", [] { return test::krylov(10); }, 6e4},
+      {"K20", [] { return test::krylov(20); }, 1e12},
+      {"K20 of integers", [] { return test::krylov(20, 1); }, 1e12},
+      {"K25", [] { return test::krylov(25); }, 7e15},
+      {"K30", [] { return test::krylov(30); }, 2e18},
+      {"Newton 30", [] { return test::newton(30); }, 1e6},
+      {"Hilbert 1000 x 16", [] { return test::hilbert(1000, 16); }, 4e16},
+      {"Hilbert 100 x 100", [] { return test::hilbert(100, 100); }, f},
+      {"sigma 1e8", [] { return test::with_condition(1500, 20, 1e8, 3); }, 1e8},
+      {"sigma 1e15", [] { return test::with_condition(1500, 20, 1e15, 3); }, 1e15},
+      {"glued 1e8 1e8", [] { return test::glued(1500, 4, 5, 1e8, 1e8); }, 7e14},
+      {"Lauchli 1e-20", [] { return test::lauchli(20, [](auto) { return 1e-20; }); }, 4e20},
+      {"synthetic", [] { return test::synthetic(); }, f},
+      {"graded to 1e-100", [] { return test::graded(1500, 20, 1e100); }, 1.3},
   };
-}
-
-TEST(QrStability, EachMethodLosesWhatItIsKnownToLose) {
-  for (const Reference& reference : references()) {
-    const Tall v = reference.make();
-    for (const auto& [method, expected] : reference.error) {
-      const Factored result = factored(v, method);
-      if (std::isnan(expected)) continue;
-      const double error = test::orthogonality_of(result.q, v.cols);
-      EXPECT_LE(error, std::max(10 * expected, 1e-15))
-          << reference.name << " by " << to_string(method);
-      if (expected > 1e-13 &&
-          !std::isnan(
-              reference.condition)) {  // sums in lanes are more exact than those of the reference
-        EXPECT_GE(error, expected / 100) << reference.name << " by " << to_string(method);
-      }
-      EXPECT_TRUE(result.info.measured);
-      EXPECT_GE(result.info.orthogonality, error * (1 - 1e-3) - accuracy(v)) << reference.name;
-    }
-  }
 }
 
 TEST(QrStability, AutomaticIsOrthonormalToRoundingOnAllOfThem) {

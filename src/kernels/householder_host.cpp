@@ -1,0 +1,76 @@
+// householder.hpp on the CPU.
+//
+// Method: a panel lies in the second-level cache; the 32 lanes of a sum are eight vectors, which do
+// not wait for each other.
+
+#include "kernels/householder_tree.hpp"
+#include "kernels/run_fused.hpp"
+#include "scalar/lanes.hpp"
+
+namespace strata {
+namespace {
+
+constexpr int kVectors = kHouseholderLanes / kLanes;
+
+/// Columns are zero from their rows on to a whole number of kHouseholderLanes.
+struct VectorLoops {
+  [[gnu::always_inline]] static double dot(const double* x, const double* y, std::int64_t rows) {
+    Lanes sums[kVectors];
+    for (std::int64_t r = 0; r < rows; r += kHouseholderLanes) {
+      for (int k = 0; k < kVectors; ++k)
+        sums[k] = fused(Lanes::load(x + r + k * kLanes), Lanes::load(y + r + k * kLanes), sums[k]);
+    }
+    for (int half = kVectors / 2; half > 0; half /= 2) {
+      for (int k = 0; k < half; ++k) sums[k] = rounded_sum(sums[k], sums[k + half]);
+    }
+    const Lanes::Vector& s = sums[0].values;
+    return (s[0] + s[2]) + (s[1] + s[3]);
+  }
+  [[gnu::always_inline]] static void subtract(double t, const double* v, double* x,
+                                              std::int64_t rows) {
+    const Lanes minus(-t);
+    for (std::int64_t r = 0; r < rows; r += kLanes)
+      fused(minus, Lanes::load(v + r), Lanes::load(x + r)).store(x + r);
+  }
+};
+
+struct Factor {
+  [[gnu::always_inline]] static void run(double* a, double* v, std::int64_t ld, std::int64_t rows,
+                                         std::int64_t n, double* tau) {
+    PanelSteps<VectorLoops>::factor(a, v, ld, rows, n, tau);
+  }
+};
+struct Form {
+  [[gnu::always_inline]] static void run(double* a, double* v, std::int64_t ld, std::int64_t rows,
+                                         std::int64_t n, const double* tau) {
+    PanelSteps<VectorLoops>::form(a, v, ld, rows, n, tau);
+  }
+};
+struct Multiply {
+  [[gnu::always_inline]] static void run(const double* q, std::int64_t ld, std::int64_t rows,
+                                         std::int64_t n, const double* c, std::int64_t c_ld,
+                                         double* y) {
+    PanelSteps<VectorLoops>::multiply(q, ld, rows, n, c, c_ld, y);
+  }
+};
+
+struct VectorPanels {
+  static void factor(double* a, double* v, std::int64_t ld, std::int64_t rows, std::int64_t n,
+                     double* tau) {
+    run_fused<Factor>(a, v, ld, rows, n, tau);
+  }
+  static void form(double* a, double* v, std::int64_t ld, std::int64_t rows, std::int64_t n,
+                   const double* tau) {
+    run_fused<Form>(a, v, ld, rows, n, tau);
+  }
+  static void multiply(const double* q, std::int64_t ld, std::int64_t rows, std::int64_t n,
+                       const double* c, std::int64_t c_ld, double* y) {
+    run_fused<Multiply>(q, ld, rows, n, c, c_ld, y);
+  }
+};
+
+}  // namespace
+
+HouseholderKernels householder_host() { return HouseholderOnCpu<VectorPanels>::kernels(); }
+
+}  // namespace strata

@@ -1,0 +1,171 @@
+// The automatic method: QR through Gram matrices.
+//
+// Method: a pass multiplies V by the inverse of a triangular matrix that a small factorization of
+// VᵀV gives, and adds up the Gram matrix of what it stores, so that the next pass need not read V
+// for it. What is done next follows from each Gram matrix:
+//
+// * Columns are scaled by powers of two to lengths near 1: exact, so grading costs nothing.
+//   Squares that could overflow or underflow are scaled by the largest elements first.
+// * The Gram matrix is wide (double-double for doubles: Yamazaki, Tomov, Dongarra, "Mixed-precision
+//   Cholesky QR factorization", SIAM J. Sci. Comput. 37, 2015), so with u² its error, R is good for
+//   columns of a condition κ up to 1/u. Up to κ = 9.5e7 one wide solve leaves an error of κ²·u² < u
+//   and is all; beyond, the next pass sees a condition near 1.
+// * Where a pivot fails, or κ is beyond 0.1/u, 8·n·ε²·tr(B) is added to the diagonal (the shift of
+//   Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa, "Shifted Cholesky QR", 2020, with the error
+//   of the wide sum in the place of that of the sum in doubles, so that it does not grow with m).
+//   What was below the root of the shift is then up to 1e14 times as large beside the rest, and is
+//   seen by the pass behind it.
+// * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
+//   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
+//   at 1e-7: the rank is told by what lies between. Dependent columns are zeros from there on.
+//
+// Why not Householder: its tall panels run at the speed of matrix-vector products, and its result
+// says nothing about the condition.
+
+#include <cmath>
+
+#include "base/check.hpp"
+#include "qr/methods.hpp"
+
+namespace strata {
+namespace {
+
+/// Columns up to this condition are solved for in T.
+constexpr double kNearlyOrthonormal = 8;
+constexpr int kPassesMax = 12;
+
+template <class T>
+class Automatic {
+ public:
+  explicit Automatic(TallProblem<T>& problem) : p_(problem) {}
+
+  void run() {
+    Gram b = p_.first_gram(true);
+    bool was_shifted = false;
+    for (int pass = 0; pass < kPassesMax; ++pass) {
+      if (was_shifted) {
+        // The pivots are beside lengths of 1 that the shift left; then they are forgotten.
+        const Small small = drop_dependent(b);
+        if (!small.dependent.empty()) coefficients_of(small);
+        was_shifted = false;
+      }
+      const Gram unit = p_.unit_gram(b);
+      if (pass == 0 && p_.options().rank_tolerance > 0) drop_near(unit);
+      Small small = factor(unit, BadPivot::stop, 0);
+      const bool failed = small.failed_column >= 0;
+      const Condition condition =
+          failed ? Condition{} : condition_of(widened(small.r), p_.zero_columns());
+      if (pass + 1 < kPassesMax && (failed || !(condition.estimate <= Limits<T>::kUnshifted))) {
+        p_.info().failed_cholesky += failed ? 1 : 0;
+        ++p_.info().shifts;
+        b = p_.solve(widened(shifted(unit).r), true, true, true, false);
+        was_shifted = true;
+        continue;
+      }
+      const bool nearly = condition.estimate <= kNearlyOrthonormal;
+      const bool last = condition.estimate <= Limits<T>::kOneSolve || pass + 1 == kPassesMax;
+      b = p_.solve(widened(small.r), !nearly, !last || p_.options().verify, true, last);
+      if (!last) continue;
+      conclude(b, nearly, condition.estimate);
+      if (p_.info().ok) return;
+    }
+  }
+
+ private:
+  using Wide = typename Limits<T>::Wide;
+  using Gram = SquareMatrix<DoubleDouble>;
+  using Small = SmallCholesky<Wide>;
+
+  Small factor(const Gram& b, BadPivot rule, double tolerance) {
+    return small_cholesky(rounded_to<Wide>(b), rule, tolerance, p_.zeros());
+  }
+
+  /// Columns that are near the span of those before them are taken for dependent before anything is
+  /// solved; their coefficients, of columns without scales, go into R.
+  void drop_near(const Gram& unit) {
+    const double tolerance =
+        std::max(p_.options().rank_tolerance,
+                 std::sqrt(64 * static_cast<double>(p_.n()) * Limits<T>::kWideEpsilon));
+    const Small small = factor(unit, BadPivot::drop, tolerance * tolerance);
+    if (small.dependent.empty()) return;
+    for (const std::int64_t j : small.dependent) p_.mark_zero(j);
+    coefficients_of(small);
+  }
+
+  /// B + s·I factored, s growing until that works, as it does the first time.
+  Small shifted(const Gram& b) {
+    double trace = 0;
+    for (std::int64_t j = 0; j < p_.n(); ++j) trace += p_.is_zero(j) ? 0 : b(j, j).hi;
+    double shift = 8 * static_cast<double>(p_.n()) * Limits<T>::kWideEpsilon * trace;
+    for (; shift < 1; shift *= 16) {
+      Gram larger = b;
+      for (std::int64_t j = 0; j < p_.n(); ++j) larger(j, j) = larger(j, j) + DoubleDouble(shift);
+      Small small = factor(larger, BadPivot::stop, 0);
+      if (small.failed_column < 0) return small;
+    }
+    fail(ErrorKind::numerical, "qr", "the Gram matrix is not one, whatever is added to it");
+  }
+
+  /// Columns of which a shifted pass left rounding alone: zeros from now on. Their coefficients
+  /// stay in R.
+  Small drop_dependent(const Gram& b) {
+    const double tolerance = Limits<T>::kDependent * Limits<T>::kDependent;
+    Small small = factor(b, BadPivot::drop, tolerance);
+    for (const std::int64_t j : small.dependent) p_.mark_zero(j);
+    return small;
+  }
+
+  /// What was zero in Q takes its coefficients with it into R: they were computed with the R of the
+  /// pivots, of which only their columns are kept.
+  void coefficients_of(const Small& small) {
+    Gram step = Gram::identity(p_.n());
+    const Gram r = widened(small.r);
+    for (const std::int64_t j : small.dependent) {
+      step(j, j) = DoubleDouble();
+      // q_j = Σ_{i<j} q_i·c_i, c from R_(0..j-1)·c = r_j by back substitution.
+      for (std::int64_t i = j - 1; i >= 0; --i) {
+        if (p_.is_zero(i)) continue;
+        DoubleDouble c = r(i, j);
+        for (std::int64_t k = i + 1; k < j; ++k) c = subtract_product(c, r(i, k), step(k, j));
+        step(i, j) = c / r(i, i);
+      }
+    }
+    for (const std::int64_t j : small.dependent) {  // scales are powers of two
+      for (std::int64_t i = 0; i < j; ++i)
+        step(i, j) = scaled(scaled(step(i, j), p_.scale(i)), 1 / p_.scale(j));
+    }
+    p_.multiply_factor(step);
+  }
+
+  void conclude(const Gram& b, bool nearly, double condition) {
+    const auto columns = static_cast<double>(p_.n());
+    const double promise = Limits<T>::kPromise * std::sqrt(columns);
+    p_.info().measured = p_.options().verify;
+    if (p_.options().verify) {
+      p_.info().orthogonality = distance_from_identity(b, p_.zero_columns());
+      p_.info().ok = p_.info().orthogonality <= promise;
+      return;
+    }
+    // Rounding of what is stored; of the sums, twice the estimate being above the condition; of a
+    // solve in T.
+    const double unit = Limits<T>::kUnit;
+    p_.info().orthogonality =
+        2.1 * std::sqrt(columns) * unit + 32 * columns * unit * unit * 4 * condition * condition;
+    if (nearly) p_.info().orthogonality += 2 * columns * std::sqrt(columns) * unit * condition;
+    p_.info().ok = true;
+  }
+
+  TallProblem<T>& p_;
+};
+
+}  // namespace
+
+template <class T>
+void run_automatic(TallProblem<T>& problem) {
+  Automatic<T>(problem).run();
+}
+
+template void run_automatic(TallProblem<double>&);
+template void run_automatic(TallProblem<float>&);
+
+}  // namespace strata

@@ -1,0 +1,192 @@
+// Matrices of many columns, block by block.
+//
+// Method: block Gram–Schmidt. A block of columns loses what lies in each of the blocks before it in
+// turn, and is orthonormalized by the automatic method; then again, as often as what is left of
+// LᵀX says, which with columns of a condition that the automatic method leaves is twice (Barlow,
+// Smoktunowicz, "Reorthogonalized block classical Gram–Schmidt", 2013; Carson, Lund, Rozložník,
+// Thomas, "Block Gram–Schmidt algorithms and their stability properties", 2022). A column of which
+// the blocks before it leave no more than their rounding depends on them. Lengths are known before
+// anything is written, so that what is not finite leaves V as it was.
+
+#include <algorithm>
+#include <cmath>
+
+#include "qr/methods.hpp"
+#include "session/report.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kWidth = 256;  ///< of a block of columns
+constexpr int kRoundsMax = 6;
+
+template <class T>
+class ColumnBlocks {
+ public:
+  using Gram = SquareMatrix<DoubleDouble>;
+
+  ColumnBlocks(MatrixView<T> v, const QrOptions& options)
+      : v_(v), options_(options), r_(v.cols), zero_(static_cast<std::size_t>(v.cols)) {
+    options_.verify = true;
+    info_.method = options.method;
+    info_.measured = true;
+  }
+
+  Orthonormalized run() {
+    for (std::int64_t k = 0; k < blocks(); ++k) append_lengths(k, before_);
+    for (std::int64_t k = 0; k < blocks(); ++k) orthonormalize_block(k);
+    info_.orthogonality = std::sqrt(square_);
+    info_.ok =
+        ok_ && info_.orthogonality <= Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols));
+    for (std::int64_t j = 0; j < v_.cols; ++j) {
+      if (is_zero(j)) info_.dependent_columns.push_back(j);
+    }
+    info_.rank = v_.cols - std::ssize(info_.dependent_columns);
+    info_.numerical_rank =
+        numerical_rank_of(r_, static_cast<double>(v_.cols) * 2 * Limits<T>::kUnit);
+    info_.condition = condition_of(r_, info_.dependent_columns).estimate;
+    return {std::move(info_), std::move(r_)};
+  }
+
+ private:
+  [[nodiscard]] std::int64_t blocks() const { return (v_.cols + kWidth - 1) / kWidth; }
+  [[nodiscard]] std::int64_t width(std::int64_t k) const {
+    return std::min(kWidth, v_.cols - k * kWidth);
+  }
+  [[nodiscard]] MatrixView<T> columns(std::int64_t k) const {
+    return v_.block(0, k * kWidth, v_.rows, width(k));
+  }
+  [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
+
+  void add_report(const RunReport& report) {
+    if (reported_) return accumulate(info_.report, report);
+    info_.report = report;
+    reported_ = true;
+  }
+
+  void append_lengths(std::int64_t k, std::vector<double>& lengths) {
+    TallProblem<T> problem(columns(k), options_, k * kWidth);
+    const Gram b = problem.first_gram(false);
+    for (std::int64_t j = 0; j < width(k); ++j)
+      lengths.push_back(std::sqrt(std::max(b(j, j).hi, 0.0)) / problem.scale(j));
+    const QrInfo info = problem.take_info();
+    info_.rescaled = info_.rescaled || info.rescaled;
+    info_.passes += info.passes;
+    add_report(info.report);
+  }
+
+  void orthonormalize_block(std::int64_t k) {
+    Gram r = Gram::identity(width(k));
+    for (int round = 0; round < kRoundsMax; ++round) {
+      const double left = project(k, r, round == 0);
+      if (round > 0 && left <= left_max()) {
+        square_ += 2 * left * left;
+        break;
+      }
+      if (round == 0 && k > 0) drop_dependent(k);
+      TallProblem<T> problem(columns(k), options_, k * kWidth);
+      run_automatic(problem);
+      const Gram step = problem.r();
+      const QrInfo info = problem.take_info();
+      note(info, k);
+      r = upper_product(step, r);
+      orthogonality_ = info.orthogonality;
+      block_ok_ = info.ok;
+      if (k == 0) break;
+      if (round + 1 == kRoundsMax) ok_ = false;
+    }
+    ok_ = ok_ && block_ok_;
+    square_ += orthogonality_ * orthogonality_;
+    for (std::int64_t j = 0; j < width(k); ++j) {
+      for (std::int64_t i = 0; i <= j; ++i) r_(k * kWidth + i, k * kWidth + j) = r(i, j);
+    }
+  }
+
+  /// ‖LᵀX‖ that is not worth another round.
+  [[nodiscard]] static double left_max() {
+    return 0.25 * Limits<T>::kPromise * std::sqrt(static_cast<double>(kWidth));
+  }
+
+  /// Takes the blocks before out of block k, whose columns are X of V = X·r so far; returns how
+  /// much there was: the root of the sum of squares of all LᵀX. Little is left where it is, except
+  /// at `first`.
+  double project(std::int64_t k, const Gram& r, bool first) {
+    double square = 0;
+    for (std::int64_t c = 0; c < k; ++c) {
+      PassRunner<T> runner(
+          {.from = columns(c), .beside = columns(k), .to = columns(c), .to_beside = columns(k)},
+          options_.run);
+      const std::vector<double> s = runner.inner_columns(width(c));
+      double of_pair = 0;
+      for (const double x : s) of_pair += x * x;
+      square += of_pair;
+      if (first || std::sqrt(of_pair) > left_max()) {
+        runner.subtract_columns(s, width(c));
+        add_coefficients(c, k, s, r);
+      }
+      info_.passes += runner.passes();
+      add_report(runner.take_report());
+    }
+    return std::sqrt(square);
+  }
+
+  /// R(c, k) ← R(c, k) + s·r.
+  void add_coefficients(std::int64_t c, std::int64_t k, const std::vector<double>& s,
+                        const Gram& r) {
+    for (std::int64_t j = 0; j < width(k); ++j) {
+      for (std::int64_t i = 0; i < width(c); ++i) {
+        DoubleDouble& sum = r_(c * kWidth + i, k * kWidth + j);
+        for (std::int64_t l = 0; l <= j; ++l)
+          sum = subtract_product(sum, DoubleDouble(-s[static_cast<std::size_t>(i + l * width(c))]),
+                                 r(l, j));
+      }
+    }
+  }
+
+  /// Columns of which little is left are zeros from now on.
+  void drop_dependent(std::int64_t k) {
+    const double tolerance =
+        std::max(options_.rank_tolerance,
+                 0.5 * Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols)));
+    std::vector<double> after;
+    append_lengths(k, after);
+    for (std::int64_t j = 0; j < width(k); ++j) {
+      if (after[static_cast<std::size_t>(j)] >
+          tolerance * before_[static_cast<std::size_t>(k * kWidth + j)])
+        continue;
+      std::fill_n(v_.column(k * kWidth + j), v_.rows, T(0));
+    }
+  }
+
+  void note(const QrInfo& info, std::int64_t k) {
+    for (const std::int64_t j : info.dependent_columns)
+      zero_[static_cast<std::size_t>(k * kWidth + j)] = true;
+    info_.passes += info.passes;
+    info_.failed_cholesky += info.failed_cholesky;
+    info_.shifts += info.shifts;
+    add_report(info.report);
+  }
+
+  MatrixView<T> v_;
+  QrOptions options_;
+  Gram r_;
+  std::vector<bool> zero_;
+  std::vector<double> before_;  ///< lengths of the columns of V
+  double square_ = 0;           ///< of the orthogonality
+  double orthogonality_ = 0;    ///< of the block in hand, …
+  bool block_ok_ = false;       ///< … and whether that is as promised
+  bool ok_ = true;
+  bool reported_ = false;
+  QrInfo info_;
+};
+
+}  // namespace
+
+template <class T>
+Orthonormalized run_column_blocks(MatrixView<T> v, const QrOptions& options) {
+  return ColumnBlocks<T>(v, options).run();
+}
+template Orthonormalized run_column_blocks(MatrixView<double>, const QrOptions&);
+template Orthonormalized run_column_blocks(MatrixView<float>, const QrOptions&);
+
+}  // namespace strata

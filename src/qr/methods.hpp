@@ -1,0 +1,31 @@
+#pragma once
+// The methods of orthogonalization.
+//
+// Contract: each takes a problem that no pass has touched, orthonormalizes V and sets what info()
+// says of ok, orthogonality and measured. T is double or float.
+
+#include "qr/tall_problem.hpp"
+
+namespace strata {
+
+/// QrMethod::automatic.
+template <class T>
+void run_automatic(TallProblem<T>& problem);
+/// Passes of a list: CholQR and SVQR, once and again.
+template <class T>
+void run_passes(TallProblem<T>& problem);
+template <class T>
+void run_gram_schmidt(TallProblem<T>& problem);
+template <class T>
+void run_tsqr(TallProblem<T>& problem);
+
+/// What became of V, which holds Q: rows of R of dependent columns are zeros, as those columns are.
+struct Orthonormalized {
+  QrInfo info;
+  SquareMatrix<DoubleDouble> r;
+};
+/// More columns than one pass holds, by the automatic method.
+template <class T>
+[[nodiscard]] Orthonormalized run_column_blocks(MatrixView<T> v, const QrOptions& options);
+
+}  // namespace strata

@@ -1,0 +1,219 @@
+// What every method does with a tall matrix: Gram matrices, scales, solves.
+//
+// Method: scales are powers of two, so nothing is rounded by them. R and the scales of each solve
+// are multiplied into one R in double-double, whose leading parts are given to the caller.
+
+#include "qr/tall_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+[[noreturn]] void complain_of_length(std::int64_t j) {
+  fail(ErrorKind::input, "qr",
+       "column {} of V is longer than the largest number of its precision: scale it", j);
+}
+
+}  // namespace
+
+double unit_scale(double square) {
+  return square > 0 ? std::ldexp(1.0, -static_cast<int>(std::lround(std::log2(square) / 2))) : 1.0;
+}
+
+template <class T>
+TallProblem<T>::TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column)
+    : v_(v),
+      options_(options),
+      runner_({.from = v, .to = v}, options.run),
+      scale_(static_cast<std::size_t>(v.cols), 1.0),
+      zero_(static_cast<std::size_t>(v.cols)),
+      r_(Gram::identity(v.cols)),
+      first_column_(first_column) {
+  info_.method = options.method;
+}
+
+template <class T>
+QrInfo TallProblem<T>::take_info() {
+  info_.dependent_columns = zero_columns();
+  info_.rank = n() - std::ssize(info_.dependent_columns);
+  info_.numerical_rank = numerical_rank_of(r_, static_cast<double>(n()) * 2 * Limits<T>::kUnit);
+  info_.condition = condition_of(r_, columns_of_nothing()).estimate;
+  info_.passes = runner_.passes();
+  info_.report = runner_.take_report();
+  return std::move(info_);
+}
+
+template <class T>
+auto TallProblem<T>::gram(bool wide) -> Gram {
+  return wide ? widened(runner_.template gram<Wide>(scale_))
+              : widened(runner_.template gram<T>(scale_));
+}
+
+// ---- Gram matrices
+
+template <class T>
+auto TallProblem<T>::first_gram(bool wide) -> Gram {
+  Gram b = gram(wide);
+  if (is_in_range(b)) return b;
+  rescale();
+  b = gram(wide);
+  require_representable(b);
+  return b;
+}
+
+template <class T>
+bool TallProblem<T>::is_in_range(const Gram& b) const {
+  for (std::int64_t j = 0; j < n(); ++j) {
+    const double square = b(j, j).hi;
+    if (!(square >= Limits<T>::kSquareMin && square <= Limits<T>::kSquareMax)) return false;
+  }
+  return true;
+}
+
+template <class T>
+void TallProblem<T>::rescale() {
+  const std::vector<double> largest = runner_.maxima();
+  bool scaled = false;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    const double x = largest[static_cast<std::size_t>(j)];
+    if (!std::isfinite(x)) complain_of_elements();
+    zero_[static_cast<std::size_t>(j)] = x == 0;
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    // 2^1074 is no double: what is that small is scaled into the range, if not to 1.
+    if (x > 0) scale(j) = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+    scaled = scaled || x > 0;
+  }
+  info_.rescaled = scaled;
+}
+
+template <class T>
+void TallProblem<T>::complain_of_elements() const {
+  for (std::int64_t i = 0; i < v_.rows; ++i) {
+    for (std::int64_t j = 0; j < n(); ++j)
+      require(std::isfinite(v_(i, j)), ErrorKind::input, "qr", "element ({}, {}) of V is {}", i,
+              first_column_ + j, v_(i, j));
+  }
+  fail(ErrorKind::input, "qr", "V changed while it was read");
+}
+
+template <class T>
+void TallProblem<T>::complain_of_elements_or_length(std::int64_t j) const {
+  for (std::int64_t i = 0; i < v_.rows; ++i) {
+    for (std::int64_t k = 0; k < n(); ++k) {
+      if (!std::isfinite(v_(i, k))) complain_of_elements();
+    }
+  }
+  complain_of_length(first_column_ + j);
+}
+
+/// R has the lengths of the columns, which may be beyond what T can hold.
+template <class T>
+void TallProblem<T>::require_representable(const Gram& b) const {
+  for (std::int64_t j = 0; j < n(); ++j) {
+    const double length = std::sqrt(b(j, j).hi) / scale_[static_cast<std::size_t>(j)];
+    if (!(length <= static_cast<double>(std::numeric_limits<T>::max())))
+      complain_of_length(first_column_ + j);
+  }
+}
+
+template <class T>
+auto TallProblem<T>::unit_gram(const Gram& b) -> Gram {
+  std::vector<double> powers;
+  for (std::int64_t j = 0; j < n(); ++j)  // 2^1024 is no double
+    powers.push_back(std::min(unit_scale(b(j, j).hi), 0x1p1023 / scale(j)));
+  Gram unit(n());
+  for (std::int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t i = 0; i < n(); ++i)
+      unit(i, j) = scaled(scaled(b(i, j), powers[static_cast<std::size_t>(i)]),
+                          powers[static_cast<std::size_t>(j)]);
+    scale(j) *= powers[static_cast<std::size_t>(j)];
+  }
+  return unit;
+}
+
+// ---- solves
+
+/// R with unit columns in place of those that are zeros.
+template <class T>
+auto TallProblem<T>::solvable(const Gram& r) const -> Gram {
+  Gram factor = r;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (!is_zero(j)) continue;
+    for (std::int64_t i = 0; i < j; ++i) factor(i, j) = DoubleDouble();
+    for (std::int64_t k = j; k < n(); ++k) factor(j, k) = DoubleDouble(j == k ? 1.0 : 0.0);
+  }
+  return factor;
+}
+
+/// V·diag(d) = Q·R, so what V was before all passes is Q times R·diag(d)⁻¹·(R of those before).
+template <class T>
+void TallProblem<T>::accumulate_factor(const Gram& r) {
+  Gram unscaled = r;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t i = 0; i <= j; ++i) unscaled(i, j) = scaled(r(i, j), 1 / scale(j));
+    for (std::int64_t i = j + 1; i < n(); ++i) unscaled(i, j) = DoubleDouble();
+  }
+  r_ = first_ ? unscaled : upper_product(unscaled, r_);
+  first_ = false;
+}
+
+/// V ← V·diag(d)·R⁻¹. `sum`: whether its Gram matrix is wanted, and wide.
+template <class T>
+template <class F>
+auto TallProblem<T>::solve_in(const Gram& factor, bool sum, bool wide_sum, bool last) -> Gram {
+  const SquareMatrix<F> r = rounded_to<F>(factor);
+  if (!sum) {
+    runner_.solve(r, scale_);
+    return {};
+  }
+  return wide_sum ? widened(runner_.template solve_gram<Wide>(r, scale_, last))
+                  : widened(runner_.template solve_gram<T>(r, scale_, last));
+}
+
+template <class T>
+auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last) -> Gram {
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) scale(j) = 0;
+  }
+  const Gram factor = solvable(r);
+  Gram b =
+      wide ? solve_in<Wide>(factor, sum, wide_sum, last) : solve_in<T>(factor, sum, wide_sum, last);
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) scale(j) = 1;
+  }
+  accumulate_factor(r);
+  std::fill(scale_.begin(), scale_.end(), 1.0);
+  return b;
+}
+
+template <class T>
+std::vector<std::int64_t> TallProblem<T>::zero_columns() const {
+  std::vector<std::int64_t> columns;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) columns.push_back(j);
+  }
+  return columns;
+}
+
+/// Those, and what is zero in R: columns without a direction.
+template <class T>
+std::vector<std::int64_t> TallProblem<T>::columns_of_nothing() const {
+  std::vector<std::int64_t> columns;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    bool nothing = true;
+    for (std::int64_t i = 0; i <= j; ++i) nothing = nothing && r_(i, j).hi == 0;
+    if (is_zero(j) || nothing) columns.push_back(j);
+  }
+  return columns;
+}
+
+template class TallProblem<double>;
+template class TallProblem<float>;
+
+}  // namespace strata

@@ -1,0 +1,142 @@
+#pragma once
+// TallProblem: a tall matrix on its way to orthonormal columns, and what every method does with it.
+//
+// Contract: V is multiplied from the right, pass by pass, by inverses of triangles, whose product R
+// is held in double-double. Columns may be scaled by powers of two on the way, and are zeros from
+// the next solve on where they are marked so. Each method is a function of its own (methods.hpp).
+// Throws as qr() does.
+
+#include <utility>
+#include <vector>
+
+#include "qr/pass_runner.hpp"
+#include "strata/qr.hpp"
+
+namespace strata {
+
+/// What the arithmetic of T and of its wide sums can tell apart.
+template <class T>
+struct Limits;
+template <>
+struct Limits<double> {
+  using Wide = DoubleDouble;
+  static constexpr double kUnit = 0x1p-53;
+  static constexpr double kWideEpsilon = 0x1p-104;  ///< 2^-52 squared
+  static constexpr double kOneSolve = 9.5e7;        ///< κ for which one wide solve is enough
+  static constexpr double kUnshifted = 9e14;        ///< κ that a wide sum bears
+  /// Below it, beside 1, what a shifted pass leaves of a column is rounding.
+  static constexpr double kDependent = 1e-11;
+  static constexpr double kPromise = 1e-14;  ///< ‖I − QᵀQ‖ / √n
+  /// Between these lie the squared lengths of columns of which no product over- or underflows.
+  static constexpr double kSquareMin = 0x1p-600;
+  static constexpr double kSquareMax = 0x1p1000;
+};
+template <>
+struct Limits<float> {
+  using Wide = double;
+  static constexpr double kUnit = 0x1p-24;
+  static constexpr double kWideEpsilon = 0x1p-52;
+  static constexpr double kOneSolve = 2.3e4;
+  static constexpr double kUnshifted = 9e6;
+  static constexpr double kDependent = 2e-5;
+  static constexpr double kPromise = 1e-5;
+  static constexpr double kSquareMin = 0x1p-240;  // of products in float, which some methods form
+  static constexpr double kSquareMax = 0x1p120;
+};
+
+/// The power of two next to 1/√square.
+[[nodiscard]] double unit_scale(double square);
+
+template <class W>
+[[nodiscard]] SquareMatrix<DoubleDouble> widened(const SquareMatrix<W>& a) {
+  SquareMatrix<DoubleDouble> wide(a.n);
+  std::transform(a.values.begin(), a.values.end(), wide.values.begin(),
+                 [](const W& x) { return strata::widened(x); });
+  return wide;
+}
+template <class F>
+[[nodiscard]] SquareMatrix<F> rounded_to(const SquareMatrix<DoubleDouble>& a) {
+  SquareMatrix<F> narrow(a.n);
+  std::transform(a.values.begin(), a.values.end(), narrow.values.begin(),
+                 [](const DoubleDouble& x) { return narrowed<F>(x); });
+  return narrow;
+}
+
+template <class T>
+class TallProblem {
+ public:
+  using Wide = typename Limits<T>::Wide;
+  using Gram = SquareMatrix<DoubleDouble>;
+
+  /// first_column: the number of the first column in messages.
+  TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column = 0);
+
+  [[nodiscard]] std::int64_t n() const { return v_.cols; }
+  [[nodiscard]] std::int64_t m() const { return v_.rows; }
+  [[nodiscard]] const QrOptions& options() const { return options_; }
+  [[nodiscard]] QrInfo& info() { return info_; }
+  [[nodiscard]] PassRunner<T>& runner() { return runner_; }
+
+  /// Columns that are zeros, or are from the next solve on; by number.
+  [[nodiscard]] const std::vector<bool>& zeros() const { return zero_; }
+  [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
+  void mark_zero(std::int64_t j) { zero_[static_cast<std::size_t>(j)] = true; }
+  [[nodiscard]] std::vector<std::int64_t> zero_columns() const;
+
+  /// One for each column, by which the next pass multiplies it.
+  [[nodiscard]] const std::vector<double>& scales() const { return scale_; }
+  [[nodiscard]] double& scale(std::int64_t j) { return scale_[static_cast<std::size_t>(j)]; }
+
+  /// Of V as it is, times the scales, which are powers of two from here on where squares could
+  /// overflow or underflow.
+  [[nodiscard]] Gram first_gram(bool wide);
+  /// Of V as it is, times the scales.
+  [[nodiscard]] Gram gram(bool wide);
+  /// Scales by the largest elements; a column of zeros is found here. Throws where an element is
+  /// not finite.
+  void rescale();
+  /// B with its columns at lengths near 1; the scales take the powers of two.
+  [[nodiscard]] Gram unit_gram(const Gram& b);
+  /// V ← V·diag(scales)·R⁻¹, and its Gram matrix where `sum`; R and the scales go into the product.
+  Gram solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last);
+  /// R of the problem ← r·R, where V was multiplied by its inverse by other means.
+  void accumulate_factor(const Gram& r);
+  /// The same for any upper triangular matrix, without scales.
+  void multiply_factor(const Gram& step) {
+    r_ = upper_product(step, r_);
+    first_ = false;
+  }
+
+  /// Throws Error{input} with the first element that is not finite; or for column j, whose length
+  /// is not.
+  [[noreturn]] void complain_of_elements() const;
+  [[noreturn]] void complain_of_elements_or_length(std::int64_t j) const;
+
+  /// Rows of dependent columns are zeros.
+  [[nodiscard]] const Gram& r() const { return r_; }
+  /// What is known when all passes are done.
+  [[nodiscard]] QrInfo take_info();
+
+ private:
+  [[nodiscard]] bool is_in_range(const Gram& b) const;
+  void require_representable(const Gram& b) const;
+  [[nodiscard]] Gram solvable(const Gram& r) const;
+  template <class F>
+  Gram solve_in(const Gram& factor, bool sum, bool wide_sum, bool last);
+  [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;
+
+  MatrixView<T> v_;
+  QrOptions options_;
+  PassRunner<T> runner_;
+  std::vector<double> scale_;
+  std::vector<bool> zero_;
+  Gram r_;
+  std::int64_t first_column_ = 0;
+  bool first_ = true;  ///< no pass has written V yet
+  QrInfo info_;
+};
+
+extern template class TallProblem<double>;
+extern template class TallProblem<float>;
+
+}  // namespace strata

@@ -1,0 +1,268 @@
+// sketch: its random numbers, what must hold of each kind whatever they are, and every backend with
+// the bits of the reference.
+
+#include "kernels/sketch.hpp"
+
+#include <cmath>
+
+#include "strata/error.hpp"
+#include "tests/kernels/kernel_harness.hpp"
+
+namespace strata::testing {
+namespace {
+
+constexpr SketchKind kKinds[] = {SketchKind::gaussian, SketchKind::multi, SketchKind::srht_fp64,
+                                 SketchKind::srht_fp32, SketchKind::srht_fp16};
+
+Matrix<double> unscaled(std::int64_t n) {
+  return {n, 1, 0, [](auto, auto) { return 1.0; }};
+}
+
+/// S of several blocks, one task; `rows`: the number of the first row of each.
+template <class T>
+std::vector<Matrix<double>> sketched(const Backend& backend, std::uint32_t variant,
+                                     std::vector<Matrix<T>> v, std::int64_t s_rows,
+                                     const std::vector<std::int64_t>& rows,
+                                     std::vector<Matrix<double>> d = {}) {
+  const KernelFunction kernel =
+      backend.kernels().find(sketch.name, {Element::fp64, element_of<T>, Element::fp64});
+  const auto device = backend.make_device(0, 256_MiB);
+  const auto queue = device->make_queue(QueuePriority::normal);
+  std::vector<Buffer> memory;
+  std::vector<BlockView> views;
+  std::vector<Matrix<double>> s;
+  const auto load = [&](auto& matrix, Element element, std::int64_t row) {
+    memory.push_back(device->allocate(std::max<std::int64_t>(matrix.bytes(), 1)));
+    queue->copy(memory.back().data(), matrix.data.data(), matrix.bytes(),
+                CopyDirection::host_to_device);
+    views.push_back({memory.back().data(), matrix.rows, matrix.cols, matrix.ld, row, 0, element});
+  };
+  for (std::size_t b = 0; b < v.size(); ++b) {
+    if (d.size() == b) d.push_back(unscaled(v[b].cols));
+    s.emplace_back(s_rows, v[b].cols, 3);
+  }
+  for (std::size_t b = 0; b < v.size(); ++b) {
+    load(s[b], Element::fp64, 0);
+    load(v[b], element_of<T>, rows[b]);
+    load(d[b], Element::fp64, 0);
+  }
+  try {
+    kernel(*queue, {views, sketch.operands}, {.variant = variant});
+  } catch (...) {
+    queue->synchronize();
+    throw;
+  }
+  for (std::size_t b = 0; b < v.size(); ++b)
+    queue->copy(s[b].data.data(), views[3 * b].data, s[b].bytes(), CopyDirection::device_to_host);
+  queue->synchronize();
+  return s;
+}
+
+Matrix<double> uneven(std::int64_t rows, std::int64_t cols) {
+  return {rows, cols, 3, [](auto i, auto j) {
+            return std::ldexp(uniform(5, i, j), static_cast<int>((i * 7 + j * 3) % 23) - 11);
+          }};
+}
+
+std::vector<const Backend*> others() {
+  std::vector<const Backend*> all{&host_backend()};
+  if (const Backend* cuda = cuda_backend(); cuda != nullptr) all.push_back(cuda);
+  return all;
+}
+std::vector<const Backend*> all_of_them() {
+  std::vector<const Backend*> all = others();
+  all.push_back(&reference_backend());
+  return all;
+}
+std::string backend_name(const ::testing::TestParamInfo<const Backend*>& info) {
+  return info.param->name();
+}
+
+class SketchBits : public ::testing::TestWithParam<const Backend*> {};
+INSTANTIATE_TEST_SUITE_P(Compared, SketchBits, ::testing::ValuesIn(others()), backend_name);
+
+template <class T>
+void compare(const Backend& backend) {
+  for (const SketchKind kind : kKinds) {
+    std::vector<Matrix<T>> v;
+    std::vector<Matrix<double>> d;
+    for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {5, 2}, {127, 3}, {129, 4}, {1024, 5}, {1500, 20}, {40, 33}}) {
+      const Matrix<double> wide = uneven(rows, cols);
+      v.emplace_back(rows, cols, 3, [&](auto i, auto j) { return wide(i, j); });
+      d.emplace_back(cols, 1, 0, [](auto i, auto) { return i == 1 ? 0 : std::ldexp(1.0, i % 5); });
+    }
+    const std::vector<std::int64_t> rows{0, 7, 8192, 3, 1024, 1LL << 33, 100};
+    const std::uint32_t variant = sketch_variant(kind, 12345);
+    const auto expected = sketched(reference_backend(), variant, v, 41, rows, d);
+    const auto got = sketched(backend, variant, v, 41, rows, d);
+    for (std::size_t b = 0; b < v.size(); ++b)
+      EXPECT_TRUE(same_bits(got[b], expected[b])) << static_cast<int>(kind) << " of " << b;
+  }
+}
+TEST_P(SketchBits, AreThoseOfTheReference) {
+  compare<double>(*GetParam());
+  compare<float>(*GetParam());
+}
+
+class Sketch : public ::testing::TestWithParam<const Backend*> {
+ protected:
+  [[nodiscard]] static Matrix<double> of(SketchKind kind, const Matrix<double>& v,
+                                         std::int64_t s_rows, std::int64_t first_row = 0,
+                                         std::uint32_t seed = 9) {
+    return sketched(*GetParam(), sketch_variant(kind, seed), std::vector<Matrix<double>>{v}, s_rows,
+                    {first_row})[0];
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Every, Sketch, ::testing::ValuesIn(all_of_them()), backend_name);
+
+TEST_P(Sketch, OfAGaussianIsTheSumOverRows) {
+  const Matrix<double> v = uneven(300, 4);
+  const Matrix<double> s = of(SketchKind::gaussian, v, 10, 70);
+  const std::uint64_t seed =
+      sketch_seed(sketch_variant(SketchKind::gaussian, 9), SketchStream::normal);
+  for (std::int64_t k = 0; k < 4; ++k) {
+    for (std::int64_t i = 0; i < 10; ++i) {
+      long double sum = 0;
+      long double size = 0;
+      for (std::int64_t r = 0; r < 300; ++r) {
+        const long double term = static_cast<long double>(sketch_normal(seed, 70 + r, i)) * v(r, k);
+        sum += term;
+        size += std::abs(term);
+      }
+      EXPECT_NEAR(s(i, k), static_cast<double>(sum), 1e-14 * static_cast<double>(size));
+    }
+  }
+}
+
+TEST_P(Sketch, OfTwoBlocksAddUpToThatOfBoth) {
+  // Not of transforms, which are over a block.
+  const Matrix<double> v(700, 5, 0, [](auto i, auto j) { return small_integer(3, i, j); });
+  const Matrix<double> top(256, 5, 0, [&](auto i, auto j) { return v(i, j); });
+  const Matrix<double> rest(444, 5, 0, [&](auto i, auto j) { return v(256 + i, j); });
+  for (const SketchKind kind : {SketchKind::gaussian, SketchKind::multi}) {
+    const Matrix<double> all = of(kind, v, 12, 1000);
+    const Matrix<double> first = of(kind, top, 12, 1000);
+    const Matrix<double> second = of(kind, rest, 12, 1256);
+    for (std::int64_t j = 0; j < 5; ++j) {
+      for (std::int64_t i = 0; i < 12; ++i)
+        EXPECT_NEAR(all(i, j), first(i, j) + second(i, j), 1e-10);
+    }
+  }
+}
+
+TEST_P(Sketch, CountSketchPutsEachRowWithASignInOneBucket) {
+  // A matrix of one row: its sketch is that of its bucket, the same for rows that meet in it.
+  const std::uint32_t variant = sketch_variant(SketchKind::multi, 9);
+  const std::int64_t buckets = sketch_buckets(3);
+  const Matrix<double> row(1, 3, 0, [](auto, auto j) { return static_cast<double>(j + 1); });
+  std::vector<int> used(static_cast<std::size_t>(buckets));
+  for (std::int64_t r = 0; r < 60; ++r) {
+    const std::int64_t bucket =
+        sketch_bucket(sketch_seed(variant, SketchStream::bucket), r, buckets);
+    const double sign = sketch_sign(sketch_seed(variant, SketchStream::sign), r);
+    ASSERT_LT(bucket, buckets);
+    ++used[static_cast<std::size_t>(bucket)];
+    const Matrix<double> s = of(SketchKind::multi, row, 8, r);
+    for (std::int64_t i = 0; i < 8; ++i) {
+      const double omega =
+          sketch_normal(sketch_seed(variant, SketchStream::normal), bucket, i) * sign;
+      for (std::int64_t j = 0; j < 3; ++j)
+        EXPECT_EQ(s(i, j), omega * static_cast<double>(j + 1)) << r;
+    }
+  }
+  EXPECT_GE(std::count_if(used.begin(), used.end(), [](int n) { return n > 0; }), 10);
+}
+
+TEST_P(Sketch, ATransformKeepsInnerProductsIfAllOfItsRowsAreTaken) {
+  // A Walsh–Hadamard transform of H rows is √H times an orthogonal matrix.
+  for (const std::int64_t rows : {1, 2, 3, 100, 128, 1000}) {
+    const Matrix<double> v(rows, 3, 0, [](auto i, auto j) { return uniform(4, i, j); });
+    const std::int64_t all = sketch_transform_rows(rows);
+    for (const SketchKind kind :
+         {SketchKind::srht_fp64, SketchKind::srht_fp32, SketchKind::srht_fp16}) {
+      const Matrix<double> s = of(kind, v, all);
+      const double unit = kind == SketchKind::srht_fp64   ? 0x1p-53
+                          : kind == SketchKind::srht_fp32 ? 0x1p-24
+                                                          : 0x1p-11;
+      for (std::int64_t j = 0; j < 3; ++j) {
+        for (std::int64_t k = 0; k < 3; ++k) {
+          long double sum = 0;
+          long double exact = 0;
+          for (std::int64_t i = 0; i < all; ++i) sum += static_cast<long double>(s(i, j)) * s(i, k);
+          for (std::int64_t r = 0; r < rows; ++r)
+            exact += static_cast<long double>(v(r, j)) * v(r, k);
+          EXPECT_NEAR(static_cast<double>(sum / all), static_cast<double>(exact),
+                      8 * unit * static_cast<double>(rows))
+              << rows;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Sketch, TransformsBearAnyMagnitude) {
+  for (const double size : {1e-300, 1e300}) {
+    const Matrix<double> v(
+        200, 2, 0, [&](auto i, auto j) { return uniform(4, i, j) * (j == 0 ? size : 1.0); });
+    const Matrix<double> unit(200, 2, 0, [&](auto i, auto j) { return uniform(4, i, j); });
+    for (const SketchKind kind : {SketchKind::srht_fp32, SketchKind::srht_fp16}) {
+      const Matrix<double> s = of(kind, v, 16);
+      const Matrix<double> expected = of(kind, unit, 16);
+      for (std::int64_t i = 0; i < 16; ++i)
+        EXPECT_NEAR(s(i, 0) / size, expected(i, 0), kind == SketchKind::srht_fp32 ? 1e-5 : 0.1);
+    }
+  }
+}
+
+TEST_P(Sketch, WhatIsNotFiniteComesThrough) {
+  for (const double bad : {std::nan(""), HUGE_VAL}) {
+    Matrix<double> v(300, 2, 0, [](auto i, auto j) { return uniform(4, i, j); });
+    v(211, 1) = bad;
+    for (const SketchKind kind : kKinds) {
+      const Matrix<double> s = of(kind, v, 8);
+      double sum = 0;
+      for (std::int64_t i = 0; i < 8; ++i) sum += std::abs(s(i, 1));
+      EXPECT_FALSE(std::isfinite(sum)) << static_cast<int>(kind);
+      EXPECT_TRUE(std::isfinite(s(0, 0)));
+    }
+  }
+  EXPECT_THROW((void)sketched(*GetParam(), 7, std::vector<Matrix<double>>{uneven(4, 2)}, 4, {0}),
+               Error);
+}
+
+TEST(SketchNumbers, AreNearlyNormal) {
+  constexpr std::int64_t kCount = 400000;
+  double moments[5] = {};
+  double product = 0;
+  for (std::int64_t r = 0; r < kCount; ++r) {
+    const double x = sketch_normal(77, r, 0);
+    double power = 1;
+    for (double& moment : moments) {
+      moment += power / kCount;
+      power *= x;
+    }
+    product += x * sketch_normal(77, r, 1) / kCount;
+  }
+  EXPECT_NEAR(moments[1], 0, 0.008);
+  EXPECT_NEAR(moments[2], 1, 0.012);
+  EXPECT_NEAR(moments[3], 0, 0.02);
+  EXPECT_NEAR(moments[4], 2.9, 0.06);  // of twelve uniform numbers; of a normal one 3
+  EXPECT_NEAR(product, 0, 0.008);
+}
+
+TEST(SketchNumbers, ASampleHasNoRowTwiceBeforeAll) {
+  for (const std::int64_t rows : {1, 2, 4, 64, 8192}) {
+    std::vector<bool> seen(static_cast<std::size_t>(rows));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t row = sketch_sample(5, 8192 * rows, i, rows);
+      ASSERT_TRUE(row >= 0 && row < rows);
+      EXPECT_FALSE(seen[static_cast<std::size_t>(row)]) << rows << ' ' << i;
+      seen[static_cast<std::size_t>(row)] = true;
+    }
+    EXPECT_EQ(sketch_sample(5, 8192 * rows, rows, rows), sketch_sample(5, 8192 * rows, 0, rows));
+  }
+}
+
+}  // namespace
+}  // namespace strata::testing
