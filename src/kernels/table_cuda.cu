@@ -12,6 +12,7 @@
 #include "kernels/gram_cuda.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/panel_cuda.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
@@ -66,6 +67,15 @@ class CudaBackend final : public Backend {
                            .column_max = attempt<column_max_cuda>,
                            .column_dots = attempt<column_dots_cuda>,
                            .column_update = attempt<column_update_cuda>});
+    add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,
+                           .halo_pack = attempt<halo_pack_cuda>,
+                           .halo_put = attempt<halo_put_cuda>,
+                           .inner = attempt<panel_inner_cuda>,
+                           .start = attempt<panel_start_cuda>,
+                           .add = attempt<panel_add_cuda>,
+                           .update = attempt<panel_update_cuda>,
+                           .solve = attempt<panel_solve_cuda>,
+                           .take = attempt<panel_take_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

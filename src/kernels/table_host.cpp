@@ -7,6 +7,7 @@
 #include "kernels/gram.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/panel.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
@@ -53,6 +54,7 @@ const KernelTable& host_kernels() {
     add<float>(kernels);
     add_mixed(kernels);
     add_kernels(kernels, gram_host());
+    add_kernels(kernels, panel_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     return kernels;

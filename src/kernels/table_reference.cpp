@@ -7,6 +7,7 @@
 #include "kernels/gram.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/panel.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/syrk.hpp"
@@ -54,6 +55,7 @@ const KernelTable& reference_kernels() {
     add<float>(kernels);
     add_mixed(kernels);
     add_kernels(kernels, gram_reference());
+    add_kernels(kernels, panel_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;
