@@ -4,7 +4,8 @@
 //
 //   spmv          v_to ← γ·(A·v_from − α·v_from − β·v_before)   operands V, P, J, A, H, K
 //   halo_pack     g_i ← v_from[I_i]                             operands G, V, I
-//   halo_put      h[g's row + i] ← g_i                          operands H, G
+//   halo_start    h[g's row + i] ← g_i, H begins anew           operands H, G
+//   halo_put      the same, H keeps the rest                    operands H, G
 //   panel_inner   B ← XᵀY, chunk by chunk of rows               operands B, V
 //   panel_start   S ← the sum of the chunks in B                operands S, B
 //   panel_add     S ← S + the chunks in B                       operands S, B
@@ -97,6 +98,12 @@ inline constexpr Operation halo_pack{.name = "halo_pack",
                                      .work = panel_work::written,
                                      .flops_per_work = 0,
                                      .nominal_cost = 50};
+inline constexpr Operation halo_start{.name = "halo_start",
+                                      .operands = 2,
+                                      .access = {Access::write, Access::read},
+                                      .work = panel_work::second,
+                                      .flops_per_work = 0,
+                                      .nominal_cost = 50};
 inline constexpr Operation halo_put{.name = "halo_put",
                                     .operands = 2,
                                     .access = {Access::read_write, Access::read},
@@ -150,6 +157,7 @@ inline constexpr Elements kPanelSolveElements[] = {{Element::fp64, Element::fp64
 struct PanelKernels {
   KernelFunction spmv;
   KernelFunction halo_pack;
+  KernelFunction halo_start;
   KernelFunction halo_put;
   KernelFunction inner;
   KernelFunction start;
@@ -162,6 +170,7 @@ inline void add_kernels(KernelTable& table, const PanelKernels& kernels) {
   constexpr Elements kPair(2, Element::fp64);
   table.set(spmv, kSpmvElements, kernels.spmv);
   table.set(halo_pack, kHaloPackElements, kernels.halo_pack);
+  table.set(halo_start, kPair, kernels.halo_start);
   table.set(halo_put, kPair, kernels.halo_put);
   for (const Elements& elements : kPanelInnerElements)
     table.set(panel_inner, elements, kernels.inner);

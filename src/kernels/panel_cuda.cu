@@ -150,6 +150,18 @@ void sum_calls(Queue& queue, const KernelCalls& calls, bool fresh) {
   }
 }
 
+void put_calls(Queue& queue, const KernelCalls& calls) {
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    if (x[1].rows == 0) continue;
+    gather<<<blocks_for(x[1].rows, kThreads), kThreads, 0, stream>>>(
+        static_cast<double*>(x[0].data) + x[1].row, static_cast<const double*>(x[1].data), nullptr,
+        x[1].rows);
+    require_cuda(cudaGetLastError(), "halo_put");
+  }
+}
+
 }  // namespace
 
 void spmv_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
@@ -188,17 +200,14 @@ void halo_pack_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
   }
 }
 
+void halo_start_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(halo_start, parameters.variant, 0);
+  put_calls(queue, calls);
+}
+
 void halo_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(halo_put, parameters.variant, 0);
-  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const BlockView* x = calls[c];
-    if (x[1].rows == 0) continue;
-    gather<<<blocks_for(x[1].rows, kThreads), kThreads, 0, stream>>>(
-        static_cast<double*>(x[0].data) + x[1].row, static_cast<const double*>(x[1].data), nullptr,
-        x[1].rows);
-    require_cuda(cudaGetLastError(), "halo_put");
-  }
+  put_calls(queue, calls);
 }
 
 void panel_inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {

@@ -7,6 +7,7 @@ namespace strata {
 
 void spmv_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void halo_pack_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void halo_start_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void halo_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_start_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);

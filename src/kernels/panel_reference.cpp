@@ -60,13 +60,20 @@ void run_halo_pack(Queue& queue, const KernelCalls& calls, const KernelParameter
   });
 }
 
+void put(const BlockView* x) {
+  auto* h = static_cast<double*>(x[0].data) + x[1].row;
+  const auto* g = static_cast<const double*>(x[1].data);
+  for (std::int64_t i = 0; i < x[1].rows; ++i) h[i] = g[i];
+}
+
+void run_halo_start(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(halo_start, parameters.variant, 0);
+  submit_each(queue, calls, put);
+}
+
 void run_halo_put(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(halo_put, parameters.variant, 0);
-  submit_each(queue, calls, [](const BlockView* x) {
-    auto* h = static_cast<double*>(x[0].data) + x[1].row;
-    const auto* g = static_cast<const double*>(x[1].data);
-    for (std::int64_t i = 0; i < x[1].rows; ++i) h[i] = g[i];
-  });
+  submit_each(queue, calls, put);
 }
 
 void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
@@ -152,6 +159,7 @@ void run_take(Queue& queue, const KernelCalls& calls, const KernelParameters& pa
 PanelKernels panel_reference() {
   return {.spmv = run_spmv,
           .halo_pack = run_halo_pack,
+          .halo_start = run_halo_start,
           .halo_put = run_halo_put,
           .inner = run_inner,
           .start = run_start,

@@ -69,6 +69,7 @@ class CudaBackend final : public Backend {
                            .column_update = attempt<column_update_cuda>});
     add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,
                            .halo_pack = attempt<halo_pack_cuda>,
+                           .halo_start = attempt<halo_start_cuda>,
                            .halo_put = attempt<halo_put_cuda>,
                            .inner = attempt<panel_inner_cuda>,
                            .start = attempt<panel_start_cuda>,

@@ -26,10 +26,10 @@
 namespace strata {
 namespace {
 
-constexpr double kAmplificationMax = 1e10;   // of columns that are kept, …
+constexpr double kAmplificationMax = 1e8;   // of columns that are kept, …
 constexpr double kNothingLeft = 1e14;        // … and of one alone, which else is in the space
 constexpr double kAmplificationOnce = 1e5;   // for which one pass is enough
-constexpr double kAmplificationGrow = 1e6;   // below which s grows
+constexpr double kAmplificationGrow = 1e4;   // below which s grows
 constexpr double kPlainCondition = 1e3;      // with which sums in doubles do
 constexpr double kLossMax = 1e-8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

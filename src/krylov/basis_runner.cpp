@@ -29,8 +29,6 @@ BlockSource source_of_array(std::span<const T> array) {
   };
 }
 
-BlockSource zeros() { return source_of_array(std::span<const double>()); }
-
 BlockSource source_of_columns(const std::vector<GivenColumn>& given) {
   return [&given](const BlockExtent& x, std::byte* to) {
     auto* packed = reinterpret_cast<double*>(to);
@@ -79,8 +77,8 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
       options_(options),
       what_(what),
       devices_(options_),
-      identities_{new_identity(), new_identity(), new_identity(),
-                  new_identity(), new_identity(), new_identity()} {
+      identities_{new_identity(), new_identity(), new_identity(), new_identity(),
+                  new_identity()} {
   choose_slabs(block);
   make_memory();
 }
@@ -141,7 +139,7 @@ void BasisRunner::make_memory() {
   memory(basis::kStarts, source_of_array(std::span<const std::int32_t>(slabs_.start)));
   memory(basis::kColumns, source_of_array(std::span<const std::int32_t>(slabs_.column)));
   memory(basis::kValues, source_of_array(std::span<const double>(a_.value)));
-  memory(basis::kHalo, zeros());
+  memory(basis::kHalo, nullptr);
   memory(basis::kIndex, source_of_array(std::span<const std::int32_t>(index_)));
 }
 
@@ -165,9 +163,7 @@ PlannedRun BasisRunner::plan_of(const BasisProblem& of, const BasisScript& scrip
   try {
     return planned(of, script, devices_.residency());
   } catch (const Error& error) {
-    const Residency& left = devices_.residency();
-    if (error.kind() != ErrorKind::memory ||
-        !(left.only_here(identities_.vectors) || left.only_here(identities_.halo)))
+    if (error.kind() != ErrorKind::memory || !devices_.residency().only_here(identities_.vectors))
       throw;
   }
   bring_home();
@@ -175,11 +171,14 @@ PlannedRun BasisRunner::plan_of(const BasisProblem& of, const BasisScript& scrip
 }
 
 void BasisRunner::bring_home() {
-  BasisProblem last = problem();
-  last.stays = false;
-  const BasisScript nothing;
-  const PlannedRun fetch = planned(last, nothing, devices_.residency());
-  const std::unique_ptr<MemoryStore> store = store_of(fetch.plan->schedule().blocks, nothing);
+  // In slots of the sizes that the last script had, which its other blocks have a say in.
+  last_problem_.stays = false;
+  Schedule nothing = basis_schedule(last_problem_, last_);
+  nothing.steps = 0;
+  const PlannedRun fetch = make_planned_run(std::make_shared<const Schedule>(std::move(nothing)),
+                                            devices_.machine(), options_of(options_.policy),
+                                            to_string(options_.policy), devices_.residency());
+  const std::unique_ptr<MemoryStore> store = store_of(fetch.plan->schedule().blocks, last_);
   RunOptions options;
   options.what = "fetch";
   accumulate(report_, make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
@@ -229,6 +228,8 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   options.what = what_;
   RunOutcome outcome = strata::run(*planned.plan, devices_, *store, options);
   RunReport report = make_report(planned, std::move(outcome.trace));
+  last_ = script;
+  last_problem_ = of;
   if (scripts_++ == 0) {
     report_ = std::move(report);
   } else {

@@ -3,7 +3,7 @@
 //
 // Contract: V has one row for each row of a square sparse matrix and `columns` columns, zeros at
 // first but for those that the caller gives. Each script is planned, simulated and run by the
-// engine; V, the matrix and the halos stay on the devices between scripts where there is room
+// engine; V and the matrix stay on the devices between scripts where there is room
 // (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no bit
 // depends on them. The reports of all runs are added up. Throws as run() does.
 
@@ -71,6 +71,8 @@ class BasisRunner {
   RowSlabs slabs_;
   std::vector<std::int32_t> index_;                     ///< of all links
   std::vector<std::shared_ptr<FamilyMemory>> matrix_;   ///< families up to basis::kIndex
+  BasisScript last_;  ///< the script that was run last
+  BasisProblem last_problem_;
   RunReport report_;
   std::int64_t scripts_ = 0;
 };

@@ -89,14 +89,19 @@ class Emitter {
     }
     std::size_t l = 0;
     for (std::int64_t s = 0; s < count(); ++s) {
+      const std::size_t first = l;
       for (; l < slabs_.links.size() && slabs_.links[l].to == s; ++l)
-        tasks_.add(halo_put, device(s),
+        tasks_.add(l == first ? halo_start : halo_put, device(s),
                    {block(basis::kHalo, s),
                     {block(basis::kPacked, static_cast<std::int64_t>(l)), Hint::last_use}});
+      // A slab without neighbours reads no halo: any numbers are one.
+      const TaskOperand halo = l > first
+                                   ? TaskOperand(block(basis::kHalo, s), Hint::last_use)
+                                   : TaskOperand(block(basis::kThree, 0));
       tasks_.add(
           spmv, device(s),
           {block(basis::kVectors, s), block(basis::kStarts, s), block(basis::kColumns, s),
-           block(basis::kValues, s), block(basis::kHalo, s), block(basis::kThree, 0)},
+           block(basis::kValues, s), halo, block(basis::kThree, 0)},
           panel_variant(
               {.first = action.first, .second = action.second, .third = action.third}));
     }
@@ -162,8 +167,8 @@ void add_matrix(const BasisProblem& problem, BlockTable& blocks) {
   BlockFamily starts = listed("P", Element::int32, Origin::stored, ids.starts);
   BlockFamily columns = listed("J", Element::int32, Origin::stored, ids.columns);
   BlockFamily values = listed("A", Element::fp64, Origin::stored, ids.values);
-  BlockFamily halo = listed("H", Element::fp64, Origin::stored, ids.halo);
-  vectors.stays = halo.stays = problem.stays;
+  BlockFamily halo = listed("H", Element::fp64, Origin::temporary);
+  vectors.stays = problem.stays;
   std::int64_t number = 0;
   for (const RowSlab& slab : problem.slabs->slabs) {
     vectors.listed.push_back({slab.first, 0, slab.rows, problem.columns});

@@ -86,7 +86,7 @@ inline constexpr int kVectors = 0;   ///< V, a block for each slab, n columns
 inline constexpr int kStarts = 1;    ///< of rows, int32
 inline constexpr int kColumns = 2;   ///< of entries, int32
 inline constexpr int kValues = 3;    ///< of entries
-inline constexpr int kHalo = 4;      ///< a block for each slab
+inline constexpr int kHalo = 4;      ///< a block for each slab; temporary
 inline constexpr int kIndex = 5;     ///< of what is packed, int32, a block for each link
 inline constexpr int kPacked = 6;    ///< a block for each link; temporary
 inline constexpr int kThree = 7;     ///< α, β, γ for each column
@@ -100,7 +100,7 @@ inline constexpr int kFamilies = 13;
 
 /// What stays on the devices from script to script.
 struct BasisIdentities {
-  std::uint64_t vectors = 0, starts = 0, columns = 0, values = 0, halo = 0, index = 0;
+  std::uint64_t vectors = 0, starts = 0, columns = 0, values = 0, index = 0;
 };
 
 struct BasisProblem {
@@ -108,7 +108,7 @@ struct BasisProblem {
   std::int64_t columns = 0;  ///< of V
   int devices = 1;
   BasisIdentities identities;
-  bool stays = true;        ///< V and halos need not go home
+  bool stays = true;        ///< V need not go home
   std::int64_t taken = -1;  ///< a column that goes home after the script; −1: none
 };
 
