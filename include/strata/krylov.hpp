@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 #include "strata/qr.hpp"
 #include "strata/sparse_matrix.hpp"
@@ -104,5 +105,49 @@ struct GmresInfo {
 /// Comput. 37 (2015). Throws Error{misuse, input, memory, device, cancelled}.
 GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
                 const GmresOptions& options = {});
+
+/// Which end of the spectrum.
+enum class EigenEnd : std::uint8_t {
+  smallest,  ///< the most negative
+  largest,   ///< the most positive
+};
+
+struct EigsOptions {
+  std::int64_t k = 6;  ///< eigenpairs
+  EigenEnd which = EigenEnd::largest;
+  std::int64_t basis_size = 0;  ///< vectors that are held; 0: max(2·k + 1, 20), at most the order
+  /// As of GmresOptions.
+  std::int64_t s = 1;
+  KrylovBasis basis = KrylovBasis::newton;
+  QrMethod orthogonalization = QrMethod::automatic;
+  double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
+  std::int64_t restarts_max = 1000;
+  bool reorder = true;
+  std::uint64_t seed = 1;  ///< of the vector to begin with
+  Options run;
+};
+
+struct EigsInfo {
+  bool ok = false;  ///< all k pairs are within the tolerance, and no other was found to be missing
+  std::vector<double> values;     ///< k, from the end inwards; an eigenvalue as often as it is one
+  std::vector<double> residuals;  ///< ‖A·v − λ·v‖₂, computed with A
+  std::int64_t converged = 0;
+  std::int64_t restarts = 0;
+  std::int64_t products = 0;    ///< with A
+  double orthogonality = 0;     ///< largest |vᵢᵀvⱼ − δᵢⱼ|
+  std::string why;              ///< in words, where not ok
+  std::int64_t factorizations = 0;
+  std::int64_t failed_cholesky = 0;
+  double condition_max = 0;
+  std::vector<KrylovDecision> decisions;
+  RunReport report;
+};
+
+/// k eigenpairs of a symmetric A, of order n > k, at one end of its spectrum. vectors: n × k,
+/// orthonormal, written as a whole. Thick-restart Lanczos with full reorthogonalization (Wu, Simon
+/// 2000), s steps at a time as Yamazaki, Tomov and Dongarra (2015); eigenvalues that come several
+/// times are found by beginning anew, orthogonal to what is there, until nothing further comes.
+/// Throws Error{input} naming the two entries if A is not symmetric; else as gmres().
+EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options = {});
 
 }  // namespace strata
