@@ -11,7 +11,9 @@
 //   panel_add     S ← S + the chunks in B                       operands S, B
 //   panel_update  Y ← Y − X·S, or y ← y/√s                      operands V, S
 //   panel_solve   Y ← Y·diag(d)·R⁻¹                             operands V, R, d
+//   panel_rotate  Z ← X·S, Z in the place of V's columns        operands V, S
 //   panel_take    c ← v_from                                    operands C, V
+//   panel_put     v_from ← c                                    operands V, C
 //
 // A is the part of a sparse matrix in the rows of V, compressed by rows: P (h + 1, int32) says where
 // each row begins in J (columns, int32) and A (values, fp64). A column below h is a row of V, column
@@ -32,6 +34,8 @@
 // * panel_update takes the columns of X in ascending order, each product subtracted by a fused
 //   multiply-add; with kNormalize it divides y by √s instead, unless s is not positive. panel_solve
 //   is solve_right of gram.hpp.
+// * panel_rotate multiplies all of V's first p columns by S (p × q, q <= p) and puts the result into
+//   the first q: an element is a sum by fused multiply-adds from 0, columns of X ascending.
 
 #include <cstdint>
 
@@ -135,6 +139,17 @@ inline constexpr Operation panel_solve{.name = "panel_solve",
                                        .access = {Access::read_write, Access::read, Access::read},
                                        .work = panel_work::update,
                                        .nominal_cost = 2};
+inline constexpr Operation panel_rotate{.name = "panel_rotate",
+                                        .operands = 2,
+                                        .access = {Access::read_write, Access::read},
+                                        .work = panel_work::update,
+                                        .nominal_cost = 2};
+inline constexpr Operation panel_put{.name = "panel_put",
+                                     .operands = 2,
+                                     .access = {Access::read_write, Access::read},
+                                     .work = panel_work::second,
+                                     .flops_per_work = 0,
+                                     .nominal_cost = 50};
 inline constexpr Operation panel_take{.name = "panel_take",
                                       .operands = 2,
                                       .access = {Access::write, Access::read},
@@ -164,7 +179,9 @@ struct PanelKernels {
   KernelFunction add;
   KernelFunction update;
   KernelFunction solve;
+  KernelFunction rotate;
   KernelFunction take;
+  KernelFunction put;
 };
 inline void add_kernels(KernelTable& table, const PanelKernels& kernels) {
   constexpr Elements kPair(2, Element::fp64);
@@ -181,7 +198,9 @@ inline void add_kernels(KernelTable& table, const PanelKernels& kernels) {
   table.set(panel_update, kPair, kernels.update);
   for (const Elements& elements : kPanelSolveElements)
     table.set(panel_solve, elements, kernels.solve);
+  table.set(panel_rotate, kPair, kernels.rotate);
   table.set(panel_take, kPair, kernels.take);
+  table.set(panel_put, kPair, kernels.put);
 }
 
 /// Columns first … first + count − 1 of V as a block of their own.

@@ -127,6 +127,28 @@ __global__ void __launch_bounds__(kThreads)
   if (row < rows && s[0] > 0) y[row] = rounded_quotient(y[row], __dsqrt_rn(s[0]));
 }
 
+constexpr int kRotatedRows = 8;  // of a thread block; a thread has every 32nd column of one of them
+
+/// Z ← X·S; shared memory holds the rows of X.
+__global__ void __launch_bounds__(kThreads)
+    rotate_rows(double* v, std::int64_t ld, std::int64_t rows, const double* s, std::int64_t s_ld,
+                std::int64_t p, std::int64_t q) {
+  extern __shared__ double x[];
+  const std::int64_t first = blockIdx.x * std::int64_t{kRotatedRows};
+  for (std::int64_t k = threadIdx.x; k < p * kRotatedRows; k += kThreads) {
+    const std::int64_t row = first + k % kRotatedRows;
+    x[k] = row < rows ? v[row + k / kRotatedRows * ld] : 0.0;
+  }
+  __syncthreads();
+  const int r = static_cast<int>(threadIdx.x) % kRotatedRows;
+  if (first + r >= rows) return;
+  for (std::int64_t j = threadIdx.x / kRotatedRows; j < q; j += kThreads / kRotatedRows) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < p; ++i) sum = fused(s[i + j * s_ld], x[i * kRotatedRows + r], sum);
+    v[first + r + j * ld] = sum;
+  }
+}
+
 const double* column_of(const BlockView& v, std::int64_t j) {
   return static_cast<const double*>(v.data) + j * v.ld;
 }
@@ -259,6 +281,34 @@ void panel_solve_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
     const BlockView views[] = {
         panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols), x[1], x[2]};
     solve_right_cuda(queue, {views, 3}, {});
+  }
+}
+
+void panel_rotate_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_rotate, parameters.variant, 0);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView& v = calls[c][0];
+    const BlockView& s = calls[c][1];
+    if (v.rows == 0 || s.cols == 0) continue;
+    const std::size_t shared = static_cast<std::size_t>(s.rows) * kRotatedRows * sizeof(double);
+    rotate_rows<<<blocks_for(v.rows, kRotatedRows), kThreads, shared, stream>>>(
+        static_cast<double*>(v.data), v.ld, v.rows, static_cast<const double*>(s.data), s.ld,
+        s.rows, s.cols);
+    require_cuda(cudaGetLastError(), "panel_rotate");
+  }
+}
+
+void panel_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_put, parameters.variant, 1023U);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView& v = calls[c][0];
+    if (v.rows == 0) continue;
+    double* to = static_cast<double*>(v.data) + panel_columns(parameters.variant).first * v.ld;
+    gather<<<blocks_for(v.rows, kThreads), kThreads, 0, stream>>>(
+        to, static_cast<const double*>(calls[c][1].data), nullptr, v.rows);
+    require_cuda(cudaGetLastError(), "panel_put");
   }
 }
 

@@ -14,6 +14,8 @@ void panel_start_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
 void panel_add_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_solve_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void panel_rotate_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void panel_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_take_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

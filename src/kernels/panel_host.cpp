@@ -151,6 +151,30 @@ void run_update(Queue& queue, const KernelCalls& calls, const KernelParameters& 
   });
 }
 
+/// A strip of X is put aside; what is subtracted of 0 are the columns of X times those of −S.
+void run_rotate(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_rotate, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    const auto v = matrix_of<double>(x[0]);
+    const auto s = matrix_of<const double>(x[1]);
+    std::vector<double> minus;
+    for (std::int64_t j = 0; j < s.cols; ++j) {
+      for (std::int64_t i = 0; i < s.rows; ++i) minus.push_back(-s(i, j));
+    }
+    std::vector<double> strip(static_cast<std::size_t>(s.rows * kStripRows));
+    for (std::int64_t row = 0; row < v.rows; row += kStripRows) {
+      const std::int64_t rows = std::min(kStripRows, v.rows - row);
+      for (std::int64_t i = 0; i < s.rows; ++i)
+        std::copy_n(v.column(i) + row, rows, strip.data() + i * kStripRows);
+      for (std::int64_t j = 0; j < s.cols; ++j) {
+        std::fill_n(v.column(j) + row, rows, 0.0);
+        run_fused<Update>(static_cast<const double*>(strip.data()), v.column(j) + row, kStripRows,
+                          rows, static_cast<const double*>(minus.data() + j * s.rows), s.rows);
+      }
+    }
+  });
+}
+
 void run_solve(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_solve, parameters.variant, 1023U);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
@@ -169,6 +193,7 @@ PanelKernels panel_host() {
   kernels.inner = run_inner;
   kernels.update = run_update;
   kernels.solve = run_solve;
+  kernels.rotate = run_rotate;
   return kernels;
 }
 

@@ -60,7 +60,7 @@ void run_halo_pack(Queue& queue, const KernelCalls& calls, const KernelParameter
   });
 }
 
-void put(const BlockView* x) {
+void put_halo(const BlockView* x) {
   auto* h = static_cast<double*>(x[0].data) + x[1].row;
   const auto* g = static_cast<const double*>(x[1].data);
   for (std::int64_t i = 0; i < x[1].rows; ++i) h[i] = g[i];
@@ -68,12 +68,12 @@ void put(const BlockView* x) {
 
 void run_halo_start(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(halo_start, parameters.variant, 0);
-  submit_each(queue, calls, put);
+  submit_each(queue, calls, put_halo);
 }
 
 void run_halo_put(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(halo_put, parameters.variant, 0);
-  submit_each(queue, calls, put);
+  submit_each(queue, calls, put_halo);
 }
 
 void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
@@ -145,6 +145,33 @@ void run_solve(Queue& queue, const KernelCalls& calls, const KernelParameters& p
   }
 }
 
+void run_rotate(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_rotate, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    const auto v = matrix_of<double>(x[0]);
+    const auto s = matrix_of<const double>(x[1]);
+    std::vector<double> row(static_cast<std::size_t>(s.rows));
+    for (std::int64_t r = 0; r < v.rows; ++r) {
+      for (std::int64_t i = 0; i < s.rows; ++i) row[static_cast<std::size_t>(i)] = v(r, i);
+      for (std::int64_t j = 0; j < s.cols; ++j) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < s.rows; ++i)
+          sum = fused(s(i, j), row[static_cast<std::size_t>(i)], sum);
+        v(r, j) = sum;
+      }
+    }
+  });
+}
+
+void run_put(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_put, parameters.variant, 1023U);
+  submit_each(queue, calls, [to = panel_columns(parameters.variant).first](const BlockView* x) {
+    double* v = matrix_of<double>(x[0]).column(to);
+    const auto* c = static_cast<const double*>(x[1].data);
+    for (std::int64_t r = 0; r < x[0].rows; ++r) v[r] = c[r];
+  });
+}
+
 void run_take(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_take, parameters.variant, 1023U);
   submit_each(queue, calls, [from = panel_columns(parameters.variant).first](const BlockView* x) {
@@ -166,7 +193,9 @@ PanelKernels panel_reference() {
           .add = run_add,
           .update = run_update,
           .solve = run_solve,
-          .take = run_take};
+          .rotate = run_rotate,
+          .take = run_take,
+          .put = run_put};
 }
 
 }  // namespace strata

@@ -76,7 +76,9 @@ class CudaBackend final : public Backend {
                            .add = attempt<panel_add_cuda>,
                            .update = attempt<panel_update_cuda>,
                            .solve = attempt<panel_solve_cuda>,
-                           .take = attempt<panel_take_cuda>});
+                           .rotate = attempt<panel_rotate_cuda>,
+                           .take = attempt<panel_take_cuda>,
+                           .put = attempt<panel_put_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

@@ -19,7 +19,9 @@ namespace strata {
 struct ArnoldiOptions {
   std::int64_t s = 1;
   QrMethod method = QrMethod::automatic;
-  const char* what = "krylov";
+  /// Of rounding, by projection and solve of a block: up to this columns are kept, …
+  double amplification_max = 1e8;
+  double amplification_once = 1e5;  ///< … and up to this one pass is enough
 };
 
 class Arnoldi {

@@ -6,9 +6,9 @@
 // μ = κ(R)·max |w| before / |w| after, so orthogonality is lost like ε·μ, and the columns of H are in
 // error like that too:
 //
-// * Columns are kept as far as μ is below kAmplificationMax; the next block asks for no more, and
+// * Columns are kept as far as μ is below a limit; the next block asks for no more, and
 //   grows again while μ is small.
-// * Beyond kAmplificationOnce, or once a loss beyond kLossMax was measured, there is a second pass.
+// * Beyond another limit, or once a loss beyond kLossMax was measured, there is a second pass.
 // * The first Gram matrix is in double-double, unless the last one had a condition with which
 //   doubles do (κ²·ε); where that turns out wrong it is formed again.
 //
@@ -26,10 +26,7 @@
 namespace strata {
 namespace {
 
-constexpr double kAmplificationMax = 1e8;   // of columns that are kept, …
-constexpr double kNothingLeft = 1e14;        // … and of one alone, which else is in the space
-constexpr double kAmplificationOnce = 1e5;   // for which one pass is enough
-constexpr double kAmplificationGrow = 1e4;   // below which s grows
+constexpr double kNothingLeft = 1e14;  // amplification of one column: it is in the space
 constexpr double kPlainCondition = 1e3;      // with which sums in doubles do
 constexpr double kLossMax = 1e-8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -189,7 +186,7 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
       shortened = std::max(shortened, block.before[static_cast<std::size_t>(j)] / after);
     }
     seen.amplification = seen.condition * shortened;
-    if (seen.amplification <= (seen.kept > 1 ? kAmplificationMax : kNothingLeft)) break;
+    if (seen.amplification <= (seen.kept > 1 ? options_.amplification_max : kNothingLeft)) break;
   }
   return seen;
 }
@@ -335,7 +332,7 @@ void Arnoldi::by_decision(std::int64_t count) {
   if (seen.kept < asked) truncate(block, seen);
   finish_pass(block, seen.r, seen.scale);
   careful_ = careful_ || block.decision.loss > kLossMax;
-  if (careful_ || seen.amplification > kAmplificationOnce) second_pass(block);
+  if (careful_ || seen.amplification > options_.amplification_once) second_pass(block);
   block.decision.s = block.count;
   block.decision.condition = seen.condition;
   condition_max = std::max(condition_max, seen.condition);
@@ -352,7 +349,8 @@ void Arnoldi::adapt(const Block& block, const Look& seen, std::int64_t asked) {
   if (block.count < asked) {
     say(fmt::format("shrink: {} of {} vectors can be told apart", block.count, asked));
     s_now_ = block.count;
-  } else if (asked == s_now_ && s_now_ < options_.s && seen.amplification <= kAmplificationGrow) {
+  } else if (asked == s_now_ && s_now_ < options_.s && 
+             seen.amplification <= std::sqrt(options_.amplification_max)) {
     s_now_ = std::min(options_.s, 2 * s_now_);
     say(fmt::format("grow: {} vectors next, amplification {:.1e}", s_now_, seen.amplification));
   }

@@ -70,7 +70,8 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
 }  // namespace
 
 BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
-                         std::vector<GivenColumn> given, const Options& options, const char* what)
+                         std::vector<GivenColumn> given, const Options& options, const char* what,
+                         std::int64_t rotated)
     : a_(a),
       columns_(columns),
       given_(std::move(given)),
@@ -79,12 +80,12 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
       devices_(options_),
       identities_{new_identity(), new_identity(), new_identity(), new_identity(),
                   new_identity()} {
-  choose_slabs(block);
+  choose_slabs(block, rotated);
   make_memory();
 }
 
 /// A script that needs at least as much room as any that is run.
-BasisScript BasisRunner::widest_script(std::int64_t block) const {
+BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated) const {
   BasisScript script;
   const std::int64_t width = std::min(block + 1, columns_);
   script.multiply(0, 0, 0, 0, 0, 1);
@@ -97,13 +98,17 @@ BasisScript BasisRunner::widest_script(std::int64_t block) const {
   }
   script.update_by(0, 0, {columns_, 1, Element::fp64,
                           std::vector<DoubleDouble>(static_cast<std::size_t>(columns_)), {}});
+  for (int time = 0; time < 2 && rotated > 0; ++time)
+    script.rotate({rotated, rotated, Element::fp64,
+                   std::vector<DoubleDouble>(static_cast<std::size_t>(rotated * rotated)), {}});
+  if (rotated > 0) script.put(0, {});
   return script;
 }
 
 /// The fewest slabs with which a task of the widest script finds room, and the arenas for it.
-void BasisRunner::choose_slabs(std::int64_t block) {
+void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
   const std::int64_t there = smallest_memory(devices_.machine());
-  const BasisScript script = widest_script(block);
+  const BasisScript script = widest_script(block, rotated);
   std::int64_t needed = 0;
   std::size_t count = 0;
   for (std::int64_t per_device = 1;; per_device *= 2) {
@@ -200,6 +205,12 @@ std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
   store->write(BlockId(basis::kThree, 0, 0), reinterpret_cast<const std::byte*>(three.data()));
   for (std::size_t f = 0; f < script.factors.size(); ++f)
     write_factor(*store, static_cast<std::int64_t>(f), script.factors[f]);
+  std::int64_t block = 0;
+  for (const std::vector<double>& values : script.given) {
+    for (const RowSlab& slab : slabs_.slabs)
+      store->write(BlockId(basis::kGiven, block++, 0),
+                   reinterpret_cast<const std::byte*>(values.data() + slab.first));
+  }
   return store;
 }
 

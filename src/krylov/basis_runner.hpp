@@ -30,11 +30,12 @@ struct GivenColumn {
 
 class BasisRunner {
  public:
-  /// `block` is how many columns a script adds at most. `a` outlives the runner. `what` names the
+  /// `block` is how many columns a script adds at most, `rotated` how many it rotates. `a` outlives the runner. `what` names the
   /// operation in errors and progress. Throws Error{memory} if a device cannot hold what a task
   /// needs at least.
   BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
-              std::vector<GivenColumn> given, const Options& options, const char* what);
+              std::vector<GivenColumn> given, const Options& options, const char* what,
+              std::int64_t rotated = 0);
 
   /// Runs the script and returns its sums.
   std::vector<PanelSum> run(const BasisScript& script);
@@ -48,9 +49,9 @@ class BasisRunner {
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
 
  private:
-  void choose_slabs(std::int64_t block);
+  void choose_slabs(std::int64_t block, std::int64_t rotated);
   void make_memory();
-  [[nodiscard]] BasisScript widest_script(std::int64_t block) const;
+  [[nodiscard]] BasisScript widest_script(std::int64_t block, std::int64_t rotated) const;
   [[nodiscard]] BasisProblem problem() const;
   [[nodiscard]] PlannedRun plan_of(const BasisProblem& of, const BasisScript& script);
   void bring_home();

@@ -53,6 +53,17 @@ void BasisScript::solve(std::int64_t first, PanelFactor factor) {
   factors.push_back(std::move(factor));
 }
 
+void BasisScript::rotate(PanelFactor factor) {
+  actions.push_back({.kind = Kind::rotate, .factor = static_cast<int>(factors.size())});
+  factors.push_back(std::move(factor));
+}
+
+void BasisScript::put(std::int64_t column, std::vector<double> values) {
+  actions.push_back(
+      {.kind = Kind::put, .first = column, .factor = static_cast<int>(given.size())});
+  given.push_back(std::move(values));
+}
+
 namespace {
 
 BlockId block(int family, std::int64_t number) { return {family, number, 0}; }
@@ -71,6 +82,8 @@ class Emitter {
       case BasisScript::Kind::update: update(action, 0); break;
       case BasisScript::Kind::normalize: update(action, kPanelNormalize); break;
       case BasisScript::Kind::solve: solve(action); break;
+      case BasisScript::Kind::rotate: rotate(action); break;
+      case BasisScript::Kind::put: put(action); break;
     }
   }
 
@@ -139,6 +152,19 @@ class Emitter {
       tasks_.add(panel_solve, device(s),
                  {block(basis::kVectors, s), block(basis::kFactors, action.factor),
                   block(basis::kScales, action.factor)},
+                 panel_variant({.first = action.first}));
+  }
+
+  void rotate(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_rotate, device(s),
+                 {block(basis::kVectors, s), block(basis::kFactors, action.factor)});
+  }
+
+  void put(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_put, device(s),
+                 {block(basis::kVectors, s), block(basis::kGiven, action.factor * count() + s)},
                  panel_variant({.first = action.first}));
   }
 
@@ -223,7 +249,12 @@ void add_small(const BasisProblem& problem, const BasisScript& script, BlockTabl
   for (const RowSlab& slab : problem.slabs->slabs) {
     if (problem.taken >= 0) taken.listed.push_back({slab.first, 0, slab.rows, 1});
   }
-  for (BlockFamily* family : {&three, &factors, &scales, &parts, &sums, &taken})
+  BlockFamily given = listed("N", Element::fp64, Origin::stored);
+  for (std::size_t i = 0; i < script.given.size(); ++i) {
+    for (const RowSlab& slab : problem.slabs->slabs)
+      given.listed.push_back({slab.first, 0, slab.rows, 1});
+  }
+  for (BlockFamily* family : {&three, &factors, &scales, &parts, &sums, &taken, &given})
     blocks.add(std::move(*family));
 }
 

@@ -39,14 +39,14 @@ struct PanelFactor {
 
 class BasisScript {
  public:
-  enum class Kind : std::uint8_t { multiply, inner, update, normalize, solve };
+  enum class Kind : std::uint8_t { multiply, inner, update, normalize, solve, rotate, put };
   struct Action {
     Kind kind = Kind::multiply;
     std::int64_t first = 0;   ///< column of X; `from`
     std::int64_t second = 0;  ///< column of Y; `to`
     std::int64_t third = 0;   ///< `before`; of update: columns of the sum that are left out
     int sum = -1;             ///< written by inner; read by update and normalize
-    int factor = -1;          ///< read by update and solve
+    int factor = -1;          ///< read by update, solve and rotate; of put: its number
   };
   struct Sum {
     std::int64_t rows = 0;
@@ -68,6 +68,11 @@ class BasisScript {
   /// Y ← Y·diag(scale)·R⁻¹.
   void solve(std::int64_t first, PanelFactor factor);
 
+  /// The first `factor.cols` columns of V ← its first `factor.rows` columns times the factor.
+  void rotate(PanelFactor factor);
+  /// A column of V ← numbers of the host.
+  void put(std::int64_t column, std::vector<double> values);
+
   [[nodiscard]] bool empty() const noexcept { return actions.empty(); }
 
   struct Coefficients {
@@ -77,6 +82,7 @@ class BasisScript {
   std::vector<Action> actions;
   std::vector<Sum> sums;
   std::vector<PanelFactor> factors;
+  std::vector<std::vector<double>> given;
   std::vector<Coefficients> coefficients;  ///< of the products, each column `to` at most once
 };
 
@@ -95,7 +101,8 @@ inline constexpr int kScales = 9;    ///< by number of the factor
 inline constexpr int kParts = 10;    ///< sums of chunks: by sum, then slab; temporary
 inline constexpr int kSums = 11;     ///< by number
 inline constexpr int kTaken = 12;    ///< a column of V, a block for each slab
-inline constexpr int kFamilies = 13;
+inline constexpr int kGiven = 13;    ///< what is put: by number, then slab
+inline constexpr int kFamilies = 14;
 }  // namespace basis
 
 /// What stays on the devices from script to script.

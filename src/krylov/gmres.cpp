@@ -59,7 +59,7 @@ class Gmres {
         rhs_norm_(norm_of(b_)),
         runner_(system.matrix(), restart_ + 3, std::min(options.s, restart_),
                 {{restart_ + 1, u_}, {restart_ + 2, b_}}, options.run, "gmres"),
-        arnoldi_(runner_, {std::min(options.s, restart_), options.orthogonalization, "gmres"}) {
+        arnoldi_(runner_, {std::min(options.s, restart_), options.orthogonalization}) {
     arnoldi_.set_recurrence(
         make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
   }
