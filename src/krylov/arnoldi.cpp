@@ -92,6 +92,7 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
     not_finite_ = true;
     return;
   }
+  if (length <= kNothingLeft * options_.norm) std::fill(column.begin(), column.end(), 0.0);
   if (column.back() <= kNothingLeft * length) {
     column.back() = 0;
     ended_ = true;

@@ -19,6 +19,7 @@ namespace strata {
 struct ArnoldiOptions {
   std::int64_t s = 1;
   QrMethod method = QrMethod::automatic;
+  double norm = 0;  ///< of A, about: what is rounding beside it is zero
   /// Of rounding, by projection and solve of a block: up to this columns are kept, …
   double amplification_max = 1e8;
   double amplification_once = 1e5;  ///< … and up to this one pass is enough

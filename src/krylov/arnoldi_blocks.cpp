@@ -175,6 +175,7 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
   }
   const Factor factor = factor_of(gram, wide);
   ++factorizations;
+  if (block.before[0] * kNothingLeft <= options_.norm * step(0).gamma) return seen;
   seen.failed = factor.done < k;
   failed_cholesky += seen.failed ? 1 : 0;
   seen.r = factor.r;
@@ -297,7 +298,8 @@ bool Arnoldi::ends_here(Block& block, const Look& seen) {
   if (seen.kept > 0) return false;
   const RecurrenceStep s = step(0);
   std::vector<double> column;
-  for (const double x : block.top[0]) column.push_back(x / s.gamma);
+  const bool nothing = block.before[0] * kNothingLeft <= options_.norm * s.gamma;
+  for (const double x : block.top[0]) column.push_back(nothing ? 0.0 : x / s.gamma);
   column.back() += s.alpha;
   column.push_back(0);
   h_.push_back(std::move(column));

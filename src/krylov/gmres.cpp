@@ -59,7 +59,8 @@ class Gmres {
         rhs_norm_(norm_of(b_)),
         runner_(system.matrix(), restart_ + 3, std::min(options.s, restart_),
                 {{restart_ + 1, u_}, {restart_ + 2, b_}}, options.run, "gmres"),
-        arnoldi_(runner_, {std::min(options.s, restart_), options.orthogonalization}) {
+        arnoldi_(runner_, {std::min(options.s, restart_), options.orthogonalization,
+                           system.norm()}) {
     arnoldi_.set_recurrence(
         make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
   }
@@ -128,7 +129,7 @@ class Gmres {
       take_ritz_values();
     record.vectors = projected.size();
     record.estimated_residual = projected.residual() / rhs_norm_;
-    residual_ = finish_cycle(projected.solve());
+    residual_ = finish_cycle(projected.solve(norm_));
     record.relative_residual = residual_ / rhs_norm_;
     record.blocks = std::ssize(arnoldi_.decisions) - static_cast<std::int64_t>(decided);
     record.failed_cholesky = arnoldi_.failed_cholesky - failed;

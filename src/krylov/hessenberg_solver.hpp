@@ -12,7 +12,7 @@ namespace strata {
 
 class HessenbergSolver {
  public:
-  explicit HessenbergSolver(double beta) : rhs_{beta} {}
+  explicit HessenbergSolver(double beta) : beta_(beta), rhs_{beta} {}
 
   /// Column k of H, k + 2 elements.
   void add(std::vector<double> column) {
@@ -35,18 +35,31 @@ class HessenbergSolver {
   /// ‖β·e₁ − H·y‖₂ with all columns.
   [[nodiscard]] double residual() const { return std::abs(rhs_.back()); }
 
-  /// With all columns; one whose pivot is zero gets 0.
-  [[nodiscard]] std::vector<double> solve() const {
-    std::vector<double> y(columns_.size());
-    for (std::size_t i = columns_.size(); i-- > 0;) {
+  /// With as many columns as make sense: where A is singular on the space, or nearly, the last of
+  /// them would be for rounding of A, whose norm is about `norm`, to add more than is left.
+  [[nodiscard]] std::vector<double> solve(double norm) const {
+    constexpr double kRounding = 1e-13;
+    for (std::size_t k = columns_.size(); k > 0; --k) {
+      std::vector<double> y = with_columns(k);
+      double square = 0;
+      for (const double value : y) square += value * value;
+      if (kRounding * norm * std::sqrt(square) <= beta_) return y;
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::vector<double> with_columns(std::size_t count) const {
+    std::vector<double> y(count);
+    for (std::size_t i = count; i-- > 0;) {
       double sum = rhs_[i];
-      for (std::size_t j = i + 1; j < columns_.size(); ++j) sum -= columns_[j][i] * y[j];
-      y[i] = columns_[i][i] != 0 ? sum / columns_[i][i] : 0.0;
+      for (std::size_t j = i + 1; j < count; ++j) sum -= columns_[j][i] * y[j];
+      y[i] = sum / columns_[i][i];
     }
     return y;
   }
 
- private:
+  double beta_;
   std::vector<std::vector<double>> columns_;  ///< of R
   std::vector<double> cosine_, sine_;
   std::vector<double> rhs_;

@@ -71,6 +71,7 @@ class ThickRestart {
         runner_(system.matrix(), m_ + 1, std::min(options.s, m_), {}, options.run, "eigs", m_ + 1),
         arnoldi_(runner_, {.s = options.s,
                            .method = options.orthogonalization,
+                           .norm = system.norm(),
                            .amplification_max = 1e4,
                            .amplification_once = 10}) {
     arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
