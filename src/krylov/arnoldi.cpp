@@ -100,6 +100,22 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
   h_.push_back(std::move(column));
 }
 
+void Arnoldi::compute_columns(std::int64_t first, std::int64_t spare) {
+  const std::int64_t n = size();
+  for (std::int64_t j = first; j < n; j += spare) {
+    const std::int64_t count = std::min(spare, n - j);
+    for (std::int64_t i = 0; i < count; ++i) pending_.multiply(j + i, n + 1 + i, j + i, 0, 0, 1);
+    const int number = pending_.inner(0, n + 1, n + 1, count);
+    const PanelSum sum = flush()[static_cast<std::size_t>(number)];
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::vector<double>& column = h_[static_cast<std::size_t>(j + i)];
+      column.resize(static_cast<std::size_t>(n + 1));
+      for (std::int64_t q = 0; q <= n; ++q) column[static_cast<std::size_t>(q)] = sum(q, i).hi;
+    }
+    products += count;
+  }
+}
+
 /// The columns of H that a block adds.
 void Arnoldi::add_columns(const Block& block) {
   const std::int64_t c = block.column;

@@ -39,6 +39,12 @@ class Arnoldi {
   /// Adds a block of at most `count` vectors.
   void add_block(std::int64_t count);
 
+  /// Computes the columns of H from `first` on anew, as Qᵀ·A·q with one more product each: the
+  /// recurrence of a block amplifies what the columns before it are in error by, from cycle to cycle
+  /// where these are kept. `spare` columns of V behind the basis are overwritten. They then have
+  /// size() + 1 rows.
+  void compute_columns(std::int64_t first, std::int64_t spare);
+
   /// Columns of H, each as long as it has rows that may not be zero.
   [[nodiscard]] const std::vector<std::vector<double>>& h() const noexcept { return h_; }
   [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(h_); }

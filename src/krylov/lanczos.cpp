@@ -8,6 +8,9 @@
 // vector orthogonal to them, because the space of one vector has but one copy of an eigenvalue that
 // comes several times. That goes on until the best pair of what is left is not among the k best.
 //
+// With blocks of s the projected matrix is computed as Qᵀ·A·Q, at one more product a vector: the
+// recurrence of a block is not enough where columns of H are kept from cycle to cycle.
+//
 // Columns of V: the locked pairs, those that are being sought, and one vector behind them. Values and
 // residuals that are reported are computed on the host with A itself.
 
@@ -68,7 +71,9 @@ class ThickRestart {
         n_(system.matrix().rows),
         m_(basis_size_of(options, n_)),
         norm_(system.norm()),
-        runner_(system.matrix(), m_ + 1, std::min(options.s, m_), {}, options.run, "eigs", m_ + 1),
+        spare_(options.s > 1 ? std::min(options.s, m_) : 0),
+        runner_(system.matrix(), m_ + 1 + spare_, std::min(options.s, m_), {}, options.run, "eigs",
+                m_ + 1),
         arnoldi_(runner_, {.s = options.s,
                            .method = options.orthogonalization,
                            .norm = system.norm(),
@@ -83,10 +88,9 @@ class ThickRestart {
       fill_basis(info.restarts);
       ++info.restarts;
       if (arnoldi_.not_finite()) break;
-      more = look();
+      more = look(info.restarts == options_.restarts_max);
     }
     finished_ = !more;
-    if (more && !arnoldi_.not_finite()) lock(wanted());
     info.products = arnoldi_.products;
     info.factorizations = arnoldi_.factorizations;
     info.failed_cholesky = arnoldi_.failed_cholesky;
@@ -151,20 +155,48 @@ class ThickRestart {
 
   void fill_basis(std::int64_t cycle) {
     cycle_ = cycle;
+    const std::int64_t begin = arnoldi_.size();
     const bool ritz_first = !has_ritz_ && options_.basis != KrylovBasis::monomial;
     while (arnoldi_.size() < m_ && !arnoldi_.ended() && !arnoldi_.not_finite()) {
       const std::int64_t left = m_ - arnoldi_.size();
-      if (options_.s == 1 || ritz_first) {
+      if (spare_ == 0 || ritz_first) {
         arnoldi_.add_vectors(std::min(left, kStepsOfScript));
       } else {
         arnoldi_.add_block(left);
       }
     }
+    // Where the space has ended there is no vector behind it, and blocks have not gone wrong.
+    if (spare_ > 0 && !ritz_first && !arnoldi_.ended() && !arnoldi_.not_finite())
+      arnoldi_.compute_columns(begin, spare_);
     project();
-    if (!ritz_first || eigen_.values.empty() || options_.s == 1) return;
-    const std::vector<std::complex<double>> ritz(eigen_.values.begin(), eigen_.values.end());
+    if (spare_ == 0 || options_.basis == KrylovBasis::monomial || eigen_.values.empty()) return;
+    // With all that is known of the spectrum: what lies outside of it grows in the vectors of a
+    // block, and so does what the kept pairs are in error by.
+    std::vector<std::complex<double>> ritz(eigen_.values.begin(), eigen_.values.end());
+    ritz.insert(ritz.end(), locked_.begin(), locked_.end());
     arnoldi_.set_recurrence(make_recurrence(options_.basis, options_.s, ritz, norm_));
     has_ritz_ = true;
+  }
+
+  /// Of the vectors behind the locked ones, which belong to the first Ritz values: whether each is
+  /// an eigenvector within the tolerance, by products with A.
+  bool are_pairs(std::int64_t count) {
+    double worst = 0;
+    for (std::int64_t first = 0; first < count; first += spare_) {
+      BasisScript& script = arnoldi_.pending();
+      const std::int64_t last = std::min(first + spare_, count);
+      std::vector<int> norms;
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t to = m_ + 1 + i - first;
+        script.multiply(locked() + i, to, to, value(i), 0, 1);
+        norms.push_back(script.inner(to, 1, to, 1));
+      }
+      const std::vector<PanelSum> sums = arnoldi_.flush();
+      arnoldi_.products += last - first;
+      for (const int number : norms)
+        worst = std::max(worst, std::sqrt(sums[static_cast<std::size_t>(number)](0, 0).hi));
+    }
+    return worst <= options_.tolerance * norm_;
   }
 
   /// The Ritz pairs of what is not locked, from the wanted end inwards in `order_`.
@@ -181,12 +213,15 @@ class ThickRestart {
     eigen_ = symmetric_eigen(std::move(t));
     require(active == 0 || !eigen_.values.empty(), ErrorKind::numerical, "eigs",
             "the projected problem of order {} has no eigenvalues that QL finds", active);
-    const double last = active > 0 ? h(active, active - 1) : 0;
     coupling_.clear();
     order_.resize(eigen_.values.size());
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
     if (options_.which == EigenEnd::largest) std::reverse(order_.begin(), order_.end());
-    for (const std::int64_t i : order_) coupling_.push_back(last * eigen_.vectors(active - 1, i));
+    for (const std::int64_t i : order_) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < active; ++j) sum += h(active, j) * eigen_.vectors(j, i);
+      coupling_.push_back(sum);
+    }
   }
 
   [[nodiscard]] double value(std::int64_t i) const {
@@ -216,25 +251,34 @@ class ThickRestart {
     return i;
   }
 
-  /// After a cycle: locks, begins anew or restarts. False: there is nothing more to be done.
-  bool look() {
+  /// After a cycle: locks, begins anew or restarts; after the last one what is best is locked as it
+  /// is. False: there is nothing more to be done.
+  bool look(bool last) {
     const std::int64_t w = wanted();
     const double enough = options_.tolerance * norm_ / 4;
     if (w == 0) {
       const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
                         residual(0) <= kTold * std::abs(value(0) - worst_locked());
       if (told) return false;
-      restart(1);
+      if (!last) restart(1);
       return true;
     }
     bool converged = true;
     for (std::int64_t i = 0; i < w; ++i) converged = converged && residual(i) <= enough;
-    if (!converged && !arnoldi_.ended()) {
+    if (!converged && !arnoldi_.ended() && !last) {
       restart(w);
       return true;
     }
-    lock(w);
-    return begin_anew();
+    if (!lock(w, last)) {
+      // The blocks have lost what is asked for: from here on vector by vector.
+      spare_ = 0;
+      KrylovDecision decision;
+      decision.restart = cycle_;
+      decision.column = locked();
+      decision.what = "single: pairs from blocks miss the tolerance";
+      arnoldi_.decisions.push_back(std::move(decision));
+    }
+    return last || begin_anew();
   }
 
   /// V's first columns become the locked vectors in `keep`, then the Ritz vectors 0 … count − 1;
@@ -261,7 +305,8 @@ class ThickRestart {
   /// The better half of the Ritz vectors, `least` of them at least.
   void restart(std::int64_t least) {
     const auto active = std::ssize(order_);
-    const std::int64_t count = std::clamp<std::int64_t>(least + (active - least) / 2, 1, active - 1);
+    const std::int64_t most = std::max<std::int64_t>(active - 1, 0);
+    const std::int64_t count = std::min(least + (active - least) / 2, most);
     std::vector<std::size_t> all(locked_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     rotate(all, count, true);
@@ -277,12 +322,14 @@ class ThickRestart {
   }
 
   /// The first `count` Ritz pairs are locked; of all that are, the k best stay, in their order.
-  void lock(std::int64_t count) {
+  /// False: they are not what the projected matrix says of them, and none is, unless `anyway`.
+  bool lock(std::int64_t count, bool anyway) {
     std::vector<double> values = locked_;
     for (std::int64_t i = 0; i < count; ++i) values.push_back(value(i));
     std::vector<std::size_t> keep(locked_.size());
     std::iota(keep.begin(), keep.end(), std::size_t{0});
     rotate(keep, count, false);
+    if (spare_ > 0 && !anyway && !are_pairs(count)) return false;
     // Then into their order: a rotation of its own, since new ones go between the old.
     std::vector<std::size_t> order(values.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -298,11 +345,13 @@ class ThickRestart {
       locked_.push_back(values[order[j]]);
     }
     arnoldi_.pending().rotate(std::move(permutation));
+    return true;
   }
 
   EigsOptions options_;
   std::int64_t n_, m_;
   double norm_;
+  std::int64_t spare_;  ///< columns of V behind the basis, for products; 0: vector by vector
   BasisRunner runner_;
   Arnoldi arnoldi_;
   std::vector<double> locked_;  ///< from the wanted end inwards
