@@ -39,14 +39,9 @@ SparseMatrix read_sparse(const std::string& path) {
 }
 
 json to_json(const KrylovDecision& d) {
-  return {{"restart", d.restart},
-          {"column", d.column},
-          {"s", d.s},
-          {"wide", d.wide},
-          {"passes", d.passes},
-          {"condition", number(d.condition)},
-          {"loss", number(d.loss)},
-          {"what", d.what}};
+  return {{"restart", d.restart},   {"column", d.column}, {"s", d.s},
+          {"wide", d.wide},         {"passes", d.passes}, {"condition", number(d.condition)},
+          {"loss", number(d.loss)}, {"what", d.what}};
 }
 
 json decisions_json(const std::vector<KrylovDecision>& decisions) {
@@ -196,8 +191,9 @@ void BlockArguments::add_to(CLI::App& verb) {
   options.push_back(
       verb.add_option("--s", s, "vectors that are computed before they are orthogonalized")
           ->capture_default_str());
-  options.push_back(verb.add_option("--basis", basis, "of such a block: monomial, newton, chebyshev")
-                        ->capture_default_str());
+  options.push_back(
+      verb.add_option("--basis", basis, "of such a block: monomial, newton, chebyshev")
+          ->capture_default_str());
   options.push_back(verb.add_option("--orth", orth,
                                     "auto (decides about precision, passes and s as it goes), "
                                     "cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs, cgs2 or mgs")

@@ -43,9 +43,9 @@ struct GmresOptions {
   KrylovBasis basis = KrylovBasis::newton;
   /// How a block of s vectors is made orthonormal: automatic, cholqr (sums in fp64), cholqr2,
   /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), cgs or mgs. The block
-  /// is projected against the vectors before it once, or twice where the method has two passes. With
-  /// s = 1: cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about precision,
-  /// passes and s, from the condition and the loss of orthogonality that it sees.
+  /// is projected against the vectors before it once, or twice where the method has two passes.
+  /// With s = 1: cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about
+  /// precision, passes and s, from the condition and the loss of orthogonality that it sees.
   QrMethod orthogonalization = QrMethod::automatic;
   double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
   double absolute_tolerance = 0;    ///< … or this, whichever is larger
@@ -67,7 +67,7 @@ struct KrylovDecision {
   std::int64_t s = 0;        ///< vectors of the block that were kept
   bool wide = false;         ///< whether its sums were in double-double
   int passes = 0;            ///< of orthogonalization
-  double condition = 0;      ///< of the projected block with unit columns; infinite: beyond the sums
+  double condition = 0;  ///< of the projected block with unit columns; infinite: beyond the sums
   /// Of the vector before the block: the largest |QᵀQ − I| in its column. NaN: not measured.
   double loss = 0;
   std::string what;  ///< "shrink: …", "grow: …", "wide: …"; empty: as the block before
@@ -75,20 +75,21 @@ struct KrylovDecision {
 
 /// One cycle.
 struct KrylovCycle {
-  std::int64_t vectors = 0;        ///< that were used
-  double relative_residual = 0;    ///< ‖b − A·x‖/‖b‖ behind it, of the scaled system
-  double estimated_residual = 0;   ///< the same by the projected problem
-  std::int64_t blocks = 0;         ///< of vectors
+  std::int64_t vectors = 0;       ///< that were used
+  double relative_residual = 0;   ///< ‖b − A·x‖/‖b‖ behind it, of the scaled system
+  double estimated_residual = 0;  ///< the same by the projected problem
+  std::int64_t blocks = 0;        ///< of vectors
   std::int64_t failed_cholesky = 0;
 };
 
 struct GmresInfo {
-  bool ok = false;  ///< the residual of A and b as given is within the tolerance
+  bool ok = false;               ///< the residual of A and b as given is within the tolerance
   double residual_norm = 0;      ///< ‖b − A·x‖₂ as given, computed with A
   double relative_residual = 0;  ///< the same over ‖b‖₂; 0 where b is zero
   std::int64_t restarts = 0;     ///< cycles that were begun
   std::int64_t iterations = 0;   ///< products with A that made basis vectors
-  bool stagnated = false;  ///< the residual no longer falls: A may be singular, or restart too small
+  bool stagnated =
+      false;  ///< the residual no longer falls: A may be singular, or restart too small
   bool breakdown = false;  ///< the space ended, or numbers that are not finite, before convergence
   std::string why;         ///< in words, where not ok
   std::int64_t factorizations = 0;   ///< of Gram matrices
@@ -101,8 +102,8 @@ struct GmresInfo {
 
 /// x, the initial guess, becomes a solution of A·x = b. b and x have as many elements as A rows.
 /// Saad and Schultz, "GMRES", 1986; blocks of s vectors: Hoemmen, "Communication-avoiding Krylov
-/// subspace methods", 2010, with the orthogonalization of Yamazaki, Tomov and Dongarra, SIAM J. Sci.
-/// Comput. 37 (2015). Throws Error{misuse, input, memory, device, cancelled}.
+/// subspace methods", 2010, with the orthogonalization of Yamazaki, Tomov and Dongarra, SIAM J.
+/// Sci. Comput. 37 (2015). Throws Error{misuse, input, memory, device, cancelled}.
 GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
                 const GmresOptions& options = {});
 
@@ -133,9 +134,9 @@ struct EigsInfo {
   std::vector<double> residuals;  ///< ‖A·v − λ·v‖₂, computed with A
   std::int64_t converged = 0;
   std::int64_t restarts = 0;
-  std::int64_t products = 0;    ///< with A
-  double orthogonality = 0;     ///< largest |vᵢᵀvⱼ − δᵢⱼ|
-  std::string why;              ///< in words, where not ok
+  std::int64_t products = 0;  ///< with A
+  double orthogonality = 0;   ///< largest |vᵢᵀvⱼ − δᵢⱼ|
+  std::string why;            ///< in words, where not ok
   std::int64_t factorizations = 0;
   std::int64_t failed_cholesky = 0;
   double condition_max = 0;

@@ -43,9 +43,9 @@ struct Balance {
   std::vector<double> col;
 };
 
-/// Scales the rows of A to length 1, then its columns, as Yamazaki, Tomov and Dongarra (SIAM J. Sci.
-/// Comput. 37, 2015) do before CA-GMRES: A ← diag(row)·A·diag(col). A row or column of zeros keeps
-/// the scale 1.
+/// Scales the rows of A to length 1, then its columns, as Yamazaki, Tomov and Dongarra (SIAM J.
+/// Sci. Comput. 37, 2015) do before CA-GMRES: A ← diag(row)·A·diag(col). A row or column of zeros
+/// keeps the scale 1.
 Balance balance(SparseMatrix& a);
 
 /// The reverse Cuthill–McKee order of the pattern of A + Aᵀ, A square: element i of the result is

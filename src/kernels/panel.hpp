@@ -15,14 +15,14 @@
 //   panel_take    c ← v_from                                    operands C, V
 //   panel_put     v_from ← c                                    operands V, C
 //
-// A is the part of a sparse matrix in the rows of V, compressed by rows: P (h + 1, int32) says where
-// each row begins in J (columns, int32) and A (values, fp64). A column below h is a row of V, column
-// h + i is element i of the halo H, which holds what other blocks have of v_from. K is 3 × n: α, β
-// and γ for each column as `to`; where β is 0 v_before is not read. I is int32, R upper triangular
-// in fp64 or dd, d powers of two in fp64, the rest fp64; B and S are fp64 or dd.
+// A is the part of a sparse matrix in the rows of V, compressed by rows: P (h + 1, int32) says
+// where each row begins in J (columns, int32) and A (values, fp64). A column below h is a row of V,
+// column h + i is element i of the halo H, which holds what other blocks have of v_from. K is 3 ×
+// n: α, β and γ for each column as `to`; where β is 0 v_before is not read. I is int32, R upper
+// triangular in fp64 or dd, d powers of two in fp64, the rest fp64; B and S are fp64 or dd.
 //
-// Contract. The order of every sum is part of it, so that all backends, and any cut of a matrix into
-// blocks of whole chunks, give the same bits:
+// Contract. The order of every sum is part of it, so that all backends, and any cut of a matrix
+// into blocks of whole chunks, give the same bits:
 // * A row of spmv is filled up with zeros to a multiple of four entries; entry k belongs to lane
 //   k mod 4, a lane is a sum by fused multiply-adds from 0, lanes are added as (0 + 1) + (2 + 3).
 //   Then t ← fma(−α, v_from, t), t ← fma(−β, v_before, t), and γ·t is rounded. Whoever cuts the
@@ -34,7 +34,8 @@
 // * panel_update takes the columns of X in ascending order, each product subtracted by a fused
 //   multiply-add; with kNormalize it divides y by √s instead, unless s is not positive. panel_solve
 //   is solve_right of gram.hpp.
-// * panel_rotate multiplies all of V's first p columns by S (p × q, q <= p) and puts the result into
+// * panel_rotate multiplies all of V's first p columns by S (p × q, q <= p) and puts the result
+// into
 //   the first q: an element is a sum by fused multiply-adds from 0, columns of X ascending.
 
 #include <cstdint>
@@ -46,8 +47,8 @@ namespace strata {
 inline constexpr std::int64_t kPanelColumnsMax = 1023;
 inline constexpr int kSpmvLanes = 4;
 
-/// Rows of a chunk of a matrix of m rows: a power of two, from m alone, so that there are at most 64
-/// chunks; 128 at least, which is a tile of a sum.
+/// Rows of a chunk of a matrix of m rows: a power of two, from m alone, so that there are at most
+/// 64 chunks; 128 at least, which is a tile of a sum.
 [[nodiscard]] constexpr int panel_chunk_log2(std::int64_t m) noexcept {
   int log2 = 7;
   while ((std::int64_t{64} << log2) < m) ++log2;
@@ -158,7 +159,7 @@ inline constexpr Operation panel_take{.name = "panel_take",
                                       .nominal_cost = 50};
 
 /// V, P, J, A, H, K.
-inline constexpr Elements kSpmvElements{Element::fp64,  Element::int32, Element::int32,
+inline constexpr Elements kSpmvElements{Element::fp64, Element::int32, Element::int32,
                                         Element::fp64, Element::fp64,  Element::fp64};
 inline constexpr Elements kHaloPackElements{Element::fp64, Element::fp64, Element::int32};
 inline constexpr Elements kPanelInnerElements[] = {{Element::fp64, Element::fp64},

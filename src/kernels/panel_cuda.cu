@@ -3,8 +3,8 @@
 // Method: a row of spmv has four neighbouring threads, one for each of its lanes, so entries of a
 // row are read side by side, and rows that follow each other by the same warp; the lanes are added
 // by shuffles. An update has a thread for each row, which holds up to eight columns of Y in
-// registers while it reads X once; S lies in shared memory. Everything is bound by memory. Sums over
-// rows, and substitution, are those of gram_cuda.cu.
+// registers while it reads X once; S lies in shared memory. Everything is bound by memory. Sums
+// over rows, and substitution, are those of gram_cuda.cu.
 
 #include <algorithm>
 
@@ -66,6 +66,71 @@ __global__ void __launch_bounds__(kThreads)
     gather(double* to, const double* from, const std::int32_t* index, std::int64_t count) {
   const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   if (i < count) to[i] = from[index == nullptr ? i : index[i]];
+}
+
+// ---- few sums in fp64, all chunks at once
+
+constexpr std::int64_t kPartsBytesMax = std::int64_t{64} << 20;
+constexpr int kPairsOfBlock = kThreads / kGramLanes;
+
+/// parts[(tile · pairs + pair) · 4 + lane], pair = i + j·p: what a tile of 128 rows adds.
+__global__ void __launch_bounds__(kThreads)
+    tile_sums(const double* x, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t p,
+              std::int64_t pairs, double* parts) {
+  const std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+  if (pair >= pairs) return;
+  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
+  const std::int64_t first = blockIdx.x * std::int64_t{kGramTileRows} + lane;
+  const double* xi = x + pair % p * ld;
+  const double* yj = y + pair / p * ld;
+  double sum = 0;
+#pragma unroll 8
+  for (int k = 0; k < kGramLaneRows; ++k) {
+    const std::int64_t r = first + k * kGramLanes;
+    sum = fused(r < rows ? xi[r] : 0.0, r < rows ? yj[r] : 0.0, sum);
+  }
+  parts[(blockIdx.x * pairs + pair) * kGramLanes + lane] = sum;
+}
+
+/// The tiles of each chunk in their order, then its lanes as (0 + 1) + (2 + 3).
+__global__ void __launch_bounds__(kThreads)
+    fold_chunks(const double* parts, std::int64_t tiles, std::int64_t tiles_of_chunk,
+                std::int64_t p, std::int64_t pairs, double* b, std::int64_t ld) {
+  const std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
+  const std::int64_t begin = blockIdx.x * tiles_of_chunk;
+  const std::int64_t end = begin + tiles_of_chunk < tiles ? begin + tiles_of_chunk : tiles;
+  double sum = 0;
+  for (std::int64_t tile = begin; pair < pairs && tile < end; ++tile)
+    sum = rounded_sum(sum, parts[(tile * pairs + pair) * kGramLanes + lane]);
+  sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 1));
+  sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 2));
+  // Columns of B: those of the chunk, then those of the pair in it.
+  if (pair < pairs && lane == 0) b[pair % p + (blockIdx.x * (pairs / p) + pair / p) * ld] = sum;
+}
+
+/// False where there are too many parts.
+bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
+                 const PanelColumns& columns) {
+  const std::int64_t tiles = (v.rows + kGramTileRows - 1) / kGramTileRows;
+  const std::int64_t tiles_of_chunk = (std::int64_t{1} << columns.third) / kGramTileRows;
+  if (b.element != Element::fp64 || tiles == 0 || tiles_of_chunk == 0 || b.rows == 0) return false;
+  const std::int64_t chunks = (tiles + tiles_of_chunk - 1) / tiles_of_chunk;
+  const std::int64_t pairs = b.rows * (b.cols / chunks);
+  const std::int64_t bytes = tiles * pairs * kGramLanes * std::int64_t{sizeof(double)};
+  if (pairs == 0 || bytes > kPartsBytesMax) return false;
+  auto* parts = static_cast<double*>(queue.scratch(bytes));
+  const unsigned groups = blocks_for(pairs, kPairsOfBlock);
+  const auto* data = static_cast<const double*>(v.data);
+  const dim3 of_tiles(static_cast<unsigned>(tiles), groups);
+  tile_sums<<<of_tiles, kThreads, 0, queue.stream()>>>(data + columns.first * v.ld,
+                                                       data + columns.second * v.ld, v.ld, v.rows,
+                                                       b.rows, pairs, parts);
+  const dim3 of_chunks(static_cast<unsigned>(chunks), groups);
+  fold_chunks<<<of_chunks, kThreads, 0, queue.stream()>>>(
+      parts, tiles, tiles_of_chunk, b.rows, pairs, static_cast<double*>(b.data), b.ld);
+  require_cuda(cudaGetLastError(), "panel_inner");
+  return true;
 }
 
 __device__ double sum_of(double a, double b) { return rounded_sum(a, b); }
@@ -215,8 +280,7 @@ void halo_pack_cuda(Queue& queue, const KernelCalls& calls, const KernelParamete
     const BlockView* x = calls[c];
     if (x[0].rows == 0) continue;
     gather<<<blocks_for(x[0].rows, kThreads), kThreads, 0, stream>>>(
-        static_cast<double*>(x[0].data),
-        column_of(x[1], panel_columns(parameters.variant).first),
+        static_cast<double*>(x[0].data), column_of(x[1], panel_columns(parameters.variant).first),
         static_cast<const std::int32_t*>(x[2].data), x[0].rows);
     require_cuda(cudaGetLastError(), "halo_pack");
   }
@@ -235,6 +299,9 @@ void halo_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameter
 void panel_inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_inner, parameters.variant, kPanelVariants);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
+    if (sum_at_once(static_cast<CudaQueue&>(queue), calls[c][0], calls[c][1],
+                    panel_columns(parameters.variant)))
+      continue;
     const std::vector<BlockView> chunks = chunks_of(calls[c][0], calls[c][1], parameters.variant);
     inner_cuda(queue, {chunks, 3}, {});
   }
@@ -266,9 +333,9 @@ void panel_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
       normalize<<<blocks, kThreads, 0, stream>>>(y, v.rows, factor);
     } else {
       for (std::int64_t j = 0; j < cols; j += kColumns)
-        update_rows<<<blocks, kThreads, 0, stream>>>(
-            column_of(v, columns.first), y + j * v.ld, v.ld, v.rows, factor + j * s.ld, s.ld,
-            s.rows, std::min<std::int64_t>(kColumns, cols - j));
+        update_rows<<<blocks, kThreads, 0, stream>>>(column_of(v, columns.first), y + j * v.ld,
+                                                     v.ld, v.rows, factor + j * s.ld, s.ld, s.rows,
+                                                     std::min<std::int64_t>(kColumns, cols - j));
     }
     require_cuda(cudaGetLastError(), "panel_update");
   }
@@ -278,8 +345,8 @@ void panel_solve_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
   require_variant(panel_solve, parameters.variant, 1023U);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    const BlockView views[] = {
-        panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols), x[1], x[2]};
+    const BlockView views[] = {panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols),
+                               x[1], x[2]};
     solve_right_cuda(queue, {views, 3}, {});
   }
 }

@@ -1,9 +1,9 @@
 // Steps of Krylov methods on the CPU.
 //
 // Method: a vector holds the four lanes of a row of spmv. An update goes over a strip of rows that
-// stays in the first cache, column of Y by column, four strips of it in registers, so that X is read
-// from memory once. Sums over rows, and substitution, are those of gram_host.cpp. What only copies
-// takes the reference's way.
+// stays in the first cache, column of Y by column, four strips of it in registers, so that X is
+// read from memory once. Sums over rows, and substitution, are those of gram_host.cpp. What only
+// copies takes the reference's way.
 
 #include <algorithm>
 
@@ -179,8 +179,8 @@ void run_solve(Queue& queue, const KernelCalls& calls, const KernelParameters& p
   require_variant(panel_solve, parameters.variant, 1023U);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    const BlockView views[] = {
-        panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols), x[1], x[2]};
+    const BlockView views[] = {panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols),
+                               x[1], x[2]};
     gram_host().solve_right(queue, {views, 3}, {});
   }
 }

@@ -139,8 +139,8 @@ void run_solve(Queue& queue, const KernelCalls& calls, const KernelParameters& p
   require_variant(panel_solve, parameters.variant, 1023U);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    const BlockView views[] = {
-        panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols), x[1], x[2]};
+    const BlockView views[] = {panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols),
+                               x[1], x[2]};
     gram_reference().solve_right(queue, {views, 3}, {});
   }
 }

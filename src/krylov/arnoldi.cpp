@@ -4,8 +4,8 @@
 // coefficients of H (Daniel, Gragg, Kaufman, Stewart 1976); all steps of a script run without the
 // host. Of a block, H follows from the recurrence of its vectors (Hoemmen, "Communication-avoiding
 // Krylov subspace methods", 2010, 3.3): with the coordinates of w_i in Q known from the projection
-// and R, A·w_i = w_{i+1}/γ_i + α_i·w_i + β_i·w_{i−1} gives the column of H that belongs to the vector
-// which w_i is the first to have a share of.
+// and R, A·w_i = w_{i+1}/γ_i + α_i·w_i + β_i·w_{i−1} gives the column of H that belongs to the
+// vector which w_i is the first to have a share of.
 
 #include "krylov/arnoldi.hpp"
 
@@ -82,8 +82,7 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
       column[row++] += sum(0, 0).hi;  // one by one
       continue;
     }
-    for (std::int64_t i = 0; i < sum.rows; ++i)
-      column[static_cast<std::size_t>(i)] += sum(i, 0).hi;
+    for (std::int64_t i = 0; i < sum.rows; ++i) column[static_cast<std::size_t>(i)] += sum(i, 0).hi;
   }
   const double square = sums[static_cast<std::size_t>(norm)](0, 0).hi;
   column.back() = square > 0 ? std::sqrt(square) : square;

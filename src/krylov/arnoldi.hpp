@@ -1,10 +1,10 @@
 #pragma once
 // Arnoldi: an orthonormal basis Q of a Krylov space, and A in it.
 //
-// Contract: A·Q_j = Q_{j+1}·H for the j columns of H that there are; column j of V is q_j, j from 0,
-// and q_0 … q_size are there. Vectors are added one by one, or in blocks of s that are computed first
-// and made orthonormal then. What was decided about blocks is told. What is still to be done on the
-// devices when a block is complete waits in `pending`, to be run with what comes next.
+// Contract: A·Q_j = Q_{j+1}·H for the j columns of H that there are; column j of V is q_j, j from
+// 0, and q_0 … q_size are there. Vectors are added one by one, or in blocks of s that are computed
+// first and made orthonormal then. What was decided about blocks is told. What is still to be done
+// on the devices when a block is complete waits in `pending`, to be run with what comes next.
 
 #include <cstdint>
 #include <vector>
@@ -40,9 +40,9 @@ class Arnoldi {
   void add_block(std::int64_t count);
 
   /// Computes the columns of H from `first` on anew, as Qᵀ·A·q with one more product each: the
-  /// recurrence of a block amplifies what the columns before it are in error by, from cycle to cycle
-  /// where these are kept. `spare` columns of V behind the basis are overwritten. They then have
-  /// size() + 1 rows.
+  /// recurrence of a block amplifies what the columns before it are in error by, from cycle to
+  /// cycle where these are kept. `spare` columns of V behind the basis are overwritten. They then
+  /// have size() + 1 rows.
   void compute_columns(std::int64_t first, std::int64_t spare);
 
   /// Columns of H, each as long as it has rows that may not be zero.
@@ -80,8 +80,8 @@ class Arnoldi {
     Gram r;                     ///< of the block with its columns scaled
     std::vector<double> scale;  ///< by these
     bool failed = false;
-    std::int64_t kept = 0;    ///< leading columns that can be told apart
-    double condition = 0;     ///< of these, with unit columns
+    std::int64_t kept = 0;     ///< leading columns that can be told apart
+    double condition = 0;      ///< of these, with unit columns
     double amplification = 0;  ///< of rounding, by projection and solve
   };
 

@@ -1,9 +1,9 @@
 // Blocks of s vectors made orthonormal, and the decisions about them.
 //
 // Method: W is projected against Q, and made orthonormal by its Gram matrix, one or two times; the
-// solve with R waits for the next script. `automatic` looks at each Gram matrix. With W's columns as
-// long as they were before the projection, rounding there and in the solve is amplified by
-// μ = κ(R)·max |w| before / |w| after, so orthogonality is lost like ε·μ, and the columns of H are in
+// solve with R waits for the next script. `automatic` looks at each Gram matrix. With W's columns
+// as long as they were before the projection, rounding there and in the solve is amplified by μ =
+// κ(R)·max |w| before / |w| after, so orthogonality is lost like ε·μ, and the columns of H are in
 // error like that too:
 //
 // * Columns are kept as far as μ is below a limit; the next block asks for no more, and
@@ -12,13 +12,13 @@
 // * The first Gram matrix is in double-double, unless the last one had a condition with which
 //   doubles do (κ²·ε); where that turns out wrong it is formed again.
 //
-// The loss of the last vector is measured by one more column of the first sum, at no cost. The fixed
-// methods take what comes, with the rule of Yamazaki, Tomov and Dongarra (2015) for a pivot that is
-// not positive: what is done stays, the rest of R is the identity.
+// The loss of the last vector is measured by one more column of the first sum, at no cost. The
+// fixed methods take what comes, with the rule of Yamazaki, Tomov and Dongarra (2015) for a pivot
+// that is not positive: what is done stays, the rest of R is the identity.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 
 #include "krylov/arnoldi.hpp"
@@ -26,8 +26,8 @@
 namespace strata {
 namespace {
 
-constexpr double kNothingLeft = 1e14;  // amplification of one column: it is in the space
-constexpr double kPlainCondition = 1e3;      // with which sums in doubles do
+constexpr double kNothingLeft = 1e14;    // amplification of one column: it is in the space
+constexpr double kPlainCondition = 1e3;  // with which sums in doubles do
 constexpr double kLossMax = 1e-8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -166,8 +166,7 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
   Look seen;
   Gram gram = square_of(sum);
   const std::int64_t k = block.count;
-  for (std::int64_t j = 0; j < k; ++j)
-    seen.scale.push_back(power_near_inverse_root(gram(j, j).hi));
+  for (std::int64_t j = 0; j < k; ++j) seen.scale.push_back(power_near_inverse_root(gram(j, j).hi));
   for (std::int64_t j = 0; j < k; ++j) {
     for (std::int64_t i = 0; i < k; ++i)
       gram(i, j) = scaled(scaled(gram(i, j), seen.scale[static_cast<std::size_t>(i)]),
@@ -230,8 +229,7 @@ void Arnoldi::by_fixed_passes(std::int64_t k) {
   Block block = start_block(k, method.wide);
   const std::int64_t c = block.column;
   const int sum = project(block, c > 0);
-  const int gram =
-      pending_.inner(c + 1, k, c + 1, k, method.wide ? Element::dd : Element::fp64);
+  const int gram = pending_.inner(c + 1, k, c + 1, k, method.wide ? Element::dd : Element::fp64);
   const std::vector<PanelSum> sums = flush();
   read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
   const PanelSum& of_block = sums[static_cast<std::size_t>(gram)];
@@ -239,8 +237,7 @@ void Arnoldi::by_fixed_passes(std::int64_t k) {
   const Factor factor = factor_of(square_of(of_block), method.wide);
   ++factorizations;
   failed_cholesky += factor.done < k ? 1 : 0;
-  block.decision.condition =
-      factor.done < k ? kInfinity : condition_of(factor.r, {}).estimate;
+  block.decision.condition = factor.done < k ? kInfinity : condition_of(factor.r, {}).estimate;
   condition_max = std::max(condition_max, block.decision.condition);
   finish_pass(block, factor.r, {});
   if (method.passes == 2) second_pass(block);
@@ -278,7 +275,8 @@ void Arnoldi::by_columns(std::int64_t k) {
       const PanelSum& part = sums[static_cast<std::size_t>(number)];
       for (std::int64_t i = 0; i < part.rows; ++i) block.r(row++, j) = part(i, 0);
     }
-    const double square = sums[static_cast<std::size_t>(norms[static_cast<std::size_t>(j)])](0, 0).hi;
+    const double square =
+        sums[static_cast<std::size_t>(norms[static_cast<std::size_t>(j)])](0, 0).hi;
     block.r(j, j) = DoubleDouble(square > 0 ? std::sqrt(square) : square);
   }
   block.decision.s = k;
@@ -317,8 +315,7 @@ void Arnoldi::by_decision(std::int64_t count) {
   Block block = start_block(asked, wide_);
   const std::int64_t c = block.column;
   const int sum = project(block, c > 0);
-  const int gram =
-      pending_.inner(c + 1, asked, c + 1, asked, wide_ ? Element::dd : Element::fp64);
+  const int gram = pending_.inner(c + 1, asked, c + 1, asked, wide_ ? Element::dd : Element::fp64);
   std::vector<PanelSum> sums = flush();
   read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
   read_lengths(block, sums[static_cast<std::size_t>(gram)]);
@@ -351,7 +348,7 @@ void Arnoldi::adapt(const Block& block, const Look& seen, std::int64_t asked) {
   if (block.count < asked) {
     say(fmt::format("shrink: {} of {} vectors can be told apart", block.count, asked));
     s_now_ = block.count;
-  } else if (asked == s_now_ && s_now_ < options_.s && 
+  } else if (asked == s_now_ && s_now_ < options_.s &&
              seen.amplification <= std::sqrt(options_.amplification_max)) {
     s_now_ = std::min(options_.s, 2 * s_now_);
     say(fmt::format("grow: {} vectors next, amplification {:.1e}", s_now_, seen.amplification));

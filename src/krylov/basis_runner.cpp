@@ -63,7 +63,8 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
   store.read(BlockId(basis::kSums, number, 0), reinterpret_cast<std::byte*>(packed.data()));
   PanelSum read{sum.rows, sum.cols, std::vector<DoubleDouble>(count)};
   for (std::size_t i = 0; i < count; ++i)
-    read.values[i] = wide ? DoubleDouble{packed[2 * i], packed[2 * i + 1]} : DoubleDouble(packed[i]);
+    read.values[i] =
+        wide ? DoubleDouble{packed[2 * i], packed[2 * i + 1]} : DoubleDouble(packed[i]);
   return read;
 }
 
@@ -78,8 +79,7 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
       options_(options),
       what_(what),
       devices_(options_),
-      identities_{new_identity(), new_identity(), new_identity(), new_identity(),
-                  new_identity()} {
+      identities_{new_identity(), new_identity(), new_identity(), new_identity(), new_identity()} {
   choose_slabs(block, rotated);
   make_memory();
 }
@@ -96,11 +96,18 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
     const auto count = static_cast<std::size_t>(width * width);
     script.solve(0, {width, width, element, std::vector<DoubleDouble>(count), {}});
   }
-  script.update_by(0, 0, {columns_, 1, Element::fp64,
-                          std::vector<DoubleDouble>(static_cast<std::size_t>(columns_)), {}});
+  script.update_by(0, 0,
+                   {columns_,
+                    1,
+                    Element::fp64,
+                    std::vector<DoubleDouble>(static_cast<std::size_t>(columns_)),
+                    {}});
   for (int time = 0; time < 2 && rotated > 0; ++time)
-    script.rotate({rotated, rotated, Element::fp64,
-                   std::vector<DoubleDouble>(static_cast<std::size_t>(rotated * rotated)), {}});
+    script.rotate({rotated,
+                   rotated,
+                   Element::fp64,
+                   std::vector<DoubleDouble>(static_cast<std::size_t>(rotated * rotated)),
+                   {}});
   if (rotated > 0) script.put(0, {});
   return script;
 }
@@ -186,7 +193,8 @@ void BasisRunner::bring_home() {
   const std::unique_ptr<MemoryStore> store = store_of(fetch.plan->schedule().blocks, last_);
   RunOptions options;
   options.what = "fetch";
-  accumulate(report_, make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
+  accumulate(report_,
+             make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
 }
 
 std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
@@ -251,7 +259,7 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
     sums.push_back(read_sum(*store, static_cast<std::int64_t>(s), script.sums[s]));
   for (std::size_t s = 0; taken >= 0 && s < slabs_.slabs.size(); ++s)
     store->read(BlockId(basis::kTaken, static_cast<std::int64_t>(s), 0),
-               reinterpret_cast<std::byte*>(to.data() + slabs_.slabs[s].first));
+                reinterpret_cast<std::byte*>(to.data() + slabs_.slabs[s].first));
   return sums;
 }
 

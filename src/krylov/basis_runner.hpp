@@ -4,8 +4,8 @@
 // Contract: V has one row for each row of a square sparse matrix and `columns` columns, zeros at
 // first but for those that the caller gives. Each script is planned, simulated and run by the
 // engine; V and the matrix stay on the devices between scripts where there is room
-// (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no bit
-// depends on them. The reports of all runs are added up. Throws as run() does.
+// (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no
+// bit depends on them. The reports of all runs are added up. Throws as run() does.
 
 #include <memory>
 #include <span>
@@ -30,9 +30,9 @@ struct GivenColumn {
 
 class BasisRunner {
  public:
-  /// `block` is how many columns a script adds at most, `rotated` how many it rotates. `a` outlives the runner. `what` names the
-  /// operation in errors and progress. Throws Error{memory} if a device cannot hold what a task
-  /// needs at least.
+  /// `block` is how many columns a script adds at most, `rotated` how many it rotates. `a` outlives
+  /// the runner. `what` names the operation in errors and progress. Throws Error{memory} if a
+  /// device cannot hold what a task needs at least.
   BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
               std::vector<GivenColumn> given, const Options& options, const char* what,
               std::int64_t rotated = 0);
@@ -70,9 +70,9 @@ class BasisRunner {
   DeviceSet devices_;
   BasisIdentities identities_;
   RowSlabs slabs_;
-  std::vector<std::int32_t> index_;                     ///< of all links
-  std::vector<std::shared_ptr<FamilyMemory>> matrix_;   ///< families up to basis::kIndex
-  BasisScript last_;  ///< the script that was run last
+  std::vector<std::int32_t> index_;                    ///< of all links
+  std::vector<std::shared_ptr<FamilyMemory>> matrix_;  ///< families up to basis::kIndex
+  BasisScript last_;                                   ///< the script that was run last
   BasisProblem last_problem_;
   RunReport report_;
   std::int64_t scripts_ = 0;

@@ -28,11 +28,8 @@ int BasisScript::inner(std::int64_t first, std::int64_t rows, std::int64_t secon
 }
 
 void BasisScript::update(std::int64_t first, std::int64_t second, int sum, std::int64_t without) {
-  actions.push_back({.kind = Kind::update,
-                     .first = first,
-                     .second = second,
-                     .third = without,
-                     .sum = sum});
+  actions.push_back(
+      {.kind = Kind::update, .first = first, .second = second, .third = without, .sum = sum});
 }
 
 void BasisScript::update_by(std::int64_t first, std::int64_t second, PanelFactor factor) {
@@ -59,8 +56,7 @@ void BasisScript::rotate(PanelFactor factor) {
 }
 
 void BasisScript::put(std::int64_t column, std::vector<double> values) {
-  actions.push_back(
-      {.kind = Kind::put, .first = column, .factor = static_cast<int>(given.size())});
+  actions.push_back({.kind = Kind::put, .first = column, .factor = static_cast<int>(given.size())});
   given.push_back(std::move(values));
 }
 
@@ -108,15 +104,13 @@ class Emitter {
                    {block(basis::kHalo, s),
                     {block(basis::kPacked, static_cast<std::int64_t>(l)), Hint::last_use}});
       // A slab without neighbours reads no halo: any numbers are one.
-      const TaskOperand halo = l > first
-                                   ? TaskOperand(block(basis::kHalo, s), Hint::last_use)
-                                   : TaskOperand(block(basis::kThree, 0));
+      const TaskOperand halo = l > first ? TaskOperand(block(basis::kHalo, s), Hint::last_use)
+                                         : TaskOperand(block(basis::kThree, 0));
       tasks_.add(
           spmv, device(s),
           {block(basis::kVectors, s), block(basis::kStarts, s), block(basis::kColumns, s),
            block(basis::kValues, s), halo, block(basis::kThree, 0)},
-          panel_variant(
-              {.first = action.first, .second = action.second, .third = action.third}));
+          panel_variant({.first = action.first, .second = action.second, .third = action.third}));
     }
   }
 
@@ -127,24 +121,22 @@ class Emitter {
     };
     for (std::int64_t s = 0; s < count(); ++s)
       tasks_.add(panel_inner, device(s), {part(s), block(basis::kVectors, s)},
-                 panel_variant({.first = action.first,
-                                .second = action.second,
-                                .third = slabs_.chunk_log2}));
+                 panel_variant(
+                     {.first = action.first, .second = action.second, .third = slabs_.chunk_log2}));
     for (std::int64_t s = 0; s < count(); ++s)
-      tasks_.add(s == 0 ? panel_start : panel_add, device(0),
-                 {{sum, s + 1 == count() ? Hint::last_write : Hint::none},
-                  {part(s), Hint::last_use}});
+      tasks_.add(
+          s == 0 ? panel_start : panel_add, device(0),
+          {{sum, s + 1 == count() ? Hint::last_write : Hint::none}, {part(s), Hint::last_use}});
   }
 
   void update(const BasisScript::Action& action, std::uint32_t flags) {
     const BlockId by = action.factor >= 0 ? block(basis::kFactors, action.factor)
                                           : block(basis::kSums, action.sum);
     for (std::int64_t s = 0; s < count(); ++s)
-      tasks_.add(panel_update, device(s), {block(basis::kVectors, s), by},
-                 panel_variant({.first = action.first,
-                                .second = action.second,
-                                .third = action.third}) |
-                     flags);
+      tasks_.add(
+          panel_update, device(s), {block(basis::kVectors, s), by},
+          panel_variant({.first = action.first, .second = action.second, .third = action.third}) |
+              flags);
   }
 
   void solve(const BasisScript::Action& action) {

@@ -3,9 +3,10 @@
 // matrix V, until the host has to look at sums; and its tasks.
 //
 // Contract: actions are done in the order in which they are added. Sums are numbered from 0 as they
-// are added, and so are factors that the host provides. basis_schedule() emits tasks only: an action
-// is a step, a task for each slab of rows, whatever the number of columns. Sums over rows are added
-// chunk by chunk in their order, on the first device, so they have the same bits for any slabs.
+// are added, and so are factors that the host provides. basis_schedule() emits tasks only: an
+// action is a step, a task for each slab of rows, whatever the number of columns. Sums over rows
+// are added chunk by chunk in their order, on the first device, so they have the same bits for any
+// slabs.
 
 #include <cstdint>
 #include <vector>
@@ -88,20 +89,20 @@ class BasisScript {
 
 /// The families of the schedule.
 namespace basis {
-inline constexpr int kVectors = 0;   ///< V, a block for each slab, n columns
-inline constexpr int kStarts = 1;    ///< of rows, int32
-inline constexpr int kColumns = 2;   ///< of entries, int32
-inline constexpr int kValues = 3;    ///< of entries
-inline constexpr int kHalo = 4;      ///< a block for each slab; temporary
-inline constexpr int kIndex = 5;     ///< of what is packed, int32, a block for each link
-inline constexpr int kPacked = 6;    ///< a block for each link; temporary
-inline constexpr int kThree = 7;     ///< α, β, γ for each column
-inline constexpr int kFactors = 8;   ///< by number
-inline constexpr int kScales = 9;    ///< by number of the factor
-inline constexpr int kParts = 10;    ///< sums of chunks: by sum, then slab; temporary
-inline constexpr int kSums = 11;     ///< by number
-inline constexpr int kTaken = 12;    ///< a column of V, a block for each slab
-inline constexpr int kGiven = 13;    ///< what is put: by number, then slab
+inline constexpr int kVectors = 0;  ///< V, a block for each slab, n columns
+inline constexpr int kStarts = 1;   ///< of rows, int32
+inline constexpr int kColumns = 2;  ///< of entries, int32
+inline constexpr int kValues = 3;   ///< of entries
+inline constexpr int kHalo = 4;     ///< a block for each slab; temporary
+inline constexpr int kIndex = 5;    ///< of what is packed, int32, a block for each link
+inline constexpr int kPacked = 6;   ///< a block for each link; temporary
+inline constexpr int kThree = 7;    ///< α, β, γ for each column
+inline constexpr int kFactors = 8;  ///< by number
+inline constexpr int kScales = 9;   ///< by number of the factor
+inline constexpr int kParts = 10;   ///< sums of chunks: by sum, then slab; temporary
+inline constexpr int kSums = 11;    ///< by number
+inline constexpr int kTaken = 12;   ///< a column of V, a block for each slab
+inline constexpr int kGiven = 13;   ///< what is put: by number, then slab
 inline constexpr int kFamilies = 14;
 }  // namespace basis
 

@@ -1,15 +1,15 @@
 // GMRES and communication-avoiding GMRES.
 //
-// Method: a cycle builds a basis of up to `restart` vectors behind the residual (arnoldi.hpp), vector
-// by vector or in blocks of s, solves the projected problem on the host and adds Q·y to x; the
-// residual is then computed with A, and begins the next cycle. So what is reported is never the
+// Method: a cycle builds a basis of up to `restart` vectors behind the residual (arnoldi.hpp),
+// vector by vector or in blocks of s, solves the projected problem on the host and adds Q·y to x;
+// the residual is then computed with A, and begins the next cycle. So what is reported is never the
 // estimate of the recurrence. The first cycle of a basis that needs Ritz values goes vector by
-// vector, as in Yamazaki, Tomov and Dongarra (2015): its H has them. Columns of V behind the basis are
-// x and b, so that a residual is one more product.
+// vector, as in Yamazaki, Tomov and Dongarra (2015): its H has them. Columns of V behind the basis
+// are x and b, so that a residual is one more product.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 #include "base/check.hpp"
 #include "krylov/arnoldi.hpp"
@@ -36,11 +36,10 @@ void check_options(const GmresOptions& options) {
           ErrorKind::misuse, "gmres", "tolerances of {} and {} in {} restarts are none",
           options.tolerance, options.absolute_tolerance, options.restarts_max);
   const QrMethod m = options.orthogonalization;
-  const bool single = m == QrMethod::automatic || m == QrMethod::cgs2 || m == QrMethod::cgs ||
-                      m == QrMethod::mgs;
-  const bool block = m != QrMethod::cgs2 && m != QrMethod::shifted_cholqr3 &&
-                     m != QrMethod::svqr && m != QrMethod::svqr_wide &&
-                     m != QrMethod::cholqr_wide_solve;
+  const bool single =
+      m == QrMethod::automatic || m == QrMethod::cgs2 || m == QrMethod::cgs || m == QrMethod::mgs;
+  const bool block = m != QrMethod::cgs2 && m != QrMethod::shifted_cholqr3 && m != QrMethod::svqr &&
+                     m != QrMethod::svqr_wide && m != QrMethod::cholqr_wide_solve;
   require(options.s == 1 ? single : block, ErrorKind::misuse, "gmres",
           "{} does not orthogonalize blocks of {}: {}", to_string(m), options.s,
           options.s == 1 ? "auto, cgs, cgs2 or mgs do"
@@ -59,10 +58,9 @@ class Gmres {
         rhs_norm_(norm_of(b_)),
         runner_(system.matrix(), restart_ + 3, std::min(options.s, restart_),
                 {{restart_ + 1, u_}, {restart_ + 2, b_}}, options.run, "gmres"),
-        arnoldi_(runner_, {std::min(options.s, restart_), options.orthogonalization,
-                           system.norm()}) {
-    arnoldi_.set_recurrence(
-        make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
+        arnoldi_(runner_,
+                 {std::min(options.s, restart_), options.orthogonalization, system.norm()}) {
+    arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
   }
 
   /// Cycles until the residual of this system is at most `target`·‖b‖, or nothing helps.
@@ -152,8 +150,8 @@ class Gmres {
       for (std::int64_t i = 0; i < std::min(n, std::ssize(column)); ++i)
         h(i, j) = column[static_cast<std::size_t>(i)];
     }
-    arnoldi_.set_recurrence(make_recurrence(options_.basis, options_.s,
-                                            hessenberg_eigenvalues(std::move(h)), norm_));
+    arnoldi_.set_recurrence(
+        make_recurrence(options_.basis, options_.s, hessenberg_eigenvalues(std::move(h)), norm_));
   }
 
   [[nodiscard]] bool has_stagnated(GmresInfo& info) const {

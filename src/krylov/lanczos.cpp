@@ -1,22 +1,23 @@
 // Eigenpairs of sparse symmetric matrices.
 //
 // Method: thick-restart Lanczos (Wu, Simon, "Thick-restart Lanczos method for large symmetric
-// eigenvalue problems", 2000) with full reorthogonalization, the basis built by Arnoldi (arnoldi.hpp)
-// vector by vector or in blocks of s. A cycle fills the basis, takes the Ritz pairs of the projected
-// matrix, and begins again from the better half of them. When the pairs that are wanted have
-// converged they are *locked*: they stay in the basis, and the method begins anew from a random
-// vector orthogonal to them, because the space of one vector has but one copy of an eigenvalue that
-// comes several times. That goes on until the best pair of what is left is not among the k best.
+// eigenvalue problems", 2000) with full reorthogonalization, the basis built by Arnoldi
+// (arnoldi.hpp) vector by vector or in blocks of s. A cycle fills the basis, takes the Ritz pairs
+// of the projected matrix, and begins again from the better half of them. When the pairs that are
+// wanted have converged they are *locked*: they stay in the basis, and the method begins anew from
+// a random vector orthogonal to them, because the space of one vector has but one copy of an
+// eigenvalue that comes several times. That goes on until the best pair of what is left is not
+// among the k best.
 //
 // With blocks of s the projected matrix is computed as Qᵀ·A·Q, at one more product a vector: the
 // recurrence of a block is not enough where columns of H are kept from cycle to cycle.
 //
-// Columns of V: the locked pairs, those that are being sought, and one vector behind them. Values and
-// residuals that are reported are computed on the host with A itself.
+// Columns of V: the locked pairs, those that are being sought, and one vector behind them. Values
+// and residuals that are reported are computed on the host with A itself.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <numeric>
 
 #include "base/check.hpp"
@@ -33,16 +34,15 @@ constexpr std::int64_t kStepsOfScript = 16;
 constexpr double kTold = 0.01;  ///< residual beside a distance: on which side a value is
 
 std::int64_t basis_size_of(const EigsOptions& options, std::int64_t n) {
-  const std::int64_t wanted = options.basis_size > 0
-                                  ? options.basis_size
-                                  : std::max<std::int64_t>(2 * options.k + 1, 20);
+  const std::int64_t wanted =
+      options.basis_size > 0 ? options.basis_size : std::max<std::int64_t>(2 * options.k + 1, 20);
   return std::min({wanted, n, kKrylovBasisMax});
 }
 
 void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView<double> vectors) {
   require_well_formed(a);
-  require(a.rows == a.cols, ErrorKind::misuse, "eigs", "a matrix of {} by {} is not square",
-          a.rows, a.cols);
+  require(a.rows == a.cols, ErrorKind::misuse, "eigs", "a matrix of {} by {} is not square", a.rows,
+          a.cols);
   require(options.k >= 1 && options.k < a.rows, ErrorKind::misuse, "eigs",
           "{} eigenpairs of a matrix of order {}: at least one, and fewer than its order",
           options.k, a.rows);
@@ -313,8 +313,7 @@ class ThickRestart {
     std::vector<std::vector<double>> h;
     for (const double x : locked_) h.emplace_back(h.size() + 1).back() = x;
     for (std::int64_t j = 0; j < count; ++j) {
-      std::vector<double>& column =
-          h.emplace_back(static_cast<std::size_t>(locked() + count + 1));
+      std::vector<double>& column = h.emplace_back(static_cast<std::size_t>(locked() + count + 1));
       column[static_cast<std::size_t>(locked() + j)] = value(j);
       column.back() = coupling_[static_cast<std::size_t>(j)];
     }

@@ -1,8 +1,8 @@
 // Systems as they are solved.
 //
 // Method: a right preconditioner that is diagonal is a scaling of columns, so it costs nothing in
-// the products. The order is one for any number of devices, since the sum of a row follows it: it is
-// taken where a quarter of the matrix would need much of the other quarters.
+// the products. The order is one for any number of devices, since the sum of a row follows it: it
+// is taken where a quarter of the matrix would need much of the other quarters.
 
 #include "krylov/linear_system.hpp"
 

@@ -2,8 +2,8 @@
 // A sparse system as it is solved: scaled, preconditioned, in an order of its own.
 //
 // Contract: the system R·A·C·u = R·b, x = C·u, R and C diagonal, with rows and columns in `order`.
-// Checks what the caller gave: Error{misuse} for shapes, Error{input} with the place of an entry that
-// is not finite, or of a diagonal that is zero.
+// Checks what the caller gave: Error{misuse} for shapes, Error{input} with the place of an entry
+// that is not finite, or of a diagonal that is zero.
 
 #include <cstdint>
 #include <span>

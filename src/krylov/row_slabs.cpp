@@ -57,9 +57,9 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
     cut.slabs.push_back(slab);
   }
   const auto owner = [&](std::int64_t row) {
-    const auto behind = std::upper_bound(
-        cut.slabs.begin(), cut.slabs.end(), row,
-        [](std::int64_t r, const RowSlab& slab) { return r < slab.first; });
+    const auto behind =
+        std::upper_bound(cut.slabs.begin(), cut.slabs.end(), row,
+                         [](std::int64_t r, const RowSlab& slab) { return r < slab.first; });
     return static_cast<int>(behind - cut.slabs.begin()) - 1;
   };
   for (int s = 0; s < static_cast<int>(count); ++s) {
@@ -72,8 +72,7 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
       const int from = owner(j);
       if (cut.links.empty() || cut.links.back().to != s || cut.links.back().from != from)
         cut.links.push_back({from, s, i, {}});
-      cut.links.back().index.push_back(
-          static_cast<std::int32_t>(j - cut.slabs[at(from)].first));
+      cut.links.back().index.push_back(static_cast<std::int32_t>(j - cut.slabs[at(from)].first));
     }
     for (std::int64_t row = slab.first; row <= slab.first + slab.rows; ++row)
       cut.start.push_back(static_cast<std::int32_t>(a.start[at(row)] - slab.first_entry));

@@ -4,8 +4,8 @@
 // Contract: a slab is a contiguous range of whole chunks (kernels/panel.hpp) of the rows; slabs go
 // to the devices in contiguous ranges. Columns of a slab are numbered anew: those below its number
 // of rows are its own, the others elements of its halo, which is in the order of the matrix's
-// columns. The order of the entries of a row stays that of the matrix. A link is what one slab needs
-// of another.
+// columns. The order of the entries of a row stays that of the matrix. A link is what one slab
+// needs of another.
 
 #include <cstdint>
 #include <vector>
@@ -25,9 +25,9 @@ struct RowSlab {
 };
 
 struct HaloLink {
-  int from = 0;             ///< slab that has the elements
-  int to = 0;               ///< slab that needs them
-  std::int64_t offset = 0;  ///< of the first of them in the halo of `to`
+  int from = 0;                     ///< slab that has the elements
+  int to = 0;                       ///< slab that needs them
+  std::int64_t offset = 0;          ///< of the first of them in the halo of `to`
   std::vector<std::int32_t> index;  ///< rows of `from`
 };
 

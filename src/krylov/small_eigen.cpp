@@ -170,8 +170,7 @@ void tridiagonalize(Reals& a, Reals& q, std::vector<double>& diagonal, std::vect
     }
     for (std::int64_t i = k + 1; i < n; ++i) at(w, i) -= tau / 2 * dot * at(v, i);
     for (std::int64_t j = k + 1; j < n; ++j)
-      for (std::int64_t i = k + 1; i < n; ++i)
-        a(i, j) -= at(v, i) * at(w, j) + at(w, i) * at(v, j);
+      for (std::int64_t i = k + 1; i < n; ++i) a(i, j) -= at(v, i) * at(w, j) + at(w, i) * at(v, j);
     a(k + 1, k) = a(k, k + 1) = -length;
     for (std::int64_t r = 0; r < n; ++r) at(w, r) = 0;
     for (std::int64_t j = k + 1; j < n; ++j)

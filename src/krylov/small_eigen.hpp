@@ -12,8 +12,8 @@
 
 namespace strata {
 
-/// Of an upper Hessenberg matrix (what is below the subdiagonal is not read); conjugates follow each
-/// other, the one with the positive imaginary part first. Empty where 100·n steps of QR do not
+/// Of an upper Hessenberg matrix (what is below the subdiagonal is not read); conjugates follow
+/// each other, the one with the positive imaginary part first. Empty where 100·n steps of QR do not
 /// converge, or an element is not finite.
 [[nodiscard]] std::vector<std::complex<double>> hessenberg_eigenvalues(SquareMatrix<double> h);
 

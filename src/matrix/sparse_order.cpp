@@ -15,9 +15,9 @@ namespace strata {
 std::vector<std::int32_t> reverse_cuthill_mckee(const SparseMatrix& a) {
   require(a.rows == a.cols, ErrorKind::misuse, "sparse",
           "only a square matrix has an order, this one is {} by {}", a.rows, a.cols);
-  using Graph = boost::adjacency_list<
-      boost::vecS, boost::vecS, boost::undirectedS,
-      boost::property<boost::vertex_color_t, boost::default_color_type>>;
+  using Graph =
+      boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS,
+                            boost::property<boost::vertex_color_t, boost::default_color_type>>;
   std::vector<std::pair<std::int32_t, std::int32_t>> edges;  // of the lower triangle of A + Aᵀ
   for (std::int64_t i = 0; i < a.rows; ++i) {
     for (std::int64_t k = a.start[static_cast<std::size_t>(i)];

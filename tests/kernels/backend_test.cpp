@@ -59,8 +59,7 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
   for (const KernelTable::Entry& entry : table.entries()) {
     bool single = false;
     // From one element to another; or of Krylov methods, which are in doubles alone.
-    bool few_bits =
-        entry.operation->name == convert.name || is_of_panels(entry.operation->name);
+    bool few_bits = entry.operation->name == convert.name || is_of_panels(entry.operation->name);
     Elements wider;
     for (int i = 0; i < entry.elements.size(); ++i) {
       few_bits =

@@ -190,13 +190,27 @@ TEST_P(Panel, UpdatesAndSolvesHaveTheBitsOfTheReference) {
   }
 }
 
+TEST_P(Panel, RotationsHaveTheBitsOfTheReference) {
+  for (const std::int64_t rows : kRows) {
+    const Operand v = Operand::of(rows, numbers(rows * 70, 15));
+    for (const std::int64_t p : {1, 6, 67}) {
+      for (const std::int64_t q : {1, 5, 67}) {
+        if (q <= p) same(panel_rotate, {v, Operand::of(p, numbers(p * q, 16))}, 0);
+      }
+    }
+  }
+}
+
 TEST_P(Panel, CopiesHaveTheBitsOfTheReference) {
   const Operand v = Operand::of(300, numbers(900, 11));
-  same(halo_pack, {Operand::of(4, std::vector<double>(4)), v,
-                   Operand::of(4, std::vector<std::int32_t>{299, 0, 7, 7})}, 2);
+  same(halo_pack,
+       {Operand::of(4, std::vector<double>(4)), v,
+        Operand::of(4, std::vector<std::int32_t>{299, 0, 7, 7})},
+       2);
   for (const Operation* put : {&halo_start, &halo_put})
     same(*put, {Operand::of(20, numbers(20, 12)), Operand::of(5, numbers(5, 13), 9)}, 0);
   same(panel_take, {Operand::of(300, std::vector<double>(300)), v}, 1);
+  same(panel_put, {v, Operand::of(300, numbers(300, 17))}, 2);
 }
 
 // ---- by hand, on every backend
@@ -206,24 +220,16 @@ INSTANTIATE_TEST_SUITE_P(Every, PanelAlone, ::testing::ValuesIn(every()), name_o
 
 TEST_P(PanelAlone, AProductByHand) {
   // Rows (own 0, own 1 | halo 0): [2 0 3], [], [1 1 1 1 1 by repeated columns].
-  std::vector<Operand> x{
-      Operand::of(3, std::vector<double>{5, 7, 11, 0, 0, 0, 1, 10, 100}),
-      Operand::of(4, std::vector<std::int32_t>{0, 2, 2, 7}),
-      Operand::of(7, std::vector<std::int32_t>{0, 3, 0, 1, 2, 3, 0}),
-      Operand::of(7, std::vector<double>{2, 3, 1, 1, 1, 1, 1}),
-      Operand::of(1, std::vector<double>{13}),
-      Operand::of(3, std::vector<double>{9, 9, 9, 2, 0.5, -4, 9, 9, 9})};
+  std::vector<Operand> x{Operand::of(3, std::vector<double>{5, 7, 11, 0, 0, 0, 1, 10, 100}),
+                         Operand::of(4, std::vector<std::int32_t>{0, 2, 2, 7}),
+                         Operand::of(7, std::vector<std::int32_t>{0, 3, 0, 1, 2, 3, 0}),
+                         Operand::of(7, std::vector<double>{2, 3, 1, 1, 1, 1, 1}),
+                         Operand::of(1, std::vector<double>{13}),
+                         Operand::of(3, std::vector<double>{9, 9, 9, 2, 0.5, -4, 9, 9, 9})};
   run(*GetParam(), spmv, x, panel_variant({.first = 0, .second = 1, .third = 2}));
   // −4·(A·v_0 − 2·v_0 − v_2/2), A·v_0 = (49, 0, 41).
-  const std::vector<double> expected{5,
-                                     7,
-                                     11,
-                                     -4 * (49 - 10 - 0.5),
-                                     -4 * (0 - 14 - 5.0),
-                                     -4 * (41 - 22 - 50.0),
-                                     1,
-                                     10,
-                                     100};
+  const std::vector<double> expected{
+      5, 7, 11, -4 * (49 - 10 - 0.5), -4 * (0 - 14 - 5.0), -4 * (41 - 22 - 50.0), 1, 10, 100};
   EXPECT_EQ(x[0].as<double>(), expected);
 }
 
@@ -281,7 +287,8 @@ TEST_P(PanelAlone, UpdatesByHand) {
   std::vector<Operand> x{Operand::of(2, std::vector<double>{1, 2, 3, 4, 50, 60, 70, 80}),
                          Operand::of(2, std::vector<double>{99, 99, 2, 3, 5, 7})};
   run(*GetParam(), panel_update, x, panel_variant({.first = 0, .second = 2, .third = 1}));
-  EXPECT_EQ(x[0].as<double>(), (std::vector<double>{1, 2, 3, 4, 50 - 11, 60 - 16, 70 - 26, 80 - 38}));
+  EXPECT_EQ(x[0].as<double>(),
+            (std::vector<double>{1, 2, 3, 4, 50 - 11, 60 - 16, 70 - 26, 80 - 38}));
   std::vector<Operand> y{Operand::of(2, std::vector<double>{3, 4, 6, 8}),
                          Operand::of(1, std::vector<double>{4})};
   run(*GetParam(), panel_update, y, panel_variant({.second = 1}) | kPanelNormalize);
@@ -289,6 +296,28 @@ TEST_P(PanelAlone, UpdatesByHand) {
   y[1] = Operand::of(1, std::vector<double>{0});
   run(*GetParam(), panel_update, y, panel_variant({.second = 1}) | kPanelNormalize);
   EXPECT_EQ(y[0].as<double>(), (std::vector<double>{3, 4, 3, 4}));
+}
+
+TEST_P(PanelAlone, RotationsAndCopiesByHand) {
+  // Columns (1, 2), (3, 4), (5, 6) become 2·a − c and b; the third stays.
+  std::vector<Operand> x{Operand::of(2, std::vector<double>{1, 2, 3, 4, 5, 6}),
+                         Operand::of(3, std::vector<double>{2, 0, -1, 0, 1, 0})};
+  run(*GetParam(), panel_rotate, x, 0);
+  EXPECT_EQ(x[0].as<double>(), (std::vector<double>{-3, -2, 3, 4, 5, 6}));
+  std::vector<Operand> put{x[0], Operand::of(2, std::vector<double>{8, 9})};
+  run(*GetParam(), panel_put, put, 1);
+  EXPECT_EQ(put[0].as<double>(), (std::vector<double>{-3, -2, 8, 9, 5, 6}));
+  std::vector<Operand> take{Operand::of(2, std::vector<double>{0, 0}), put[0]};
+  run(*GetParam(), panel_take, take, 2);
+  EXPECT_EQ(take[0].as<double>(), (std::vector<double>{5, 6}));
+  std::vector<Operand> halo{Operand::of(4, std::vector<double>{1, 1, 1, 1}),
+                            Operand::of(2, std::vector<double>{7, 8}, 1)};
+  run(*GetParam(), halo_put, halo, 0);
+  EXPECT_EQ(halo[0].as<double>(), (std::vector<double>{1, 7, 8, 1}));
+  std::vector<Operand> pack{Operand::of(3, std::vector<double>(3)), put[0],
+                            Operand::of(3, std::vector<std::int32_t>{1, 1, 0})};
+  run(*GetParam(), halo_pack, pack, 1);
+  EXPECT_EQ(pack[0].as<double>(), (std::vector<double>{9, 9, 8}));
 }
 
 TEST_P(PanelAlone, OtherVariantsAreRefused) {

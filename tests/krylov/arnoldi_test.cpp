@@ -90,11 +90,10 @@ TEST_F(Relation, HoldsVectorByVector) {
 /// Powers of A/8 up to the fifth have a condition near 1e4; what is lost follows from it.
 TEST_F(Relation, HoldsByBlocksOfPowers) {
   const Recurrence powers = make_recurrence(KrylovBasis::monomial, 5, {}, 12);
-  for (const Expected& expected : {Expected{QrMethod::cholqr2, 1e-12, 1e-9},
-                                   Expected{QrMethod::cholqr_wide2, 1e-12, 1e-9},
-                                   Expected{QrMethod::cholqr_wide, 1e-6, 1e-9},
-                                   Expected{QrMethod::automatic, 1e-8, 1e-9},
-                                   Expected{QrMethod::mgs, 1e-6, 1e-9}})
+  for (const Expected& expected :
+       {Expected{QrMethod::cholqr2, 1e-12, 1e-9}, Expected{QrMethod::cholqr_wide2, 1e-12, 1e-9},
+        Expected{QrMethod::cholqr_wide, 1e-6, 1e-9}, Expected{QrMethod::automatic, 1e-8, 1e-9},
+        Expected{QrMethod::mgs, 1e-6, 1e-9}})
     measure(expected, 5, powers, std::string(to_string(expected.method)));
 }
 
@@ -129,8 +128,8 @@ TEST(RowSlabs, MultiplyAsTheMatrix) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = random_normal(8, i);
   std::vector<double> expected(x.size());
   multiply(a, x, expected);
-  for (const auto& [devices, per_device] : {std::pair(1, 1), std::pair(3, 1), std::pair(4, 2),
-                                            std::pair(2, 64), std::pair(40, 1)}) {
+  for (const auto& [devices, per_device] :
+       {std::pair(1, 1), std::pair(3, 1), std::pair(4, 2), std::pair(2, 64), std::pair(40, 1)}) {
     const RowSlabs cut = cut_into_slabs(a, devices, per_device);
     std::int64_t rows = 0;
     for (std::size_t s = 0; s < cut.slabs.size(); ++s) {

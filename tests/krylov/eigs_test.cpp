@@ -48,8 +48,7 @@ void expect_pairs(const SparseMatrix& a, const Pairs& result, double tolerance) 
     std::vector<double> y(n);
     multiply(a, v, y);
     double square = 0;
-    for (std::size_t i = 0; i < n; ++i)
-      square += std::pow(y[i] - result.info.values[j] * v[i], 2);
+    for (std::size_t i = 0; i < n; ++i) square += std::pow(y[i] - result.info.values[j] * v[i], 2);
     EXPECT_LE(std::sqrt(square), tolerance) << j;
     for (std::size_t l = 0; l <= j; ++l) {
       double dot = 0;
@@ -99,10 +98,9 @@ TEST(Eigs, FindsTheEndsOfADiagonal) {
 TEST(Eigs, FindsEigenvaluesAsOftenAsTheyAreOne) {
   constexpr std::int64_t kEdge = 8;
   const SparseMatrix a = test::laplacian(kEdge);
-  for (const auto& [s, basis] : {std::pair(1, KrylovBasis::monomial),
-                                 std::pair(8, KrylovBasis::newton),
-                                 std::pair(8, KrylovBasis::chebyshev),
-                                 std::pair(5, KrylovBasis::monomial)}) {
+  for (const auto& [s, basis] :
+       {std::pair(1, KrylovBasis::monomial), std::pair(8, KrylovBasis::newton),
+        std::pair(8, KrylovBasis::chebyshev), std::pair(5, KrylovBasis::monomial)}) {
     for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
       const EigsOptions options = with(17, which, s, 50, basis);
       const Pairs result = pairs(a, options);

@@ -62,20 +62,20 @@ TEST(Gmres, SolvesByEveryMethodInEveryBasis) {
     std::int64_t s;
     QrMethod method;
   };
-  const Case cases[] = {{1, QrMethod::automatic},   {1, QrMethod::mgs},
-                        {1, QrMethod::cgs},         {1, QrMethod::cgs2},
-                        {4, QrMethod::automatic},   {4, QrMethod::cholqr},
-                        {5, QrMethod::cholqr2},     {5, QrMethod::cholqr_wide},
-                        {6, QrMethod::cholqr_wide2}, {4, QrMethod::mgs},
-                        {4, QrMethod::cgs},         {20, QrMethod::automatic}};
+  const Case cases[] = {
+      {1, QrMethod::automatic}, {1, QrMethod::mgs},         {1, QrMethod::cgs},
+      {1, QrMethod::cgs2},      {4, QrMethod::automatic},   {4, QrMethod::cholqr},
+      {5, QrMethod::cholqr2},   {5, QrMethod::cholqr_wide}, {6, QrMethod::cholqr_wide2},
+      {4, QrMethod::mgs},       {4, QrMethod::cgs},         {20, QrMethod::automatic}};
   for (const KrylovBasis basis :
        {KrylovBasis::monomial, KrylovBasis::newton, KrylovBasis::chebyshev}) {
     for (const Case& one : cases) {
       GmresOptions options = with(one.s, 20, one.method, basis);
       options.tolerance = 1e-9;
       const Solved result = solved(a, b, options);
-      const std::string what = std::string(to_string(one.method)) + ", s = " +
-                               std::to_string(one.s) + ", " + std::string(to_string(basis));
+      const std::string what = std::string(to_string(one.method)) +
+                               ", s = " + std::to_string(one.s) + ", " +
+                               std::string(to_string(basis));
       EXPECT_TRUE(result.info.ok) << what << ": " << result.info.why;
       const double residual = residual_of(a, b, result.x);
       EXPECT_LE(residual, 1e-9) << what;
@@ -170,9 +170,9 @@ TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
         if (budget < 1 << 20 && s == 1) continue;  // thousands of tasks
         options.run.device_memory_bytes = budget;
         const Solved result = solved(a, b, options);
-        expect_same(result, expected,
-                    options.run.devices + ", " + std::to_string(budget) + ", s = " +
-                        std::to_string(s));
+        expect_same(
+            result, expected,
+            options.run.devices + ", " + std::to_string(budget) + ", s = " + std::to_string(s));
         EXPECT_EQ(result.info.report.traffic,
                   static_cast<const Traffic&>(result.info.report.planned_traffic));
         EXPECT_LE(result.info.report.peak_device_bytes, budget);
@@ -333,8 +333,8 @@ TEST(Gmres, ABudgetThatIsTooSmallIsRefused) {
   const SparseMatrix a = test::laplacian(8);
   GmresOptions options = with(5, 30, QrMethod::automatic);
   options.run.device_memory_bytes = 50'000;
-  const std::string message = complaint(
-      ErrorKind::memory, [&] { (void)solved(a, test::row_sums(a), options); });
+  const std::string message =
+      complaint(ErrorKind::memory, [&] { (void)solved(a, test::row_sums(a), options); });
   EXPECT_NE(message.find("needs"), std::string::npos) << message;
 }
 

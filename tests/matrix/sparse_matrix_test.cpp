@@ -100,8 +100,8 @@ TEST(SparseMatrix, AnAsymmetryIsFound) {
   EXPECT_EQ(pair.col, 2);
   EXPECT_EQ(pair.value, 2);
   EXPECT_EQ(pair.transposed, 3);
-  const SparseMatrix symmetric = sparse_from_entries(
-      2, 2, Indices{0, 1, 1}, Indices{1, 0, 1}, std::vector<double>{7, 7 * (1 + 1e-14), 1});
+  const SparseMatrix symmetric = sparse_from_entries(2, 2, Indices{0, 1, 1}, Indices{1, 0, 1},
+                                                     std::vector<double>{7, 7 * (1 + 1e-14), 1});
   EXPECT_FALSE(find_asymmetry(symmetric, 1e-12).found);
   EXPECT_TRUE(find_asymmetry(symmetric, 1e-15).found);
 }
@@ -111,7 +111,8 @@ TEST(SparseMatrix, WhatIsNoMatrixIsRefused) {
   EXPECT_THROW((void)sparse_from_entries(2, 2, Indices{2}, Indices{0}, one), Error);
   EXPECT_THROW((void)sparse_from_entries(2, 2, Indices{0}, Indices{-1}, one), Error);
   EXPECT_THROW((void)sparse_from_entries(2, 2, Indices{0, 1}, Indices{0}, one), Error);
-  EXPECT_THROW((void)sparse_from_entries(std::int64_t{1} << 31, 1, Indices{}, Indices{}, {}), Error);
+  EXPECT_THROW((void)sparse_from_entries(std::int64_t{1} << 31, 1, Indices{}, Indices{}, {}),
+               Error);
   for (int fault = 0; fault < 4; ++fault) {
     SparseMatrix a = sample();
     if (fault == 0) a.column[1] = 0;
