@@ -64,6 +64,7 @@ void add_kl(CLI::App& app, CommonOptions& common, Run& run);
 void add_simulate(CLI::App& app, CommonOptions& common, Run& run);
 void add_qr(CLI::App& app, CommonOptions& common, Run& run);
 void add_lstsq(CLI::App& app, CommonOptions& common, Run& run);
+void add_eigs(CLI::App& app, CommonOptions& common, Run& run);
 void add_bench(CLI::App& app, CommonOptions& common, Run& run);
 
 /// Accepts finite numbers above 0, or not below 0; the message names the text.

@@ -1,4 +1,4 @@
-// strata solve A b -o x: dense symmetric positive definite systems.
+// strata solve A b -o x: dense symmetric positive definite systems, and sparse ones by GMRES.
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "cli/app.hpp"
+#include "cli/krylov.hpp"
 
 namespace strata::cli {
 namespace {
@@ -18,6 +19,8 @@ struct SolveArguments {
   std::string rhs;
   std::string output;
   std::string precision = "auto";
+  std::string method = "cholesky";
+  GmresArguments gmres;
 };
 
 /// An open file: its elements as they lie there, mapped where the file allows it, or in memory.
@@ -193,6 +196,10 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
           arguments.output);
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.matrix, arguments.rhs, common.rates});
+  if (arguments.method == "gmres")
+    return run_gmres({arguments.matrix, arguments.rhs, arguments.output}, arguments.gmres, common);
+  require(arguments.gmres.given() == nullptr, ErrorKind::misuse, "options",
+          "{} is an option of --method gmres", arguments.gmres.given());
   const MatrixFile matrix(arguments.matrix);
   const MatrixFile rhs(arguments.rhs);
   check_interrupt();
@@ -206,7 +213,7 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
 
 void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("solve", "solve A x = b for a dense symmetric positive definite A");
+      app.add_subcommand("solve", "solve A x = b, A dense symmetric positive definite or sparse");
   auto arguments = std::make_shared<SolveArguments>();
   common.add_to(*verb);
   verb->add_option("A", arguments->matrix, "matrix: .npy, .mtx or .mtx.gz")->required();
@@ -218,6 +225,11 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
                    "else fp64. The solution is written in it")
       ->check(CLI::IsMember({"auto", "fp64", "fp32"}))
       ->capture_default_str();
+  verb->add_option("--method", arguments->method,
+                   "cholesky (dense A), or gmres (sparse A: restarted, s vectors at a time)")
+      ->check(CLI::IsMember({"cholesky", "gmres"}))
+      ->capture_default_str();
+  arguments->gmres.add_to(*verb);
   verb->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_solve(*arguments, common); };
   });

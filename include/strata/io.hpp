@@ -23,6 +23,7 @@
 
 #include "strata/element.hpp"
 #include "strata/matrix_view.hpp"
+#include "strata/sparse_matrix.hpp"
 
 namespace strata {
 
@@ -124,6 +125,9 @@ struct MatrixMarket {
   /// The whole matrix: both triangles of a symmetric one, repeated entries summed. Throws
   /// Error{memory}, before it allocates, if rows · cols elements exceed this machine's memory.
   [[nodiscard]] DenseMatrix<double> to_dense() const;
+  /// The same as a sparse matrix; of an array the elements that are not zero. Throws Error{misuse}
+  /// beyond 2^31 - 1 rows or columns, Error{memory}.
+  [[nodiscard]] SparseMatrix to_sparse() const;
 };
 
 /// Reads a Matrix Market file. A symmetric coordinate file may store either triangle, but not both.

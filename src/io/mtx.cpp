@@ -239,6 +239,38 @@ DenseMatrix<double> MatrixMarket::to_dense() const try {
   fail(ErrorKind::memory, "mtx", "no memory for a dense {} × {} matrix", rows, cols);
 }
 
+SparseMatrix MatrixMarket::to_sparse() const try {
+  std::vector<std::int64_t> i;
+  std::vector<std::int64_t> j;
+  std::vector<double> v;
+  const bool half = symmetric || skew_symmetric;
+  const auto expected = static_cast<std::size_t>(entries() * (half ? 2 : 1));
+  i.reserve(expected);
+  j.reserve(expected);
+  v.reserve(expected);
+  const auto add = [&](std::int64_t at_row, std::int64_t at_col, double x) {
+    i.push_back(at_row);
+    j.push_back(at_col);
+    v.push_back(x);
+    if (!half || at_row == at_col) return;
+    i.push_back(at_col);
+    j.push_back(at_row);
+    v.push_back(skew_symmetric ? -x : x);
+  };
+  std::size_t k = 0;
+  for (; !is_array && k < value.size(); ++k) add(row[k], col[k], value[k]);
+  for (std::int64_t c = 0; is_array && c < cols && k < value.size(); ++c) {
+    const std::int64_t first = symmetric ? c : skew_symmetric ? c + 1 : 0;
+    for (std::int64_t r = first; r < rows; ++r, ++k) {
+      if (value[k] != 0) add(r, c, value[k]);
+    }
+  }
+  return sparse_from_entries(rows, cols, i, j, v);
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::memory, "mtx", "no memory for a sparse {} × {} matrix of {} entries", rows, cols,
+       entries());
+}
+
 namespace {
 
 template <class T>

@@ -13,6 +13,7 @@
 #include "kernels/householder_cuda.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/panel_cuda.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/sketch_cuda.hpp"
@@ -75,6 +76,18 @@ class CudaBackend final : public Backend {
                            .stacked_q = attempt<stacked_q_cuda>});
     add_sketch(kernels_, attempt<sketch_cuda>);
     add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
+    add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,
+                           .halo_pack = attempt<halo_pack_cuda>,
+                           .halo_start = attempt<halo_start_cuda>,
+                           .halo_put = attempt<halo_put_cuda>,
+                           .inner = attempt<panel_inner_cuda>,
+                           .start = attempt<panel_start_cuda>,
+                           .add = attempt<panel_add_cuda>,
+                           .update = attempt<panel_update_cuda>,
+                           .solve = attempt<panel_solve_cuda>,
+                           .rotate = attempt<panel_rotate_cuda>,
+                           .take = attempt<panel_take_cuda>,
+                           .put = attempt<panel_put_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

@@ -8,6 +8,7 @@
 #include "kernels/householder.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/panel.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/sketch.hpp"
@@ -59,6 +60,7 @@ const KernelTable& host_kernels() {
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host);
     add_subtract_columns(kernels, subtract_columns_host);
+    add_kernels(kernels, panel_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
     return kernels;

@@ -8,6 +8,7 @@
 #include "kernels/householder.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/panel.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "kernels/sketch.hpp"
@@ -60,6 +61,7 @@ const KernelTable& reference_kernels() {
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference);
     add_subtract_columns(kernels, subtract_columns_reference);
+    add_kernels(kernels, panel_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
     return kernels;

@@ -64,6 +64,23 @@ TEST(Mtx, TurnsTheUpperTriangleIntoTheLower) {
                [] { (void)parse_mtx(kSymmetric + "3 3 3\n2 1 5\n2 2 1\n1 3 4\n", "a.mtx"); });
 }
 
+TEST(Mtx, BecomesASparseMatrix) {
+  const auto sparse = [](const std::string& text) { return parse_mtx(text, "a.mtx").to_sparse(); };
+  const SparseMatrix a = sparse(kReal + "2 3 4\n2 3 -4\n1 1 1.5\n2 1 1\n2 1 2\n");
+  EXPECT_EQ(a.rows, 2);
+  EXPECT_EQ(a.cols, 3);
+  EXPECT_EQ(a.start, (std::vector<std::int64_t>{0, 1, 3}));
+  EXPECT_EQ(a.column, (std::vector<std::int32_t>{0, 0, 2}));
+  EXPECT_EQ(a.value, (std::vector<double>{1.5, 3, -4}));
+  const SparseMatrix s = sparse(kSymmetric + "2 2 2\n1 1 5\n2 1 7\n");
+  EXPECT_EQ(s.column, (std::vector<std::int32_t>{0, 1, 0}));
+  EXPECT_EQ(s.value, (std::vector<double>{5, 7, 7}));
+  EXPECT_EQ(sparse(kSkew + "2 2 1\n2 1 7\n").value, (std::vector<double>{-7, 7}));
+  const SparseMatrix d = sparse(kArray + "2 2\n1\n0\n0\n4\n");
+  EXPECT_EQ(d.column, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(d.value, (std::vector<double>{1, 4}));
+}
+
 TEST(Mtx, ReadsArrays) {
   EXPECT_EQ(dense(kArray + "2 2\n1\n2\n3\n4\n"), (std::vector<double>{1, 2, 3, 4}));
   const MatrixMarket a =

@@ -1,0 +1,283 @@
+// strata solve A b --method gmres, and strata eigs A: sparse matrices.
+
+#include "cli/krylov.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct EigsArguments {
+  std::string matrix;
+  std::string vectors;
+  std::string values;
+  std::string which = "largest";
+  std::int64_t k = 6;
+  std::int64_t basis_size = 0;
+  std::int64_t restarts_max = 1000;
+  double tolerance = 1e-10;
+  BlockArguments block;
+};
+
+/// A .mtx file in coordinates, or any that read_dense takes.
+SparseMatrix read_sparse(const std::string& path) {
+  if (is_called(path, ".mtx")) return read_mtx(path).to_sparse();
+  const DenseMatrix<double> dense = read_dense(path);
+  MatrixMarket entries;
+  entries.rows = dense.rows;
+  entries.cols = dense.cols;
+  entries.is_array = true;
+  entries.value = dense.values;
+  return entries.to_sparse();
+}
+
+json to_json(const KrylovDecision& d) {
+  return {{"restart", d.restart},   {"column", d.column}, {"s", d.s},
+          {"wide", d.wide},         {"passes", d.passes}, {"condition", number(d.condition)},
+          {"loss", number(d.loss)}, {"what", d.what}};
+}
+
+json decisions_json(const std::vector<KrylovDecision>& decisions) {
+  json list = json::array();
+  for (const KrylovDecision& d : decisions) list.push_back(to_json(d));
+  return list;
+}
+
+json gmres_json(const GmresInfo& info, const GmresOptions& options) {
+  json object = strata::cli::to_json(info.report);
+  json history = json::array();
+  for (const KrylovCycle& cycle : info.history)
+    history.push_back({{"vectors", cycle.vectors},
+                       {"blocks", cycle.blocks},
+                       {"relative_residual", number(cycle.relative_residual)},
+                       {"estimated_residual", number(cycle.estimated_residual)},
+                       {"failed_cholesky", cycle.failed_cholesky}});
+  object["gmres"] = {{"ok", info.ok},
+                     {"restart", options.restart},
+                     {"s", options.s},
+                     {"basis", to_string(options.basis)},
+                     {"orthogonalization", to_string(options.orthogonalization)},
+                     {"residual_norm", number(info.residual_norm)},
+                     {"relative_residual", number(info.relative_residual)},
+                     {"restarts", info.restarts},
+                     {"iterations", info.iterations},
+                     {"stagnated", info.stagnated},
+                     {"breakdown", info.breakdown},
+                     {"why", info.why},
+                     {"factorizations", info.factorizations},
+                     {"failed_cholesky", info.failed_cholesky},
+                     {"condition_max", number(info.condition_max)},
+                     {"history", std::move(history)},
+                     {"decisions", decisions_json(info.decisions)}};
+  return object;
+}
+
+void print_decisions(const std::vector<KrylovDecision>& decisions) {
+  constexpr int kShown = 12;
+  int shown = 0;
+  for (const KrylovDecision& d : decisions) {
+    if (d.what.empty()) continue;
+    if (++shown > kShown) break;
+    fmt::print("  cycle {}, column {}: {}\n", d.restart + 1, d.column, d.what);
+  }
+  if (shown > kShown) fmt::print("  … further decisions with --json\n");
+}
+
+void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& options,
+                 const std::string& output) {
+  fmt::print("{} {} unknowns with {} (gmres({}), s = {}, {} basis, {})\n",
+             info.ok ? "solved" : "did not solve", n, fmt::join(info.report.devices, ", "),
+             options.restart, options.s, to_string(options.basis),
+             to_string(options.orthogonalization));
+  fmt::print("  residual          {:.2e} of |b|\n  cycles            {}\n  vectors           {}\n",
+             info.relative_residual, info.restarts, info.iterations);
+  if (info.factorizations > 0)
+    fmt::print("  factorizations    {}, of these failed {}; condition up to {:.1e}\n",
+               info.factorizations, info.failed_cholesky, info.condition_max);
+  print_decisions(info.decisions);
+  fmt::print("  time              {:.3g} s\n", info.report.seconds);
+  print_traffic(info.report);
+  if (info.ok) fmt::print("x written to {}\n", output);
+}
+
+json eigs_json(const EigsInfo& info, const EigsOptions& options) {
+  json object = strata::cli::to_json(info.report);
+  object["eigs"] = {{"ok", info.ok},
+                    {"k", options.k},
+                    {"s", options.s},
+                    {"values", info.values},
+                    {"residuals", info.residuals},
+                    {"converged", info.converged},
+                    {"restarts", info.restarts},
+                    {"products", info.products},
+                    {"orthogonality", number(info.orthogonality)},
+                    {"why", info.why},
+                    {"factorizations", info.factorizations},
+                    {"failed_cholesky", info.failed_cholesky},
+                    {"condition_max", number(info.condition_max)},
+                    {"decisions", decisions_json(info.decisions)}};
+  return object;
+}
+
+void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a) {
+  constexpr std::size_t kShown = 10;
+  fmt::print("{} of {} {} eigenvalues of order {} with {}\n", info.converged, a.k, a.which, n,
+             fmt::join(info.report.devices, ", "));
+  for (std::size_t i = 0; i < std::min(kShown, info.values.size()); ++i)
+    fmt::print("  {:24.16g}   residual {:.1e}\n", info.values[i], info.residuals[i]);
+  if (info.values.size() > kShown)
+    fmt::print("  … {} more with --json or --values\n", info.values.size() - kShown);
+  fmt::print("  cycles            {}\n  products          {}\n  orthogonality     {:.1e}\n",
+             info.restarts, info.products, info.orthogonality);
+  print_decisions(info.decisions);
+  fmt::print("  time              {:.3g} s\n", info.report.seconds);
+  print_traffic(info.report);
+}
+
+int run_eigs(const EigsArguments& a, const CommonOptions& common) {
+  EigsOptions options;
+  options.run = common.to_options();
+  options.k = a.k;
+  options.which = a.which == "smallest" ? EigenEnd::smallest : EigenEnd::largest;
+  options.basis_size = a.basis_size;
+  options.s = a.block.s;
+  options.basis = parse_krylov_basis(a.block.basis);
+  options.orthogonalization = parse_qr_method(a.block.orth);
+  options.tolerance = a.tolerance;
+  options.restarts_max = a.restarts_max;
+  options.reorder = !a.block.natural_order;
+  options.seed = common.seed;
+  for (const auto& [option, path] : {std::pair("--output", a.vectors), {"--values", a.values}})
+    require(path.empty() || is_called(path, ".npy") || is_called(path, ".mtx"), ErrorKind::misuse,
+            "options", "{} '{}': a matrix is a file called .npy or .mtx (or these with .gz)",
+            option, path);
+  check_outputs(common, {{"--output", a.vectors}, {"--values", a.values}},
+                {a.matrix, common.rates});
+  const SparseMatrix matrix = read_sparse(a.matrix);
+  check_interrupt();
+  require(a.k >= 1 && a.k < matrix.rows, ErrorKind::misuse, "eigs",
+          "k = {} eigenpairs of a matrix of order {}: k has to be at least 1 and less", a.k,
+          matrix.rows);
+  DenseMatrix<double> vectors{std::vector<double>(static_cast<std::size_t>(matrix.rows * a.k)),
+                              matrix.rows, a.k};
+  const EigsInfo info = eigs(matrix, vectors.view(), options);
+  ReportData data;
+  data.title = fmt::format("{} {} eigenvalues of order {}", a.k, a.which, matrix.rows);
+  data.subtitle = a.matrix;
+  data.run = info.report;
+  begin_output();
+  if (info.ok && !a.vectors.empty()) write_dense(a.vectors, std::as_const(vectors).view());
+  if (info.ok && !a.values.empty()) {
+    const auto count = static_cast<std::int64_t>(info.values.size());
+    write_dense(a.values, MatrixView<const double>{info.values.data(), count, 1, count});
+  }
+  const int status = finish(common, std::move(data), eigs_json(info, options),
+                            [&] { print_eigs(info, matrix.rows, a); });
+  if (info.ok) return status;
+  fmt::print(stderr, "strata: eigs: {}\n", info.why);
+  return kNumbersSaidNo;
+}
+
+}  // namespace
+
+void BlockArguments::add_to(CLI::App& verb) {
+  options.push_back(
+      verb.add_option("--s", s, "vectors that are computed before they are orthogonalized")
+          ->capture_default_str());
+  options.push_back(
+      verb.add_option("--basis", basis, "of such a block: monomial, newton, chebyshev")
+          ->capture_default_str());
+  options.push_back(verb.add_option("--orth", orth,
+                                    "auto (decides about precision, passes and s as it goes), "
+                                    "cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs, cgs2 or mgs")
+                        ->capture_default_str());
+  options.push_back(
+      verb.add_flag("--natural-order", natural_order, "rows as they are, not reordered"));
+}
+
+const char* BlockArguments::given() const {
+  static thread_local std::string name;
+  for (const CLI::Option* option : options) {
+    if (option->count() == 0) continue;
+    name = option->get_name();
+    return name.c_str();
+  }
+  return nullptr;
+}
+
+void GmresArguments::add_to(CLI::App& verb) {
+  block.add_to(verb);
+  const auto keep = [this](CLI::Option* option) { block.options.push_back(option); };
+  keep(verb.add_option("--restart", restart, "vectors of a cycle of gmres")->capture_default_str());
+  keep(verb.add_option("--restarts-max", restarts_max, "cycles of gmres")->capture_default_str());
+  keep(verb.add_option("--tolerance", tolerance, "of |b - A x| over |b|, for gmres")
+           ->capture_default_str());
+  keep(verb.add_flag("--balance", balance, "scale rows and columns of A to length 1 first"));
+  keep(verb.add_flag("--jacobi", jacobi, "precondition with the diagonal of A"));
+}
+
+int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
+              const CommonOptions& common) {
+  GmresOptions options;
+  options.run = common.to_options();
+  options.restart = arguments.restart;
+  options.restarts_max = arguments.restarts_max;
+  options.s = arguments.block.s;
+  options.basis = parse_krylov_basis(arguments.block.basis);
+  options.orthogonalization = parse_qr_method(arguments.block.orth);
+  options.tolerance = arguments.tolerance;
+  options.balance = arguments.balance;
+  options.jacobi = arguments.jacobi;
+  options.reorder = !arguments.block.natural_order;
+  const SparseMatrix a = read_sparse(files.matrix);
+  const DenseMatrix<double> b = read_dense(files.rhs);
+  check_interrupt();
+  require(b.cols == 1, ErrorKind::misuse, "solve", "{} has {} columns: gmres solves for one",
+          files.rhs, b.cols);
+  DenseMatrix<double> x{std::vector<double>(b.values.size()), b.rows, 1};
+  const GmresInfo info = gmres(a, b.values, x.values, options);
+  ReportData data;
+  data.title = fmt::format("A sparse system of {} unknowns", b.rows);
+  data.subtitle = fmt::format("{} with {}, by gmres({}), s = {}", files.matrix, files.rhs,
+                              options.restart, options.s);
+  data.figures = {{"Residual", fmt::format("{:.1e}", info.relative_residual), "", "of |b|"},
+                  {"Cycles", fmt::format("{}", info.restarts), "", ""}};
+  data.run = info.report;
+  begin_output();
+  if (info.ok) write_dense(files.output, std::as_const(x).view());
+  const int status = finish(common, std::move(data), gmres_json(info, options),
+                            [&] { print_gmres(info, b.rows, options, files.output); });
+  if (info.ok) return status;
+  fmt::print(stderr, "strata: solve: {}; the residual is {:.2e} of |b|\n", info.why,
+             info.relative_residual);
+  return kNumbersSaidNo;
+}
+
+void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand("eigs", "eigenpairs of a sparse symmetric matrix");
+  auto a = std::make_shared<EigsArguments>();
+  common.add_to(*verb);
+  verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  verb->add_option("--k", a->k, "how many")->capture_default_str();
+  verb->add_option("--which", a->which, "at which end of the spectrum: smallest or largest")
+      ->check(CLI::IsMember({"smallest", "largest"}))
+      ->capture_default_str();
+  verb->add_option("-o,--output", a->vectors, "where the vectors go: .npy or .mtx");
+  verb->add_option("--values", a->values, "where the eigenvalues go: .npy or .mtx");
+  verb->add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
+      ->capture_default_str();
+  verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str();
+  verb->add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
+      ->capture_default_str();
+  a->block.add_to(*verb);
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_eigs(*a, common); }; });
+}
+
+}  // namespace strata::cli

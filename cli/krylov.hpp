@@ -1,0 +1,47 @@
+#pragma once
+// What the verbs for sparse matrices share: options of Krylov methods, gmres behind solve.
+
+#include <string>
+#include <vector>
+
+#include "cli/app.hpp"
+
+namespace strata::cli {
+
+/// Options of a basis that is built s vectors at a time.
+struct BlockArguments {
+  std::int64_t s = 1;
+  std::string basis = "newton";
+  std::string orth = "auto";
+  bool natural_order = false;
+  std::vector<CLI::Option*> options;  ///< as they were added
+
+  void add_to(CLI::App& verb);
+  /// The name of the first that was on the command line; null: none.
+  [[nodiscard]] const char* given() const;
+};
+
+struct GmresArguments {
+  BlockArguments block;
+  std::int64_t restart = 60;
+  std::int64_t restarts_max = 500;
+  double tolerance = 1e-6;
+  bool balance = false;
+  bool jacobi = false;
+
+  void add_to(CLI::App& verb);
+  [[nodiscard]] const char* given() const { return block.given(); }
+};
+
+struct SystemFiles {
+  std::string matrix;
+  std::string rhs;
+  std::string output;
+};
+
+/// Solves, writes x and tells; the exit status. A residual that misses its tolerance is 1, and x is
+/// not written then.
+int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
+              const CommonOptions& common);
+
+}  // namespace strata::cli

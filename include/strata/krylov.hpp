@@ -1,0 +1,154 @@
+#pragma once
+// Krylov methods for sparse matrices: GMRES and Lanczos, s steps at a time or one by one.
+//
+// Contract: A is square, compressed by rows, in host memory; its rows are dealt to the devices in
+// contiguous blocks, and the basis stays there. What is misused (shapes, s > restart) is
+// Error{misuse}; an entry of A or b that is NaN or infinite is Error{input} with its place.
+// Everything else is told by the Info that is returned, never hidden: `ok` says that the promise
+// was kept, by a residual that was computed with A itself.
+//
+// The whole history of convergence has the same bits for any number of devices, any budget and
+// policy, from run to run, and on any backend: the order of every sum follows from A alone.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/matrix_view.hpp"
+#include "strata/options.hpp"
+#include "strata/qr.hpp"
+#include "strata/sparse_matrix.hpp"
+
+namespace strata {
+
+/// Columns of a basis, at most: what is orthogonalized at a time.
+inline constexpr std::int64_t kKrylovBasisMax = 500;
+
+/// In which polynomials of A the s new vectors of a block are computed.
+enum class KrylovBasis : std::uint8_t {
+  monomial,   ///< powers
+  newton,     ///< products of A − θ, θ Ritz values in Leja's order (Bai, Hu, Reichel 1994)
+  chebyshev,  ///< Chebyshev polynomials of an ellipse around the Ritz values (Joubert, Carey 1992)
+};
+/// "monomial", …; and back, throwing Error{misuse} with the names there are.
+[[nodiscard]] std::string_view to_string(KrylovBasis basis) noexcept;
+[[nodiscard]] KrylovBasis parse_krylov_basis(const std::string& name);
+
+struct GmresOptions {
+  std::int64_t restart = 60;  ///< vectors of a cycle
+  /// Vectors that are computed before they are orthogonalized; 1: GMRES itself.
+  std::int64_t s = 1;
+  KrylovBasis basis = KrylovBasis::newton;
+  /// How a block of s vectors is made orthonormal: automatic, cholqr (sums in fp64), cholqr2,
+  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), cgs or mgs. The block
+  /// is projected against the vectors before it once, or twice where the method has two passes.
+  /// With s = 1: cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about
+  /// precision, passes and s, from the condition and the loss of orthogonality that it sees.
+  QrMethod orthogonalization = QrMethod::automatic;
+  double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
+  double absolute_tolerance = 0;    ///< … or this, whichever is larger
+  std::int64_t restarts_max = 500;  ///< cycles
+  /// Rows, then columns of A are scaled to length 1 first; the tolerance stays that of A and b as
+  /// they are given.
+  bool balance = false;
+  /// A·D⁻¹ with D the diagonal of A takes the place of A.
+  bool jacobi = false;
+  /// Rows and columns in the reverse Cuthill–McKee order where neighbours in it are closer.
+  bool reorder = true;
+  Options run;  ///< devices, budgets, policy, progress
+};
+
+/// What was decided about a block of vectors, and why.
+struct KrylovDecision {
+  std::int64_t restart = 0;  ///< cycle, from 0
+  std::int64_t column = 0;   ///< of the basis, before the block
+  std::int64_t s = 0;        ///< vectors of the block that were kept
+  bool wide = false;         ///< whether its sums were in double-double
+  int passes = 0;            ///< of orthogonalization
+  double condition = 0;  ///< of the projected block with unit columns; infinite: beyond the sums
+  /// Of the vector before the block: the largest |QᵀQ − I| in its column. NaN: not measured.
+  double loss = 0;
+  std::string what;  ///< "shrink: …", "grow: …", "wide: …"; empty: as the block before
+};
+
+/// One cycle.
+struct KrylovCycle {
+  std::int64_t vectors = 0;       ///< that were used
+  double relative_residual = 0;   ///< ‖b − A·x‖/‖b‖ behind it, of the scaled system
+  double estimated_residual = 0;  ///< the same by the projected problem
+  std::int64_t blocks = 0;        ///< of vectors
+  std::int64_t failed_cholesky = 0;
+};
+
+struct GmresInfo {
+  bool ok = false;               ///< the residual of A and b as given is within the tolerance
+  double residual_norm = 0;      ///< ‖b − A·x‖₂ as given, computed with A
+  double relative_residual = 0;  ///< the same over ‖b‖₂; 0 where b is zero
+  std::int64_t restarts = 0;     ///< cycles that were begun
+  std::int64_t iterations = 0;   ///< products with A that made basis vectors
+  bool stagnated =
+      false;  ///< the residual no longer falls: A may be singular, or restart too small
+  bool breakdown = false;  ///< the space ended, or numbers that are not finite, before convergence
+  std::string why;         ///< in words, where not ok
+  std::int64_t factorizations = 0;   ///< of Gram matrices
+  std::int64_t failed_cholesky = 0;  ///< of these met a pivot that is not positive
+  double condition_max = 0;          ///< of the blocks that were kept
+  std::vector<KrylovCycle> history;
+  std::vector<KrylovDecision> decisions;  ///< one for each block
+  RunReport report;                       ///< of all runs
+};
+
+/// x, the initial guess, becomes a solution of A·x = b. b and x have as many elements as A rows.
+/// Saad and Schultz, "GMRES", 1986; blocks of s vectors: Hoemmen, "Communication-avoiding Krylov
+/// subspace methods", 2010, with the orthogonalization of Yamazaki, Tomov and Dongarra, SIAM J.
+/// Sci. Comput. 37 (2015). Throws Error{misuse, input, memory, device, cancelled}.
+GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
+                const GmresOptions& options = {});
+
+/// Which end of the spectrum.
+enum class EigenEnd : std::uint8_t {
+  smallest,  ///< the most negative
+  largest,   ///< the most positive
+};
+
+struct EigsOptions {
+  std::int64_t k = 6;  ///< eigenpairs
+  EigenEnd which = EigenEnd::largest;
+  std::int64_t basis_size = 0;  ///< vectors that are held; 0: max(2·k + 1, 20), at most the order
+  /// As of GmresOptions.
+  std::int64_t s = 1;
+  KrylovBasis basis = KrylovBasis::newton;
+  QrMethod orthogonalization = QrMethod::automatic;
+  double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
+  std::int64_t restarts_max = 1000;
+  bool reorder = true;
+  std::uint64_t seed = 1;  ///< of the vector to begin with
+  Options run;
+};
+
+struct EigsInfo {
+  bool ok = false;  ///< all k pairs are within the tolerance, and no other was found to be missing
+  std::vector<double> values;     ///< k, from the end inwards; an eigenvalue as often as it is one
+  std::vector<double> residuals;  ///< ‖A·v − λ·v‖₂, computed with A
+  std::int64_t converged = 0;
+  std::int64_t restarts = 0;
+  std::int64_t products = 0;  ///< with A
+  double orthogonality = 0;   ///< largest |vᵢᵀvⱼ − δᵢⱼ|
+  std::string why;            ///< in words, where not ok
+  std::int64_t factorizations = 0;
+  std::int64_t failed_cholesky = 0;
+  double condition_max = 0;
+  std::vector<KrylovDecision> decisions;
+  RunReport report;
+};
+
+/// k eigenpairs of a symmetric A, of order n > k, at one end of its spectrum. vectors: n × k,
+/// orthonormal, written as a whole. Thick-restart Lanczos with full reorthogonalization (Wu, Simon
+/// 2000), s steps at a time as Yamazaki, Tomov and Dongarra (2015); eigenvalues that come several
+/// times are found by beginning anew, orthogonal to what is there, until nothing further comes.
+/// Throws Error{input} naming the two entries if A is not symmetric; else as gmres().
+EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options = {});
+
+}  // namespace strata

@@ -1,0 +1,72 @@
+#pragma once
+// Sparse matrices in memory, compressed by rows (CSR), and what is done to them before a solve.
+//
+// Contract: the entries of row i are start[i] … start[i + 1] − 1 of `column` and `value`, with
+// columns ascending and no column twice; what is not listed is zero. Indices are 0-based; at most
+// 2^31 − 1 rows and columns. Functions throw Error{misuse} for shapes that do not fit and
+// Error{input} for entries that are not what they should be.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace strata {
+
+struct SparseMatrix {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::vector<std::int64_t> start{0};  ///< rows + 1
+  std::vector<std::int32_t> column;
+  std::vector<double> value;
+
+  [[nodiscard]] std::int64_t entries() const noexcept {
+    return static_cast<std::int64_t>(value.size());
+  }
+};
+
+/// The matrix with value[k] at (row[k], col[k]), in any order; entries at one place are summed in
+/// the order in which they come.
+[[nodiscard]] SparseMatrix sparse_from_entries(std::int64_t rows, std::int64_t cols,
+                                               std::span<const std::int64_t> row,
+                                               std::span<const std::int64_t> col,
+                                               std::span<const double> value);
+
+/// Throws Error{misuse} unless `a` is what the contract says.
+void require_well_formed(const SparseMatrix& a);
+
+/// y ← A·x; x has `cols` elements, y has `rows`.
+void multiply(const SparseMatrix& a, std::span<const double> x, std::span<double> y);
+
+/// Positive numbers by which rows and columns are multiplied.
+struct Balance {
+  std::vector<double> row;
+  std::vector<double> col;
+};
+
+/// Scales the rows of A to length 1, then its columns, as Yamazaki, Tomov and Dongarra (SIAM J.
+/// Sci. Comput. 37, 2015) do before CA-GMRES: A ← diag(row)·A·diag(col). A row or column of zeros
+/// keeps the scale 1.
+Balance balance(SparseMatrix& a);
+
+/// The reverse Cuthill–McKee order of the pattern of A + Aᵀ, A square: element i of the result is
+/// the row that comes i-th. By Boost.Graph.
+[[nodiscard]] std::vector<std::int32_t> reverse_cuthill_mckee(const SparseMatrix& a);
+
+/// P·A·Pᵀ: row and column i are row and column order[i] of A, which is square.
+[[nodiscard]] SparseMatrix permuted(const SparseMatrix& a, std::span<const std::int32_t> order);
+
+/// max |i − j| over the entries.
+[[nodiscard]] std::int64_t bandwidth(const SparseMatrix& a);
+
+/// Two entries that should be equal in a symmetric matrix and are not.
+struct Asymmetry {
+  bool found = false;
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+  double value = 0;       ///< at (row, col)
+  double transposed = 0;  ///< at (col, row)
+};
+/// The first pair that differs by more than `tolerance` of the larger.
+[[nodiscard]] Asymmetry find_asymmetry(const SparseMatrix& a, double tolerance);
+
+}  // namespace strata

@@ -1,0 +1,201 @@
+// Reference steps of Krylov methods: panel.hpp word for word, an element after the other. Sums over
+// rows, and substitution, are the reference's of gram.hpp.
+
+#include "kernels/panel.hpp"
+
+#include <cmath>
+
+#include "kernels/gram.hpp"
+#include "kernels/operand.hpp"
+#include "scalar/dispatch.hpp"
+
+namespace strata {
+namespace {
+
+void spmv_of(const BlockView* x, std::uint32_t variant) {
+  const PanelColumns columns = panel_columns(variant);
+  const auto v = matrix_of<double>(x[0]);
+  const auto* start = static_cast<const std::int32_t*>(x[1].data);
+  const auto* column = static_cast<const std::int32_t*>(x[2].data);
+  const auto* value = static_cast<const double*>(x[3].data);
+  const auto* halo = static_cast<const double*>(x[4].data);
+  const auto k = matrix_of<const double>(x[5]);
+  const double alpha = k(0, columns.second);
+  const double beta = k(1, columns.second);
+  const double gamma = k(2, columns.second);
+  for (std::int64_t row = 0; row < v.rows; ++row) {
+    double lane[kSpmvLanes] = {};
+    const std::int64_t entries = start[row + 1] - start[row];
+    const std::int64_t padded = (entries + kSpmvLanes - 1) / kSpmvLanes * kSpmvLanes;
+    for (std::int64_t e = 0; e < padded; ++e) {
+      double a = 0;
+      double with = 0;
+      if (e < entries) {
+        const std::int64_t j = column[start[row] + e];
+        a = value[start[row] + e];
+        with = j < v.rows ? v(j, columns.first) : halo[j - v.rows];
+      }
+      lane[e % kSpmvLanes] = fused(a, with, lane[e % kSpmvLanes]);
+    }
+    double t = (lane[0] + lane[1]) + (lane[2] + lane[3]);
+    t = fused(-alpha, v(row, columns.first), t);
+    if (beta != 0) t = fused(-beta, v(row, columns.third), t);
+    v(row, columns.second) = gamma * t;
+  }
+}
+
+void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(spmv, parameters.variant, kPanelVariants);
+  submit_each(queue, calls,
+              [variant = parameters.variant](const BlockView* x) { spmv_of(x, variant); });
+}
+
+void run_halo_pack(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(halo_pack, parameters.variant, 1023U);
+  submit_each(queue, calls, [from = panel_columns(parameters.variant).first](const BlockView* x) {
+    auto* g = static_cast<double*>(x[0].data);
+    const double* v = matrix_of<double>(x[1]).column(from);
+    const auto* index = static_cast<const std::int32_t*>(x[2].data);
+    for (std::int64_t i = 0; i < x[0].rows; ++i) g[i] = v[index[i]];
+  });
+}
+
+void put_halo(const BlockView* x) {
+  auto* h = static_cast<double*>(x[0].data) + x[1].row;
+  const auto* g = static_cast<const double*>(x[1].data);
+  for (std::int64_t i = 0; i < x[1].rows; ++i) h[i] = g[i];
+}
+
+void run_halo_start(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(halo_start, parameters.variant, 0);
+  submit_each(queue, calls, put_halo);
+}
+
+void run_halo_put(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(halo_put, parameters.variant, 0);
+  submit_each(queue, calls, put_halo);
+}
+
+void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_inner, parameters.variant, kPanelVariants);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const std::vector<BlockView> chunks = chunks_of(calls[c][0], calls[c][1], parameters.variant);
+    gram_reference().inner(queue, {chunks, 3}, {});
+  }
+}
+
+/// `fresh`: S is written, else added to.
+void sum_chunks(Queue& queue, const KernelCalls& calls, bool fresh) {
+  submit_each(queue, calls, [fresh](const BlockView* x) {
+    dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
+      const auto s = matrix_of<W>(x[0]);
+      const auto b = matrix_of<const W>(x[1]);
+      const std::int64_t chunks = s.cols == 0 ? 0 : b.cols / s.cols;
+      for (std::int64_t k = 0; k < chunks; ++k) {
+        for (std::int64_t j = 0; j < s.cols; ++j) {
+          for (std::int64_t i = 0; i < s.rows; ++i) {
+            const W part = b(i, k * s.cols + j);
+            s(i, j) = fresh && k == 0 ? part : s(i, j) + part;
+          }
+        }
+      }
+    });
+  });
+}
+
+void run_start(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_start, parameters.variant, 0);
+  sum_chunks(queue, calls, true);
+}
+
+void run_add(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_add, parameters.variant, 0);
+  sum_chunks(queue, calls, false);
+}
+
+void run_update(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_update, parameters.variant, kPanelVariants | kPanelNormalize);
+  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+    const PanelColumns columns = panel_columns(variant);
+    const auto v = matrix_of<double>(x[0]);
+    const auto whole = matrix_of<const double>(x[1]);
+    const auto s = whole.block(0, columns.third, whole.rows, whole.cols - columns.third);
+    for (std::int64_t j = 0; j < s.cols; ++j) {
+      double* y = v.column(columns.second + j);
+      if ((variant & kPanelNormalize) != 0) {
+        const double length = std::sqrt(s(0, 0));
+        for (std::int64_t r = 0; r < v.rows && s(0, 0) > 0; ++r) y[r] /= length;
+        return;
+      }
+      for (std::int64_t i = 0; i < s.rows; ++i) {
+        const double* with = v.column(columns.first + i);
+        for (std::int64_t r = 0; r < v.rows; ++r) y[r] = fused(-s(i, j), with[r], y[r]);
+      }
+    }
+  });
+}
+
+void run_solve(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_solve, parameters.variant, 1023U);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    const BlockView views[] = {panel_of(x[0], panel_columns(parameters.variant).first, x[1].cols),
+                               x[1], x[2]};
+    gram_reference().solve_right(queue, {views, 3}, {});
+  }
+}
+
+void run_rotate(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_rotate, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    const auto v = matrix_of<double>(x[0]);
+    const auto s = matrix_of<const double>(x[1]);
+    std::vector<double> row(static_cast<std::size_t>(s.rows));
+    for (std::int64_t r = 0; r < v.rows; ++r) {
+      for (std::int64_t i = 0; i < s.rows; ++i) row[static_cast<std::size_t>(i)] = v(r, i);
+      for (std::int64_t j = 0; j < s.cols; ++j) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < s.rows; ++i)
+          sum = fused(s(i, j), row[static_cast<std::size_t>(i)], sum);
+        v(r, j) = sum;
+      }
+    }
+  });
+}
+
+void run_put(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_put, parameters.variant, 1023U);
+  submit_each(queue, calls, [to = panel_columns(parameters.variant).first](const BlockView* x) {
+    double* v = matrix_of<double>(x[0]).column(to);
+    const auto* c = static_cast<const double*>(x[1].data);
+    for (std::int64_t r = 0; r < x[0].rows; ++r) v[r] = c[r];
+  });
+}
+
+void run_take(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_take, parameters.variant, 1023U);
+  submit_each(queue, calls, [from = panel_columns(parameters.variant).first](const BlockView* x) {
+    auto* c = static_cast<double*>(x[0].data);
+    const double* v = matrix_of<double>(x[1]).column(from);
+    for (std::int64_t r = 0; r < x[1].rows; ++r) c[r] = v[r];
+  });
+}
+
+}  // namespace
+
+PanelKernels panel_reference() {
+  return {.spmv = run_spmv,
+          .halo_pack = run_halo_pack,
+          .halo_start = run_halo_start,
+          .halo_put = run_halo_put,
+          .inner = run_inner,
+          .start = run_start,
+          .add = run_add,
+          .update = run_update,
+          .solve = run_solve,
+          .rotate = run_rotate,
+          .take = run_take,
+          .put = run_put};
+}
+
+}  // namespace strata

@@ -1,0 +1,153 @@
+// Arnoldi's process, vector by vector, and H of blocks.
+//
+// Method: classical Gram and Schmidt's method twice is two readings of Q a vector, whose sums are
+// coefficients of H (Daniel, Gragg, Kaufman, Stewart 1976); all steps of a script run without the
+// host. Of a block, H follows from the recurrence of its vectors (Hoemmen, "Communication-avoiding
+// Krylov subspace methods", 2010, 3.3): with the coordinates of w_i in Q known from the projection
+// and R, A·w_i = w_{i+1}/γ_i + α_i·w_i + β_i·w_{i−1} gives the column of H that belongs to the
+// vector which w_i is the first to have a share of.
+
+#include "krylov/arnoldi.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace strata {
+namespace {
+
+/// Beside the length of A·q, what is left of it is rounding.
+constexpr double kNothingLeft = 1e-14;
+
+double length_of(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double value : x) sum += value * value;
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+void Arnoldi::begin(std::int64_t restart, std::vector<std::vector<double>> h) {
+  restart_ = restart;
+  h_ = std::move(h);
+  ended_ = not_finite_ = false;
+}
+
+std::vector<PanelSum> Arnoldi::flush() {
+  std::vector<PanelSum> sums = runner_.run(pending_);
+  pending_ = {};
+  return sums;
+}
+
+RecurrenceStep Arnoldi::step(std::int64_t i) const {
+  return i < std::ssize(recurrence_) ? recurrence_[static_cast<std::size_t>(i)] : RecurrenceStep{};
+}
+
+void Arnoldi::add_vectors(std::int64_t count) {
+  const std::int64_t begin = size();
+  const bool modified = options_.method == QrMethod::mgs;
+  const int times = options_.method == QrMethod::cgs ? 1 : 2;
+  const RecurrenceStep plain;
+  std::vector<std::vector<int>> projections;
+  std::vector<int> norms;
+  for (std::int64_t j = begin; j < begin + count; ++j) {
+    pending_.multiply(j, j + 1, j, plain.alpha, plain.beta, plain.gamma);
+    std::vector<int>& of_vector = projections.emplace_back();
+    for (std::int64_t i = 0; modified && i <= j; ++i) {
+      of_vector.push_back(pending_.inner(i, 1, j + 1, 1));
+      pending_.update(i, j + 1, of_vector.back());
+    }
+    for (int time = 0; !modified && time < times; ++time) {
+      of_vector.push_back(pending_.inner(0, j + 1, j + 1, 1));
+      pending_.update(0, j + 1, of_vector.back());
+    }
+    norms.push_back(pending_.inner(j + 1, 1, j + 1, 1));
+    pending_.normalize(j + 1, norms.back());
+  }
+  const std::vector<PanelSum> sums = flush();
+  for (std::int64_t i = 0; i < count && !ended_ && !not_finite_; ++i) {
+    read_single(begin + i, sums, projections[static_cast<std::size_t>(i)],
+                norms[static_cast<std::size_t>(i)]);
+  }
+}
+
+/// Column j of H from the sums of a vector.
+void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
+                          std::vector<int> projections, int norm) {
+  ++products;
+  std::vector<double> column(static_cast<std::size_t>(j + 2));
+  std::size_t row = 0;
+  for (const int p : projections) {
+    const PanelSum& sum = sums[static_cast<std::size_t>(p)];
+    if (sum.rows == 1 && std::ssize(projections) == j + 1) {
+      column[row++] += sum(0, 0).hi;  // one by one
+      continue;
+    }
+    for (std::int64_t i = 0; i < sum.rows; ++i) column[static_cast<std::size_t>(i)] += sum(i, 0).hi;
+  }
+  const double square = sums[static_cast<std::size_t>(norm)](0, 0).hi;
+  column.back() = square > 0 ? std::sqrt(square) : square;
+  const double length = length_of(column);
+  if (!std::isfinite(length)) {
+    not_finite_ = true;
+    return;
+  }
+  if (length <= kNothingLeft * options_.norm) std::fill(column.begin(), column.end(), 0.0);
+  if (column.back() <= kNothingLeft * length) {
+    column.back() = 0;
+    ended_ = true;
+  }
+  h_.push_back(std::move(column));
+}
+
+void Arnoldi::compute_columns(std::int64_t first, std::int64_t spare) {
+  const std::int64_t n = size();
+  for (std::int64_t j = first; j < n; j += spare) {
+    const std::int64_t count = std::min(spare, n - j);
+    for (std::int64_t i = 0; i < count; ++i) pending_.multiply(j + i, n + 1 + i, j + i, 0, 0, 1);
+    const int number = pending_.inner(0, n + 1, n + 1, count);
+    const PanelSum sum = flush()[static_cast<std::size_t>(number)];
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::vector<double>& column = h_[static_cast<std::size_t>(j + i)];
+      column.resize(static_cast<std::size_t>(n + 1));
+      for (std::int64_t q = 0; q <= n; ++q) column[static_cast<std::size_t>(q)] = sum(q, i).hi;
+    }
+    products += count;
+  }
+}
+
+/// The columns of H that a block adds.
+void Arnoldi::add_columns(const Block& block) {
+  const std::int64_t c = block.column;
+  const std::int64_t k = block.count;
+  const auto rows = static_cast<std::size_t>(c + k + 1);
+  // Coordinates of w_0 … w_k in Q.
+  Columns w(static_cast<std::size_t>(k + 1), std::vector<double>(rows));
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  w[0][at(c)] = 1;
+  for (std::int64_t j = 0; j < k; ++j) {
+    std::copy(block.top[at(j)].begin(), block.top[at(j)].end(), w[at(j + 1)].begin());
+    for (std::int64_t i = 0; i <= j; ++i) w[at(j + 1)][at(c + 1 + i)] = block.r(i, j).hi;
+  }
+  for (std::int64_t i = 0; i < k; ++i) {
+    const RecurrenceStep s = step(i);
+    std::vector<double> y(at(c + i + 2));
+    for (std::size_t q = 0; q < y.size(); ++q) {
+      y[q] = w[at(i + 1)][q] / s.gamma + s.alpha * w[at(i)][q];
+      if (i > 0) y[q] += s.beta * w[at(i - 1)][q];
+    }
+    for (std::int64_t l = 0; l < c + i; ++l) {
+      const std::vector<double>& known = h_[at(l)];
+      const double share = w[at(i)][at(l)];
+      for (std::size_t q = 0; q < known.size(); ++q) y[q] -= known[q] * share;
+    }
+    for (double& value : y) value /= w[at(i)][at(c + i)];
+    if (!std::isfinite(length_of(y))) {
+      not_finite_ = true;
+      return;
+    }
+    h_.push_back(std::move(y));
+  }
+  products += k;
+}
+
+}  // namespace strata

@@ -1,0 +1,120 @@
+#pragma once
+// Arnoldi: an orthonormal basis Q of a Krylov space, and A in it.
+//
+// Contract: A·Q_j = Q_{j+1}·H for the j columns of H that there are; column j of V is q_j, j from
+// 0, and q_0 … q_size are there. Vectors are added one by one, or in blocks of s that are computed
+// first and made orthonormal then. What was decided about blocks is told. What is still to be done
+// on the devices when a block is complete waits in `pending`, to be run with what comes next.
+
+#include <cstdint>
+#include <vector>
+
+#include "krylov/basis_runner.hpp"
+#include "krylov/recurrence.hpp"
+#include "qr/square_matrix.hpp"
+#include "strata/krylov.hpp"
+
+namespace strata {
+
+struct ArnoldiOptions {
+  std::int64_t s = 1;
+  QrMethod method = QrMethod::automatic;
+  double norm = 0;  ///< of A, about: what is rounding beside it is zero
+  /// Of rounding, by projection and solve of a block: up to this columns are kept, …
+  double amplification_max = 1e8;
+  double amplification_once = 1e5;  ///< … and up to this one pass is enough
+};
+
+class Arnoldi {
+ public:
+  Arnoldi(BasisRunner& runner, const ArnoldiOptions& options)
+      : runner_(runner), options_(options), s_now_(options.s) {}
+
+  /// The basis is q_0 … q_size with H as given: `h` has `size` columns. In the cycle `restart`.
+  void begin(std::int64_t restart, std::vector<std::vector<double>> h = {});
+  void set_recurrence(Recurrence recurrence) { recurrence_ = std::move(recurrence); }
+
+  /// Adds up to `count` vectors one by one (fewer where the space ends).
+  void add_vectors(std::int64_t count);
+  /// Adds a block of at most `count` vectors.
+  void add_block(std::int64_t count);
+
+  /// Computes the columns of H from `first` on anew, as Qᵀ·A·q with one more product each: the
+  /// recurrence of a block amplifies what the columns before it are in error by, from cycle to
+  /// cycle where these are kept. `spare` columns of V behind the basis are overwritten. They then
+  /// have size() + 1 rows.
+  void compute_columns(std::int64_t first, std::int64_t spare);
+
+  /// Columns of H, each as long as it has rows that may not be zero.
+  [[nodiscard]] const std::vector<std::vector<double>>& h() const noexcept { return h_; }
+  [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(h_); }
+  /// The last column of H has nothing below its diagonal: the space is invariant.
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  /// A sum was NaN or infinite; H has its columns up to there.
+  [[nodiscard]] bool not_finite() const noexcept { return not_finite_; }
+  [[nodiscard]] BasisScript& pending() noexcept { return pending_; }
+  /// Runs what is pending; its sums.
+  std::vector<PanelSum> flush();
+
+  std::int64_t factorizations = 0;
+  std::int64_t failed_cholesky = 0;
+  std::int64_t products = 0;
+  double condition_max = 0;
+  std::vector<KrylovDecision> decisions;
+
+ private:
+  using Gram = SquareMatrix<DoubleDouble>;
+  using Columns = std::vector<std::vector<double>>;
+  /// A block while it is made orthonormal: W = Q·top + (new vectors)·r.
+  struct Block {
+    std::int64_t column = 0;  ///< of the vector before it
+    std::int64_t count = 0;
+    Columns top;
+    Gram r;
+    std::vector<double> before;  ///< lengths before the first projection
+    KrylovDecision decision;
+    bool finite = true;
+  };
+  /// What a Gram matrix says of a block.
+  struct Look {
+    Gram r;                     ///< of the block with its columns scaled
+    std::vector<double> scale;  ///< by these
+    bool failed = false;
+    std::int64_t kept = 0;     ///< leading columns that can be told apart
+    double condition = 0;      ///< of these, with unit columns
+    double amplification = 0;  ///< of rounding, by projection and solve
+  };
+
+  void read_single(std::int64_t j, const std::vector<PanelSum>& sums, std::vector<int> projections,
+                   int norm);
+  void generate(std::int64_t c, std::int64_t k);
+  Block start_block(std::int64_t k, bool wide);
+  void by_columns(std::int64_t k);
+  void by_fixed_passes(std::int64_t k);
+  void by_decision(std::int64_t k);
+  int project(Block& block, bool measured);
+  void read_projection(Block& block, const PanelSum& p, std::int64_t without);
+  void read_lengths(Block& block, const PanelSum& gram) const;
+  Look look(const Block& block, const PanelSum& gram, bool wide);
+  void truncate(Block& block, Look& seen) const;
+  void finish_pass(Block& block, const Gram& r, const std::vector<double>& scale);
+  void second_pass(Block& block);
+  bool ends_here(Block& block, const Look& seen);
+  void adapt(const Block& block, const Look& seen, std::int64_t asked);
+  void add_columns(const Block& block);
+  [[nodiscard]] RecurrenceStep step(std::int64_t i) const;
+
+  BasisRunner& runner_;
+  ArnoldiOptions options_;
+  Recurrence recurrence_;
+  Columns h_;
+  BasisScript pending_;
+  std::int64_t restart_ = 0;
+  std::int64_t s_now_ = 1;
+  bool wide_ = true;
+  bool careful_ = false;  ///< a loss was measured that one pass would not mend
+  bool ended_ = false;
+  bool not_finite_ = false;
+};
+
+}  // namespace strata

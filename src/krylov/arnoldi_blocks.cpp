@@ -1,0 +1,363 @@
+// Blocks of s vectors made orthonormal, and the decisions about them.
+//
+// Method: W is projected against Q, and made orthonormal by its Gram matrix, one or two times; the
+// solve with R waits for the next script. `automatic` looks at each Gram matrix. With W's columns
+// as long as they were before the projection, rounding there and in the solve is amplified by μ =
+// κ(R)·max |w| before / |w| after, so orthogonality is lost like ε·μ, and the columns of H are in
+// error like that too:
+//
+// * Columns are kept as far as μ is below a limit; the next block asks for no more, and
+//   grows again while μ is small.
+// * Beyond another limit, or once a loss beyond kLossMax was measured, there is a second pass.
+// * The first Gram matrix is in double-double, unless the last one had a condition with which
+//   doubles do (κ²·ε); where that turns out wrong it is formed again.
+//
+// The loss of the last vector is measured by one more column of the first sum, at no cost. The
+// fixed methods take what comes, with the rule of Yamazaki, Tomov and Dongarra (2015) for a pivot
+// that is not positive: what is done stays, the rest of R is the identity.
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "krylov/arnoldi.hpp"
+
+namespace strata {
+namespace {
+
+constexpr double kNothingLeft = 1e14;    // amplification of one column: it is in the space
+constexpr double kPlainCondition = 1e3;  // with which sums in doubles do
+constexpr double kLossMax = 1e-8;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+SquareMatrix<DoubleDouble> square_of(const PanelSum& sum) {
+  SquareMatrix<DoubleDouble> gram(sum.rows);
+  gram.values = sum.values;
+  return gram;
+}
+
+SquareMatrix<DoubleDouble> leading(const SquareMatrix<DoubleDouble>& r, std::int64_t n) {
+  SquareMatrix<DoubleDouble> part(n);
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i <= j; ++i) part(i, j) = r(i, j);
+  return part;
+}
+
+struct Factor {
+  SquareMatrix<DoubleDouble> r;
+  std::int64_t done = 0;  ///< columns before the first pivot that is not positive
+};
+
+/// In the precision of the sums.
+Factor factor_of(const SquareMatrix<DoubleDouble>& gram, bool wide) {
+  Factor factor;
+  if (wide) {
+    SmallCholesky<DoubleDouble> small = small_cholesky(gram, BadPivot::stop);
+    factor.done = small.failed_column < 0 ? gram.n : small.failed_column;
+    factor.r = std::move(small.r);
+    return factor;
+  }
+  SquareMatrix<double> narrow(gram.n);
+  std::transform(gram.values.begin(), gram.values.end(), narrow.values.begin(),
+                 [](const DoubleDouble& x) { return x.hi; });
+  const SmallCholesky<double> small = small_cholesky(std::move(narrow), BadPivot::stop);
+  factor.done = small.failed_column < 0 ? gram.n : small.failed_column;
+  factor.r = SquareMatrix<DoubleDouble>(gram.n);
+  std::transform(small.r.values.begin(), small.r.values.end(), factor.r.values.begin(),
+                 [](double x) { return DoubleDouble(x); });
+  return factor;
+}
+
+double power_near_inverse_root(double square) {
+  if (!(square > 0) || !std::isfinite(square)) return 1;
+  return std::ldexp(1.0, -static_cast<int>(std::lround(std::log2(square) / 2)));
+}
+
+PanelFactor panel_factor(const SquareMatrix<DoubleDouble>& r, const std::vector<double>& scale) {
+  return {r.n, r.n, Element::fp64, r.values, scale};
+}
+
+struct FixedMethod {
+  bool wide = false;
+  int passes = 1;
+};
+FixedMethod fixed_method(QrMethod method) {
+  switch (method) {
+    case QrMethod::cholqr2: return {false, 2};
+    case QrMethod::cholqr_wide: return {true, 1};
+    case QrMethod::cholqr_wide2: return {true, 2};
+    default: return {false, 1};
+  }
+}
+
+}  // namespace
+
+void Arnoldi::add_block(std::int64_t count) {
+  switch (options_.method) {
+    case QrMethod::automatic: by_decision(count); break;
+    case QrMethod::mgs:
+    case QrMethod::cgs: by_columns(std::min(count, options_.s)); break;
+    default: by_fixed_passes(std::min(count, options_.s));
+  }
+}
+
+/// The products of a block behind column c.
+void Arnoldi::generate(std::int64_t c, std::int64_t k) {
+  for (std::int64_t i = 0; i < k; ++i) {
+    const RecurrenceStep s = step(i);
+    const std::int64_t before = i > 0 ? c + i - 1 : c;
+    pending_.multiply(c + i, c + i + 1, before, s.alpha, i > 0 ? s.beta : 0.0, s.gamma);
+  }
+}
+
+Arnoldi::Block Arnoldi::start_block(std::int64_t k, bool wide) {
+  Block block;
+  block.column = size();
+  block.count = k;
+  block.r = Gram::identity(k);
+  block.top.assign(static_cast<std::size_t>(k),
+                   std::vector<double>(static_cast<std::size_t>(block.column + 1)));
+  block.decision.restart = restart_;
+  block.decision.column = block.column;
+  block.decision.wide = wide;
+  block.decision.loss = std::numeric_limits<double>::quiet_NaN();
+  generate(block.column, k);
+  return block;
+}
+
+/// W ← W − Q·QᵀW; the number of the sum, whose first column is of the vector before W if it is
+/// measured.
+int Arnoldi::project(Block& block, bool measured) {
+  const std::int64_t c = block.column;
+  const std::int64_t extra = measured ? 1 : 0;
+  const int sum = pending_.inner(0, c + 1, c + 1 - extra, block.count + extra);
+  pending_.update(0, c + 1, sum, extra);
+  ++block.decision.passes;
+  return sum;
+}
+
+/// top ← top + P·r.
+void Arnoldi::read_projection(Block& block, const PanelSum& p, std::int64_t without) {
+  for (std::int64_t i = 0; without > 0 && i < p.rows; ++i) {
+    const double x = std::abs(p(i, 0).hi - (i + 1 == p.rows ? 1.0 : 0.0));
+    if (!(x <= block.decision.loss)) block.decision.loss = x;
+  }
+  for (std::int64_t j = 0; j < block.count; ++j) {
+    for (std::int64_t i = 0; i < p.rows; ++i) {
+      double sum = 0;
+      for (std::int64_t q = 0; q <= j; ++q) sum += p(i, q + without).hi * block.r(q, j).hi;
+      block.top[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)] += sum;
+    }
+  }
+}
+
+/// The columns' lengths before the first projection, by Pythagoras.
+void Arnoldi::read_lengths(Block& block, const PanelSum& gram) const {
+  for (std::int64_t j = 0; j < block.count; ++j) {
+    double square = gram(j, j).hi;
+    for (const double x : block.top[static_cast<std::size_t>(j)]) square += x * x;
+    block.before.push_back(std::sqrt(square));
+    block.finite = block.finite && std::isfinite(square);
+  }
+}
+
+Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) {
+  Look seen;
+  Gram gram = square_of(sum);
+  const std::int64_t k = block.count;
+  for (std::int64_t j = 0; j < k; ++j) seen.scale.push_back(power_near_inverse_root(gram(j, j).hi));
+  for (std::int64_t j = 0; j < k; ++j) {
+    for (std::int64_t i = 0; i < k; ++i)
+      gram(i, j) = scaled(scaled(gram(i, j), seen.scale[static_cast<std::size_t>(i)]),
+                          seen.scale[static_cast<std::size_t>(j)]);
+  }
+  const Factor factor = factor_of(gram, wide);
+  ++factorizations;
+  if (block.before[0] * kNothingLeft <= options_.norm * step(0).gamma) return seen;
+  seen.failed = factor.done < k;
+  failed_cholesky += seen.failed ? 1 : 0;
+  seen.r = factor.r;
+  for (seen.kept = factor.done; seen.kept > 0; --seen.kept) {
+    seen.condition = condition_of(leading(factor.r, seen.kept), {}).estimate;
+    double shortened = 1;
+    for (std::int64_t j = 0; j < seen.kept; ++j) {
+      const double after = std::sqrt(sum(j, j).hi);
+      shortened = std::max(shortened, block.before[static_cast<std::size_t>(j)] / after);
+    }
+    seen.amplification = seen.condition * shortened;
+    if (seen.amplification <= (seen.kept > 1 ? options_.amplification_max : kNothingLeft)) break;
+  }
+  return seen;
+}
+
+void Arnoldi::truncate(Block& block, Look& seen) const {
+  block.count = seen.kept;
+  block.top.resize(static_cast<std::size_t>(seen.kept));
+  block.r = leading(block.r, seen.kept);
+  seen.r = leading(seen.r, seen.kept);
+  seen.scale.resize(static_cast<std::size_t>(seen.kept));
+}
+
+/// W ← W·diag(scale)·R⁻¹ as soon as there is a script; W was (new W)·R·diag(scale)⁻¹.
+void Arnoldi::finish_pass(Block& block, const Gram& r, const std::vector<double>& scale) {
+  pending_.solve(block.column + 1, panel_factor(r, scale));
+  Gram unscaled = r;
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    for (std::int64_t i = 0; i <= j && !scale.empty(); ++i)
+      unscaled(i, j) = strata::scaled(r(i, j), 1 / scale[static_cast<std::size_t>(j)]);
+    for (std::int64_t i = j + 1; i < r.n; ++i) unscaled(i, j) = DoubleDouble();
+  }
+  block.r = upper_product(unscaled, block.r);
+}
+
+/// The projection again, and sums in doubles.
+void Arnoldi::second_pass(Block& block) {
+  const std::int64_t c = block.column;
+  const int sum = project(block, false);
+  const int gram = pending_.inner(c + 1, block.count, c + 1, block.count);
+  const std::vector<PanelSum> sums = flush();
+  read_projection(block, sums[static_cast<std::size_t>(sum)], 0);
+  const Factor factor = factor_of(square_of(sums[static_cast<std::size_t>(gram)]), false);
+  ++factorizations;
+  failed_cholesky += factor.done < block.count ? 1 : 0;
+  finish_pass(block, factor.r, {});
+}
+
+void Arnoldi::by_fixed_passes(std::int64_t k) {
+  const FixedMethod method = fixed_method(options_.method);
+  Block block = start_block(k, method.wide);
+  const std::int64_t c = block.column;
+  const int sum = project(block, c > 0);
+  const int gram = pending_.inner(c + 1, k, c + 1, k, method.wide ? Element::dd : Element::fp64);
+  const std::vector<PanelSum> sums = flush();
+  read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
+  const PanelSum& of_block = sums[static_cast<std::size_t>(gram)];
+  read_lengths(block, of_block);
+  const Factor factor = factor_of(square_of(of_block), method.wide);
+  ++factorizations;
+  failed_cholesky += factor.done < k ? 1 : 0;
+  block.decision.condition = factor.done < k ? kInfinity : condition_of(factor.r, {}).estimate;
+  condition_max = std::max(condition_max, block.decision.condition);
+  finish_pass(block, factor.r, {});
+  if (method.passes == 2) second_pass(block);
+  block.decision.s = k;
+  decisions.push_back(block.decision);
+  add_columns(block);
+}
+
+/// Projected once, then column by column.
+void Arnoldi::by_columns(std::int64_t k) {
+  Block block = start_block(k, false);
+  const std::int64_t c = block.column;
+  const int sum = project(block, c > 0);
+  const bool modified = options_.method == QrMethod::mgs;
+  std::vector<std::vector<int>> products_of(static_cast<std::size_t>(k));
+  std::vector<int> norms;
+  for (std::int64_t j = 0; j < k; ++j) {
+    std::vector<int>& numbers = products_of[static_cast<std::size_t>(j)];
+    for (std::int64_t i = 0; modified && i < j; ++i) {
+      numbers.push_back(pending_.inner(c + 1 + i, 1, c + 1 + j, 1));
+      pending_.update(c + 1 + i, c + 1 + j, numbers.back());
+    }
+    if (!modified && j > 0) {
+      numbers.push_back(pending_.inner(c + 1, j, c + 1 + j, 1));
+      pending_.update(c + 1, c + 1 + j, numbers.back());
+    }
+    norms.push_back(pending_.inner(c + 1 + j, 1, c + 1 + j, 1));
+    pending_.normalize(c + 1 + j, norms.back());
+  }
+  const std::vector<PanelSum> sums = flush();
+  read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
+  for (std::int64_t j = 0; j < k; ++j) {
+    std::int64_t row = 0;
+    for (const int number : products_of[static_cast<std::size_t>(j)]) {
+      const PanelSum& part = sums[static_cast<std::size_t>(number)];
+      for (std::int64_t i = 0; i < part.rows; ++i) block.r(row++, j) = part(i, 0);
+    }
+    const double square =
+        sums[static_cast<std::size_t>(norms[static_cast<std::size_t>(j)])](0, 0).hi;
+    block.r(j, j) = DoubleDouble(square > 0 ? std::sqrt(square) : square);
+  }
+  block.decision.s = k;
+  block.decision.condition = condition_of(block.r, {}).estimate;
+  condition_max = std::max(condition_max, block.decision.condition);
+  decisions.push_back(block.decision);
+  add_columns(block);
+}
+
+/// Whether the first vector of the block is in the space already, or is no vector. H takes its
+/// column.
+bool Arnoldi::ends_here(Block& block, const Look& seen) {
+  if (!block.finite) {
+    not_finite_ = true;
+    return true;
+  }
+  if (seen.kept > 0) return false;
+  const RecurrenceStep s = step(0);
+  std::vector<double> column;
+  const bool nothing = block.before[0] * kNothingLeft <= options_.norm * s.gamma;
+  for (const double x : block.top[0]) column.push_back(nothing ? 0.0 : x / s.gamma);
+  column.back() += s.alpha;
+  column.push_back(0);
+  h_.push_back(std::move(column));
+  ended_ = true;
+  block.decision.s = 0;
+  block.decision.condition = kInfinity;
+  block.decision.what = "end: the next vector is in the space";
+  decisions.push_back(block.decision);
+  ++products;
+  return true;
+}
+
+void Arnoldi::by_decision(std::int64_t count) {
+  const std::int64_t asked = std::min(count, s_now_);
+  Block block = start_block(asked, wide_);
+  const std::int64_t c = block.column;
+  const int sum = project(block, c > 0);
+  const int gram = pending_.inner(c + 1, asked, c + 1, asked, wide_ ? Element::dd : Element::fp64);
+  std::vector<PanelSum> sums = flush();
+  read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
+  read_lengths(block, sums[static_cast<std::size_t>(gram)]);
+  Look seen = look(block, sums[static_cast<std::size_t>(gram)], wide_);
+  if (!wide_ && (seen.failed || seen.condition > kPlainCondition || seen.kept < asked)) {
+    (void)pending_.inner(c + 1, asked, c + 1, asked, Element::dd);
+    sums = flush();
+    wide_ = block.decision.wide = true;
+    block.decision.what = fmt::format("wide: a condition of {:.1e} in doubles", seen.condition);
+    seen = look(block, sums[0], true);
+  }
+  if (ends_here(block, seen)) return;
+  if (seen.kept < asked) truncate(block, seen);
+  finish_pass(block, seen.r, seen.scale);
+  careful_ = careful_ || block.decision.loss > kLossMax;
+  if (careful_ || seen.amplification > options_.amplification_once) second_pass(block);
+  block.decision.s = block.count;
+  block.decision.condition = seen.condition;
+  condition_max = std::max(condition_max, seen.condition);
+  adapt(block, seen, asked);
+  add_columns(block);
+}
+
+/// What the next block is to be like.
+void Arnoldi::adapt(const Block& block, const Look& seen, std::int64_t asked) {
+  KrylovDecision decision = block.decision;
+  const auto say = [&decision](std::string text) {
+    decision.what += (decision.what.empty() ? "" : "; ") + std::move(text);
+  };
+  if (block.count < asked) {
+    say(fmt::format("shrink: {} of {} vectors can be told apart", block.count, asked));
+    s_now_ = block.count;
+  } else if (asked == s_now_ && s_now_ < options_.s &&
+             seen.amplification <= std::sqrt(options_.amplification_max)) {
+    s_now_ = std::min(options_.s, 2 * s_now_);
+    say(fmt::format("grow: {} vectors next, amplification {:.1e}", s_now_, seen.amplification));
+  }
+  if (wide_ && seen.condition <= kPlainCondition) {
+    wide_ = false;
+    say(fmt::format("plain: sums in doubles next, condition {:.1e}", seen.condition));
+  }
+  decisions.push_back(std::move(decision));
+}
+
+}  // namespace strata

@@ -1,0 +1,275 @@
+#include "krylov/basis_runner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "run/run.hpp"
+#include "session/budget.hpp"
+#include "session/policy.hpp"
+#include "session/report.hpp"
+
+namespace strata {
+namespace {
+
+/// Beside what a plan needs: blocks of other sizes come and go between those that stay.
+constexpr std::int64_t kSlackBytes = 64 << 10;
+
+/// Blocks of one column that lie behind each other in an array; zeros behind its end.
+template <class T>
+BlockSource source_of_array(std::span<const T> array) {
+  return [array](const BlockExtent& x, std::byte* to) {
+    const auto first = static_cast<std::size_t>(x.row);
+    const std::size_t there = array.size() - std::min(array.size(), first);
+    const std::size_t count = std::min(static_cast<std::size_t>(x.rows), there);
+    if (count > 0) std::memcpy(to, array.data() + first, count * sizeof(T));
+    std::fill_n(reinterpret_cast<T*>(to) + count, static_cast<std::size_t>(x.rows) - count, T(0));
+  };
+}
+
+BlockSource source_of_columns(const std::vector<GivenColumn>& given) {
+  return [&given](const BlockExtent& x, std::byte* to) {
+    auto* packed = reinterpret_cast<double*>(to);
+    std::fill_n(packed, x.rows * x.cols, 0.0);
+    for (const GivenColumn& one : given) {
+      const std::int64_t j = one.column - x.col;
+      if (j >= 0 && j < x.cols) std::copy_n(one.values.data() + x.row, x.rows, packed + j * x.rows);
+    }
+  };
+}
+
+/// Packs the numbers of a factor in its element.
+void write_factor(MemoryStore& store, std::int64_t number, const PanelFactor& factor) {
+  std::vector<double> packed;
+  for (const DoubleDouble& x : factor.values) {
+    packed.push_back(x.hi);
+    if (factor.element == Element::dd) packed.push_back(x.lo);
+  }
+  const auto bytes_of_values = [](const std::vector<double>& values) {
+    return reinterpret_cast<const std::byte*>(values.data());
+  };
+  store.write(BlockId(basis::kFactors, number, 0), bytes_of_values(packed));
+  std::vector<double> scale = factor.scale;
+  scale.resize(static_cast<std::size_t>(factor.cols), 1.0);
+  store.write(BlockId(basis::kScales, number, 0), bytes_of_values(scale));
+}
+
+PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Sum& sum) {
+  const bool wide = sum.element == Element::dd;
+  const auto count = static_cast<std::size_t>(sum.rows * sum.cols);
+  std::vector<double> packed(count * (wide ? 2 : 1));
+  store.read(BlockId(basis::kSums, number, 0), reinterpret_cast<std::byte*>(packed.data()));
+  PanelSum read{sum.rows, sum.cols, std::vector<DoubleDouble>(count)};
+  for (std::size_t i = 0; i < count; ++i)
+    read.values[i] =
+        wide ? DoubleDouble{packed[2 * i], packed[2 * i + 1]} : DoubleDouble(packed[i]);
+  return read;
+}
+
+}  // namespace
+
+BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
+                         std::vector<GivenColumn> given, const Options& options, const char* what,
+                         std::int64_t rotated)
+    : a_(a),
+      columns_(columns),
+      given_(std::move(given)),
+      options_(options),
+      what_(what),
+      devices_(options_),
+      identities_{new_identity(), new_identity(), new_identity(), new_identity(), new_identity()} {
+  choose_slabs(block, rotated);
+  make_memory();
+}
+
+/// A script that needs at least as much room as any that is run.
+BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated) const {
+  BasisScript script;
+  const std::int64_t width = std::min(block + 1, columns_);
+  script.multiply(0, 0, 0, 0, 0, 1);
+  (void)script.inner(0, columns_, 0, width, Element::dd);
+  (void)script.inner(0, columns_, 0, width, Element::fp64);
+  (void)script.inner(0, width, 0, width, Element::dd);
+  for (const Element element : {Element::fp64, Element::dd}) {
+    const auto count = static_cast<std::size_t>(width * width);
+    script.solve(0, {width, width, element, std::vector<DoubleDouble>(count), {}});
+  }
+  script.update_by(0, 0,
+                   {columns_,
+                    1,
+                    Element::fp64,
+                    std::vector<DoubleDouble>(static_cast<std::size_t>(columns_)),
+                    {}});
+  for (int time = 0; time < 2 && rotated > 0; ++time)
+    script.rotate({rotated,
+                   rotated,
+                   Element::fp64,
+                   std::vector<DoubleDouble>(static_cast<std::size_t>(rotated * rotated)),
+                   {}});
+  if (rotated > 0) script.put(0, {});
+  return script;
+}
+
+/// The fewest slabs with which a task of the widest script finds room, and the arenas for it.
+void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
+  const std::int64_t there = smallest_memory(devices_.machine());
+  const BasisScript script = widest_script(block, rotated);
+  std::int64_t needed = 0;
+  std::size_t count = 0;
+  for (std::int64_t per_device = 1;; per_device *= 2) {
+    slabs_ = cut_into_slabs(a_, devices_.count(), per_device);
+    BasisProblem widest = problem();
+    widest.taken = 0;
+    needed = smallest_budget_bytes(basis_schedule(widest, script)) + kSlackBytes;
+    if (needed <= there) break;
+    require(slabs_.slabs.size() > count, ErrorKind::memory, what_,
+            "a device memory of {} ({} bytes) is too small for {} vectors: the smallest slab of "
+            "rows needs {} bytes",
+            format_bytes(there), there, columns_, needed);
+    count = slabs_.slabs.size();
+  }
+  BasisProblem widest = problem();
+  widest.taken = 0;
+  const Plan plan(std::make_shared<const Schedule>(basis_schedule(widest, script)),
+                  devices_.machine(), options_of(options_.policy));
+  for (int d = 0; d < devices_.count(); ++d) {
+    const std::int64_t arena = plan.layout().device(static_cast<std::size_t>(d)).arena_bytes;
+    (void)devices_.arena(d, std::min(there, arena + arena / 16 + kSlackBytes));
+  }
+}
+
+void BasisRunner::make_memory() {
+  for (const HaloLink& link : slabs_.links)
+    index_.insert(index_.end(), link.index.begin(), link.index.end());
+  const Schedule empty = basis_schedule(problem(), BasisScript());
+  const auto memory = [&](int family, BlockSource source) {
+    matrix_.push_back(std::make_shared<FamilyMemory>(empty.blocks, family, std::move(source)));
+  };
+  memory(basis::kVectors, source_of_columns(given_));
+  memory(basis::kStarts, source_of_array(std::span<const std::int32_t>(slabs_.start)));
+  memory(basis::kColumns, source_of_array(std::span<const std::int32_t>(slabs_.column)));
+  memory(basis::kValues, source_of_array(std::span<const double>(a_.value)));
+  memory(basis::kHalo, nullptr);
+  memory(basis::kIndex, source_of_array(std::span<const std::int32_t>(index_)));
+}
+
+BasisProblem BasisRunner::problem() const {
+  return {.slabs = &slabs_,
+          .columns = columns_,
+          .devices = devices_.count(),
+          .identities = identities_};
+}
+
+PlannedRun BasisRunner::planned(const BasisProblem& of, const BasisScript& script,
+                                Residency start) const {
+  return make_planned_run(std::make_shared<const Schedule>(basis_schedule(of, script)),
+                          devices_.machine(), options_of(options_.policy),
+                          to_string(options_.policy), std::move(start));
+}
+
+/// The plan of a script from what the one before has left; where that leaves no place for it, what
+/// is only on the devices is brought home first.
+PlannedRun BasisRunner::plan_of(const BasisProblem& of, const BasisScript& script) {
+  try {
+    return planned(of, script, devices_.residency());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::memory || !devices_.residency().only_here(identities_.vectors))
+      throw;
+  }
+  bring_home();
+  return planned(of, script, devices_.residency());
+}
+
+void BasisRunner::bring_home() {
+  // In slots of the sizes that the last script had, which its other blocks have a say in.
+  last_problem_.stays = false;
+  Schedule nothing = basis_schedule(last_problem_, last_);
+  nothing.steps = 0;
+  const PlannedRun fetch = make_planned_run(std::make_shared<const Schedule>(std::move(nothing)),
+                                            devices_.machine(), options_of(options_.policy),
+                                            to_string(options_.policy), devices_.residency());
+  const std::unique_ptr<MemoryStore> store = store_of(fetch.plan->schedule().blocks, last_);
+  RunOptions options;
+  options.what = "fetch";
+  accumulate(report_,
+             make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
+}
+
+std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
+                                                   const BasisScript& script) const {
+  std::vector<std::shared_ptr<FamilyMemory>> families = matrix_;
+  for (int f = basis::kPacked; f < basis::kFamilies; ++f)
+    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
+  auto store = std::make_unique<MemoryStore>(blocks, std::move(families));
+  std::vector<double> three(static_cast<std::size_t>(3 * columns_));
+  for (const BasisScript::Coefficients& c : script.coefficients) {
+    const auto to = static_cast<std::size_t>(3 * c.to);
+    three[to] = c.alpha;
+    three[to + 1] = c.beta;
+    three[to + 2] = c.gamma;
+  }
+  store->write(BlockId(basis::kThree, 0, 0), reinterpret_cast<const std::byte*>(three.data()));
+  for (std::size_t f = 0; f < script.factors.size(); ++f)
+    write_factor(*store, static_cast<std::int64_t>(f), script.factors[f]);
+  std::int64_t block = 0;
+  for (const std::vector<double>& values : script.given) {
+    for (const RowSlab& slab : slabs_.slabs)
+      store->write(BlockId(basis::kGiven, block++, 0),
+                   reinterpret_cast<const std::byte*>(values.data() + slab.first));
+  }
+  return store;
+}
+
+std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64_t taken,
+                                           std::span<double> to) {
+  const auto begin = std::chrono::steady_clock::now();
+  require(!options_.progress || options_.progress({.what = what_}), ErrorKind::cancelled, what_,
+          "cancelled before step {}", scripts_ + 1);
+  BasisProblem of = problem();
+  of.taken = taken;
+  PlannedRun planned = plan_of(of, script);
+  const BlockTable& blocks = planned.plan->schedule().blocks;
+  planned.n = a_.rows;
+  planned.tile = std::int64_t{1} << slabs_.chunk_log2;
+  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  planned.host_bytes = blocks.total_bytes(basis::kVectors) + blocks.total_bytes(basis::kValues) +
+                       blocks.total_bytes(basis::kColumns) + blocks.total_bytes(basis::kStarts);
+  for (int f = basis::kThree; f < basis::kFamilies; ++f) {
+    if (f != basis::kParts) planned.floor_bytes += blocks.total_bytes(f);
+  }
+  for (int f = 0; f < basis::kPacked && scripts_ == 0; ++f)
+    planned.floor_bytes += blocks.total_bytes(f);
+  const std::unique_ptr<MemoryStore> store = store_of(blocks, script);
+  RunOptions options;
+  options.progress = options_.progress;
+  options.what = what_;
+  RunOutcome outcome = strata::run(*planned.plan, devices_, *store, options);
+  RunReport report = make_report(planned, std::move(outcome.trace));
+  last_ = script;
+  last_problem_ = of;
+  if (scripts_++ == 0) {
+    report_ = std::move(report);
+  } else {
+    accumulate(report_, report);
+  }
+  std::vector<PanelSum> sums;
+  for (std::size_t s = 0; s < script.sums.size(); ++s)
+    sums.push_back(read_sum(*store, static_cast<std::int64_t>(s), script.sums[s]));
+  for (std::size_t s = 0; taken >= 0 && s < slabs_.slabs.size(); ++s)
+    store->read(BlockId(basis::kTaken, static_cast<std::int64_t>(s), 0),
+                reinterpret_cast<std::byte*>(to.data() + slabs_.slabs[s].first));
+  return sums;
+}
+
+std::vector<PanelSum> BasisRunner::run(const BasisScript& script) {
+  return perform(script, -1, {});
+}
+
+std::vector<PanelSum> BasisRunner::run_and_take(const BasisScript& script, std::int64_t column,
+                                                std::span<double> to) {
+  return perform(script, column, to);
+}
+
+}  // namespace strata

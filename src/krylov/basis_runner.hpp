@@ -1,0 +1,81 @@
+#pragma once
+// BasisRunner: the vectors of a Krylov method on the devices, and scripts that are run on them.
+//
+// Contract: V has one row for each row of a square sparse matrix and `columns` columns, zeros at
+// first but for those that the caller gives. Each script is planned, simulated and run by the
+// engine; V and the matrix stay on the devices between scripts where there is room
+// (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no
+// bit depends on them. The reports of all runs are added up. Throws as run() does.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "krylov/basis_script.hpp"
+#include "run/device_set.hpp"
+#include "session/planned_run.hpp"
+#include "store/memory_store.hpp"
+#include "strata/options.hpp"
+#include "strata/sparse_matrix.hpp"
+
+namespace strata {
+
+/// A column of V that is not zeros at first; it outlives the runner.
+struct GivenColumn {
+  std::int64_t column = 0;
+  std::span<const double> values;
+};
+
+class BasisRunner {
+ public:
+  /// `block` is how many columns a script adds at most, `rotated` how many it rotates. `a` outlives
+  /// the runner. `what` names the operation in errors and progress. Throws Error{memory} if a
+  /// device cannot hold what a task needs at least.
+  BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
+              std::vector<GivenColumn> given, const Options& options, const char* what,
+              std::int64_t rotated = 0);
+
+  /// Runs the script and returns its sums.
+  std::vector<PanelSum> run(const BasisScript& script);
+  /// Runs the script, then copies a column of V into `to`.
+  std::vector<PanelSum> run_and_take(const BasisScript& script, std::int64_t column,
+                                     std::span<double> to);
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return slabs_.rows; }
+  [[nodiscard]] std::int64_t scripts() const noexcept { return scripts_; }
+  [[nodiscard]] const RowSlabs& slabs() const noexcept { return slabs_; }
+  [[nodiscard]] RunReport take_report() { return std::move(report_); }
+
+ private:
+  void choose_slabs(std::int64_t block, std::int64_t rotated);
+  void make_memory();
+  [[nodiscard]] BasisScript widest_script(std::int64_t block, std::int64_t rotated) const;
+  [[nodiscard]] BasisProblem problem() const;
+  [[nodiscard]] PlannedRun plan_of(const BasisProblem& of, const BasisScript& script);
+  void bring_home();
+  [[nodiscard]] std::unique_ptr<MemoryStore> store_of(const BlockTable& blocks,
+                                                      const BasisScript& script) const;
+  std::vector<PanelSum> perform(const BasisScript& script, std::int64_t taken,
+                                std::span<double> to);
+  [[nodiscard]] PlannedRun planned(const BasisProblem& of, const BasisScript& script,
+                                   Residency start) const;
+
+  const SparseMatrix& a_;
+  std::int64_t columns_;
+  std::vector<GivenColumn> given_;
+  Options options_;
+  const char* what_;
+  DeviceSet devices_;
+  BasisIdentities identities_;
+  RowSlabs slabs_;
+  std::vector<std::int32_t> index_;                    ///< of all links
+  std::vector<std::shared_ptr<FamilyMemory>> matrix_;  ///< families up to basis::kIndex
+  BasisScript last_;                                   ///< the script that was run last
+  BasisProblem last_problem_;
+  RunReport report_;
+  std::int64_t scripts_ = 0;
+};
+
+}  // namespace strata

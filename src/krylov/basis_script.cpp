@@ -1,0 +1,270 @@
+// The tasks of a script.
+//
+// Method: V is a block for each slab, so a step is one task a device. Before a product each slab
+// packs what others need of the vector; what arrives is put into the halo of who needs it. Parts of
+// sums, a p × q matrix for each chunk of rows, go to the first device, are added there and then are
+// read by whoever needs the sum, the host among them.
+
+#include "krylov/basis_script.hpp"
+
+#include <algorithm>
+
+#include "kernels/panel.hpp"
+
+namespace strata {
+
+void BasisScript::multiply(std::int64_t from, std::int64_t to, std::int64_t before, double alpha,
+                           double beta, double gamma) {
+  actions.push_back({.kind = Kind::multiply, .first = from, .second = to, .third = before});
+  coefficients.push_back({to, alpha, beta, gamma});
+}
+
+int BasisScript::inner(std::int64_t first, std::int64_t rows, std::int64_t second,
+                       std::int64_t cols, Element element) {
+  const int number = static_cast<int>(sums.size());
+  sums.push_back({rows, cols, element});
+  actions.push_back({.kind = Kind::inner, .first = first, .second = second, .sum = number});
+  return number;
+}
+
+void BasisScript::update(std::int64_t first, std::int64_t second, int sum, std::int64_t without) {
+  actions.push_back(
+      {.kind = Kind::update, .first = first, .second = second, .third = without, .sum = sum});
+}
+
+void BasisScript::update_by(std::int64_t first, std::int64_t second, PanelFactor factor) {
+  actions.push_back({.kind = Kind::update,
+                     .first = first,
+                     .second = second,
+                     .factor = static_cast<int>(factors.size())});
+  factors.push_back(std::move(factor));
+}
+
+void BasisScript::normalize(std::int64_t column, int sum) {
+  actions.push_back({.kind = Kind::normalize, .second = column, .sum = sum});
+}
+
+void BasisScript::solve(std::int64_t first, PanelFactor factor) {
+  actions.push_back(
+      {.kind = Kind::solve, .first = first, .factor = static_cast<int>(factors.size())});
+  factors.push_back(std::move(factor));
+}
+
+void BasisScript::rotate(PanelFactor factor) {
+  actions.push_back({.kind = Kind::rotate, .factor = static_cast<int>(factors.size())});
+  factors.push_back(std::move(factor));
+}
+
+void BasisScript::put(std::int64_t column, std::vector<double> values) {
+  actions.push_back({.kind = Kind::put, .first = column, .factor = static_cast<int>(given.size())});
+  given.push_back(std::move(values));
+}
+
+namespace {
+
+BlockId block(int family, std::int64_t number) { return {family, number, 0}; }
+
+class Emitter {
+ public:
+  Emitter(const BasisProblem& problem, const BasisScript& script, TaskList& tasks)
+      : problem_(problem), script_(script), slabs_(*problem.slabs), tasks_(tasks) {}
+
+  void emit(std::int64_t step) {
+    if (step == std::ssize(script_.actions)) return take();
+    const BasisScript::Action& action = script_.actions[static_cast<std::size_t>(step)];
+    switch (action.kind) {
+      case BasisScript::Kind::multiply: multiply(action); break;
+      case BasisScript::Kind::inner: inner(action); break;
+      case BasisScript::Kind::update: update(action, 0); break;
+      case BasisScript::Kind::normalize: update(action, kPanelNormalize); break;
+      case BasisScript::Kind::solve: solve(action); break;
+      case BasisScript::Kind::rotate: rotate(action); break;
+      case BasisScript::Kind::put: put(action); break;
+    }
+  }
+
+ private:
+  [[nodiscard]] int device(std::int64_t slab) const {
+    return slabs_.slabs[static_cast<std::size_t>(slab)].device;
+  }
+  [[nodiscard]] std::int64_t count() const { return std::ssize(slabs_.slabs); }
+
+  void multiply(const BasisScript::Action& action) {
+    for (std::int64_t l = 0; l < std::ssize(slabs_.links); ++l) {
+      const int from = slabs_.links[static_cast<std::size_t>(l)].from;
+      tasks_.add(halo_pack, device(from),
+                 {block(basis::kPacked, l), block(basis::kVectors, from), block(basis::kIndex, l)},
+                 panel_variant({.first = action.first}));
+    }
+    std::size_t l = 0;
+    for (std::int64_t s = 0; s < count(); ++s) {
+      const std::size_t first = l;
+      for (; l < slabs_.links.size() && slabs_.links[l].to == s; ++l)
+        tasks_.add(l == first ? halo_start : halo_put, device(s),
+                   {block(basis::kHalo, s),
+                    {block(basis::kPacked, static_cast<std::int64_t>(l)), Hint::last_use}});
+      // A slab without neighbours reads no halo: any numbers are one.
+      const TaskOperand halo = l > first ? TaskOperand(block(basis::kHalo, s), Hint::last_use)
+                                         : TaskOperand(block(basis::kThree, 0));
+      tasks_.add(
+          spmv, device(s),
+          {block(basis::kVectors, s), block(basis::kStarts, s), block(basis::kColumns, s),
+           block(basis::kValues, s), halo, block(basis::kThree, 0)},
+          panel_variant({.first = action.first, .second = action.second, .third = action.third}));
+    }
+  }
+
+  void inner(const BasisScript::Action& action) {
+    const BlockId sum = block(basis::kSums, action.sum);
+    const auto part = [&](std::int64_t s) {
+      return block(basis::kParts, action.sum * count() + s);
+    };
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_inner, device(s), {part(s), block(basis::kVectors, s)},
+                 panel_variant(
+                     {.first = action.first, .second = action.second, .third = slabs_.chunk_log2}));
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(
+          s == 0 ? panel_start : panel_add, device(0),
+          {{sum, s + 1 == count() ? Hint::last_write : Hint::none}, {part(s), Hint::last_use}});
+  }
+
+  void update(const BasisScript::Action& action, std::uint32_t flags) {
+    const BlockId by = action.factor >= 0 ? block(basis::kFactors, action.factor)
+                                          : block(basis::kSums, action.sum);
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(
+          panel_update, device(s), {block(basis::kVectors, s), by},
+          panel_variant({.first = action.first, .second = action.second, .third = action.third}) |
+              flags);
+  }
+
+  void solve(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_solve, device(s),
+                 {block(basis::kVectors, s), block(basis::kFactors, action.factor),
+                  block(basis::kScales, action.factor)},
+                 panel_variant({.first = action.first}));
+  }
+
+  void rotate(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_rotate, device(s),
+                 {block(basis::kVectors, s), block(basis::kFactors, action.factor)});
+  }
+
+  void put(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_put, device(s),
+                 {block(basis::kVectors, s), block(basis::kGiven, action.factor * count() + s)},
+                 panel_variant({.first = action.first}));
+  }
+
+  void take() {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_take, device(s),
+                 {{block(basis::kTaken, s), Hint::last_write}, block(basis::kVectors, s)},
+                 panel_variant({.first = problem_.taken}));
+  }
+
+  const BasisProblem& problem_;
+  const BasisScript& script_;
+  const RowSlabs& slabs_;
+  TaskList& tasks_;
+};
+
+BlockFamily listed(const char* name, Element element, Origin origin, std::uint64_t identity = 0) {
+  return {.name = name, .element = element, .origin = origin, .identity = identity};
+}
+
+/// Of what a slab has: blocks that lie one behind the other in the host's arrays. An array of
+/// nothing has one element, so that there is a block.
+void add_matrix(const BasisProblem& problem, BlockTable& blocks) {
+  const BasisIdentities& ids = problem.identities;
+  BlockFamily vectors = listed("V", Element::fp64, Origin::stored, ids.vectors);
+  BlockFamily starts = listed("P", Element::int32, Origin::stored, ids.starts);
+  BlockFamily columns = listed("J", Element::int32, Origin::stored, ids.columns);
+  BlockFamily values = listed("A", Element::fp64, Origin::stored, ids.values);
+  BlockFamily halo = listed("H", Element::fp64, Origin::temporary);
+  vectors.stays = problem.stays;
+  std::int64_t number = 0;
+  for (const RowSlab& slab : problem.slabs->slabs) {
+    vectors.listed.push_back({slab.first, 0, slab.rows, problem.columns});
+    starts.listed.push_back({slab.first + number++, 0, slab.rows + 1, 1});
+    const std::int64_t entries = std::max<std::int64_t>(slab.entries, 1);
+    columns.listed.push_back({slab.first_entry, 0, entries, 1});
+    values.listed.push_back({slab.first_entry, 0, entries, 1});
+    halo.listed.push_back({0, 0, std::max<std::int64_t>(slab.halo, 1), 1});
+  }
+  for (BlockFamily* family : {&vectors, &starts, &columns, &values, &halo})
+    blocks.add(std::move(*family));
+}
+
+void add_links(const BasisProblem& problem, BlockTable& blocks) {
+  BlockFamily index = listed("I", Element::int32, Origin::stored, problem.identities.index);
+  BlockFamily packed = listed("G", Element::fp64, Origin::temporary);
+  std::int64_t first = 0;
+  for (const HaloLink& link : problem.slabs->links) {
+    const std::int64_t count = std::ssize(link.index);
+    index.listed.push_back({first, 0, count, 1});
+    packed.listed.push_back({link.offset, 0, count, 1});
+    first += count;
+  }
+  blocks.add(std::move(index));
+  blocks.add(std::move(packed));
+}
+
+void add_small(const BasisProblem& problem, const BasisScript& script, BlockTable& blocks) {
+  BlockFamily three{.name = "K",
+                    .rows = 3,
+                    .cols = problem.columns,
+                    .tile_rows = 3,
+                    .tile_cols = problem.columns};
+  BlockFamily factors = listed("R", Element::fp64, Origin::stored);
+  BlockFamily scales = listed("d", Element::fp64, Origin::stored);
+  BlockFamily parts = listed("B", Element::fp64, Origin::temporary);
+  BlockFamily sums = listed("S", Element::fp64, Origin::generated);
+  BlockFamily taken = listed("C", Element::fp64, Origin::generated);
+  for (const PanelFactor& factor : script.factors) {
+    factors.listed.push_back({0, 0, factor.rows, factor.cols});
+    factors.elements.push_back(factor.element);
+    scales.listed.push_back({0, 0, factor.cols, 1});
+  }
+  for (const BasisScript::Sum& sum : script.sums) {
+    sums.listed.push_back({0, 0, sum.rows, sum.cols});
+    sums.elements.push_back(sum.element);
+    for (const RowSlab& slab : problem.slabs->slabs) {
+      parts.listed.push_back({0, 0, sum.rows, sum.cols * slab.chunks});
+      parts.elements.push_back(sum.element);
+    }
+  }
+  for (const RowSlab& slab : problem.slabs->slabs) {
+    if (problem.taken >= 0) taken.listed.push_back({slab.first, 0, slab.rows, 1});
+  }
+  BlockFamily given = listed("N", Element::fp64, Origin::stored);
+  for (std::size_t i = 0; i < script.given.size(); ++i) {
+    for (const RowSlab& slab : problem.slabs->slabs)
+      given.listed.push_back({slab.first, 0, slab.rows, 1});
+  }
+  for (BlockFamily* family : {&three, &factors, &scales, &parts, &sums, &taken, &given})
+    blocks.add(std::move(*family));
+}
+
+}  // namespace
+
+Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) {
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  add_matrix(problem, schedule.blocks);
+  add_links(problem, schedule.blocks);
+  add_small(problem, script, schedule.blocks);
+  for (int f = 0; f < basis::kFamilies; ++f)
+    schedule.operands.push_back(schedule.blocks.count(f) > 0 ? 1 : 0);
+  schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? 1 : 0);
+  schedule.emit = [problem, &script](std::int64_t step, TaskList& tasks) {
+    Emitter(problem, script, tasks).emit(step);
+  };
+  return schedule;
+}
+
+}  // namespace strata

@@ -1,0 +1,126 @@
+#pragma once
+// BasisScript: what is to be done to the vectors of a Krylov method, as the columns of one tall
+// matrix V, until the host has to look at sums; and its tasks.
+//
+// Contract: actions are done in the order in which they are added. Sums are numbered from 0 as they
+// are added, and so are factors that the host provides. basis_schedule() emits tasks only: an
+// action is a step, a task for each slab of rows, whatever the number of columns. Sums over rows
+// are added chunk by chunk in their order, on the first device, so they have the same bits for any
+// slabs.
+
+#include <cstdint>
+#include <vector>
+
+#include "krylov/row_slabs.hpp"
+#include "qr/square_matrix.hpp"
+#include "schedule/task.hpp"
+#include "strata/element.hpp"
+
+namespace strata {
+
+/// Sums over rows, p × q, column-major; in double-double where they were asked for so.
+struct PanelSum {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::vector<DoubleDouble> values;
+
+  const DoubleDouble& operator()(std::int64_t i, std::int64_t j) const {
+    return values[static_cast<std::size_t>(i + j * rows)];
+  }
+};
+
+/// A small matrix that the host provides, column-major; in double-double only to be solved with.
+struct PanelFactor {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  Element element = Element::fp64;
+  std::vector<DoubleDouble> values;
+  std::vector<double> scale;  ///< of columns that are solved for
+};
+
+class BasisScript {
+ public:
+  enum class Kind : std::uint8_t { multiply, inner, update, normalize, solve, rotate, put };
+  struct Action {
+    Kind kind = Kind::multiply;
+    std::int64_t first = 0;   ///< column of X; `from`
+    std::int64_t second = 0;  ///< column of Y; `to`
+    std::int64_t third = 0;   ///< `before`; of update: columns of the sum that are left out
+    int sum = -1;             ///< written by inner; read by update and normalize
+    int factor = -1;          ///< read by update, solve and rotate; of put: its number
+  };
+  struct Sum {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    Element element = Element::fp64;
+  };
+
+  /// v_to ← γ·(A·v_from − α·v_from − β·v_before).
+  void multiply(std::int64_t from, std::int64_t to, std::int64_t before, double alpha, double beta,
+                double gamma);
+  /// Sum ← XᵀY, X being `rows` columns from `first` on, Y `cols` columns from `second` on.
+  int inner(std::int64_t first, std::int64_t rows, std::int64_t second, std::int64_t cols,
+            Element element = Element::fp64);
+  /// Y ← Y − X·S with a sum in fp64, from its column `without` on, or with a factor.
+  void update(std::int64_t first, std::int64_t second, int sum, std::int64_t without = 0);
+  void update_by(std::int64_t first, std::int64_t second, PanelFactor factor);
+  /// y ← y/√s, unless s is not positive.
+  void normalize(std::int64_t column, int sum);
+  /// Y ← Y·diag(scale)·R⁻¹.
+  void solve(std::int64_t first, PanelFactor factor);
+
+  /// The first `factor.cols` columns of V ← its first `factor.rows` columns times the factor.
+  void rotate(PanelFactor factor);
+  /// A column of V ← numbers of the host.
+  void put(std::int64_t column, std::vector<double> values);
+
+  [[nodiscard]] bool empty() const noexcept { return actions.empty(); }
+
+  struct Coefficients {
+    std::int64_t to = 0;
+    double alpha = 0, beta = 0, gamma = 1;
+  };
+  std::vector<Action> actions;
+  std::vector<Sum> sums;
+  std::vector<PanelFactor> factors;
+  std::vector<std::vector<double>> given;
+  std::vector<Coefficients> coefficients;  ///< of the products, each column `to` at most once
+};
+
+/// The families of the schedule.
+namespace basis {
+inline constexpr int kVectors = 0;  ///< V, a block for each slab, n columns
+inline constexpr int kStarts = 1;   ///< of rows, int32
+inline constexpr int kColumns = 2;  ///< of entries, int32
+inline constexpr int kValues = 3;   ///< of entries
+inline constexpr int kHalo = 4;     ///< a block for each slab; temporary
+inline constexpr int kIndex = 5;    ///< of what is packed, int32, a block for each link
+inline constexpr int kPacked = 6;   ///< a block for each link; temporary
+inline constexpr int kThree = 7;    ///< α, β, γ for each column
+inline constexpr int kFactors = 8;  ///< by number
+inline constexpr int kScales = 9;   ///< by number of the factor
+inline constexpr int kParts = 10;   ///< sums of chunks: by sum, then slab; temporary
+inline constexpr int kSums = 11;    ///< by number
+inline constexpr int kTaken = 12;   ///< a column of V, a block for each slab
+inline constexpr int kGiven = 13;   ///< what is put: by number, then slab
+inline constexpr int kFamilies = 14;
+}  // namespace basis
+
+/// What stays on the devices from script to script.
+struct BasisIdentities {
+  std::uint64_t vectors = 0, starts = 0, columns = 0, values = 0, index = 0;
+};
+
+struct BasisProblem {
+  const RowSlabs* slabs = nullptr;
+  std::int64_t columns = 0;  ///< of V
+  int devices = 1;
+  BasisIdentities identities;
+  bool stays = true;        ///< V need not go home
+  std::int64_t taken = -1;  ///< a column that goes home after the script; −1: none
+};
+
+/// Both outlive the schedule.
+[[nodiscard]] Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script);
+
+}  // namespace strata

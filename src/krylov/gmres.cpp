@@ -1,0 +1,229 @@
+// GMRES and communication-avoiding GMRES.
+//
+// Method: a cycle builds a basis of up to `restart` vectors behind the residual (arnoldi.hpp),
+// vector by vector or in blocks of s, solves the projected problem on the host and adds Q·y to x;
+// the residual is then computed with A, and begins the next cycle. So what is reported is never the
+// estimate of the recurrence. The first cycle of a basis that needs Ritz values goes vector by
+// vector, as in Yamazaki, Tomov and Dongarra (2015): its H has them. Columns of V behind the basis
+// are x and b, so that a residual is one more product.
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "krylov/arnoldi.hpp"
+#include "krylov/hessenberg_solver.hpp"
+#include "krylov/linear_system.hpp"
+#include "krylov/small_eigen.hpp"
+#include "strata/krylov.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kStepsOfScript = 16;  // vector by vector, between looks at the residual
+/// The residual has to fall by this in so many cycles.
+constexpr std::int64_t kPatience = 20;
+constexpr double kProgress = 0.99;
+
+void check_options(const GmresOptions& options) {
+  require(options.restart >= 1 && options.restart <= kKrylovBasisMax, ErrorKind::misuse, "gmres",
+          "a restart of {} is not between 1 and {}", options.restart, kKrylovBasisMax);
+  require(options.s >= 1 && options.s <= options.restart, ErrorKind::misuse, "gmres",
+          "blocks of s = {} vectors do not fit a restart of {}", options.s, options.restart);
+  require(options.tolerance >= 0 && options.absolute_tolerance >= 0 && options.restarts_max >= 0 &&
+              std::isfinite(options.tolerance) && std::isfinite(options.absolute_tolerance),
+          ErrorKind::misuse, "gmres", "tolerances of {} and {} in {} restarts are none",
+          options.tolerance, options.absolute_tolerance, options.restarts_max);
+  const QrMethod m = options.orthogonalization;
+  const bool single =
+      m == QrMethod::automatic || m == QrMethod::cgs2 || m == QrMethod::cgs || m == QrMethod::mgs;
+  const bool block = m != QrMethod::cgs2 && m != QrMethod::shifted_cholqr3 && m != QrMethod::svqr &&
+                     m != QrMethod::svqr_wide && m != QrMethod::cholqr_wide_solve;
+  require(options.s == 1 ? single : block, ErrorKind::misuse, "gmres",
+          "{} does not orthogonalize blocks of {}: {}", to_string(m), options.s,
+          options.s == 1 ? "auto, cgs, cgs2 or mgs do"
+                         : "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs or mgs do");
+}
+
+class Gmres {
+ public:
+  Gmres(const LinearSystem& system, std::vector<double> b, std::vector<double> u,
+        const GmresOptions& options)
+      : options_(options),
+        restart_(std::min(options.restart, system.matrix().rows)),
+        norm_(system.norm()),
+        b_(std::move(b)),
+        u_(std::move(u)),
+        rhs_norm_(norm_of(b_)),
+        runner_(system.matrix(), restart_ + 3, std::min(options.s, restart_),
+                {{restart_ + 1, u_}, {restart_ + 2, b_}}, options.run, "gmres"),
+        arnoldi_(runner_,
+                 {std::min(options.s, restart_), options.orthogonalization, system.norm()}) {
+    arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
+  }
+
+  /// Cycles until the residual of this system is at most `target`·‖b‖, or nothing helps.
+  void run(double target, GmresInfo& info) {
+    if (!begun_) {
+      residual_ = finish_cycle({});
+      begun_ = true;
+    }
+    while (residual_ > target * rhs_norm_ && info.restarts < options_.restarts_max) {
+      cycle(target * rhs_norm_, info);
+      if (info.breakdown || has_stagnated(info)) break;
+    }
+    info.iterations = arnoldi_.products;
+    info.factorizations = arnoldi_.factorizations;
+    info.failed_cholesky = arnoldi_.failed_cholesky;
+    info.condition_max = arnoldi_.condition_max;
+    info.decisions = arnoldi_.decisions;
+  }
+
+  void take_solution(std::span<double> u) {
+    (void)runner_.run_and_take(BasisScript(), restart_ + 1, u);
+  }
+  [[nodiscard]] RunReport take_report() { return runner_.take_report(); }
+
+ private:
+  /// x ← x + Q·y; q_0 ← r/‖r‖ with r = b − A·x. Returns ‖r‖.
+  double finish_cycle(const std::vector<double>& y) {
+    BasisScript& script = arnoldi_.pending();
+    if (!y.empty()) {
+      PanelFactor minus{std::ssize(y), 1, Element::fp64, {}, {}};
+      for (const double value : y) minus.values.emplace_back(-value);
+      script.update_by(0, restart_ + 1, std::move(minus));
+    }
+    script.multiply(restart_ + 1, 0, restart_ + 2, 0, 1, -1);
+    const int norm = script.inner(0, 1, 0, 1);
+    script.normalize(0, norm);
+    const std::vector<PanelSum> sums = arnoldi_.flush();
+    return std::sqrt(sums[static_cast<std::size_t>(norm)](0, 0).hi);
+  }
+
+  [[nodiscard]] bool by_vectors(std::int64_t cycle) const {
+    return options_.s == 1 || (cycle == 0 && options_.basis != KrylovBasis::monomial);
+  }
+
+  void cycle(double target, GmresInfo& info) {
+    KrylovCycle record;
+    const double before = residual_;
+    const std::int64_t failed = arnoldi_.failed_cholesky;
+    const std::size_t decided = arnoldi_.decisions.size();
+    HessenbergSolver projected(residual_);
+    arnoldi_.begin(info.restarts);
+    while (arnoldi_.size() < restart_ && projected.residual() > target && !arnoldi_.ended() &&
+           !arnoldi_.not_finite()) {
+      const std::int64_t left = restart_ - arnoldi_.size();
+      if (by_vectors(info.restarts)) {
+        arnoldi_.add_vectors(std::min(left, kStepsOfScript));
+      } else {
+        arnoldi_.add_block(left);
+      }
+      while (projected.size() < arnoldi_.size() && projected.residual() > target)
+        projected.add(arnoldi_.h()[static_cast<std::size_t>(projected.size())]);
+    }
+    if (info.restarts == 0 && options_.s > 1 && options_.basis != KrylovBasis::monomial)
+      take_ritz_values();
+    record.vectors = projected.size();
+    record.estimated_residual = projected.residual() / rhs_norm_;
+    residual_ = finish_cycle(projected.solve(norm_));
+    record.relative_residual = residual_ / rhs_norm_;
+    record.blocks = std::ssize(arnoldi_.decisions) - static_cast<std::int64_t>(decided);
+    record.failed_cholesky = arnoldi_.failed_cholesky - failed;
+    info.history.push_back(record);
+    ++info.restarts;
+    const bool useless = arnoldi_.ended() && residual_ > kProgress * before;
+    if (!std::isfinite(residual_) || useless || (arnoldi_.not_finite() && record.vectors == 0)) {
+      info.breakdown = true;
+      info.why = useless ? fmt::format("the space ended after {} vectors: A may be singular",
+                                       record.vectors)
+                         : fmt::format("numbers are no longer finite in cycle {}", info.restarts);
+    }
+  }
+
+  void take_ritz_values() {
+    const std::int64_t n = arnoldi_.size();
+    SquareMatrix<double> h(n);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const std::vector<double>& column = arnoldi_.h()[static_cast<std::size_t>(j)];
+      for (std::int64_t i = 0; i < std::min(n, std::ssize(column)); ++i)
+        h(i, j) = column[static_cast<std::size_t>(i)];
+    }
+    arnoldi_.set_recurrence(
+        make_recurrence(options_.basis, options_.s, hessenberg_eigenvalues(std::move(h)), norm_));
+  }
+
+  [[nodiscard]] bool has_stagnated(GmresInfo& info) const {
+    const std::int64_t cycles = std::ssize(info.history);
+    if (cycles <= kPatience) return false;
+    const auto residual = [&](std::int64_t i) {
+      return info.history[static_cast<std::size_t>(i)].relative_residual;
+    };
+    if (residual(cycles - 1) <= kProgress * residual(cycles - 1 - kPatience)) return false;
+    info.stagnated = true;
+    info.why = fmt::format("the residual fell by less than {:.0f} % in {} cycles of {} vectors",
+                           100 * (1 - kProgress), kPatience, restart_);
+    return true;
+  }
+
+  GmresOptions options_;
+  std::int64_t restart_;
+  double norm_;
+  std::vector<double> b_, u_;
+  double rhs_norm_;
+  BasisRunner runner_;
+  Arnoldi arnoldi_;
+  double residual_ = 0;
+  bool begun_ = false;
+};
+
+/// With the residual of the system as it was given; the scaled one is solved further until it is
+/// within the tolerance, or two attempts do not bring it there.
+void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
+           const GmresOptions& options, GmresInfo& info) {
+  const LinearSystem system(a, {options.balance, options.jacobi, options.reorder, "gmres"});
+  const double length = norm_of(b);
+  const double goal = std::max(options.tolerance * length, options.absolute_tolerance);
+  Gmres method(system, system.rhs(b), system.unknowns(x), options);
+  double target = goal / length;
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    method.run(target, info);
+    std::vector<double> u(b.size());
+    method.take_solution(u);
+    system.solution(u, x);
+    info.residual_norm = residual_norm(a, b, x);
+    info.ok = info.residual_norm <= goal;
+    if (info.ok || info.breakdown || info.stagnated || info.restarts >= options.restarts_max) break;
+    target *= std::min(0.5, 0.5 * goal / info.residual_norm);
+  }
+  info.relative_residual = info.residual_norm / length;
+  info.report = method.take_report();
+}
+
+}  // namespace
+
+GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
+                const GmresOptions& options) {
+  check_options(options);
+  require(std::ssize(b) == a.rows && std::ssize(x) == a.rows, ErrorKind::misuse, "gmres",
+          "a right-hand side of {} and a solution of {} do not fit a matrix of {} by {}", b.size(),
+          x.size(), a.rows, a.cols);
+  require_finite(b, "gmres", "b");
+  require_finite(x, "gmres", "the initial guess");
+  GmresInfo info;
+  if (norm_of(b) == 0) {
+    (void)LinearSystem(a, {});  // for what is wrong with A
+    std::fill(x.begin(), x.end(), 0.0);
+    info.ok = true;
+    return info;
+  }
+  solve(a, b, x, options, info);
+  if (!info.ok && info.why.empty())
+    info.why = fmt::format("the residual is {:.2e} of |b| after {} cycles", info.relative_residual,
+                           info.restarts);
+  return info;
+}
+
+}  // namespace strata

@@ -1,0 +1,411 @@
+// Eigenpairs of sparse symmetric matrices.
+//
+// Method: thick-restart Lanczos (Wu, Simon, "Thick-restart Lanczos method for large symmetric
+// eigenvalue problems", 2000) with full reorthogonalization, the basis built by Arnoldi
+// (arnoldi.hpp) vector by vector or in blocks of s. A cycle fills the basis, takes the Ritz pairs
+// of the projected matrix, and begins again from the better half of them. When the pairs that are
+// wanted have converged they are *locked*: they stay in the basis, and the method begins anew from
+// a random vector orthogonal to them, because the space of one vector has but one copy of an
+// eigenvalue that comes several times. That goes on until the best pair of what is left is not
+// among the k best.
+//
+// With blocks of s the projected matrix is computed as Qᵀ·A·Q, at one more product a vector: the
+// recurrence of a block is not enough where columns of H are kept from cycle to cycle.
+//
+// Columns of V: the locked pairs, those that are being sought, and one vector behind them. Values
+// and residuals that are reported are computed on the host with A itself.
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.hpp"
+#include "base/random.hpp"
+#include "krylov/arnoldi.hpp"
+#include "krylov/linear_system.hpp"
+#include "krylov/small_eigen.hpp"
+#include "strata/krylov.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kStepsOfScript = 16;
+constexpr double kTold = 0.01;  ///< residual beside a distance: on which side a value is
+
+std::int64_t basis_size_of(const EigsOptions& options, std::int64_t n) {
+  const std::int64_t wanted =
+      options.basis_size > 0 ? options.basis_size : std::max<std::int64_t>(2 * options.k + 1, 20);
+  return std::min({wanted, n, kKrylovBasisMax});
+}
+
+void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView<double> vectors) {
+  require_well_formed(a);
+  require(a.rows == a.cols, ErrorKind::misuse, "eigs", "a matrix of {} by {} is not square", a.rows,
+          a.cols);
+  require(options.k >= 1 && options.k < a.rows, ErrorKind::misuse, "eigs",
+          "{} eigenpairs of a matrix of order {}: at least one, and fewer than its order",
+          options.k, a.rows);
+  require(vectors.rows == a.rows && vectors.cols == options.k, ErrorKind::misuse, "eigs",
+          "vectors of {} by {} do not fit {} of order {}", vectors.rows, vectors.cols, options.k,
+          a.rows);
+  const std::int64_t basis = basis_size_of(options, a.rows);
+  require(options.k + 2 <= basis || basis == a.rows, ErrorKind::misuse, "eigs",
+          "{} eigenpairs need a basis of {} vectors at least, not {} (at most {})", options.k,
+          options.k + 2, basis, kKrylovBasisMax);
+  require(options.s >= 1 && options.s <= basis, ErrorKind::misuse, "eigs",
+          "blocks of s = {} vectors do not fit a basis of {}", options.s, basis);
+  require(options.tolerance > 0 && std::isfinite(options.tolerance) && options.restarts_max >= 1,
+          ErrorKind::misuse, "eigs", "a tolerance of {} in {} restarts is none", options.tolerance,
+          options.restarts_max);
+  const Asymmetry pair = find_asymmetry(a, 1e-12);
+  require(!pair.found, ErrorKind::input, "eigs",
+          "not symmetric: entry ({}, {}) is {} and ({}, {}) is {}", pair.row, pair.col, pair.value,
+          pair.col, pair.row, pair.transposed);
+}
+
+class ThickRestart {
+ public:
+  ThickRestart(const LinearSystem& system, const EigsOptions& options)
+      : options_(options),
+        n_(system.matrix().rows),
+        m_(basis_size_of(options, n_)),
+        norm_(system.norm()),
+        spare_(options.s > 1 ? std::min(options.s, m_) : 0),
+        runner_(system.matrix(), m_ + 1 + spare_, std::min(options.s, m_), {}, options.run, "eigs",
+                m_ + 1),
+        arnoldi_(runner_, {.s = options.s,
+                           .method = options.orthogonalization,
+                           .norm = system.norm(),
+                           .amplification_max = 1e4,
+                           .amplification_once = 10}) {
+    arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
+  }
+
+  void run(EigsInfo& info) {
+    bool more = begin_anew();
+    while (more && info.restarts < options_.restarts_max) {
+      fill_basis(info.restarts);
+      ++info.restarts;
+      if (arnoldi_.not_finite()) break;
+      more = look(info.restarts == options_.restarts_max);
+    }
+    finished_ = !more;
+    info.products = arnoldi_.products;
+    info.factorizations = arnoldi_.factorizations;
+    info.failed_cholesky = arnoldi_.failed_cholesky;
+    info.condition_max = arnoldi_.condition_max;
+    info.decisions = arnoldi_.decisions;
+    if (!finished_)
+      info.why = arnoldi_.not_finite()
+                     ? "numbers are no longer finite"
+                     : fmt::format("{} cycles of {} vectors were not enough", info.restarts, m_);
+  }
+
+  [[nodiscard]] bool finished() const noexcept { return finished_; }
+  [[nodiscard]] std::int64_t found() const noexcept { return std::ssize(locked_); }
+  void take_vector(std::int64_t j, std::span<double> v) {
+    (void)runner_.run_and_take(arnoldi_.pending(), j, v);
+    arnoldi_.pending() = {};
+  }
+  [[nodiscard]] double orthogonality() {
+    BasisScript& script = arnoldi_.pending();
+    const int number = script.inner(0, found(), 0, found());
+    const PanelSum gram = arnoldi_.flush()[static_cast<std::size_t>(number)];
+    double worst = 0;
+    for (std::int64_t j = 0; j < found(); ++j)
+      for (std::int64_t i = 0; i < found(); ++i)
+        worst = std::max(worst, std::abs(gram(i, j).hi - (i == j ? 1.0 : 0.0)));
+    return worst;
+  }
+  [[nodiscard]] RunReport take_report() { return runner_.take_report(); }
+
+ private:
+  [[nodiscard]] std::int64_t locked() const { return std::ssize(locked_); }
+  /// Beyond the other value by more than what is not told apart.
+  [[nodiscard]] bool better(double x, double than) const {
+    const double margin = 10 * options_.tolerance * norm_;
+    return options_.which == EigenEnd::largest ? x > than + margin : x < than - margin;
+  }
+
+  /// A random vector orthogonal to the locked ones; false where there is none.
+  bool begin_anew() {
+    if (locked() >= n_ || locked() + 1 >= m_ + 1) return false;
+    const std::int64_t c = locked();
+    std::vector<double> start(static_cast<std::size_t>(n_));
+    for (std::size_t i = 0; i < start.size(); ++i)
+      start[i] = random_normal(options_.seed + 7919 * round_, i);
+    ++round_;
+    BasisScript& script = arnoldi_.pending();
+    script.put(c, std::move(start));
+    const int before = script.inner(c, 1, c, 1);
+    for (int time = 0; time < 2 && c > 0; ++time) script.update(0, c, script.inner(0, c, c, 1));
+    const int norm = script.inner(c, 1, c, 1);
+    script.normalize(c, norm);
+    const std::vector<PanelSum> sums = arnoldi_.flush();
+    const double left = sums[static_cast<std::size_t>(norm)](0, 0).hi;
+    if (!(left > 1e-20 * sums[static_cast<std::size_t>(before)](0, 0).hi)) return false;
+    std::vector<std::vector<double>> h;
+    for (std::int64_t i = 0; i < c; ++i) {
+      h.emplace_back(static_cast<std::size_t>(i + 1)).back() = locked_[static_cast<std::size_t>(i)];
+    }
+    arnoldi_.begin(cycle_, std::move(h));
+    return true;
+  }
+
+  void fill_basis(std::int64_t cycle) {
+    cycle_ = cycle;
+    const std::int64_t begin = arnoldi_.size();
+    const bool ritz_first = !has_ritz_ && options_.basis != KrylovBasis::monomial;
+    while (arnoldi_.size() < m_ && !arnoldi_.ended() && !arnoldi_.not_finite()) {
+      const std::int64_t left = m_ - arnoldi_.size();
+      if (spare_ == 0 || ritz_first) {
+        arnoldi_.add_vectors(std::min(left, kStepsOfScript));
+      } else {
+        arnoldi_.add_block(left);
+      }
+    }
+    // Where the space has ended there is no vector behind it, and blocks have not gone wrong.
+    if (spare_ > 0 && !ritz_first && !arnoldi_.ended() && !arnoldi_.not_finite())
+      arnoldi_.compute_columns(begin, spare_);
+    project();
+    if (spare_ == 0 || options_.basis == KrylovBasis::monomial || eigen_.values.empty()) return;
+    // With all that is known of the spectrum: what lies outside of it grows in the vectors of a
+    // block, and so does what the kept pairs are in error by.
+    std::vector<std::complex<double>> ritz(eigen_.values.begin(), eigen_.values.end());
+    ritz.insert(ritz.end(), locked_.begin(), locked_.end());
+    arnoldi_.set_recurrence(make_recurrence(options_.basis, options_.s, ritz, norm_));
+    has_ritz_ = true;
+  }
+
+  /// Of the vectors behind the locked ones, which belong to the first Ritz values: whether each is
+  /// an eigenvector within the tolerance, by products with A.
+  bool are_pairs(std::int64_t count) {
+    double worst = 0;
+    for (std::int64_t first = 0; first < count; first += spare_) {
+      BasisScript& script = arnoldi_.pending();
+      const std::int64_t last = std::min(first + spare_, count);
+      std::vector<int> norms;
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t to = m_ + 1 + i - first;
+        script.multiply(locked() + i, to, to, value(i), 0, 1);
+        norms.push_back(script.inner(to, 1, to, 1));
+      }
+      const std::vector<PanelSum> sums = arnoldi_.flush();
+      arnoldi_.products += last - first;
+      for (const int number : norms)
+        worst = std::max(worst, std::sqrt(sums[static_cast<std::size_t>(number)](0, 0).hi));
+    }
+    return worst <= options_.tolerance * norm_;
+  }
+
+  /// The Ritz pairs of what is not locked, from the wanted end inwards in `order_`.
+  void project() {
+    const std::int64_t active = arnoldi_.size() - locked();
+    SquareMatrix<double> t(active);
+    const auto h = [&](std::int64_t i, std::int64_t j) {
+      const std::vector<double>& column = arnoldi_.h()[static_cast<std::size_t>(j + locked())];
+      const auto row = static_cast<std::size_t>(i + locked());
+      return row < column.size() ? column[row] : 0.0;
+    };
+    for (std::int64_t j = 0; j < active; ++j)
+      for (std::int64_t i = j; i < active; ++i) t(i, j) = (h(i, j) + h(j, i)) / 2;
+    eigen_ = symmetric_eigen(std::move(t));
+    require(active == 0 || !eigen_.values.empty(), ErrorKind::numerical, "eigs",
+            "the projected problem of order {} has no eigenvalues that QL finds", active);
+    coupling_.clear();
+    order_.resize(eigen_.values.size());
+    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    if (options_.which == EigenEnd::largest) std::reverse(order_.begin(), order_.end());
+    for (const std::int64_t i : order_) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < active; ++j) sum += h(active, j) * eigen_.vectors(j, i);
+      coupling_.push_back(sum);
+    }
+  }
+
+  [[nodiscard]] double value(std::int64_t i) const {
+    return eigen_.values[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])];
+  }
+  [[nodiscard]] double residual(std::int64_t i) const {
+    return std::abs(coupling_[static_cast<std::size_t>(i)]);
+  }
+  /// The k-th best of the locked values.
+  [[nodiscard]] double worst_locked() const {
+    std::vector<double> sorted = locked_;
+    std::sort(sorted.begin(), sorted.end());
+    if (options_.which == EigenEnd::largest) std::reverse(sorted.begin(), sorted.end());
+    return sorted[static_cast<std::size_t>(options_.k - 1)];
+  }
+
+  /// How many of the Ritz values, from the end inwards, are among the k best that are known.
+  [[nodiscard]] std::int64_t wanted() const {
+    const auto count = std::min<std::int64_t>(options_.k, std::ssize(order_));
+    std::int64_t i = 0;
+    for (; i < count; ++i) {
+      // Of the k places those remain that neither better Ritz values nor locked ones take.
+      const auto ahead = std::count_if(locked_.begin(), locked_.end(),
+                                       [&](double x) { return !better(value(i), x); });
+      if (i + ahead >= options_.k) break;
+    }
+    return i;
+  }
+
+  /// After a cycle: locks, begins anew or restarts; after the last one what is best is locked as it
+  /// is. False: there is nothing more to be done.
+  bool look(bool last) {
+    const std::int64_t w = wanted();
+    const double enough = options_.tolerance * norm_ / 4;
+    if (w == 0) {
+      const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
+                        residual(0) <= kTold * std::abs(value(0) - worst_locked());
+      if (told) return false;
+      if (!last) restart(1);
+      return true;
+    }
+    bool converged = true;
+    for (std::int64_t i = 0; i < w; ++i) converged = converged && residual(i) <= enough;
+    if (!converged && !arnoldi_.ended() && !last) {
+      restart(w);
+      return true;
+    }
+    if (!lock(w, last)) {
+      // The blocks have lost what is asked for: from here on vector by vector.
+      spare_ = 0;
+      KrylovDecision decision;
+      decision.restart = cycle_;
+      decision.column = locked();
+      decision.what = "single: pairs from blocks miss the tolerance";
+      arnoldi_.decisions.push_back(std::move(decision));
+    }
+    return last || begin_anew();
+  }
+
+  /// V's first columns become the locked vectors in `keep`, then the Ritz vectors 0 … count − 1;
+  /// behind them, if `tail`, the last vector of the basis.
+  void rotate(const std::vector<std::size_t>& keep, std::int64_t count, bool tail) {
+    const std::int64_t rows = arnoldi_.size() + (tail ? 1 : 0);
+    const auto kept = std::ssize(keep);
+    PanelFactor factor{rows, kept + count + (tail ? 1 : 0), Element::fp64, {}, {}};
+    factor.values.resize(static_cast<std::size_t>(rows * factor.cols));
+    const auto at = [&](std::int64_t i, std::int64_t j) -> DoubleDouble& {
+      return factor.values[static_cast<std::size_t>(i + j * rows)];
+    };
+    for (std::int64_t j = 0; j < kept; ++j)
+      at(static_cast<std::int64_t>(keep[static_cast<std::size_t>(j)]), j) = DoubleDouble(1.0);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const std::int64_t from = order_[static_cast<std::size_t>(j)];
+      for (std::int64_t i = 0; i < eigen_.vectors.n; ++i)
+        at(locked() + i, kept + j) = DoubleDouble(eigen_.vectors(i, from));
+    }
+    if (tail) at(rows - 1, kept + count) = DoubleDouble(1.0);
+    arnoldi_.pending().rotate(std::move(factor));
+  }
+
+  /// The better half of the Ritz vectors, `least` of them at least.
+  void restart(std::int64_t least) {
+    const auto active = std::ssize(order_);
+    const std::int64_t most = std::max<std::int64_t>(active - 1, 0);
+    const std::int64_t count = std::min(least + (active - least) / 2, most);
+    std::vector<std::size_t> all(locked_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    rotate(all, count, true);
+    std::vector<std::vector<double>> h;
+    for (const double x : locked_) h.emplace_back(h.size() + 1).back() = x;
+    for (std::int64_t j = 0; j < count; ++j) {
+      std::vector<double>& column = h.emplace_back(static_cast<std::size_t>(locked() + count + 1));
+      column[static_cast<std::size_t>(locked() + j)] = value(j);
+      column.back() = coupling_[static_cast<std::size_t>(j)];
+    }
+    arnoldi_.begin(cycle_ + 1, std::move(h));
+  }
+
+  /// The first `count` Ritz pairs are locked; of all that are, the k best stay, in their order.
+  /// False: they are not what the projected matrix says of them, and none is, unless `anyway`.
+  bool lock(std::int64_t count, bool anyway) {
+    std::vector<double> values = locked_;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(value(i));
+    std::vector<std::size_t> keep(locked_.size());
+    std::iota(keep.begin(), keep.end(), std::size_t{0});
+    rotate(keep, count, false);
+    if (spare_ > 0 && !anyway && !are_pairs(count)) return false;
+    // Then into their order: a rotation of its own, since new ones go between the old.
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+      return options_.which == EigenEnd::largest ? values[i] > values[j] : values[i] < values[j];
+    });
+    order.resize(std::min<std::size_t>(order.size(), static_cast<std::size_t>(options_.k)));
+    PanelFactor permutation{std::ssize(values), std::ssize(order), Element::fp64, {}, {}};
+    permutation.values.resize(values.size() * order.size());
+    locked_.clear();
+    for (std::size_t j = 0; j < order.size(); ++j) {
+      permutation.values[order[j] + j * values.size()] = DoubleDouble(1.0);
+      locked_.push_back(values[order[j]]);
+    }
+    arnoldi_.pending().rotate(std::move(permutation));
+    return true;
+  }
+
+  EigsOptions options_;
+  std::int64_t n_, m_;
+  double norm_;
+  std::int64_t spare_;  ///< columns of V behind the basis, for products; 0: vector by vector
+  BasisRunner runner_;
+  Arnoldi arnoldi_;
+  std::vector<double> locked_;  ///< from the wanted end inwards
+  SymmetricEigen eigen_;
+  std::vector<std::int64_t> order_;
+  std::vector<double> coupling_;  ///< of the Ritz vectors, in their order, with the last vector
+  std::int64_t cycle_ = 0;
+  std::uint64_t round_ = 0;
+  bool has_ritz_ = false;
+  bool finished_ = false;
+};
+
+/// Rayleigh quotient and residual with A; v has length 1.
+std::pair<double, double> checked(const SparseMatrix& a, std::span<const double> v) {
+  std::vector<double> product(v.size());
+  multiply(a, v, product);
+  double quotient = 0;
+  double square = 0;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    quotient += v[i] * product[i];
+    square += v[i] * v[i];
+  }
+  quotient /= square;
+  for (std::size_t i = 0; i < v.size(); ++i) product[i] -= quotient * v[i];
+  return {quotient, norm_of(product)};
+}
+
+}  // namespace
+
+EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options) {
+  check_options(options, a, vectors);
+  const LinearSystem system(a, {.reorder = options.reorder, .what = "eigs"});
+  EigsInfo info;
+  ThickRestart method(system, options);
+  method.run(info);
+  std::vector<double> v(static_cast<std::size_t>(a.rows));
+  const double enough = options.tolerance * system.norm();
+  for (std::int64_t j = 0; j < options.k; ++j) {
+    const std::span<double> column(vectors.column(j), static_cast<std::size_t>(a.rows));
+    std::fill(column.begin(), column.end(), 0.0);
+    if (j >= method.found()) continue;
+    method.take_vector(j, v);
+    system.solution(v, column);
+    const auto [value, residual] = checked(a, column);
+    info.values.push_back(value);
+    info.residuals.push_back(residual);
+    info.converged += residual <= enough ? 1 : 0;
+  }
+  info.orthogonality = method.found() > 0 ? method.orthogonality() : 0;
+  info.ok = method.finished() && info.converged == options.k;
+  if (!info.ok && info.why.empty())
+    info.why = fmt::format("{} of {} pairs are within {:.1e} of the largest row sum of |A|",
+                           info.converged, options.k, options.tolerance);
+  info.report = method.take_report();
+  return info;
+}
+
+}  // namespace strata

@@ -1,0 +1,127 @@
+// strata solve --method gmres and strata eigs: files in, files out, JSON and exit statuses.
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numbers>
+
+#include "tests/cli/program.hpp"
+
+namespace strata::test {
+namespace {
+
+class CliKrylov : public testing::Test {
+ protected:
+  static constexpr std::int64_t kOrder = 400;
+
+  CliKrylov() {
+    // −x'' + c·x' on a line; symmetric where c is 0.
+    write_line("A.mtx", "%%MatrixMarket matrix coordinate real general", 0.3);
+    write_line("S.mtx", "%MatrixMarket matrix coordinate real symmetric", 0);
+    std::vector<double> b(kOrder, 0.0);
+    b.front() = 1 + 0.3;
+    b.back() = 1 - 0.3;
+    for (double& x : b) x += 0.5;  // of the diagonal 2.5
+    write_npy(path("b.npy"), b);
+  }
+  void write_line(const std::string& name, const std::string& banner, double c) const {
+    const bool symmetric = banner.ends_with("symmetric");
+    std::ofstream file(path(name));
+    file << banner << "\n% a line\n"
+         << kOrder << " " << kOrder << " " << (symmetric ? 2 * kOrder - 1 : 3 * kOrder - 2) << "\n";
+    for (std::int64_t i = 1; i <= kOrder; ++i) {
+      file << i << " " << i << " 2.5\n";
+      if (i > 1) file << i << " " << i - 1 << " " << -1 - c << "\n";
+      if (i < kOrder && !symmetric) file << i << " " << i + 1 << " " << -1 + c << "\n";
+    }
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
+  [[nodiscard]] Outcome strata(Words words) const { return run_program(words + small_device()); }
+
+  Scratch scratch;
+};
+
+TEST_F(CliKrylov, SolvesAndTellsTheHistory) {
+  const Outcome outcome = strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"),
+                                  "--method", "gmres", "--s", "6", "--restart", "20", "--basis",
+                                  "newton", "--orth", "auto", "--tolerance", "1e-10", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json object = json::parse(outcome.out);
+  EXPECT_TRUE(object["gmres"]["ok"]);
+  EXPECT_LE(object["gmres"]["relative_residual"].get<double>(), 1e-10);
+  EXPECT_EQ(object["gmres"]["history"].size(), object["gmres"]["restarts"].get<std::size_t>());
+  EXPECT_EQ(object["gmres"]["s"], 6);
+  EXPECT_EQ(object["traffic"]["host_to_device_bytes"],
+            object["planned_traffic"]["host_to_device_bytes"]);
+  const DenseMatrix<double> x = read_dense(path("x.npy"));
+  ASSERT_EQ(x.rows, kOrder);
+  for (const double value : x.values) EXPECT_NEAR(value, 1, 1e-8);
+  const Outcome text =
+      run_program({"solve", path("A.mtx"), path("b.npy"), "-o", path("y.mtx"), "--method", "gmres",
+                   "--balance", "--devices", "host:3", "--device-memory", "4MiB"});
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("residual"), std::string::npos) << text.out;
+  EXPECT_TRUE(std::filesystem::exists(path("y.mtx")));
+}
+
+TEST_F(CliKrylov, AResidualThatMissesIsStatusOneAndWritesNothing) {
+  const Outcome outcome =
+      strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres",
+              "--restart", "2", "--restarts-max", "2", "--tolerance", "1e-12"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("of |b|"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path("x.npy")));
+}
+
+TEST_F(CliKrylov, MisuseIsNamed) {
+  const Words solve{"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy")};
+  const Outcome blocks = strata(solve + Words{"--method", "gmres", "--s", "61"});
+  EXPECT_EQ(blocks.status, 2);
+  EXPECT_NE(blocks.err.find("s = 61"), std::string::npos) << blocks.err;
+  const Outcome dense = strata(solve + Words{"--restart", "30"});
+  EXPECT_EQ(dense.status, 2);
+  EXPECT_NE(dense.err.find("--restart"), std::string::npos) << dense.err;
+  EXPECT_EQ(strata(solve + Words{"--method", "gmres", "--basis", "hermite"}).status, 2);
+  EXPECT_EQ(strata(solve + Words{"--method", "gmres", "--orth", "householder"}).status, 2);
+  EXPECT_EQ(strata(solve + Words{"--method", "cg"}).status, 2);
+  EXPECT_EQ(
+      strata({"solve", path("none.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres"})
+          .status,
+      3);
+  EXPECT_EQ(strata({"eigs", path("S.mtx"), "--k", "400"}).status, 2);
+  const Outcome general = strata({"eigs", path("A.mtx")});
+  EXPECT_EQ(general.status, 3);
+  EXPECT_NE(general.err.find("(0, 1) is -0.7 and (1, 0) is -1.3"), std::string::npos)
+      << general.err;
+}
+
+TEST_F(CliKrylov, FindsEigenvalues) {
+  const Outcome outcome =
+      strata({"eigs", path("S.mtx"), "--k", "4", "--which", "smallest", "--basis-size", "60",
+              "--values", path("w.npy"), "-o", path("V.npy"), "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json object = json::parse(outcome.out);
+  EXPECT_TRUE(object["eigs"]["ok"]);
+  const DenseMatrix<double> w = read_dense(path("w.npy"));
+  ASSERT_EQ(w.rows, 4);
+  for (std::int64_t k = 0; k < 4; ++k) {
+    const double exact =
+        2.5 - 2 * std::cos(std::numbers::pi * static_cast<double>(k + 1) / (kOrder + 1));
+    EXPECT_NEAR(w.values[static_cast<std::size_t>(k)], exact, 1e-9);
+    EXPECT_EQ(object["eigs"]["values"][static_cast<std::size_t>(k)],
+              w.values[static_cast<std::size_t>(k)]);
+  }
+  const DenseMatrix<double> v = read_dense(path("V.npy"));
+  EXPECT_EQ(v.rows, kOrder);
+  EXPECT_EQ(v.cols, 4);
+  const Outcome text = strata({"eigs", path("S.mtx"), "--k", "3", "--s", "5"});
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("largest eigenvalues"), std::string::npos) << text.out;
+  const Outcome few = strata({"eigs", path("S.mtx"), "--k", "3", "--which", "smallest",
+                              "--restarts-max", "1", "--values", path("few.npy")});
+  EXPECT_EQ(few.status, 1);
+  EXPECT_FALSE(std::filesystem::exists(path("few.npy")));
+}
+
+}  // namespace
+}  // namespace strata::test

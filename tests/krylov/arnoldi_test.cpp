@@ -1,0 +1,167 @@
+// Arnoldi: A·Q = Q·H and QᵀQ = I, whatever the basis and however its blocks are made orthonormal;
+// and slabs of rows.
+
+#include "krylov/arnoldi.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.hpp"
+#include "krylov/row_slabs.hpp"
+#include "tests/krylov/matrices.hpp"
+
+namespace strata {
+namespace {
+
+struct Expected {
+  QrMethod method;
+  double orthogonality;
+  double relation;
+};
+
+class Relation : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kVectors = 24;
+
+  /// The worst of |QᵀQ − I| and |A·Q − Q·H|.
+  void measure(const Expected& expected, std::int64_t s, const Recurrence& recurrence,
+               const std::string& what) {
+    const auto n = static_cast<std::size_t>(a.rows);
+    std::vector<double> start(n);
+    double square = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      start[i] = random_normal(3, i);
+      square += start[i] * start[i];
+    }
+    for (double& x : start) x /= std::sqrt(square);
+    Options options;
+    options.devices = "host:2";
+    options.device_memory_bytes = 64 << 20;
+    BasisRunner runner(a, kVectors + 1, s, {{0, start}}, options, "test");
+    Arnoldi arnoldi(runner, {.s = s, .method = expected.method, .norm = 12});
+    arnoldi.set_recurrence(recurrence);
+    arnoldi.begin(0);
+    while (arnoldi.size() < kVectors) {
+      s == 1 ? arnoldi.add_vectors(5 < kVectors - arnoldi.size() ? 5 : kVectors - arnoldi.size())
+             : arnoldi.add_block(kVectors - arnoldi.size());
+      ASSERT_FALSE(arnoldi.ended() || arnoldi.not_finite()) << what;
+    }
+    std::vector<std::vector<double>> q;
+    for (std::int64_t j = 0; j <= kVectors; ++j) {
+      std::vector<double>& column = q.emplace_back(n);
+      (void)runner.run_and_take(arnoldi.pending(), j, column);
+      arnoldi.pending() = {};
+    }
+    double orthogonality = 0;
+    double relation = 0;
+    for (std::size_t j = 0; j < q.size(); ++j) {
+      for (std::size_t l = 0; l <= j; ++l) {
+        double dot = 0;
+        for (std::size_t i = 0; i < n; ++i) dot += q[l][i] * q[j][i];
+        orthogonality = std::max(orthogonality, std::abs(dot - (l == j ? 1 : 0)));
+      }
+    }
+    for (std::size_t j = 0; j + 1 < q.size(); ++j) {
+      std::vector<double> y(n);
+      multiply(a, q[j], y);
+      const std::vector<double>& h = arnoldi.h()[j];
+      ASSERT_LE(h.size(), j + 2);
+      for (std::size_t l = 0; l < h.size(); ++l)
+        for (std::size_t i = 0; i < n; ++i) y[i] -= q[l][i] * h[l];
+      double left = 0;
+      for (const double x : y) left += x * x;
+      relation = std::max(relation, std::sqrt(left));
+    }
+    EXPECT_LE(orthogonality, expected.orthogonality) << what;
+    EXPECT_LE(relation, expected.relation) << what;
+  }
+
+  SparseMatrix a = test::grid(8, 7, 9, 0.2);
+};
+
+TEST_F(Relation, HoldsVectorByVector) {
+  for (const Expected& expected :
+       {Expected{QrMethod::cgs2, 1e-14, 1e-13}, Expected{QrMethod::automatic, 1e-14, 1e-13},
+        Expected{QrMethod::mgs, 1e-10, 1e-13}, Expected{QrMethod::cgs, 1e-8, 1e-13}})
+    measure(expected, 1, {}, std::string(to_string(expected.method)));
+}
+
+/// Powers of A/8 up to the fifth have a condition near 1e4; what is lost follows from it.
+TEST_F(Relation, HoldsByBlocksOfPowers) {
+  const Recurrence powers = make_recurrence(KrylovBasis::monomial, 5, {}, 12);
+  for (const Expected& expected :
+       {Expected{QrMethod::cholqr2, 1e-12, 1e-9}, Expected{QrMethod::cholqr_wide2, 1e-12, 1e-9},
+        Expected{QrMethod::cholqr_wide, 1e-6, 1e-9}, Expected{QrMethod::automatic, 1e-8, 1e-9},
+        Expected{QrMethod::mgs, 1e-6, 1e-9}})
+    measure(expected, 5, powers, std::string(to_string(expected.method)));
+}
+
+/// A block that cannot be told apart is cut, and what is kept is as good as any.
+TEST_F(Relation, HoldsWhereBlocksAreCut) {
+  const Recurrence powers = make_recurrence(KrylovBasis::monomial, 24, {}, 12);
+  measure({QrMethod::automatic, 1e-8, 1e-6}, 24, powers, "24 powers");
+}
+
+TEST_F(Relation, HoldsInTheOtherBases) {
+  const std::vector<std::complex<double>> ritz{{11.3, 0}, {0.6, 0}, {6, 0.3},
+                                               {6, -0.3}, {3, 0.1}, {3, -0.1}};
+  for (const KrylovBasis basis : {KrylovBasis::newton, KrylovBasis::chebyshev}) {
+    for (const std::int64_t s : {2, 3, 6, 8}) {
+      measure({QrMethod::automatic, 1e-9, 1e-9}, s, make_recurrence(basis, s, ritz, 12),
+              std::string(to_string(basis)) + " " + std::to_string(s));
+    }
+  }
+  // Of numbers far from 1, so that vectors are scaled.
+  for (double& x : a.value) x *= 1e6;
+  std::vector<std::complex<double>> large = ritz;
+  for (auto& z : large) z *= 1e6;
+  measure({QrMethod::automatic, 1e-8, 1e-3}, 6,
+          make_recurrence(KrylovBasis::newton, 6, large, 1.2e7), "scaled");
+}
+
+// ---- slabs
+
+TEST(RowSlabs, MultiplyAsTheMatrix) {
+  const SparseMatrix a = test::grid(11, 9, 13, 0.1);
+  std::vector<double> x(static_cast<std::size_t>(a.rows));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = random_normal(8, i);
+  std::vector<double> expected(x.size());
+  multiply(a, x, expected);
+  for (const auto& [devices, per_device] :
+       {std::pair(1, 1), std::pair(3, 1), std::pair(4, 2), std::pair(2, 64), std::pair(40, 1)}) {
+    const RowSlabs cut = cut_into_slabs(a, devices, per_device);
+    std::int64_t rows = 0;
+    for (std::size_t s = 0; s < cut.slabs.size(); ++s) {
+      const RowSlab& slab = cut.slabs[s];
+      EXPECT_EQ(slab.first, rows);
+      EXPECT_EQ(slab.first % (std::int64_t{1} << cut.chunk_log2), 0);
+      EXPECT_TRUE(s == 0 || cut.slabs[s - 1].device <= slab.device);
+      EXPECT_LT(slab.device, devices);
+      rows += slab.rows;
+      std::vector<double> halo(static_cast<std::size_t>(slab.halo), NAN);
+      for (const HaloLink& link : cut.links) {
+        if (link.to != static_cast<int>(s)) continue;
+        const std::int64_t from = cut.slabs[static_cast<std::size_t>(link.from)].first;
+        for (std::size_t i = 0; i < link.index.size(); ++i)
+          halo[static_cast<std::size_t>(link.offset) + i] =
+              x[static_cast<std::size_t>(from + link.index[i])];
+      }
+      for (std::int64_t r = 0; r < slab.rows; ++r) {
+        const auto place = static_cast<std::size_t>(slab.first + r) + s;
+        double sum = 0;
+        for (std::int32_t e = cut.start[place]; e < cut.start[place + 1]; ++e) {
+          const auto k = static_cast<std::size_t>(slab.first_entry + e);
+          const std::int32_t j = cut.column[k];
+          sum += a.value[k] * (j < slab.rows ? x[static_cast<std::size_t>(slab.first + j)]
+                                             : halo[static_cast<std::size_t>(j - slab.rows)]);
+        }
+        EXPECT_EQ(sum, expected[static_cast<std::size_t>(slab.first + r)]);
+      }
+    }
+    EXPECT_EQ(rows, a.rows);
+  }
+}
+
+}  // namespace
+}  // namespace strata

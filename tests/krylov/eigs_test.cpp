@@ -1,0 +1,272 @@
+// eigs: eigenvalues that are known in closed form, each as often as it is one; the same bits
+// wherever it runs; and the small eigenvalue problems.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "krylov/recurrence.hpp"
+#include "krylov/small_eigen.hpp"
+#include "strata/error.hpp"
+#include "strata/krylov.hpp"
+#include "tests/krylov/matrices.hpp"
+#include "tests/support/backends.hpp"
+
+namespace strata {
+namespace {
+
+struct Pairs {
+  std::vector<double> vectors;
+  EigsInfo info;
+};
+EigsOptions with(std::int64_t k, EigenEnd which, std::int64_t s = 1, std::int64_t basis_size = 0,
+                 KrylovBasis basis = KrylovBasis::newton) {
+  EigsOptions options;
+  options.k = k;
+  options.which = which;
+  options.s = s;
+  options.basis_size = basis_size;
+  options.basis = basis;
+  options.run.devices = "host:1";
+  options.run.device_memory_bytes = 256 << 20;
+  return options;
+}
+Pairs pairs(const SparseMatrix& a, const EigsOptions& options) {
+  Pairs result{std::vector<double>(static_cast<std::size_t>(a.rows * options.k)), {}};
+  result.info = eigs(a, {result.vectors.data(), a.rows, options.k, a.rows}, options);
+  return result;
+}
+
+/// ‖A·v − λ·v‖ of each pair, and |vᵢᵀvⱼ − δᵢⱼ|.
+void expect_pairs(const SparseMatrix& a, const Pairs& result, double tolerance) {
+  const auto n = static_cast<std::size_t>(a.rows);
+  const std::size_t k = result.info.values.size();
+  for (std::size_t j = 0; j < k; ++j) {
+    const std::span<const double> v(result.vectors.data() + j * n, n);
+    std::vector<double> y(n);
+    multiply(a, v, y);
+    double square = 0;
+    for (std::size_t i = 0; i < n; ++i) square += std::pow(y[i] - result.info.values[j] * v[i], 2);
+    EXPECT_LE(std::sqrt(square), tolerance) << j;
+    for (std::size_t l = 0; l <= j; ++l) {
+      double dot = 0;
+      for (std::size_t i = 0; i < n; ++i) dot += v[i] * result.vectors[l * n + i];
+      EXPECT_NEAR(dot, l == j ? 1 : 0, 1e-12) << l << ", " << j;
+    }
+  }
+}
+
+void expect_values(const Pairs& result, std::vector<double> all, const EigsOptions& options,
+                   double scale) {
+  std::sort(all.begin(), all.end());
+  if (options.which == EigenEnd::largest) std::reverse(all.begin(), all.end());
+  ASSERT_EQ(std::ssize(result.info.values), options.k) << result.info.why;
+  EXPECT_TRUE(result.info.ok) << result.info.why;
+  for (std::size_t i = 0; i < result.info.values.size(); ++i)
+    EXPECT_NEAR(result.info.values[i], all[i], 1e-10 * scale) << i;
+}
+
+std::vector<double> laplacian_values(std::int64_t g) {
+  std::vector<double> values;
+  const auto part = [g](std::int64_t i) {
+    return 2 - 2 * std::cos(std::numbers::pi * static_cast<double>(i) / static_cast<double>(g + 1));
+  };
+  for (std::int64_t i = 1; i <= g; ++i)
+    for (std::int64_t j = 1; j <= g; ++j)
+      for (std::int64_t k = 1; k <= g; ++k) values.push_back(part(i) + part(j) + part(k));
+  return values;
+}
+
+TEST(Eigs, FindsTheEndsOfADiagonal) {
+  std::vector<double> d(500);
+  for (std::size_t i = 0; i < d.size(); ++i) d[(i * 7) % 500] = static_cast<double>(i + 1);
+  const SparseMatrix a = test::diagonal(d);
+  for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
+    for (const std::int64_t s : {1, 6}) {
+      const EigsOptions options = with(10, which, s, 40);
+      const Pairs result = pairs(a, options);
+      expect_values(result, d, options, 500);
+      expect_pairs(a, result, 1e-10 * 500);
+    }
+  }
+}
+
+/// Eigenvalues of a cube come three and six times: none may be missing, none be there twice too
+/// often.
+TEST(Eigs, FindsEigenvaluesAsOftenAsTheyAreOne) {
+  constexpr std::int64_t kEdge = 8;
+  const SparseMatrix a = test::laplacian(kEdge);
+  for (const auto& [s, basis] :
+       {std::pair(1, KrylovBasis::monomial), std::pair(8, KrylovBasis::newton),
+        std::pair(8, KrylovBasis::chebyshev), std::pair(5, KrylovBasis::monomial)}) {
+    for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
+      const EigsOptions options = with(17, which, s, 50, basis);
+      const Pairs result = pairs(a, options);
+      expect_values(result, laplacian_values(kEdge), options, 12);
+      expect_pairs(a, result, 1e-10 * 12);
+    }
+  }
+}
+
+TEST(Eigs, WorksWhereTheSpaceEndsAtOnce) {
+  const SparseMatrix one = test::diagonal(std::vector<double>(60, 3.0));
+  Pairs result = pairs(one, with(5, EigenEnd::largest));
+  expect_values(result, std::vector<double>(60, 3.0), with(5, EigenEnd::largest), 3);
+  expect_pairs(one, result, 1e-12);
+  std::vector<double> two(60, -2.0);
+  two[13] = two[31] = 5;
+  result = pairs(test::diagonal(two), with(4, EigenEnd::largest, 3));
+  expect_values(result, two, with(4, EigenEnd::largest), 5);
+  // Of order 6, all but one.
+  const SparseMatrix small = test::grid(3, 2, 1);
+  expect_pairs(small, pairs(small, with(5, EigenEnd::smallest)), 1e-9);
+}
+
+class EigsRuns : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, EigsRuns, ::testing::ValuesIn(test::available_backends()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(EigsRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
+  const SparseMatrix a = test::grid(9, 8, 11);
+  for (const std::int64_t s : {1, 6}) {
+    EigsOptions options = with(6, EigenEnd::smallest, s, 24);
+    const Pairs expected = pairs(a, options);
+    ASSERT_TRUE(expected.info.ok) << expected.info.why;
+    ASSERT_GE(expected.info.restarts, 3);
+    for (const int devices : {1, 2, 3, 4}) {
+      options.run.devices = test::devices_text(GetParam(), devices);
+      if (options.run.devices.empty()) continue;
+      for (const std::int64_t budget : {std::int64_t{64} << 20, std::int64_t{400'000}}) {
+        if (budget < 1 << 20 && devices == 3) continue;
+        options.run.device_memory_bytes = budget;
+        const Pairs result = pairs(a, options);
+        EXPECT_EQ(result.vectors, expected.vectors) << options.run.devices << ", " << budget;
+        EXPECT_EQ(result.info.values, expected.info.values);
+        EXPECT_EQ(result.info.restarts, expected.info.restarts);
+        EXPECT_EQ(result.info.report.traffic,
+                  static_cast<const Traffic&>(result.info.report.planned_traffic));
+      }
+    }
+  }
+}
+
+TEST(Eigs, BadInputIsNamed) {
+  SparseMatrix a = test::laplacian(4);
+  const auto message = [&](ErrorKind kind, const EigsOptions& options) -> std::string {
+    try {
+      (void)pairs(a, options);
+    } catch (const Error& error) {
+      EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was refused";
+    return "";
+  };
+  (void)message(ErrorKind::misuse, with(64, EigenEnd::largest));
+  (void)message(ErrorKind::misuse, with(0, EigenEnd::largest));
+  (void)message(ErrorKind::misuse, with(10, EigenEnd::largest, 1, 11));
+  (void)message(ErrorKind::misuse, with(5, EigenEnd::largest, 30, 20));
+  a = test::grid(4, 4, 4, 0.25);
+  const std::string text = message(ErrorKind::input, with(5, EigenEnd::largest));
+  EXPECT_NE(text.find("(0, 4) is -0.75 and (4, 0) is -1.25"), std::string::npos) << text;
+  a = test::laplacian(4);
+  a.value[0] = NAN;
+  (void)message(ErrorKind::input, with(5, EigenEnd::largest));
+}
+
+TEST(Eigs, TooFewCyclesAreTold) {
+  EigsOptions options = with(10, EigenEnd::smallest, 1, 21);
+  options.restarts_max = 2;
+  const Pairs result = pairs(test::laplacian(12), options);
+  EXPECT_FALSE(result.info.ok);
+  EXPECT_FALSE(result.info.why.empty());
+  EXPECT_EQ(result.info.restarts, 2);
+}
+
+// ---- small problems
+
+TEST(SmallEigen, FindsTheRootsOfACompanionMatrix) {
+  // (x² + 1)(x² − 2x + 5)(x − 3)(x + 4)(x − 0.5): i, 1 ± 2i, 3, −4, 0.5.
+  std::vector<double> p{1};
+  const auto times = [&p](const std::vector<double>& q) {
+    std::vector<double> product(p.size() + q.size() - 1);
+    for (std::size_t i = 0; i < p.size(); ++i)
+      for (std::size_t j = 0; j < q.size(); ++j) product[i + j] += p[i] * q[j];
+    p = product;
+  };
+  times({1, 0, 1});
+  times({5, -2, 1});
+  times({-3, 1});
+  times({4, 1});
+  times({-0.5, 1});
+  const auto n = std::ssize(p) - 1;
+  SquareMatrix<double> h(n);
+  for (std::int64_t i = 0; i + 1 < n; ++i) h(i + 1, i) = 1;
+  for (std::int64_t i = 0; i < n; ++i) h(i, n - 1) = -p[static_cast<std::size_t>(i)];
+  std::vector<std::complex<double>> roots = hessenberg_eigenvalues(h);
+  ASSERT_EQ(std::ssize(roots), n);
+  using C = std::complex<double>;
+  for (const C& root : {C(0, 1), C(0, -1), C(1, 2), C(1, -2), C(3, 0), C(-4, 0), C(0.5, 0)}) {
+    const auto nearest = std::min_element(roots.begin(), roots.end(), [&](C x, C y) {
+      return std::abs(x - root) < std::abs(y - root);
+    });
+    EXPECT_LE(std::abs(*nearest - root), 1e-12) << root;
+    roots.erase(nearest);
+  }
+}
+
+TEST(SmallEigen, FindsThoseOfATridiagonalMatrixAndOfItselfTimesVectors) {
+  constexpr std::int64_t kOrder = 61;
+  SquareMatrix<double> h(kOrder);
+  for (std::int64_t i = 0; i < kOrder; ++i) {
+    h(i, i) = 2;
+    if (i > 0) h(i, i - 1) = h(i - 1, i) = -1;
+  }
+  std::vector<double> values;
+  for (const auto& z : hessenberg_eigenvalues(h)) {
+    EXPECT_EQ(z.imag(), 0);
+    values.push_back(z.real());
+  }
+  std::sort(values.begin(), values.end());
+  const SymmetricEigen eigen = symmetric_eigen(h);
+  ASSERT_EQ(std::ssize(values), kOrder);
+  ASSERT_EQ(std::ssize(eigen.values), kOrder);
+  for (std::int64_t k = 0; k < kOrder; ++k) {
+    const double exact =
+        2 - 2 * std::cos(std::numbers::pi * static_cast<double>(k + 1) / (kOrder + 1));
+    EXPECT_NEAR(values[static_cast<std::size_t>(k)], exact, 1e-13);
+    EXPECT_NEAR(eigen.values[static_cast<std::size_t>(k)], exact, 1e-13);
+  }
+  // A full matrix: A·v = λ·v, vᵀv = 1.
+  SquareMatrix<double> a(40);
+  for (std::int64_t j = 0; j < 40; ++j)
+    for (std::int64_t i = 0; i <= j; ++i)
+      a(i, j) = a(j, i) = std::sin(static_cast<double>(i * i + 3 * j + i * j));
+  const SymmetricEigen full = symmetric_eigen(a);
+  ASSERT_EQ(std::ssize(full.values), 40);
+  for (std::int64_t j = 0; j < 40; ++j) {
+    double length = 0;
+    for (std::int64_t i = 0; i < 40; ++i) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < 40; ++k) sum += a(i, k) * full.vectors(k, j);
+      EXPECT_NEAR(sum, full.values[static_cast<std::size_t>(j)] * full.vectors(i, j), 1e-13);
+      length += full.vectors(i, j) * full.vectors(i, j);
+    }
+    EXPECT_NEAR(length, 1, 1e-13);
+  }
+}
+
+TEST(Recurrence, OrdersNumbersByLeja) {
+  using C = std::complex<double>;
+  const std::vector<C> ordered = leja_ordered({C(1, 0), C(2, 0), C(3, 0), C(10, 0)}, 3);
+  EXPECT_EQ(ordered, (std::vector<C>{C(10, 0), C(1, 0), C(3, 0)}));
+  // A pair stays together, and its half where only one fits.
+  const std::vector<C> pair = leja_ordered({C(0, 5), C(0, -5), C(1, 0)}, 2);
+  EXPECT_EQ(pair, (std::vector<C>{C(0, 5), C(0, -5)}));
+  EXPECT_EQ(leja_ordered({C(0, 5), C(0, -5), C(9, 0)}, 2), (std::vector<C>{C(9, 0), C(0, 0)}));
+}
+
+}  // namespace
+}  // namespace strata

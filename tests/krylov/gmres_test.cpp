@@ -1,0 +1,350 @@
+// gmres: solutions, the restart counts of the reference, the same bits wherever it runs, and what
+// becomes of input that is bad.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "strata/error.hpp"
+#include "strata/krylov.hpp"
+#include "tests/krylov/matrices.hpp"
+#include "tests/support/backends.hpp"
+
+namespace strata {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+GmresOptions with(std::int64_t s, std::int64_t restart, QrMethod method,
+                  KrylovBasis basis = KrylovBasis::monomial) {
+  GmresOptions options;
+  options.s = s;
+  options.restart = restart;
+  options.orthogonalization = method;
+  options.basis = basis;
+  options.run.devices = "host:1";
+  options.run.device_memory_bytes = 256 << 20;
+  return options;
+}
+
+struct Solved {
+  std::vector<double> x;
+  GmresInfo info;
+};
+Solved solved(const SparseMatrix& a, const std::vector<double>& b, const GmresOptions& options) {
+  Solved result{std::vector<double>(b.size()), {}};
+  result.info = gmres(a, b, result.x, options);
+  return result;
+}
+
+/// ‖b − A·x‖/‖b‖ in long double, entry by entry.
+double residual_of(const SparseMatrix& a, const std::vector<double>& b,
+                   const std::vector<double>& x) {
+  long double square = 0;
+  long double length = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    long double r = b[i];
+    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k) {
+      const auto e = static_cast<std::size_t>(k);
+      r -= static_cast<long double>(a.value[e]) * x[static_cast<std::size_t>(a.column[e])];
+    }
+    square += r * r;
+    length += static_cast<long double>(b[i]) * b[i];
+  }
+  return static_cast<double>(std::sqrt(square / length));
+}
+
+TEST(Gmres, SolvesByEveryMethodInEveryBasis) {
+  const SparseMatrix a = test::grid(9, 7, 5, 0.3);
+  const std::vector<double> b = test::row_sums(a);
+  struct Case {
+    std::int64_t s;
+    QrMethod method;
+  };
+  const Case cases[] = {
+      {1, QrMethod::automatic}, {1, QrMethod::mgs},         {1, QrMethod::cgs},
+      {1, QrMethod::cgs2},      {4, QrMethod::automatic},   {4, QrMethod::cholqr},
+      {5, QrMethod::cholqr2},   {5, QrMethod::cholqr_wide}, {6, QrMethod::cholqr_wide2},
+      {4, QrMethod::mgs},       {4, QrMethod::cgs},         {20, QrMethod::automatic}};
+  for (const KrylovBasis basis :
+       {KrylovBasis::monomial, KrylovBasis::newton, KrylovBasis::chebyshev}) {
+    for (const Case& one : cases) {
+      GmresOptions options = with(one.s, 20, one.method, basis);
+      options.tolerance = 1e-9;
+      const Solved result = solved(a, b, options);
+      const std::string what = std::string(to_string(one.method)) +
+                               ", s = " + std::to_string(one.s) + ", " +
+                               std::string(to_string(basis));
+      EXPECT_TRUE(result.info.ok) << what << ": " << result.info.why;
+      const double residual = residual_of(a, b, result.x);
+      EXPECT_LE(residual, 1e-9) << what;
+      EXPECT_NEAR(result.info.relative_residual, residual, 1e-3 * residual + 1e-15) << what;
+      for (const double x : result.x) ASSERT_NEAR(x, 1, 1e-7) << what;
+    }
+  }
+}
+
+TEST(Gmres, TakesAnInitialGuess) {
+  const SparseMatrix a = test::laplacian(6);
+  const std::vector<double> b = test::row_sums(a);
+  std::vector<double> x(b.size(), 1.0);
+  const GmresInfo info = gmres(a, b, x, with(1, 20, QrMethod::automatic));
+  EXPECT_TRUE(info.ok);
+  EXPECT_EQ(info.restarts, 0);
+  EXPECT_EQ(x, std::vector<double>(b.size(), 1.0));
+}
+
+#ifndef STRATA_SANITIZED
+/// The balanced 40³ Laplacian, CA-GMRES(s, 60), monomial, b = A·1, to 1e-6. Reference restarts by
+/// another program (sums in another order): s = 15: GMRES 2, d 11 (43 of 44 factorizations fail),
+/// 2×d 2, dd 2; s = 20: 2×d 6, MGS 4, dd 4, dd + d 3.
+TEST(Gmres, HoldsTheRestartCountsOfTheReference) {
+  SparseMatrix a = test::laplacian(40);
+  balance(a);
+  const std::vector<double> b = test::row_sums(a);
+  const auto restarts = [&](std::int64_t s, QrMethod method) {
+    const GmresInfo info = solved(a, b, with(s, 60, method)).info;
+    EXPECT_TRUE(info.ok) << s << " " << to_string(method);
+    return info;
+  };
+  EXPECT_EQ(restarts(1, QrMethod::cgs2).restarts, 2);
+  EXPECT_EQ(restarts(15, QrMethod::cholqr_wide).restarts, 2);
+  EXPECT_EQ(restarts(15, QrMethod::cholqr2).restarts, 2);
+  const GmresInfo plain = restarts(15, QrMethod::cholqr);
+  EXPECT_GE(plain.restarts, 8);
+  EXPECT_GE(plain.failed_cholesky, plain.factorizations * 3 / 4);
+  EXPECT_LE(restarts(20, QrMethod::cholqr_wide).restarts, 4);
+  EXPECT_LE(restarts(20, QrMethod::cholqr_wide2).restarts, 3);
+  // What decides for itself is within one restart of GMRES, and says what it did.
+  for (const std::int64_t s : {15, 20, 30}) {
+    const GmresInfo automatic = restarts(s, QrMethod::automatic);
+    EXPECT_LE(automatic.restarts, 3) << s;
+    bool shrank = false;
+    for (const KrylovDecision& d : automatic.decisions)
+      shrank = shrank || d.what.find("shrink") != std::string::npos;
+    EXPECT_TRUE(shrank) << s;
+  }
+}
+#endif
+
+// ---- the same bits
+
+void expect_same(const Solved& a, const Solved& b, const std::string& what) {
+  EXPECT_EQ(a.x, b.x) << what;
+  ASSERT_EQ(a.info.history.size(), b.info.history.size()) << what;
+  for (std::size_t i = 0; i < a.info.history.size(); ++i) {
+    EXPECT_EQ(a.info.history[i].relative_residual, b.info.history[i].relative_residual) << what;
+    EXPECT_EQ(a.info.history[i].estimated_residual, b.info.history[i].estimated_residual) << what;
+    EXPECT_EQ(a.info.history[i].vectors, b.info.history[i].vectors) << what;
+  }
+  ASSERT_EQ(a.info.decisions.size(), b.info.decisions.size()) << what;
+  for (std::size_t i = 0; i < a.info.decisions.size(); ++i) {
+    EXPECT_EQ(a.info.decisions[i].s, b.info.decisions[i].s) << what;
+    EXPECT_EQ(a.info.decisions[i].condition, b.info.decisions[i].condition) << what;
+    EXPECT_EQ(a.info.decisions[i].what, b.info.decisions[i].what) << what;
+  }
+}
+
+class GmresRuns : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, GmresRuns, ::testing::ValuesIn(test::available_backends()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
+  // 2431 rows: twenty chunks, the last one short; far neighbours, so that it is reordered.
+  SparseMatrix a = test::grid(13, 11, 17, 0.2);
+  const std::vector<double> b = test::row_sums(a);
+  for (const auto& [s, method, basis] :
+       {std::tuple(1, QrMethod::mgs, KrylovBasis::monomial),
+        std::tuple(10, QrMethod::automatic, KrylovBasis::monomial),
+        std::tuple(6, QrMethod::automatic, KrylovBasis::newton),
+        std::tuple(5, QrMethod::cholqr_wide2, KrylovBasis::chebyshev)}) {
+    GmresOptions options = with(s, 20, method, basis);
+    const Solved expected = solved(a, b, options);
+    ASSERT_TRUE(expected.info.ok);
+    ASSERT_GE(expected.info.restarts, 2);
+    for (const int devices : {1, 2, 3, 4}) {
+      options.run.devices = test::devices_text(GetParam(), devices);
+      if (options.run.devices.empty()) continue;
+      for (const std::int64_t budget : {std::int64_t{64} << 20, std::int64_t{400'000}}) {
+        if (budget < 1 << 20 && s == 1) continue;  // thousands of tasks
+        options.run.device_memory_bytes = budget;
+        const Solved result = solved(a, b, options);
+        expect_same(
+            result, expected,
+            options.run.devices + ", " + std::to_string(budget) + ", s = " + std::to_string(s));
+        EXPECT_EQ(result.info.report.traffic,
+                  static_cast<const Traffic&>(result.info.report.planned_traffic));
+        EXPECT_LE(result.info.report.peak_device_bytes, budget);
+      }
+    }
+    options.run.devices = test::devices_text(GetParam(), 1);
+    options.run.device_memory_bytes = 64 << 20;
+    for (const Policy policy : {Policy::sync, Policy::v2}) {
+      options.run.policy = policy;
+      expect_same(solved(a, b, options), expected, "another policy");
+    }
+  }
+}
+
+TEST(Gmres, TheBasisStaysOnTheDevices) {
+  const SparseMatrix a = test::laplacian(12);
+  const std::vector<double> b = test::row_sums(a);
+  GmresOptions options = with(5, 20, QrMethod::automatic);
+  const Solved result = solved(a, b, options);
+  ASSERT_GE(result.info.restarts, 2);
+  // V and the matrix come once; what is small comes and goes.
+  const std::int64_t once = a.rows * 23 * 8 + a.entries() * 12 + a.rows * 4;
+  EXPECT_GE(result.info.report.traffic.host_to_device_bytes, once);
+  EXPECT_LE(result.info.report.traffic.host_to_device_bytes, once * 3 / 2);
+  EXPECT_LE(result.info.report.traffic.device_to_host_bytes, once / 2);
+}
+
+// ---- scaling and order
+
+TEST(Gmres, KeepsTheToleranceOfWhatWasGivenUnderAnyScaling) {
+  SparseMatrix a = test::grid(8, 6, 7, 0.1);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a.rows); ++i) {
+    const double scale = std::ldexp(1.0, static_cast<int>(i * 5 % 21) - 10);
+    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k)
+      a.value[static_cast<std::size_t>(k)] *= scale;
+  }
+  const std::vector<double> b = test::row_sums(a);
+  GmresOptions options = with(5, 40, QrMethod::automatic, KrylovBasis::newton);
+  options.balance = true;
+  Solved result = solved(a, b, options);
+  EXPECT_TRUE(result.info.ok) << result.info.why;
+  EXPECT_LE(residual_of(a, b, result.x), 1e-6);
+  const std::int64_t balanced = result.info.iterations;
+  options.jacobi = true;
+  result = solved(a, b, options);
+  EXPECT_TRUE(result.info.ok) << result.info.why;
+  EXPECT_LE(residual_of(a, b, result.x), 1e-6);
+  options.balance = options.jacobi = false;
+  result = solved(a, b, options);
+  EXPECT_TRUE(!result.info.ok || result.info.iterations > balanced) << "balancing did not matter";
+}
+
+// ---- what cannot be solved
+
+TEST(Gmres, TellsOfASingularMatrixWithTheTrueResidual) {
+  std::vector<double> d(300, 2.0);
+  for (std::size_t i = 0; i < d.size(); ++i) d[i] = 1 + static_cast<double>(i % 17);
+  d[7] = 0;
+  const SparseMatrix a = test::diagonal(d);
+  const std::vector<double> b(300, 1.0);
+  for (const std::int64_t s : {1, 5}) {
+    const Solved result = solved(a, b, with(s, 30, QrMethod::automatic));
+    EXPECT_FALSE(result.info.ok);
+    EXPECT_TRUE(result.info.breakdown || result.info.stagnated);
+    EXPECT_FALSE(result.info.why.empty());
+    EXPECT_NEAR(result.info.relative_residual, residual_of(a, b, result.x), 1e-9);
+    EXPECT_NEAR(result.info.relative_residual, std::sqrt(1.0 / 300), 1e-6);
+  }
+}
+
+TEST(Gmres, EndsWhereTheSpaceEnds) {
+  const SparseMatrix a = test::diagonal(std::vector<double>(200, 4.0));
+  const std::vector<double> b(200, 1.0);
+  for (const std::int64_t s : {1, 8}) {
+    const Solved result = solved(a, b, with(s, 20, QrMethod::automatic));
+    EXPECT_TRUE(result.info.ok) << result.info.why;
+    EXPECT_EQ(result.info.restarts, 1);
+    for (const double x : result.x) EXPECT_NEAR(x, 0.25, 1e-14);
+  }
+}
+
+TEST(Gmres, ANullRightHandSideHasTheNullSolution) {
+  const SparseMatrix a = test::laplacian(3);
+  std::vector<double> x(27, 3.0);
+  const GmresInfo info = gmres(a, std::vector<double>(27), x, with(1, 20, QrMethod::automatic));
+  EXPECT_TRUE(info.ok);
+  EXPECT_EQ(x, std::vector<double>(27));
+}
+
+TEST(Gmres, TooFewCyclesAreTold) {
+  const SparseMatrix a = test::laplacian(12);
+  GmresOptions options = with(1, 3, QrMethod::automatic);
+  options.restarts_max = 2;
+  const Solved result = solved(a, test::row_sums(a), options);
+  EXPECT_FALSE(result.info.ok);
+  EXPECT_EQ(result.info.restarts, 2);
+  EXPECT_NEAR(result.info.relative_residual, residual_of(a, test::row_sums(a), result.x), 1e-9);
+}
+
+TEST(Gmres, AMatrixSmallerThanARestartIsSolved) {
+  const SparseMatrix a = test::grid(2, 2, 1);
+  for (const std::int64_t s : {1, 30}) {
+    const Solved result = solved(a, test::row_sums(a), with(s, 60, QrMethod::automatic));
+    EXPECT_TRUE(result.info.ok) << result.info.why;
+  }
+}
+
+// ---- bad input
+
+/// The message of the error, which has to be of this kind.
+template <class F>
+std::string complaint(ErrorKind kind, F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+TEST(Gmres, BadInputIsNamed) {
+  SparseMatrix a = test::laplacian(4);
+  std::vector<double> b(64, 1.0);
+  const auto message = [&](ErrorKind kind, const GmresOptions& options) {
+    return complaint(kind, [&] { (void)solved(a, b, options); });
+  };
+  EXPECT_NE(message(ErrorKind::misuse, with(31, 30, QrMethod::automatic)).find("s = 31"),
+            std::string::npos);
+  EXPECT_NE(message(ErrorKind::misuse, with(5, 30, QrMethod::svqr)).find("svqr"),
+            std::string::npos);
+  (void)message(ErrorKind::misuse, with(1, 0, QrMethod::automatic));
+  (void)message(ErrorKind::misuse, with(1, 501, QrMethod::automatic));
+  GmresOptions none = with(1, 30, QrMethod::automatic);
+  none.tolerance = kNan;
+  (void)message(ErrorKind::misuse, none);
+  b[17] = kNan;
+  EXPECT_NE(message(ErrorKind::input, with(1, 30, QrMethod::automatic)).find("element 17 of b"),
+            std::string::npos);
+  b[17] = 1;
+  a.value[static_cast<std::size_t>(a.start[5])] = INFINITY;
+  EXPECT_NE(message(ErrorKind::input, with(1, 30, QrMethod::automatic)).find("entry (5, "),
+            std::string::npos);
+  a = test::laplacian(4);
+  b.pop_back();
+  (void)message(ErrorKind::misuse, with(1, 30, QrMethod::automatic));
+  b.push_back(1);
+  std::swap(a.column[0], a.column[1]);
+  (void)message(ErrorKind::misuse, with(1, 30, QrMethod::automatic));
+  a = test::diagonal(std::vector<double>(64, 0.0));
+  GmresOptions jacobi = with(1, 30, QrMethod::automatic);
+  jacobi.jacobi = true;
+  EXPECT_NE(message(ErrorKind::input, jacobi).find("(0, 0)"), std::string::npos);
+}
+
+TEST(Gmres, ABudgetThatIsTooSmallIsRefused) {
+  const SparseMatrix a = test::laplacian(8);
+  GmresOptions options = with(5, 30, QrMethod::automatic);
+  options.run.device_memory_bytes = 50'000;
+  const std::string message =
+      complaint(ErrorKind::memory, [&] { (void)solved(a, test::row_sums(a), options); });
+  EXPECT_NE(message.find("needs"), std::string::npos) << message;
+}
+
+TEST(Gmres, IsCancelled) {
+  const SparseMatrix a = test::laplacian(8);
+  GmresOptions options = with(5, 30, QrMethod::automatic);
+  int calls = 0;
+  options.run.progress = [&](const Progress&) { return ++calls < 3; };
+  (void)complaint(ErrorKind::cancelled, [&] { (void)solved(a, test::row_sums(a), options); });
+}
+
+}  // namespace
+}  // namespace strata

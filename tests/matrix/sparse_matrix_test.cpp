@@ -1,0 +1,133 @@
+// Sparse matrices: assembly, scaling, order, and what is refused.
+
+#include "strata/sparse_matrix.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "strata/error.hpp"
+
+namespace strata {
+namespace {
+
+using Indices = std::vector<std::int64_t>;
+
+SparseMatrix sample() {
+  // [1 0 2; 0 0 0; 3 4 5], the 5 in two parts.
+  return sparse_from_entries(3, 3, Indices{2, 0, 2, 2, 0, 2}, Indices{2, 2, 0, 1, 0, 2},
+                             std::vector<double>{2, 2, 3, 4, 1, 3});
+}
+
+TEST(SparseMatrix, IsAssembledFromEntriesInAnyOrder) {
+  const SparseMatrix a = sample();
+  EXPECT_EQ(a.start, (Indices{0, 2, 2, 5}));
+  EXPECT_EQ(a.column, (std::vector<std::int32_t>{0, 2, 0, 1, 2}));
+  EXPECT_EQ(a.value, (std::vector<double>{1, 2, 3, 4, 5}));
+  require_well_formed(a);
+  std::vector<double> y(3);
+  multiply(a, std::vector<double>{1, 10, 100}, y);
+  EXPECT_EQ(y, (std::vector<double>{201, 0, 543}));
+  EXPECT_EQ(bandwidth(a), 2);
+}
+
+TEST(SparseMatrix, IsBalancedByRowsThenColumns) {
+  SparseMatrix a = sample();
+  const SparseMatrix before = a;
+  const Balance scale = balance(a);
+  EXPECT_DOUBLE_EQ(scale.row[0], 1 / std::sqrt(5));
+  EXPECT_EQ(scale.row[1], 1);
+  for (std::int64_t j = 0; j < 3; ++j) {
+    double square = 0;
+    for (std::size_t k = 0; k < a.value.size(); ++k)
+      square += a.column[k] == j ? a.value[k] * a.value[k] : 0;
+    EXPECT_NEAR(square, 1, 1e-15) << j;
+  }
+  for (std::int64_t i = 0; i < 3; ++i) {
+    for (std::int64_t k = a.start[static_cast<std::size_t>(i)];
+         k < a.start[static_cast<std::size_t>(i + 1)]; ++k) {
+      const auto e = static_cast<std::size_t>(k);
+      EXPECT_NEAR(a.value[e],
+                  before.value[e] * scale.row[static_cast<std::size_t>(i)] *
+                      scale.col[static_cast<std::size_t>(a.column[e])],
+                  1e-15);
+    }
+  }
+}
+
+TEST(SparseMatrix, IsPermutedAndReordered) {
+  // A path of 200 vertices in a scattered order has a bandwidth of 1 in the right one.
+  constexpr std::int64_t kOrder = 200;
+  Indices row;
+  Indices col;
+  std::vector<double> value;
+  const auto place = [](std::int64_t i) { return i * 77 % kOrder; };
+  for (std::int64_t i = 0; i + 1 < kOrder; ++i) {  // one triangle: the pattern is made symmetric
+    row.push_back(place(i));
+    col.push_back(place(i + 1));
+    value.push_back(static_cast<double>(i + 1));
+  }
+  const SparseMatrix a = sparse_from_entries(kOrder, kOrder, row, col, value);
+  ASSERT_GT(bandwidth(a), 50);
+  const std::vector<std::int32_t> order = reverse_cuthill_mckee(a);
+  std::vector<std::int32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::int32_t> all(kOrder);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(sorted, all);
+  const SparseMatrix p = permuted(a, order);
+  require_well_formed(p);
+  EXPECT_EQ(bandwidth(p), 1);
+  std::vector<double> x(kOrder);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
+  std::vector<double> y(kOrder);
+  multiply(a, x, y);
+  std::vector<double> xp(kOrder);
+  std::vector<double> yp(kOrder);
+  for (std::size_t i = 0; i < xp.size(); ++i) xp[i] = x[static_cast<std::size_t>(order[i])];
+  multiply(p, xp, yp);
+  for (std::size_t i = 0; i < yp.size(); ++i)
+    EXPECT_EQ(yp[i], y[static_cast<std::size_t>(order[i])]);
+}
+
+TEST(SparseMatrix, AnAsymmetryIsFound) {
+  SparseMatrix a = sample();
+  const Asymmetry pair = find_asymmetry(a, 1e-12);
+  ASSERT_TRUE(pair.found);
+  EXPECT_EQ(pair.row, 0);
+  EXPECT_EQ(pair.col, 2);
+  EXPECT_EQ(pair.value, 2);
+  EXPECT_EQ(pair.transposed, 3);
+  const SparseMatrix symmetric = sparse_from_entries(2, 2, Indices{0, 1, 1}, Indices{1, 0, 1},
+                                                     std::vector<double>{7, 7 * (1 + 1e-14), 1});
+  EXPECT_FALSE(find_asymmetry(symmetric, 1e-12).found);
+  EXPECT_TRUE(find_asymmetry(symmetric, 1e-15).found);
+}
+
+TEST(SparseMatrix, WhatIsNoMatrixIsRefused) {
+  const std::vector<double> one{1};
+  EXPECT_THROW((void)sparse_from_entries(2, 2, Indices{2}, Indices{0}, one), Error);
+  EXPECT_THROW((void)sparse_from_entries(2, 2, Indices{0}, Indices{-1}, one), Error);
+  EXPECT_THROW((void)sparse_from_entries(2, 2, Indices{0, 1}, Indices{0}, one), Error);
+  EXPECT_THROW((void)sparse_from_entries(std::int64_t{1} << 31, 1, Indices{}, Indices{}, {}),
+               Error);
+  for (int fault = 0; fault < 4; ++fault) {
+    SparseMatrix a = sample();
+    if (fault == 0) a.column[1] = 0;
+    if (fault == 1) a.column[4] = 3;
+    if (fault == 2) a.start[1] = 3, a.start[2] = 2;
+    if (fault == 3) a.value.pop_back();
+    EXPECT_THROW(require_well_formed(a), Error) << fault;
+  }
+  SparseMatrix a = sample();
+  std::vector<double> y(2);
+  EXPECT_THROW(multiply(a, std::vector<double>(3), y), Error);
+  EXPECT_THROW((void)permuted(a, std::vector<std::int32_t>{0, 1, 1}), Error);
+  a.cols = 4;
+  EXPECT_THROW((void)reverse_cuthill_mckee(a), Error);
+}
+
+}  // namespace
+}  // namespace strata
