@@ -120,6 +120,40 @@ TEST_F(Relation, HoldsInTheOtherBases) {
           make_recurrence(KrylovBasis::newton, 6, large, 1.2e7), "scaled");
 }
 
+// ---- scripts
+
+/// A step is a task a device, whatever the vectors; what travels between slabs comes on top.
+TEST(BasisScript, HasFewTasks) {
+  const SparseMatrix a = test::grid(40, 7, 9);  // neighbours are in the next slab at most
+  for (const int devices : {1, 2, 4}) {
+    const RowSlabs cut = cut_into_slabs(a, devices, 1);
+    ASSERT_EQ(std::ssize(cut.slabs), devices);
+    ASSERT_EQ(std::ssize(cut.links), 2 * (devices - 1));
+    BasisScript script;
+    script.multiply(0, 1, 0, 0, 0, 1);
+    script.update(0, 1, script.inner(0, 60, 1, 30));
+    script.normalize(1, script.inner(1, 1, 1, 1, Element::dd));
+    BasisProblem problem;
+    problem.slabs = &cut;
+    problem.columns = 91;
+    problem.devices = devices;
+    problem.stays = false;
+    const Schedule schedule = basis_schedule(problem, script);
+    const std::vector<std::int64_t> expected{devices + 2 * std::ssize(cut.links), 2 * devices,
+                                             devices, 2 * devices, devices};
+    ASSERT_EQ(schedule.steps, std::ssize(expected));
+    for (std::int64_t step = 0; step < schedule.steps; ++step) {
+      TaskList tasks;
+      schedule.emit(step, tasks);
+      EXPECT_EQ(std::ssize(tasks.tasks()), expected[static_cast<std::size_t>(step)]) << step;
+      for (const Task& task : tasks.tasks()) {
+        EXPECT_EQ(task.calls, 1U);
+        EXPECT_LT(task.device, devices);
+      }
+    }
+  }
+}
+
 // ---- slabs
 
 TEST(RowSlabs, MultiplyAsTheMatrix) {
