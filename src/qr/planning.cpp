@@ -3,6 +3,8 @@
 // Method: the passes of the automatic method follow from the condition; each is planned and
 // simulated from what the one before it leaves on the devices, as PassRunner has them run.
 
+#include <chrono>
+
 #include "base/check.hpp"
 #include "qr/row_passes.hpp"
 #include "qr/tall_problem.hpp"
@@ -52,8 +54,11 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
                                                        : RowPass::solve_gram;
     problem.factor = pass == 0 ? Element::fp64 : pass > 1 && pass == solves ? precision : sum;
     problem.stays = pass < solves;
+    const auto begin = std::chrono::steady_clock::now();
     PlannedRun planned = make_planned_run(schedule(), machine, of_policy,
                                           to_string(options.run.policy), std::move(residency));
+    planned.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     planned.n = n;
     planned.tile = gram_block_rows(n);
     const std::int64_t bytes = m * n * bytes_of(precision);
