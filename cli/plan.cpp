@@ -1,7 +1,8 @@
-// strata plan cholesky: what a factorization would do, before anything is allocated.
+// strata plan cholesky, strata plan qr: what a run would do, before anything is allocated.
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include "base/bytes.hpp"
@@ -95,6 +96,67 @@ int run_plan(const PlanArguments& arguments, const CommonOptions& common) {
                 [&] { print_plan(report, options.rates.has_value()); });
 }
 
+struct PlanQrArguments {
+  double m = 0;
+  std::int64_t n = 0;
+  double condition = 1;
+  std::string precision = "fp64";
+};
+
+void print_qr_plan(const RunReport& report, std::int64_t m, bool measured_rates) {
+  fmt::print("qr of {} by {}, {} devices ({}), blocks of {} rows, policy {}\n", m, report.n,
+             report.devices.size(), fmt::join(report.devices, ", "), report.tile, report.policy);
+  print_traffic(report, false);
+  fmt::print("  {:18}{:>14} on each device\n", "peak memory",
+             format_bytes(report.peak_device_bytes));
+  fmt::print("  {:18}{:>14.3g} in {} tasks\n", "flops", report.flops, report.tasks);
+  if (report.predicted_seconds)
+    fmt::print("  {:18}{:>12.3g} s{}\n", "predicted", *report.predicted_seconds,
+               measured_rates ? "" : " (nominal rates, see strata info --calibrate)");
+  fmt::print("  {:18}{:>12.3g} s\n", "planning took", report.plan_seconds);
+}
+
+int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
+  QrOptions options;
+  options.run = common.to_options();
+  check_outputs(common, {}, {common.rates});
+  require(arguments.m >= 1 && arguments.m <= 1e15 && arguments.m == std::floor(arguments.m),
+          ErrorKind::misuse, "options", "--m {} is not a number of rows", arguments.m);
+  const auto m = static_cast<std::int64_t>(arguments.m);
+  const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
+  const RunReport report = simulate_qr(m, arguments.n, machine_of(common, options.run), options,
+                                       element, arguments.condition);
+  ReportData data;
+  data.title = fmt::format("Plan of a QR factorization of a {} by {} matrix", m, report.n);
+  data.subtitle = fmt::format("{} devices, policy {}", report.devices.size(), report.policy);
+  data.run = report;
+  data.simulated = true;
+  nlohmann::json object = to_json(report);
+  object["rows"] = m;
+  object["cols"] = arguments.n;
+  return finish(common, std::move(data), object,
+                [&] { print_qr_plan(report, m, options.run.rates.has_value()); });
+}
+
+void add_plan_qr(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm = verb.add_subcommand("qr", "QR of a tall matrix, by the automatic method");
+  auto arguments = std::make_shared<PlanQrArguments>();
+  common.add_to(*algorithm);
+  algorithm->get_option("--devices")
+      ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  algorithm->add_option("--m", arguments->m, "rows, e.g. 1e8")->required();
+  algorithm->add_option("--n", arguments->n, "columns")->required()->check(nonnegative_number());
+  algorithm
+      ->add_option("--condition", arguments->condition,
+                   "of V with columns of length 1: says how many passes there are")
+      ->capture_default_str();
+  algorithm->add_option("--precision", arguments->precision, "fp64 or fp32")
+      ->check(CLI::IsMember({"fp64", "fp32"}));
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_plan_qr(*arguments, common); };
+  });
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
@@ -115,6 +177,7 @@ void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_plan(*arguments, common); };
   });
+  add_plan_qr(*verb, common, run);
 }
 
 }  // namespace strata::cli

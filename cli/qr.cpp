@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -85,20 +87,39 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
   if (!a.r.empty()) fmt::print("R written to {}\n", a.r);
 }
 
+/// A matrix that is read where it lies if it is a .npy file of its precision, mapped, in either
+/// order; else it is in memory.
 template <class T>
-DenseMatrix<T> matrix_in(const std::string& path) {
-  const DenseMatrix<double> wide = read_dense(path);
-  if constexpr (std::is_same_v<T, double>) return wide;
-  return {std::vector<T>(wide.values.begin(), wide.values.end()), wide.rows, wide.cols};
-}
+class MatrixSource {
+ public:
+  explicit MatrixSource(const std::string& path) {
+    if (is_called(path, ".npy")) file_.emplace(path);
+    if (file_ && file_->precision() == element_of<T>) return;
+    file_.reset();
+    const DenseMatrix<double> wide = read_dense(path);
+    dense_ = {std::vector<T>(wide.values.begin(), wide.values.end()), wide.rows, wide.cols};
+  }
+  [[nodiscard]] TallInput<T> input() const {
+    if (!file_) return {std::as_const(dense_).view()};
+    if (file_->row_major()) return {file_->template transposed_view<T>(), true};
+    return {{static_cast<const T*>(file_->elements()), file_->rows(), file_->cols(),
+             std::max<std::int64_t>(file_->rows(), 1)}};
+  }
+
+ private:
+  std::optional<NpyFile> file_;
+  DenseMatrix<T> dense_;
+};
 
 template <class T>
 int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptions& options) {
-  DenseMatrix<T> v = matrix_in<T>(a.matrix);
+  const MatrixSource<T> source(a.matrix);
   check_interrupt();
-  const std::int64_t n = v.cols;
+  const TallInput<T> input = source.input();
+  const std::int64_t n = input.cols();
+  DenseMatrix<T> v{std::vector<T>(static_cast<std::size_t>(input.view.size())), input.rows(), n};
   DenseMatrix<T> r{std::vector<T>(static_cast<std::size_t>(n * n)), n, n};
-  const QrInfo info = qr(v.view(), r.view(), options);
+  const QrInfo info = qr(input, v.view(), r.view(), options);
   // What was dropped is not written: Q has `rank` columns and R as many rows.
   const bool dropped = options.dependent == DependentColumns::drop;
   const std::int64_t kept = dropped ? info.rank : n;
@@ -144,9 +165,9 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
   return factor_file<double>(a, common, options);
 }
 
-void print_lstsq(const LeastSquaresInfo& info, const DenseMatrix<double>& a,
+void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, std::int64_t cols,
                  const LstsqArguments& arguments) {
-  fmt::print("{} unknowns from {} equations with {}\n", a.cols, a.rows,
+  fmt::print("{} unknowns from {} equations with {}\n", cols, rows,
              fmt::join(info.report.devices, ", "));
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
   if (!info.dependent_columns.empty())
@@ -163,16 +184,18 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   require_matrix_name("--output", arguments.output);
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.matrix, arguments.rhs, common.rates});
-  const DenseMatrix<double> a = read_dense(arguments.matrix);
-  const DenseMatrix<double> b = read_dense(arguments.rhs);
+  const MatrixSource<double> a_source(arguments.matrix);
+  const MatrixSource<double> b_source(arguments.rhs);
+  const TallInput<double> a = a_source.input();
+  const TallInput<double> b = b_source.input();
   check_interrupt();
-  DenseMatrix<double> x{std::vector<double>(static_cast<std::size_t>(a.cols * b.cols)), a.cols,
-                        b.cols};
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), options);
+  DenseMatrix<double> x{std::vector<double>(static_cast<std::size_t>(a.cols() * b.cols())),
+                        a.cols(), b.cols()};
+  const LeastSquaresInfo info = least_squares(a, b, x.view(), options);
   json object = to_json(info.report);
   object["lstsq"] = {{"ok", info.ok},
-                     {"rows", a.rows},
-                     {"cols", a.cols},
+                     {"rows", a.rows()},
+                     {"cols", a.cols()},
                      {"rank", info.rank},
                      {"dependent_columns", info.dependent_columns},
                      {"condition", number(info.condition)},
@@ -180,15 +203,15 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
                      {"refinements", info.refinements},
                      {"error_bound", number(info.error_bound)}};
   ReportData data;
-  data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols, a.rows);
+  data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols(), a.rows());
   data.subtitle = fmt::format("{} with {}", arguments.matrix, arguments.rhs);
   data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
                   {"Error bound", fmt::format("{:.1e}", info.error_bound), "", ""}};
   data.run = info.report;
   begin_output();
   write_dense(arguments.output, std::as_const(x).view());
-  const int status =
-      finish(common, std::move(data), object, [&] { print_lstsq(info, a, arguments); });
+  const int status = finish(common, std::move(data), object,
+                            [&] { print_lstsq(info, a.rows(), a.cols(), arguments); });
   if (info.ok) return status;
   fmt::print(stderr,
              "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}; factor A by "

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "strata/element.hpp"
+#include "strata/machine.hpp"
 #include "strata/matrix_view.hpp"
 #include "strata/options.hpp"
 
@@ -102,11 +104,39 @@ struct QrInfo {
   RunReport report;  ///< of all passes
 };
 
+/// A tall matrix that is only read, in either order: as NumPy has it, rows one after the other, it
+/// need not be turned round first. May lie in a mapped file (NpyFile) larger than memory.
+template <class T>
+struct TallInput {
+  MatrixView<const T> view;  ///< m × n; where `by_rows`, its transpose, n × m
+  bool by_rows = false;
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return by_rows ? view.cols : view.rows; }
+  [[nodiscard]] std::int64_t cols() const noexcept { return by_rows ? view.rows : view.cols; }
+  [[nodiscard]] const T& operator()(std::int64_t i, std::int64_t j) const noexcept {
+    return by_rows ? view(j, i) : view(i, j);
+  }
+};
+
 /// V ← Q, and R, n × n, written as a whole. Throws Error{misuse, input, memory, device, cancelled};
 /// after one of the last three V may hold anything.
 QrInfo qr(MatrixView<double> v, MatrixView<double> r, const QrOptions& options = {});
 /// Sums are in fp64 where they are wide.
 QrInfo qr(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
+/// The same with Q, m × n, in a place of its own; V is not written. It is read once more than Q is
+/// written by the methods of Gram and Schmidt, and for more than kQrColumnsMax columns.
+QrInfo qr(const TallInput<double>& v, MatrixView<double> q, MatrixView<double> r,
+          const QrOptions& options = {});
+QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
+          const QrOptions& options = {});
+
+/// What qr() of an m × n matrix of unit columns of condition `condition` would do on `machine` by
+/// the automatic method, without any data: the bytes of its passes, memory and predicted seconds
+/// (`seconds` is 0: nothing runs). n at most kQrColumnsMax. Throws Error{misuse, memory} as qr()
+/// would.
+[[nodiscard]] RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
+                                    const QrOptions& options = {},
+                                    Element precision = Element::fp64, double condition = 1);
 
 struct LeastSquaresInfo {
   bool ok = false;  ///< error_bound is below 1e-6
@@ -126,6 +156,8 @@ struct LeastSquaresInfo {
 /// written. Where that is not good for six digits, x is refined by up to three more readings.
 /// Throws as qr(); m >= n, n + k at most kQrColumnsMax.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
+                               MatrixView<double> x, const Options& options = {});
+LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,
                                MatrixView<double> x, const Options& options = {});
 
 }  // namespace strata

@@ -64,10 +64,9 @@ __device__ double dot_below(const double* v, const double* x, int j, int rows) {
   }
   return sum_of_lanes(sum);
 }
+/// Rows up to j lose a product with 0, which may turn the sign of a zero.
 __device__ void subtract_below(double t, const double* v, double* x, int j, int rows) {
-  for (int r = lane(); r < rows; r += kWarpSize) {
-    if (r > j) x[r] = fused(-t, v[r], x[r]);
-  }
+  for (int r = lane(); r < rows; r += kWarpSize) x[r] = fused(-t, r > j ? v[r] : 0.0, x[r]);
 }
 
 /// By one warp; returns τ.
@@ -116,10 +115,11 @@ __device__ void factor(const Panel& panel, double* tau) {
       double* x = panel.column(k);
       const double head = x[j];
       const double sum = dot_below(v, x, j, panel.rows);
+      __syncwarp();
       const double t = rounded_product(tau[j], rounded_sum(head, sum));
       subtract_below(t, v, x, j, panel.rows);
       __syncwarp();
-      if (lane() == 0) x[j] = rounded_sum(head, -t);
+      if (lane() == 0) x[j] = rounded_sum(x[j], -t);
     }
     __syncthreads();
   }
@@ -136,6 +136,7 @@ __device__ void form(const Panel& panel, const double* tau) {
         subtract_below(t, v, x, j, panel.rows);
         head = -t;
       }
+      __syncwarp();
       if (lane() == 0) x[j] = head;
     }
     __syncthreads();

@@ -9,6 +9,7 @@
 
 #include "kernels/gram.hpp"
 #include "kernels/operand.hpp"
+#include "kernels/run_fused.hpp"
 #include "kernels/panel.hpp"
 #include "scalar/lanes.hpp"
 
@@ -16,24 +17,6 @@ namespace strata {
 namespace {
 
 static_assert(kSpmvLanes == kLanes);
-
-#if defined(__x86_64__)
-template <class Loop, class... Arguments>
-[[gnu::target("avx2,fma")]] void run_on_avx2(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-/// Where there is no such instruction the same bits come out of the C library's fma, slowly.
-template <class Loop, class... Arguments>
-void run_fused(Arguments... arguments) {
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  has ? run_on_avx2<Loop>(arguments...) : Loop::run(arguments...);
-}
-#else
-template <class Loop, class... Arguments>
-void run_fused(Arguments... arguments) {
-  Loop::run(arguments...);
-}
-#endif
 
 /// What a row of A meets, and what becomes of its sum.
 struct Product {

@@ -31,15 +31,15 @@ constexpr int kRefinementsMax = 3;
 
 class NormalEquations {
  public:
-  NormalEquations(MatrixView<const double> a, MatrixView<const double> b, const Options& options)
+  NormalEquations(const TallInput<double>& a, const TallInput<double>& b, const Options& options)
       : a_(a),
         b_(b),
         runner_({.from = a, .beside = b}, options),
-        scale_(static_cast<std::size_t>(a.cols + b.cols), 1.0) {}
+        scale_(static_cast<std::size_t>(a.cols() + b.cols()), 1.0) {}
 
   LeastSquaresInfo solve(MatrixView<double> x) {
     Gram g = gram();
-    const std::int64_t n = a_.cols;
+    const std::int64_t n = a_.cols();
     const double tolerance = 64 * static_cast<double>(n + 1) * kWideUnit;
     // The columns of b come last; none of them may end the factorization.
     const SmallCholesky<DoubleDouble> small = small_cholesky(g, BadPivot::drop, tolerance);
@@ -53,8 +53,8 @@ class NormalEquations {
       for (std::int64_t i = 0; i <= j; ++i) of_a(i, j) = small.r(i, j);
     info.condition = condition_of(of_a, info.dependent_columns).estimate;
     double worst = 0;
-    wide_x_.assign(static_cast<std::size_t>(n * b_.cols), DoubleDouble());
-    for (std::int64_t k = 0; k < b_.cols; ++k)
+    wide_x_.assign(static_cast<std::size_t>(n * b_.cols()), DoubleDouble());
+    for (std::int64_t k = 0; k < b_.cols(); ++k)
       worst = std::max(worst, solve_column(g, small.r, k, info));
     const double sums = 32 * static_cast<double>(n + 1) * kWideUnit * info.condition;
     info.error_bound = 0x1p-52 + sums * info.condition * (1 + worst);
@@ -99,11 +99,11 @@ class NormalEquations {
   }
 
   [[noreturn]] void complain() const {
-    for (std::int64_t i = 0; i < a_.rows; ++i) {
-      for (std::int64_t j = 0; j < a_.cols; ++j)
+    for (std::int64_t i = 0; i < a_.rows(); ++i) {
+      for (std::int64_t j = 0; j < a_.cols(); ++j)
         require(std::isfinite(a_(i, j)), ErrorKind::input, "lstsq", "element ({}, {}) of A is {}",
                 i, j, a_(i, j));
-      for (std::int64_t k = 0; k < b_.cols; ++k)
+      for (std::int64_t k = 0; k < b_.cols(); ++k)
         require(std::isfinite(b_(i, k)), ErrorKind::input, "lstsq", "element ({}, {}) of b is {}",
                 i, k, b_(i, k));
     }
@@ -112,7 +112,7 @@ class NormalEquations {
 
   /// Element of x of columns of A and b that are scaled; zero where dependent.
   DoubleDouble& wide_x(std::int64_t i, std::int64_t k) {
-    return wide_x_[static_cast<std::size_t>(i + k * a_.cols)];
+    return wide_x_[static_cast<std::size_t>(i + k * a_.cols())];
   }
   [[nodiscard]] static bool is_zero(const LeastSquaresInfo& info, std::int64_t j) {
     return std::binary_search(info.dependent_columns.begin(), info.dependent_columns.end(), j);
@@ -121,10 +121,10 @@ class NormalEquations {
   /// z ← R⁻¹·z without the rows of dependent columns.
   void substitute_back(const Gram& r, const LeastSquaresInfo& info,
                        std::vector<DoubleDouble>& z) const {
-    for (std::int64_t i = a_.cols - 1; i >= 0; --i) {
+    for (std::int64_t i = a_.cols() - 1; i >= 0; --i) {
       if (is_zero(info, i)) continue;
       DoubleDouble& value = z[static_cast<std::size_t>(i)];
-      for (std::int64_t j = i + 1; j < a_.cols; ++j)
+      for (std::int64_t j = i + 1; j < a_.cols(); ++j)
         value = subtract_product(value, r(i, j), z[static_cast<std::size_t>(j)]);
       value = value / r(i, i);
     }
@@ -132,7 +132,7 @@ class NormalEquations {
 
   /// Column k of x; returns how long the residual is beside A·x.
   double solve_column(const Gram& g, const Gram& r, std::int64_t k, LeastSquaresInfo& info) {
-    const std::int64_t n = a_.cols;
+    const std::int64_t n = a_.cols();
     // z = R⁻ᵀ·Aᵀb; what the factorization has in its columns behind n leaves out none of A's rows.
     std::vector<DoubleDouble> z(static_cast<std::size_t>(n));
     DoubleDouble rest = g(n + k, n + k);
@@ -161,7 +161,8 @@ class NormalEquations {
       const Gram g = gram_of_residuals();
       ++info.refinements;
       double change = 0;
-      for (std::int64_t k = 0; k < b_.cols; ++k) change = std::max(change, correct(r, g, k, info));
+      for (std::int64_t k = 0; k < b_.cols(); ++k)
+        change = std::max(change, correct(r, g, k, info));
       // What the rounding of the residuals leaves, of their products with A, and of the change.
       const double rounding = 0x1p-52 + 4 * info.condition * 0x1p-53 * worst;
       const double refined = rounding + contraction * (worst + 2 * change);
@@ -175,9 +176,9 @@ class NormalEquations {
 
   /// Of [A r], columns scaled as before.
   Gram gram_of_residuals() {
-    const std::int64_t n = a_.cols;
-    Gram t = Gram::identity(n + b_.cols);
-    for (std::int64_t k = 0; k < b_.cols; ++k) {
+    const std::int64_t n = a_.cols();
+    Gram t = Gram::identity(n + b_.cols());
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
       for (std::int64_t i = 0; i < n; ++i) t(i, n + k) = wide_x(i, k);
     }
     return runner_.apply_gram<DoubleDouble>(t, scale_);
@@ -185,7 +186,7 @@ class NormalEquations {
 
   /// Adds the correction of column k; returns how long it is beside x.
   double correct(const Gram& r, const Gram& g, std::int64_t k, LeastSquaresInfo& info) {
-    const std::int64_t n = a_.cols;
+    const std::int64_t n = a_.cols();
     std::vector<DoubleDouble> z(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) {  // R⁻ᵀ·Aᵀr
       if (is_zero(info, i)) continue;
@@ -212,15 +213,15 @@ class NormalEquations {
   }
 
   void write(MatrixView<double> x) {
-    for (std::int64_t k = 0; k < b_.cols; ++k) {
-      const double scale = scale_[static_cast<std::size_t>(a_.cols + k)];
-      for (std::int64_t i = 0; i < a_.cols; ++i)
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      const double scale = scale_[static_cast<std::size_t>(a_.cols() + k)];
+      for (std::int64_t i = 0; i < a_.cols(); ++i)
         x(i, k) = wide_x(i, k).hi * (scale_[static_cast<std::size_t>(i)] / scale);
     }
   }
 
-  MatrixView<const double> a_;
-  MatrixView<const double> b_;
+  TallInput<double> a_;
+  TallInput<double> b_;
   PassRunner<double> runner_;
   std::vector<double> scale_;
   std::vector<DoubleDouble> wide_x_;  ///< n × k
@@ -228,21 +229,28 @@ class NormalEquations {
 
 }  // namespace
 
+LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,
+                               MatrixView<double> x, const Options& options) {
+  require(a.rows() >= a.cols(), ErrorKind::misuse, "lstsq",
+          "{} unknowns are more than {} equations: there is no unique solution", a.cols(),
+          a.rows());
+  require(b.rows() == a.rows(), ErrorKind::misuse, "lstsq",
+          "a right-hand side of {} rows does not fit a matrix of {} by {}", b.rows(), a.rows(),
+          a.cols());
+  require(x.rows == a.cols() && x.cols == b.cols(), ErrorKind::misuse, "lstsq",
+          "a solution of {} by {} does not fit {} unknowns and {} right-hand sides", x.rows, x.cols,
+          a.cols(), b.cols());
+  require(a.cols() + b.cols() <= kQrColumnsMax, ErrorKind::misuse, "lstsq",
+          "{} columns with {} right-hand sides are more than the {} that are held at a time",
+          a.cols(), b.cols(), kQrColumnsMax);
+  require(a.cols() > 0 && b.cols() > 0, ErrorKind::misuse, "lstsq",
+          "{} unknowns and {} right-hand sides: there is nothing to solve", a.cols(), b.cols());
+  return NormalEquations(a, b, options).solve(x);
+}
+
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
                                MatrixView<double> x, const Options& options) {
-  require(a.rows >= a.cols, ErrorKind::misuse, "lstsq",
-          "{} unknowns are more than {} equations: there is no unique solution", a.cols, a.rows);
-  require(b.rows == a.rows, ErrorKind::misuse, "lstsq",
-          "a right-hand side of {} rows does not fit a matrix of {} by {}", b.rows, a.rows, a.cols);
-  require(x.rows == a.cols && x.cols == b.cols, ErrorKind::misuse, "lstsq",
-          "a solution of {} by {} does not fit {} unknowns and {} right-hand sides", x.rows, x.cols,
-          a.cols, b.cols);
-  require(a.cols + b.cols <= kQrColumnsMax, ErrorKind::misuse, "lstsq",
-          "{} columns with {} right-hand sides are more than the {} that are held at a time",
-          a.cols, b.cols, kQrColumnsMax);
-  require(a.cols > 0 && b.cols > 0, ErrorKind::misuse, "lstsq",
-          "{} unknowns and {} right-hand sides: there is nothing to solve", a.cols, b.cols);
-  return NormalEquations(a, b, options).solve(x);
+  return least_squares(TallInput<double>{a}, TallInput<double>{b}, x, options);
 }
 
 }  // namespace strata

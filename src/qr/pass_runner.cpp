@@ -145,6 +145,10 @@ void PassRunner<T>::run_pass(const RowProblem& problem, const std::vector<double
   RunOutcome outcome = run(*planned.plan, devices_, store, options);
   RunReport report = make_report(planned, std::move(outcome.trace));
   last_ = problem;
+  if (writes_matrix(problem.pass) && matrix_.to.data != nullptr) {
+    matrix_.from = {.view = matrix_.to};
+    if (matrix_.to_beside.data != nullptr) matrix_.beside = {.view = matrix_.to_beside};
+  }
   if (passes_++ == 0) {
     report_ = std::move(report);
   } else {

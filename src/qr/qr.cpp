@@ -27,10 +27,22 @@ void run_method(TallProblem<T>& problem) {
   }
 }
 
+/// Whether a pass of the method writes a block that it reads again.
+bool reads_what_it_wrote(QrMethod method, std::int64_t n) {
+  return n > kQrColumnsMax || method == QrMethod::cgs || method == QrMethod::cgs2 ||
+         method == QrMethod::mgs;
+}
+
+/// Q takes the place of `q`, which may be that of V.
 template <class T>
-Orthonormalized orthonormalized(MatrixView<T> v, const QrOptions& options) {
-  if (v.cols > kQrColumnsMax) return run_column_blocks(v, options);
-  TallProblem<T> problem(v, options);
+Orthonormalized orthonormalized(TallInput<T> v, MatrixView<T> q, const QrOptions& options) {
+  if (reads_what_it_wrote(options.method, q.cols) && v.view.data != q.data) {
+    const TallColumns<T> columns{.from = v};
+    for (std::int64_t j = 0; j < q.cols; ++j) columns.read(0, q.rows, j, 1, q.column(j));
+    v = {.view = q};
+  }
+  if (q.cols > kQrColumnsMax) return run_column_blocks(q, options);
+  TallProblem<T> problem(v, q, options);
   run_method(problem);
   SquareMatrix<DoubleDouble> r = problem.r();
   return {problem.take_info(), std::move(r)};
@@ -73,7 +85,7 @@ void fill_columns(MatrixView<T> v, QrInfo& info, const QrOptions& options) {
   for (std::int64_t i = std::ssize(gathered); i < v.size(); ++i)
     gathered.push_back(static_cast<T>(random_uniform(16, static_cast<std::uint64_t>(i)) - 0.5));
   const MatrixView<T> all{gathered.data(), v.rows, v.cols, v.rows};
-  const QrInfo completed = orthonormalized(all, options).info;
+  const QrInfo completed = orthonormalized<T>({.view = all}, all, options).info;
   info.ok = info.ok && completed.ok && completed.rank == v.cols;
   info.orthogonality = completed.orthogonality;
   info.passes += completed.passes;
@@ -99,7 +111,10 @@ void check_arguments(MatrixView<T> v, MatrixView<T> r, const QrOptions& options)
 }
 
 template <class T>
-QrInfo factor(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
+QrInfo factor(const TallInput<T>& input, MatrixView<T> v, MatrixView<T> r,
+              const QrOptions& options) {
+  require(input.rows() == v.rows && input.cols() == v.cols, ErrorKind::misuse, "qr",
+          "Q of {} by {} does not fit V of {} by {}", v.rows, v.cols, input.rows(), input.cols());
   check_arguments(v, r, options);
   if (v.cols == 0) {
     QrInfo info;
@@ -108,7 +123,7 @@ QrInfo factor(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
     info.method = options.method;
     return info;
   }
-  auto [info, factor] = orthonormalized(v, options);
+  auto [info, factor] = orthonormalized(input, v, options);
   for (std::int64_t j = 0; j < r.cols; ++j) {
     for (std::int64_t i = 0; i < r.rows; ++i)
       r(i, j) = i <= j ? static_cast<T>(factor(i, j).hi) : T(0);
@@ -125,10 +140,19 @@ QrInfo factor(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
 }  // namespace
 
 QrInfo qr(MatrixView<double> v, MatrixView<double> r, const QrOptions& options) {
-  return factor(v, r, options);
+  return factor({.view = v}, v, r, options);
 }
 QrInfo qr(MatrixView<float> v, MatrixView<float> r, const QrOptions& options) {
-  return factor(v, r, options);
+  return factor({.view = v}, v, r, options);
+}
+
+QrInfo qr(const TallInput<double>& v, MatrixView<double> q, MatrixView<double> r,
+          const QrOptions& options) {
+  return factor(v, q, r, options);
+}
+QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
+          const QrOptions& options) {
+  return factor(v, q, r, options);
 }
 
 }  // namespace strata

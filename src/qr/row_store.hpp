@@ -14,25 +14,45 @@
 #include "base/check.hpp"
 #include "qr/row_passes.hpp"
 #include "store/memory_store.hpp"
-#include "strata/matrix_view.hpp"
+#include "strata/qr.hpp"
 
 namespace strata {
 
-/// The columns of a matrix that a pass reads and perhaps writes; `to` is null if it may not.
+/// The columns of a matrix that a pass reads and perhaps writes; `to` is null if it may not. What
+/// is written is not read again in the same pass unless `to` is `from`.
 template <class T>
 struct TallColumns {
-  MatrixView<const T> from;
-  MatrixView<const T> beside{};  ///< further columns, of as many rows
+  TallInput<T> from;
+  TallInput<T> beside{};  ///< further columns, of as many rows
   MatrixView<T> to{};
   MatrixView<T> to_beside{};  ///< where further columns are written
 
-  [[nodiscard]] std::int64_t rows() const noexcept { return from.rows; }
-  [[nodiscard]] std::int64_t cols() const noexcept { return from.cols + beside.cols; }
-  [[nodiscard]] const T* column(std::int64_t j) const noexcept {
-    return j < from.cols ? from.column(j) : beside.column(j - from.cols);
-  }
+  [[nodiscard]] std::int64_t rows() const noexcept { return from.rows(); }
+  [[nodiscard]] std::int64_t cols() const noexcept { return from.cols() + beside.cols(); }
   [[nodiscard]] T* column_to(std::int64_t j) const noexcept {
-    return j < from.cols ? to.column(j) : to_beside.column(j - from.cols);
+    return j < from.cols() ? to.column(j) : to_beside.column(j - from.cols());
+  }
+  /// Rows first … first + count − 1 of columns j … j + columns − 1, packed.
+  void read(std::int64_t first, std::int64_t count, std::int64_t j, std::int64_t columns,
+            T* packed) const {
+    const std::int64_t of_from = std::clamp<std::int64_t>(from.cols() - j, 0, columns);
+    read_from(from, first, count, j, of_from, packed);
+    read_from(beside, first, count, j + of_from - from.cols(), columns - of_from,
+              packed + of_from * count);
+  }
+
+ private:
+  static void read_from(const TallInput<T>& matrix, std::int64_t first, std::int64_t count,
+                        std::int64_t j, std::int64_t columns, T* packed) {
+    if (!matrix.by_rows) {
+      for (std::int64_t k = 0; k < columns; ++k)
+        std::copy_n(matrix.view.column(j + k) + first, count, packed + k * count);
+      return;
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      const T* row = matrix.view.column(first + r) + j;
+      for (std::int64_t k = 0; k < columns; ++k) packed[r + k * count] = row[k];
+    }
   }
 };
 
@@ -55,9 +75,7 @@ class RowStore final : public BlockStore {
   void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override {
     if (id.family() != rows::kMatrix) return small_.read_columns(id, first, count, to);
     const BlockExtent x = blocks().extent(id);
-    auto* packed = reinterpret_cast<T*>(to);
-    for (std::int64_t j = 0; j < count; ++j)
-      std::copy_n(matrix_.column(x.col + first + j) + x.row, x.rows, packed + j * x.rows);
+    matrix_.read(x.row, x.rows, x.col + first, count, reinterpret_cast<T*>(to));
   }
   void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                      const std::byte* from) override {

@@ -48,7 +48,8 @@ Reals inverse_of_upper(const Reals& r) {
   Reals inverse(r.n);
   for (std::int64_t j = 0; j < r.n; ++j) {
     inverse(j, j) = 1 / r(j, j);
-    for (std::int64_t i = j - 1; i >= 0; --i) {
+    for (std::int64_t below = 1; below <= j; ++below) {  // rows j − 1 … 0
+      const std::int64_t i = j - below;
       double sum = 0;
       for (std::int64_t k = i + 1; k <= j; ++k) sum += r(i, k) * inverse(k, j);
       inverse(i, j) = -sum / r(i, i);

@@ -26,13 +26,15 @@ double unit_scale(double square) {
 }
 
 template <class T>
-TallProblem<T>::TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column)
+TallProblem<T>::TallProblem(const TallInput<T>& v, MatrixView<T> q, const QrOptions& options,
+                            std::int64_t first_column)
     : v_(v),
+      q_(q),
       options_(options),
-      runner_({.from = v, .to = v}, options.run),
-      scale_(static_cast<std::size_t>(v.cols), 1.0),
-      zero_(static_cast<std::size_t>(v.cols)),
-      r_(Gram::identity(v.cols)),
+      runner_({.from = v, .to = q}, options.run),
+      scale_(static_cast<std::size_t>(q.cols), 1.0),
+      zero_(static_cast<std::size_t>(q.cols)),
+      r_(Gram::identity(q.cols)),
       first_column_(first_column) {
   info_.method = options.method;
 }
@@ -94,7 +96,7 @@ void TallProblem<T>::rescale() {
 
 template <class T>
 void TallProblem<T>::complain_of_elements() const {
-  for (std::int64_t i = 0; i < v_.rows; ++i) {
+  for (std::int64_t i = 0; i < m(); ++i) {
     for (std::int64_t j = 0; j < n(); ++j)
       require(std::isfinite(v_(i, j)), ErrorKind::input, "qr", "element ({}, {}) of V is {}", i,
               first_column_ + j, v_(i, j));
@@ -104,7 +106,7 @@ void TallProblem<T>::complain_of_elements() const {
 
 template <class T>
 void TallProblem<T>::complain_of_elements_or_length(std::int64_t j) const {
-  for (std::int64_t i = 0; i < v_.rows; ++i) {
+  for (std::int64_t i = 0; i < m(); ++i) {
     for (std::int64_t k = 0; k < n(); ++k) {
       if (!std::isfinite(v_(i, k))) complain_of_elements();
     }

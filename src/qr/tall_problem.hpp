@@ -69,10 +69,14 @@ class TallProblem {
   using Gram = SquareMatrix<DoubleDouble>;
 
   /// first_column: the number of the first column in messages.
-  TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column = 0);
+  TallProblem(MatrixView<T> v, const QrOptions& options, std::int64_t first_column = 0)
+      : TallProblem({.view = v}, v, options, first_column) {}
+  /// V is read until Q has been written for the first time.
+  TallProblem(const TallInput<T>& v, MatrixView<T> q, const QrOptions& options,
+              std::int64_t first_column = 0);
 
-  [[nodiscard]] std::int64_t n() const { return v_.cols; }
-  [[nodiscard]] std::int64_t m() const { return v_.rows; }
+  [[nodiscard]] std::int64_t n() const { return q_.cols; }
+  [[nodiscard]] std::int64_t m() const { return q_.rows; }
   [[nodiscard]] const QrOptions& options() const { return options_; }
   [[nodiscard]] QrInfo& info() { return info_; }
   [[nodiscard]] PassRunner<T>& runner() { return runner_; }
@@ -125,7 +129,8 @@ class TallProblem {
   Gram solve_in(const Gram& factor, bool sum, bool wide_sum, bool last);
   [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;
 
-  MatrixView<T> v_;
+  TallInput<T> v_;
+  MatrixView<T> q_;
   QrOptions options_;
   PassRunner<T> runner_;
   std::vector<double> scale_;

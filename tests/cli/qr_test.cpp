@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/cli/program.hpp"
 
@@ -64,6 +65,61 @@ TEST_F(CliQr, FillsQAndTakesEveryMethodAndTellsInText) {
   const Outcome unknown = strata({"qr", path("V.npy"), "--method", "householder"});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("shifted-cholqr3"), std::string::npos) << unknown.err;
+}
+
+/// V in C order, as NumPy writes it.
+void write_by_rows(const std::string& path, const DenseMatrix<double>& v) {
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" +
+                       std::to_string(v.rows) + ", " + std::to_string(v.cols) + "), }";
+  header.resize(118 - 1, ' ');
+  header += '\n';
+  std::ofstream file(path, std::ios::binary);
+  file << "\x93NUMPY" << '\x01' << '\x00' << '\x76' << '\x00' << header;
+  for (std::int64_t i = 0; i < v.rows; ++i) {
+    for (std::int64_t j = 0; j < v.cols; ++j)
+      file.write(reinterpret_cast<const char*>(v.values.data() + i + j * v.rows), 8);
+  }
+}
+
+TEST_F(CliQr, ReadsRowsOneAfterTheOther) {
+  write_by_rows(path("C.npy"), v);
+  ASSERT_EQ(strata({"qr", path("V.npy"), "-o", path("Q.npy"), "--r", path("R.npy")}).status, 0);
+  const Outcome outcome =
+      strata({"qr", path("C.npy"), "-o", path("Q2.npy"), "--r", path("R2.npy")});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(read_dense(path("Q.npy")).values, read_dense(path("Q2.npy")).values);
+  EXPECT_EQ(read_dense(path("R.npy")).values, read_dense(path("R2.npy")).values);
+  const Outcome solved = strata({"lstsq", path("C.npy"), path("C.npy"), "-o", path("x.npy")});
+  ASSERT_EQ(solved.status, 0) << solved.err;
+  const DenseMatrix<double> x = read_dense(path("x.npy"));
+  for (std::int64_t j : {0, 1, 2, 3, 5})
+    EXPECT_NEAR(x.values[static_cast<std::size_t>(7 * j)], 1, 1e-14);
+}
+
+TEST_F(CliQr, TakesSketchesBySeedAndAToleranceForRank) {
+  const Outcome first = strata({"qr", path("V.npy"), "--method", "tsqr", "--json"});
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(json::parse(first.out)["qr"]["numerical_rank"], 5);
+  EXPECT_EQ(strata({"qr", path("V.npy"), "--seed", "300000000"}).status, 2);
+  EXPECT_EQ(strata({"qr", path("V.npy"), "--rank-tolerance", "2"}).status, 2);
+  const Outcome near = strata({"qr", path("V.npy"), "--rank-tolerance", "1e-12", "--json"});
+  ASSERT_EQ(near.status, 0) << near.err;
+  EXPECT_EQ(json::parse(near.out)["qr"]["rank"], 5);
+}
+
+TEST_F(CliQr, PlansWithoutData) {
+  const Words emulated{"--devices", "emulated:2", "--device-memory", "2GiB"};
+  const Outcome outcome =
+      run_program(Words{"plan", "qr", "--m", "1e8", "--n", "20", "--json"} + emulated);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json object = json::parse(outcome.out);
+  EXPECT_EQ(object["rows"], 100000000);
+  EXPECT_GE(object["planned_traffic"]["host_to_device_bytes"].get<std::int64_t>(), 16000000000);
+  EXPECT_GT(object["predicted_seconds"].get<double>(), 0);
+  EXPECT_EQ(run_program(Words{"plan", "qr", "--m", "1.5", "--n", "20"} + emulated).status, 2);
+  EXPECT_EQ(run_program(Words{"plan", "qr", "--m", "10", "--n", "20"} + emulated).status, 2);
+  const Outcome text = run_program(Words{"plan", "qr", "--m", "1e6", "--n", "20"} + emulated);
+  EXPECT_NE(text.out.find("qr of 1000000 by 20"), std::string::npos) << text.out;
 }
 
 TEST_F(CliQr, BadInputIsNamed) {

@@ -127,6 +127,14 @@ TEST_P(HouseholderBits, AreThoseOfTheReference) {
       q.emplace_back(element, tall(x.rows, x.cols));
       q.emplace_back(Element::fp64, square(x.cols, 8));
     }
+    // Zeros of either sign, whose signs are bits too.
+    const Matrix<double> zeros(700, 20, 3, [](auto i, auto j) {
+      return (i + j) % 3 == 0 ? uniform(6, i, j) : j % 2 == 0 ? -0.0 : 0.0;
+    });
+    r.emplace_back(Element::fp64, unwritten(20));
+    r.emplace_back(element, zeros);
+    q.emplace_back(element, zeros);
+    q.emplace_back(Element::fp64, square(20, 8));
     compare(householder_r, r);
     compare(householder_q, q);
   }

@@ -1,0 +1,76 @@
+// What qr() would do, without data.
+//
+// Method: the passes of the automatic method follow from the condition; each is planned and
+// simulated from what the one before it leaves on the devices, as PassRunner has them run.
+
+#include <chrono>
+
+#include "base/check.hpp"
+#include "qr/row_passes.hpp"
+#include "qr/tall_problem.hpp"
+#include "session/planned_run.hpp"
+#include "session/policy.hpp"
+#include "session/report.hpp"
+
+namespace strata {
+namespace {
+
+/// Solves by the automatic method; the last is in working precision if another is before it.
+template <class T>
+int solves_of(double condition) {
+  return condition <= Limits<T>::kOneSolve ? 1 : condition <= Limits<T>::kUnshifted ? 2 : 3;
+}
+
+}  // namespace
+
+RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
+                      const QrOptions& options, Element precision, double condition) {
+  require(n >= 1 && n <= kQrColumnsMax && m >= n, ErrorKind::misuse, "qr",
+          "a plan is of m rows and n columns, 1 <= n <= {} and n <= m, not of {} by {}",
+          kQrColumnsMax, m, n);
+  require(precision == Element::fp64 || precision == Element::fp32, ErrorKind::misuse, "qr",
+          "V is of fp64 or fp32");
+  require(condition >= 1, ErrorKind::misuse, "qr", "a condition of {} is below 1", condition);
+  const bool wide = precision == Element::fp64;
+  const int solves = wide ? solves_of<double>(condition) : solves_of<float>(condition);
+  const Element sum = wide ? Element::dd : Element::fp64;
+  RowProblem problem{.pass = RowPass::solve_gram, .m = m, .n = n};
+  problem.devices = static_cast<int>(machine.devices.size());
+  problem.element = precision;
+  problem.sum = problem.factor = sum;
+  problem.identity = 1;
+  const auto schedule = [&] { return std::make_shared<const Schedule>(row_pass(problem)); };
+  const PlanOptions of_policy = options_of(options.run.policy);
+  // Room for the widest pass from the beginning.
+  const Plan widest(schedule(), machine, of_policy);
+  Residency residency;
+  for (std::size_t d = 0; d < machine.devices.size(); ++d)
+    residency.devices.push_back(
+        {.arena_bytes = widest.layout().device(d).arena_bytes, .blocks = {}});
+  RunReport report;
+  for (int pass = 0; pass <= solves; ++pass) {
+    problem.pass = pass == 0                           ? RowPass::gram
+                   : pass == solves && !options.verify ? RowPass::solve
+                                                       : RowPass::solve_gram;
+    problem.factor = pass == 0 ? Element::fp64 : pass > 1 && pass == solves ? precision : sum;
+    problem.stays = pass < solves;
+    const auto begin = std::chrono::steady_clock::now();
+    PlannedRun planned = make_planned_run(schedule(), machine, of_policy,
+                                          to_string(options.run.policy), std::move(residency));
+    planned.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    planned.n = n;
+    planned.tile = gram_block_rows(n);
+    const std::int64_t bytes = m * n * bytes_of(precision);
+    planned.floor_bytes = (pass == 0 ? bytes : 0) + (pass == solves ? bytes : 0);
+    residency = planned.plan->end();
+    if (pass == 0) {
+      report = make_simulated_report(std::move(planned));
+    } else {
+      accumulate(report, make_simulated_report(std::move(planned)));
+    }
+  }
+  return report;
+}
+
+}  // namespace strata

@@ -1,0 +1,126 @@
+// V where it is only read, in either order, and plans without data.
+
+#include <gtest/gtest.h>
+
+#include "strata/detect.hpp"
+#include "strata/error.hpp"
+#include "tests/qr/factored.hpp"
+
+namespace strata {
+namespace {
+
+using test::factored;
+using test::Tall;
+
+/// Rows one after the other.
+Tall turned(const Tall& v) {
+  return test::make_matrix<double>(v.cols, v.rows, [&](auto i, auto j) { return v(j, i); });
+}
+
+QrOptions streamed(QrMethod method) {
+  QrOptions options = test::plain(method);
+  options.run.device_memory_bytes = 4 << 20;
+  options.run.policy = Policy::sync;
+  return options;
+}
+
+TEST(QrInput, InAPlaceOfItsOwnQHasTheSameBits) {
+  const Tall v = test::with_condition(9000, 33, 1e5, 6);
+  const Tall rows = turned(v);
+  for (const QrMethod method : qr_methods()) {
+    const auto expected = factored(v, test::plain(method));
+    for (const bool by_rows : {false, true}) {
+      const Tall before = by_rows ? rows : v;
+      Tall input = before;
+      Tall q(9000, 33);
+      Tall r(33, 33);
+      const QrInfo info = qr(TallInput<double>{std::as_const(input).view(), by_rows}, q.view(),
+                             r.view(), streamed(method));
+      EXPECT_TRUE(test::same_bits(q.data, expected.q.data)) << to_string(method) << by_rows;
+      EXPECT_TRUE(test::same_bits(r.data, expected.r.data)) << to_string(method) << by_rows;
+      EXPECT_TRUE(test::same_bits(input.data, before.data)) << "V was written";
+      EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
+    }
+  }
+}
+
+TEST(QrInput, DependentColumnsAndManyOfThem) {
+  Tall v = test::random_tall(700, 530, 5);
+  for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
+  const auto expected = factored(v, test::plain());
+  const Tall rows = turned(v);
+  Tall q(700, 530);
+  Tall r(530, 530);
+  const QrInfo info = qr(TallInput<double>{rows.view(), true}, q.view(), r.view(), test::plain());
+  EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{7}));
+  EXPECT_TRUE(test::same_bits(q.data, expected.q.data));
+  EXPECT_TRUE(test::same_bits(r.data, expected.r.data));
+}
+
+TEST(QrInput, LeastSquaresInEitherOrder) {
+  const Tall a = test::with_condition(20000, 12, 1e4, 3);
+  const Tall b = test::random_tall(20000, 2, 4);
+  const Tall a_rows = turned(a);
+  const Tall b_rows = turned(b);
+  Tall expected(12, 2);
+  (void)least_squares(a.view(), b.view(), expected.view(), test::plain().run);
+  Tall x(12, 2);
+  const LeastSquaresInfo info =
+      least_squares(TallInput<double>{a_rows.view(), true}, TallInput<double>{b_rows.view(), true},
+                    x.view(), streamed(QrMethod::automatic).run);
+  EXPECT_TRUE(test::same_bits(x.data, expected.data));
+  // Both read once; beside them the sums of two blocks, 14 × 14 in double-double, and scales.
+  EXPECT_LE(info.report.traffic.host_to_device_bytes, 20000 * 14 * 8 + 3 * 14 * 14 * 16);
+  Tall mixed(12, 2);
+  (void)least_squares({a_rows.view(), true}, {b.view()}, mixed.view(), test::plain().run);
+  EXPECT_TRUE(test::same_bits(mixed.data, expected.data));
+}
+
+TEST(QrInput, WhatIsNotFiniteIsNamedInItsOwnRowAndColumn) {
+  Tall rows(4, 600);
+  for (double& x : rows.data) x = 1;
+  rows(3, 577) = std::nan("");
+  Tall q(600, 4);
+  Tall r(4, 4);
+  try {
+    (void)qr(TallInput<double>{std::as_const(rows).view(), true}, q.view(), r.view());
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("(577, 3)"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW((void)qr(TallInput<double>{std::as_const(rows).view()}, q.view(), r.view()), Error);
+}
+
+TEST(QrPlan, IsWhatIsExecuted) {
+  for (const double condition : {1e3, 1e12}) {
+    for (const std::int64_t budget : {3 << 20, 64 << 20}) {
+      const Tall v = test::with_condition(25001, 40, condition, 5);
+      QrOptions options = test::plain();
+      options.run.devices = "host:2";
+      options.run.device_memory_bytes = budget;
+      const QrInfo info = factored(v, options).info;
+      Machine machine = detect_machine("host:2", budget);
+      for (DeviceModel& device : machine.devices) device.compute_queues = 1;
+      const RunReport plan = simulate_qr(25001, 40, machine, options, Element::fp64, condition);
+      EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
+          << condition << ' ' << budget;
+      EXPECT_EQ(plan.tasks, info.report.tasks);
+    }
+  }
+}
+
+TEST(QrPlan, OfMoreThanAnybodyHas) {
+  const Machine machine = Machine::emulated(2, std::int64_t{2} << 30);
+  const RunReport plan = simulate_qr(100000000, 20, machine);
+  const std::int64_t bytes = 100000000LL * 20 * 8;
+  EXPECT_GE(plan.planned_traffic.host_to_device_bytes, bytes);
+  EXPECT_LE(plan.planned_traffic.host_to_device_bytes, 2 * bytes + (1 << 20));
+  EXPECT_GE(plan.planned_traffic.device_to_host_bytes, bytes);
+  ASSERT_TRUE(plan.predicted_seconds.has_value());
+  EXPECT_GT(*plan.predicted_seconds, 0);
+  EXPECT_THROW((void)simulate_qr(10, 20, machine), Error);
+  EXPECT_THROW((void)simulate_qr(100000, 20, Machine::emulated(1, 100000)), Error);
+}
+
+}  // namespace
+}  // namespace strata
