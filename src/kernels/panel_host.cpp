@@ -9,8 +9,8 @@
 
 #include "kernels/gram.hpp"
 #include "kernels/operand.hpp"
-#include "kernels/run_fused.hpp"
 #include "kernels/panel.hpp"
+#include "kernels/run_fused.hpp"
 #include "scalar/lanes.hpp"
 
 namespace strata {
