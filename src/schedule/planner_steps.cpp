@@ -142,8 +142,8 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
 }
 
 /// The urgent queue for an urgent task; else the compute queue on which the task can start first.
-/// Of several the one that is busy longest, so that a queue with nothing to do is left to tasks that
-/// have nothing to wait for; then the one that wrote its output.
+/// Of several the one that is busy longest, so that a queue with nothing to do is left to tasks
+/// that have nothing to wait for; then the one that wrote its output.
 int PlanReader::Planner::choose_queue(const Task& task, double ready, const Slot& out) const {
   const DeviceLayout& device = device_of(task.device);
   if (options_.copies_in_stream) return stream_;
