@@ -113,9 +113,10 @@ class ColumnBlocks {
   double project(std::int64_t k, const Gram& r, bool first) {
     double square = 0;
     for (std::int64_t c = 0; c < k; ++c) {
+      const TallInput<T> left{columns(c)};
+      const TallInput<T> right{columns(k)};
       PassRunner<T> runner(
-          {.from = columns(c), .beside = columns(k), .to = columns(c), .to_beside = columns(k)},
-          options_.run);
+          {.from = left, .beside = right, .to = columns(c), .to_beside = columns(k)}, options_.run);
       const std::vector<double> s = runner.inner_columns(width(c));
       double of_pair = 0;
       for (const double x : s) of_pair += x * x;

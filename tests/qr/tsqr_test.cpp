@@ -76,7 +76,7 @@ InOrder in_order(const Tall& v, TreeShape shape, std::int64_t group, int devices
     const auto sums = families[rows::kSum];
     RowStore<double> store(
         schedule.blocks,
-        {.from = std::as_const(result.q).view(), .beside = {}, .to = result.q.view()},
+        {.from = {std::as_const(result.q).view()}, .beside = {}, .to = result.q.view()},
         std::move(families));
     // No task touches more blocks than it says.
     for (std::int64_t step = 0; step < schedule.steps; ++step) {
