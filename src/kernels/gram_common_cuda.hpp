@@ -20,6 +20,10 @@ namespace strata::gram_gpu {
 inline constexpr int kThreads = 128;
 inline constexpr int kWarpSize = 32;
 
+/// What sums and substitutions in W are of: products of floats are exact in double.
+template <class W>
+using RealOf = std::conditional_t<std::is_same_v<W, float>, float, double>;
+
 /// Columns of a block, scaled when they are read; d may be null.
 template <class T>
 struct Columns {
@@ -77,6 +81,18 @@ __device__ inline DoubleDouble sum_of(const DoubleDouble& a, const DoubleDouble&
 }
 __device__ inline double sum_of(double a, double b) { return rounded_sum(a, b); }
 __device__ inline float sum_of(float a, float b) { return rounded_sum(a, b); }
+
+/// The step of a substitution, in the element of R.
+__device__ inline float next(float acc, float q, float r) { return fused(-q, r, acc); }
+__device__ inline double next(double acc, double q, double r) { return fused(-q, r, acc); }
+__device__ inline DoubleDouble next(const DoubleDouble& acc, const DoubleDouble& q,
+                                    const DoubleDouble& r) {
+  return subtract_product(acc, q, r);
+}
+/// What is rounded to the element of V when a quotient is complete.
+__device__ inline float leading(float x) { return x; }
+__device__ inline double leading(double x) { return x; }
+__device__ inline double leading(const DoubleDouble& x) { return x.hi; }
 
 /// 1.5·2^k of two columns whose largest magnitudes have these biased exponents.
 __device__ inline double extraction_start(int field_x, int field_y) {

@@ -21,10 +21,6 @@ using namespace gram_gpu;
 
 constexpr int kPairsOfBlock = kThreads / kGramLanes;
 
-/// What sums in W are of: products of floats are exact in double.
-template <class W>
-using RealOf = std::conditional_t<std::is_same_v<W, float>, float, double>;
-
 // ---- parts of sums
 
 /// fields[tile · cols + col]: the biased exponent of the largest magnitude, a warp for each.
@@ -151,18 +147,9 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- substitution
 
-__device__ float next(float acc, float q, float r) { return fused(-q, r, acc); }
-__device__ double next(double acc, double q, double r) { return fused(-q, r, acc); }
-__device__ DoubleDouble next(const DoubleDouble& acc, const DoubleDouble& q,
-                             const DoubleDouble& r) {
-  return subtract_product(acc, q, r);
-}
 __device__ float quotient(float a, float b) { return rounded_quotient(a, b); }
 __device__ double quotient(double a, double b) { return rounded_quotient(a, b); }
 __device__ DoubleDouble quotient(const DoubleDouble& a, const DoubleDouble& b) { return a / b; }
-__device__ float leading(float x) { return x; }
-__device__ double leading(double x) { return x; }
-__device__ double leading(const DoubleDouble& x) { return x.hi; }
 
 /// A row of X·R⁻¹ a thread; `q` (rows × n, packed) holds it unrounded, `to` rounded to T.
 template <class S, class T>

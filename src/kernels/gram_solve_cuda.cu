@@ -46,19 +46,6 @@ __device__ DoubleDouble quotient(const DoubleDouble& a, const DoubleDouble& b, d
   return fast_two_sum(first, quotient(rest.hi, b.hi, y));
 }
 
-__device__ float next(float acc, float q, float r) { return fused(-q, r, acc); }
-__device__ double next(double acc, double q, double r) { return fused(-q, r, acc); }
-__device__ DoubleDouble next(const DoubleDouble& acc, const DoubleDouble& q,
-                             const DoubleDouble& r) {
-  return subtract_product(acc, q, r);
-}
-__device__ double leading(float x) { return static_cast<double>(x); }
-__device__ double leading(double x) { return x; }
-__device__ double leading(const DoubleDouble& x) { return x.hi; }
-
-template <class S>
-using RealOf = std::conditional_t<std::is_same_v<S, float>, float, double>;
-
 /// One row; `q` is this thread's, kThreads apart. `row` is within x.
 template <class S, class T>
 __device__ void solve_row(const Columns<T>& x, std::int64_t row, const S* by_rows, const double* y,

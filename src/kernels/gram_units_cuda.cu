@@ -244,6 +244,8 @@ struct Sums<DoubleDouble, kEdge> {
       for (int j = 0; j < kEdge; ++j) unit[i][j] = DoubleDouble{};
     }
   }
+  /// Two rows of products at a time, each operation of all of them before the next one, so that
+  /// none waits for the one before it.
   template <bool kDiagonal>
   __device__ void add(const double* xi, const double* xj, int apart, const int* fields_i,
                       const int* fields_j) {
@@ -264,8 +266,6 @@ struct Sums<DoubleDouble, kEdge> {
 #pragma unroll
       for (int j = 0; j < kEdge; ++j)
         y[j] = kDiagonal ? x[j] : xj[j * apart * kColumn + k * kGramLanes];
-        // Two rows of products at a time, each operation of all of them before the next one, so
-        // that none waits for the one before it.
 #pragma unroll
       for (int first = 0; first < kEdge; first += 2) {
         double t[2][kEdge], q[2][kEdge];

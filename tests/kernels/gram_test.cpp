@@ -167,19 +167,6 @@ class Gram : public ::testing::TestWithParam<const Backend*> {
   }
 };
 
-std::vector<const Backend*> others() {
-  std::vector<const Backend*> all{&host_backend()};
-  if (const Backend* cuda = cuda_backend(); cuda != nullptr) all.push_back(cuda);
-  return all;
-}
-std::vector<const Backend*> all_of_them() {
-  std::vector<const Backend*> all = others();
-  all.push_back(&reference_backend());
-  return all;
-}
-std::string backend_name(const ::testing::TestParamInfo<const Backend*>& info) {
-  return info.param->name();
-}
 INSTANTIATE_TEST_SUITE_P(Compared, Gram, ::testing::ValuesIn(others()), backend_name);
 
 TEST_P(Gram, HasTheBitsOfTheReference) {

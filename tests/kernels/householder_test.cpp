@@ -90,20 +90,6 @@ constexpr Extents kExtents[] = {{1, 1},    {1, 3},    {2, 5},     {5, 2},     {3
                                 {128, 20}, {257, 20}, {700, 20},  {3300, 20}, {6500, 20}, {4100, 3},
                                 {900, 33}, {520, 64}, {1100, 70}, {140, 140}};
 
-std::vector<const Backend*> others() {
-  std::vector<const Backend*> all{&host_backend()};
-  if (const Backend* cuda = cuda_backend(); cuda != nullptr) all.push_back(cuda);
-  return all;
-}
-std::vector<const Backend*> all_of_them() {
-  std::vector<const Backend*> all = others();
-  all.push_back(&reference_backend());
-  return all;
-}
-std::string backend_name(const ::testing::TestParamInfo<const Backend*>& info) {
-  return info.param->name();
-}
-
 class HouseholderBits : public ::testing::TestWithParam<const Backend*> {
  protected:
   void compare(const Operation& operation, const std::vector<Operand>& operands) {

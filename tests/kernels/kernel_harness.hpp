@@ -84,12 +84,26 @@ inline void PrintTo(const KernelParameter& parameter, std::ostream* stream) {
   *stream << parameter.backend->name() << " " << to_string(parameter.precision);
 }
 
+/// What is compared with the reference bit by bit: the host, and CUDA where it is.
+inline std::vector<const Backend*> others() {
+  std::vector<const Backend*> all{&host_backend()};
+  if (const Backend* cuda = cuda_backend(); cuda != nullptr) all.push_back(cuda);
+  return all;
+}
+inline std::vector<const Backend*> all_of_them() {
+  std::vector<const Backend*> all = others();
+  all.push_back(&reference_backend());
+  return all;
+}
+/// For suites that take backends.
+inline std::string backend_name(const ::testing::TestParamInfo<const Backend*>& info) {
+  return info.param->name();
+}
+
 /// The backends that are compared with the reference.
 inline std::vector<KernelParameter> tested_backends() {
-  std::vector<const Backend*> backends{&host_backend()};
-  if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
   std::vector<KernelParameter> parameters;
-  for (const Backend* backend : backends) {
+  for (const Backend* backend : others()) {
     parameters.push_back({backend, Element::fp64});
     parameters.push_back({backend, Element::fp32});
   }

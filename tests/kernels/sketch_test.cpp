@@ -64,20 +64,6 @@ Matrix<double> uneven(std::int64_t rows, std::int64_t cols) {
           }};
 }
 
-std::vector<const Backend*> others() {
-  std::vector<const Backend*> all{&host_backend()};
-  if (const Backend* cuda = cuda_backend(); cuda != nullptr) all.push_back(cuda);
-  return all;
-}
-std::vector<const Backend*> all_of_them() {
-  std::vector<const Backend*> all = others();
-  all.push_back(&reference_backend());
-  return all;
-}
-std::string backend_name(const ::testing::TestParamInfo<const Backend*>& info) {
-  return info.param->name();
-}
-
 class SketchBits : public ::testing::TestWithParam<const Backend*> {};
 INSTANTIATE_TEST_SUITE_P(Compared, SketchBits, ::testing::ValuesIn(others()), backend_name);
 
