@@ -101,10 +101,9 @@ TEST(ComputeQueues, ThatAreIdleAreLeftToTasksThatNeedNotWait) {
   const std::int64_t c = 2;
   const std::int64_t d = 3;
   const std::int64_t x = 4;
-  const Schedule schedule =
-      schedule_of(std::move(blocks), 1, {3},
-                  {{product(b, x), product(a, x), product(a, x), product(b, a), product(c, x),
-                    product(d, x)}});
+  const Schedule schedule = schedule_of(
+      std::move(blocks), 1, {3},
+      {{product(b, x), product(a, x), product(a, x), product(b, a), product(c, x), product(d, x)}});
   Machine machine = machine_of(1, 1 << 20, 2);
   DeviceModel& device = machine.devices[0];
   device.host_to_device = device.device_to_host = {1e15, 0};
