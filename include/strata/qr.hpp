@@ -118,8 +118,9 @@ struct TallInput {
   }
 };
 
-/// V ← Q, and R, n × n, written as a whole. Throws Error{misuse, input, memory, device, cancelled};
-/// after one of the last three V may hold anything.
+/// V ← Q, and R, n × n, written as a whole. Where the one device is a CPU without a budget, V is
+/// worked on where it lies; else it passes through the devices. Throws Error{misuse, input, memory,
+/// device, cancelled}; after one of the last three V may hold anything.
 QrInfo qr(MatrixView<double> v, MatrixView<double> r, const QrOptions& options = {});
 /// Sums are in fp64 where they are wide.
 QrInfo qr(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
@@ -129,6 +130,16 @@ QrInfo qr(const TallInput<double>& v, MatrixView<double> q, MatrixView<double> r
           const QrOptions& options = {});
 QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
           const QrOptions& options = {});
+
+/// The same of a V that lies in the memory of a device already, with any leading dimension; Q takes
+/// its place, and nothing of its size is copied. R is in host memory. `options.run.devices` names
+/// the device: "auto" is the one in whose memory V lies; budgets, policy and queues have no
+/// meaning. What the caller has started on V has to be done before the call; calls for one device
+/// follow one another, whatever thread they come from. The bits are those of qr(). Throws as qr(),
+/// and Error{misuse} for a V that is not in memory of the device, Error{device} if there is no such
+/// device.
+QrInfo qr_in_place(MatrixView<double> v, MatrixView<double> r, const QrOptions& options = {});
+QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
 
 /// What qr() of an m × n matrix of unit columns of condition `condition` would do on `machine` by
 /// the automatic method, without any data: the bytes of its passes, memory and predicted seconds

@@ -1,69 +1,21 @@
 // In-place factorizations in device memory: see strata/device_cholesky.hpp.
-//
-// Method: a device that was used once is kept, with its queue, until the process ends, so that a
-// call costs what its kernels cost: handles, workspaces and graphs are made on the first.
 
 #include "strata/device_cholesky.hpp"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
+#include <vector>
 
 #include "base/check.hpp"
 #include "kernels/potrf_batched.hpp"
-#include "run/device_set.hpp"
-#include "run/potrf_tuning.hpp"
+#include "run/device_site.hpp"
 
 namespace strata {
 namespace {
-
-/// A device of a backend with the queue that serves these calls.
-struct Site {
-  const Backend* backend = nullptr;
-  std::mutex mutex;
-  std::unique_ptr<Device> device;
-  PotrfTuning tuning;
-  Buffer statuses;
-  Buffer entries;
-  std::unique_ptr<Queue> queue;
-};
-
-/// What is asked of a driver once. Never destroyed: it may be gone before the destructors of static
-/// objects run.
-struct Sites {
-  std::mutex mutex;
-  std::map<const Backend*, int> counts;  // of devices
-  std::map<std::pair<const Backend*, int>, Site> sites;
-};
-
-Sites& all_sites() {
-  static Sites& sites = *std::make_unique<Sites>().release();
-  return sites;
-}
-
-int count_of(const Backend& backend) {
-  Sites& all = all_sites();
-  const std::lock_guard lock(all.mutex);
-  const auto [known, fresh] = all.counts.try_emplace(&backend, 0);
-  if (fresh) known->second = static_cast<int>(backend.devices().size());
-  return known->second;
-}
-
-Site& site_of(const Backend& backend, int index) {
-  Sites& all = all_sites();
-  const std::lock_guard lock(all.mutex);
-  Site& site = all.sites[{&backend, index}];
-  if (site.queue != nullptr) return site;
-  site.backend = &backend;
-  site.device = backend.make_device(index, 0);  // what is factored is the caller's
-  site.tuning = potrf_tuning_of(backend, index);
-  site.queue = site.device->make_queue(QueuePriority::normal);
-  return site;
-}
 
 /// `count` values that the host and the device see; kept from call to call, as pinning is slow.
 template <class V>
@@ -76,71 +28,10 @@ V* make_array(Device& device, Buffer& memory, std::int64_t count) {
 }
 
 template <class T>
-void check_shape(MatrixView<T> a) {
+PlacedMatrix checked(MatrixView<T> a) {
   require(a.rows == a.cols && a.rows >= 0, ErrorKind::misuse, "cholesky",
           "a {} by {} matrix is not square", a.rows, a.cols);
-  require(a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, "cholesky",
-          "a leading dimension of {} is too small for {} rows", a.ld, a.rows);
-  require(a.data != nullptr || a.rows == 0, ErrorKind::misuse, "cholesky",
-          "the matrix of order {} has no data", a.rows);
-  require(reinterpret_cast<std::uintptr_t>(a.data) % sizeof(T) == 0, ErrorKind::misuse, "cholesky",
-          "the matrix at {} is not aligned to its elements of {} bytes",
-          static_cast<const void*>(a.data), sizeof(T));
-  constexpr auto kBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
-  require(a.rows == 0 || a.ld <= kBytesMax / static_cast<std::int64_t>(sizeof(T)) / a.rows,
-          ErrorKind::misuse, "cholesky", "no memory holds {} columns of {} elements", a.rows, a.ld);
-}
-
-/// From the first element of a matrix to its last.
-template <class T>
-std::int64_t bytes_spanned(MatrixView<T> a) {
-  return ((a.cols - 1) * a.ld + a.rows) * static_cast<std::int64_t>(sizeof(T));
-}
-
-template <class T>
-bool lies_on(const Backend& backend, int index, MatrixView<T> a) {
-  return a.rows == 0 || backend.reaches(index, a.data, bytes_spanned(a));
-}
-
-/// The backend that a text names, and the indices of which one has to hold the matrices.
-std::pair<const Backend*, std::vector<int>> candidates_of(const std::string& text) {
-  if (text != "auto" && !text.empty()) {
-    DeviceChoice choice = choose_devices(text);
-    const Backend& backend = backend_named(choice.backend, text);
-    require(choice.indices.size() == 1, ErrorKind::misuse, "devices",
-            "'{}' names {} devices: a matrix lies on one", text, choice.indices.size());
-    const int index = choice.indices[0];
-    require(backend.kind() == DeviceKind::cpu || index < count_of(backend), ErrorKind::device,
-            "devices", "there is no device {}:{}: this machine has {}", choice.backend, index,
-            count_of(backend));
-    return {&backend, std::move(choice.indices)};
-  }
-  const Backend* cuda = cuda_backend();
-  const Backend& backend = cuda != nullptr ? *cuda : host_backend();
-  std::vector<int> indices(static_cast<std::size_t>(count_of(backend)));
-  std::iota(indices.begin(), indices.end(), 0);
-  return {&backend, std::move(indices)};
-}
-
-/// The device of a call, whose matrices have passed check_shape().
-template <class T>
-Site& choose_site(const std::string& text, std::span<const MatrixView<T>> matrices) {
-  const auto [backend, indices] = candidates_of(text);
-  const auto first =
-      std::find_if(matrices.begin(), matrices.end(), [](MatrixView<T> a) { return a.rows > 0; });
-  int index = indices[0];
-  for (const int i : indices) {
-    if (first == matrices.end() || !lies_on(*backend, i, *first)) continue;
-    index = i;
-    break;
-  }
-  for (const MatrixView<T> a : matrices) {
-    require(lies_on(*backend, index, a), ErrorKind::misuse, "cholesky",
-            "the matrix of order {} at {} is not in memory of {}:{}: a host pointer, or another "
-            "device's",
-            a.rows, static_cast<const void*>(a.data), backend->name(), index);
-  }
-  return site_of(*backend, index);
+  return placed(a, "cholesky");
 }
 
 FactorInfo info_of(const PivotStatus& pivot) {
@@ -171,8 +62,8 @@ KernelFunction kernel_of(const Backend& backend, const Operation& operation,
 template <class T>
 FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
   const CholeskyBlocking asked = checked_blocking(options);
-  check_shape(a);
-  Site& site = choose_site<T>(options.device, std::span(&a, 1));
+  const PlacedMatrix place = checked(a);
+  DeviceSite& site = choose_site(options.device, std::span(&place, 1), "cholesky");
   if (a.rows == 0) return {};
   const std::lock_guard lock(site.mutex);
   const KernelFunction kernel = kernel_of(*site.backend, potrf, {element_of<T>, Element::fp64});
@@ -191,8 +82,9 @@ template <class T>
 std::vector<FactorInfo> factor_all(std::span<const MatrixView<T>> matrices,
                                    const DeviceCholeskyOptions& options) {
   (void)checked_blocking(options);
-  for (const MatrixView<T> a : matrices) check_shape(a);
-  Site& site = choose_site<T>(options.device, matrices);
+  std::vector<PlacedMatrix> places;
+  std::transform(matrices.begin(), matrices.end(), std::back_inserter(places), checked<T>);
+  DeviceSite& site = choose_site(options.device, places, "cholesky");
   if (matrices.empty()) return {};
   const KernelFunction kernel = kernel_of(*site.backend, potrf_batched, kBatchElements<T>);
   const std::lock_guard lock(site.mutex);

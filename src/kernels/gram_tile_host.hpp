@@ -43,21 +43,48 @@ static_assert(kLanes == kGramLanes);
                                std::uint64_t{1} << 51);
 }
 
-/// The sums of one column x with `kCount` columns y, tile by tile. `sums` holds for each pair a
-/// vector, or two in dd: the high parts of the lanes, then the low ones.
-template <int kCount>
-struct Products {
-  [[gnu::always_inline]] static void add(const double* x, const double* y, double* sums) {
-    Lanes c[kCount];
-    for (int k = 0; k < kGramTileRows; k += kLanes) {
-      const Lanes xk = Lanes::load(x + k);
-      for (int p = 0; p < kCount; ++p)
-        c[p] = fused(xk, Lanes::load(y + p * kGramTileRows + k), c[p]);
+/// The sums of kRows columns x with kCols columns y, added to those of tiles before: `to` holds for
+/// each x where its sums are, a vector a pair. Eight sums at a time do not wait for each other.
+template <int kRows, int kCols>
+[[gnu::always_inline]] inline void add_products(const double* x, const double* y,
+                                                double* const (&to)[kRows]) {
+  Lanes c[kRows][kCols];
+  for (int k = 0; k < kGramTileRows; k += kLanes) {
+    Lanes xk[kRows];
+    for (int i = 0; i < kRows; ++i) xk[i] = Lanes::load(x + i * kGramTileRows + k);
+    for (int j = 0; j < kCols; ++j) {
+      const Lanes yk = Lanes::load(y + j * kGramTileRows + k);
+      for (int i = 0; i < kRows; ++i) c[i][j] = fused(xk[i], yk, c[i][j]);
     }
-    for (int p = 0; p < kCount; ++p)
-      rounded_sum(Lanes::load(sums + p * kLanes), c[p]).store(sums + p * kLanes);
   }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kCols; ++j) {
+      double* sum = to[i] + j * kLanes;
+      rounded_sum(Lanes::load(sum), c[i][j]).store(sum);
+    }
+  }
+}
 
+/// Columns x with the `count` columns from y on.
+template <int kRows>
+[[gnu::always_inline]] inline void add_products_of(const double* x, const double* y,
+                                                   std::int64_t count, double* const (&to)[kRows]) {
+  std::int64_t j = 0;
+  double* at[kRows];
+  const auto advance = [&] {
+    for (int i = 0; i < kRows; ++i) at[i] = to[i] + j * kLanes;
+    return y + j * kGramTileRows;
+  };
+  for (; j + 4 <= count; j += 4) add_products<kRows, 4>(x, advance(), at);
+  if (count - j == 1) add_products<kRows, 1>(x, advance(), at);
+  if (count - j == 2) add_products<kRows, 2>(x, advance(), at);
+  if (count - j == 3) add_products<kRows, 3>(x, advance(), at);
+}
+
+/// The sums in dd of one column x with `kCount` columns y, tile by tile. `sums` holds for each pair
+/// two vectors: the high parts of the lanes, then the low ones.
+template <int kCount>
+struct WideProducts {
   /// By extraction; fields: the exponents of the columns.
   [[gnu::always_inline]] static void extract(const double* x, const double* y, int field_x,
                                              const int* fields, double* sums) {
@@ -108,47 +135,57 @@ struct Products {
   }
 };
 
-/// How a tile is added to the sums of its pairs. kWide: in dd.
+/// How a tile is added to the sums of its pairs.
 struct Sum {
   std::uint32_t variant = kExtraction;
-  bool wide = false;
+  bool wide = false;  ///< in dd
 };
 
 template <int kCount>
-[[gnu::always_inline]] inline void add_pairs(const Sum& sum, const double* x, const double* y,
-                                             int field_x, const int* fields, double* sums) {
-  if (!sum.wide) {
-    Products<kCount>::add(x, y, sums);
-  } else if (sum.variant == kExtraction) {
-    Products<kCount>::extract(x, y, field_x, fields, sums);
+[[gnu::always_inline]] inline void add_wide(const Sum& sum, const double* x, const double* y,
+                                            int field_x, const int* fields, double* sums) {
+  if (sum.variant == kExtraction) {
+    WideProducts<kCount>::extract(x, y, field_x, fields, sums);
   } else {
-    Products<kCount>::compare(x, y, sum.variant, sums);
+    WideProducts<kCount>::compare(x, y, sum.variant, sums);
   }
 }
 
-/// Column x with the `count` columns from y on.
-[[gnu::always_inline]] inline void add_row(const Sum& sum, const double* x, const double* y,
-                                           std::int64_t count, int field_x, const int* fields,
-                                           double* sums) {
-  const std::int64_t stride = (sum.wide ? 2 : 1) * kLanes;
+/// Column x with the `count` columns from y on, in dd.
+[[gnu::always_inline]] inline void add_wide_row(const Sum& sum, const double* x, const double* y,
+                                                std::int64_t count, int field_x, const int* fields,
+                                                double* sums) {
+  constexpr std::int64_t kStride = 2 * kLanes;
   std::int64_t p = 0;
   for (; p + 4 <= count; p += 4)
-    add_pairs<4>(sum, x, y + p * kGramTileRows, field_x, fields + p, sums + p * stride);
+    add_wide<4>(sum, x, y + p * kGramTileRows, field_x, fields + p, sums + p * kStride);
   const double* rest = y + p * kGramTileRows;
-  if (count - p == 1) add_pairs<1>(sum, x, rest, field_x, fields + p, sums + p * stride);
-  if (count - p == 2) add_pairs<2>(sum, x, rest, field_x, fields + p, sums + p * stride);
-  if (count - p == 3) add_pairs<3>(sum, x, rest, field_x, fields + p, sums + p * stride);
+  if (count - p == 1) add_wide<1>(sum, x, rest, field_x, fields + p, sums + p * kStride);
+  if (count - p == 2) add_wide<2>(sum, x, rest, field_x, fields + p, sums + p * kStride);
+  if (count - p == 3) add_wide<3>(sum, x, rest, field_x, fields + p, sums + p * kStride);
 }
 
-/// The pairs of a tile.
+/// The pairs of a tile, in fp64 of two columns at a time.
 struct AddTile {
   [[gnu::always_inline]] static void run(const Sum& sum, const double* x, std::int64_t n,
                                          int* fields, double* sums) {
-    const std::int64_t stride = (sum.wide ? 2 : 1) * kLanes;
+    if (!sum.wide) return add(x, n, sums);
     for (std::int64_t j = 0; j < n; ++j) fields[j] = exponent_field(x + j * kGramTileRows);
     for (std::int64_t i = 0; i < n; ++i) {
       const double* xi = x + i * kGramTileRows;
-      add_row(sum, xi, xi, n - i, fields[i], fields + i, sums + first_pair(i, n) * stride);
+      add_wide_row(sum, xi, xi, n - i, fields[i], fields + i, sums + first_pair(i, n) * 2 * kLanes);
+    }
+  }
+
+ private:
+  [[gnu::always_inline]] static void add(const double* x, std::int64_t n, double* sums) {
+    for (std::int64_t i = 0; i < n; i += 2) {
+      const double* xi = x + i * kGramTileRows;
+      double* first = sums + first_pair(i, n) * kLanes;
+      if (i + 1 == n) return add_products_of<1>(xi, xi, 1, {first});
+      double* second = sums + first_pair(i + 1, n) * kLanes;
+      add_products_of<1>(xi, xi, 1, {first});
+      add_products_of<2>(xi, xi + kGramTileRows, n - i - 1, {first + kLanes, second});
     }
   }
 };
@@ -158,19 +195,29 @@ struct AddInner {
   [[gnu::always_inline]] static void run(const Sum& sum, const double* x, std::int64_t p,
                                          const double* y, std::int64_t q, int* fields,
                                          double* sums) {
-    const std::int64_t stride = (sum.wide ? 2 : 1) * kLanes;
+    if (!sum.wide) return add(x, p, y, q, sums);
     for (std::int64_t j = 0; j < q; ++j) fields[j] = exponent_field(y + j * kGramTileRows);
     for (std::int64_t i = 0; i < p; ++i) {
       const double* xi = x + i * kGramTileRows;
-      add_row(sum, xi, y, q, exponent_field(xi), fields, sums + i * q * stride);
+      add_wide_row(sum, xi, y, q, exponent_field(xi), fields, sums + i * q * 2 * kLanes);
     }
+  }
+
+ private:
+  [[gnu::always_inline]] static void add(const double* x, std::int64_t p, const double* y,
+                                         std::int64_t q, double* sums) {
+    std::int64_t i = 0;
+    for (; i + 2 <= p; i += 2)
+      add_products_of<2>(x + i * kGramTileRows, y, q,
+                         {sums + i * q * kLanes, sums + (i + 1) * q * kLanes});
+    if (i < p) add_products_of<1>(x + i * kGramTileRows, y, q, {sums + i * q * kLanes});
   }
 };
 
 /// The sums of single columns, for whoever has but one.
 struct AddOne {
   [[gnu::always_inline]] static void run(const double* x, const double* y, double* sums) {
-    Products<1>::add(x, y, sums);
+    add_products<1, 1>(x, y, {sums});
   }
 };
 

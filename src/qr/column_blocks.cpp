@@ -25,8 +25,8 @@ class ColumnBlocks {
  public:
   using Gram = SquareMatrix<DoubleDouble>;
 
-  ColumnBlocks(MatrixView<T> v, const QrOptions& options)
-      : v_(v), options_(options), r_(v.cols), zero_(static_cast<std::size_t>(v.cols)) {
+  ColumnBlocks(TallPlace<T>& v, const QrOptions& options)
+      : v_(v), options_(options), r_(v.cols()), zero_(static_cast<std::size_t>(v.cols())) {
     options_.verify = true;
     info_.method = options.method;
     info_.measured = true;
@@ -36,25 +36,25 @@ class ColumnBlocks {
     for (std::int64_t k = 0; k < blocks(); ++k) append_lengths(k, before_);
     for (std::int64_t k = 0; k < blocks(); ++k) orthonormalize_block(k);
     info_.orthogonality = std::sqrt(square_);
-    info_.ok =
-        ok_ && info_.orthogonality <= Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols));
-    for (std::int64_t j = 0; j < v_.cols; ++j) {
+    info_.ok = ok_ && info_.orthogonality <=
+                          Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols()));
+    for (std::int64_t j = 0; j < v_.cols(); ++j) {
       if (is_zero(j)) info_.dependent_columns.push_back(j);
     }
-    info_.rank = v_.cols - std::ssize(info_.dependent_columns);
+    info_.rank = v_.cols() - std::ssize(info_.dependent_columns);
     info_.numerical_rank =
-        numerical_rank_of(r_, static_cast<double>(v_.cols) * 2 * Limits<T>::kUnit);
+        numerical_rank_of(r_, static_cast<double>(v_.cols()) * 2 * Limits<T>::kUnit);
     info_.condition = condition_of(r_, info_.dependent_columns).estimate;
     return {std::move(info_), std::move(r_)};
   }
 
  private:
-  [[nodiscard]] std::int64_t blocks() const { return (v_.cols + kWidth - 1) / kWidth; }
+  [[nodiscard]] std::int64_t blocks() const { return (v_.cols() + kWidth - 1) / kWidth; }
   [[nodiscard]] std::int64_t width(std::int64_t k) const {
-    return std::min(kWidth, v_.cols - k * kWidth);
+    return std::min(kWidth, v_.cols() - k * kWidth);
   }
   [[nodiscard]] MatrixView<T> columns(std::int64_t k) const {
-    return v_.block(0, k * kWidth, v_.rows, width(k));
+    return v_.columns(k * kWidth, width(k));
   }
   [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
 
@@ -65,7 +65,7 @@ class ColumnBlocks {
   }
 
   void append_lengths(std::int64_t k, std::vector<double>& lengths) {
-    TallProblem<T> problem(columns(k), options_, k * kWidth);
+    TallProblem<T> problem(v_.passes(columns(k), options_.run), options_, k * kWidth);
     const Gram b = problem.first_gram(false);
     for (std::int64_t j = 0; j < width(k); ++j)
       lengths.push_back(std::sqrt(std::max(b(j, j).hi, 0.0)) / problem.scale(j));
@@ -84,7 +84,7 @@ class ColumnBlocks {
         break;
       }
       if (round == 0 && k > 0) drop_dependent(k);
-      TallProblem<T> problem(columns(k), options_, k * kWidth);
+      TallProblem<T> problem(v_.passes(columns(k), options_.run), options_, k * kWidth);
       run_automatic(problem);
       const Gram step = problem.r();
       const QrInfo info = problem.take_info();
@@ -113,10 +113,7 @@ class ColumnBlocks {
   double project(std::int64_t k, const Gram& r, bool first) {
     double square = 0;
     for (std::int64_t c = 0; c < k; ++c) {
-      const TallInput<T> left{columns(c)};
-      const TallInput<T> right{columns(k)};
-      PassRunner<T> runner(
-          {.from = left, .beside = right, .to = columns(c), .to_beside = columns(k)}, options_.run);
+      PassRunner<T> runner(v_.passes(columns(c), columns(k), options_.run), options_.run.progress);
       const std::vector<double> s = runner.inner_columns(width(c));
       double of_pair = 0;
       for (const double x : s) of_pair += x * x;
@@ -148,14 +145,14 @@ class ColumnBlocks {
   void drop_dependent(std::int64_t k) {
     const double tolerance =
         std::max(options_.rank_tolerance,
-                 0.5 * Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols)));
+                 0.5 * Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols())));
     std::vector<double> after;
     append_lengths(k, after);
     for (std::int64_t j = 0; j < width(k); ++j) {
       if (after[static_cast<std::size_t>(j)] >
           tolerance * before_[static_cast<std::size_t>(k * kWidth + j)])
         continue;
-      std::fill_n(v_.column(k * kWidth + j), v_.rows, T(0));
+      v_.put(k * kWidth + j, std::vector<T>(static_cast<std::size_t>(v_.rows())));
     }
   }
 
@@ -168,7 +165,7 @@ class ColumnBlocks {
     add_report(info.report);
   }
 
-  MatrixView<T> v_;
+  TallPlace<T>& v_;
   QrOptions options_;
   Gram r_;
   std::vector<bool> zero_;
@@ -184,10 +181,10 @@ class ColumnBlocks {
 }  // namespace
 
 template <class T>
-Orthonormalized run_column_blocks(MatrixView<T> v, const QrOptions& options) {
+Orthonormalized run_column_blocks(TallPlace<T>& v, const QrOptions& options) {
   return ColumnBlocks<T>(v, options).run();
 }
-template Orthonormalized run_column_blocks(MatrixView<double>, const QrOptions&);
-template Orthonormalized run_column_blocks(MatrixView<float>, const QrOptions&);
+template Orthonormalized run_column_blocks(TallPlace<double>&, const QrOptions&);
+template Orthonormalized run_column_blocks(TallPlace<float>&, const QrOptions&);
 
 }  // namespace strata

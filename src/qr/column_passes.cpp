@@ -10,7 +10,7 @@
 namespace strata {
 
 Schedule column_pass(const RowProblem& problem) {
-  const std::int64_t height = gram_block_rows(problem.n);
+  const std::int64_t height = block_rows(problem);
   const std::int64_t blocks = (problem.m + height - 1) / height;
   const std::int64_t left = problem.left;
   const std::int64_t right = problem.n - left;

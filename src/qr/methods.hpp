@@ -4,6 +4,7 @@
 // Contract: each takes a problem that no pass has touched, orthonormalizes V and sets what info()
 // says of ok, orthogonality and measured. T is double or float.
 
+#include "qr/tall_place.hpp"
 #include "qr/tall_problem.hpp"
 
 namespace strata {
@@ -26,6 +27,6 @@ struct Orthonormalized {
 };
 /// More columns than one pass holds, by the automatic method.
 template <class T>
-[[nodiscard]] Orthonormalized run_column_blocks(MatrixView<T> v, const QrOptions& options);
+[[nodiscard]] Orthonormalized run_column_blocks(TallPlace<T>& v, const QrOptions& options);
 
 }  // namespace strata

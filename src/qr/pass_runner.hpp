@@ -1,28 +1,29 @@
 #pragma once
-// PassRunner: runs passes over the rows of one tall matrix, one after the other, on the devices.
+// PassRunner: the passes over the rows of one tall matrix, with matrices for arguments and results.
 //
-// Contract: each pass is planned, simulated and run by the engine; V stays on the devices between
-// passes where there is room (Residency), and goes home when a pass is told that it is the last.
-// The reports of all passes are added up. Throws as run() does.
+// Contract: an executor carries them out, where V lies. V may stay on the devices between passes,
+// and goes home when a pass is told that it is the last. The reports of all passes are added up.
+// Throws as the executor does.
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "qr/row_passes.hpp"
+#include "qr/pass_executor.hpp"
 #include "qr/row_store.hpp"
 #include "qr/square_matrix.hpp"
-#include "run/device_set.hpp"
-#include "session/planned_run.hpp"
-#include "strata/options.hpp"
 
 namespace strata {
 
 template <class T>
 class PassRunner {
  public:
-  /// Throws Error{memory} if a device cannot hold what a pass needs at least.
+  /// By the engine. Throws Error{memory} if a device cannot hold what a pass needs at least.
   PassRunner(TallColumns<T> matrix, const Options& options);
+  /// progress: asked before each pass; may be null.
+  PassRunner(std::unique_ptr<PassExecutor<T>> executor, ProgressCallback progress)
+      : executor_(std::move(executor)), progress_(std::move(progress)) {}
 
   /// B, in W. d: one scale a column. R, of solving passes, is in F.
   template <class W>
@@ -51,23 +52,22 @@ class PassRunner {
   /// The largest magnitude in each column; NaN where one is.
   [[nodiscard]] std::vector<double> maxima();
 
+  /// As PassExecutor.
+  void read(std::int64_t first, std::int64_t count, T* packed) {
+    executor_->read(first, count, packed);
+  }
+
   [[nodiscard]] int passes() const noexcept { return passes_; }
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
 
  private:
+  [[nodiscard]] std::int64_t cols() const { return executor_->cols(); }
   [[nodiscard]] RowProblem problem_of(RowPass pass, Element sum, Element factor) const;
-  [[nodiscard]] RowProblem tsqr_problem(RowPass pass, TreeShape shape) const;
-  [[nodiscard]] PlannedRun plan_of(const RowProblem& problem);
-  void run_pass(const RowProblem& problem, const std::vector<double>& d, const std::byte* factor,
-                std::byte* sum, std::vector<double>* maxima);
+  void run_pass(RowProblem problem, const PassData& data);
 
-  TallColumns<T> matrix_;
-  Options options_;
-  DeviceSet devices_;
-  std::uint64_t identity_;
-  std::uint64_t tsqr_identity_;  ///< of V in other blocks, where those of TSQR are
+  std::unique_ptr<PassExecutor<T>> executor_;
+  ProgressCallback progress_;
   RunReport report_;
-  RowProblem last_;  ///< the pass that was run last
   int passes_ = 0;
 };
 

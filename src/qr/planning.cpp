@@ -37,6 +37,7 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
   RowProblem problem{.pass = RowPass::solve_gram, .m = m, .n = n};
   problem.devices = static_cast<int>(machine.devices.size());
   problem.element = precision;
+  problem.block_elements = pass_block_elements(m, n, precision, machine);
   problem.sum = problem.factor = sum;
   problem.identity = 1;
   const auto schedule = [&] { return std::make_shared<const Schedule>(row_pass(problem)); };
@@ -60,7 +61,7 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
     planned.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     planned.n = n;
-    planned.tile = gram_block_rows(n);
+    planned.tile = block_rows(problem);
     const std::int64_t bytes = m * n * bytes_of(precision);
     planned.floor_bytes = (pass == 0 ? bytes : 0) + (pass == solves ? bytes : 0);
     residency = planned.plan->end();

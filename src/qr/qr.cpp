@@ -1,15 +1,19 @@
 // What qr() does with its arguments before and after a method, and with dependent columns.
 //
-// Method: a method of its own file orthonormalizes V in place (methods.hpp); dependent columns,
-// which are zeros then, are dropped, or filled by orthonormalizing random ones behind the others.
+// Method: a method of its own file orthonormalizes V in place (methods.hpp), where V lies;
+// dependent columns, which are zeros then, are dropped or filled.
 
-#include <algorithm>
-#include <cmath>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/check.hpp"
-#include "base/random.hpp"
 #include "kernels/sketch.hpp"
-#include "qr/methods.hpp"
+#include "qr/dependent_columns.hpp"
+#include "qr/planned_passes.hpp"
+#include "run/device_set.hpp"
 
 namespace strata {
 namespace {
@@ -33,64 +37,33 @@ bool reads_what_it_wrote(QrMethod method, std::int64_t n) {
          method == QrMethod::mgs;
 }
 
-/// Q takes the place of `q`, which may be that of V.
 template <class T>
-Orthonormalized orthonormalized(TallInput<T> v, MatrixView<T> q, const QrOptions& options) {
-  if (reads_what_it_wrote(options.method, q.cols) && v.view.data != q.data) {
-    const TallColumns<T> columns{.from = v};
-    for (std::int64_t j = 0; j < q.cols; ++j) columns.read(0, q.rows, j, 1, q.column(j));
-    v = {.view = q};
-  }
-  if (q.cols > kQrColumnsMax) return run_column_blocks(q, options);
-  TallProblem<T> problem(v, q, options);
+Orthonormalized orthonormalized(std::unique_ptr<PassExecutor<T>> executor,
+                                const QrOptions& options) {
+  TallProblem<T> problem(std::move(executor), options);
   run_method(problem);
   SquareMatrix<DoubleDouble> r = problem.r();
   return {problem.take_info(), std::move(r)};
 }
 
-// ---- what becomes of dependent columns
-
-/// Moves the columns that are kept to the front, in their order, and rows of R with them.
+/// V, which lies in its place, becomes Q.
 template <class T>
-void drop_columns(MatrixView<T> v, MatrixView<T> r, const std::vector<std::int64_t>& dependent) {
-  std::int64_t kept = 0;
-  for (std::int64_t j = 0; j < v.cols; ++j) {
-    if (std::binary_search(dependent.begin(), dependent.end(), j)) continue;
-    if (kept < j) {
-      std::copy_n(v.column(j), v.rows, v.column(kept));
-      for (std::int64_t k = 0; k < r.cols; ++k) r(kept, k) = r(j, k);
-    }
-    ++kept;
-  }
-  for (std::int64_t j = kept; j < v.cols; ++j) {
-    std::fill_n(v.column(j), v.rows, T(0));
-    for (std::int64_t k = 0; k < r.cols; ++k) r(j, k) = T(0);
-  }
+Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
+  if (v.cols() > kQrColumnsMax) return run_column_blocks(v, options);
+  return orthonormalized<T>(v.passes(v.columns(0, v.cols()), options.run), options);
 }
 
-/// Random columns behind those that are kept are orthonormalized with them, which are so already
-/// and change by rounding alone; then each goes to its place.
+/// Q takes the place of `q`, which may be that of V.
 template <class T>
-void fill_columns(MatrixView<T> v, QrInfo& info, const QrOptions& options) {
-  const std::vector<std::int64_t>& dependent = info.dependent_columns;
-  std::vector<std::int64_t> order;  // of columns in v
-  for (std::int64_t j = 0; j < v.cols; ++j) {
-    if (!std::binary_search(dependent.begin(), dependent.end(), j)) order.push_back(j);
+Orthonormalized orthonormalized(const TallInput<T>& v, MatrixView<T> q, const QrOptions& options) {
+  TallPlace<T> place(q);
+  if (v.view.data == q.data) return orthonormalized(place, options);
+  const TallColumns<T> columns{.from = v, .to = q};
+  if (reads_what_it_wrote(options.method, q.cols)) {
+    for (std::int64_t j = 0; j < q.cols; ++j) columns.read(0, q.rows, j, 1, q.column(j));
+    return orthonormalized(place, options);
   }
-  std::vector<T> gathered;
-  gathered.reserve(static_cast<std::size_t>(v.size()));
-  for (const std::int64_t j : order)
-    gathered.insert(gathered.end(), v.column(j), v.column(j) + v.rows);
-  order.insert(order.end(), dependent.begin(), dependent.end());
-  for (std::int64_t i = std::ssize(gathered); i < v.size(); ++i)
-    gathered.push_back(static_cast<T>(random_uniform(16, static_cast<std::uint64_t>(i)) - 0.5));
-  const MatrixView<T> all{gathered.data(), v.rows, v.cols, v.rows};
-  const QrInfo completed = orthonormalized<T>({.view = all}, all, options).info;
-  info.ok = info.ok && completed.ok && completed.rank == v.cols;
-  info.orthogonality = completed.orthogonality;
-  info.passes += completed.passes;
-  for (std::int64_t k = 0; k < v.cols; ++k)
-    std::copy_n(all.column(k), v.rows, v.column(order[static_cast<std::size_t>(k)]));
+  return orthonormalized<T>(std::make_unique<PlannedPasses<T>>(columns, options.run), options);
 }
 
 template <class T>
@@ -110,31 +83,62 @@ void check_arguments(MatrixView<T> v, MatrixView<T> r, const QrOptions& options)
   require(v.size() == 0 || v.data != nullptr, ErrorKind::misuse, "qr", "V has no data");
 }
 
+QrInfo info_of_nothing(const QrOptions& options) {
+  QrInfo info;
+  info.ok = info.measured = true;
+  info.condition = 1;
+  info.method = options.method;
+  return info;
+}
+
+/// What the caller gets of a V that was orthonormalized in its place.
+template <class T>
+QrInfo finished(Orthonormalized outcome, TallPlace<T>& q, MatrixView<T> r,
+                const QrOptions& options) {
+  QrInfo info = std::move(outcome.info);
+  for (std::int64_t j = 0; j < r.cols; ++j) {
+    for (std::int64_t i = 0; i < r.rows; ++i)
+      r(i, j) = i <= j ? static_cast<T>(outcome.r(i, j).hi) : T(0);
+  }
+  if (info.dependent_columns.empty()) return info;
+  if (options.dependent == DependentColumns::drop) {
+    drop_columns(q, r, info.dependent_columns);
+  } else {
+    fill_columns<T>(q, info, [&] { return orthonormalized(q, options); });
+  }
+  return info;
+}
+
+template <class T>
+QrInfo factor_in_place(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
+  check_arguments(v, r, options);
+  const PlacedMatrix placed_v = placed(v, "qr");
+  DeviceSite& site = choose_site(options.run.devices, std::span(&placed_v, 1), "qr");
+  if (v.cols == 0) return info_of_nothing(options);
+  const std::lock_guard lock(site.mutex);
+  TallPlace<T> place(v, &site);
+  return finished(orthonormalized(place, options), place, r, options);
+}
+
+/// Whether V, in host memory, is in that of the one device there is, with no other bound on it.
+bool computes_in_host_memory(const Options& options) {
+  if (options.device_memory_bytes > 0 || options.policy != Policy::opt) return false;
+  const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
+  return choices.size() == 1 && choices[0].indices.size() == 1 &&
+         backend_named(choices[0].backend, options.devices).on_host();
+}
+
 template <class T>
 QrInfo factor(const TallInput<T>& input, MatrixView<T> v, MatrixView<T> r,
               const QrOptions& options) {
   require(input.rows() == v.rows && input.cols() == v.cols, ErrorKind::misuse, "qr",
           "Q of {} by {} does not fit V of {} by {}", v.rows, v.cols, input.rows(), input.cols());
+  if (!input.by_rows && input.view.data == v.data && computes_in_host_memory(options.run))
+    return factor_in_place(v, r, options);
   check_arguments(v, r, options);
-  if (v.cols == 0) {
-    QrInfo info;
-    info.ok = info.measured = true;
-    info.condition = 1;
-    info.method = options.method;
-    return info;
-  }
-  auto [info, factor] = orthonormalized(input, v, options);
-  for (std::int64_t j = 0; j < r.cols; ++j) {
-    for (std::int64_t i = 0; i < r.rows; ++i)
-      r(i, j) = i <= j ? static_cast<T>(factor(i, j).hi) : T(0);
-  }
-  if (info.dependent_columns.empty()) return info;
-  if (options.dependent == DependentColumns::drop) {
-    drop_columns(v, r, info.dependent_columns);
-  } else {
-    fill_columns(v, info, options);
-  }
-  return info;
+  if (v.cols == 0) return info_of_nothing(options);
+  TallPlace<T> place(v);
+  return finished(orthonormalized(input, v, options), place, r, options);
 }
 
 }  // namespace
@@ -153,6 +157,13 @@ QrInfo qr(const TallInput<double>& v, MatrixView<double> q, MatrixView<double> r
 QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
           const QrOptions& options) {
   return factor(v, q, r, options);
+}
+
+QrInfo qr_in_place(MatrixView<double> v, MatrixView<double> r, const QrOptions& options) {
+  return factor_in_place(v, r, options);
+}
+QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& options) {
+  return factor_in_place(v, r, options);
 }
 
 }  // namespace strata

@@ -17,7 +17,7 @@ namespace strata {
 namespace {
 
 std::int64_t blocks_of(const RowProblem& problem) {
-  const std::int64_t height = gram_block_rows(problem.n);
+  const std::int64_t height = block_rows(problem);
   return (problem.m + height - 1) / height;
 }
 
@@ -90,7 +90,7 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
   schedule.blocks.add({.name = "V",
                        .rows = problem.m,
                        .cols = n,
-                       .tile_rows = gram_block_rows(n),
+                       .tile_rows = block_rows(problem),
                        .tile_cols = n,
                        .element = problem.element,
                        .identity = problem.identity,
@@ -113,6 +113,11 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
 }
 
 }  // namespace
+
+std::int64_t block_rows(const RowProblem& problem) {
+  return is_tsqr(problem.pass) ? tsqr_block_rows(problem.n)
+                               : gram_block_rows(problem.n, problem.block_elements);
+}
 
 Schedule row_pass(const RowProblem& problem) {
   if (is_tsqr(problem.pass)) return tsqr_pass(problem);

@@ -1,9 +1,9 @@
 #pragma once
 // The tasks of one pass over the rows of a tall and skinny matrix.
 //
-// Contract: emits tasks only. V is cut into blocks of gram_block_rows(n) rows, contiguous ranges of
-// which belong to the devices. What is summed up over blocks is summed in the order of SumTree, so
-// the result depends on m and n, on nothing else.
+// Contract: emits tasks only. V is cut into blocks of block_rows() rows, contiguous ranges of which
+// belong to the devices. What is summed up over blocks is summed in the order of SumTree, so the
+// result depends on m and n alone; of a sketch on the blocks, too.
 
 #include <vector>
 
@@ -11,6 +11,9 @@
 #include "schedule/task.hpp"
 
 namespace strata {
+
+/// Elements of a block where nothing asks for larger ones: 2 MiB of doubles.
+inline constexpr std::int64_t kPassBlockElements = std::int64_t{1} << 18;
 
 enum class RowPass : std::uint8_t {
   gram,           ///< B ← XᵀX, X = V·diag(d)
@@ -34,6 +37,7 @@ struct RowProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   int devices = 1;
+  std::int64_t block_elements = kPassBlockElements;
   Element element = Element::fp64;  ///< of V
   Element sum = Element::dd;        ///< of B
   Element factor = Element::dd;     ///< of R
@@ -68,6 +72,9 @@ inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each bl
   return pass == RowPass::solve_gram || pass == RowPass::solve || pass == RowPass::columns ||
          pass == RowPass::orthogonal || pass == RowPass::subtract_columns;
 }
+
+/// Rows of a block of V.
+[[nodiscard]] std::int64_t block_rows(const RowProblem& problem);
 
 [[nodiscard]] Schedule row_pass(const RowProblem& problem);
 

@@ -26,15 +26,15 @@ double unit_scale(double square) {
 }
 
 template <class T>
-TallProblem<T>::TallProblem(const TallInput<T>& v, MatrixView<T> q, const QrOptions& options,
+TallProblem<T>::TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrOptions& options,
                             std::int64_t first_column)
-    : v_(v),
-      q_(q),
+    : m_(executor->rows()),
+      n_(executor->cols()),
       options_(options),
-      runner_({.from = v, .to = q}, options.run),
-      scale_(static_cast<std::size_t>(q.cols), 1.0),
-      zero_(static_cast<std::size_t>(q.cols)),
-      r_(Gram::identity(q.cols)),
+      runner_(std::move(executor), options.run.progress),
+      scale_(static_cast<std::size_t>(n_), 1.0),
+      zero_(static_cast<std::size_t>(n_)),
+      r_(Gram::identity(n_)),
       first_column_(first_column) {
   info_.method = options.method;
 }
@@ -94,23 +94,33 @@ void TallProblem<T>::rescale() {
   info_.rescaled = scaled;
 }
 
+/// Throws where there is an element that is not finite: the first, row by row.
 template <class T>
-void TallProblem<T>::complain_of_elements() const {
-  for (std::int64_t i = 0; i < m(); ++i) {
-    for (std::int64_t j = 0; j < n(); ++j)
-      require(std::isfinite(v_(i, j)), ErrorKind::input, "qr", "element ({}, {}) of V is {}", i,
-              first_column_ + j, v_(i, j));
+void TallProblem<T>::complain_of_first_element() {
+  constexpr std::int64_t kPiece = 4096;
+  std::vector<T> rows(static_cast<std::size_t>(std::min(m(), kPiece) * n()));
+  for (std::int64_t first = 0; first < m(); first += kPiece) {
+    const std::int64_t count = std::min(kPiece, m() - first);
+    runner_.read(first, count, rows.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t j = 0; j < n(); ++j) {
+        const T x = rows[static_cast<std::size_t>(i + j * count)];
+        require(std::isfinite(x), ErrorKind::input, "qr", "element ({}, {}) of V is {}", first + i,
+                first_column_ + j, x);
+      }
+    }
   }
+}
+
+template <class T>
+void TallProblem<T>::complain_of_elements() {
+  complain_of_first_element();
   fail(ErrorKind::input, "qr", "V changed while it was read");
 }
 
 template <class T>
-void TallProblem<T>::complain_of_elements_or_length(std::int64_t j) const {
-  for (std::int64_t i = 0; i < m(); ++i) {
-    for (std::int64_t k = 0; k < n(); ++k) {
-      if (!std::isfinite(v_(i, k))) complain_of_elements();
-    }
-  }
+void TallProblem<T>::complain_of_elements_or_length(std::int64_t j) {
+  complain_of_first_element();
   complain_of_length(first_column_ + j);
 }
 

@@ -6,10 +6,12 @@
 // the next solve on where they are marked so. Each method is a function of its own (methods.hpp).
 // Throws as qr() does.
 
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "qr/pass_runner.hpp"
+#include "qr/planned_passes.hpp"
 #include "strata/qr.hpp"
 
 namespace strata {
@@ -73,10 +75,16 @@ class TallProblem {
       : TallProblem({.view = v}, v, options, first_column) {}
   /// V is read until Q has been written for the first time.
   TallProblem(const TallInput<T>& v, MatrixView<T> q, const QrOptions& options,
+              std::int64_t first_column = 0)
+      : TallProblem(
+            std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v, .to = q}, options.run),
+            options, first_column) {}
+  /// V is where the executor has it.
+  TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrOptions& options,
               std::int64_t first_column = 0);
 
-  [[nodiscard]] std::int64_t n() const { return q_.cols; }
-  [[nodiscard]] std::int64_t m() const { return q_.rows; }
+  [[nodiscard]] std::int64_t n() const { return n_; }
+  [[nodiscard]] std::int64_t m() const { return m_; }
   [[nodiscard]] const QrOptions& options() const { return options_; }
   [[nodiscard]] QrInfo& info() { return info_; }
   [[nodiscard]] PassRunner<T>& runner() { return runner_; }
@@ -113,8 +121,8 @@ class TallProblem {
 
   /// Throws Error{input} with the first element that is not finite; or for column j, whose length
   /// is not.
-  [[noreturn]] void complain_of_elements() const;
-  [[noreturn]] void complain_of_elements_or_length(std::int64_t j) const;
+  [[noreturn]] void complain_of_elements();
+  [[noreturn]] void complain_of_elements_or_length(std::int64_t j);
 
   /// Rows of dependent columns are zeros.
   [[nodiscard]] const Gram& r() const { return r_; }
@@ -128,9 +136,10 @@ class TallProblem {
   template <class F>
   Gram solve_in(const Gram& factor, bool sum, bool wide_sum, bool last);
   [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;
+  void complain_of_first_element();
 
-  TallInput<T> v_;
-  MatrixView<T> q_;
+  std::int64_t m_;
+  std::int64_t n_;
   QrOptions options_;
   PassRunner<T> runner_;
   std::vector<double> scale_;

@@ -9,43 +9,13 @@
 #include <limits>
 #include <thread>
 
-#include "base/bytes.hpp"
 #include "strata/error.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/device_memory.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
-
-/// Matrices in memory of device 0 of a backend.
-class Memory {
- public:
-  explicit Memory(const std::string& backend)
-      : device_(test::backend_of(backend).make_device(0, 16_MiB)),
-        queue_(device_->make_queue(QueuePriority::normal)) {}
-
-  template <class T>
-  MatrixView<T> put(const std::vector<T>& values, std::int64_t n, std::int64_t ld) {
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
-    buffers_.push_back(device_->allocate(bytes + 64));
-    queue_->copy(buffers_.back().data(), values.data(), bytes, CopyDirection::host_to_device);
-    queue_->synchronize();
-    return {reinterpret_cast<T*>(buffers_.back().data()), n, n, ld};
-  }
-  template <class T>
-  std::vector<T> get(MatrixView<T> a) {
-    std::vector<T> values(static_cast<std::size_t>(a.ld * a.cols));
-    queue_->copy(values.data(), a.data, static_cast<std::int64_t>(values.size() * sizeof(T)),
-                 CopyDirection::device_to_host);
-    queue_->synchronize();
-    return values;
-  }
-
- private:
-  std::unique_ptr<Device> device_;
-  std::vector<Buffer> buffers_;
-  std::unique_ptr<Queue> queue_;
-};
 
 /// min(i, j), counted from 1, with −7 above the diagonal and in the padding; its factor is ones.
 template <class T>
@@ -86,9 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, DeviceCholesky, ::testing::ValuesIn(test::ava
                          [](const auto& info) { return info.param; });
 
 TEST_P(DeviceCholesky, FactorsInPlaceAndTouchesNothingElse) {
-  Memory memory(GetParam());
+  test::DeviceMemory memory(GetParam());
   const auto check = [&]<class T>(T, std::int64_t n, std::int64_t ld) {
-    const MatrixView<T> a = memory.put(min_values<T>(n, ld), n, ld);
+    const MatrixView<T> a = memory.put(min_values<T>(n, ld), n, n, ld);
     const FactorInfo info = cholesky_in_place(a, options());
     EXPECT_TRUE(info.ok);
     EXPECT_EQ(info.first_bad_pivot, -1);
@@ -104,11 +74,11 @@ TEST_P(DeviceCholesky, FactorsInPlaceAndTouchesNothingElse) {
 }
 
 TEST_P(DeviceCholesky, ABadPivotIsAValue) {
-  Memory memory(GetParam());
+  test::DeviceMemory memory(GetParam());
   for (const std::int64_t bad : {0, 64, 199}) {
     std::vector<double> values = min_values<double>(200, 203);
     values[static_cast<std::size_t>(bad + bad * 203)] -= 3;
-    const FactorInfo info = cholesky_in_place(memory.put(values, 200, 203), options());
+    const FactorInfo info = cholesky_in_place(memory.put(values, 200, 200, 203), options());
     EXPECT_FALSE(info.ok);
     EXPECT_EQ(info.first_bad_pivot, bad);
     EXPECT_EQ(info.bad_pivot, -2);
@@ -118,19 +88,19 @@ TEST_P(DeviceCholesky, ABadPivotIsAValue) {
 
 TEST_P(DeviceCholesky, AutoIsTheDeviceOfTheMatrix) {
   if (GetParam() == "host" && cuda_backend() != nullptr) GTEST_SKIP() << "auto is a GPU here";
-  Memory memory(GetParam());
-  const MatrixView<double> a = memory.put(min_values<double>(20, 20), 20, 20);
+  test::DeviceMemory memory(GetParam());
+  const MatrixView<double> a = memory.put(min_values<double>(20, 20), 20, 20, 20);
   EXPECT_TRUE(cholesky_in_place(a).ok);
   EXPECT_EQ(memory.get(a), ones_values<double>(20, 20));
 }
 
 TEST_P(DeviceCholesky, ABatchTellsOfEachMatrix) {
-  Memory memory(GetParam());
+  test::DeviceMemory memory(GetParam());
   std::vector<MatrixView<double>> batch;
   for (const std::int64_t n : {5, 0, 64, 200, 1, 33}) {
     std::vector<double> values = min_values<double>(n, n + 2);
     if (n == 64) values[static_cast<std::size_t>(40 + 40 * 66)] -= 3;
-    batch.push_back(memory.put(values, n, n + 2));
+    batch.push_back(memory.put(values, n, n, n + 2));
   }
   batch.push_back({nullptr, 0, 0, 1});
   const std::vector<FactorInfo> infos =
@@ -148,9 +118,10 @@ TEST_P(DeviceCholesky, ABatchTellsOfEachMatrix) {
 }
 
 TEST_P(DeviceCholesky, ThreadsMayCallAtOnce) {
-  Memory memory(GetParam());
+  test::DeviceMemory memory(GetParam());
   std::vector<MatrixView<double>> matrices;
-  for (int t = 0; t < 4; ++t) matrices.push_back(memory.put(min_values<double>(90, 90), 90, 90));
+  for (int t = 0; t < 4; ++t)
+    matrices.push_back(memory.put(min_values<double>(90, 90), 90, 90, 90));
   {
     std::vector<std::jthread> threads;
     for (const MatrixView<double> a : matrices) {
@@ -161,8 +132,8 @@ TEST_P(DeviceCholesky, ThreadsMayCallAtOnce) {
 }
 
 TEST_P(DeviceCholesky, MisuseIsRefusedBeforeAnythingIsWritten) {
-  Memory memory(GetParam());
-  const MatrixView<double> a = memory.put(min_values<double>(40, 42), 40, 42);
+  test::DeviceMemory memory(GetParam());
+  const MatrixView<double> a = memory.put(min_values<double>(40, 42), 40, 40, 42);
   const auto refuse = [&](MatrixView<double> bad, const std::string& piece) {
     expect_misuse([&] { (void)cholesky_in_place(bad, options()); }, piece);
     const std::vector<MatrixView<double>> batch{a, bad};
@@ -203,18 +174,18 @@ TEST(DeviceCholeskyOnAGpu, RefusesAHostPointer) {
         "host pointer");
   }
   // The last column lies past the end of the memory.
-  Memory memory("cuda");
-  MatrixView<double> a = memory.put(min_values<double>(40, 40), 40, 40);
+  test::DeviceMemory memory("cuda");
+  MatrixView<double> a = memory.put(min_values<double>(40, 40), 40, 40, 40);
   a.ld = std::int64_t{1} << 30;
   expect_misuse([&] { (void)cholesky_in_place(a, {"cuda:0"}); }, "not in memory of cuda:0");
   EXPECT_EQ(values, min_values<double>(40, 40));
 }
 
 TEST_P(DeviceCholesky, EveryVariantGivesTheFactor) {
-  Memory memory(GetParam());
+  test::DeviceMemory memory(GetParam());
   for (const CholeskyVariant variant : {CholeskyVariant::automatic, CholeskyVariant::fused,
                                         CholeskyVariant::left, CholeskyVariant::right}) {
-    const MatrixView<double> a = memory.put(min_values<double>(300, 301), 300, 301);
+    const MatrixView<double> a = memory.put(min_values<double>(300, 301), 300, 300, 301);
     const DeviceCholeskyOptions choice{.device = GetParam(), .variant = variant, .nb = 128};
     EXPECT_TRUE(cholesky_in_place(a, choice).ok);
     EXPECT_EQ(memory.get(a), ones_values<double>(300, 301));

@@ -1,0 +1,54 @@
+#pragma once
+// PassExecutor: who carries out the passes over one tall matrix, where it lies.
+//
+// Contract: a pass is a RowProblem of which the executor chooses what changes no bit: devices,
+// blocks, identities, groups. V is left as the tasks of row_pass() define it. Passes follow one
+// another; V need not be with its caller between them, and is there when a pass that writes it does
+// not say that V stays. Throws as qr() does.
+
+#include <vector>
+
+#include "qr/row_passes.hpp"
+#include "strata/options.hpp"
+
+namespace strata {
+
+/// What a pass takes beside V, packed, and where the host wants what it computes; null where the
+/// pass has none.
+struct PassData {
+  const double* scales = nullptr;
+  const std::byte* factor = nullptr;
+  std::byte* sum = nullptr;
+  double* maxima = nullptr;  ///< at first 0; the largest magnitude in each column, NaN where one is
+};
+/// largest_j ← the larger of the two, NaN if one is.
+void keep_larger(const std::vector<double>& of_block, double* largest);
+
+template <class T>
+class PassExecutor {
+ public:
+  PassExecutor() = default;
+  PassExecutor(const PassExecutor&) = delete;
+  PassExecutor& operator=(const PassExecutor&) = delete;
+  virtual ~PassExecutor() = default;
+
+  [[nodiscard]] virtual std::int64_t rows() const = 0;
+  [[nodiscard]] virtual std::int64_t cols() const = 0;
+  [[nodiscard]] virtual RunReport run(RowProblem problem, const PassData& data) = 0;
+  /// Rows first … first + count − 1 of V as no pass has written it yet, column-major, packed.
+  virtual void read(std::int64_t first, std::int64_t count, T* packed) = 0;
+};
+
+/// Blocks of V of about so many elements, where nothing but speed has a say. GPUs want blocks of
+/// 64 MiB, so that launches are few beside the bytes that they read, as far as each device has
+/// eight, its memory holds sixteen and a column of one fits a bounce buffer; CPUs 2 MiB, which
+/// their caches hold.
+[[nodiscard]] std::int64_t pass_block_elements(std::int64_t m, std::int64_t n, Element element,
+                                               const Machine& machine);
+
+/// Whether the bits of a pass depend on the blocks, which are then those of gram_block_rows().
+[[nodiscard]] constexpr bool has_blocks_of_its_own(RowPass pass) noexcept {
+  return pass == RowPass::sketch || pass == RowPass::triangles || pass == RowPass::orthogonal;
+}
+
+}  // namespace strata

@@ -1,0 +1,43 @@
+#pragma once
+// PlannedPasses: passes over a tall matrix in host memory, or in a mapped file, by the engine.
+//
+// Contract: as pass_executor.hpp. Each pass is planned, simulated and run; V stays on the devices
+// between passes where there is room (Residency). The reports are those of the runs.
+
+#include <optional>
+
+#include "qr/pass_executor.hpp"
+#include "qr/row_store.hpp"
+#include "run/device_set.hpp"
+#include "session/planned_run.hpp"
+
+namespace strata {
+
+template <class T>
+class PlannedPasses final : public PassExecutor<T> {
+ public:
+  /// Throws Error{memory} if a device cannot hold what a pass needs at least.
+  PlannedPasses(TallColumns<T> matrix, const Options& options);
+
+  [[nodiscard]] std::int64_t rows() const override { return matrix_.rows(); }
+  [[nodiscard]] std::int64_t cols() const override { return matrix_.cols(); }
+  [[nodiscard]] RunReport run(RowProblem problem, const PassData& data) override;
+  void read(std::int64_t first, std::int64_t count, T* packed) override {
+    matrix_.read(first, count, 0, cols(), packed);
+  }
+
+ private:
+  void begin(RowPass first);
+  [[nodiscard]] RowProblem completed(RowProblem problem) const;
+  [[nodiscard]] PlannedRun plan_of(const RowProblem& problem, std::optional<RunReport>& fetched);
+
+  TallColumns<T> matrix_;
+  Options options_;
+  DeviceSet devices_;
+  std::int64_t block_elements_ = 0;  ///< 0: no pass has been run
+  std::uint64_t identity_;
+  std::uint64_t tsqr_identity_;  ///< of V in other blocks, where those of TSQR are
+  RowProblem last_;              ///< the pass that was run last
+};
+
+}  // namespace strata

@@ -1,0 +1,130 @@
+#include "run/device_site.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "run/device_set.hpp"
+
+namespace strata {
+namespace {
+
+/// What is asked of a driver once. Never destroyed: it may be gone before the destructors of static
+/// objects run.
+struct Sites {
+  std::mutex mutex;
+  std::map<const Backend*, int> counts;  // of devices
+  std::map<std::pair<const Backend*, int>, DeviceSite> sites;
+};
+
+Sites& all_sites() {
+  static Sites& sites = *std::make_unique<Sites>().release();
+  return sites;
+}
+
+int count_of(const Backend& backend) {
+  Sites& all = all_sites();
+  const std::lock_guard lock(all.mutex);
+  const auto [known, fresh] = all.counts.try_emplace(&backend, 0);
+  if (fresh) known->second = static_cast<int>(backend.devices().size());
+  return known->second;
+}
+
+DeviceSite& site_of(const Backend& backend, int index) {
+  Sites& all = all_sites();
+  const std::lock_guard lock(all.mutex);
+  DeviceSite& site = all.sites[{&backend, index}];
+  if (site.queue != nullptr) return site;
+  site.backend = &backend;
+  site.index = index;
+  site.device = backend.make_device(index, 0);
+  site.tuning = potrf_tuning_of(backend, index);
+  site.queue = site.device->make_queue(QueuePriority::normal);
+  return site;
+}
+
+bool lies_on(const Backend& backend, int index, const PlacedMatrix& a) {
+  return a.bytes == 0 || backend.reaches(index, a.data, a.bytes);
+}
+
+/// The backend that a text names, and the indices of which one has to hold the matrices.
+std::pair<const Backend*, std::vector<int>> candidates_of(const std::string& text) {
+  if (text != "auto" && !text.empty()) {
+    DeviceChoice choice = choose_devices(text);
+    const Backend& backend = backend_named(choice.backend, text);
+    require(choice.indices.size() == 1, ErrorKind::misuse, "devices",
+            "'{}' names {} devices: a matrix lies on one", text, choice.indices.size());
+    const int index = choice.indices[0];
+    require(backend.kind() == DeviceKind::cpu || index < count_of(backend), ErrorKind::device,
+            "devices", "there is no device {}:{}: this machine has {}", choice.backend, index,
+            count_of(backend));
+    return {&backend, std::move(choice.indices)};
+  }
+  const Backend* cuda = cuda_backend();
+  const Backend& backend = cuda != nullptr ? *cuda : host_backend();
+  std::vector<int> indices(static_cast<std::size_t>(count_of(backend)));
+  std::iota(indices.begin(), indices.end(), 0);
+  return {&backend, std::move(indices)};
+}
+
+}  // namespace
+
+Queue& DeviceSite::queue_at(int i) {
+  if (i == 0) return *queue;
+  while (std::ssize(further_) < i) further_.push_back(device->make_queue(QueuePriority::normal));
+  return *further_[static_cast<std::size_t>(i - 1)];
+}
+
+std::byte* DeviceSite::work(std::int64_t bytes) {
+  if (work_.bytes() < bytes) {
+    work_ = {};
+    lender_ = backend->make_device(index, bytes);
+    work_ = lender_->allocate(bytes);
+  }
+  return work_.data();
+}
+
+template <class T>
+PlacedMatrix placed(MatrixView<T> a, const char* what) {
+  require(a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, what,
+          "a leading dimension of {} is too small for {} rows", a.ld, a.rows);
+  require(a.data != nullptr || a.size() == 0, ErrorKind::misuse, what,
+          "the {} by {} matrix has no data", a.rows, a.cols);
+  require(reinterpret_cast<std::uintptr_t>(a.data) % sizeof(T) == 0, ErrorKind::misuse, what,
+          "the matrix at {} is not aligned to its elements of {} bytes",
+          static_cast<const void*>(a.data), sizeof(T));
+  constexpr auto kBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
+  constexpr auto kElement = static_cast<std::int64_t>(sizeof(T));
+  require(a.size() == 0 || a.ld <= kBytesMax / kElement / a.cols, ErrorKind::misuse, what,
+          "no memory holds {} columns of {} elements", a.cols, a.ld);
+  return {a.data, a.rows, a.cols, a.size() == 0 ? 0 : ((a.cols - 1) * a.ld + a.rows) * kElement};
+}
+
+template PlacedMatrix placed(MatrixView<double>, const char*);
+template PlacedMatrix placed(MatrixView<float>, const char*);
+
+DeviceSite& choose_site(const std::string& text, std::span<const PlacedMatrix> matrices,
+                        const char* what) {
+  const auto [backend, indices] = candidates_of(text);
+  const auto first = std::find_if(matrices.begin(), matrices.end(),
+                                  [](const PlacedMatrix& a) { return a.bytes > 0; });
+  int index = indices[0];
+  for (const int i : indices) {
+    if (first == matrices.end() || !lies_on(*backend, i, *first)) continue;
+    index = i;
+    break;
+  }
+  for (const PlacedMatrix& a : matrices) {
+    require(lies_on(*backend, index, a), ErrorKind::misuse, what,
+            "the matrix of {} by {} at {} is not in memory of {}:{}: a host pointer, or another "
+            "device's",
+            a.rows, a.cols, a.data, backend->name(), index);
+  }
+  return site_of(*backend, index);
+}
+
+}  // namespace strata

@@ -1,0 +1,64 @@
+#pragma once
+// DeviceSite: a device that serves calls on matrices which lie in its memory already.
+//
+// Contract: a site is made when it is first needed and kept until the process ends, so that a call
+// costs what its kernels cost: handles, workspaces and graphs are made on the first. Whoever holds
+// the mutex has the site to himself, so calls for one device follow one another.
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "kernels/backend.hpp"
+#include "run/potrf_tuning.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata {
+
+struct DeviceSite {
+  const Backend* backend = nullptr;
+  int index = 0;
+  std::mutex mutex;
+  std::unique_ptr<Device> device;  ///< with a budget of nothing: matrices are the caller's
+  PotrfTuning tuning;
+  Buffer statuses;  ///< pinned host memory, …
+  Buffer entries;   ///< … kept from call to call
+  std::unique_ptr<Queue> queue;
+
+  /// How many queues fill the device, and one of them, which is made when it is first asked for; 0
+  /// is `queue`.
+  [[nodiscard]] int queues() const { return device->description().compute_queues; }
+  [[nodiscard]] Queue& queue_at(int i);
+  /// At least so many bytes of the device, aligned to 256, kept from call to call; what they held
+  /// is lost when they have to grow. Throws Error{memory}. Only for who holds the mutex.
+  [[nodiscard]] std::byte* work(std::int64_t bytes);
+
+ private:
+  std::unique_ptr<Device> lender_;  ///< of `work_`, with it as its budget
+  Buffer work_;
+  std::vector<std::unique_ptr<Queue>> further_;
+};
+
+/// A matrix that a caller says lies on a device.
+struct PlacedMatrix {
+  const void* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t bytes = 0;  ///< from its first element to its last; 0: it has none
+};
+
+/// Throws Error{misuse}, in the name of `what`, if the leading dimension, the address or the size
+/// of a matrix cannot be.
+template <class T>
+[[nodiscard]] PlacedMatrix placed(MatrixView<T> a, const char* what);
+
+/// The device that `text` names ("auto": the one in whose memory the first matrix lies). Throws
+/// Error{misuse} if a matrix is not in its memory or several devices are named, Error{device} if
+/// there is no such device.
+[[nodiscard]] DeviceSite& choose_site(const std::string& text,
+                                      std::span<const PlacedMatrix> matrices, const char* what);
+
+}  // namespace strata
