@@ -64,6 +64,7 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"s", options.s},
                      {"basis", to_string(options.basis)},
                      {"orthogonalization", to_string(options.orthogonalization)},
+                     {"preconditioner", to_string(options.preconditioner.kind)},
                      {"residual_norm", number(info.residual_norm)},
                      {"relative_residual", number(info.relative_residual)},
                      {"restarts", info.restarts},
@@ -76,6 +77,8 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"condition_max", number(info.condition_max)},
                      {"history", std::move(history)},
                      {"decisions", decisions_json(info.decisions)}};
+  if (options.preconditioner.kind == Preconditioner::block_jacobi)
+    object["gmres"]["block_size"] = options.preconditioner.block_size;
   return object;
 }
 
@@ -220,7 +223,12 @@ void GmresArguments::add_to(CLI::App& verb) {
   keep(verb.add_option("--tolerance", tolerance, "of |b - A x| over |b|, for gmres")
            ->capture_default_str());
   keep(verb.add_flag("--balance", balance, "scale rows and columns of A to length 1 first"));
-  keep(verb.add_flag("--jacobi", jacobi, "precondition with the diagonal of A"));
+  keep(verb.add_option("--preconditioner", preconditioner,
+                       "from the right: none, jacobi (the diagonal of A) or block-jacobi "
+                       "(diagonal blocks of consecutive rows)")
+           ->capture_default_str());
+  keep(verb.add_option("--block-size", block_size, "rows of a block of block-jacobi")
+           ->capture_default_str());
 }
 
 int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
@@ -234,7 +242,8 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   options.orthogonalization = parse_qr_method(arguments.block.orth);
   options.tolerance = arguments.tolerance;
   options.balance = arguments.balance;
-  options.jacobi = arguments.jacobi;
+  options.preconditioner.kind = parse_preconditioner(arguments.preconditioner);
+  options.preconditioner.block_size = arguments.block_size;
   options.reorder = !arguments.block.natural_order;
   const SparseMatrix a = read_sparse(files.matrix);
   const DenseMatrix<double> b = read_dense(files.rhs);

@@ -27,7 +27,8 @@ struct GmresArguments {
   std::int64_t restarts_max = 500;
   double tolerance = 1e-6;
   bool balance = false;
-  bool jacobi = false;
+  std::string preconditioner = "none";
+  std::int64_t block_size = 32;
 
   void add_to(CLI::App& verb);
   [[nodiscard]] const char* given() const { return block.given(); }

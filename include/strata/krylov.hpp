@@ -11,6 +11,7 @@
 // policy, from run to run, and on any backend: the order of every sum follows from A alone.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,38 @@ enum class KrylovBasis : std::uint8_t {
 [[nodiscard]] std::string_view to_string(KrylovBasis basis) noexcept;
 [[nodiscard]] KrylovBasis parse_krylov_basis(const std::string& name);
 
+/// M in A·M⁻¹·u = b, x = M⁻¹·u: what A is multiplied by from the right.
+enum class Preconditioner : std::uint8_t {
+  none,
+  jacobi,  ///< the diagonal of A
+  /// Diagonal blocks of A, of consecutive rows as the caller numbers them (Saad, "Iterative methods
+  /// for sparse linear systems", 2003, 4.1.1). Inverted once, on the host; multiplied by on the
+  /// devices.
+  block_jacobi,
+  custom,  ///< RightPreconditioner::apply
+};
+/// "none", "jacobi", …; and back, throwing Error{misuse} with the names that need no function.
+[[nodiscard]] std::string_view to_string(Preconditioner preconditioner) noexcept;
+[[nodiscard]] Preconditioner parse_preconditioner(const std::string& name);
+
+/// Rows of a block of block-Jacobi, at most.
+inline constexpr std::int64_t kJacobiBlockMax = 512;
+
+struct RightPreconditioner {
+  Preconditioner kind = Preconditioner::none;
+  /// Rows of a block of block_jacobi, 1 … kJacobiBlockMax: block i has the rows i·block_size …
+  /// (i + 1)·block_size − 1 and these columns. They are those of A as it is given, whatever order
+  /// it is solved in. A block that is singular to working precision is Error{input} with its rows.
+  std::int64_t block_size = 32;
+  /// Of custom: y ← M⁻¹·x, both in host memory, as long as A has rows, numbered and scaled as A, b
+  /// and x of the caller are. M⁻¹ has to be one linear map in all calls of a solve, and to give the
+  /// same bits for the same x if the history is to have them. Called from the thread that called
+  /// gmres(), once for each product with A and a few times more; x is finite, and y that is not is
+  /// Error{misuse} with its first such element. The vectors travel to the host and back, which is
+  /// counted in the traffic. What it throws ends the solve.
+  std::function<void(std::span<const double> x, std::span<double> y)> apply;
+};
+
 struct GmresOptions {
   std::int64_t restart = 60;  ///< vectors of a cycle
   /// Vectors that are computed before they are orthogonalized; 1: GMRES itself.
@@ -53,8 +86,7 @@ struct GmresOptions {
   /// Rows, then columns of A are scaled to length 1 first; the tolerance stays that of A and b as
   /// they are given.
   bool balance = false;
-  /// A·D⁻¹ with D the diagonal of A takes the place of A.
-  bool jacobi = false;
+  RightPreconditioner preconditioner;
   /// Rows and columns in the reverse Cuthill–McKee order where neighbours in it are closer.
   bool reorder = true;
   Options run;  ///< devices, budgets, policy, progress

@@ -2,7 +2,7 @@
 // Steps of Krylov methods on a tall block V (h × n, fp64), whose columns are vectors. A kernel
 // touches a range of columns, a *panel*, and leaves the others as they are.
 //
-//   spmv          v_to ← γ·(A·v_from − α·v_from − β·v_before)   operands V, P, J, A, H, K
+//   spmv          v_to ← γ·(A·x − α·v_from − β·v_before)        operands V, P, J, A, H, K
 //   halo_pack     g_i ← v_from[I_i]                             operands G, V, I
 //   halo_start    h[g's row + i] ← g_i, H begins anew           operands H, G
 //   halo_put      the same, H keeps the rest                    operands H, G
@@ -17,9 +17,10 @@
 //
 // A is the part of a sparse matrix in the rows of V, compressed by rows: P (h + 1, int32) says
 // where each row begins in J (columns, int32) and A (values, fp64). A column below h is a row of V,
-// column h + i is element i of the halo H, which holds what other blocks have of v_from. K is 3 ×
-// n: α, β and γ for each column as `to`; where β is 0 v_before is not read. I is int32, R upper
-// triangular in fp64 or dd, d powers of two in fp64, the rest fp64; B and S are fp64 or dd.
+// column h + i is element i of the halo H, which holds what other blocks have of x. x is v_from, or
+// with kSpmvOfLast the last column of V, where a preconditioner's result lies. K is 3 × n: α, β and
+// γ for each column as `to`; where β is 0 v_before is not read. I is int32, R upper triangular in
+// fp64 or dd, d powers of two in fp64, the rest fp64; B and S are fp64 or dd.
 //
 // Contract. The order of every sum is part of it, so that all backends, and any cut of a matrix
 // into blocks of whole chunks, give the same bits:
@@ -71,6 +72,8 @@ struct PanelColumns {
 inline constexpr std::uint32_t kPanelVariants = (1U << 30) - 1;
 /// Of panel_update: y is normalized; X is not read.
 inline constexpr std::uint32_t kPanelNormalize = 1U << 30;
+/// Of spmv: A multiplies the last column of V in the place of v_from.
+inline constexpr std::uint32_t kSpmvOfLast = 1U << 30;
 
 namespace panel_work {
 inline double elements(const BlockExtent& x) {

@@ -28,6 +28,7 @@ struct Product {
   const std::int32_t* start;
   const std::int32_t* column;
   const double* value;
+  const double* x;
   const double* from;
   const double* halo;
   const double* before;
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) multiply_rows(Product p) {
       if (e + lane < end) {
         const std::int32_t j = p.column[e + lane];
         a = p.value[e + lane];
-        with = j < p.rows ? p.from[j] : p.halo[j - p.rows];
+        with = j < p.rows ? p.x[j] : p.halo[j - p.rows];
       }
       sum = fused(a, with, sum);
     }
@@ -252,16 +253,18 @@ void put_calls(Queue& queue, const KernelCalls& calls) {
 }  // namespace
 
 void spmv_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(spmv, parameters.variant, kPanelVariants);
+  require_variant(spmv, parameters.variant, kPanelVariants | kSpmvOfLast);
   const PanelColumns columns = panel_columns(parameters.variant);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
     if (x[0].rows == 0) continue;
+    const bool of_last = (parameters.variant & kSpmvOfLast) != 0;
     const Product product{x[0].rows,
                           static_cast<const std::int32_t*>(x[1].data),
                           static_cast<const std::int32_t*>(x[2].data),
                           static_cast<const double*>(x[3].data),
+                          column_of(x[0], of_last ? x[0].cols - 1 : columns.first),
                           column_of(x[0], columns.first),
                           static_cast<const double*>(x[4].data),
                           column_of(x[0], columns.third),

@@ -24,6 +24,7 @@ struct Product {
   const std::int32_t* start = nullptr;
   const std::int32_t* column = nullptr;
   const double* value = nullptr;
+  const double* x = nullptr;
   const double* from = nullptr;
   const double* halo = nullptr;
   const double* before = nullptr;
@@ -33,7 +34,7 @@ struct Product {
 
 struct Multiply {
   [[gnu::always_inline]] static double at(const Product& p, std::int32_t j) {
-    return j < p.rows ? p.from[j] : p.halo[j - p.rows];
+    return j < p.rows ? p.x[j] : p.halo[j - p.rows];
   }
   [[gnu::always_inline]] static void run(const Product* product) {
     const Product p = *product;
@@ -64,14 +65,16 @@ struct Multiply {
 };
 
 void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(spmv, parameters.variant, kPanelVariants);
-  submit_each(queue, calls, [columns = panel_columns(parameters.variant)](const BlockView* x) {
+  require_variant(spmv, parameters.variant, kPanelVariants | kSpmvOfLast);
+  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+    const PanelColumns columns = panel_columns(variant);
     const auto v = matrix_of<double>(x[0]);
     const auto k = matrix_of<const double>(x[5]);
     const Product product{.rows = v.rows,
                           .start = static_cast<const std::int32_t*>(x[1].data),
                           .column = static_cast<const std::int32_t*>(x[2].data),
                           .value = static_cast<const double*>(x[3].data),
+                          .x = v.column((variant & kSpmvOfLast) != 0 ? v.cols - 1 : columns.first),
                           .from = v.column(columns.first),
                           .halo = static_cast<const double*>(x[4].data),
                           .before = v.column(columns.third),

@@ -23,6 +23,7 @@ void spmv_of(const BlockView* x, std::uint32_t variant) {
   const double alpha = k(0, columns.second);
   const double beta = k(1, columns.second);
   const double gamma = k(2, columns.second);
+  const std::int64_t of = (variant & kSpmvOfLast) != 0 ? v.cols - 1 : columns.first;
   for (std::int64_t row = 0; row < v.rows; ++row) {
     double lane[kSpmvLanes] = {};
     const std::int64_t entries = start[row + 1] - start[row];
@@ -33,7 +34,7 @@ void spmv_of(const BlockView* x, std::uint32_t variant) {
       if (e < entries) {
         const std::int64_t j = column[start[row] + e];
         a = value[start[row] + e];
-        with = j < v.rows ? v(j, columns.first) : halo[j - v.rows];
+        with = j < v.rows ? v(j, of) : halo[j - v.rows];
       }
       lane[e % kSpmvLanes] = fused(a, with, lane[e % kSpmvLanes]);
     }
@@ -45,7 +46,7 @@ void spmv_of(const BlockView* x, std::uint32_t variant) {
 }
 
 void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(spmv, parameters.variant, kPanelVariants);
+  require_variant(spmv, parameters.variant, kPanelVariants | kSpmvOfLast);
   submit_each(queue, calls,
               [variant = parameters.variant](const BlockView* x) { spmv_of(x, variant); });
 }

@@ -40,6 +40,13 @@ BlockSource source_of_columns(const std::vector<GivenColumn>& given) {
   };
 }
 
+std::vector<std::int32_t> indices_of(const RowSlabs& slabs) {
+  std::vector<std::int32_t> index;
+  for (const HaloLink& link : slabs.links)
+    index.insert(index.end(), link.index.begin(), link.index.end());
+  return index;
+}
+
 /// Packs the numbers of a factor in its element.
 void write_factor(MemoryStore& store, std::int64_t number, const PanelFactor& factor) {
   std::vector<double> packed;
@@ -72,14 +79,16 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
 
 BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
                          std::vector<GivenColumn> given, const Options& options, const char* what,
-                         std::int64_t rotated)
+                         std::int64_t rotated, RightInverse right)
     : a_(a),
       columns_(columns),
       given_(std::move(given)),
       options_(options),
       what_(what),
       devices_(options_),
-      identities_{new_identity(), new_identity(), new_identity(), new_identity(), new_identity()} {
+      identities_{new_identity(), new_identity(), new_identity(), new_identity(), new_identity(),
+                  new_identity(), new_identity(), new_identity(), new_identity()},
+      right_(std::move(right)) {
   choose_slabs(block, rotated);
   make_memory();
 }
@@ -108,7 +117,7 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
                    Element::fp64,
                    std::vector<DoubleDouble>(static_cast<std::size_t>(rotated * rotated)),
                    {}});
-  if (rotated > 0) script.put(0, {});
+  if (rotated > 0 || right_.apply) script.put(0, {});
   return script;
 }
 
@@ -120,6 +129,8 @@ void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
   std::size_t count = 0;
   for (std::int64_t per_device = 1;; per_device *= 2) {
     slabs_ = cut_into_slabs(a_, devices_.count(), per_device);
+    if (right_.matrix != nullptr)
+      inverse_slabs_ = cut_into_slabs(*right_.matrix, devices_.count(), per_device);
     BasisProblem widest = problem();
     widest.taken = 0;
     needed = smallest_budget_bytes(basis_schedule(widest, script)) + kSlackBytes;
@@ -141,11 +152,11 @@ void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
 }
 
 void BasisRunner::make_memory() {
-  for (const HaloLink& link : slabs_.links)
-    index_.insert(index_.end(), link.index.begin(), link.index.end());
+  index_ = indices_of(slabs_);
+  inverse_index_ = indices_of(inverse_slabs_);
   const Schedule empty = basis_schedule(problem(), BasisScript());
   const auto memory = [&](int family, BlockSource source) {
-    matrix_.push_back(std::make_shared<FamilyMemory>(empty.blocks, family, std::move(source)));
+    fixed_[family] = std::make_shared<FamilyMemory>(empty.blocks, family, std::move(source));
   };
   memory(basis::kVectors, source_of_columns(given_));
   memory(basis::kStarts, source_of_array(std::span<const std::int32_t>(slabs_.start)));
@@ -153,10 +164,21 @@ void BasisRunner::make_memory() {
   memory(basis::kValues, source_of_array(std::span<const double>(a_.value)));
   memory(basis::kHalo, nullptr);
   memory(basis::kIndex, source_of_array(std::span<const std::int32_t>(index_)));
+  if (right_.matrix == nullptr) return;
+  const RowSlabs& slabs = inverse_slabs_;
+  memory(basis::kInverseStarts, source_of_array(std::span<const std::int32_t>(slabs.start)));
+  memory(basis::kInverseColumns, source_of_array(std::span<const std::int32_t>(slabs.column)));
+  memory(basis::kInverseValues, source_of_array(std::span<const double>(right_.matrix->value)));
+  memory(basis::kInverseIndex, source_of_array(std::span<const std::int32_t>(inverse_index_)));
 }
 
 BasisProblem BasisRunner::problem() const {
+  const bool by_matrix = right_.matrix != nullptr;
   return {.slabs = &slabs_,
+          .preconditioned = by_matrix      ? Preconditioned::by_matrix
+                            : right_.apply ? Preconditioned::by_host
+                                           : Preconditioned::not_at_all,
+          .inverse = by_matrix ? &inverse_slabs_ : nullptr,
           .columns = columns_,
           .devices = devices_.count(),
           .identities = identities_};
@@ -199,9 +221,12 @@ void BasisRunner::bring_home() {
 
 std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
                                                    const BasisScript& script) const {
-  std::vector<std::shared_ptr<FamilyMemory>> families = matrix_;
-  for (int f = basis::kPacked; f < basis::kFamilies; ++f)
-    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
+  std::vector<std::shared_ptr<FamilyMemory>> families;
+  for (int f = 0; f < basis::kFamilies; ++f) {
+    const auto fixed = fixed_.find(f);
+    families.push_back(fixed != fixed_.end() ? fixed->second
+                                             : std::make_shared<FamilyMemory>(blocks, f));
+  }
   auto store = std::make_unique<MemoryStore>(blocks, std::move(families));
   std::vector<double> three(static_cast<std::size_t>(3 * columns_));
   for (const BasisScript::Coefficients& c : script.coefficients) {
@@ -210,6 +235,7 @@ std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
     three[to + 1] = c.beta;
     three[to + 2] = c.gamma;
   }
+  if (right_.matrix != nullptr) three.back() = 1;  // of products with M⁻¹
   store->write(BlockId(basis::kThree, 0, 0), reinterpret_cast<const std::byte*>(three.data()));
   for (std::size_t f = 0; f < script.factors.size(); ++f)
     write_factor(*store, static_cast<std::int64_t>(f), script.factors[f]);
@@ -234,13 +260,14 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   planned.n = a_.rows;
   planned.tile = std::int64_t{1} << slabs_.chunk_log2;
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  planned.host_bytes = blocks.total_bytes(basis::kVectors) + blocks.total_bytes(basis::kValues) +
-                       blocks.total_bytes(basis::kColumns) + blocks.total_bytes(basis::kStarts);
-  for (int f = basis::kThree; f < basis::kFamilies; ++f) {
+  for (const int f : {basis::kVectors, basis::kValues, basis::kColumns, basis::kStarts,
+                      basis::kInverseValues, basis::kInverseColumns, basis::kInverseStarts})
+    planned.host_bytes += blocks.total_bytes(f);
+  for (int f = basis::kThree; f <= basis::kGiven; ++f) {
     if (f != basis::kParts) planned.floor_bytes += blocks.total_bytes(f);
   }
-  for (int f = 0; f < basis::kPacked && scripts_ == 0; ++f)
-    planned.floor_bytes += blocks.total_bytes(f);
+  for (const auto& [f, memory] : fixed_)
+    planned.floor_bytes += scripts_ == 0 ? blocks.total_bytes(f) : 0;
   const std::unique_ptr<MemoryStore> store = store_of(blocks, script);
   RunOptions options;
   options.progress = options_.progress;
@@ -263,13 +290,36 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   return sums;
 }
 
+/// The host multiplies by M⁻¹ between the parts.
+std::vector<PanelSum> BasisRunner::perform_by_parts(const BasisScript& script, std::int64_t taken,
+                                                    std::span<double> to) {
+  std::vector<BasisScript> parts = cut_before_products(script);
+  std::vector<PanelSum> sums;
+  std::vector<double> v(static_cast<std::size_t>(a_.rows));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) {
+      std::vector<double> inverted(v.size());
+      right_.apply(v, inverted);
+      std::vector<BasisScript::Action>& actions = parts[i].actions;
+      parts[i].put(columns_ - 1, std::move(inverted));
+      std::rotate(actions.begin(), actions.end() - 1, actions.end());
+    }
+    const bool more = i + 1 < parts.size();
+    const std::vector<PanelSum> of_part =
+        more ? perform(parts[i], parts[i + 1].actions.front().first, v)
+             : perform(parts[i], taken, to);
+    sums.insert(sums.end(), of_part.begin(), of_part.end());
+  }
+  return sums;
+}
+
 std::vector<PanelSum> BasisRunner::run(const BasisScript& script) {
-  return perform(script, -1, {});
+  return run_and_take(script, -1, {});
 }
 
 std::vector<PanelSum> BasisRunner::run_and_take(const BasisScript& script, std::int64_t column,
                                                 std::span<double> to) {
-  return perform(script, column, to);
+  return right_.apply ? perform_by_parts(script, column, to) : perform(script, column, to);
 }
 
 }  // namespace strata

@@ -5,8 +5,13 @@
 // first but for those that the caller gives. Each script is planned, simulated and run by the
 // engine; V and the matrix stay on the devices between scripts where there is room
 // (Residency). Slabs of rows are one for each device, or as many more as the budget asks for; no
-// bit depends on them. The reports of all runs are added up. Throws as run() does.
+// bit depends on them. With a right preconditioner A·M⁻¹ takes the place of A in all products, and
+// the last column of V is its place of work: M⁻¹ is a matrix that lies on the devices as A does, or
+// the host multiplies by it, to which a vector travels and back. The reports of all runs are added
+// up. Throws as run() does.
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +33,12 @@ struct GivenColumn {
   std::span<const double> values;
 };
 
+/// M⁻¹; one of both, or neither. The matrix outlives the runner.
+struct RightInverse {
+  const SparseMatrix* matrix = nullptr;
+  std::function<void(std::span<const double> x, std::span<double> y)> apply;  ///< y ← M⁻¹·x
+};
+
 class BasisRunner {
  public:
   /// `block` is how many columns a script adds at most, `rotated` how many it rotates. `a` outlives
@@ -35,7 +46,7 @@ class BasisRunner {
   /// device cannot hold what a task needs at least.
   BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
               std::vector<GivenColumn> given, const Options& options, const char* what,
-              std::int64_t rotated = 0);
+              std::int64_t rotated = 0, RightInverse right = {});
 
   /// Runs the script and returns its sums.
   std::vector<PanelSum> run(const BasisScript& script);
@@ -55,6 +66,8 @@ class BasisRunner {
   [[nodiscard]] BasisProblem problem() const;
   [[nodiscard]] PlannedRun plan_of(const BasisProblem& of, const BasisScript& script);
   void bring_home();
+  std::vector<PanelSum> perform_by_parts(const BasisScript& script, std::int64_t taken,
+                                         std::span<double> to);
   [[nodiscard]] std::unique_ptr<MemoryStore> store_of(const BlockTable& blocks,
                                                       const BasisScript& script) const;
   std::vector<PanelSum> perform(const BasisScript& script, std::int64_t taken,
@@ -69,10 +82,12 @@ class BasisRunner {
   const char* what_;
   DeviceSet devices_;
   BasisIdentities identities_;
-  RowSlabs slabs_;
-  std::vector<std::int32_t> index_;                    ///< of all links
-  std::vector<std::shared_ptr<FamilyMemory>> matrix_;  ///< families up to basis::kIndex
-  BasisScript last_;                                   ///< the script that was run last
+  RightInverse right_;
+  RowSlabs slabs_, inverse_slabs_;
+  std::vector<std::int32_t> index_, inverse_index_;  ///< of all links
+  /// Families that are the same in all scripts: V and what belongs to the matrices.
+  std::map<int, std::shared_ptr<FamilyMemory>> fixed_;
+  BasisScript last_;  ///< the script that was run last
   BasisProblem last_problem_;
   RunReport report_;
   std::int64_t scripts_ = 0;

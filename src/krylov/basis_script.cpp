@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/check.hpp"
 #include "kernels/panel.hpp"
 
 namespace strata {
@@ -62,7 +63,68 @@ void BasisScript::put(std::int64_t column, std::vector<double> values) {
 
 namespace {
 
+/// A script that is cut: numbers of the whole become numbers of the part.
+class Cutter {
+ public:
+  explicit Cutter(const BasisScript& whole) : whole_(whole) { begin(); }
+
+  std::vector<BasisScript> parts() {
+    for (const BasisScript::Action& action : whole_.actions) {
+      if (action.kind == BasisScript::Kind::multiply) begin();
+      add(action);
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  void begin() {
+    first_sum_ += parts_.empty() ? 0 : static_cast<int>(parts_.back().sums.size());
+    parts_.emplace_back().coefficients = whole_.coefficients;
+  }
+
+  void add(BasisScript::Action action) {
+    BasisScript& part = parts_.back();
+    if (action.sum >= 0) {
+      require(action.sum >= first_sum_, ErrorKind::misuse, "krylov",
+              "sum {} is read behind the product that follows it", action.sum);
+      if (action.kind == BasisScript::Kind::inner)
+        part.sums.push_back(whole_.sums[static_cast<std::size_t>(action.sum)]);
+      action.sum -= first_sum_;
+    }
+    if (action.kind == BasisScript::Kind::put) {
+      part.given.push_back(whole_.given[static_cast<std::size_t>(action.factor)]);
+      action.factor = static_cast<int>(part.given.size()) - 1;
+    } else if (action.factor >= 0) {
+      part.factors.push_back(whole_.factors[static_cast<std::size_t>(action.factor)]);
+      action.factor = static_cast<int>(part.factors.size()) - 1;
+    }
+    part.actions.push_back(action);
+  }
+
+  const BasisScript& whole_;
+  std::vector<BasisScript> parts_;
+  int first_sum_ = 0;
+};
+
+}  // namespace
+
+std::vector<BasisScript> cut_before_products(const BasisScript& script) {
+  return Cutter(script).parts();
+}
+
+namespace {
+
 BlockId block(int family, std::int64_t number) { return {family, number, 0}; }
+
+/// Where a matrix and what is exchanged for products with it lie.
+struct MatrixFamilies {
+  int starts, columns, values, halo, index, packed;
+};
+constexpr MatrixFamilies kOfMatrix{basis::kStarts, basis::kColumns, basis::kValues,
+                                   basis::kHalo,   basis::kIndex,   basis::kPacked};
+constexpr MatrixFamilies kOfInverse{basis::kInverseStarts, basis::kInverseColumns,
+                                    basis::kInverseValues, basis::kInverseHalo,
+                                    basis::kInverseIndex,  basis::kInversePacked};
 
 class Emitter {
  public:
@@ -90,27 +152,39 @@ class Emitter {
   [[nodiscard]] std::int64_t count() const { return std::ssize(slabs_.slabs); }
 
   void multiply(const BasisScript::Action& action) {
-    for (std::int64_t l = 0; l < std::ssize(slabs_.links); ++l) {
-      const int from = slabs_.links[static_cast<std::size_t>(l)].from;
+    const PanelColumns columns{action.first, action.second, action.third};
+    if (problem_.preconditioned == Preconditioned::not_at_all)
+      return product(slabs_, kOfMatrix, action.first, columns, 0);
+    const std::int64_t last = problem_.columns - 1;
+    if (problem_.preconditioned == Preconditioned::by_matrix)
+      product(*problem_.inverse, kOfInverse, action.first,
+              {.first = action.first, .second = last, .third = action.first}, 0);
+    product(slabs_, kOfMatrix, last, columns, kSpmvOfLast);
+  }
+
+  /// Of column `of` with one of the two matrices.
+  void product(const RowSlabs& slabs, const MatrixFamilies& matrix, std::int64_t of,
+               const PanelColumns& columns, std::uint32_t flags) {
+    for (std::int64_t l = 0; l < std::ssize(slabs.links); ++l) {
+      const int from = slabs.links[static_cast<std::size_t>(l)].from;
       tasks_.add(halo_pack, device(from),
-                 {block(basis::kPacked, l), block(basis::kVectors, from), block(basis::kIndex, l)},
-                 panel_variant({.first = action.first}));
+                 {block(matrix.packed, l), block(basis::kVectors, from), block(matrix.index, l)},
+                 panel_variant({.first = of}));
     }
     std::size_t l = 0;
     for (std::int64_t s = 0; s < count(); ++s) {
       const std::size_t first = l;
-      for (; l < slabs_.links.size() && slabs_.links[l].to == s; ++l)
+      for (; l < slabs.links.size() && slabs.links[l].to == s; ++l)
         tasks_.add(l == first ? halo_start : halo_put, device(s),
-                   {block(basis::kHalo, s),
-                    {block(basis::kPacked, static_cast<std::int64_t>(l)), Hint::last_use}});
+                   {block(matrix.halo, s),
+                    {block(matrix.packed, static_cast<std::int64_t>(l)), Hint::last_use}});
       // A slab without neighbours reads no halo: any numbers are one.
-      const TaskOperand halo = l > first ? TaskOperand(block(basis::kHalo, s), Hint::last_use)
+      const TaskOperand halo = l > first ? TaskOperand(block(matrix.halo, s), Hint::last_use)
                                          : TaskOperand(block(basis::kThree, 0));
-      tasks_.add(
-          spmv, device(s),
-          {block(basis::kVectors, s), block(basis::kStarts, s), block(basis::kColumns, s),
-           block(basis::kValues, s), halo, block(basis::kThree, 0)},
-          panel_variant({.first = action.first, .second = action.second, .third = action.third}));
+      tasks_.add(spmv, device(s),
+                 {block(basis::kVectors, s), block(matrix.starts, s), block(matrix.columns, s),
+                  block(matrix.values, s), halo, block(basis::kThree, 0)},
+                 panel_variant(columns) | flags);
     }
   }
 
@@ -177,34 +251,35 @@ BlockFamily listed(const char* name, Element element, Origin origin, std::uint64
   return {.name = name, .element = element, .origin = origin, .identity = identity};
 }
 
+/// Names and identities of the families of a matrix.
+struct MatrixNames {
+  const char *starts, *columns, *values, *halo, *index, *packed;
+  std::uint64_t starts_id, columns_id, values_id, index_id;
+};
+
 /// Of what a slab has: blocks that lie one behind the other in the host's arrays. An array of
 /// nothing has one element, so that there is a block.
-void add_matrix(const BasisProblem& problem, BlockTable& blocks) {
-  const BasisIdentities& ids = problem.identities;
-  BlockFamily vectors = listed("V", Element::fp64, Origin::stored, ids.vectors);
-  BlockFamily starts = listed("P", Element::int32, Origin::stored, ids.starts);
-  BlockFamily columns = listed("J", Element::int32, Origin::stored, ids.columns);
-  BlockFamily values = listed("A", Element::fp64, Origin::stored, ids.values);
-  BlockFamily halo = listed("H", Element::fp64, Origin::temporary);
-  vectors.stays = problem.stays;
+void add_matrix(const RowSlabs& slabs, const MatrixNames& names, BlockTable& blocks) {
+  BlockFamily starts = listed(names.starts, Element::int32, Origin::stored, names.starts_id);
+  BlockFamily columns = listed(names.columns, Element::int32, Origin::stored, names.columns_id);
+  BlockFamily values = listed(names.values, Element::fp64, Origin::stored, names.values_id);
+  BlockFamily halo = listed(names.halo, Element::fp64, Origin::temporary);
   std::int64_t number = 0;
-  for (const RowSlab& slab : problem.slabs->slabs) {
-    vectors.listed.push_back({slab.first, 0, slab.rows, problem.columns});
+  for (const RowSlab& slab : slabs.slabs) {
     starts.listed.push_back({slab.first + number++, 0, slab.rows + 1, 1});
     const std::int64_t entries = std::max<std::int64_t>(slab.entries, 1);
     columns.listed.push_back({slab.first_entry, 0, entries, 1});
     values.listed.push_back({slab.first_entry, 0, entries, 1});
     halo.listed.push_back({0, 0, std::max<std::int64_t>(slab.halo, 1), 1});
   }
-  for (BlockFamily* family : {&vectors, &starts, &columns, &values, &halo})
-    blocks.add(std::move(*family));
+  for (BlockFamily* family : {&starts, &columns, &values, &halo}) blocks.add(std::move(*family));
 }
 
-void add_links(const BasisProblem& problem, BlockTable& blocks) {
-  BlockFamily index = listed("I", Element::int32, Origin::stored, problem.identities.index);
-  BlockFamily packed = listed("G", Element::fp64, Origin::temporary);
+void add_links(const RowSlabs& slabs, const MatrixNames& names, BlockTable& blocks) {
+  BlockFamily index = listed(names.index, Element::int32, Origin::stored, names.index_id);
+  BlockFamily packed = listed(names.packed, Element::fp64, Origin::temporary);
   std::int64_t first = 0;
-  for (const HaloLink& link : problem.slabs->links) {
+  for (const HaloLink& link : slabs.links) {
     const std::int64_t count = std::ssize(link.index);
     index.listed.push_back({first, 0, count, 1});
     packed.listed.push_back({link.offset, 0, count, 1});
@@ -212,6 +287,14 @@ void add_links(const BasisProblem& problem, BlockTable& blocks) {
   }
   blocks.add(std::move(index));
   blocks.add(std::move(packed));
+}
+
+void add_vectors(const BasisProblem& problem, BlockTable& blocks) {
+  BlockFamily vectors = listed("V", Element::fp64, Origin::stored, problem.identities.vectors);
+  vectors.stays = problem.stays;
+  for (const RowSlab& slab : problem.slabs->slabs)
+    vectors.listed.push_back({slab.first, 0, slab.rows, problem.columns});
+  blocks.add(std::move(vectors));
 }
 
 void add_small(const BasisProblem& problem, const BasisScript& script, BlockTable& blocks) {
@@ -255,9 +338,27 @@ void add_small(const BasisProblem& problem, const BasisScript& script, BlockTabl
 Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) {
   Schedule schedule;
   schedule.devices = problem.devices;
-  add_matrix(problem, schedule.blocks);
-  add_links(problem, schedule.blocks);
+  const BasisIdentities& ids = problem.identities;
+  const MatrixNames of_matrix{"P", "J",        "A",         "H",        "I",
+                              "G", ids.starts, ids.columns, ids.values, ids.index};
+  const MatrixNames of_inverse{"MP",
+                               "MJ",
+                               "M",
+                               "MH",
+                               "MI",
+                               "MG",
+                               ids.inverse_starts,
+                               ids.inverse_columns,
+                               ids.inverse_values,
+                               ids.inverse_index};
+  const RowSlabs nothing;
+  const RowSlabs& inverse = problem.inverse != nullptr ? *problem.inverse : nothing;
+  add_vectors(problem, schedule.blocks);
+  add_matrix(*problem.slabs, of_matrix, schedule.blocks);
+  add_links(*problem.slabs, of_matrix, schedule.blocks);
   add_small(problem, script, schedule.blocks);
+  add_matrix(inverse, of_inverse, schedule.blocks);
+  add_links(inverse, of_inverse, schedule.blocks);
   for (int f = 0; f < basis::kFamilies; ++f)
     schedule.operands.push_back(schedule.blocks.count(f) > 0 ? 1 : 0);
   schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? 1 : 0);

@@ -55,7 +55,8 @@ class BasisScript {
     Element element = Element::fp64;
   };
 
-  /// v_to ← γ·(A·v_from − α·v_from − β·v_before).
+  /// v_to ← γ·(A·v_from − α·v_from − β·v_before), with A·M⁻¹ in the place of A if there is a right
+  /// preconditioner.
   void multiply(std::int64_t from, std::int64_t to, std::int64_t before, double alpha, double beta,
                 double gamma);
   /// Sum ← XᵀY, X being `rows` columns from `first` on, Y `cols` columns from `second` on.
@@ -87,33 +88,54 @@ class BasisScript {
   std::vector<Coefficients> coefficients;  ///< of the products, each column `to` at most once
 };
 
+/// The script cut before each of its products, for a preconditioner of the host: of a part but the
+/// first, the first action is a product. No sum may be read in another part than it is formed in.
+[[nodiscard]] std::vector<BasisScript> cut_before_products(const BasisScript& script);
+
 /// The families of the schedule.
 namespace basis {
-inline constexpr int kVectors = 0;  ///< V, a block for each slab, n columns
-inline constexpr int kStarts = 1;   ///< of rows, int32
-inline constexpr int kColumns = 2;  ///< of entries, int32
-inline constexpr int kValues = 3;   ///< of entries
-inline constexpr int kHalo = 4;     ///< a block for each slab; temporary
-inline constexpr int kIndex = 5;    ///< of what is packed, int32, a block for each link
-inline constexpr int kPacked = 6;   ///< a block for each link; temporary
-inline constexpr int kThree = 7;    ///< α, β, γ for each column
-inline constexpr int kFactors = 8;  ///< by number
-inline constexpr int kScales = 9;   ///< by number of the factor
-inline constexpr int kParts = 10;   ///< sums of chunks: by sum, then slab; temporary
-inline constexpr int kSums = 11;    ///< by number
-inline constexpr int kTaken = 12;   ///< a column of V, a block for each slab
-inline constexpr int kGiven = 13;   ///< what is put: by number, then slab
-inline constexpr int kFamilies = 14;
+inline constexpr int kVectors = 0;         ///< V, a block for each slab, n columns
+inline constexpr int kStarts = 1;          ///< of rows, int32
+inline constexpr int kColumns = 2;         ///< of entries, int32
+inline constexpr int kValues = 3;          ///< of entries
+inline constexpr int kHalo = 4;            ///< a block for each slab; temporary
+inline constexpr int kIndex = 5;           ///< of what is packed, int32, a block for each link
+inline constexpr int kPacked = 6;          ///< a block for each link; temporary
+inline constexpr int kThree = 7;           ///< α, β, γ for each column
+inline constexpr int kFactors = 8;         ///< by number
+inline constexpr int kScales = 9;          ///< by number of the factor
+inline constexpr int kParts = 10;          ///< sums of chunks: by sum, then slab; temporary
+inline constexpr int kSums = 11;           ///< by number
+inline constexpr int kTaken = 12;          ///< a column of V, a block for each slab
+inline constexpr int kGiven = 13;          ///< what is put: by number, then slab
+inline constexpr int kInverseStarts = 14;  ///< of M⁻¹, as those of A
+inline constexpr int kInverseColumns = 15;
+inline constexpr int kInverseValues = 16;
+inline constexpr int kInverseHalo = 17;
+inline constexpr int kInverseIndex = 18;
+inline constexpr int kInversePacked = 19;
+inline constexpr int kFamilies = 20;
 }  // namespace basis
 
 /// What stays on the devices from script to script.
 struct BasisIdentities {
   std::uint64_t vectors = 0, starts = 0, columns = 0, values = 0, index = 0;
+  std::uint64_t inverse_starts = 0, inverse_columns = 0, inverse_values = 0, inverse_index = 0;
+};
+
+/// How a product with A is preconditioned from the right; M⁻¹·v_from lies in the last column of V
+/// then.
+enum class Preconditioned : std::uint8_t {
+  not_at_all,
+  by_matrix,  ///< M⁻¹ is on the devices, cut as A is
+  by_host,    ///< somebody has put it there
 };
 
 struct BasisProblem {
   const RowSlabs* slabs = nullptr;
-  std::int64_t columns = 0;  ///< of V
+  Preconditioned preconditioned = Preconditioned::not_at_all;
+  const RowSlabs* inverse = nullptr;  ///< of M⁻¹, by_matrix
+  std::int64_t columns = 0;           ///< of V
   int devices = 1;
   BasisIdentities identities;
   bool stays = true;        ///< V need not go home

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -20,6 +21,16 @@
 
 namespace strata {
 namespace {
+
+struct NamedPreconditioner {
+  Preconditioner preconditioner;
+  std::string_view name;
+};
+constexpr std::array kPreconditioners{
+    NamedPreconditioner{Preconditioner::none, "none"},
+    NamedPreconditioner{Preconditioner::jacobi, "jacobi"},
+    NamedPreconditioner{Preconditioner::block_jacobi, "block-jacobi"},
+    NamedPreconditioner{Preconditioner::custom, "custom"}};
 
 constexpr std::int64_t kStepsOfScript = 16;  // vector by vector, between looks at the residual
 /// The residual has to fall by this in so many cycles.
@@ -46,18 +57,29 @@ void check_options(const GmresOptions& options) {
                          : "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs or mgs do");
 }
 
+RightInverse inverse_of(const LinearSystem& system) {
+  RightInverse inverse{system.inverse(), {}};
+  if (system.preconditioned() && inverse.matrix == nullptr)
+    inverse.apply = [&system](std::span<const double> x, std::span<double> y) {
+      system.precondition(x, y);
+    };
+  return inverse;
+}
+
 class Gmres {
  public:
-  Gmres(const LinearSystem& system, std::vector<double> b, std::vector<double> u,
+  /// `rhs_norm`: what residuals are told relative to.
+  Gmres(const LinearSystem& system, std::vector<double> b, std::vector<double> u, double rhs_norm,
         const GmresOptions& options)
       : options_(options),
         restart_(std::min(options.restart, system.matrix().rows)),
         norm_(system.norm()),
         b_(std::move(b)),
         u_(std::move(u)),
-        rhs_norm_(norm_of(b_)),
-        runner_(system.matrix(), restart_ + 3, std::min(options.s, restart_),
-                {{restart_ + 1, u_}, {restart_ + 2, b_}}, options.run, "gmres"),
+        rhs_norm_(rhs_norm),
+        runner_(system.matrix(), restart_ + 3 + (system.preconditioned() ? 1 : 0),
+                std::min(options.s, restart_), {{restart_ + 1, u_}, {restart_ + 2, b_}},
+                options.run, "gmres", 0, inverse_of(system)),
         arnoldi_(runner_,
                  {std::min(options.s, restart_), options.orthogonalization, system.norm()}) {
     arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
@@ -178,21 +200,54 @@ class Gmres {
   bool begun_ = false;
 };
 
+/// The unknowns as the caller has them, from those that are solved for.
+class Solution {
+ public:
+  Solution(const LinearSystem& system, std::span<const double> start) : system_(system) {
+    if (system.preconditioned()) start_.assign(start.begin(), start.end());
+  }
+
+  /// What is solved for with the initial guess of the caller. With a preconditioner it is a
+  /// correction, since M itself is not known.
+  [[nodiscard]] std::vector<double> first(std::span<const double> x) const {
+    return start_.empty() ? system_.unknowns(x) : std::vector<double>(x.size());
+  }
+  [[nodiscard]] std::vector<double> rhs(const SparseMatrix& a, std::span<const double> b) const {
+    if (start_.empty()) return system_.rhs(b);
+    std::vector<double> r(b.size());
+    multiply(a, start_, r);
+    for (std::size_t i = 0; i < r.size(); ++i) r[i] = b[i] - r[i];
+    return system_.rhs(r);
+  }
+  void from(std::span<const double> u, std::span<double> x) const {
+    if (start_.empty()) return system_.solution(u, x);
+    std::vector<double> inverted(u.size());
+    system_.precondition(u, inverted);
+    system_.solution(inverted, x);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += start_[i];
+  }
+
+ private:
+  const LinearSystem& system_;
+  std::vector<double> start_;  ///< with a preconditioner only
+};
+
 /// With the residual of the system as it was given; the scaled one is solved further until it is
 /// within the tolerance, or two attempts do not bring it there.
 void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
            const GmresOptions& options, GmresInfo& info) {
-  const LinearSystem system(a, {options.balance, options.jacobi, options.reorder, "gmres"});
+  const LinearSystem system(a, {options.balance, options.preconditioner, options.reorder, "gmres"});
   const double length = norm_of(b);
   const double goal = std::max(options.tolerance * length, options.absolute_tolerance);
-  Gmres method(system, system.rhs(b), system.unknowns(x), options);
+  const Solution solution(system, x);
+  Gmres method(system, solution.rhs(a, b), solution.first(x), norm_of(system.rhs(b)), options);
   double target = goal / length;
   constexpr int kAttempts = 3;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     method.run(target, info);
     std::vector<double> u(b.size());
     method.take_solution(u);
-    system.solution(u, x);
+    solution.from(u, x);
     info.residual_norm = residual_norm(a, b, x);
     info.ok = info.residual_norm <= goal;
     if (info.ok || info.breakdown || info.stagnated || info.restarts >= options.restarts_max) break;
@@ -204,6 +259,23 @@ void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x
 
 }  // namespace
 
+std::string_view to_string(Preconditioner preconditioner) noexcept {
+  for (const NamedPreconditioner& named : kPreconditioners) {
+    if (named.preconditioner == preconditioner) return named.name;
+  }
+  return "?";
+}
+
+Preconditioner parse_preconditioner(const std::string& name) {
+  std::string names;
+  for (const NamedPreconditioner& named : kPreconditioners) {
+    if (named.preconditioner == Preconditioner::custom) continue;
+    if (named.name == name) return named.preconditioner;
+    names += (names.empty() ? "" : ", ") + std::string(named.name);
+  }
+  fail(ErrorKind::misuse, "krylov", "there is no preconditioner '{}': {}", name, names);
+}
+
 GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
                 const GmresOptions& options) {
   check_options(options);
@@ -214,7 +286,7 @@ GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<doub
   require_finite(x, "gmres", "the initial guess");
   GmresInfo info;
   if (norm_of(b) == 0) {
-    (void)LinearSystem(a, {});  // for what is wrong with A
+    (void)LinearSystem(a, {.preconditioner = options.preconditioner});  // for what is wrong with A
     std::fill(x.begin(), x.end(), 0.0);
     info.ok = true;
     return info;

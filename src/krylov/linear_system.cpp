@@ -1,14 +1,20 @@
 // Systems as they are solved.
 //
 // Method: a right preconditioner that is diagonal is a scaling of columns, so it costs nothing in
-// the products. The order is one for any number of devices, since the sum of a row follows it: it
-// is taken where a quarter of the matrix would need much of the other quarters.
+// the products. The blocks of block-Jacobi are those of the balanced matrix, so C⁻¹·M⁻¹·R⁻¹ is
+// their inverse; it is permuted with the matrix. The order is one for any number of devices, since
+// the sum of a row follows it: it is taken where a quarter of the matrix would need much of the
+// other quarters.
 
 #include "krylov/linear_system.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.hpp"
+#include "base/random.hpp"
+#include "krylov/block_inverse.hpp"
 
 namespace strata {
 namespace {
@@ -53,30 +59,79 @@ std::int64_t between_quarters(const SparseMatrix& a) {
 
 }  // namespace
 
-LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options) {
+LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options)
+    : what_(options.what) {
   check_matrix(a, options.what);
+  const RightPreconditioner& right = options.preconditioner;
+  require((right.kind == Preconditioner::custom) == static_cast<bool>(right.apply),
+          ErrorKind::misuse, what_, "preconditioner {} {} a function", to_string(right.kind),
+          right.apply ? "takes no" : "without");
   matrix_ = a;
-  if (options.jacobi) col_ = divide_by_diagonal(matrix_, options.what);
+  if (right.kind == Preconditioner::jacobi) col_ = divide_by_diagonal(matrix_, what_);
   if (options.balance) {
     Balance scale = balance(matrix_);
     row_ = std::move(scale.row);
     for (std::size_t j = 0; j < col_.size(); ++j) scale.col[j] *= col_[j];
     col_ = std::move(scale.col);
   }
+  if (right.kind == Preconditioner::block_jacobi)
+    inverse_ = inverse_of_blocks(matrix_, right.block_size, what_);
+  apply_ = right.apply;
   constexpr std::int64_t kShare = 20;  // of the entries
   if (options.reorder && between_quarters(matrix_) > matrix_.entries() / kShare) {
     std::vector<std::int32_t> order = reverse_cuthill_mckee(matrix_);
     SparseMatrix ordered = permuted(matrix_, order);
     if (between_quarters(ordered) < between_quarters(matrix_)) {
       matrix_ = std::move(ordered);
+      if (inverse_) inverse_ = permuted(*inverse_, order);
       order_ = std::move(order);
     }
   }
-  for (std::int64_t i = 0; i < matrix_.rows; ++i) {
-    double sum = 0;
-    for (std::int64_t k = matrix_.start[at(i)]; k < matrix_.start[at(i + 1)]; ++k)
-      sum += std::abs(matrix_.value[at(k)]);
-    norm_ = std::max(norm_, sum);
+  measure();
+}
+
+void LinearSystem::measure() {
+  if (!preconditioned()) {
+    for (std::int64_t i = 0; i < matrix_.rows; ++i) {
+      double sum = 0;
+      for (std::int64_t k = matrix_.start[at(i)]; k < matrix_.start[at(i + 1)]; ++k)
+        sum += std::abs(matrix_.value[at(k)]);
+      norm_ = std::max(norm_, sum);
+    }
+    return;
+  }
+  std::vector<double> signs(at(matrix_.rows));
+  for (std::size_t i = 0; i < signs.size(); ++i) signs[i] = random_uniform(1, i) < 0.5 ? -1 : 1;
+  std::vector<double> inverted(signs.size());
+  precondition(signs, inverted);
+  multiply(matrix_, inverted, signs);
+  for (const double x : signs) norm_ = std::max(norm_, std::abs(x));
+}
+
+void LinearSystem::precondition(std::span<const double> u, std::span<double> y) const {
+  inverse_ ? multiply(*inverse_, u, y) : call(u, y);
+}
+
+void LinearSystem::call(std::span<const double> u, std::span<double> y) const {
+  std::vector<double> given(u.size());
+  bool finite = true;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    const std::size_t to = order_.empty() ? i : at(order_[i]);
+    given[to] = row_.empty() ? u[i] : u[i] / row_[to];
+    finite = finite && std::isfinite(given[to]);
+  }
+  if (!finite) {  // the method will notice
+    std::fill(y.begin(), y.end(), std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
+  std::vector<double> result(u.size());
+  apply_(given, result);
+  for (std::size_t i = 0; i < result.size(); ++i)
+    require(std::isfinite(result[i]), ErrorKind::misuse, what_,
+            "element {} of the preconditioner's result is {}", i, result[i]);
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    const std::size_t from = order_.empty() ? i : at(order_[i]);
+    y[i] = col_.empty() ? result[from] : result[from] / col_[from];
   }
 }
 

@@ -2,20 +2,24 @@
 // A sparse system as it is solved: scaled, preconditioned, in an order of its own.
 //
 // Contract: the system R·A·C·u = R·b, x = C·u, R and C diagonal, with rows and columns in `order`.
-// Checks what the caller gave: Error{misuse} for shapes, Error{input} with the place of an entry
-// that is not finite, or of a diagonal that is zero.
+// With a preconditioner that is not diagonal it is R·A·M⁻¹·R⁻¹·u = R·b, x = M⁻¹·R⁻¹·u: matrix() is
+// R·A·C as before, and precondition() multiplies by C⁻¹·M⁻¹·R⁻¹. Checks what the caller gave:
+// Error{misuse} for shapes, Error{input} with the place of an entry that is not finite, or of a
+// diagonal or a diagonal block that is singular.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "strata/krylov.hpp"
 #include "strata/sparse_matrix.hpp"
 
 namespace strata {
 
 struct SystemOptions {
   bool balance = false;
-  bool jacobi = false;
+  RightPreconditioner preconditioner = {};
   bool reorder = false;
   const char* what = "gmres";
 };
@@ -29,13 +33,30 @@ class LinearSystem {
   [[nodiscard]] std::vector<double> rhs(std::span<const double> b) const;
   [[nodiscard]] std::vector<double> unknowns(std::span<const double> x) const;
   void solution(std::span<const double> u, std::span<double> x) const;
-  /// The largest sum of the magnitudes in a row.
+
+  /// Whether u is multiplied by more than a diagonal before matrix() is.
+  [[nodiscard]] bool preconditioned() const noexcept { return inverse_ || apply_; }
+  /// C⁻¹·M⁻¹·R⁻¹ where it is a matrix, else null.
+  [[nodiscard]] const SparseMatrix* inverse() const noexcept {
+    return inverse_ ? &*inverse_ : nullptr;
+  }
+  /// y ← C⁻¹·M⁻¹·R⁻¹·u on the host.
+  void precondition(std::span<const double> u, std::span<double> y) const;
+
+  /// Of what u is multiplied by, about: the largest sum of the magnitudes in a row of matrix(), or,
+  /// with a preconditioner, the largest element of the product with a vector of random signs.
   [[nodiscard]] double norm() const noexcept { return norm_; }
 
  private:
+  void call(std::span<const double> u, std::span<double> y) const;
+  void measure();
+
   SparseMatrix matrix_;
   std::vector<double> row_, col_;    ///< scales, in the order of the caller; empty: 1
   std::vector<std::int32_t> order_;  ///< empty: as given
+  std::optional<SparseMatrix> inverse_;
+  std::function<void(std::span<const double>, std::span<double>)> apply_;
+  const char* what_;
   double norm_ = 0;
 };
 

@@ -64,6 +64,25 @@ TEST_F(CliKrylov, SolvesAndTellsTheHistory) {
   EXPECT_TRUE(std::filesystem::exists(path("y.mtx")));
 }
 
+TEST_F(CliKrylov, PreconditionsFromTheRight) {
+  const auto solve = [&](Words words) {
+    const Outcome outcome = strata(Words{"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"),
+                                         "--method", "gmres", "--s", "4", "--json"} +
+                                   words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return json::parse(outcome.out)["gmres"];
+  };
+  const json none = solve({});
+  EXPECT_EQ(none["preconditioner"], "none");
+  EXPECT_FALSE(none.contains("block_size"));
+  const json blocks = solve({"--preconditioner", "block-jacobi", "--block-size", "40"});
+  EXPECT_EQ(blocks["preconditioner"], "block-jacobi");
+  EXPECT_EQ(blocks["block_size"], 40);
+  EXPECT_LE(blocks["relative_residual"].get<double>(), 1e-6);
+  EXPECT_LT(blocks["iterations"], none["iterations"]);
+  EXPECT_EQ(solve({"--preconditioner", "jacobi"})["preconditioner"], "jacobi");
+}
+
 TEST_F(CliKrylov, AResidualThatMissesIsStatusOneAndWritesNothing) {
   const Outcome outcome =
       strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres",
@@ -84,6 +103,12 @@ TEST_F(CliKrylov, MisuseIsNamed) {
   EXPECT_EQ(strata(solve + Words{"--method", "gmres", "--basis", "hermite"}).status, 2);
   EXPECT_EQ(strata(solve + Words{"--method", "gmres", "--orth", "householder"}).status, 2);
   EXPECT_EQ(strata(solve + Words{"--method", "cg"}).status, 2);
+  const Words gmres = solve + Words{"--method", "gmres"};
+  const Outcome unknown = strata(gmres + Words{"--preconditioner", "ilu"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.err.find("none, jacobi, block-jacobi"), std::string::npos) << unknown.err;
+  EXPECT_EQ(strata(gmres + Words{"--preconditioner", "block-jacobi", "--block-size", "0"}).status,
+            2);
   EXPECT_EQ(
       strata({"solve", path("none.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres"})
           .status,

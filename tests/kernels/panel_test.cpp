@@ -138,6 +138,8 @@ TEST_P(Panel, ProductsHaveTheBitsOfTheReference) {
     for (const std::int64_t halo : {0, 1, 60}) {
       same(spmv, product(rows, 5, halo), panel_variant({.first = 3, .second = 1, .third = 2}));
       same(spmv, product(rows, 5, halo), panel_variant({.first = 0, .second = 4, .third = 4}));
+      same(spmv, product(rows, 5, halo),
+           panel_variant({.first = 1, .second = 2, .third = 0}) | kSpmvOfLast);
     }
   }
 }
@@ -231,6 +233,11 @@ TEST_P(PanelAlone, AProductByHand) {
   const std::vector<double> expected{
       5, 7, 11, -4 * (49 - 10 - 0.5), -4 * (0 - 14 - 5.0), -4 * (41 - 22 - 50.0), 1, 10, 100};
   EXPECT_EQ(x[0].as<double>(), expected);
+  // A times the last column (1, 10, 100), what is subtracted stays: A·v_2 = (41, 0, 125).
+  run(*GetParam(), spmv, x, panel_variant({.first = 0, .second = 1, .third = 2}) | kSpmvOfLast);
+  const std::vector<double> of_last{
+      5, 7, 11, -4 * (41 - 10 - 0.5), -4 * (0 - 14 - 5.0), -4 * (125 - 22 - 50.0), 1, 10, 100};
+  EXPECT_EQ(x[0].as<double>(), of_last);
 }
 
 TEST_P(PanelAlone, WithoutBetaTheVectorBeforeIsNotRead) {

@@ -216,11 +216,12 @@ TEST(Gmres, KeepsTheToleranceOfWhatWasGivenUnderAnyScaling) {
   EXPECT_TRUE(result.info.ok) << result.info.why;
   EXPECT_LE(residual_of(a, b, result.x), 1e-6);
   const std::int64_t balanced = result.info.iterations;
-  options.jacobi = true;
+  options.preconditioner.kind = Preconditioner::jacobi;
   result = solved(a, b, options);
   EXPECT_TRUE(result.info.ok) << result.info.why;
   EXPECT_LE(residual_of(a, b, result.x), 1e-6);
-  options.balance = options.jacobi = false;
+  options.balance = false;
+  options.preconditioner.kind = Preconditioner::none;
   result = solved(a, b, options);
   EXPECT_TRUE(!result.info.ok || result.info.iterations > balanced) << "balancing did not matter";
 }
@@ -325,7 +326,7 @@ TEST(Gmres, BadInputIsNamed) {
   (void)message(ErrorKind::misuse, with(1, 30, QrMethod::automatic));
   a = test::diagonal(std::vector<double>(64, 0.0));
   GmresOptions jacobi = with(1, 30, QrMethod::automatic);
-  jacobi.jacobi = true;
+  jacobi.preconditioner.kind = Preconditioner::jacobi;
   EXPECT_NE(message(ErrorKind::input, jacobi).find("(0, 0)"), std::string::npos);
 }
 
