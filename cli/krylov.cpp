@@ -41,7 +41,7 @@ SparseMatrix read_sparse(const std::string& path) {
 json to_json(const KrylovDecision& d) {
   return {{"restart", d.restart},   {"column", d.column}, {"s", d.s},
           {"wide", d.wide},         {"passes", d.passes}, {"condition", number(d.condition)},
-          {"loss", number(d.loss)}, {"what", d.what}};
+          {"loss", number(d.loss)}, {"what", d.what},     {"reductions", d.reductions}};
 }
 
 json decisions_json(const std::vector<KrylovDecision>& decisions) {
@@ -64,6 +64,9 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"s", options.s},
                      {"basis", to_string(options.basis)},
                      {"orthogonalization", to_string(options.orthogonalization)},
+                     {"block_orthogonalization", to_string(options.block_orthogonalization)},
+                     {"panel", options.panel},
+                     {"reductions", info.reductions},
                      {"preconditioner", to_string(options.preconditioner.kind)},
                      {"residual_norm", number(info.residual_norm)},
                      {"relative_residual", number(info.relative_residual)},
@@ -223,6 +226,12 @@ void GmresArguments::add_to(CLI::App& verb) {
   keep(verb.add_option("--tolerance", tolerance, "of |b - A x| over |b|, for gmres")
            ->capture_default_str());
   keep(verb.add_flag("--balance", balance, "scale rows and columns of A to length 1 first"));
+  keep(verb.add_option("--block-orth", block_orth,
+                       "of a block against the vectors before: classical (two sums a pass), "
+                       "pythagorean (one) or two-stage (one, and one a panel)")
+           ->capture_default_str());
+  keep(verb.add_option("--panel", panel, "vectors of the second of two stages; 0: a cycle")
+           ->capture_default_str());
   keep(verb.add_option("--preconditioner", preconditioner,
                        "from the right: none, jacobi (the diagonal of A) or block-jacobi "
                        "(diagonal blocks of consecutive rows)")
@@ -242,6 +251,8 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   options.orthogonalization = parse_qr_method(arguments.block.orth);
   options.tolerance = arguments.tolerance;
   options.balance = arguments.balance;
+  options.block_orthogonalization = parse_block_orthogonalization(arguments.block_orth);
+  options.panel = arguments.panel;
   options.preconditioner.kind = parse_preconditioner(arguments.preconditioner);
   options.preconditioner.block_size = arguments.block_size;
   options.reorder = !arguments.block.natural_order;

@@ -27,6 +27,8 @@ struct GmresArguments {
   std::int64_t restarts_max = 500;
   double tolerance = 1e-6;
   bool balance = false;
+  std::string block_orth = "classical";
+  std::int64_t panel = 0;
   std::string preconditioner = "none";
   std::int64_t block_size = 32;
 

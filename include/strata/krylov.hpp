@@ -37,6 +37,24 @@ enum class KrylovBasis : std::uint8_t {
 [[nodiscard]] std::string_view to_string(KrylovBasis basis) noexcept;
 [[nodiscard]] KrylovBasis parse_krylov_basis(const std::string& name);
 
+/// How a block of s vectors is made orthogonal to the vectors before it, and orthonormal.
+enum class BlockOrthogonalization : std::uint8_t {
+  /// Projected, then the Gram matrix of what is left: two sums over the rows a pass.
+  classical,
+  /// One sum a pass, of the products with the vectors before and of the block with itself; the Gram
+  /// matrix of what is left is their difference, by Pythagoras (BCGS-PIP: Carson, Lund, Rozložník,
+  /// Thomas, "Block Gram-Schmidt algorithms and their stability properties", Linear Algebra and its
+  /// Applications 638, 2022). Loses orthogonality like the square of the condition of all vectors.
+  pythagorean,
+  /// Blocks once, as pythagorean; then `panel` vectors together a second time, in one sum: 1 +
+  /// s/panel sums a block (Yamazaki, Higgins, Boman, Szyld, "Two-stage block orthogonalization to
+  /// improve performance of s-step GMRES", arXiv 2402.15033, 2024).
+  two_stage,
+};
+/// "classical", "pythagorean", "two-stage"; and back, throwing Error{misuse} with these names.
+[[nodiscard]] std::string_view to_string(BlockOrthogonalization block) noexcept;
+[[nodiscard]] BlockOrthogonalization parse_block_orthogonalization(const std::string& name);
+
 /// M in A·M⁻¹·u = b, x = M⁻¹·u: what A is multiplied by from the right.
 enum class Preconditioner : std::uint8_t {
   none,
@@ -80,6 +98,14 @@ struct GmresOptions {
   /// With s = 1: cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about
   /// precision, passes and s, from the condition and the loss of orthogonality that it sees.
   QrMethod orthogonalization = QrMethod::automatic;
+  /// For s > 1 and methods by Gram matrices, that is not for cgs and mgs. With `pythagorean` the
+  /// automatic method projects first where Pythagoras would lose too much, and says so; two_stage
+  /// goes with automatic, cholqr and cholqr_wide, which are those of its first stage. The second
+  /// one has sums in fp64.
+  BlockOrthogonalization block_orthogonalization = BlockOrthogonalization::classical;
+  /// Vectors of the second stage of two_stage, s … restart; 0: a whole cycle. The residual is
+  /// looked at after each such panel.
+  std::int64_t panel = 0;
   double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
   double absolute_tolerance = 0;    ///< … or this, whichever is larger
   std::int64_t restarts_max = 500;  ///< cycles
@@ -99,10 +125,14 @@ struct KrylovDecision {
   std::int64_t s = 0;        ///< vectors of the block that were kept
   bool wide = false;         ///< whether its sums were in double-double
   int passes = 0;            ///< of orthogonalization
+  /// Sums over the rows that were waited for one after the other; of two_stage, the last block of a
+  /// panel has the one of the second stage.
+  std::int64_t reductions = 0;
   double condition = 0;  ///< of the projected block with unit columns; infinite: beyond the sums
   /// Of the vector before the block: the largest |QᵀQ − I| in its column. NaN: not measured.
   double loss = 0;
-  std::string what;  ///< "shrink: …", "grow: …", "wide: …"; empty: as the block before
+  std::string
+      what;  ///< "shrink: …", "grow: …", "wide: …", "projected: …"; empty: as the block before
 };
 
 /// One cycle.
@@ -127,6 +157,7 @@ struct GmresInfo {
   std::int64_t factorizations = 0;   ///< of Gram matrices
   std::int64_t failed_cholesky = 0;  ///< of these met a pivot that is not positive
   double condition_max = 0;          ///< of the blocks that were kept
+  std::int64_t reductions = 0;       ///< sums over the rows, those of residuals included
   std::vector<KrylovCycle> history;
   std::vector<KrylovDecision> decisions;  ///< one for each block
   RunReport report;                       ///< of all runs

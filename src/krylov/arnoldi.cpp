@@ -30,9 +30,11 @@ void Arnoldi::begin(std::int64_t restart, std::vector<std::vector<double>> h) {
   restart_ = restart;
   h_ = std::move(h);
   ended_ = not_finite_ = false;
+  loss_ = 0;
 }
 
 std::vector<PanelSum> Arnoldi::flush() {
+  reductions += std::ssize(pending_.sums);
   std::vector<PanelSum> sums = runner_.run(pending_);
   pending_ = {};
   return sums;
@@ -115,20 +117,25 @@ void Arnoldi::compute_columns(std::int64_t first, std::int64_t spare) {
   }
 }
 
-/// The columns of H that a block adds.
-void Arnoldi::add_columns(const Block& block) {
+/// Of w_0 … w_k in the basis that the block was projected against and has become part of.
+Arnoldi::Columns Arnoldi::coordinates_of(const Block& block) {
   const std::int64_t c = block.column;
   const std::int64_t k = block.count;
-  const auto rows = static_cast<std::size_t>(c + k + 1);
-  // Coordinates of w_0 … w_k in Q.
-  Columns w(static_cast<std::size_t>(k + 1), std::vector<double>(rows));
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  Columns w(at(k + 1), std::vector<double>(at(c + k + 1)));
   w[0][at(c)] = 1;
   for (std::int64_t j = 0; j < k; ++j) {
     std::copy(block.top[at(j)].begin(), block.top[at(j)].end(), w[at(j + 1)].begin());
     for (std::int64_t i = 0; i <= j; ++i) w[at(j + 1)][at(c + 1 + i)] = block.r(i, j).hi;
   }
-  for (std::int64_t i = 0; i < k; ++i) {
+  return w;
+}
+
+/// The columns of H that a block of k vectors behind column c adds, from the coordinates of w_0 …
+/// w_k in Q.
+void Arnoldi::add_columns(std::int64_t c, std::int64_t k, const Columns& w) {
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  for (std::int64_t i = 0; i < k && !not_finite_; ++i) {
     const RecurrenceStep s = step(i);
     std::vector<double> y(at(c + i + 2));
     for (std::size_t q = 0; q < y.size(); ++q) {

@@ -23,6 +23,8 @@ struct ArnoldiOptions {
   /// Of rounding, by projection and solve of a block: up to this columns are kept, …
   double amplification_max = 1e8;
   double amplification_once = 1e5;  ///< … and up to this one pass is enough
+  BlockOrthogonalization block = BlockOrthogonalization::classical;
+  std::int64_t panel = 0;  ///< of two_stage, at least s
 };
 
 class Arnoldi {
@@ -59,6 +61,7 @@ class Arnoldi {
   std::int64_t factorizations = 0;
   std::int64_t failed_cholesky = 0;
   std::int64_t products = 0;
+  std::int64_t reductions = 0;  ///< sums over rows
   double condition_max = 0;
   std::vector<KrylovDecision> decisions;
 
@@ -74,6 +77,14 @@ class Arnoldi {
     std::vector<double> before;  ///< lengths before the first projection
     KrylovDecision decision;
     bool finite = true;
+    bool ended = false;           ///< its first vector is in the space
+    std::int64_t reductions = 0;  ///< before it
+  };
+  /// Blocks of a first stage, in the basis that it has left behind.
+  struct Panel {
+    std::int64_t column = 0;  ///< of the vector before it
+    std::int64_t count = 0;   ///< vectors
+    std::vector<Block> blocks;
   };
   /// What a Gram matrix says of a block.
   struct Look {
@@ -88,11 +99,17 @@ class Arnoldi {
   void read_single(std::int64_t j, const std::vector<PanelSum>& sums, std::vector<int> projections,
                    int norm);
   void generate(std::int64_t c, std::int64_t k);
-  Block start_block(std::int64_t k, bool wide);
+  Block start_block(std::int64_t column, std::int64_t k, bool wide);
   void by_columns(std::int64_t k);
-  void by_fixed_passes(std::int64_t k);
-  void by_decision(std::int64_t k);
+  Block by_fixed_passes(std::int64_t column, std::int64_t k);
+  Block by_decision(std::int64_t column, std::int64_t k);
+  void by_panel(std::int64_t k);
+  void second_stage(Panel& panel);
   int project(Block& block, bool measured);
+  PanelSum pass(Block& block, bool measured, Element element);
+  PanelSum pass_by_pythagoras(Block& block, bool measured, Element element);
+  [[nodiscard]] bool is_lost(const Look& seen, std::int64_t asked) const;
+  void note_loss(const Look& seen, const Block& block, bool by_pythagoras);
   void read_projection(Block& block, const PanelSum& p, std::int64_t without);
   void read_lengths(Block& block, const PanelSum& gram) const;
   Look look(const Block& block, const PanelSum& gram, bool wide);
@@ -101,7 +118,10 @@ class Arnoldi {
   void second_pass(Block& block);
   bool ends_here(Block& block, const Look& seen);
   void adapt(const Block& block, const Look& seen, std::int64_t asked);
-  void add_columns(const Block& block);
+  void keep_decision(KrylovDecision decision, const Block& block);
+  void finish_block(const Block& block);
+  [[nodiscard]] static Columns coordinates_of(const Block& block);
+  void add_columns(std::int64_t c, std::int64_t k, const Columns& w);
   [[nodiscard]] RecurrenceStep step(std::int64_t i) const;
 
   BasisRunner& runner_;
@@ -113,6 +133,7 @@ class Arnoldi {
   std::int64_t s_now_ = 1;
   bool wide_ = true;
   bool careful_ = false;  ///< a loss was measured that one pass would not mend
+  double loss_ = 0;       ///< of the vectors that there are, by estimate; of `pythagorean`
   bool ended_ = false;
   bool not_finite_ = false;
 };

@@ -12,6 +12,12 @@
 // * The first Gram matrix is in double-double, unless the last one had a condition with which
 //   doubles do (κ²·ε); where that turns out wrong it is formed again.
 //
+// Pythagoras' pass has the Gram matrix as WᵀW − PᵀP from one sum. What the vectors before, or the
+// sum, are in error by is then amplified by μ², so where (loss + ε)·μ² is not small the block is
+// projected, and its own Gram matrix formed, after all. Two stages: the blocks of a panel as that,
+// then the panel as one block; coordinates of a block's vectors in the basis of the first stage
+// become those in Q by the projection and the factor of the second.
+//
 // The loss of the last vector is measured by one more column of the first sum, at no cost. The
 // fixed methods take what comes, with the rule of Yamazaki, Tomov and Dongarra (2015) for a pivot
 // that is not positive: what is done stays, the rest of R is the identity.
@@ -29,6 +35,7 @@ namespace {
 constexpr double kNothingLeft = 1e14;    // amplification of one column: it is in the space
 constexpr double kPlainCondition = 1e3;  // with which sums in doubles do
 constexpr double kLossMax = 1e-8;
+constexpr double kPythagorasLossMax = 1e-9;  // of one pass by Pythagoras that is taken as it is
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 SquareMatrix<DoubleDouble> square_of(const PanelSum& sum) {
@@ -94,12 +101,12 @@ FixedMethod fixed_method(QrMethod method) {
 }  // namespace
 
 void Arnoldi::add_block(std::int64_t count) {
-  switch (options_.method) {
-    case QrMethod::automatic: by_decision(count); break;
-    case QrMethod::mgs:
-    case QrMethod::cgs: by_columns(std::min(count, options_.s)); break;
-    default: by_fixed_passes(std::min(count, options_.s));
-  }
+  if (options_.method == QrMethod::mgs || options_.method == QrMethod::cgs)
+    return by_columns(std::min(count, options_.s));
+  if (options_.block == BlockOrthogonalization::two_stage) return by_panel(count);
+  finish_block(options_.method == QrMethod::automatic
+                   ? by_decision(size(), count)
+                   : by_fixed_passes(size(), std::min(count, options_.s)));
 }
 
 /// The products of a block behind column c.
@@ -111,9 +118,10 @@ void Arnoldi::generate(std::int64_t c, std::int64_t k) {
   }
 }
 
-Arnoldi::Block Arnoldi::start_block(std::int64_t k, bool wide) {
+Arnoldi::Block Arnoldi::start_block(std::int64_t column, std::int64_t k, bool wide) {
   Block block;
-  block.column = size();
+  block.column = column;
+  block.reductions = reductions;
   block.count = k;
   block.r = Gram::identity(k);
   block.top.assign(static_cast<std::size_t>(k),
@@ -135,6 +143,45 @@ int Arnoldi::project(Block& block, bool measured) {
   pending_.update(0, c + 1, sum, extra);
   ++block.decision.passes;
   return sum;
+}
+
+/// W ← W − Q·QᵀW, soon enough; the Gram matrix of what it is then.
+PanelSum Arnoldi::pass(Block& block, bool measured, Element element) {
+  if (options_.block != BlockOrthogonalization::classical)
+    return pass_by_pythagoras(block, measured, element);
+  const std::int64_t c = block.column;
+  const int sum = project(block, measured);
+  const int gram = pending_.inner(c + 1, block.count, c + 1, block.count, element);
+  std::vector<PanelSum> sums = flush();
+  read_projection(block, sums[static_cast<std::size_t>(sum)], measured ? 1 : 0);
+  return std::move(sums[static_cast<std::size_t>(gram)]);
+}
+
+/// WᵀW − PᵀP from the one sum [Q W]ᵀW; the host provides the projection P.
+PanelSum Arnoldi::pass_by_pythagoras(Block& block, bool measured, Element element) {
+  const std::int64_t above = block.column + 1;
+  const std::int64_t extra = measured ? 1 : 0;
+  const int number =
+      pending_.inner(0, above + block.count, above - extra, block.count + extra, element);
+  const PanelSum sum = flush()[static_cast<std::size_t>(number)];
+  PanelSum projection{above, block.count + extra, {}};
+  for (std::int64_t j = 0; j < projection.cols; ++j)
+    for (std::int64_t i = 0; i < above; ++i) projection.values.push_back(sum(i, j));
+  PanelSum gram{block.count, block.count, {}};
+  for (std::int64_t j = 0; j < block.count; ++j) {
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      DoubleDouble left = sum(above + i, j + extra);
+      for (std::int64_t q = 0; q < above; ++q)
+        left = subtract_product(left, sum(q, i + extra), sum(q, j + extra));
+      gram.values.push_back(left);
+    }
+  }
+  read_projection(block, projection, extra);
+  PanelFactor factor{above, block.count, Element::fp64, {}, {}};
+  factor.values.assign(projection.values.begin() + above * extra, projection.values.end());
+  pending_.update_by(0, above, std::move(factor));
+  ++block.decision.passes;
+  return gram;
 }
 
 /// top ← top + P·r.
@@ -213,26 +260,16 @@ void Arnoldi::finish_pass(Block& block, const Gram& r, const std::vector<double>
 
 /// The projection again, and sums in doubles.
 void Arnoldi::second_pass(Block& block) {
-  const std::int64_t c = block.column;
-  const int sum = project(block, false);
-  const int gram = pending_.inner(c + 1, block.count, c + 1, block.count);
-  const std::vector<PanelSum> sums = flush();
-  read_projection(block, sums[static_cast<std::size_t>(sum)], 0);
-  const Factor factor = factor_of(square_of(sums[static_cast<std::size_t>(gram)]), false);
+  const Factor factor = factor_of(square_of(pass(block, false, Element::fp64)), false);
   ++factorizations;
   failed_cholesky += factor.done < block.count ? 1 : 0;
   finish_pass(block, factor.r, {});
 }
 
-void Arnoldi::by_fixed_passes(std::int64_t k) {
+Arnoldi::Block Arnoldi::by_fixed_passes(std::int64_t column, std::int64_t k) {
   const FixedMethod method = fixed_method(options_.method);
-  Block block = start_block(k, method.wide);
-  const std::int64_t c = block.column;
-  const int sum = project(block, c > 0);
-  const int gram = pending_.inner(c + 1, k, c + 1, k, method.wide ? Element::dd : Element::fp64);
-  const std::vector<PanelSum> sums = flush();
-  read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
-  const PanelSum& of_block = sums[static_cast<std::size_t>(gram)];
+  Block block = start_block(column, k, method.wide);
+  const PanelSum of_block = pass(block, column > 0, method.wide ? Element::dd : Element::fp64);
   read_lengths(block, of_block);
   const Factor factor = factor_of(square_of(of_block), method.wide);
   ++factorizations;
@@ -242,13 +279,13 @@ void Arnoldi::by_fixed_passes(std::int64_t k) {
   finish_pass(block, factor.r, {});
   if (method.passes == 2) second_pass(block);
   block.decision.s = k;
-  decisions.push_back(block.decision);
-  add_columns(block);
+  keep_decision(block.decision, block);
+  return block;
 }
 
 /// Projected once, then column by column.
 void Arnoldi::by_columns(std::int64_t k) {
-  Block block = start_block(k, false);
+  Block block = start_block(size(), k, false);
   const std::int64_t c = block.column;
   const int sum = project(block, c > 0);
   const bool modified = options_.method == QrMethod::mgs;
@@ -282,61 +319,145 @@ void Arnoldi::by_columns(std::int64_t k) {
   block.decision.s = k;
   block.decision.condition = condition_of(block.r, {}).estimate;
   condition_max = std::max(condition_max, block.decision.condition);
-  decisions.push_back(block.decision);
-  add_columns(block);
+  keep_decision(block.decision, block);
+  finish_block(block);
 }
 
-/// Whether the first vector of the block is in the space already, or is no vector. H takes its
-/// column.
-bool Arnoldi::ends_here(Block& block, const Look& seen) {
+void Arnoldi::keep_decision(KrylovDecision decision, const Block& block) {
+  decision.reductions = reductions - block.reductions;
+  decisions.push_back(std::move(decision));
+}
+
+/// H of a block that is in Q. One that has ended gives the column of what it began with.
+void Arnoldi::finish_block(const Block& block) {
   if (!block.finite) {
     not_finite_ = true;
+    return;
+  }
+  add_columns(block.column, block.count, coordinates_of(block));
+  ended_ = block.ended;
+}
+
+/// Whether the first vector of the block is in the space already, or is no vector. The block is
+/// that vector then, with nothing beside the space.
+bool Arnoldi::ends_here(Block& block, const Look& seen) {
+  if (!block.finite) {
+    block.count = 0;
     return true;
   }
   if (seen.kept > 0) return false;
-  const RecurrenceStep s = step(0);
-  std::vector<double> column;
-  const bool nothing = block.before[0] * kNothingLeft <= options_.norm * s.gamma;
-  for (const double x : block.top[0]) column.push_back(nothing ? 0.0 : x / s.gamma);
-  column.back() += s.alpha;
-  column.push_back(0);
-  h_.push_back(std::move(column));
-  ended_ = true;
+  if (block.before[0] * kNothingLeft <= options_.norm * step(0).gamma)
+    std::fill(block.top[0].begin(), block.top[0].end(), 0.0);
+  block.count = 1;
+  block.r = Gram(1);
+  block.ended = true;
   block.decision.s = 0;
   block.decision.condition = kInfinity;
   block.decision.what = "end: the next vector is in the space";
-  decisions.push_back(block.decision);
-  ++products;
+  keep_decision(block.decision, block);
   return true;
 }
 
-void Arnoldi::by_decision(std::int64_t count) {
+/// Whether Pythagoras' Gram matrix is not to be relied on.
+bool Arnoldi::is_lost(const Look& seen, std::int64_t asked) const {
+  if (options_.block == BlockOrthogonalization::classical) return false;
+  const double error = loss_ + std::numeric_limits<double>::epsilon();
+  return seen.failed || seen.kept < asked ||
+         !(error * seen.amplification * seen.amplification <= kPythagorasLossMax);
+}
+
+/// What the vectors have lost by this block, about.
+void Arnoldi::note_loss(const Look& seen, const Block& block, bool by_pythagoras) {
+  if (block.decision.passes > 1) return;
+  const double error = loss_ + std::numeric_limits<double>::epsilon();
+  loss_ = error * seen.amplification * (by_pythagoras ? seen.amplification : 1.0);
+}
+
+Arnoldi::Block Arnoldi::by_decision(std::int64_t column, std::int64_t count) {
   const std::int64_t asked = std::min(count, s_now_);
-  Block block = start_block(asked, wide_);
+  Block block = start_block(column, asked, wide_);
   const std::int64_t c = block.column;
-  const int sum = project(block, c > 0);
-  const int gram = pending_.inner(c + 1, asked, c + 1, asked, wide_ ? Element::dd : Element::fp64);
-  std::vector<PanelSum> sums = flush();
-  read_projection(block, sums[static_cast<std::size_t>(sum)], c > 0 ? 1 : 0);
-  read_lengths(block, sums[static_cast<std::size_t>(gram)]);
-  Look seen = look(block, sums[static_cast<std::size_t>(gram)], wide_);
-  if (!wide_ && (seen.failed || seen.condition > kPlainCondition || seen.kept < asked)) {
-    (void)pending_.inner(c + 1, asked, c + 1, asked, Element::dd);
-    sums = flush();
-    wide_ = block.decision.wide = true;
-    block.decision.what = fmt::format("wide: a condition of {:.1e} in doubles", seen.condition);
-    seen = look(block, sums[0], true);
+  const PanelSum first = pass(block, c > 0, wide_ ? Element::dd : Element::fp64);
+  read_lengths(block, first);
+  Look seen = look(block, first, wide_);
+  const bool blurred =
+      !wide_ && (seen.failed || seen.condition > kPlainCondition || seen.kept < asked);
+  const bool lost = is_lost(seen, asked);
+  if (block.finite && (blurred || lost)) {
+    block.decision.what =
+        blurred ? fmt::format("wide: a condition of {:.1e} in doubles", seen.condition)
+                : fmt::format("projected: amplification {:.1e}", seen.amplification);
+    wide_ = block.decision.wide = wide_ || blurred;
+    (void)pending_.inner(c + 1, asked, c + 1, asked, wide_ ? Element::dd : Element::fp64);
+    const std::vector<PanelSum> sums = flush();
+    seen = look(block, sums[0], wide_);
   }
-  if (ends_here(block, seen)) return;
+  if (ends_here(block, seen)) return block;
   if (seen.kept < asked) truncate(block, seen);
   finish_pass(block, seen.r, seen.scale);
   careful_ = careful_ || block.decision.loss > kLossMax;
   if (careful_ || seen.amplification > options_.amplification_once) second_pass(block);
+  note_loss(seen, block, options_.block != BlockOrthogonalization::classical && !lost && !blurred);
   block.decision.s = block.count;
   block.decision.condition = seen.condition;
   condition_max = std::max(condition_max, seen.condition);
   adapt(block, seen, asked);
-  add_columns(block);
+  return block;
+}
+
+/// Blocks one after the other, each orthonormal to what one pass does, then all of them again.
+void Arnoldi::by_panel(std::int64_t count) {
+  Panel panel;
+  panel.column = size();
+  const std::int64_t wanted = std::min(count, options_.panel);
+  bool more = true;
+  while (more && panel.count < wanted) {
+    const std::int64_t column = panel.column + panel.count;
+    const std::int64_t left = wanted - panel.count;
+    panel.blocks.push_back(options_.method == QrMethod::automatic
+                               ? by_decision(column, left)
+                               : by_fixed_passes(column, std::min(left, options_.s)));
+    const Block& block = panel.blocks.back();
+    more = block.finite && !block.ended;
+    panel.count += more ? block.count : 0;
+  }
+  second_stage(panel);
+}
+
+void Arnoldi::second_stage(Panel& panel) {
+  const std::int64_t c = panel.column;
+  Block all;
+  all.column = c;
+  all.count = panel.count;
+  all.r = Gram::identity(panel.count);
+  all.top.assign(static_cast<std::size_t>(panel.count),
+                 std::vector<double>(static_cast<std::size_t>(c + 1)));
+  if (panel.count > 0) {
+    second_pass(all);
+    decisions[decisions.size() - (panel.blocks.back().ended ? 2 : 1)].reductions += 1;
+    loss_ = 0;
+  }
+  const Columns first_stage = coordinates_of(all);  // of the vectors before and in the panel, in Q
+  for (const Block& block : panel.blocks) {
+    if (!block.finite) {
+      not_finite_ = true;
+      return;
+    }
+    Columns w = coordinates_of(block);
+    for (std::vector<double>& of_vector : w) {
+      std::vector<double> in_q(of_vector.size());
+      const auto before = static_cast<std::size_t>(c + 1);
+      std::copy_n(of_vector.begin(), std::min(before, of_vector.size()), in_q.begin());
+      for (std::size_t j = before; j < of_vector.size(); ++j) {
+        if (j - before >= first_stage.size() - 1) continue;  // what a block that ended has not
+        const std::vector<double>& to = first_stage[j - before + 1];
+        for (std::size_t i = 0; i <= j; ++i) in_q[i] += to[i] * of_vector[j];
+      }
+      of_vector = std::move(in_q);
+    }
+    add_columns(block.column, block.count, w);
+    ended_ = block.ended;
+  }
 }
 
 /// What the next block is to be like.
@@ -357,7 +478,7 @@ void Arnoldi::adapt(const Block& block, const Look& seen, std::int64_t asked) {
     wide_ = false;
     say(fmt::format("plain: sums in doubles next, condition {:.1e}", seen.condition));
   }
-  decisions.push_back(std::move(decision));
+  keep_decision(std::move(decision), block);
 }
 
 }  // namespace strata

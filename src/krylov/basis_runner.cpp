@@ -107,9 +107,9 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
   }
   script.update_by(0, 0,
                    {columns_,
-                    1,
+                    width,
                     Element::fp64,
-                    std::vector<DoubleDouble>(static_cast<std::size_t>(columns_)),
+                    std::vector<DoubleDouble>(static_cast<std::size_t>(columns_ * width)),
                     {}});
   for (int time = 0; time < 2 && rotated > 0; ++time)
     script.rotate({rotated,

@@ -32,10 +32,37 @@ constexpr std::array kPreconditioners{
     NamedPreconditioner{Preconditioner::block_jacobi, "block-jacobi"},
     NamedPreconditioner{Preconditioner::custom, "custom"}};
 
+struct NamedBlock {
+  BlockOrthogonalization block;
+  std::string_view name;
+};
+constexpr std::array kBlocks{NamedBlock{BlockOrthogonalization::classical, "classical"},
+                             NamedBlock{BlockOrthogonalization::pythagorean, "pythagorean"},
+                             NamedBlock{BlockOrthogonalization::two_stage, "two-stage"}};
+
 constexpr std::int64_t kStepsOfScript = 16;  // vector by vector, between looks at the residual
 /// The residual has to fall by this in so many cycles.
 constexpr std::int64_t kPatience = 20;
 constexpr double kProgress = 0.99;
+
+void check_block(const GmresOptions& options) {
+  const BlockOrthogonalization block = options.block_orthogonalization;
+  const QrMethod m = options.orthogonalization;
+  const bool two = block == BlockOrthogonalization::two_stage;
+  require(options.panel == 0 || two, ErrorKind::misuse, "gmres",
+          "a panel of {} vectors is of two-stage orthogonalization, not of {}", options.panel,
+          to_string(block));
+  require(options.panel == 0 || (options.panel >= options.s && options.panel <= options.restart),
+          ErrorKind::misuse, "gmres", "a panel of {} vectors is not between s = {} and {}",
+          options.panel, options.s, options.restart);
+  if (block == BlockOrthogonalization::classical) return;
+  require(options.s > 1, ErrorKind::misuse, "gmres",
+          "{} orthogonalization is of blocks, not of s = 1", to_string(block));
+  const bool once = m == QrMethod::automatic || m == QrMethod::cholqr || m == QrMethod::cholqr_wide;
+  require(two ? once : m != QrMethod::cgs && m != QrMethod::mgs, ErrorKind::misuse, "gmres",
+          "{} orthogonalization does not go with {}: {}", to_string(block), to_string(m),
+          two ? "auto, cholqr or cholqr-wide do" : "methods by Gram matrices do");
+}
 
 void check_options(const GmresOptions& options) {
   require(options.restart >= 1 && options.restart <= kKrylovBasisMax, ErrorKind::misuse, "gmres",
@@ -55,6 +82,14 @@ void check_options(const GmresOptions& options) {
           "{} does not orthogonalize blocks of {}: {}", to_string(m), options.s,
           options.s == 1 ? "auto, cgs, cgs2 or mgs do"
                          : "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs or mgs do");
+  check_block(options);
+}
+
+/// Vectors that are made orthonormal together.
+std::int64_t widest_block(const GmresOptions& options, std::int64_t restart) {
+  const bool two = options.block_orthogonalization == BlockOrthogonalization::two_stage;
+  const std::int64_t panel = options.panel > 0 ? options.panel : restart;
+  return std::min(restart, two ? panel : options.s);
 }
 
 RightInverse inverse_of(const LinearSystem& system) {
@@ -78,10 +113,13 @@ class Gmres {
         u_(std::move(u)),
         rhs_norm_(rhs_norm),
         runner_(system.matrix(), restart_ + 3 + (system.preconditioned() ? 1 : 0),
-                std::min(options.s, restart_), {{restart_ + 1, u_}, {restart_ + 2, b_}},
+                widest_block(options, restart_), {{restart_ + 1, u_}, {restart_ + 2, b_}},
                 options.run, "gmres", 0, inverse_of(system)),
-        arnoldi_(runner_,
-                 {std::min(options.s, restart_), options.orthogonalization, system.norm()}) {
+        arnoldi_(runner_, {.s = std::min(options.s, restart_),
+                           .method = options.orthogonalization,
+                           .norm = system.norm(),
+                           .block = options.block_orthogonalization,
+                           .panel = widest_block(options, restart_)}) {
     arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
   }
 
@@ -99,6 +137,7 @@ class Gmres {
     info.factorizations = arnoldi_.factorizations;
     info.failed_cholesky = arnoldi_.failed_cholesky;
     info.condition_max = arnoldi_.condition_max;
+    info.reductions = arnoldi_.reductions;
     info.decisions = arnoldi_.decisions;
   }
 
@@ -258,6 +297,22 @@ void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x
 }
 
 }  // namespace
+
+std::string_view to_string(BlockOrthogonalization block) noexcept {
+  for (const NamedBlock& named : kBlocks) {
+    if (named.block == block) return named.name;
+  }
+  return "?";
+}
+
+BlockOrthogonalization parse_block_orthogonalization(const std::string& name) {
+  std::string names;
+  for (const NamedBlock& named : kBlocks) {
+    if (named.name == name) return named.block;
+    names += (names.empty() ? "" : ", ") + std::string(named.name);
+  }
+  fail(ErrorKind::misuse, "krylov", "there is no block orthogonalization '{}': {}", name, names);
+}
 
 std::string_view to_string(Preconditioner preconditioner) noexcept {
   for (const NamedPreconditioner& named : kPreconditioners) {

@@ -64,6 +64,25 @@ TEST_F(CliKrylov, SolvesAndTellsTheHistory) {
   EXPECT_TRUE(std::filesystem::exists(path("y.mtx")));
 }
 
+TEST_F(CliKrylov, MakesBlocksOrthogonalInOneSum) {
+  const Outcome outcome =
+      strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres",
+              "--s", "5", "--restart", "20", "--block-orth", "two-stage", "--panel", "10", "--orth",
+              "cholqr", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json object = json::parse(outcome.out)["gmres"];
+  EXPECT_EQ(object["block_orthogonalization"], "two-stage");
+  EXPECT_EQ(object["panel"], 10);
+  std::int64_t of_blocks = 0;
+  for (const json& d : object["decisions"]) of_blocks += d["reductions"].get<std::int64_t>();
+  EXPECT_GT(of_blocks, 0);
+  EXPECT_LT(of_blocks, object["reductions"]);
+  EXPECT_EQ(strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres",
+                    "--s", "5", "--panel", "10"})
+                .status,
+            2);
+}
+
 TEST_F(CliKrylov, PreconditionsFromTheRight) {
   const auto solve = [&](Words words) {
     const Outcome outcome = strata(Words{"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"),

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
 
 #include "base/random.hpp"
@@ -18,6 +20,8 @@ struct Expected {
   QrMethod method;
   double orthogonality;
   double relation;
+  BlockOrthogonalization block = BlockOrthogonalization::classical;
+  std::int64_t panel = 0;
 };
 
 class Relation : public ::testing::Test {
@@ -38,8 +42,12 @@ class Relation : public ::testing::Test {
     Options options;
     options.devices = "host:2";
     options.device_memory_bytes = 64 << 20;
-    BasisRunner runner(a, kVectors + 1, s, {{0, start}}, options, "test");
-    Arnoldi arnoldi(runner, {.s = s, .method = expected.method, .norm = 12});
+    BasisRunner runner(a, kVectors + 1, std::max(s, expected.panel), {{0, start}}, options, "test");
+    Arnoldi arnoldi(runner, {.s = s,
+                             .method = expected.method,
+                             .norm = 12,
+                             .block = expected.block,
+                             .panel = expected.panel});
     arnoldi.set_recurrence(recurrence);
     arnoldi.begin(0);
     while (arnoldi.size() < kVectors) {
@@ -75,7 +83,13 @@ class Relation : public ::testing::Test {
     }
     EXPECT_LE(orthogonality, expected.orthogonality) << what;
     EXPECT_LE(relation, expected.relation) << what;
+    reductions = arnoldi.reductions;
+    decisions = arnoldi.decisions;
+    lost = orthogonality;
   }
+  std::int64_t reductions = 0;
+  std::vector<KrylovDecision> decisions;
+  double lost = 0;
 
   SparseMatrix a = test::grid(8, 7, 9, 0.2);
 };
@@ -97,10 +111,75 @@ TEST_F(Relation, HoldsByBlocksOfPowers) {
     measure(expected, 5, powers, std::string(to_string(expected.method)));
 }
 
+/// Of five powers of A and the vectors before them μ is near 1e7: one pass of two sums loses ε·μ,
+/// by Pythagoras ε·μ² in doubles. What has a second pass or a second stage loses nothing.
+TEST_F(Relation, HoldsByPythagorasAndInTwoStages) {
+  const Recurrence powers = make_recurrence(KrylovBasis::monomial, 5, {}, 12);
+  const auto pythagorean = BlockOrthogonalization::pythagorean;
+  const auto two_stage = BlockOrthogonalization::two_stage;
+  const std::int64_t blocks = 5;  // of 24 vectors
+  struct Case {
+    Expected expected;
+    std::int64_t reductions;  // 0: as many as it decides
+  };
+  for (const auto& [expected, count] :
+       {Case{{QrMethod::cholqr, 5e-2, 1e-9, pythagorean}, blocks},
+        Case{{QrMethod::cholqr2, 1e-12, 1e-9, pythagorean}, 2 * blocks},
+        Case{{QrMethod::cholqr_wide, 1e-5, 1e-9, pythagorean}, blocks},
+        Case{{QrMethod::cholqr_wide2, 1e-12, 1e-9, pythagorean}, 2 * blocks},
+        Case{{QrMethod::automatic, 1e-8, 1e-9, pythagorean}, 0},
+        Case{{QrMethod::cholqr, 1e-12, 1e-9, two_stage, 24}, blocks + 1},
+        Case{{QrMethod::cholqr_wide, 1e-12, 1e-9, two_stage, 24}, blocks + 1},
+        Case{{QrMethod::cholqr, 1e-12, 1e-9, two_stage, 10}, blocks + 3},
+        Case{{QrMethod::cholqr, 1e-12, 1e-9, two_stage, 7}, 7 + 4},
+        Case{{QrMethod::automatic, 1e-12, 1e-9, two_stage, 24}, 0}}) {
+    const std::string what = fmt::format("{}, {}, panel {}", to_string(expected.method),
+                                         to_string(expected.block), expected.panel);
+    measure(expected, 5, powers, what);
+    std::int64_t told = 0;
+    for (const KrylovDecision& d : decisions) told += d.reductions;
+    EXPECT_EQ(told, reductions) << what;
+    EXPECT_EQ(reductions, count > 0 ? count : told) << what;
+  }
+  // Beside two sums a pass.
+  measure({QrMethod::cholqr2, 1e-12, 1e-9}, 5, powers, "twice");
+  EXPECT_EQ(reductions, 4 * blocks);
+  measure({QrMethod::cholqr_wide, 1e-6, 1e-9}, 5, powers, "once");
+  EXPECT_EQ(reductions, 2 * blocks);
+  const double projected = lost;
+  measure({QrMethod::cholqr_wide, 1e-5, 1e-9, pythagorean}, 5, powers, "wide, by Pythagoras");
+  const double wide = lost;
+  measure({QrMethod::cholqr, 5e-2, 1e-9, pythagorean}, 5, powers, "by Pythagoras");
+  EXPECT_GT(wide, 100 * projected);
+  EXPECT_GT(lost, 100 * wide);
+}
+
+/// In a good basis one sum a block is enough for what decides by itself.
+TEST_F(Relation, PythagorasTakesOneSumWhereThatIsEnough) {
+  const std::vector<std::complex<double>> ritz{{11.3, 0}, {0.6, 0}, {6, 0}, {3, 0}};
+  const Recurrence newton = make_recurrence(KrylovBasis::newton, 2, ritz, 12);
+  measure({QrMethod::automatic, 1e-8, 1e-9, BlockOrthogonalization::pythagorean}, 2, newton,
+          "pairs");
+  std::int64_t single = 0;
+  for (const KrylovDecision& d : decisions) single += d.reductions == 1 ? 1 : 0;
+  EXPECT_GE(single, std::ssize(decisions) / 2);
+  // Where it is not, it says so, and is as good as with two sums.
+  const Recurrence powers = make_recurrence(KrylovBasis::monomial, 12, {}, 12);
+  measure({QrMethod::automatic, 1e-8, 1e-6, BlockOrthogonalization::pythagorean}, 12, powers,
+          "powers");
+  bool said = false;
+  for (const KrylovDecision& d : decisions)
+    said = said || (d.reductions > 1 && (d.what.find("projected") != std::string::npos ||
+                                         d.what.find("wide") != std::string::npos));
+  EXPECT_TRUE(said);
+}
+
 /// A block that cannot be told apart is cut, and what is kept is as good as any.
 TEST_F(Relation, HoldsWhereBlocksAreCut) {
   const Recurrence powers = make_recurrence(KrylovBasis::monomial, 24, {}, 12);
   measure({QrMethod::automatic, 1e-8, 1e-6}, 24, powers, "24 powers");
+  measure({QrMethod::automatic, 1e-12, 1e-6, BlockOrthogonalization::two_stage, 24}, 24, powers,
+          "24 powers in two stages");
 }
 
 TEST_F(Relation, HoldsInTheOtherBases) {

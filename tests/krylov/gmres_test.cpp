@@ -85,6 +85,45 @@ TEST(Gmres, SolvesByEveryMethodInEveryBasis) {
   }
 }
 
+TEST(Gmres, SolvesByEveryBlockOrthogonalization) {
+  const SparseMatrix a = test::grid(9, 7, 5, 0.3);
+  const std::vector<double> b = test::row_sums(a);
+  struct Case {
+    BlockOrthogonalization block;
+    QrMethod method;
+    std::int64_t panel;
+    std::int64_t of_block, of_panel;  // sums
+  };
+  for (const Case& one : {Case{BlockOrthogonalization::classical, QrMethod::cholqr, 0, 2, 0},
+                          Case{BlockOrthogonalization::classical, QrMethod::cholqr2, 0, 4, 0},
+                          Case{BlockOrthogonalization::pythagorean, QrMethod::cholqr, 0, 1, 0},
+                          Case{BlockOrthogonalization::pythagorean, QrMethod::cholqr2, 0, 2, 0},
+                          Case{BlockOrthogonalization::pythagorean, QrMethod::cholqr_wide, 0, 1, 0},
+                          Case{BlockOrthogonalization::pythagorean, QrMethod::automatic, 0, 0, 0},
+                          Case{BlockOrthogonalization::two_stage, QrMethod::cholqr, 0, 1, 1},
+                          Case{BlockOrthogonalization::two_stage, QrMethod::cholqr_wide, 8, 1, 1},
+                          Case{BlockOrthogonalization::two_stage, QrMethod::automatic, 10, 0, 0}}) {
+    GmresOptions options = with(4, 20, one.method, KrylovBasis::newton);
+    options.tolerance = 1e-9;
+    options.block_orthogonalization = one.block;
+    options.panel = one.panel;
+    const Solved result = solved(a, b, options);
+    const std::string what =
+        std::string(to_string(one.block)) + ", " + std::string(to_string(one.method));
+    EXPECT_TRUE(result.info.ok) << what << ": " << result.info.why;
+    EXPECT_LE(residual_of(a, b, result.x), 1e-9) << what;
+    ASSERT_GE(result.info.decisions.size(), 6U) << what;
+    std::int64_t column = 0;
+    for (const KrylovDecision& d : result.info.decisions) {
+      if (one.of_block == 0) continue;
+      column = d.column % 20;
+      const std::int64_t panel = one.panel > 0 ? one.panel : 20;
+      const bool last = (column + d.s) % panel == 0 || column + d.s == 20;
+      EXPECT_EQ(d.reductions, one.of_block + (last ? one.of_panel : 0)) << what << ", " << column;
+    }
+  }
+}
+
 TEST(Gmres, TakesAnInitialGuess) {
   const SparseMatrix a = test::laplacian(6);
   const std::vector<double> b = test::row_sums(a);
@@ -116,6 +155,18 @@ TEST(Gmres, HoldsTheRestartCountsOfTheReference) {
   EXPECT_GE(plain.failed_cholesky, plain.factorizations * 3 / 4);
   EXPECT_LE(restarts(20, QrMethod::cholqr_wide).restarts, 4);
   EXPECT_LE(restarts(20, QrMethod::cholqr_wide2).restarts, 3);
+  // Pythagorean and in two stages: as with two sums a pass, twice, where that does.
+  const auto in_blocks = [&](BlockOrthogonalization block, std::int64_t s, QrMethod method) {
+    GmresOptions options = with(s, 60, method);
+    options.block_orthogonalization = block;
+    const GmresInfo info = solved(a, b, options).info;
+    EXPECT_TRUE(info.ok) << s << " " << to_string(block);
+    return info.restarts;
+  };
+  EXPECT_EQ(in_blocks(BlockOrthogonalization::pythagorean, 5, QrMethod::cholqr2), 2);
+  EXPECT_EQ(in_blocks(BlockOrthogonalization::two_stage, 5, QrMethod::cholqr), 2);
+  for (const auto block : {BlockOrthogonalization::pythagorean, BlockOrthogonalization::two_stage})
+    EXPECT_LE(in_blocks(block, 20, QrMethod::automatic), 3);
   // What decides for itself is within one restart of GMRES, and says what it did.
   for (const std::int64_t s : {15, 20, 30}) {
     const GmresInfo automatic = restarts(s, QrMethod::automatic);
@@ -154,12 +205,18 @@ TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
   // 2431 rows: twenty chunks, the last one short; far neighbours, so that it is reordered.
   SparseMatrix a = test::grid(13, 11, 17, 0.2);
   const std::vector<double> b = test::row_sums(a);
-  for (const auto& [s, method, basis] :
-       {std::tuple(1, QrMethod::mgs, KrylovBasis::monomial),
-        std::tuple(10, QrMethod::automatic, KrylovBasis::monomial),
-        std::tuple(6, QrMethod::automatic, KrylovBasis::newton),
-        std::tuple(5, QrMethod::cholqr_wide2, KrylovBasis::chebyshev)}) {
+  const auto classical = BlockOrthogonalization::classical;
+  for (const auto& [s, method, basis, block] :
+       {std::tuple(1, QrMethod::mgs, KrylovBasis::monomial, classical),
+        std::tuple(10, QrMethod::automatic, KrylovBasis::monomial, classical),
+        std::tuple(6, QrMethod::automatic, KrylovBasis::newton, classical),
+        std::tuple(5, QrMethod::cholqr_wide2, KrylovBasis::chebyshev, classical),
+        std::tuple(5, QrMethod::cholqr_wide, KrylovBasis::chebyshev,
+                   BlockOrthogonalization::pythagorean),
+        std::tuple(6, QrMethod::automatic, KrylovBasis::newton,
+                   BlockOrthogonalization::two_stage)}) {
     GmresOptions options = with(s, 20, method, basis);
+    options.block_orthogonalization = block;
     const Solved expected = solved(a, b, options);
     ASSERT_TRUE(expected.info.ok);
     ASSERT_GE(expected.info.restarts, 2);
@@ -234,8 +291,13 @@ TEST(Gmres, TellsOfASingularMatrixWithTheTrueResidual) {
   d[7] = 0;
   const SparseMatrix a = test::diagonal(d);
   const std::vector<double> b(300, 1.0);
-  for (const std::int64_t s : {1, 5}) {
-    const Solved result = solved(a, b, with(s, 30, QrMethod::automatic));
+  const auto classical = BlockOrthogonalization::classical;
+  for (const auto& [s, block] : {std::pair(1, classical), std::pair(5, classical),
+                                 std::pair(5, BlockOrthogonalization::pythagorean),
+                                 std::pair(5, BlockOrthogonalization::two_stage)}) {
+    GmresOptions options = with(s, 30, QrMethod::automatic);
+    options.block_orthogonalization = block;
+    const Solved result = solved(a, b, options);
     EXPECT_FALSE(result.info.ok);
     EXPECT_TRUE(result.info.breakdown || result.info.stagnated);
     EXPECT_FALSE(result.info.why.empty());
@@ -247,8 +309,13 @@ TEST(Gmres, TellsOfASingularMatrixWithTheTrueResidual) {
 TEST(Gmres, EndsWhereTheSpaceEnds) {
   const SparseMatrix a = test::diagonal(std::vector<double>(200, 4.0));
   const std::vector<double> b(200, 1.0);
-  for (const std::int64_t s : {1, 8}) {
-    const Solved result = solved(a, b, with(s, 20, QrMethod::automatic));
+  const auto classical = BlockOrthogonalization::classical;
+  for (const auto& [s, block] : {std::pair(1, classical), std::pair(8, classical),
+                                 std::pair(8, BlockOrthogonalization::pythagorean),
+                                 std::pair(8, BlockOrthogonalization::two_stage)}) {
+    GmresOptions options = with(s, 20, QrMethod::automatic);
+    options.block_orthogonalization = block;
+    const Solved result = solved(a, b, options);
     EXPECT_TRUE(result.info.ok) << result.info.why;
     EXPECT_EQ(result.info.restarts, 1);
     for (const double x : result.x) EXPECT_NEAR(x, 0.25, 1e-14);
@@ -308,6 +375,24 @@ TEST(Gmres, BadInputIsNamed) {
             std::string::npos);
   (void)message(ErrorKind::misuse, with(1, 0, QrMethod::automatic));
   (void)message(ErrorKind::misuse, with(1, 501, QrMethod::automatic));
+  const auto in_blocks = [&](std::int64_t s, BlockOrthogonalization block, QrMethod method,
+                             std::int64_t panel = 0) {
+    GmresOptions options = with(s, 30, method);
+    options.block_orthogonalization = block;
+    options.panel = panel;
+    return message(ErrorKind::misuse, options);
+  };
+  EXPECT_NE(in_blocks(1, BlockOrthogonalization::pythagorean, QrMethod::cgs2).find("s = 1"),
+            std::string::npos);
+  EXPECT_NE(in_blocks(5, BlockOrthogonalization::pythagorean, QrMethod::mgs).find("mgs"),
+            std::string::npos);
+  EXPECT_NE(in_blocks(5, BlockOrthogonalization::two_stage, QrMethod::cholqr2).find("cholqr2"),
+            std::string::npos);
+  (void)in_blocks(5, BlockOrthogonalization::pythagorean, QrMethod::cholqr, 10);
+  (void)in_blocks(5, BlockOrthogonalization::two_stage, QrMethod::cholqr, 4);
+  (void)in_blocks(5, BlockOrthogonalization::two_stage, QrMethod::cholqr, 31);
+  EXPECT_EQ(parse_block_orthogonalization("two-stage"), BlockOrthogonalization::two_stage);
+  EXPECT_THROW((void)parse_block_orthogonalization("three-stage"), Error);
   GmresOptions none = with(1, 30, QrMethod::automatic);
   none.tolerance = kNan;
   (void)message(ErrorKind::misuse, none);
