@@ -118,6 +118,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
   object["eigs"] = {{"ok", info.ok},
                     {"k", options.k},
                     {"s", options.s},
+                    {"basis", to_string(options.basis)},
                     {"values", info.values},
                     {"residuals", info.residuals},
                     {"converged", info.converged},
@@ -198,7 +199,8 @@ void BlockArguments::add_to(CLI::App& verb) {
       verb.add_option("--s", s, "vectors that are computed before they are orthogonalized")
           ->capture_default_str());
   options.push_back(
-      verb.add_option("--basis", basis, "of such a block: monomial, newton, chebyshev")
+      verb.add_option("--basis", basis,
+                      "of such a block: monomial, newton, chebyshev; of eigs also lanczos")
           ->capture_default_str());
   options.push_back(verb.add_option("--orth", orth,
                                     "auto (decides about precision, passes and s as it goes), "
@@ -296,6 +298,7 @@ void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str();
   verb->add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
       ->capture_default_str();
+  a->block.basis = to_string(KrylovBasis::lanczos);
   a->block.add_to(*verb);
   verb->callback([&run, &common, a] { run = [&common, a] { return run_eigs(*a, common); }; });
 }

@@ -32,6 +32,8 @@ enum class KrylovBasis : std::uint8_t {
   monomial,   ///< powers
   newton,     ///< products of A − θ, θ Ritz values in Leja's order (Bai, Hu, Reichel 1994)
   chebyshev,  ///< Chebyshev polynomials of an ellipse around the Ritz values (Joubert, Carey 1992)
+  /// Only for eigs: the recurrence that the vectors of the cycle before had at the same place.
+  lanczos,
 };
 /// "monomial", …; and back, throwing Error{misuse} with the names there are.
 [[nodiscard]] std::string_view to_string(KrylovBasis basis) noexcept;
@@ -180,9 +182,10 @@ struct EigsOptions {
   std::int64_t k = 6;  ///< eigenpairs
   EigenEnd which = EigenEnd::largest;
   std::int64_t basis_size = 0;  ///< vectors that are held; 0: max(2·k + 1, 20), at most the order
-  /// As of GmresOptions.
+  /// As of GmresOptions. Where a block would leave A·Q = Q·T in error by more than a hundredth of
+  /// the tolerance, fewer of its vectors are kept (`automatic`).
   std::int64_t s = 1;
-  KrylovBasis basis = KrylovBasis::newton;
+  KrylovBasis basis = KrylovBasis::lanczos;
   QrMethod orthogonalization = QrMethod::automatic;
   double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
   std::int64_t restarts_max = 1000;

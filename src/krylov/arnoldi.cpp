@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace strata {
 namespace {
@@ -26,9 +27,11 @@ double length_of(const std::vector<double>& x) {
 
 }  // namespace
 
-void Arnoldi::begin(std::int64_t restart, std::vector<std::vector<double>> h) {
+void Arnoldi::begin(std::int64_t restart, std::vector<std::vector<double>> h,
+                    std::vector<double> errors) {
   restart_ = restart;
   h_ = std::move(h);
+  errors_ = std::move(errors);
   ended_ = not_finite_ = false;
   loss_ = 0;
 }
@@ -99,26 +102,11 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
     ended_ = true;
   }
   h_.push_back(std::move(column));
+  errors_.push_back(std::numeric_limits<double>::epsilon() * options_.norm);
 }
 
-void Arnoldi::compute_columns(std::int64_t first, std::int64_t spare) {
-  const std::int64_t n = size();
-  for (std::int64_t j = first; j < n; j += spare) {
-    const std::int64_t count = std::min(spare, n - j);
-    for (std::int64_t i = 0; i < count; ++i) pending_.multiply(j + i, n + 1 + i, j + i, 0, 0, 1);
-    const int number = pending_.inner(0, n + 1, n + 1, count);
-    const PanelSum sum = flush()[static_cast<std::size_t>(number)];
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::vector<double>& column = h_[static_cast<std::size_t>(j + i)];
-      column.resize(static_cast<std::size_t>(n + 1));
-      for (std::int64_t q = 0; q <= n; ++q) column[static_cast<std::size_t>(q)] = sum(q, i).hi;
-    }
-    products += count;
-  }
-}
-
-/// Of w_0 … w_k in the basis that the block was projected against and has become part of.
-Arnoldi::Columns Arnoldi::coordinates_of(const Block& block) {
+/// Of w_0 … w_k in the basis that the block was projected against and has become part of, with R.
+Arnoldi::Columns Arnoldi::coordinates(const Block& block, const Gram& r) {
   const std::int64_t c = block.column;
   const std::int64_t k = block.count;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
@@ -126,14 +114,15 @@ Arnoldi::Columns Arnoldi::coordinates_of(const Block& block) {
   w[0][at(c)] = 1;
   for (std::int64_t j = 0; j < k; ++j) {
     std::copy(block.top[at(j)].begin(), block.top[at(j)].end(), w[at(j + 1)].begin());
-    for (std::int64_t i = 0; i <= j; ++i) w[at(j + 1)][at(c + 1 + i)] = block.r(i, j).hi;
+    for (std::int64_t i = 0; i <= j; ++i) w[at(j + 1)][at(c + 1 + i)] = r(i, j).hi;
   }
   return w;
 }
 
-/// The columns of H that a block of k vectors behind column c adds, from the coordinates of w_0 …
-/// w_k in Q.
-void Arnoldi::add_columns(std::int64_t c, std::int64_t k, const Columns& w) {
+/// The columns of H that a block adds, from the coordinates of its w_0 … w_k in Q.
+void Arnoldi::add_columns(const Block& block, const Columns& w) {
+  const std::int64_t c = block.column;
+  const std::int64_t k = block.count;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   for (std::int64_t i = 0; i < k && !not_finite_; ++i) {
     const RecurrenceStep s = step(i);
@@ -141,6 +130,7 @@ void Arnoldi::add_columns(std::int64_t c, std::int64_t k, const Columns& w) {
     for (std::size_t q = 0; q < y.size(); ++q) {
       y[q] = w[at(i + 1)][q] / s.gamma + s.alpha * w[at(i)][q];
       if (i > 0) y[q] += s.beta * w[at(i - 1)][q];
+      if (i == 0 && q < block.known.size()) y[q] += block.known[q];
     }
     for (std::int64_t l = 0; l < c + i; ++l) {
       const std::vector<double>& known = h_[at(l)];
@@ -153,6 +143,10 @@ void Arnoldi::add_columns(std::int64_t c, std::int64_t k, const Columns& w) {
       return;
     }
     h_.push_back(std::move(y));
+  }
+  if (options_.symmetric) {
+    const std::vector<double> errors = relation_errors(block, block.r);
+    errors_.insert(errors_.end(), errors.begin(), errors.end());
   }
   products += k;
 }

@@ -25,6 +25,10 @@ struct ArnoldiOptions {
   double amplification_once = 1e5;  ///< … and up to this one pass is enough
   BlockOrthogonalization block = BlockOrthogonalization::classical;
   std::int64_t panel = 0;  ///< of two_stage, at least s
+  /// A is symmetric, and so H but for rounding: what A·q_c has in the vectors before q_c is known.
+  bool symmetric = false;
+  /// Symmetric A: a block keeps no more vectors than have relation_error() below this, but one.
+  double relation_max = 0;
 };
 
 class Arnoldi {
@@ -33,7 +37,9 @@ class Arnoldi {
       : runner_(runner), options_(options), s_now_(options.s) {}
 
   /// The basis is q_0 … q_size with H as given: `h` has `size` columns. In the cycle `restart`.
-  void begin(std::int64_t restart, std::vector<std::vector<double>> h = {});
+  /// `errors`: relation_error() of these, for symmetric A.
+  void begin(std::int64_t restart, std::vector<std::vector<double>> h = {},
+             std::vector<double> errors = {});
   void set_recurrence(Recurrence recurrence) { recurrence_ = std::move(recurrence); }
 
   /// Adds up to `count` vectors one by one (fewer where the space ends).
@@ -41,15 +47,13 @@ class Arnoldi {
   /// Adds a block of at most `count` vectors.
   void add_block(std::int64_t count);
 
-  /// Computes the columns of H from `first` on anew, as Qᵀ·A·q with one more product each: the
-  /// recurrence of a block amplifies what the columns before it are in error by, from cycle to
-  /// cycle where these are kept. `spare` columns of V behind the basis are overwritten. They then
-  /// have size() + 1 rows.
-  void compute_columns(std::int64_t first, std::int64_t spare);
-
   /// Columns of H, each as long as it has rows that may not be zero.
   [[nodiscard]] const std::vector<std::vector<double>>& h() const noexcept { return h_; }
   [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(h_); }
+  /// Symmetric A: about ‖A·q_j − Q·h_j‖, followed through the recurrences of all blocks.
+  [[nodiscard]] double relation_error(std::int64_t j) const {
+    return errors_[static_cast<std::size_t>(j)];
+  }
   /// The last column of H has nothing below its diagonal: the space is invariant.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /// A sum was NaN or infinite; H has its columns up to there.
@@ -72,6 +76,8 @@ class Arnoldi {
   struct Block {
     std::int64_t column = 0;  ///< of the vector before it
     std::int64_t count = 0;
+    /// Symmetric A: what was taken off A·q_c before anything else, in the vectors before q_c.
+    std::vector<double> known;
     Columns top;
     Gram r;
     std::vector<double> before;  ///< lengths before the first projection
@@ -94,11 +100,14 @@ class Arnoldi {
     std::int64_t kept = 0;     ///< leading columns that can be told apart
     double condition = 0;      ///< of these, with unit columns
     double amplification = 0;  ///< of rounding, by projection and solve
+    bool related = true;       ///< false: it is relation_max that further columns miss
   };
 
   void read_single(std::int64_t j, const std::vector<PanelSum>& sums, std::vector<int> projections,
                    int norm);
-  void generate(std::int64_t c, std::int64_t k);
+  void generate(Block& block);
+  [[nodiscard]] std::vector<double> known_products() const;
+  [[nodiscard]] std::vector<double> relation_errors(const Block& block, const Gram& r) const;
   Block start_block(std::int64_t column, std::int64_t k, bool wide);
   void by_columns(std::int64_t k);
   Block by_fixed_passes(std::int64_t column, std::int64_t k);
@@ -113,6 +122,7 @@ class Arnoldi {
   void read_projection(Block& block, const PanelSum& p, std::int64_t without);
   void read_lengths(Block& block, const PanelSum& gram) const;
   Look look(const Block& block, const PanelSum& gram, bool wide);
+  [[nodiscard]] std::int64_t related(const Block& block, const Look& seen, std::int64_t most) const;
   void truncate(Block& block, Look& seen) const;
   void finish_pass(Block& block, const Gram& r, const std::vector<double>& scale);
   void second_pass(Block& block);
@@ -120,14 +130,15 @@ class Arnoldi {
   void adapt(const Block& block, const Look& seen, std::int64_t asked);
   void keep_decision(KrylovDecision decision, const Block& block);
   void finish_block(const Block& block);
-  [[nodiscard]] static Columns coordinates_of(const Block& block);
-  void add_columns(std::int64_t c, std::int64_t k, const Columns& w);
+  [[nodiscard]] static Columns coordinates(const Block& block, const Gram& r);
+  void add_columns(const Block& block, const Columns& w);
   [[nodiscard]] RecurrenceStep step(std::int64_t i) const;
 
   BasisRunner& runner_;
   ArnoldiOptions options_;
   Recurrence recurrence_;
   Columns h_;
+  std::vector<double> errors_;  ///< of the columns of H
   BasisScript pending_;
   std::int64_t restart_ = 0;
   std::int64_t s_now_ = 1;

@@ -9,6 +9,7 @@
 // * Columns are kept as far as μ is below a limit; the next block asks for no more, and
 //   grows again while μ is small.
 // * Beyond another limit, or once a loss beyond kLossMax was measured, there is a second pass.
+// * Of a symmetric A also as far as A·Q = Q·H holds as it is asked for (arnoldi_symmetric.cpp).
 // * The first Gram matrix is in double-double, unless the last one had a condition with which
 //   doubles do (κ²·ε); where that turns out wrong it is formed again.
 //
@@ -81,6 +82,17 @@ double power_near_inverse_root(double square) {
   return std::ldexp(1.0, -static_cast<int>(std::lround(std::log2(square) / 2)));
 }
 
+/// R·diag(scale)⁻¹, and nothing below the diagonal.
+SquareMatrix<DoubleDouble> unscaled(SquareMatrix<DoubleDouble> r,
+                                    const std::vector<double>& scale) {
+  for (std::int64_t j = 0; j < r.n; ++j) {
+    for (std::int64_t i = 0; i <= j && !scale.empty(); ++i)
+      r(i, j) = scaled(r(i, j), 1 / scale[static_cast<std::size_t>(j)]);
+    for (std::int64_t i = j + 1; i < r.n; ++i) r(i, j) = DoubleDouble();
+  }
+  return r;
+}
+
 PanelFactor panel_factor(const SquareMatrix<DoubleDouble>& r, const std::vector<double>& scale) {
   return {r.n, r.n, Element::fp64, r.values, scale};
 }
@@ -109,12 +121,29 @@ void Arnoldi::add_block(std::int64_t count) {
                    : by_fixed_passes(size(), std::min(count, options_.s)));
 }
 
-/// The products of a block behind column c.
-void Arnoldi::generate(std::int64_t c, std::int64_t k) {
-  for (std::int64_t i = 0; i < k; ++i) {
+/// The products of a block. Of a symmetric A the first of them loses what is known of it at once.
+void Arnoldi::generate(Block& block) {
+  const std::int64_t c = block.column;
+  if (options_.symmetric) block.known = known_products();
+  const std::int64_t known = std::ssize(block.known);
+  // Of a vector that continues a recurrence there is but one.
+  const auto first =
+      std::find_if(block.known.begin(), block.known.end(), [](double x) { return x != 0; }) -
+      block.known.begin();
+  const bool one = first + 1 == known;
+  for (std::int64_t i = 0; i < block.count; ++i) {
     const RecurrenceStep s = step(i);
-    const std::int64_t before = i > 0 ? c + i - 1 : c;
-    pending_.multiply(c + i, c + i + 1, before, s.alpha, i > 0 ? s.beta : 0.0, s.gamma);
+    const double beta = i > 0 ? s.beta : one ? block.known.back() : 0.0;
+    pending_.multiply(c + i, c + i + 1,
+                      i > 0 ? c + i - 1
+                      : one ? c - 1
+                            : c,
+                      s.alpha, beta, s.gamma);
+    if (i > 0 || one || first == known) continue;
+    PanelFactor part{known - first, 1, Element::fp64, {}, {}};
+    for (std::int64_t l = first; l < known; ++l)
+      part.values.emplace_back(s.gamma * block.known[static_cast<std::size_t>(l)]);
+    pending_.update_by(first, c + 1, std::move(part));
   }
 }
 
@@ -130,7 +159,7 @@ Arnoldi::Block Arnoldi::start_block(std::int64_t column, std::int64_t k, bool wi
   block.decision.column = block.column;
   block.decision.wide = wide;
   block.decision.loss = std::numeric_limits<double>::quiet_NaN();
-  generate(block.column, k);
+  generate(block);
   return block;
 }
 
@@ -221,11 +250,15 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
   }
   const Factor factor = factor_of(gram, wide);
   ++factorizations;
-  if (block.before[0] * kNothingLeft <= options_.norm * step(0).gamma) return seen;
+  // What is known of A·q_c is off already for a symmetric A: then small is what is left of it.
+  const double length = options_.symmetric ? std::sqrt(sum(0, 0).hi) : block.before[0];
+  if (!(length * kNothingLeft > options_.norm * step(0).gamma)) return seen;
   seen.failed = factor.done < k;
   failed_cholesky += seen.failed ? 1 : 0;
   seen.r = factor.r;
-  for (seen.kept = factor.done; seen.kept > 0; --seen.kept) {
+  const std::int64_t most = options_.symmetric ? related(block, seen, factor.done) : factor.done;
+  seen.related = most == factor.done;
+  for (seen.kept = most; seen.kept > 0; --seen.kept) {
     seen.condition = condition_of(leading(factor.r, seen.kept), {}).estimate;
     double shortened = 1;
     for (std::int64_t j = 0; j < seen.kept; ++j) {
@@ -236,6 +269,19 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
     if (seen.amplification <= (seen.kept > 1 ? options_.amplification_max : kNothingLeft)) break;
   }
   return seen;
+}
+
+/// Of the first `most` vectors those with which A·Q = Q·H holds as it is asked for, but one.
+std::int64_t Arnoldi::related(const Block& block, const Look& seen, std::int64_t most) const {
+  Block part = block;
+  part.count = most;
+  const std::vector<double> errors =
+      relation_errors(part, unscaled(leading(seen.r, most), seen.scale));
+  std::int64_t kept = 0;
+  while (kept < most &&
+         (kept == 0 || errors[static_cast<std::size_t>(kept)] <= options_.relation_max))
+    ++kept;
+  return kept;
 }
 
 void Arnoldi::truncate(Block& block, Look& seen) const {
@@ -249,13 +295,7 @@ void Arnoldi::truncate(Block& block, Look& seen) const {
 /// W ← W·diag(scale)·R⁻¹ as soon as there is a script; W was (new W)·R·diag(scale)⁻¹.
 void Arnoldi::finish_pass(Block& block, const Gram& r, const std::vector<double>& scale) {
   pending_.solve(block.column + 1, panel_factor(r, scale));
-  Gram unscaled = r;
-  for (std::int64_t j = 0; j < r.n; ++j) {
-    for (std::int64_t i = 0; i <= j && !scale.empty(); ++i)
-      unscaled(i, j) = strata::scaled(r(i, j), 1 / scale[static_cast<std::size_t>(j)]);
-    for (std::int64_t i = j + 1; i < r.n; ++i) unscaled(i, j) = DoubleDouble();
-  }
-  block.r = upper_product(unscaled, block.r);
+  block.r = upper_product(unscaled(r, scale), block.r);
 }
 
 /// The projection again, and sums in doubles.
@@ -334,7 +374,7 @@ void Arnoldi::finish_block(const Block& block) {
     not_finite_ = true;
     return;
   }
-  add_columns(block.column, block.count, coordinates_of(block));
+  add_columns(block, coordinates(block, block.r));
   ended_ = block.ended;
 }
 
@@ -380,8 +420,8 @@ Arnoldi::Block Arnoldi::by_decision(std::int64_t column, std::int64_t count) {
   const PanelSum first = pass(block, c > 0, wide_ ? Element::dd : Element::fp64);
   read_lengths(block, first);
   Look seen = look(block, first, wide_);
-  const bool blurred =
-      !wide_ && (seen.failed || seen.condition > kPlainCondition || seen.kept < asked);
+  const bool cut = seen.kept < asked && seen.related;
+  const bool blurred = !wide_ && (seen.failed || seen.condition > kPlainCondition || cut);
   const bool lost = is_lost(seen, asked);
   if (block.finite && (blurred || lost)) {
     block.decision.what =
@@ -437,13 +477,14 @@ void Arnoldi::second_stage(Panel& panel) {
     decisions[decisions.size() - (panel.blocks.back().ended ? 2 : 1)].reductions += 1;
     loss_ = 0;
   }
-  const Columns first_stage = coordinates_of(all);  // of the vectors before and in the panel, in Q
+  const Columns first_stage =
+      coordinates(all, all.r);  // of the vectors before and in the panel, in Q
   for (const Block& block : panel.blocks) {
     if (!block.finite) {
       not_finite_ = true;
       return;
     }
-    Columns w = coordinates_of(block);
+    Columns w = coordinates(block, block.r);
     for (std::vector<double>& of_vector : w) {
       std::vector<double> in_q(of_vector.size());
       const auto before = static_cast<std::size_t>(c + 1);
@@ -455,7 +496,7 @@ void Arnoldi::second_stage(Panel& panel) {
       }
       of_vector = std::move(in_q);
     }
-    add_columns(block.column, block.count, w);
+    add_columns(block, w);
     ended_ = block.ended;
   }
 }
@@ -467,7 +508,8 @@ void Arnoldi::adapt(const Block& block, const Look& seen, std::int64_t asked) {
     decision.what += (decision.what.empty() ? "" : "; ") + std::move(text);
   };
   if (block.count < asked) {
-    say(fmt::format("shrink: {} of {} vectors can be told apart", block.count, asked));
+    say(fmt::format("shrink: {} of {} vectors {}", block.count, asked,
+                    seen.related ? "can be told apart" : "have A·Q = Q·H within the tolerance"));
     s_now_ = block.count;
   } else if (asked == s_now_ && s_now_ < options_.s &&
              seen.amplification <= std::sqrt(options_.amplification_max)) {

@@ -65,6 +65,9 @@ void check_block(const GmresOptions& options) {
 }
 
 void check_options(const GmresOptions& options) {
+  require(
+      options.basis != KrylovBasis::lanczos, ErrorKind::misuse, "gmres",
+      "the lanczos basis is one of symmetric matrices, for eigs: monomial, newton or chebyshev");
   require(options.restart >= 1 && options.restart <= kKrylovBasisMax, ErrorKind::misuse, "gmres",
           "a restart of {} is not between 1 and {}", options.restart, kKrylovBasisMax);
   require(options.s >= 1 && options.s <= options.restart, ErrorKind::misuse, "gmres",

@@ -9,8 +9,12 @@
 // eigenvalue that comes several times. That goes on until the best pair of what is left is not
 // among the k best.
 //
-// With blocks of s the projected matrix is computed as Qᵀ·A·Q, at one more product a vector: the
-// recurrence of a block is not enough where columns of H are kept from cycle to cycle.
+// A block's H follows from its recurrence alone, one product a vector. Kept columns of H carry what
+// they are in error by from cycle to cycle, and so do the vectors; how much a block multiplies that
+// by depends on its polynomials, so errors are followed (arnoldi_symmetric.cpp) and blocks are kept
+// as long as that allows. The polynomials of the `lanczos` basis are those that are orthogonal in
+// the inner product of the last cycle at the same place: a block of them is nearly orthonormal, and
+// has next to nothing in the vectors before it, as long as cycles resemble each other.
 //
 // Columns of V: the locked pairs, those that are being sought, and one vector behind them. Values
 // and residuals that are reported are computed on the host with A itself.
@@ -32,6 +36,8 @@ namespace {
 
 constexpr std::int64_t kStepsOfScript = 16;
 constexpr double kTold = 0.01;  ///< residual beside a distance: on which side a value is
+/// Of the usual length of A·q beside the vectors before: shorter ones are not scaled to 1.
+constexpr double kSmallCoupling = 1e-3;
 
 std::int64_t basis_size_of(const EigsOptions& options, std::int64_t n) {
   const std::int64_t wanted =
@@ -77,8 +83,10 @@ class ThickRestart {
         arnoldi_(runner_, {.s = options.s,
                            .method = options.orthogonalization,
                            .norm = system.norm(),
-                           .amplification_max = 1e4,
-                           .amplification_once = 10}) {
+                           .amplification_max = 1e8,
+                           .amplification_once = 10,
+                           .symmetric = true,
+                           .relation_max = options.tolerance * system.norm() / 100}) {
     arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
   }
 
@@ -149,27 +157,72 @@ class ThickRestart {
     for (std::int64_t i = 0; i < c; ++i) {
       h.emplace_back(static_cast<std::size_t>(i + 1)).back() = locked_[static_cast<std::size_t>(i)];
     }
-    arnoldi_.begin(cycle_, std::move(h));
+    arnoldi_.begin(cycle_, std::move(h), locked_errors_);
     return true;
   }
 
   void fill_basis(std::int64_t cycle) {
     cycle_ = cycle;
-    const std::int64_t begin = arnoldi_.size();
-    const bool ritz_first = !has_ritz_ && options_.basis != KrylovBasis::monomial;
+    first_ = arnoldi_.size();
     while (arnoldi_.size() < m_ && !arnoldi_.ended() && !arnoldi_.not_finite()) {
       const std::int64_t left = m_ - arnoldi_.size();
-      if (spare_ == 0 || ritz_first) {
+      if (spare_ == 0 || !can_block()) {
         arnoldi_.add_vectors(std::min(left, kStepsOfScript));
       } else {
+        set_recurrence();
         arnoldi_.add_block(left);
       }
     }
-    // Where the space has ended there is no vector behind it, and blocks have not gone wrong.
-    if (spare_ > 0 && !ritz_first && !arnoldi_.ended() && !arnoldi_.not_finite())
-      arnoldi_.compute_columns(begin, spare_);
     project();
-    if (spare_ == 0 || options_.basis == KrylovBasis::monomial || eigen_.values.empty()) return;
+    learn();
+  }
+
+  /// Whether the polynomials of a block are known.
+  [[nodiscard]] bool can_block() const {
+    switch (options_.basis) {
+      case KrylovBasis::monomial: return true;
+      case KrylovBasis::lanczos: return !steps_.empty() || arnoldi_.size() - first_ >= options_.s;
+      default: return has_ritz_;
+    }
+  }
+
+  /// Of the lanczos basis: the coefficients of the last cycle at this place of it; behind its end
+  /// the mean of its second half, since coefficients settle.
+  void set_recurrence() {
+    if (options_.basis != KrylovBasis::lanczos) return;
+    if (steps_.empty()) learn();
+    const std::size_t half = steps_.size() / 2;
+    const auto share = 1 / static_cast<double>(steps_.size() - half);
+    RecurrenceStep mean{0, 0, 1};
+    for (std::size_t i = half; i < steps_.size(); ++i) {
+      mean.alpha += steps_[i].alpha * share;
+      mean.beta += steps_[i].beta * share;
+    }
+    Recurrence recurrence;
+    double before = 0;
+    for (std::int64_t i = 0; i < options_.s; ++i) {
+      const auto place = static_cast<std::size_t>(arnoldi_.size() - first_ + i);
+      const RecurrenceStep& step = place < steps_.size() ? steps_[place] : mean;
+      const double length = std::max(step.beta, kSmallCoupling * mean.beta);
+      recurrence.push_back({step.alpha, before, length > 0 ? 1 / length : 1.0});
+      before = step.beta;
+    }
+    arnoldi_.set_recurrence(std::move(recurrence));
+  }
+
+  /// What the next blocks are to be made of.
+  void learn() {
+    if (spare_ == 0 || options_.basis == KrylovBasis::monomial) return;
+    if (options_.basis == KrylovBasis::lanczos) {
+      steps_.clear();
+      for (std::int64_t j = first_; j < arnoldi_.size(); ++j) {
+        const std::vector<double>& column = arnoldi_.h()[static_cast<std::size_t>(j)];
+        const auto place = static_cast<std::size_t>(j);
+        steps_.push_back({column[place], column[place + 1], 1});
+      }
+      return;
+    }
+    if (eigen_.values.empty()) return;
     // With all that is known of the spectrum: what lies outside of it grows in the vectors of a
     // block, and so does what the kept pairs are in error by.
     std::vector<std::complex<double>> ritz(eigen_.values.begin(), eigen_.values.end());
@@ -229,6 +282,23 @@ class ThickRestart {
   }
   [[nodiscard]] double residual(std::int64_t i) const {
     return std::abs(coupling_[static_cast<std::size_t>(i)]);
+  }
+  /// About ‖A·y − θ·y − (coupling)·q‖ of a Ritz pair: what the basis is in error by, and what H has
+  /// beside the symmetric matrix that was taken for it.
+  [[nodiscard]] double error(std::int64_t i) const {
+    const std::int64_t from = order_[static_cast<std::size_t>(i)];
+    std::vector<double> left(static_cast<std::size_t>(arnoldi_.size()));
+    double square = 0;
+    for (std::int64_t j = 0; j < eigen_.vectors.n; ++j) {
+      const double share = eigen_.vectors(j, from);
+      square += std::pow(arnoldi_.relation_error(locked() + j) * share, 2);
+      const std::vector<double>& column = arnoldi_.h()[static_cast<std::size_t>(locked() + j)];
+      for (std::size_t l = 0; l < std::min(column.size(), left.size()); ++l)
+        left[l] += column[l] * share;
+      left[static_cast<std::size_t>(locked() + j)] -= value(i) * share;
+    }
+    for (const double x : left) square += x * x;
+    return std::sqrt(square);
   }
   /// The k-th best of the locked values.
   [[nodiscard]] double worst_locked() const {
@@ -317,7 +387,9 @@ class ThickRestart {
       column[static_cast<std::size_t>(locked() + j)] = value(j);
       column.back() = coupling_[static_cast<std::size_t>(j)];
     }
-    arnoldi_.begin(cycle_ + 1, std::move(h));
+    std::vector<double> errors = locked_errors_;
+    for (std::int64_t j = 0; j < count; ++j) errors.push_back(error(j));
+    arnoldi_.begin(cycle_ + 1, std::move(h), std::move(errors));
   }
 
   /// The first `count` Ritz pairs are locked; of all that are, the k best stay, in their order.
@@ -343,6 +415,7 @@ class ThickRestart {
       permutation.values[order[j] + j * values.size()] = DoubleDouble(1.0);
       locked_.push_back(values[order[j]]);
     }
+    locked_errors_.assign(locked_.size(), options_.tolerance * norm_);
     arnoldi_.pending().rotate(std::move(permutation));
     return true;
   }
@@ -354,7 +427,10 @@ class ThickRestart {
   BasisRunner runner_;
   Arnoldi arnoldi_;
   std::vector<double> locked_;  ///< from the wanted end inwards
+  std::vector<double> locked_errors_;
   SymmetricEigen eigen_;
+  std::int64_t first_ = 0;  ///< column at which the cycle began
+  Recurrence steps_;
   std::vector<std::int64_t> order_;
   std::vector<double> coupling_;  ///< of the Ritz vectors, in their order, with the last vector
   std::int64_t cycle_ = 0;

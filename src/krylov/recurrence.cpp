@@ -22,9 +22,9 @@ struct BasisName {
   KrylovBasis basis;
   std::string_view name;
 };
-constexpr std::array kBasisNames{BasisName{KrylovBasis::monomial, "monomial"},
-                                 BasisName{KrylovBasis::newton, "newton"},
-                                 BasisName{KrylovBasis::chebyshev, "chebyshev"}};
+constexpr std::array kBasisNames{
+    BasisName{KrylovBasis::monomial, "monomial"}, BasisName{KrylovBasis::newton, "newton"},
+    BasisName{KrylovBasis::chebyshev, "chebyshev"}, BasisName{KrylovBasis::lanczos, "lanczos"}};
 
 /// 1 where a norm is near 1, else the power of two next to its inverse.
 double scale_for(double norm) {

@@ -28,9 +28,9 @@ class Relation : public ::testing::Test {
  protected:
   static constexpr std::int64_t kVectors = 24;
 
-  /// The worst of |QᵀQ − I| and |A·Q − Q·H|.
+  /// The worst of |QᵀQ − I| and |A·Q − Q·H|. Of a symmetric A errors are followed.
   void measure(const Expected& expected, std::int64_t s, const Recurrence& recurrence,
-               const std::string& what) {
+               const std::string& what, bool symmetric = false) {
     const auto n = static_cast<std::size_t>(a.rows);
     std::vector<double> start(n);
     double square = 0;
@@ -46,8 +46,11 @@ class Relation : public ::testing::Test {
     Arnoldi arnoldi(runner, {.s = s,
                              .method = expected.method,
                              .norm = 12,
+                             .amplification_once = symmetric ? 10.0 : 1e5,
                              .block = expected.block,
-                             .panel = expected.panel});
+                             .panel = expected.panel,
+                             .symmetric = symmetric,
+                             .relation_max = expected.relation / 4});
     arnoldi.set_recurrence(recurrence);
     arnoldi.begin(0);
     while (arnoldi.size() < kVectors) {
@@ -63,6 +66,7 @@ class Relation : public ::testing::Test {
     }
     double orthogonality = 0;
     double relation = 0;
+    double followed = 0;
     for (std::size_t j = 0; j < q.size(); ++j) {
       for (std::size_t l = 0; l <= j; ++l) {
         double dot = 0;
@@ -80,12 +84,17 @@ class Relation : public ::testing::Test {
       double left = 0;
       for (const double x : y) left += x * x;
       relation = std::max(relation, std::sqrt(left));
+      if (symmetric)
+        followed = std::max(followed, arnoldi.relation_error(static_cast<std::int64_t>(j)));
     }
     EXPECT_LE(orthogonality, expected.orthogonality) << what;
     EXPECT_LE(relation, expected.relation) << what;
     reductions = arnoldi.reductions;
     decisions = arnoldi.decisions;
     lost = orthogonality;
+    if (!symmetric) return;
+    EXPECT_LE(relation, 10 * followed) << what;
+    EXPECT_LE(followed, expected.relation / 4) << what;
   }
   std::int64_t reductions = 0;
   std::vector<KrylovDecision> decisions;
@@ -197,6 +206,22 @@ TEST_F(Relation, HoldsInTheOtherBases) {
   for (auto& z : large) z *= 1e6;
   measure({QrMethod::automatic, 1e-8, 1e-3}, 6,
           make_recurrence(KrylovBasis::newton, 6, large, 1.2e7), "scaled");
+}
+
+/// The errors of the relation that are followed are those that there are, and blocks are cut where
+/// they would be larger than is asked for: here powers, whose conditions are 1e8 and more.
+TEST_F(Relation, IsFollowedForASymmetricMatrix) {
+  a = test::grid(8, 7, 9);
+  for (const double most : {1e-12, 1e-9, 1e-6}) {
+    for (const std::int64_t s : {5, 12, 24}) {
+      const Expected expected{QrMethod::automatic, 1e-13, most};
+      const std::string what = std::to_string(s) + " to " + std::to_string(std::log10(most));
+      measure(expected, s, make_recurrence(KrylovBasis::monomial, s, {}, 12), "powers, " + what,
+              true);
+      measure(expected, s, Recurrence(static_cast<std::size_t>(s), RecurrenceStep{6, 3, 1.0 / 3}),
+              "Chebyshev, " + what, true);
+    }
+  }
 }
 
 // ---- scripts
