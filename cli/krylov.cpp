@@ -50,6 +50,14 @@ json decisions_json(const std::vector<KrylovDecision>& decisions) {
   return list;
 }
 
+json to_json(const HaloReport& halo) {
+  return {{"ghost_zones", halo.ghost_zones},
+          {"ghost_share", halo.ghost_share},
+          {"exchanges", halo.exchanges},
+          {"bytes", halo.bytes},
+          {"why", halo.why}};
+}
+
 json gmres_json(const GmresInfo& info, const GmresOptions& options) {
   json object = strata::cli::to_json(info.report);
   json history = json::array();
@@ -78,6 +86,7 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"factorizations", info.factorizations},
                      {"failed_cholesky", info.failed_cholesky},
                      {"condition_max", number(info.condition_max)},
+                     {"halo", to_json(info.halo)},
                      {"history", std::move(history)},
                      {"decisions", decisions_json(info.decisions)}};
   if (options.preconditioner.kind == Preconditioner::block_jacobi)
@@ -96,6 +105,16 @@ void print_decisions(const std::vector<KrylovDecision>& decisions) {
   if (shown > kShown) fmt::print("  … further decisions with --json\n");
 }
 
+void print_halo(const HaloReport& halo) {
+  if (!halo.asked_for_ghost_zones) return;
+  if (halo.ghost_zones) {
+    fmt::print("  ghost zones       {:.3g} of a block's rows; {} exchanges\n", halo.ghost_share,
+               halo.exchanges);
+  } else {
+    fmt::print("  ghost zones       {}\n", halo.why);
+  }
+}
+
 void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& options,
                  const std::string& output) {
   fmt::print("{} {} unknowns with {} (gmres({}), s = {}, {} basis, {})\n",
@@ -107,6 +126,7 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
   if (info.factorizations > 0)
     fmt::print("  factorizations    {}, of these failed {}; condition up to {:.1e}\n",
                info.factorizations, info.failed_cholesky, info.condition_max);
+  print_halo(info.halo);
   print_decisions(info.decisions);
   fmt::print("  time              {:.3g} s\n", info.report.seconds);
   print_traffic(info.report);
@@ -129,6 +149,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"factorizations", info.factorizations},
                     {"failed_cholesky", info.failed_cholesky},
                     {"condition_max", number(info.condition_max)},
+                    {"halo", to_json(info.halo)},
                     {"decisions", decisions_json(info.decisions)}};
   return object;
 }
@@ -143,6 +164,7 @@ void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a) {
     fmt::print("  … {} more with --json or --values\n", info.values.size() - kShown);
   fmt::print("  cycles            {}\n  products          {}\n  orthogonality     {:.1e}\n",
              info.restarts, info.products, info.orthogonality);
+  print_halo(info.halo);
   print_decisions(info.decisions);
   fmt::print("  time              {:.3g} s\n", info.report.seconds);
   print_traffic(info.report);
@@ -160,6 +182,7 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   options.tolerance = a.tolerance;
   options.restarts_max = a.restarts_max;
   options.reorder = !a.block.natural_order;
+  options.ghost_zones = a.block.ghost_zones;
   options.seed = common.seed;
   for (const auto& [option, path] : {std::pair("--output", a.vectors), {"--values", a.values}})
     require(path.empty() || is_called(path, ".npy") || is_called(path, ".mtx"), ErrorKind::misuse,
@@ -208,6 +231,9 @@ void BlockArguments::add_to(CLI::App& verb) {
                         ->capture_default_str());
   options.push_back(
       verb.add_flag("--natural-order", natural_order, "rows as they are, not reordered"));
+  options.push_back(verb.add_flag("--ghost-zones", ghost_zones,
+                                  "rows near those of a device are computed there too, so that the "
+                                  "s products of a block need one exchange"));
 }
 
 const char* BlockArguments::given() const {
@@ -258,6 +284,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   options.preconditioner.kind = parse_preconditioner(arguments.preconditioner);
   options.preconditioner.block_size = arguments.block_size;
   options.reorder = !arguments.block.natural_order;
+  options.ghost_zones = arguments.block.ghost_zones;
   const SparseMatrix a = read_sparse(files.matrix);
   const DenseMatrix<double> b = read_dense(files.rhs);
   check_interrupt();

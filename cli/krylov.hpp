@@ -14,6 +14,7 @@ struct BlockArguments {
   std::string basis = "newton";
   std::string orth = "auto";
   bool natural_order = false;
+  bool ghost_zones = false;
   std::vector<CLI::Option*> options;  ///< as they were added
 
   void add_to(CLI::App& verb);

@@ -117,7 +117,22 @@ struct GmresOptions {
   RightPreconditioner preconditioner;
   /// Rows and columns in the reverse Cuthill–McKee order where neighbours in it are closer.
   bool reorder = true;
+  /// Blocks of rows compute the rows near them redundantly, so that the s products of a block need
+  /// one exchange between devices (the matrix powers kernel of Demmel, Hoemmen, Mohiyuddin, Yelick,
+  /// "Avoiding communication in sparse matrix computations", 2008), with the same bits. Not where
+  /// these were more than half of a block's own: HaloReport says so.
+  bool ghost_zones = false;
   Options run;  ///< devices, budgets, policy, progress
+};
+
+/// How the blocks of rows, one for each device or more, exchanged elements of vectors.
+struct HaloReport {
+  bool asked_for_ghost_zones = false;
+  bool ghost_zones = false;    ///< whether products of a block were done with them
+  double ghost_share = 0;      ///< the most redundant rows of a block of rows, of its own
+  std::int64_t exchanges = 0;  ///< rounds; one for s products with ghost zones, else for each
+  std::int64_t bytes = 0;      ///< of elements that were needed elsewhere
+  std::string why;             ///< in words, where ghost zones were asked for and not used
 };
 
 /// What was decided about a block of vectors, and why.
@@ -162,7 +177,8 @@ struct GmresInfo {
   std::int64_t reductions = 0;       ///< sums over the rows, those of residuals included
   std::vector<KrylovCycle> history;
   std::vector<KrylovDecision> decisions;  ///< one for each block
-  RunReport report;                       ///< of all runs
+  HaloReport halo;
+  RunReport report;  ///< of all runs
 };
 
 /// x, the initial guess, becomes a solution of A·x = b. b and x have as many elements as A rows.
@@ -190,7 +206,8 @@ struct EigsOptions {
   double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
   std::int64_t restarts_max = 1000;
   bool reorder = true;
-  std::uint64_t seed = 1;  ///< of the vector to begin with
+  bool ghost_zones = false;  ///< as of GmresOptions
+  std::uint64_t seed = 1;    ///< of the vector to begin with
   Options run;
 };
 
@@ -207,6 +224,7 @@ struct EigsInfo {
   std::int64_t failed_cholesky = 0;
   double condition_max = 0;
   std::vector<KrylovDecision> decisions;
+  HaloReport halo;
   RunReport report;
 };
 

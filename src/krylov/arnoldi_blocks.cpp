@@ -131,20 +131,21 @@ void Arnoldi::generate(Block& block) {
       std::find_if(block.known.begin(), block.known.end(), [](double x) { return x != 0; }) -
       block.known.begin();
   const bool one = first + 1 == known;
+  std::vector<BasisScript::Step> steps;
   for (std::int64_t i = 0; i < block.count; ++i) {
     const RecurrenceStep s = step(i);
-    const double beta = i > 0 ? s.beta : one ? block.known.back() : 0.0;
-    pending_.multiply(c + i, c + i + 1,
-                      i > 0 ? c + i - 1
-                      : one ? c - 1
-                            : c,
-                      s.alpha, beta, s.gamma);
-    if (i > 0 || one || first == known) continue;
-    PanelFactor part{known - first, 1, Element::fp64, {}, {}};
-    for (std::int64_t l = first; l < known; ++l)
-      part.values.emplace_back(s.gamma * block.known[static_cast<std::size_t>(l)]);
-    pending_.update_by(first, c + 1, std::move(part));
+    steps.push_back({s.alpha, i > 0 ? s.beta : one ? block.known.back() : 0.0, s.gamma});
   }
+  if (one || first == known) return pending_.powers(c, one ? c - 1 : c, steps);
+  // Behind a restart all that were kept are taken off before the recurrence goes on.
+  const BasisScript::Step start = steps[0];
+  pending_.multiply(c, c + 1, c, start.alpha, 0, start.gamma);
+  PanelFactor part{known - first, 1, Element::fp64, {}, {}};
+  for (std::int64_t l = first; l < known; ++l)
+    part.values.emplace_back(start.gamma * block.known[static_cast<std::size_t>(l)]);
+  pending_.update_by(first, c + 1, std::move(part));
+  steps.erase(steps.begin());
+  if (!steps.empty()) pending_.powers(c + 1, c, steps);
 }
 
 Arnoldi::Block Arnoldi::start_block(std::int64_t column, std::int64_t k, bool wide) {

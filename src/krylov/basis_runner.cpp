@@ -1,5 +1,6 @@
 #include "krylov/basis_runner.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -16,6 +17,8 @@ namespace {
 
 /// Beside what a plan needs: blocks of other sizes come and go between those that stay.
 constexpr std::int64_t kSlackBytes = 64 << 10;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Blocks of one column that lie behind each other in an array; zeros behind its end.
 template <class T>
@@ -79,7 +82,7 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
 
 BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
                          std::vector<GivenColumn> given, const Options& options, const char* what,
-                         std::int64_t rotated, RightInverse right)
+                         std::int64_t rotated, RightInverse right, std::int64_t ghost_depth)
     : a_(a),
       columns_(columns),
       given_(std::move(given)),
@@ -88,7 +91,16 @@ BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64
       devices_(options_),
       identities_{new_identity(), new_identity(), new_identity(), new_identity(), new_identity(),
                   new_identity(), new_identity(), new_identity(), new_identity()},
-      right_(std::move(right)) {
+      right_(std::move(right)),
+      ghost_depth_(ghost_depth) {
+  halo_.asked_for_ghost_zones = ghost_depth > 0;
+  if (ghost_depth_ == 1) {
+    halo_.why = "plain products: blocks of one vector";
+    ghost_depth_ = 0;
+  } else if (ghost_depth_ > 1 && (right_.matrix != nullptr || right_.apply)) {
+    halo_.why = "plain products: there is a preconditioner";
+    ghost_depth_ = 0;
+  }
   choose_slabs(block, rotated);
   make_memory();
 }
@@ -98,6 +110,9 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
   BasisScript script;
   const std::int64_t width = std::min(block + 1, columns_);
   script.multiply(0, 0, 0, 0, 0, 1);
+  // As if it began behind another vector, which is a second column to exchange.
+  const std::int64_t steps = ghost_depth_ > 0 ? std::min(block, ghost_depth_) : block;
+  if (block > 1) script.powers(1, 0, std::vector<BasisScript::Step>(at(steps), {0, 1, 1}));
   (void)script.inner(0, columns_, 0, width, Element::dd);
   (void)script.inner(0, columns_, 0, width, Element::fp64);
   (void)script.inner(0, width, 0, width, Element::dd);
@@ -131,6 +146,7 @@ void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
     slabs_ = cut_into_slabs(a_, devices_.count(), per_device);
     if (right_.matrix != nullptr)
       inverse_slabs_ = cut_into_slabs(*right_.matrix, devices_.count(), per_device);
+    choose_ghosts();
     BasisProblem widest = problem();
     widest.taken = 0;
     needed = smallest_budget_bytes(basis_schedule(widest, script)) + kSlackBytes;
@@ -151,9 +167,34 @@ void BasisRunner::choose_slabs(std::int64_t block, std::int64_t rotated) {
   }
 }
 
+void BasisRunner::choose_ghosts() {
+  ghosts_ = {};
+  if (ghost_depth_ == 0) return;
+  GhostZones made = make_ghost_zones(a_, slabs_, ghost_depth_);
+  halo_.ghost_share = made.share;
+  halo_.ghost_zones = !made.links.empty() && made.share <= kGhostShareMax;
+  halo_.why.clear();
+  if (halo_.ghost_zones) {
+    ghosts_ = std::move(made);
+  } else {
+    halo_.why = made.links.empty()
+                    ? "plain products: slabs have no neighbours"
+                    : fmt::format(
+                          "plain products: ghost zones of depth {} would have {:.3g} times "
+                          "the rows of a slab, more than {}",
+                          ghost_depth_, made.share, kGhostShareMax);
+  }
+}
+
 void BasisRunner::make_memory() {
+  const auto append = [](std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
   index_ = indices_of(slabs_);
   inverse_index_ = indices_of(inverse_slabs_);
+  for (const HaloLink& link : ghosts_.links) append(ghost_index_, link.index);
+  for (const GhostZone& zone : ghosts_.zones) append(ghost_index_, zone.halo);
+  for (const GhostZone& zone : ghosts_.zones) append(ghost_index_, zone.border);
   const Schedule empty = basis_schedule(problem(), BasisScript());
   const auto memory = [&](int family, BlockSource source) {
     fixed_[family] = std::make_shared<FamilyMemory>(empty.blocks, family, std::move(source));
@@ -164,6 +205,10 @@ void BasisRunner::make_memory() {
   memory(basis::kValues, source_of_array(std::span<const double>(a_.value)));
   memory(basis::kHalo, nullptr);
   memory(basis::kIndex, source_of_array(std::span<const std::int32_t>(index_)));
+  memory(basis::kGhostStarts, source_of_array(std::span<const std::int32_t>(ghosts_.start)));
+  memory(basis::kGhostColumns, source_of_array(std::span<const std::int32_t>(ghosts_.column)));
+  memory(basis::kGhostValues, source_of_array(std::span<const double>(ghosts_.value)));
+  memory(basis::kGhostIndex, source_of_array(std::span<const std::int32_t>(ghost_index_)));
   if (right_.matrix == nullptr) return;
   const RowSlabs& slabs = inverse_slabs_;
   memory(basis::kInverseStarts, source_of_array(std::span<const std::int32_t>(slabs.start)));
@@ -179,6 +224,7 @@ BasisProblem BasisRunner::problem() const {
                             : right_.apply ? Preconditioned::by_host
                                            : Preconditioned::not_at_all,
           .inverse = by_matrix ? &inverse_slabs_ : nullptr,
+          .ghosts = ghosts_.depth > 0 ? &ghosts_ : nullptr,
           .columns = columns_,
           .devices = devices_.count(),
           .identities = identities_};
@@ -237,6 +283,15 @@ std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
   }
   if (right_.matrix != nullptr) three.back() = 1;  // of products with M⁻¹
   store->write(BlockId(basis::kThree, 0, 0), reinterpret_cast<const std::byte*>(three.data()));
+  // Of ghost rows: what they have in column i + 2 is that of V's column first + i + 1.
+  for (std::size_t p = 0; ghosts_.depth > 0 && p < script.ranges.size(); ++p) {
+    std::vector<double> part(at(3 * (ghosts_.depth + 1)));
+    const BasisScript::Range& range = script.ranges[p];
+    const std::int64_t steps = std::min(range.count, ghosts_.depth) - 1;
+    if (steps > 0) std::copy_n(three.begin() + 3 * (range.first + 1), 3 * steps, part.begin() + 6);
+    store->write(BlockId(basis::kThree, static_cast<std::int64_t>(p) + 1, 0),
+                 reinterpret_cast<const std::byte*>(part.data()));
+  }
   for (std::size_t f = 0; f < script.factors.size(); ++f)
     write_factor(*store, static_cast<std::int64_t>(f), script.factors[f]);
   std::int64_t block = 0;
@@ -274,6 +329,9 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   options.what = what_;
   RunOutcome outcome = strata::run(*planned.plan, devices_, *store, options);
   RunReport report = make_report(planned, std::move(outcome.trace));
+  const HaloTraffic halo = halo_traffic(of, script);
+  halo_.exchanges += halo.exchanges;
+  halo_.bytes += halo.bytes;
   last_ = script;
   last_problem_ = of;
   if (scripts_++ == 0) {

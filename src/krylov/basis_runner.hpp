@@ -22,10 +22,15 @@
 #include "run/device_set.hpp"
 #include "session/planned_run.hpp"
 #include "store/memory_store.hpp"
+#include "strata/krylov.hpp"
 #include "strata/options.hpp"
 #include "strata/sparse_matrix.hpp"
 
 namespace strata {
+
+/// A ghost row costs its entries once more for each product; with more of them than this share of a
+/// slab's rows the products take longer than what exchanges cost.
+inline constexpr double kGhostShareMax = 0.5;
 
 /// A column of V that is not zeros at first; it outlives the runner.
 struct GivenColumn {
@@ -43,10 +48,12 @@ class BasisRunner {
  public:
   /// `block` is how many columns a script adds at most, `rotated` how many it rotates. `a` outlives
   /// the runner. `what` names the operation in errors and progress. Throws Error{memory} if a
-  /// device cannot hold what a task needs at least.
+  /// device cannot hold what a task needs at least. Ghost zones of depth `ghost_depth` (0: not
+  /// asked for) serve products of a block of so many vectors, unless a slab would have more ghost
+  /// rows than kGhostShareMax of its own, or there is a preconditioner.
   BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
               std::vector<GivenColumn> given, const Options& options, const char* what,
-              std::int64_t rotated = 0, RightInverse right = {});
+              std::int64_t rotated = 0, RightInverse right = {}, std::int64_t ghost_depth = 0);
 
   /// Runs the script and returns its sums.
   std::vector<PanelSum> run(const BasisScript& script);
@@ -57,10 +64,13 @@ class BasisRunner {
   [[nodiscard]] std::int64_t rows() const noexcept { return slabs_.rows; }
   [[nodiscard]] std::int64_t scripts() const noexcept { return scripts_; }
   [[nodiscard]] const RowSlabs& slabs() const noexcept { return slabs_; }
+  /// Of all scripts.
+  [[nodiscard]] const HaloReport& halo() const noexcept { return halo_; }
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
 
  private:
   void choose_slabs(std::int64_t block, std::int64_t rotated);
+  void choose_ghosts();
   void make_memory();
   [[nodiscard]] BasisScript widest_script(std::int64_t block, std::int64_t rotated) const;
   [[nodiscard]] BasisProblem problem() const;
@@ -83,8 +93,12 @@ class BasisRunner {
   DeviceSet devices_;
   BasisIdentities identities_;
   RightInverse right_;
+  std::int64_t ghost_depth_;  ///< asked for
   RowSlabs slabs_, inverse_slabs_;
+  GhostZones ghosts_;  ///< of depth 0: none
+  HaloReport halo_;
   std::vector<std::int32_t> index_, inverse_index_;  ///< of all links
+  std::vector<std::int32_t> ghost_index_;            ///< of all links, halos and borders
   /// Families that are the same in all scripts: V and what belongs to the matrices.
   std::map<int, std::shared_ptr<FamilyMemory>> fixed_;
   BasisScript last_;  ///< the script that was run last

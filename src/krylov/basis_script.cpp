@@ -1,7 +1,9 @@
 // The tasks of a script.
 //
 // Method: V is a block for each slab, so a step is one task a device. Before a product each slab
-// packs what others need of the vector; what arrives is put into the halo of who needs it. Parts of
+// packs what others need of the vector; what arrives is put into the halo of who needs it. With
+// ghost zones it is a column of the ghost rows, which are multiplied beside the slab: its halo then
+// is copied from them, and theirs from its border, without anything from elsewhere. Parts of
 // sums, a p × q matrix for each chunk of rows, go to the first device, are added there and then are
 // read by whoever needs the sum, the host among them.
 
@@ -10,6 +12,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "kernels/laset.hpp"
 #include "kernels/panel.hpp"
 
 namespace strata {
@@ -18,6 +21,16 @@ void BasisScript::multiply(std::int64_t from, std::int64_t to, std::int64_t befo
                            double beta, double gamma) {
   actions.push_back({.kind = Kind::multiply, .first = from, .second = to, .third = before});
   coefficients.push_back({to, alpha, beta, gamma});
+}
+
+void BasisScript::powers(std::int64_t first, std::int64_t before, const std::vector<Step>& steps) {
+  actions.push_back({.kind = Kind::powers,
+                     .first = first,
+                     .second = std::ssize(steps),
+                     .third = before,
+                     .factor = static_cast<int>(ranges.size())});
+  ranges.push_back({first, std::ssize(steps)});
+  for (const Step& s : steps) coefficients.push_back({++first, s.alpha, s.beta, s.gamma});
 }
 
 int BasisScript::inner(std::int64_t first, std::int64_t rows, std::int64_t second,
@@ -70,6 +83,10 @@ class Cutter {
 
   std::vector<BasisScript> parts() {
     for (const BasisScript::Action& action : whole_.actions) {
+      if (action.kind == BasisScript::Kind::powers) {
+        add_products(action);
+        continue;
+      }
       if (action.kind == BasisScript::Kind::multiply) begin();
       add(action);
     }
@@ -80,6 +97,14 @@ class Cutter {
   void begin() {
     first_sum_ += parts_.empty() ? 0 : static_cast<int>(parts_.back().sums.size());
     parts_.emplace_back().coefficients = whole_.coefficients;
+  }
+
+  void add_products(const BasisScript::Action& powers) {
+    for (std::int64_t i = 0; i < powers.second; ++i) {
+      const std::int64_t from = powers.first + i;
+      begin();
+      add({.first = from, .second = from + 1, .third = i > 0 ? from - 1 : powers.third});
+    }
   }
 
   void add(BasisScript::Action action) {
@@ -125,6 +150,19 @@ constexpr MatrixFamilies kOfMatrix{basis::kStarts, basis::kColumns, basis::kValu
 constexpr MatrixFamilies kOfInverse{basis::kInverseStarts, basis::kInverseColumns,
                                     basis::kInverseValues, basis::kInverseHalo,
                                     basis::kInverseIndex,  basis::kInversePacked};
+/// Whether these products are done with ghost rows.
+bool with_ghosts(const BasisProblem& problem, const BasisScript::Action& powers) {
+  return problem.ghosts != nullptr && !problem.ghosts->links.empty() && powers.second > 1 &&
+         powers.second <= problem.ghosts->depth;
+}
+
+/// Whether the first product reads the column before.
+bool reads_before(const BasisScript& script, const BasisScript::Action& powers) {
+  const auto found =
+      std::find_if(script.coefficients.begin(), script.coefficients.end(),
+                   [&](const BasisScript::Coefficients& c) { return c.to == powers.first + 1; });
+  return found != script.coefficients.end() && found->beta != 0;
+}
 
 class Emitter {
  public:
@@ -136,6 +174,7 @@ class Emitter {
     const BasisScript::Action& action = script_.actions[static_cast<std::size_t>(step)];
     switch (action.kind) {
       case BasisScript::Kind::multiply: multiply(action); break;
+      case BasisScript::Kind::powers: powers(action); break;
       case BasisScript::Kind::inner: inner(action); break;
       case BasisScript::Kind::update: update(action, 0); break;
       case BasisScript::Kind::normalize: update(action, kPanelNormalize); break;
@@ -178,14 +217,95 @@ class Emitter {
         tasks_.add(l == first ? halo_start : halo_put, device(s),
                    {block(matrix.halo, s),
                     {block(matrix.packed, static_cast<std::int64_t>(l)), Hint::last_use}});
-      // A slab without neighbours reads no halo: any numbers are one.
-      const TaskOperand halo = l > first ? TaskOperand(block(matrix.halo, s), Hint::last_use)
-                                         : TaskOperand(block(basis::kThree, 0));
-      tasks_.add(spmv, device(s),
-                 {block(basis::kVectors, s), block(matrix.starts, s), block(matrix.columns, s),
-                  block(matrix.values, s), halo, block(basis::kThree, 0)},
-                 panel_variant(columns) | flags);
+      own_rows(s, matrix, l > first, columns, flags);
     }
+  }
+
+  void own_rows(std::int64_t s, const MatrixFamilies& matrix, bool halo,
+                const PanelColumns& columns, std::uint32_t flags) {
+    // A slab without neighbours reads no halo: any numbers are one.
+    tasks_.add(spmv, device(s),
+               {block(basis::kVectors, s), block(matrix.starts, s), block(matrix.columns, s),
+                block(matrix.values, s),
+                halo ? TaskOperand(block(matrix.halo, s), Hint::last_use)
+                     : TaskOperand(block(basis::kThree, 0)),
+                block(basis::kThree, 0)},
+               panel_variant(columns) | flags);
+  }
+
+  void powers(const BasisScript::Action& action) {
+    const bool ghosts = with_ghosts(problem_, action);
+    for (std::int64_t s = 0; ghosts && s < count(); ++s) {
+      if (zone(s).rows > 0) tasks_.add(laset, device(s), {block(basis::kGhosts, s)});
+    }
+    if (ghosts) exchange(action.first, 1);
+    if (ghosts && reads_before(script_, action)) exchange(action.third, 0);
+    for (std::int64_t i = 0; i < action.second; ++i) {
+      const std::int64_t from = action.first + i;
+      const PanelColumns columns{from, from + 1, i > 0 ? from - 1 : action.third};
+      if (!ghosts) {
+        multiply({.first = columns.first, .second = columns.second, .third = columns.third});
+        continue;
+      }
+      for (std::int64_t s = 0; s < count(); ++s)
+        product_with_ghosts(s, columns, i, i + 1 == action.second, action.factor);
+    }
+  }
+
+  [[nodiscard]] const GhostZone& zone(std::int64_t s) const {
+    return problem_.ghosts->zones[static_cast<std::size_t>(s)];
+  }
+
+  /// A column of V in all ghost rows becomes their column `to`.
+  void exchange(std::int64_t column, std::int64_t to) {
+    const std::vector<HaloLink>& links = problem_.ghosts->links;
+    for (std::int64_t l = 0; l < std::ssize(links); ++l) {
+      const int from = links[static_cast<std::size_t>(l)].from;
+      tasks_.add(halo_pack, device(from),
+                 {block(basis::kGhostPacked, l), block(basis::kVectors, from),
+                  block(basis::kGhostIndex, l)},
+                 panel_variant({.first = column}));
+    }
+    for (std::int64_t l = 0; l < std::ssize(links); ++l) {
+      const int s = links[static_cast<std::size_t>(l)].to;
+      const bool starts = l == 0 || links[static_cast<std::size_t>(l - 1)].to != s;
+      const bool ends =
+          l + 1 == std::ssize(links) || links[static_cast<std::size_t>(l + 1)].to != s;
+      tasks_.add(starts ? halo_start : halo_put, device(s),
+                 {block(basis::kGhostColumn, s), {block(basis::kGhostPacked, l), Hint::last_use}});
+      if (ends)
+        tasks_.add(panel_put, device(s),
+                   {block(basis::kGhosts, s), {block(basis::kGhostColumn, s), Hint::last_use}},
+                   panel_variant({.first = to}));
+    }
+  }
+
+  /// Product i of a slab, and of its ghost rows unless it is the last.
+  void product_with_ghosts(std::int64_t s, const PanelColumns& columns, std::int64_t i, bool last,
+                           int number) {
+    const auto links = std::ssize(problem_.ghosts->links);
+    const BlockId ghosts = block(basis::kGhosts, s);
+    const bool halo = zone(s).rows > 0;
+    if (halo)
+      tasks_.add(halo_pack, device(s),
+                 {block(basis::kHalo, s),
+                  {ghosts, last ? Hint::last_use : Hint::none},
+                  block(basis::kGhostIndex, links + s)},
+                 panel_variant({.first = 1 + i}));
+    own_rows(s, kOfMatrix, halo, columns, 0);
+    if (!halo || last) return;
+    tasks_.add(halo_pack, device(s),
+               {block(basis::kBorder, s), block(basis::kVectors, s),
+                block(basis::kGhostIndex, links + count() + s)},
+               panel_variant({.first = columns.first}));
+    tasks_.add(spmv, device(s),
+               {ghosts,
+                block(basis::kGhostStarts, s),
+                block(basis::kGhostColumns, s),
+                block(basis::kGhostValues, s),
+                {block(basis::kBorder, s), Hint::last_use},
+                block(basis::kThree, 1 + number)},
+               panel_variant({.first = 1 + i, .second = 2 + i, .third = i}));
   }
 
   void inner(const BasisScript::Action& action) {
@@ -289,6 +409,52 @@ void add_links(const RowSlabs& slabs, const MatrixNames& names, BlockTable& bloc
   blocks.add(std::move(packed));
 }
 
+/// Of ghost rows: as of slabs, what is nothing has one element.
+void add_ghosts(const BasisProblem& problem, BlockTable& blocks) {
+  const BasisIdentities& ids = problem.identities;
+  BlockFamily starts = listed("Pg", Element::int32, Origin::stored, ids.ghost_starts);
+  BlockFamily columns = listed("Jg", Element::int32, Origin::stored, ids.ghost_columns);
+  BlockFamily values = listed("Ag", Element::fp64, Origin::stored, ids.ghost_values);
+  BlockFamily index = listed("Ig", Element::int32, Origin::stored, ids.ghost_index);
+  if (problem.ghosts != nullptr) {
+    std::int64_t first = 0;
+    const auto add_index = [&](std::int64_t count) {
+      index.listed.push_back({first, 0, std::max<std::int64_t>(count, 1), 1});
+      first += count;
+    };
+    for (const HaloLink& link : problem.ghosts->links) add_index(std::ssize(link.index));
+    for (const GhostZone& zone : problem.ghosts->zones) add_index(std::ssize(zone.halo));
+    for (const GhostZone& zone : problem.ghosts->zones) {
+      add_index(std::ssize(zone.border));
+      const std::int64_t entries = std::max<std::int64_t>(zone.entries, 1);
+      starts.listed.push_back({zone.first_row, 0, zone.rows + 1, 1});
+      columns.listed.push_back({zone.first_entry, 0, entries, 1});
+      values.listed.push_back({zone.first_entry, 0, entries, 1});
+    }
+  }
+  for (BlockFamily* family : {&starts, &columns, &values, &index}) blocks.add(std::move(*family));
+}
+
+/// What scripts exchange of ghost rows.
+void add_exchanged(const BasisProblem& problem, BlockTable& blocks) {
+  BlockFamily ghosts = listed("Z", Element::fp64, Origin::temporary);
+  BlockFamily ghost_packed = listed("Gg", Element::fp64, Origin::temporary);
+  BlockFamily column = listed("Cg", Element::fp64, Origin::temporary);
+  BlockFamily border = listed("Y", Element::fp64, Origin::temporary);
+  if (problem.ghosts != nullptr) {
+    for (const HaloLink& link : problem.ghosts->links)
+      ghost_packed.listed.push_back({link.offset, 0, std::ssize(link.index), 1});
+    for (const GhostZone& zone : problem.ghosts->zones) {
+      const std::int64_t rows = std::max<std::int64_t>(zone.rows, 1);
+      ghosts.listed.push_back({0, 0, rows, problem.ghosts->depth + 1});
+      column.listed.push_back({0, 0, rows, 1});
+      border.listed.push_back({0, 0, std::max<std::int64_t>(std::ssize(zone.border), 1), 1});
+    }
+  }
+  for (BlockFamily* family : {&ghosts, &ghost_packed, &column, &border})
+    blocks.add(std::move(*family));
+}
+
 void add_vectors(const BasisProblem& problem, BlockTable& blocks) {
   BlockFamily vectors = listed("V", Element::fp64, Origin::stored, problem.identities.vectors);
   vectors.stays = problem.stays;
@@ -298,11 +464,10 @@ void add_vectors(const BasisProblem& problem, BlockTable& blocks) {
 }
 
 void add_small(const BasisProblem& problem, const BasisScript& script, BlockTable& blocks) {
-  BlockFamily three{.name = "K",
-                    .rows = 3,
-                    .cols = problem.columns,
-                    .tile_rows = 3,
-                    .tile_cols = problem.columns};
+  BlockFamily three = listed("K", Element::fp64, Origin::stored);
+  three.listed.push_back({0, 0, 3, problem.columns});
+  for (std::size_t i = 0; problem.ghosts != nullptr && i < script.ranges.size(); ++i)
+    three.listed.push_back({0, 0, 3, problem.ghosts->depth + 1});
   BlockFamily factors = listed("R", Element::fp64, Origin::stored);
   BlockFamily scales = listed("d", Element::fp64, Origin::stored);
   BlockFamily parts = listed("B", Element::fp64, Origin::temporary);
@@ -333,7 +498,32 @@ void add_small(const BasisProblem& problem, const BasisScript& script, BlockTabl
     blocks.add(std::move(*family));
 }
 
+std::int64_t elements_of(const std::vector<HaloLink>& links) {
+  std::int64_t elements = 0;
+  for (const HaloLink& link : links) elements += std::ssize(link.index);
+  return elements;
+}
+
 }  // namespace
+
+HaloTraffic halo_traffic(const BasisProblem& problem, const BasisScript& script) {
+  HaloTraffic traffic;
+  const auto add = [&](std::int64_t times, std::int64_t columns, const std::vector<HaloLink>& by) {
+    if (by.empty()) return;
+    traffic.exchanges += times;
+    traffic.bytes += times * columns * elements_of(by) * bytes_of(Element::fp64);
+  };
+  for (const BasisScript::Action& action : script.actions) {
+    const bool powers = action.kind == BasisScript::Kind::powers;
+    if (powers && with_ghosts(problem, action)) {
+      add(1, reads_before(script, action) ? 2 : 1, problem.ghosts->links);
+    } else if (powers || action.kind == BasisScript::Kind::multiply) {
+      add(powers ? action.second : 1, 1, problem.slabs->links);
+      if (problem.inverse != nullptr) add(powers ? action.second : 1, 1, problem.inverse->links);
+    }
+  }
+  return traffic;
+}
 
 Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) {
   Schedule schedule;
@@ -356,9 +546,11 @@ Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) 
   add_vectors(problem, schedule.blocks);
   add_matrix(*problem.slabs, of_matrix, schedule.blocks);
   add_links(*problem.slabs, of_matrix, schedule.blocks);
-  add_small(problem, script, schedule.blocks);
   add_matrix(inverse, of_inverse, schedule.blocks);
   add_links(inverse, of_inverse, schedule.blocks);
+  add_ghosts(problem, schedule.blocks);
+  add_exchanged(problem, schedule.blocks);
+  add_small(problem, script, schedule.blocks);
   for (int f = 0; f < basis::kFamilies; ++f)
     schedule.operands.push_back(schedule.blocks.count(f) > 0 ? 1 : 0);
   schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? 1 : 0);

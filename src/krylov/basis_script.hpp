@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "krylov/ghost_zones.hpp"
 #include "krylov/row_slabs.hpp"
 #include "qr/square_matrix.hpp"
 #include "schedule/task.hpp"
@@ -40,14 +41,14 @@ struct PanelFactor {
 
 class BasisScript {
  public:
-  enum class Kind : std::uint8_t { multiply, inner, update, normalize, solve, rotate, put };
+  enum class Kind : std::uint8_t { multiply, powers, inner, update, normalize, solve, rotate, put };
   struct Action {
     Kind kind = Kind::multiply;
     std::int64_t first = 0;   ///< column of X; `from`
-    std::int64_t second = 0;  ///< column of Y; `to`
+    std::int64_t second = 0;  ///< column of Y; `to`; of powers: how many
     std::int64_t third = 0;   ///< `before`; of update: columns of the sum that are left out
     int sum = -1;             ///< written by inner; read by update and normalize
-    int factor = -1;          ///< read by update, solve and rotate; of put: its number
+    int factor = -1;          ///< read by update, solve and rotate; of put and powers: its number
   };
   struct Sum {
     std::int64_t rows = 0;
@@ -59,6 +60,13 @@ class BasisScript {
   /// preconditioner.
   void multiply(std::int64_t from, std::int64_t to, std::int64_t before, double alpha, double beta,
                 double gamma);
+  /// One product after the other, from `first` into first + 1, …, a step each; each but the first
+  /// has as `before` what the one before it came from, the first the column `before`. With ghost
+  /// zones they are one exchange between slabs, else one each; their bits are the same.
+  struct Step {
+    double alpha = 0, beta = 0, gamma = 1;
+  };
+  void powers(std::int64_t first, std::int64_t before, const std::vector<Step>& steps);
   /// Sum ← XᵀY, X being `rows` columns from `first` on, Y `cols` columns from `second` on.
   int inner(std::int64_t first, std::int64_t rows, std::int64_t second, std::int64_t cols,
             Element element = Element::fp64);
@@ -86,6 +94,10 @@ class BasisScript {
   std::vector<PanelFactor> factors;
   std::vector<std::vector<double>> given;
   std::vector<Coefficients> coefficients;  ///< of the products, each column `to` at most once
+  struct Range {
+    std::int64_t first = 0, count = 0;
+  };
+  std::vector<Range> ranges;  ///< of powers, by number
 };
 
 /// The script cut before each of its products, for a preconditioner of the host: of a part but the
@@ -94,33 +106,42 @@ class BasisScript {
 
 /// The families of the schedule.
 namespace basis {
-inline constexpr int kVectors = 0;         ///< V, a block for each slab, n columns
-inline constexpr int kStarts = 1;          ///< of rows, int32
-inline constexpr int kColumns = 2;         ///< of entries, int32
-inline constexpr int kValues = 3;          ///< of entries
-inline constexpr int kHalo = 4;            ///< a block for each slab; temporary
-inline constexpr int kIndex = 5;           ///< of what is packed, int32, a block for each link
-inline constexpr int kPacked = 6;          ///< a block for each link; temporary
-inline constexpr int kThree = 7;           ///< α, β, γ for each column
-inline constexpr int kFactors = 8;         ///< by number
-inline constexpr int kScales = 9;          ///< by number of the factor
-inline constexpr int kParts = 10;          ///< sums of chunks: by sum, then slab; temporary
-inline constexpr int kSums = 11;           ///< by number
-inline constexpr int kTaken = 12;          ///< a column of V, a block for each slab
-inline constexpr int kGiven = 13;          ///< what is put: by number, then slab
-inline constexpr int kInverseStarts = 14;  ///< of M⁻¹, as those of A
-inline constexpr int kInverseColumns = 15;
-inline constexpr int kInverseValues = 16;
-inline constexpr int kInverseHalo = 17;
-inline constexpr int kInverseIndex = 18;
-inline constexpr int kInversePacked = 19;
-inline constexpr int kFamilies = 20;
+inline constexpr int kVectors = 0;        ///< V, a block for each slab, n columns
+inline constexpr int kStarts = 1;         ///< of rows, int32
+inline constexpr int kColumns = 2;        ///< of entries, int32
+inline constexpr int kValues = 3;         ///< of entries
+inline constexpr int kHalo = 4;           ///< a block for each slab; temporary
+inline constexpr int kIndex = 5;          ///< of what is packed, int32, a block for each link
+inline constexpr int kPacked = 6;         ///< a block for each link; temporary
+inline constexpr int kInverseStarts = 7;  ///< of M⁻¹, as those of A
+inline constexpr int kInverseColumns = 8;
+inline constexpr int kInverseValues = 9;
+inline constexpr int kInverseHalo = 10;
+inline constexpr int kInverseIndex = 11;
+inline constexpr int kInversePacked = 12;
+inline constexpr int kGhostStarts = 13;   ///< of ghost rows, int32, a block for each slab
+inline constexpr int kGhostColumns = 14;  ///< of their entries, int32
+inline constexpr int kGhostValues = 15;   ///< of their entries
+inline constexpr int kGhostIndex = 16;   ///< int32: of each link, then each slab's halo, its border
+inline constexpr int kGhosts = 17;       ///< products in ghost rows, for each slab; temporary
+inline constexpr int kGhostPacked = 18;  ///< a block for each link of ghost rows; temporary
+inline constexpr int kGhostColumn = 19;  ///< what came, for each slab; temporary
+inline constexpr int kBorder = 20;       ///< a slab's rows that its ghost rows need; temporary
+inline constexpr int kThree = 21;    ///< α, β, γ for each column; then, by number, of ghost rows
+inline constexpr int kFactors = 22;  ///< by number
+inline constexpr int kScales = 23;   ///< by number of the factor
+inline constexpr int kParts = 24;    ///< sums of chunks: by sum, then slab; temporary
+inline constexpr int kSums = 25;     ///< by number
+inline constexpr int kTaken = 26;    ///< a column of V, a block for each slab
+inline constexpr int kGiven = 27;    ///< what is put: by number, then slab
+inline constexpr int kFamilies = 28;
 }  // namespace basis
 
 /// What stays on the devices from script to script.
 struct BasisIdentities {
   std::uint64_t vectors = 0, starts = 0, columns = 0, values = 0, index = 0;
   std::uint64_t inverse_starts = 0, inverse_columns = 0, inverse_values = 0, inverse_index = 0;
+  std::uint64_t ghost_starts = 0, ghost_columns = 0, ghost_values = 0, ghost_index = 0;
 };
 
 /// How a product with A is preconditioned from the right; M⁻¹·v_from lies in the last column of V
@@ -134,13 +155,21 @@ enum class Preconditioned : std::uint8_t {
 struct BasisProblem {
   const RowSlabs* slabs = nullptr;
   Preconditioned preconditioned = Preconditioned::not_at_all;
-  const RowSlabs* inverse = nullptr;  ///< of M⁻¹, by_matrix
-  std::int64_t columns = 0;           ///< of V
+  const RowSlabs* inverse = nullptr;   ///< of M⁻¹, by_matrix
+  const GhostZones* ghosts = nullptr;  ///< none: an exchange for each product
+  std::int64_t columns = 0;            ///< of V
   int devices = 1;
   BasisIdentities identities;
   bool stays = true;        ///< V need not go home
   std::int64_t taken = -1;  ///< a column that goes home after the script; −1: none
 };
+
+/// How often slabs exchange elements of vectors in the script, and the bytes of these.
+struct HaloTraffic {
+  std::int64_t exchanges = 0;
+  std::int64_t bytes = 0;
+};
+[[nodiscard]] HaloTraffic halo_traffic(const BasisProblem& problem, const BasisScript& script);
 
 /// Both outlive the schedule.
 [[nodiscard]] Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script);

@@ -117,7 +117,8 @@ class Gmres {
         rhs_norm_(rhs_norm),
         runner_(system.matrix(), restart_ + 3 + (system.preconditioned() ? 1 : 0),
                 widest_block(options, restart_), {{restart_ + 1, u_}, {restart_ + 2, b_}},
-                options.run, "gmres", 0, inverse_of(system)),
+                options.run, "gmres", 0, inverse_of(system),
+                options.ghost_zones ? std::min(options.s, restart_) : 0),
         arnoldi_(runner_, {.s = std::min(options.s, restart_),
                            .method = options.orthogonalization,
                            .norm = system.norm(),
@@ -142,6 +143,7 @@ class Gmres {
     info.condition_max = arnoldi_.condition_max;
     info.reductions = arnoldi_.reductions;
     info.decisions = arnoldi_.decisions;
+    info.halo = runner_.halo();
   }
 
   void take_solution(std::span<double> u) {

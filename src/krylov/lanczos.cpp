@@ -79,7 +79,7 @@ class ThickRestart {
         norm_(system.norm()),
         spare_(options.s > 1 ? std::min(options.s, m_) : 0),
         runner_(system.matrix(), m_ + 1 + spare_, std::min(options.s, m_), {}, options.run, "eigs",
-                m_ + 1),
+                m_ + 1, {}, options.ghost_zones ? std::min(options.s, m_) : 0),
         arnoldi_(runner_, {.s = options.s,
                            .method = options.orthogonalization,
                            .norm = system.norm(),
@@ -99,6 +99,7 @@ class ThickRestart {
       more = look(info.restarts == options_.restarts_max);
     }
     finished_ = !more;
+    info.halo = runner_.halo();
     info.products = arnoldi_.products;
     info.factorizations = arnoldi_.factorizations;
     info.failed_cholesky = arnoldi_.failed_cholesky;

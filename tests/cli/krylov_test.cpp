@@ -158,8 +158,12 @@ TEST_F(CliKrylov, FindsEigenvalues) {
   const DenseMatrix<double> v = read_dense(path("V.npy"));
   EXPECT_EQ(v.rows, kOrder);
   EXPECT_EQ(v.cols, 4);
-  const Outcome text = strata({"eigs", path("S.mtx"), "--k", "3", "--s", "5"});
+  EXPECT_EQ(object["eigs"]["basis"], "lanczos");
+  EXPECT_EQ(object["eigs"]["halo"]["ghost_zones"], false);
+  const Outcome text = run_program({"eigs", path("S.mtx"), "--k", "3", "--s", "5", "--ghost-zones",
+                                    "--devices", "host:1", "--device-memory", "64MiB"});
   ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("slabs have no neighbours"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("largest eigenvalues"), std::string::npos) << text.out;
   const Outcome few = strata({"eigs", path("S.mtx"), "--k", "3", "--which", "smallest",
                               "--restarts-max", "1", "--values", path("few.npy")});
