@@ -26,19 +26,7 @@ struct EigsArguments {
   BlockArguments block;
 };
 
-/// A .mtx file in coordinates, or any that read_dense takes.
-SparseMatrix read_sparse(const std::string& path) {
-  if (is_called(path, ".mtx")) return read_mtx(path).to_sparse();
-  const DenseMatrix<double> dense = read_dense(path);
-  MatrixMarket entries;
-  entries.rows = dense.rows;
-  entries.cols = dense.cols;
-  entries.is_array = true;
-  entries.value = dense.values;
-  return entries.to_sparse();
-}
-
-json to_json(const KrylovDecision& d) {
+json decision_json(const KrylovDecision& d) {
   return {{"restart", d.restart},   {"column", d.column}, {"s", d.s},
           {"wide", d.wide},         {"passes", d.passes}, {"condition", number(d.condition)},
           {"loss", number(d.loss)}, {"what", d.what},     {"reductions", d.reductions}};
@@ -46,7 +34,7 @@ json to_json(const KrylovDecision& d) {
 
 json decisions_json(const std::vector<KrylovDecision>& decisions) {
   json list = json::array();
-  for (const KrylovDecision& d : decisions) list.push_back(to_json(d));
+  for (const KrylovDecision& d : decisions) list.push_back(decision_json(d));
   return list;
 }
 
@@ -87,6 +75,7 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"failed_cholesky", info.failed_cholesky},
                      {"condition_max", number(info.condition_max)},
                      {"halo", to_json(info.halo)},
+                     {"seconds", to_json(info.seconds)},
                      {"history", std::move(history)},
                      {"decisions", decisions_json(info.decisions)}};
   if (options.preconditioner.kind == Preconditioner::block_jacobi)
@@ -115,6 +104,33 @@ void print_halo(const HaloReport& halo) {
   }
 }
 
+ReportKrylov report_of(const GmresInfo& info, double tolerance) {
+  ReportKrylov report{"‖b − A·x‖ / ‖b‖", {}, {}, tolerance, info.decisions};
+  for (const KrylovCycle& cycle : info.history) {
+    report.residual.push_back(cycle.relative_residual);
+    report.estimated.push_back(cycle.estimated_residual);
+  }
+  return report;
+}
+
+ReportKrylov report_of(const EigsInfo& info, double tolerance) {
+  ReportKrylov report{"‖A·v − λ·v‖ / ‖A‖, largest", {}, {}, tolerance, info.decisions};
+  for (const EigsCycle& cycle : info.history) report.estimated.push_back(cycle.estimated_residual);
+  return report;
+}
+
+ReportChart residual_chart(const std::vector<double>& residuals) {
+  ReportChart chart{"Residual of each pair, computed with A",
+                    "eigenpair",
+                    "‖A·v − λ·v‖",
+                    {{"residual", {}, residuals}},
+                    AxisScale::linear,
+                    AxisScale::logarithmic};
+  for (std::size_t i = 0; i < residuals.size(); ++i)
+    chart.series[0].x.push_back(static_cast<double>(i + 1));
+  return chart;
+}
+
 void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& options,
                  const std::string& output) {
   fmt::print("{} {} unknowns with {} (gmres({}), s = {}, {} basis, {})\n",
@@ -135,6 +151,10 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
 
 json eigs_json(const EigsInfo& info, const EigsOptions& options) {
   json object = strata::cli::to_json(info.report);
+  json history = json::array();
+  for (const EigsCycle& cycle : info.history)
+    history.push_back(
+        {{"locked", cycle.locked}, {"estimated_residual", number(cycle.estimated_residual)}});
   object["eigs"] = {{"ok", info.ok},
                     {"k", options.k},
                     {"s", options.s},
@@ -150,6 +170,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"failed_cholesky", info.failed_cholesky},
                     {"condition_max", number(info.condition_max)},
                     {"halo", to_json(info.halo)},
+                    {"history", std::move(history)},
                     {"decisions", decisions_json(info.decisions)}};
   return object;
 }
@@ -201,6 +222,8 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   ReportData data;
   data.title = fmt::format("{} {} eigenvalues of order {}", a.k, a.which, matrix.rows);
   data.subtitle = a.matrix;
+  data.krylov = report_of(info, a.tolerance);
+  if (!info.residuals.empty()) data.charts.push_back(residual_chart(info.residuals));
   data.run = info.report;
   begin_output();
   if (info.ok && !a.vectors.empty()) write_dense(a.vectors, std::as_const(vectors).view());
@@ -216,6 +239,23 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
 }
 
 }  // namespace
+
+SparseMatrix read_sparse(const std::string& path) {
+  if (is_called(path, ".mtx")) return read_mtx(path).to_sparse();
+  const DenseMatrix<double> dense = read_dense(path);
+  MatrixMarket entries;
+  entries.rows = dense.rows;
+  entries.cols = dense.cols;
+  entries.is_array = true;
+  entries.value = dense.values;
+  return entries.to_sparse();
+}
+
+json to_json(const KrylovSeconds& seconds) {
+  return {{"products", seconds.products}, {"projections", seconds.projections},
+          {"gram", seconds.gram},         {"solves", seconds.solves},
+          {"host", seconds.host},         {"rest", seconds.rest}};
+}
 
 void BlockArguments::add_to(CLI::App& verb) {
   options.push_back(
@@ -298,6 +338,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
                               options.restart, options.s);
   data.figures = {{"Residual", fmt::format("{:.1e}", info.relative_residual), "", "of |b|"},
                   {"Cycles", fmt::format("{}", info.restarts), "", ""}};
+  data.krylov = report_of(info, options.tolerance);
   data.run = info.report;
   begin_output();
   if (info.ok) write_dense(files.output, std::as_const(x).view());

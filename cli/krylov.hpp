@@ -8,6 +8,11 @@
 
 namespace strata::cli {
 
+/// A .mtx file in coordinates, or any that read_dense takes.
+[[nodiscard]] SparseMatrix read_sparse(const std::string& path);
+
+[[nodiscard]] nlohmann::json to_json(const KrylovSeconds& seconds);
+
 /// Options of a basis that is built s vectors at a time.
 struct BlockArguments {
   std::int64_t s = 1;

@@ -49,6 +49,13 @@ std::string listed(const std::vector<std::int64_t>& columns) {
 
 json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
   json object = to_json(info.report);
+  json steps = json::array();
+  for (const QrStep& step : info.steps)
+    steps.push_back({{"what", step.what},
+                     {"wide_sum", step.wide_sum},
+                     {"wide_solve", step.wide_solve},
+                     {"condition", number(step.condition)},
+                     {"orthogonality", number(step.orthogonality)}});
   object["qr"] = {{"ok", info.ok},
                   {"rows", rows},
                   {"cols", cols},
@@ -62,7 +69,8 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
                   {"passes", info.passes},
                   {"failed_cholesky", info.failed_cholesky},
                   {"shifts", info.shifts},
-                  {"rescaled", info.rescaled}};
+                  {"rescaled", info.rescaled},
+                  {"steps", std::move(steps)}};
   return object;
 }
 
@@ -131,6 +139,7 @@ int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptio
                    info.measured ? "measured" : "bound"},
                   {"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
                   {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", v.cols)}};
+  data.qr_steps = info.steps;
   data.run = info.report;
   begin_output();
   if (info.ok || options.method != QrMethod::automatic) {

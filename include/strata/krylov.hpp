@@ -161,6 +161,21 @@ struct KrylovCycle {
   std::int64_t failed_cholesky = 0;
 };
 
+/// Where the time of a run went. What devices computed is a mean over them, so that the parts add
+/// up to the seconds from the call to the return.
+struct KrylovSeconds {
+  double products = 0;     ///< with A, with the exchange of halos
+  double projections = 0;  ///< sums with the vectors before, and what is taken off for them
+  double gram = 0;         ///< sums of a block with itself; with s = 1 the lengths of vectors
+  double solves = 0;       ///< a block times the inverse of a triangle
+  double host = 0;         ///< plans, small factorizations, the projected problem
+  double rest = 0;         ///< copies, what else devices did, and waiting
+
+  [[nodiscard]] double total() const noexcept {
+    return products + projections + gram + solves + host + rest;
+  }
+};
+
 struct GmresInfo {
   bool ok = false;               ///< the residual of A and b as given is within the tolerance
   double residual_norm = 0;      ///< ‖b − A·x‖₂ as given, computed with A
@@ -177,6 +192,7 @@ struct GmresInfo {
   std::int64_t reductions = 0;       ///< sums over the rows, those of residuals included
   std::vector<KrylovCycle> history;
   std::vector<KrylovDecision> decisions;  ///< one for each block
+  KrylovSeconds seconds;
   HaloReport halo;
   RunReport report;  ///< of all runs
 };
@@ -211,6 +227,14 @@ struct EigsOptions {
   Options run;
 };
 
+/// What is known behind one cycle.
+struct EigsCycle {
+  std::int64_t locked = 0;  ///< pairs that were found by then
+  /// Of the pairs that are sought and not locked, the largest ‖A·v − λ·v‖₂ by the projected
+  /// problem, over the largest row sum of |A|; 0: there is none.
+  double estimated_residual = 0;
+};
+
 struct EigsInfo {
   bool ok = false;  ///< all k pairs are within the tolerance, and no other was found to be missing
   std::vector<double> values;     ///< k, from the end inwards; an eigenvalue as often as it is one
@@ -223,6 +247,7 @@ struct EigsInfo {
   std::int64_t factorizations = 0;
   std::int64_t failed_cholesky = 0;
   double condition_max = 0;
+  std::vector<EigsCycle> history;
   std::vector<KrylovDecision> decisions;
   HaloReport halo;
   RunReport report;

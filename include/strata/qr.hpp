@@ -11,6 +11,7 @@
 // streamed, from run to run, and on any backend: the order of every sum follows from m and n.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,17 @@ struct QrOptions {
   Options run;             ///< devices, budgets, policy, progress
 };
 
+/// One factor that was taken off V.
+struct QrStep {
+  /// "cholesky", "shifted cholesky", "eigenvalues", "sketch", "cgs", "tsqr", …
+  std::string what;
+  bool wide_sum = false;    ///< its Gram matrix was in twice the digits of V
+  bool wide_solve = false;  ///< and so was the solve
+  double condition = 0;     ///< of the columns before it, at unit length; infinite: a pivot failed
+  /// ‖I − QᵀQ‖ of the columns behind it, in the Frobenius norm; NaN: not measured.
+  double orthogonality = std::numeric_limits<double>::quiet_NaN();
+};
+
 struct QrInfo {
   /// Whether Q is what the method promises: of `automatic` orthogonality within 1e-14·√n (fp32:
   /// 1e-5·√n); of the others that the last Cholesky factorization did not fail and Q is finite.
@@ -101,7 +113,8 @@ struct QrInfo {
   /// first, which took two more passes.
   bool rescaled = false;
   QrMethod method = QrMethod::automatic;
-  RunReport report;  ///< of all passes
+  std::vector<QrStep> steps;  ///< in their order; of more than kQrColumnsMax columns none
+  RunReport report;           ///< of all passes
 };
 
 /// A tall matrix that is only read, in either order: as NumPy has it, rows one after the other, it

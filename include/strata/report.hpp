@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "strata/element.hpp"
+#include "strata/krylov.hpp"
 #include "strata/options.hpp"
+#include "strata/qr.hpp"
 
 namespace strata {
 
@@ -86,16 +88,49 @@ struct ReportHoldOut {
 /// One line of a chart, by ascending x.
 struct ReportSeries {
   std::string name;
-  std::vector<double> x;  ///< above 0; as long as `y`
-  std::vector<double> y;
+  std::vector<double> x;  ///< above 0 where the axis is logarithmic; as long as `y`
+  std::vector<double> y;  ///< what is not above 0 is missing where the axis is logarithmic
 };
 
-/// Lines over a logarithmic horizontal axis.
+enum class AxisScale : std::uint8_t { linear, logarithmic };
+
+/// Lines.
 struct ReportChart {
   std::string title;
   std::string x_label;
   std::string y_label;
   std::vector<ReportSeries> series;
+  AxisScale x_scale = AxisScale::logarithmic;
+  AxisScale y_scale = AxisScale::linear;  ///< from 0
+};
+
+/// One bar of several parts, one behind the other.
+struct ReportBar {
+  std::string name;
+  std::vector<double> values;  ///< not negative
+};
+
+/// Bars of the same parts, drawn to one scale.
+struct ReportBars {
+  std::string title;
+  std::string unit;
+  std::vector<std::string> parts;
+  std::vector<ReportBar> bars;  ///< each with a value for each part
+};
+
+struct ReportTable {
+  std::string title;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  ///< each with a text for each column
+};
+
+/// How a Krylov method went on, cycle by cycle and block by block.
+struct ReportKrylov {
+  std::string residual_label;             ///< "‖b − A·x‖ / ‖b‖"
+  std::vector<double> residual;           ///< by cycle, computed with A; may be empty
+  std::vector<double> estimated;          ///< by cycle, by the projected problem
+  double tolerance = 0;                   ///< of the residual; 0: not drawn
+  std::vector<KrylovDecision> decisions;  ///< by block
 };
 
 /// In which element each tile of the lower triangle of a matrix of tiles is kept.
@@ -116,7 +151,11 @@ struct ReportData {
   std::optional<ReportMap> map;
   std::vector<ReportEvaluation> evaluations;
   std::vector<std::string> other_parameters;  ///< of the evaluations, beside the four that all have
+  std::optional<ReportKrylov> krylov;
+  std::vector<QrStep> qr_steps;
   std::vector<ReportChart> charts;
+  std::vector<ReportBars> bars;
+  std::vector<ReportTable> tables;
   std::optional<ReportHoldOut> hold_out;
   std::vector<ReportPrecisionMap>
       precision_maps;  ///< side by side; the heading speaks of the first
@@ -126,7 +165,8 @@ struct ReportData {
 };
 
 /// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length,
-/// a grid has not nx·ny values or a precision map has not one element for each of its tiles.
+/// a bar or a row of a table has not as many entries as it should, a grid has not nx·ny values or
+/// a precision map has not one element for each of its tiles.
 [[nodiscard]] std::string render_report(const ReportData& data);
 
 /// Writes the page; an existing file is replaced once the new one is whole. Throws as

@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "kernels/panel.hpp"
 #include "run/run.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
@@ -261,8 +262,8 @@ void BasisRunner::bring_home() {
   const std::unique_ptr<MemoryStore> store = store_of(fetch.plan->schedule().blocks, last_);
   RunOptions options;
   options.what = "fetch";
-  accumulate(report_,
-             make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
+  accumulate_with_trace(
+      report_, make_report(fetch, strata::run(*fetch.plan, devices_, *store, options).trace));
 }
 
 std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
@@ -303,6 +304,41 @@ std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
   return store;
 }
 
+/// A sum is one of a block with itself where no update follows that takes what it says off others.
+void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
+  std::vector<bool> projects(script.sums.size());
+  for (const BasisScript::Action& action : script.actions) {
+    if (action.kind == BasisScript::Kind::update && action.sum >= 0)
+      projects[static_cast<std::size_t>(action.sum)] = true;
+  }
+  const auto slabs = std::ssize(slabs_.slabs);
+  KrylovSeconds seconds;
+  double busy = 0;
+  for (const Span& span : trace.spans) {
+    if (span.kind != SpanKind::compute) continue;
+    const std::string& name = trace.operations[span.operation];
+    const double time = (span.end - span.begin) / devices_.count();
+    double* part = nullptr;
+    if (name == spmv.name || name.starts_with("halo")) part = &seconds.products;
+    if (name == panel_update.name) part = &seconds.projections;
+    if (name == panel_solve.name) part = &seconds.solves;
+    // The blocks of a sum are numbered by the sum; those of its parts by the slabs beside.
+    const bool of_parts = name == panel_inner.name;
+    if (of_parts || name == panel_start.name || name == panel_add.name) {
+      const auto sum = static_cast<std::size_t>(of_parts ? span.row / slabs : span.row);
+      part = projects[sum] ? &seconds.projections : &seconds.gram;
+    }
+    if (part == nullptr) continue;
+    *part += time;
+    busy += time;
+  }
+  seconds_.products += seconds.products;
+  seconds_.projections += seconds.projections;
+  seconds_.gram += seconds.gram;
+  seconds_.solves += seconds.solves;
+  seconds_.rest += trace.seconds - busy;
+}
+
 std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64_t taken,
                                            std::span<double> to) {
   const auto begin = std::chrono::steady_clock::now();
@@ -328,6 +364,7 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   options.progress = options_.progress;
   options.what = what_;
   RunOutcome outcome = strata::run(*planned.plan, devices_, *store, options);
+  add_seconds(script, outcome.trace);
   RunReport report = make_report(planned, std::move(outcome.trace));
   const HaloTraffic halo = halo_traffic(of, script);
   halo_.exchanges += halo.exchanges;
@@ -337,7 +374,7 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   if (scripts_++ == 0) {
     report_ = std::move(report);
   } else {
-    accumulate(report_, report);
+    accumulate_with_trace(report_, report);
   }
   std::vector<PanelSum> sums;
   for (std::size_t s = 0; s < script.sums.size(); ++s)

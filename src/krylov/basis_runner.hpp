@@ -67,6 +67,8 @@ class BasisRunner {
   /// Of all scripts.
   [[nodiscard]] const HaloReport& halo() const noexcept { return halo_; }
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
+  /// Of all scripts so far; what the host does besides is not in them.
+  [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return seconds_; }
 
  private:
   void choose_slabs(std::int64_t block, std::int64_t rotated);
@@ -82,6 +84,7 @@ class BasisRunner {
                                                       const BasisScript& script) const;
   std::vector<PanelSum> perform(const BasisScript& script, std::int64_t taken,
                                 std::span<double> to);
+  void add_seconds(const BasisScript& script, const Trace& trace);
   [[nodiscard]] PlannedRun planned(const BasisProblem& of, const BasisScript& script,
                                    Residency start) const;
 
@@ -104,6 +107,7 @@ class BasisRunner {
   BasisScript last_;  ///< the script that was run last
   BasisProblem last_problem_;
   RunReport report_;
+  KrylovSeconds seconds_;
   std::int64_t scripts_ = 0;
 };
 

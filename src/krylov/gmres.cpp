@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 
 #include "base/check.hpp"
 #include "krylov/arnoldi.hpp"
+#include "krylov/gmres_blocks.hpp"
 #include "krylov/hessenberg_solver.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/small_eigen.hpp"
@@ -108,8 +110,9 @@ class Gmres {
  public:
   /// `rhs_norm`: what residuals are told relative to.
   Gmres(const LinearSystem& system, std::vector<double> b, std::vector<double> u, double rhs_norm,
-        const GmresOptions& options)
+        const GmresOptions& options, const BlockObserver& observer)
       : options_(options),
+        observer_(observer),
         restart_(std::min(options.restart, system.matrix().rows)),
         norm_(system.norm()),
         b_(std::move(b)),
@@ -150,6 +153,7 @@ class Gmres {
     (void)runner_.run_and_take(BasisScript(), restart_ + 1, u);
   }
   [[nodiscard]] RunReport take_report() { return runner_.take_report(); }
+  [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return runner_.seconds(); }
 
  private:
   /// x ← x + Q·y; q_0 ← r/‖r‖ with r = b − A·x. Returns ‖r‖.
@@ -184,7 +188,9 @@ class Gmres {
       if (by_vectors(info.restarts)) {
         arnoldi_.add_vectors(std::min(left, kStepsOfScript));
       } else {
+        const std::int64_t column = arnoldi_.size();
         arnoldi_.add_block(left);
+        if (observer_) observe(info.restarts, column);
       }
       while (projected.size() < arnoldi_.size() && projected.residual() > target)
         projected.add(arnoldi_.h()[static_cast<std::size_t>(projected.size())]);
@@ -206,6 +212,18 @@ class Gmres {
                                        record.vectors)
                          : fmt::format("numbers are no longer finite in cycle {}", info.restarts);
     }
+  }
+
+  /// Shows the block behind a column, whose solve is pending.
+  void observe(std::int64_t cycle, std::int64_t column) {
+    const std::int64_t n = runner_.rows();
+    const std::int64_t count = arnoldi_.size() - column;
+    std::vector<double> block(static_cast<std::size_t>(n * count));
+    for (std::int64_t j = 0; j < count; ++j)
+      (void)runner_.run_and_take(
+          BasisScript(), column + 1 + j,
+          std::span(block).subspan(static_cast<std::size_t>(j * n), static_cast<std::size_t>(n)));
+    observer_(cycle, column, {block.data(), n, count, n});
   }
 
   void take_ritz_values() {
@@ -234,6 +252,7 @@ class Gmres {
   }
 
   GmresOptions options_;
+  const BlockObserver& observer_;
   std::int64_t restart_;
   double norm_;
   std::vector<double> b_, u_;
@@ -279,12 +298,13 @@ class Solution {
 /// With the residual of the system as it was given; the scaled one is solved further until it is
 /// within the tolerance, or two attempts do not bring it there.
 void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
-           const GmresOptions& options, GmresInfo& info) {
+           const GmresOptions& options, const BlockObserver& observer, GmresInfo& info) {
   const LinearSystem system(a, {options.balance, options.preconditioner, options.reorder, "gmres"});
   const double length = norm_of(b);
   const double goal = std::max(options.tolerance * length, options.absolute_tolerance);
   const Solution solution(system, x);
-  Gmres method(system, solution.rhs(a, b), solution.first(x), norm_of(system.rhs(b)), options);
+  Gmres method(system, solution.rhs(a, b), solution.first(x), norm_of(system.rhs(b)), options,
+               observer);
   double target = goal / length;
   constexpr int kAttempts = 3;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -298,6 +318,7 @@ void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x
     target *= std::min(0.5, 0.5 * goal / info.residual_norm);
   }
   info.relative_residual = info.residual_norm / length;
+  info.seconds = method.seconds();
   info.report = method.take_report();
 }
 
@@ -338,7 +359,16 @@ Preconditioner parse_preconditioner(const std::string& name) {
 
 GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
                 const GmresOptions& options) {
+  return gmres_observed(a, b, x, options, nullptr);
+}
+
+GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
+                         const GmresOptions& options, const BlockObserver& observer) {
   check_options(options);
+  require(!observer || options.orthogonalization == QrMethod::cholqr ||
+              options.orthogonalization == QrMethod::cholqr_wide,
+          ErrorKind::misuse, "gmres", "blocks of {} are not to be seen: they are solved at once",
+          to_string(options.orthogonalization));
   require(std::ssize(b) == a.rows && std::ssize(x) == a.rows, ErrorKind::misuse, "gmres",
           "a right-hand side of {} and a solution of {} do not fit a matrix of {} by {}", b.size(),
           x.size(), a.rows, a.cols);
@@ -351,7 +381,11 @@ GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<doub
     info.ok = true;
     return info;
   }
-  solve(a, b, x, options, info);
+  const auto begin = std::chrono::steady_clock::now();
+  solve(a, b, x, options, observer, info);
+  info.seconds.host =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -
+      info.seconds.total();
   if (!info.ok && info.why.empty())
     info.why = fmt::format("the residual is {:.2e} of |b| after {} cycles", info.relative_residual,
                            info.restarts);

@@ -105,6 +105,7 @@ class ThickRestart {
     info.failed_cholesky = arnoldi_.failed_cholesky;
     info.condition_max = arnoldi_.condition_max;
     info.decisions = arnoldi_.decisions;
+    info.history = history_;
     if (!finished_)
       info.why = arnoldi_.not_finite()
                      ? "numbers are no longer finite"
@@ -327,6 +328,10 @@ class ThickRestart {
   bool look(bool last) {
     const std::int64_t w = wanted();
     const double enough = options_.tolerance * norm_ / 4;
+    EigsCycle& cycle = history_.emplace_back();
+    for (std::int64_t i = 0; i < w; ++i)
+      cycle.estimated_residual = std::max(cycle.estimated_residual, residual(i) / norm_);
+    cycle.locked = locked();
     if (w == 0) {
       const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
                         residual(0) <= kTold * std::abs(value(0) - worst_locked());
@@ -434,6 +439,7 @@ class ThickRestart {
   Recurrence steps_;
   std::vector<std::int64_t> order_;
   std::vector<double> coupling_;  ///< of the Ritz vectors, in their order, with the last vector
+  std::vector<EigsCycle> history_;
   std::int64_t cycle_ = 0;
   std::uint64_t round_ = 0;
   bool has_ritz_ = false;

@@ -23,6 +23,7 @@
 // says nothing about the condition.
 
 #include <cmath>
+#include <limits>
 
 #include "base/check.hpp"
 #include "qr/methods.hpp"
@@ -33,6 +34,7 @@ namespace {
 /// Columns up to this condition are solved for in T.
 constexpr double kNearlyOrthonormal = 8;
 constexpr int kPassesMax = 12;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 class Automatic {
@@ -59,12 +61,14 @@ class Automatic {
         p_.info().failed_cholesky += failed ? 1 : 0;
         ++p_.info().shifts;
         b = p_.solve(widened(shifted(unit).r), true, true, true, false);
+        p_.note_step({"shifted cholesky", true, true, failed ? kInfinity : condition.estimate}, b);
         was_shifted = true;
         continue;
       }
       const bool nearly = condition.estimate <= kNearlyOrthonormal;
       const bool last = condition.estimate <= Limits<T>::kOneSolve || pass + 1 == kPassesMax;
       b = p_.solve(widened(small.r), !nearly, !last || p_.options().verify, true, last);
+      p_.note_step({"cholesky", true, !nearly, condition.estimate}, b);
       if (!last) continue;
       conclude(b, nearly, condition.estimate);
       if (p_.info().ok) return;

@@ -59,7 +59,7 @@ class ColumnBlocks {
   [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
 
   void add_report(const RunReport& report) {
-    if (reported_) return accumulate(info_.report, report);
+    if (reported_) return accumulate_with_trace(info_.report, report);
     info_.report = report;
     reported_ = true;
   }

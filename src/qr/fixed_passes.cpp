@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/sketch.hpp"
@@ -23,6 +24,16 @@ struct FixedPass {
     sketch,
   } small = Small::cholesky;
 };
+
+const char* name_of(decltype(FixedPass::small) small) {
+  switch (small) {
+    case FixedPass::Small::cholesky: return "cholesky";
+    case FixedPass::Small::shifted: return "shifted cholesky";
+    case FixedPass::Small::eigenvalues: return "eigenvalues";
+    case FixedPass::Small::sketch: break;
+  }
+  return "sketch";
+}
 
 std::vector<FixedPass> passes_of(QrMethod method) {
   constexpr FixedPass kPlain{};
@@ -77,8 +88,11 @@ class FixedPasses {
       p_.info().failed_cholesky += failed ? 1 : 0;
       p_.info().shifts += pass.small == FixedPass::Small::shifted ? 1 : 0;
       const bool last = k + 1 == passes.size();
+      const double condition = failed ? std::numeric_limits<double>::infinity()
+                                      : condition_of(r, p_.zero_columns()).estimate;
       b = p_.solve(pass.wide_solve ? r : widened(rounded_to<T>(r)), pass.wide_solve, true,
                    last || passes[k + 1].wide_sum, last);
+      p_.note_step({name_of(pass.small), pass.wide_sum, pass.wide_solve, condition}, b);
     }
     p_.info().measured = true;
     p_.info().orthogonality = distance_from_identity(b, p_.zero_columns());

@@ -47,6 +47,9 @@ void run_gram_schmidt(TallProblem<T>& p) {
   p.info().measured = true;
   p.info().orthogonality = distance_from_identity(b, p.zero_columns());
   p.info().ok = std::isfinite(p.info().orthogonality);
+  p.note_step({std::string(to_string(p.options().method)), false, false,
+               condition_of(p.r(), p.zero_columns()).estimate},
+              b);
 }
 
 template void run_gram_schmidt(TallProblem<double>&);

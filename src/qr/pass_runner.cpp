@@ -31,7 +31,7 @@ void PassRunner<T>::run_pass(RowProblem problem, const PassData& data) {
   if (passes_++ == 0) {
     report_ = std::move(report);
   } else {
-    accumulate(report_, report);
+    accumulate_with_trace(report_, report);
   }
 }
 

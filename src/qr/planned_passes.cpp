@@ -178,7 +178,12 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData& data) {
   options.what = "qr";
   RunOutcome outcome = strata::run(*planned.plan, devices_, store, options);
   RunReport report = make_report(planned, std::move(outcome.trace));
-  if (fetched) accumulate(report, *fetched);
+  if (fetched) {
+    fetched->n = report.n;
+    fetched->tile = report.tile;
+    accumulate_with_trace(*fetched, report);
+    report = std::move(*fetched);
+  }
   last_ = problem;
   if (writes_matrix(problem.pass) && matrix_.to.data != nullptr) {
     matrix_.from = {.view = matrix_.to};

@@ -68,7 +68,7 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
     if (pass == 0) {
       report = make_simulated_report(std::move(planned));
     } else {
-      accumulate(report, make_simulated_report(std::move(planned)));
+      accumulate_with_trace(report, make_simulated_report(std::move(planned)));
     }
   }
   return report;

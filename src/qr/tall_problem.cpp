@@ -205,6 +205,12 @@ auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bo
 }
 
 template <class T>
+void TallProblem<T>::note_step(QrStep step, const Gram& b) {
+  if (b.n > 0) step.orthogonality = distance_from_identity(b, zero_columns());
+  info_.steps.push_back(std::move(step));
+}
+
+template <class T>
 std::vector<std::int64_t> TallProblem<T>::zero_columns() const {
   std::vector<std::int64_t> columns;
   for (std::int64_t j = 0; j < n(); ++j) {

@@ -119,6 +119,9 @@ class TallProblem {
     first_ = false;
   }
 
+  /// Tells of a step behind which the Gram matrix is b; b is empty where it was not formed.
+  void note_step(QrStep step, const Gram& b);
+
   /// Throws Error{input} with the first element that is not finite; or for column j, whose length
   /// is not.
   [[noreturn]] void complain_of_elements();

@@ -30,6 +30,10 @@ void conclude(TallProblem<T>& p) {
           : 8 * columns * levels * Limits<double>::kUnit + 2.1 * columns * Limits<T>::kUnit;
   p.info().ok =
       !p.options().verify || p.info().orthogonality <= Limits<T>::kPromise * std::sqrt(columns);
+  QrStep step{std::string(to_string(p.options().method)), false, false,
+              condition_of(p.r(), {}).estimate};
+  if (p.info().measured) step.orthogonality = p.info().orthogonality;
+  p.note_step(std::move(step), {});
 }
 
 }  // namespace

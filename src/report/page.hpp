@@ -27,6 +27,8 @@ namespace strata::page {
 [[nodiscard]] std::string path_section(const ReportData& data);
 [[nodiscard]] std::string hold_out_section(const ReportData& data);
 [[nodiscard]] std::string charts_section(const ReportData& data);
+[[nodiscard]] std::string bars_section(const ReportData& data);
+[[nodiscard]] std::string tables_section(const ReportData& data);
 [[nodiscard]] std::string precision_section(const ReportData& data);
 [[nodiscard]] std::string run_section(const ReportData& data);
 [[nodiscard]] std::string timeline_section(const ReportData& data, const Timeline& timeline);
@@ -38,6 +40,13 @@ namespace strata::page {
 [[nodiscard]] nlohmann::json path_data(const std::vector<ReportEvaluation>& evaluations);
 [[nodiscard]] nlohmann::json chart_data(const ReportChart& chart);
 [[nodiscard]] nlohmann::json hold_out_data(const ReportHoldOut& hold_out);
+
+/// All charts and tables of the page in their order: those of a Krylov method and of a QR
+/// factorization, then those that are given.
+[[nodiscard]] std::vector<ReportChart> charts_of(const ReportData& data);
+[[nodiscard]] std::vector<ReportTable> tables_of(const ReportData& data);
+/// Every k-th of `count` indices, so that there are at most `count_max`.
+[[nodiscard]] std::vector<std::size_t> strided(std::size_t count, std::size_t count_max);
 
 /// Index of the largest finite log-likelihood; 0 if none is finite. `evaluations` is not empty.
 [[nodiscard]] std::size_t best_evaluation(const std::vector<ReportEvaluation>& evaluations);

@@ -161,13 +161,6 @@ json scale_of(const ReportMap& map, MapQuantity quantity) {
   return {{"lo", lo}, {"hi", hi}, {"below", values.front() < lo}, {"above", values.back() > hi}};
 }
 
-std::vector<std::size_t> strided(std::size_t count, std::size_t count_max) {
-  const std::size_t kept = std::min(count, count_max);
-  std::vector<std::size_t> indices(kept);
-  for (std::size_t i = 0; i < kept; ++i) indices[i] = i * count / kept;
-  return indices;
-}
-
 std::vector<double> picked(const std::vector<double>& values,
                            const std::vector<std::size_t>& indices) {
   std::vector<double> out;
@@ -177,6 +170,13 @@ std::vector<double> picked(const std::vector<double>& values,
 }
 
 }  // namespace
+
+std::vector<std::size_t> strided(std::size_t count, std::size_t count_max) {
+  const std::size_t kept = std::min(count, count_max);
+  std::vector<std::size_t> indices(kept);
+  for (std::size_t i = 0; i < kept; ++i) indices[i] = i * count / kept;
+  return indices;
+}
 
 json map_data(const ReportMap& map) {
   std::int64_t grids = 0;
@@ -241,7 +241,11 @@ json chart_data(const ReportChart& chart) {
   for (const ReportSeries& s : chart.series) {
     series.push_back({{"name", s.name}, {"x", s.x}, {"y", s.y}});
   }
-  return {{"x", chart.x_label}, {"y", chart.y_label}, {"series", series}};
+  return {{"x", chart.x_label},
+          {"y", chart.y_label},
+          {"logX", chart.x_scale == AxisScale::logarithmic},
+          {"logY", chart.y_scale == AxisScale::logarithmic},
+          {"series", series}};
 }
 
 json hold_out_data(const ReportHoldOut& hold_out) {
@@ -267,7 +271,7 @@ json page_data(const ReportData& data, const Timeline& timeline) {
   json out = json::object();
   if (data.map) out["map"] = map_data(*data.map);
   if (!data.evaluations.empty()) out["path"] = path_data(data.evaluations);
-  for (const ReportChart& chart : data.charts) out["charts"].push_back(chart_data(chart));
+  for (const ReportChart& chart : charts_of(data)) out["charts"].push_back(chart_data(chart));
   if (data.hold_out) out["holdOut"] = hold_out_data(*data.hold_out);
   if (timeline.spans > 0) out["timeline"] = timeline_data(timeline);
   return out;

@@ -57,6 +57,18 @@ void check(const ReportData& data) {
               "line '{}' has {} x and {} y", series.name, series.x.size(), series.y.size());
     }
   }
+  for (const ReportBars& bars : data.bars) {
+    for (const ReportBar& bar : bars.bars)
+      require(bar.values.size() == bars.parts.size(), ErrorKind::misuse, "report",
+              "bar '{}' has {} values for {} parts", bar.name, bar.values.size(),
+              bars.parts.size());
+  }
+  for (const ReportTable& table : data.tables) {
+    for (const std::vector<std::string>& row : table.rows)
+      require(row.size() == table.columns.size(), ErrorKind::misuse, "report",
+              "table '{}' has a row of {} entries for {} columns", table.title, row.size(),
+              table.columns.size());
+  }
   for (const ReportEvaluation& e : data.evaluations) {
     require(e.others.size() == data.other_parameters.size(), ErrorKind::misuse, "report",
             "an evaluation has {} other parameters, the report names {}", e.others.size(),
@@ -138,6 +150,8 @@ std::string render_report(const ReportData& data) {
   text += page::path_section(data);
   text += page::hold_out_section(data);
   text += page::charts_section(data);
+  text += page::bars_section(data);
+  text += page::tables_section(data);
   text += page::precision_section(data);
   text += page::run_section(data);
   text += page::timeline_section(data, timeline);

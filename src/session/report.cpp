@@ -36,6 +36,58 @@ RunReport make_simulated_report(PlannedRun planned) {
   return report;
 }
 
+namespace {
+
+/// The place of `name` in `names`, behind which it is put if it is new.
+template <class Number>
+Number number_of(std::vector<std::string>& names, const std::string& name) {
+  const auto at = std::find(names.begin(), names.end(), name);
+  const auto number = static_cast<Number>(at - names.begin());
+  if (at == names.end()) names.push_back(name);
+  return number;
+}
+
+std::uint16_t queue_number(std::vector<TraceQueue>& queues, const TraceQueue& queue) {
+  const auto at = std::find_if(queues.begin(), queues.end(), [&](const TraceQueue& q) {
+    return q.device_index == queue.device_index && q.device == queue.device && q.name == queue.name;
+  });
+  const auto number = static_cast<std::uint16_t>(at - queues.begin());
+  if (at == queues.end()) queues.push_back(queue);
+  return number;
+}
+
+void append(Trace& total, const Trace& part) {
+  const double begin = total.seconds;
+  const double flops = total.flops + part.flops;
+  Traffic traffic = total.traffic;
+  traffic += part.traffic;
+  std::vector<std::uint16_t> queues;
+  std::vector<std::uint16_t> operations;
+  std::vector<std::uint8_t> families;
+  for (const TraceQueue& queue : part.queues) queues.push_back(queue_number(total.queues, queue));
+  for (const std::string& name : part.operations)
+    operations.push_back(total.operation_number(name));
+  for (const std::string& name : part.families)
+    families.push_back(number_of<std::uint8_t>(total.families, name));
+  for (Span span : part.spans) {
+    span.queue = queues[span.queue];
+    if (span.kind == SpanKind::compute) span.operation = operations[span.operation];
+    if (span.family < families.size()) span.family = families[span.family];
+    span.begin += begin;
+    span.end += begin;
+    total.add(span);
+  }
+  if (part.spans.empty() && part.spans_added > 0) {  // its totals are all that it kept
+    std::vector<Span>().swap(total.spans);
+    total.spans_added += part.spans_added;
+  }
+  total.traffic = traffic;
+  total.flops = flops;
+  total.seconds = begin + part.seconds;
+}
+
+}  // namespace
+
 void accumulate(RunReport& total, const RunReport& part) {
   total.seconds += part.seconds;
   total.plan_seconds += part.plan_seconds;
@@ -50,6 +102,11 @@ void accumulate(RunReport& total, const RunReport& part) {
   total.traffic += part.traffic;
   static_cast<Traffic&>(total.planned_traffic) += part.planned_traffic;
   total.planned_traffic.floor_bytes += part.planned_traffic.floor_bytes;
+}
+
+void accumulate_with_trace(RunReport& total, const RunReport& part) {
+  accumulate(total, part);
+  append(total.trace, part.trace);
 }
 
 }  // namespace strata

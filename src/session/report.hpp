@@ -16,4 +16,8 @@ namespace strata {
 /// if that of a part is.
 void accumulate(RunReport& total, const RunReport& part);
 
+/// The same of runs that follow one another for one result: the trace of the part goes behind that
+/// of the total, which ends where it begins. Queues, operations and families go by their names.
+void accumulate_with_trace(RunReport& total, const RunReport& part);
+
 }  // namespace strata

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "krylov/gmres_blocks.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
 #include "tests/krylov/matrices.hpp"
@@ -242,6 +244,86 @@ TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
       expect_same(solved(a, b, options), expected, "another policy");
     }
   }
+}
+
+TEST(Gmres, TheTraceHasEveryScriptAndThePartsOfTheTimeAddUp) {
+  const SparseMatrix a = test::grid(9, 7, 11, 0.2);
+  const std::vector<double> b = test::row_sums(a);
+  for (const int devices : {1, 3}) {
+    GmresOptions options = with(5, 20, QrMethod::cholqr2);
+    options.run.devices = "host:" + std::to_string(devices);
+    const GmresInfo info = solved(a, b, options).info;
+    ASSERT_GE(info.restarts, 2);
+    const Trace& trace = info.report.trace;
+    EXPECT_EQ(fold_traffic(trace.spans), info.report.traffic);
+    EXPECT_EQ(trace.traffic, info.report.traffic);
+    std::int64_t tasks = 0;
+    std::int64_t products = 0;
+    double end = 0;
+    for (const Span& span : trace.spans) {
+      end = std::max(end, span.end);
+      if (span.kind != SpanKind::compute) continue;
+      ++tasks;
+      products += trace.operations[span.operation] == "spmv" ? 1 : 0;
+    }
+    EXPECT_EQ(tasks, info.report.tasks);
+    // One a vector, and one for each residual, of which the first is before all cycles.
+    EXPECT_EQ(products, devices * (info.iterations + info.restarts + 1));
+    EXPECT_LE(end, trace.seconds * (1 + 1e-12));
+    const KrylovSeconds& t = info.seconds;
+    for (const double part : {t.products, t.projections, t.gram, t.solves, t.host})
+      EXPECT_GT(part, 0);
+    EXPECT_NEAR(t.products + t.projections + t.gram + t.solves + t.rest, info.report.seconds,
+                1e-9 * info.report.seconds);
+    EXPECT_NEAR(trace.seconds, info.report.seconds, 1e-9 * info.report.seconds);
+  }
+}
+
+TEST(Gmres, BlocksAreSeenProjectedAndNotYetOrthonormal) {
+  const SparseMatrix a = test::grid(8, 7, 6, 0.2);
+  const std::vector<double> b = test::row_sums(a);
+  GmresOptions options = with(5, 20, QrMethod::cholqr_wide, KrylovBasis::newton);
+  options.tolerance = 1e-9;
+  std::int64_t seen = 0;
+  std::vector<double> first(b.size());
+  const auto look = [&](std::int64_t restart, std::int64_t column, MatrixView<const double> w) {
+    ++seen;
+    EXPECT_GE(restart, 1);  // the first cycle goes vector by vector
+    EXPECT_EQ(w.rows, a.rows);
+    EXPECT_LE(column + w.cols, 20);
+    std::vector<double> v(static_cast<std::size_t>(w.size()));
+    for (std::int64_t j = 0; j < w.cols; ++j)
+      std::copy_n(w.column(j), w.rows, v.data() + j * w.rows);
+    std::vector<double> r(static_cast<std::size_t>(w.cols * w.cols));
+    const QrInfo info = qr(MatrixView<double>{v.data(), w.rows, w.cols, w.rows},
+                           MatrixView<double>{r.data(), w.cols, w.cols, w.cols});
+    EXPECT_EQ(info.rank, w.cols);
+    EXPECT_GT(info.condition, 1.5);  // not orthonormal
+    // Projected: the first block of a cycle is orthogonal to the vector before it, which is ‖r‖⁻¹·r
+    // and not shown; of later ones it is enough that none is in the span of the first's.
+    if (column == 0) {
+      std::copy_n(w.column(0), w.rows, first.data());
+    } else {
+      double product = 0;
+      double length = 0;
+      double other = 0;
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        const double x = w(static_cast<std::int64_t>(i), 0);
+        product += first[i] * x;
+        length += x * x;
+        other += first[i] * first[i];
+      }
+      EXPECT_LE(std::abs(product), 1e-12 * std::sqrt(length * other));
+    }
+  };
+  std::vector<double> x(b.size());
+  const GmresInfo watched = gmres_observed(a, b, x, options, look);
+  const Solved plain = solved(a, b, options);
+  EXPECT_EQ(x, plain.x);  // looking changes nothing
+  EXPECT_EQ(seen, std::ssize(watched.decisions));
+  EXPECT_GE(seen, 2);
+  options.orthogonalization = QrMethod::cholqr2;
+  EXPECT_THROW((void)gmres_observed(a, b, x, options, look), Error);
 }
 
 TEST(Gmres, TheBasisStaysOnTheDevices) {

@@ -168,6 +168,94 @@ TEST(Report, charts_have_a_legend_a_table_and_numbers) {
   EXPECT_THROW((void)render_report(data), Error);
 }
 
+TEST(Report, axes_of_charts_are_linear_or_logarithmic) {
+  ReportData data;
+  data.charts = {{"a",
+                  "step",
+                  "error",
+                  {{"one", {1, 2}, {1e-16, 1}}},
+                  AxisScale::linear,
+                  AxisScale::logarithmic},
+                 {"b", "accuracy", "ratio", {{"two", {1e-5, 2.5}, {1, 2}}}}};
+  const std::string page = render_report(data);
+  const json charts = embedded(page).at("charts");
+  EXPECT_EQ(charts.at(0).at("logX"), false);
+  EXPECT_EQ(charts.at(0).at("logY"), true);
+  EXPECT_EQ(charts.at(1).at("logX"), true);
+  EXPECT_EQ(charts.at(1).at("logY"), false);
+  EXPECT_TRUE(has(page, "<td>2.500</td><td>2.000</td>"));  // x is no count
+  EXPECT_TRUE(has(page, "<td>1.000×10⁻⁵</td>"));
+}
+
+TEST(Report, bars_and_tables) {
+  ReportData data;
+  data.bars = {{"Time <by> part", "s", {"left", "right"}, {{"a&b", {1, 3}}, {"c", {2, 0}}}}};
+  data.tables = {{"Counts", {"method", "n"}, {{"mgs", "30"}, {"<b>", "5"}}}};
+  const std::string page = render_report(data);
+  EXPECT_TRUE(has_section(page, "bars-0"));
+  EXPECT_TRUE(has_section(page, "table-0"));
+  EXPECT_TRUE(has(page, "Time &lt;by&gt; part"));
+  // Of the longest bar, 4 s: its second part begins behind the first.
+  EXPECT_TRUE(has(page, "left:0.00%;width:25.00%"));
+  EXPECT_TRUE(has(page, "left:25.00%;width:75.00%"));
+  EXPECT_TRUE(has(page, "left:0.00%;width:50.00%"));
+  EXPECT_TRUE(has(page, "a&amp;b"));
+  EXPECT_TRUE(has(page, "<th scope=\"row\">&lt;b&gt;</th><td>5</td>"));
+  data.bars[0].bars[1].values.pop_back();
+  EXPECT_THROW((void)render_report(data), Error);
+  data.bars[0].bars[1].values.push_back(0);
+  data.tables[0].rows[0].push_back("too many");
+  EXPECT_THROW((void)render_report(data), Error);
+}
+
+TEST(Report, a_krylov_method_is_drawn_cycle_by_cycle_and_block_by_block) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  ReportData data;
+  data.krylov = {"‖b − A·x‖ / ‖b‖", {1e-2, 2e-6}, {1e-3, 1e-7}, 1e-6, {}};
+  KrylovDecision decision;
+  decision.s = 15;
+  decision.passes = 2;
+  decision.wide = true;
+  decision.condition = kInfinity;
+  decision.what = "shrink: 15 of 30 vectors";
+  data.krylov->decisions.assign(3, decision);
+  data.krylov->decisions[1] = {0, 15, 7, false, 1, 1e3, 1e-14, ""};
+  const std::string page = render_report(data);
+  const json charts = embedded(page).at("charts");
+  ASSERT_EQ(charts.size(), 4U);
+  EXPECT_EQ(charts.at(0).at("logY"), true);
+  EXPECT_EQ(charts.at(0).at("series").at(0).at("y"), json({1e-2, 2e-6}));
+  EXPECT_EQ(charts.at(0).at("series").at(1).at("y"), json({1e-3, 1e-7}));
+  EXPECT_EQ(charts.at(0).at("series").at(2).at("y"), json({1e-6, 1e-6}));
+  EXPECT_EQ(charts.at(1).at("series").at(0).at("y").at(1), 1e3);
+  EXPECT_EQ(charts.at(2).at("series").at(0).at("y").at(1), 1e-14);
+  EXPECT_EQ(charts.at(3).at("series").at(0).at("y"), json({15, 7, 15}));
+  EXPECT_EQ(charts.at(3).at("series").at(1).at("y"), json({2, 1, 2}));
+  EXPECT_EQ(charts.at(3).at("series").at(2).at("y"), json({2, 1, 2}));
+  EXPECT_TRUE(has_section(page, "table-0"));
+  EXPECT_TRUE(has(page, "<td>double-double</td><td>2</td><td>∞</td>"));
+  EXPECT_TRUE(has(page, "shrink: 15 of 30 vectors"));
+  // Of many blocks the table has those about which something was decided.
+  data.krylov->decisions.assign(5000, data.krylov->decisions[1]);
+  data.krylov->decisions[4998] = decision;
+  const std::string many = render_report(data);
+  EXPECT_TRUE(has(many, "The first 1 of 5,000 blocks"));
+  EXPECT_TRUE(has(many, "shrink: 15 of 30 vectors"));
+  EXPECT_LE(embedded(many).at("charts").at(1).at("series").at(0).at("x").size(), 2000U);
+}
+
+TEST(Report, a_qr_factorization_is_drawn_step_by_step) {
+  ReportData data;
+  data.qr_steps = {{"shifted cholesky", true, true, std::numeric_limits<double>::infinity(), 0.5},
+                   {"cholesky", true, false, 4.5, 1e-15}};
+  const std::string page = render_report(data);
+  const json charts = embedded(page).at("charts");
+  ASSERT_EQ(charts.size(), 1U);
+  EXPECT_EQ(charts.at(0).at("series").at(1).at("y"), json({0.5, 1e-15}));
+  EXPECT_TRUE(has(page, "a pivot failed"));
+  EXPECT_TRUE(has(page, "<td>wide</td><td>plain</td><td>4.5</td>"));
+}
+
 TEST(Report, evaluations_may_have_other_parameters) {
   ReportData data = full();
   data.other_parameters = {"time scale", "a<b"};
