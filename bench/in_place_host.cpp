@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
 #include "bench/compensated_sum.hpp"
 #include "bench/in_place.hpp"
-#include "kernels/blas_table.hpp"
+#include "bench/peer_blas.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata::bench {
@@ -23,16 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-int all_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
-
-const BlasLibrary& peer_blas() {
-  static const BlasLibrary library = [] {
-    const char* files = std::getenv("STRATA_BLAS");
-    return load_blas({.files = files == nullptr ? "" : files});
-  }();
-  return library;
 }
 
 int potrf(std::int64_t order, double* a, std::int64_t leading) {
@@ -134,10 +122,7 @@ class HostInPlace final : public InPlace {
  private:
   template <class F>
   double threaded(F&& work) {
-    const BlasLibrary& blas = peer_blas();
-    require(!blas.about.kernels.empty() && blas.set_threads != nullptr, ErrorKind::device, "bench",
-            "{} is no OpenBLAS of our own", blas.about.file);
-    blas.set_threads(threads_);
+    set_peer_threads(threads_);
     const auto start = Clock::now();
     work();
     return seconds_since(start);

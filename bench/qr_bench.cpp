@@ -1,13 +1,17 @@
 #include "bench/qr_bench.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "bench/cuda_peers.hpp"
+#include "bench/host_tall.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/peers_plugin.hpp"
 #include "kernels/gram.hpp"
@@ -15,6 +19,35 @@
 
 namespace strata::bench {
 namespace {
+
+constexpr const char* kHostHouseholder = "openblas geqrf, orgqr";
+constexpr const char* kGpuHouseholder = "cusolver geqrf, orgqr";
+
+/// Uniform in (−1, 1): element i is the number i mod `period` of one random sequence.
+template <class T>
+std::vector<T> uniform_elements(std::int64_t count, std::uint64_t seed) {
+  constexpr std::int64_t kPeriod = 1'000'003;  // prime to the lengths of columns in use
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    values[at] = i < kPeriod ? static_cast<T>(2 * random_uniform(seed, at) - 1)
+                             : values[at - static_cast<std::size_t>(kPeriod)];
+  }
+  return values;
+}
+
+template <class F>
+QrBenchRow timed(std::int64_t n, const std::string& what, int repeats, F&& seconds_of_run) {
+  QrBenchRow row;
+  row.n = n;
+  row.what = what;
+  for (int r = 0; r <= repeats; ++r) {
+    const double seconds = seconds_of_run();
+    if (r > 0) row.all_seconds.push_back(std::max(seconds, 1e-9));
+  }
+  row.seconds = median(row.all_seconds);
+  return row;
+}
 
 /// V of one number of columns with what kernels take beside it, on one device.
 class Site {
@@ -34,18 +67,6 @@ class Site {
 
   [[nodiscard]] double* data() { return reinterpret_cast<double*>(v_.data()); }
 
-  template <class F>
-  QrBenchRow time(const std::string& what, int repeats, F&& seconds_of_run) {
-    QrBenchRow row;
-    row.n = n_;
-    row.what = what;
-    for (int r = 0; r <= repeats; ++r) {
-      const double seconds = seconds_of_run();
-      if (r > 0) row.all_seconds.push_back(std::max(seconds, 1e-9));
-    }
-    row.seconds = median(row.all_seconds);
-    return row;
-  }
   double seconds_of(const Operation& operation, const std::vector<BlockView>& views,
                     std::uint32_t variant = 0) {
     Elements elements;
@@ -82,14 +103,9 @@ class Site {
     }
     return r;
   }
-  /// Pieces of one random sequence, whose length is prime to those of columns in use.
   void fill(std::uint64_t seed) {
-    std::vector<double> piece(1'000'003);
-    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = 2 * random_uniform(seed, i) - 1;
-    for (std::int64_t at = 0; at < m_ * n_; at += std::ssize(piece)) {
-      const std::int64_t count = std::min(std::ssize(piece), m_ * n_ - at);
-      queue_->copy(v_.data() + at * 8, piece.data(), count * 8, CopyDirection::host_to_device);
-    }
+    const std::vector<double> values = uniform_elements<double>(m_ * n_, seed);
+    queue_->copy(v_.data(), values.data(), m_ * n_ * 8, CopyDirection::host_to_device);
     queue_->synchronize();
   }
 
@@ -110,20 +126,68 @@ struct Peers : PeersPlugin {
   TallTime* time = nullptr;
 };
 
-void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, std::int64_t n,
+void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result) {
+  const std::vector<double> given = uniform_elements<double>(result.m * n, bench.seed);
+  const auto peer = [&](const std::string& what, TallWork work) {
+    result.rows.push_back(timed(n, what, bench.repeats, [&] {
+      std::vector<double> v = given;
+      return host_tall_seconds(v, result.m, n, work);
+    }));
+    result.rows.back().whole = work == TallWork::cholesky_qr || work == TallWork::householder;
+  };
+  peer("openblas dgemm", TallWork::gram_gemm);
+  peer("openblas dsyrk", TallWork::gram_syrk);
+  peer("openblas Cholesky QR", TallWork::cholesky_qr);
+  peer(kHostHouseholder, TallWork::householder);
+}
+
+/// Whole calls by each method.
+void run_methods(const QrBench& bench, const Options& options, std::int64_t n,
                  QrBenchResult& result) {
+  if (bench.methods.empty()) return;
+  double peer = 0;
+  for (const QrBenchRow& row : result.rows) {
+    if (row.n == n && (row.what == kHostHouseholder || row.what == kGpuHouseholder))
+      peer = row.seconds;
+  }
+  const std::vector<double> v = uniform_elements<double>(result.m * n, bench.seed);
+  std::vector<double> q(v.size());
+  std::vector<double> r(static_cast<std::size_t>(n * n));
+  for (const QrMethod method : bench.methods) {
+    QrOptions how;
+    how.method = method;
+    how.run = options;
+    QrInfo info;
+    QrBenchRow row = timed(n, fmt::format("qr {}", to_string(method)), bench.repeats, [&] {
+      const auto begin = std::chrono::steady_clock::now();
+      info = qr(TallInput<double>{{v.data(), result.m, n, result.m}},
+                MatrixView<double>{q.data(), result.m, n, result.m},
+                MatrixView<double>{r.data(), n, n, n}, how);
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+    info.report.trace = {};
+    row.whole = true;
+    row.ratio_to_peer = peer / row.seconds;
+    row.info = std::move(info);
+    result.rows.push_back(std::move(row));
+  }
+}
+
+void run_columns(const QrBench& bench, const Options& options, DeviceSet& devices,
+                 const Peers* peers, std::int64_t n, QrBenchResult& result) {
   Site site(devices, result.m, n, bench.seed);
   const auto peer = [&](const std::string& what, TallWork work) {
-    result.rows.push_back(site.time(what, bench.repeats, [&] {
+    result.rows.push_back(timed(n, what, bench.repeats, [&] {
       double seconds = 0;
       Peers::call(peers->time, what.c_str(), site.data(), result.m, n, result.m, work, &seconds);
       return seconds;
     }));
+    result.rows.back().whole = work == TallWork::cholesky_qr || work == TallWork::householder;
   };
   const auto ours = [&](const std::string& what, const Operation& operation,
                         const std::vector<BlockView>& views, std::uint32_t variant = 0) {
     result.rows.push_back(
-        site.time(what, bench.repeats, [&] { return site.seconds_of(operation, views, variant); }));
+        timed(n, what, bench.repeats, [&] { return site.seconds_of(operation, views, variant); }));
   };
   const std::size_t first = result.rows.size();
   const BlockView b = site.b(Element::fp64);
@@ -145,12 +209,15 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, s
   ours("solve, gram", solve_right_gram, {b, v, r, d});
   ours("solve, gram dd", solve_right_gram, {wide, v, r, d});
   ours("solve dd", solve_right, {v, wide_r, d});
-  if (bench.peers) {
+  if (bench.peers && peers != nullptr) {
     peer("cublas dgemm", TallWork::gram_gemm);
     peer("cublas dsyrk", TallWork::gram_syrk);
     peer("cublas, cusolver Cholesky QR", TallWork::cholesky_qr);
-    peer("cusolver geqrf, orgqr", TallWork::householder);
+    peer(kGpuHouseholder, TallWork::householder);
+  } else if (bench.peers) {
+    run_host_peers(bench, n, result);
   }
+  run_methods(bench, options, n, result);
   for (std::size_t i = first; i < result.rows.size(); ++i)
     result.rows[i].times_read = result.rows[i].seconds / result.rows[first].seconds;
 }
@@ -160,7 +227,6 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, s
 QrBenchResult run_qr_bench(const QrBench& bench, const Options& options) {
   DeviceSet devices(options);
   const bool on_gpu = devices.backend().kind() == DeviceKind::gpu;
-  require(on_gpu || !bench.peers, ErrorKind::device, "bench", "cuBLAS and cuSOLVER need a GPU");
   QrBenchResult result;
   result.device = devices.device(0).description().name;
   result.model = devices.device(0).description().model;
@@ -170,7 +236,7 @@ QrBenchResult run_qr_bench(const QrBench& bench, const Options& options) {
   for (const std::int64_t n : bench.columns) {
     require(n >= 1 && n <= result.m, ErrorKind::misuse, "bench",
             "{} columns do not fit {} rows of a tall matrix", n, result.m);
-    run_columns(bench, devices, peers ? &*peers : nullptr, n, result);
+    run_columns(bench, options, devices, peers ? &*peers : nullptr, n, result);
   }
   return result;
 }

@@ -1,17 +1,22 @@
 #pragma once
-// bench qr: the kernels of tall and skinny QR in the memory of one device, beside one reading of
-// the matrix and, on a GPU, beside cuBLAS and cuSOLVER.
+// bench qr: the kernels of tall and skinny QR in the memory of one device, and whole calls of qr(),
+// beside one reading of the matrix and beside cuBLAS and cuSOLVER or the BLAS and LAPACK of the
+// host.
 //
 // Contract: V is m × n, uniform in (−1, 1), in fp64. Each kernel is one call over all rows, timed
 // between two events of a queue; figures are medians over `repeats` runs after one to warm up.
 // `times_read` is over the time in which V is read once: on a GPU by a kernel that adds its
-// elements up, measured in the same run; on a CPU by the largest element of each column.
+// elements up, measured in the same run; on a CPU by the largest element of each column. A whole
+// call takes V from host memory and brings Q there; its seconds are those from the call to the
+// return, on the devices that the options name. Peers work in place, on all cores of a CPU.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strata/options.hpp"
+#include "strata/qr.hpp"
 
 namespace strata::bench {
 
@@ -19,7 +24,8 @@ struct QrBench {
   std::int64_t m = 0;  ///< 0: 4,000,000 on a GPU, 100,000 on a CPU
   std::vector<std::int64_t> columns{10, 20, 30, 64, 128};
   int repeats = 5;
-  bool peers = false;  ///< also the peers; needs the plugin and a GPU
+  bool peers = false;             ///< also the peers; on a GPU the plugin is needed
+  std::vector<QrMethod> methods;  ///< whole calls
   std::uint64_t seed = 1;
 };
 
@@ -29,6 +35,10 @@ struct QrBenchRow {
   double seconds = 0;
   std::vector<double> all_seconds;
   double times_read = 0;
+  bool whole = false;  ///< a whole call, by us or by the peer
+  /// Of a whole call of qr(): seconds of the peer's Householder QR over those; 0: not measured.
+  double ratio_to_peer = 0;
+  std::optional<QrInfo> info{};  ///< of a whole call of qr(), the last; without its trace
 };
 
 struct QrBenchResult {
@@ -38,8 +48,8 @@ struct QrBenchResult {
   std::vector<QrBenchRow> rows;  ///< by columns; the first of each is "read"
 };
 
-/// On the first device that the options name. Throws Error{memory} if V does not fit, and
-/// Error{device} without a GPU where peers are asked for.
+/// Kernels on the first device that the options name. Throws Error{memory} if V does not fit, and
+/// Error{device} where peers are asked for that are not installed.
 [[nodiscard]] QrBenchResult run_qr_bench(const QrBench& bench, const Options& options);
 
 }  // namespace strata::bench

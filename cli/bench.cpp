@@ -284,19 +284,41 @@ void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
 
 void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm =
-      verb.add_subcommand("qr", "passes over a tall matrix in the memory of one device");
-  auto bench = std::make_shared<bench::QrBench>();
+      verb.add_subcommand("qr", "passes over a tall matrix in the memory of one device, and qr");
+  auto arguments = std::make_shared<QrBenchArguments>();
+  bench::QrBench* bench = &arguments->bench;
   common.add_device_options(*algorithm);
   algorithm->add_option("--m", bench->m, "rows (default: 4000000 on a GPU, else 100000)")
       ->check(positive_number());
   add_list(*algorithm, "--n", bench->columns, "columns, one or more, separated by commas")
       ->check(positive_number())
       ->capture_default_str();
-  algorithm->add_flag("--peer", bench->peers, "cuBLAS and cuSOLVER beside ours, on a GPU");
+  algorithm->add_flag("--peer", bench->peers,
+                      "cuBLAS and cuSOLVER beside ours, or the BLAS and LAPACK of the host");
+  add_list(*algorithm, "--methods", arguments->methods,
+           "whole calls by these methods, separated by commas, all, or none")
+      ->capture_default_str();
+  algorithm->add_option("--passes", arguments->passes, "of methods, whose errors are drawn")
+      ->check(CLI::Range(1, 10))
+      ->capture_default_str();
+  algorithm->add_option("--figures", arguments->figures,
+                        "write a page: errors pass by pass, rates against the rows, kernels beside "
+                        "BLAS, instructions");
   algorithm->add_option("--repeats", bench->repeats, "runs of which the median counts")
       ->check(CLI::Range(1, 100));
-  algorithm->callback([&run, &common, bench] {
-    run = [&common, bench] { return run_qr_kernels(*bench, common); };
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_qr_kernels(*arguments, common); };
+  });
+}
+
+void add_gmres(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("gmres", "GMRES by blocks of s vectors beside GMRES vector by vector");
+  auto arguments = std::make_shared<GmresBenchArguments>();
+  common.add_to(*algorithm);
+  arguments->add_to(*algorithm);
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_gmres_comparison(*arguments, common); };
   });
 }
 
@@ -407,6 +429,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   add_potf2(*verb, common, run);
   add_covariance(*verb, common, run);
   add_qr_kernels(*verb, common, run);
+  add_gmres(*verb, common, run);
   add_mixed(*verb, common, run);
   add_estimates(*verb, common, run);
 }

@@ -5,6 +5,7 @@
 
 #include "bench/covariance_bench.hpp"
 #include "bench/estimates_bench.hpp"
+#include "bench/gmres_bench.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/mixed_bench.hpp"
 #include "bench/potf2_bench.hpp"
@@ -36,7 +37,29 @@ int run_estimates(const bench::EstimatesBench& bench, const CommonOptions& commo
 /// bench covariance.
 int run_covariance(const bench::CovarianceBench& bench, const CommonOptions& common);
 
+struct GmresBenchArguments {
+  bench::GmresBench bench;
+  std::string matrix = "laplacian";  ///< or "cantilever", or a file
+  std::int64_t side = 0;             ///< of what is generated; 0: 24 or 5
+  std::vector<std::string> bases{"monomial", "newton"};
+  std::vector<std::string> methods{"cholqr", "cholqr2", "cholqr-wide", "auto"};
+  bool unbalanced = false;
+  std::string figures;  ///< a page; empty: none
+
+  void add_to(CLI::App& algorithm);
+};
+
+/// bench gmres.
+int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptions& common);
+
+struct QrBenchArguments {
+  bench::QrBench bench;
+  std::vector<std::string> methods{"auto", "cholqr", "cholqr2", "cholqr-wide", "cholqr-wide2"};
+  int passes = 3;       ///< of methods, whose errors are drawn
+  std::string figures;  ///< a page; empty: none
+};
+
 /// bench qr.
-int run_qr_kernels(const bench::QrBench& bench, const CommonOptions& common);
+int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& common);
 
 }  // namespace strata::cli

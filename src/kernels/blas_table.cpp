@@ -193,11 +193,15 @@ std::vector<std::string> split(const std::string& files) {
 
 /// The function `name` of the first part that has it.
 template <class F>
-void find(F& function, const char* name, const std::vector<Part>& parts, const std::string& files) {
-  for (const Part& part : parts) {
+bool found(F& function, const char* name, const std::vector<Part>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
     function = function_of<F>(part.handle, name);
-    if (function != nullptr) return;
-  }
+    return function != nullptr;
+  });
+}
+template <class F>
+void find(F& function, const char* name, const std::vector<Part>& parts, const std::string& files) {
+  if (found(function, name, parts)) return;
   fail(ErrorKind::device, "blas", "{} lacks {}", files, name);
 }
 
@@ -214,6 +218,8 @@ BlasTable table_of(const std::vector<Part>& parts, const std::string& files) {
   find(table.strsm, "cblas_strsm", parts, files);
   find(table.dpotrf, "dpotrf_", parts, files);
   find(table.spotrf, "spotrf_", parts, files);
+  (void)found(table.dgeqrf, "dgeqrf_", parts);
+  (void)found(table.dorgqr, "dorgqr_", parts);
   return table;
 }
 

@@ -26,6 +26,12 @@ template <class T>
 using FortranPotrf = void (*)(const char* uplo, const int* n, T* a, const int* lda, int* info,
                               std::size_t uplo_length);
 
+/// LAPACK's Householder QR, and its Q, as Fortran calls them; in doubles.
+using FortranGeqrf = void (*)(const int* m, const int* n, double* a, const int* lda, double* tau,
+                              double* work, const int* lwork, int* info);
+using FortranOrgqr = void (*)(const int* m, const int* n, const int* k, double* a, const int* lda,
+                              const double* tau, double* work, const int* lwork, int* info);
+
 struct BlasTable {
   decltype(&cblas_dgemm) dgemm = nullptr;
   decltype(&cblas_sgemm) sgemm = nullptr;
@@ -38,6 +44,9 @@ struct BlasTable {
   decltype(&cblas_strsm) strsm = nullptr;
   FortranPotrf<double> dpotrf = nullptr;
   FortranPotrf<float> spotrf = nullptr;
+  // Peers of benchmarks alone; null where the library lacks them.
+  FortranGeqrf dgeqrf = nullptr;
+  FortranOrgqr dorgqr = nullptr;
 };
 
 /// What was loaded, for people.

@@ -1,0 +1,129 @@
+#include "bench/gmres_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+
+#include "base/check.hpp"
+#include "run/device_set.hpp"
+
+namespace strata::bench {
+namespace {
+
+struct Case {
+  std::int64_t s = 1;
+  KrylovBasis basis = KrylovBasis::newton;
+  QrMethod method = QrMethod::cgs2;
+};
+
+class Runner {
+ public:
+  explicit Runner(const GmresBench& bench)
+      : bench_(bench), b_(static_cast<std::size_t>(bench.matrix.rows)) {
+    const std::vector<double> ones(static_cast<std::size_t>(bench.matrix.cols), 1.0);
+    multiply(bench.matrix, ones, b_);
+  }
+
+  [[nodiscard]] GmresRow run(const Case& what, const Options& options) const {
+    GmresOptions how;
+    how.restart = bench_.restart;
+    how.restarts_max = bench_.restarts_max;
+    how.s = what.s;
+    how.basis = what.basis;
+    how.orthogonalization = what.method;
+    how.tolerance = bench_.tolerance;
+    how.balance = bench_.balance;
+    how.run = options;
+    GmresRow row{what.s, what.basis, what.method, 1, {}, 0, 0, {}};
+    std::vector<GmresInfo> infos;
+    for (int r = 0; r < bench_.repeats; ++r) {
+      std::vector<double> x(b_.size());
+      const auto begin = std::chrono::steady_clock::now();
+      infos.push_back(gmres(bench_.matrix, b_, x, how));
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      row.all_seconds.push_back(seconds.count());
+    }
+    std::vector<std::size_t> order(infos.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+      return row.all_seconds[i] < row.all_seconds[j];
+    });
+    const std::size_t middle = order[order.size() / 2];
+    row.seconds = row.all_seconds[middle];
+    row.info = std::move(infos[middle]);
+    row.devices = std::ssize(row.info.report.devices);
+    return row;
+  }
+
+ private:
+  const GmresBench& bench_;
+  std::vector<double> b_;
+};
+
+/// As many devices as `count` of the kind that the first of the options is.
+Options with_devices(const Options& options, std::int64_t count) {
+  Options of = options;
+  const DeviceSet devices(options);
+  if (devices.backend().kind() == DeviceKind::gpu) {
+    of.devices = "cuda:0";
+    for (std::int64_t d = 1; d < count; ++d) of.devices += fmt::format(",{}", d);
+  } else {
+    of.devices = fmt::format("host:{}", count);
+  }
+  return of;
+}
+
+std::vector<Case> cases_of(const GmresBench& bench) {
+  std::vector<Case> cases{{1, KrylovBasis::newton, QrMethod::cgs2},
+                          {1, KrylovBasis::newton, QrMethod::mgs}};
+  for (const std::int64_t s : bench.s) {
+    for (const KrylovBasis basis : bench.bases) {
+      for (const QrMethod method : bench.methods) cases.push_back({s, basis, method});
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::string name_of(const GmresRow& row) {
+  if (row.s == 1) return fmt::format("gmres {}", to_string(row.method));
+  return fmt::format("s = {} {} {}", row.s, to_string(row.basis), to_string(row.method));
+}
+
+std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& options,
+                                      const std::function<void(const GmresRow&)>& told) {
+  require(bench.repeats >= 1, ErrorKind::misuse, "bench", "{} repeats", bench.repeats);
+  for (const std::int64_t s : bench.s)
+    require(s >= 2 && s <= bench.restart, ErrorKind::misuse, "bench",
+            "blocks of s = {} vectors do not fit a restart of {}", s, bench.restart);
+  const Runner runner(bench);
+  std::vector<GmresRow> rows;
+  const auto keep = [&](GmresRow row, double yardstick) {
+    row.ratio = yardstick / row.seconds;
+    if (!rows.empty()) rows.back().info.report.trace = {};
+    rows.push_back(std::move(row));
+    if (told) told(rows.back());
+  };
+  const std::vector<Case> cases = cases_of(bench);
+  double yardstick = 0;
+  for (const Case& what : cases) {
+    GmresRow row = runner.run(what, options);
+    if (rows.empty()) yardstick = row.seconds;
+    keep(std::move(row), yardstick);
+  }
+  for (const std::int64_t count : bench.device_counts) {
+    const Options of = with_devices(options, count);
+    GmresRow first = runner.run(cases.front(), of);
+    const double seconds = first.seconds;
+    keep(std::move(first), seconds);
+    for (std::size_t c = cases.size() - bench.methods.size(); c < cases.size(); ++c)
+      keep(runner.run(cases[c], of), seconds);
+  }
+  return rows;
+}
+
+}  // namespace strata::bench

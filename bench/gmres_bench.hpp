@@ -1,0 +1,54 @@
+#pragma once
+// bench gmres: communication-avoiding GMRES beside GMRES, by us both, in one process.
+//
+// Contract: A·x = b with b = A·(1, …, 1) and x = 0 at first. Vector by vector with CGS2 and MGS,
+// then for each s, basis and orthogonalization; each is solved `repeats` times, and the run of
+// median seconds is told. `ratio` is the seconds of GMRES with CGS2 over those of the row. The
+// parts of the time are a mean over the devices (KrylovSeconds). Results have the same bits on any
+// number of devices, so of device counts only the seconds differ.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "strata/krylov.hpp"
+
+namespace strata::bench {
+
+struct GmresBench {
+  SparseMatrix matrix;
+  std::int64_t restart = 60;
+  std::int64_t restarts_max = 100;
+  std::vector<std::int64_t> s{15, 30};
+  std::vector<KrylovBasis> bases{KrylovBasis::newton};
+  std::vector<QrMethod> methods{QrMethod::cholqr, QrMethod::cholqr2, QrMethod::cholqr_wide,
+                                QrMethod::automatic};
+  double tolerance = 1e-6;
+  bool balance = true;
+  int repeats = 3;
+  /// Run once more on each of so many devices of the kind that the options name: the rows of the
+  /// last s and basis, and GMRES with CGS2.
+  std::vector<std::int64_t> device_counts;
+};
+
+struct GmresRow {
+  std::int64_t s = 1;
+  KrylovBasis basis = KrylovBasis::newton;
+  QrMethod method = QrMethod::automatic;
+  std::int64_t devices = 1;
+  std::vector<double> all_seconds;
+  double seconds = 0;  ///< the median, from the call to the return
+  double ratio = 0;
+  GmresInfo info;  ///< of the run with that; its trace is kept in the last row alone
+};
+
+/// `told`, if there is one, is called with each row when it is done.
+[[nodiscard]] std::vector<GmresRow> run_gmres_bench(
+    const GmresBench& bench, const Options& options,
+    const std::function<void(const GmresRow&)>& told = {});
+
+/// "gmres cgs2", "s = 15 newton cholqr-wide".
+[[nodiscard]] std::string name_of(const GmresRow& row);
+
+}  // namespace strata::bench
