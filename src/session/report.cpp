@@ -79,7 +79,7 @@ void append(Trace& total, const Trace& part) {
   }
   if (part.spans.empty() && part.spans_added > 0) {  // its totals are all that it kept
     std::vector<Span>().swap(total.spans);
-    total.spans_added += part.spans_added;
+    total.spans_added = std::max(total.spans_added, Trace::kSpansMax) + part.spans_added;
   }
   total.traffic = traffic;
   total.flops = flops;

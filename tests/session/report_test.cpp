@@ -103,5 +103,69 @@ TEST(Report, ASumHasAPredictionIfAllItsPartsHave) {
   EXPECT_FALSE(one.predicted_seconds.has_value());
 }
 
+/// A trace of queues, operations and families with these names, a span on each queue.
+Trace trace_of(const std::vector<std::string>& queues, const std::vector<std::string>& operations,
+               const std::vector<std::string>& families) {
+  Trace trace;
+  for (std::size_t q = 0; q < queues.size(); ++q) trace.queues.push_back({"host:0", queues[q], 0});
+  trace.operations = operations;
+  trace.families = families;
+  for (std::size_t q = 0; q < queues.size(); ++q) {
+    Span span;
+    span.kind = queues[q] == "copy in" ? SpanKind::load : SpanKind::compute;
+    span.queue = static_cast<std::uint16_t>(q);
+    span.operation = static_cast<std::uint16_t>(q % operations.size());
+    span.family = static_cast<std::uint8_t>(q % families.size());
+    span.bytes = queues[q] == "copy in" ? 100 : 0;
+    span.flops = 7;
+    span.begin = 0.25 * static_cast<double>(q);
+    span.end = span.begin + 0.25;
+    trace.add(span);
+  }
+  trace.seconds = 2;
+  return trace;
+}
+
+TEST(Report, TracesOfRunsFollowOneAnotherByTheNames) {
+  RunReport total;
+  total.trace = trace_of({"copy in", "compute 0"}, {"gram", "solve"}, {"V", "B"});
+  total.seconds = 2;
+  RunReport part;
+  part.trace = trace_of({"compute 0", "compute 1", "copy in"}, {"solve", "sum"}, {"R", "V"});
+  part.seconds = 2;
+  accumulate_with_trace(total, part);
+  const Trace& all = total.trace;
+  EXPECT_EQ(total.seconds, 4);
+  EXPECT_EQ(all.seconds, 4);
+  EXPECT_EQ(all.operations, (std::vector<std::string>{"gram", "solve", "sum"}));
+  EXPECT_EQ(all.families, (std::vector<std::string>{"V", "B", "R"}));
+  ASSERT_EQ(all.queues.size(), 3U);
+  EXPECT_EQ(all.queues[2].name, "compute 1");
+  ASSERT_EQ(all.spans.size(), 5U);
+  const auto names = [&](std::size_t k) {
+    const Span& span = all.spans[k];
+    return all.queues[span.queue].name + ", " + all.operations[span.operation] + ", " +
+           all.families[span.family];
+  };
+  EXPECT_EQ(names(1), "compute 0, solve, B");
+  EXPECT_EQ(names(2), "compute 0, solve, R");
+  EXPECT_EQ(names(3), "compute 1, sum, V");
+  EXPECT_EQ(all.queues[all.spans[4].queue].name, "copy in");
+  EXPECT_EQ(all.spans[2].begin, 2);
+  EXPECT_EQ(all.spans[3].end, 2.5);
+  EXPECT_EQ(all.traffic.host_to_device_bytes, 200);
+  EXPECT_EQ(fold_traffic(all.spans), all.traffic);
+  EXPECT_EQ(all.flops, 3 * 7);
+  // What was too long to keep its spans leaves none, and all of its totals.
+  const RunReport whole = part;
+  part.trace.spans.clear();
+  accumulate_with_trace(total, part);
+  accumulate_with_trace(total, whole);
+  EXPECT_TRUE(all.spans.empty());
+  EXPECT_GT(all.spans_added, Trace::kSpansMax);
+  EXPECT_EQ(all.traffic.host_to_device_bytes, 400);
+  EXPECT_EQ(all.seconds, 8);
+}
+
 }  // namespace
 }  // namespace strata
