@@ -24,12 +24,43 @@ struct SparseMatrix {
   }
 };
 
+/// Entries that were added to another one at the same place.
+struct SummedEntries {
+  std::int64_t count = 0;
+  std::int64_t row = -1;  ///< the first such place, row by row
+  std::int64_t col = -1;
+};
+
 /// The matrix with value[k] at (row[k], col[k]), in any order; entries at one place are summed in
-/// the order in which they come.
+/// the order in which they come, and counted in `summed`.
 [[nodiscard]] SparseMatrix sparse_from_entries(std::int64_t rows, std::int64_t cols,
                                                std::span<const std::int64_t> row,
                                                std::span<const std::int64_t> col,
-                                               std::span<const double> value);
+                                               std::span<const double> value,
+                                               SummedEntries* summed = nullptr);
+
+/// How the entries of a compressed matrix are listed.
+enum class Compressed : std::uint8_t {
+  rows,     ///< row by row (CSR)
+  columns,  ///< column by column (CSC)
+};
+
+/// The matrix whose row, or column, i has the entries start[i] … start[i + 1] − 1 of `index` (the
+/// columns, or the rows) and `value`, 0-based, in any order. Entries at one place are summed in the
+/// order in which they come. Throws Error{misuse} naming the entry for an index out of range, and
+/// beyond 2^31 − 1 rows or columns.
+[[nodiscard]] SparseMatrix sparse_from_compressed(std::int64_t rows, std::int64_t cols,
+                                                  std::span<const std::int32_t> start,
+                                                  std::span<const std::int32_t> index,
+                                                  std::span<const double> value,
+                                                  Compressed by = Compressed::rows,
+                                                  SummedEntries* summed = nullptr);
+[[nodiscard]] SparseMatrix sparse_from_compressed(std::int64_t rows, std::int64_t cols,
+                                                  std::span<const std::int64_t> start,
+                                                  std::span<const std::int64_t> index,
+                                                  std::span<const double> value,
+                                                  Compressed by = Compressed::rows,
+                                                  SummedEntries* summed = nullptr);
 
 /// Throws Error{misuse} unless `a` is what the contract says.
 void require_well_formed(const SparseMatrix& a);
@@ -66,7 +97,7 @@ struct Asymmetry {
   double value = 0;       ///< at (row, col)
   double transposed = 0;  ///< at (col, row)
 };
-/// The first pair that differs by more than `tolerance` of the larger.
+/// The first pair, row by row, that differs by more than `tolerance` of the larger; in linear time.
 [[nodiscard]] Asymmetry find_asymmetry(const SparseMatrix& a, double tolerance);
 
 }  // namespace strata

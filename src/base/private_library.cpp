@@ -94,11 +94,64 @@ bool make_nameless_and_symbolic(int file) {
                       static_cast<ssize_t>(sizeof symbolic);
 }
 
+/// What the dynamic section of a loaded library says of its relocations.
+struct Relocations {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  struct Table {
+    const ElfW(Rela) * first = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::array<Table, 2> tables;  // of procedures, of data
+
+  explicit Relocations(const link_map& library) {
+    ElfW(Sxword) kind = DT_RELA;
+    for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; ++entry) {
+      const ElfW(Addr) address = entry->d_un.d_ptr;
+      if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(address);
+      if (entry->d_tag == DT_STRTAB) names = reinterpret_cast<const char*>(address);
+      if (entry->d_tag == DT_JMPREL) tables[0].first = reinterpret_cast<const ElfW(Rela)*>(address);
+      if (entry->d_tag == DT_RELA) tables[1].first = reinterpret_cast<const ElfW(Rela)*>(address);
+      if (entry->d_tag == DT_PLTRELSZ) tables[0].bytes = entry->d_un.d_val;
+      if (entry->d_tag == DT_RELASZ) tables[1].bytes = entry->d_un.d_val;
+      if (entry->d_tag == DT_PLTREL) kind = static_cast<ElfW(Sxword)>(entry->d_un.d_val);
+    }
+    if (symbols == nullptr || names == nullptr || kind != DT_RELA) tables = {};
+  }
+};
+
+/// Writes to memory that the loader may have made read-only behind its relocations.
+bool overwrite(ElfW(Addr) place, void* value) {
+  const auto page = static_cast<ElfW(Addr)>(sysconf(_SC_PAGESIZE));
+  void* const from = reinterpret_cast<void*>(place & ~(page - 1));
+  if (mprotect(from, page, PROT_READ | PROT_WRITE) != 0) return false;
+  std::memcpy(reinterpret_cast<void*>(place), &value, sizeof value);
+  return true;
+}
+
 std::string system_reason(const char* what) {
   return fmt::format("{}: {}", what, std::strerror(errno));
 }
 
 }  // namespace
+
+bool redirect_calls(void* handle, const std::string& function, void* target) {
+  link_map* library = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &library) != 0) return false;
+  const Relocations relocations(*library);
+  bool found = false;
+  for (const Relocations::Table& table : relocations.tables) {
+    for (std::size_t i = 0; i < table.bytes / sizeof(ElfW(Rela)); ++i) {
+      const ElfW(Rela)& entry = table.first[i];
+      const ElfW(Sym)& symbol = relocations.symbols[ELF64_R_SYM(entry.r_info)];
+      if (ELF64_R_SYM(entry.r_info) == 0 || function != relocations.names + symbol.st_name)
+        continue;
+      if (!overwrite(library->l_addr + entry.r_offset, target)) return false;
+      found = true;
+    }
+  }
+  return found;
+}
 
 PrivateLibrary open_private_copy(const std::string& path) {
   const File source(open(path.c_str(), O_RDONLY | O_CLOEXEC));

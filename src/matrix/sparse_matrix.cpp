@@ -17,7 +17,7 @@ constexpr std::int64_t kExtentMax = std::numeric_limits<std::int32_t>::max();
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Sorts the entries of each row by column, stably, and adds up those of one place.
-void tidy_rows(SparseMatrix& a) {
+void tidy_rows(SparseMatrix& a, SummedEntries* summed = nullptr) {
   std::vector<std::pair<std::int32_t, double>> row;
   std::int64_t kept = 0;
   std::int64_t begin = 0;
@@ -32,6 +32,10 @@ void tidy_rows(SparseMatrix& a) {
     for (const auto& [column, value] : row) {
       if (kept > first && a.column[at(kept - 1)] == column) {
         a.value[at(kept - 1)] += value;
+        if (summed != nullptr && summed->count++ == 0) {
+          summed->row = i;
+          summed->col = column;
+        }
         continue;
       }
       a.column[at(kept)] = column;
@@ -43,14 +47,7 @@ void tidy_rows(SparseMatrix& a) {
   a.value.resize(at(kept));
 }
 
-}  // namespace
-
-SparseMatrix sparse_from_entries(std::int64_t rows, std::int64_t cols,
-                                 std::span<const std::int64_t> row,
-                                 std::span<const std::int64_t> col, std::span<const double> value) {
-  require(row.size() == value.size() && col.size() == value.size(), ErrorKind::misuse, "sparse",
-          "{} rows, {} columns and {} values are no list of entries", row.size(), col.size(),
-          value.size());
+SparseMatrix empty_matrix(std::int64_t rows, std::int64_t cols) {
   require(rows >= 0 && cols >= 0 && rows <= kExtentMax && cols <= kExtentMax, ErrorKind::misuse,
           "sparse", "a sparse matrix of {} by {} is beyond {} rows and columns", rows, cols,
           kExtentMax);
@@ -58,23 +55,104 @@ SparseMatrix sparse_from_entries(std::int64_t rows, std::int64_t cols,
   a.rows = rows;
   a.cols = cols;
   a.start.assign(at(rows) + 1, 0);
+  return a;
+}
+
+void require_inside(const SparseMatrix& a, std::int64_t row, std::int64_t col) {
+  require(row >= 0 && row < a.rows && col >= 0 && col < a.cols, ErrorKind::misuse, "sparse",
+          "entry ({}, {}) is outside of a matrix of {} by {}", row, col, a.rows, a.cols);
+}
+
+/// Puts entries into their rows, in the order in which they come; start[i + 1] is the number of
+/// those of row i before.
+class RowFiller {
+ public:
+  RowFiller(SparseMatrix& a, std::int64_t entries) : a_(a) {
+    std::partial_sum(a.start.begin(), a.start.end(), a.start.begin());
+    a.column.resize(at(entries));
+    a.value.resize(at(entries));
+    next_.assign(a.start.begin(), a.start.end() - 1);
+  }
+  void add(std::int64_t row, std::int64_t col, double value) {
+    const std::size_t place = at(next_[at(row)]++);
+    a_.column[place] = static_cast<std::int32_t>(col);
+    a_.value[place] = value;
+  }
+
+ private:
+  SparseMatrix& a_;
+  std::vector<std::int64_t> next_;
+};
+
+template <class Index>
+SparseMatrix from_compressed(std::int64_t rows, std::int64_t cols, std::span<const Index> start,
+                             std::span<const Index> index, std::span<const double> value,
+                             Compressed by, SummedEntries* summed) {
+  SparseMatrix a = empty_matrix(rows, cols);
+  const std::int64_t lines = by == Compressed::rows ? rows : cols;
+  require(std::ssize(start) == lines + 1 && start.front() == 0 &&
+              std::int64_t{start.back()} == std::ssize(value) && index.size() == value.size(),
+          ErrorKind::misuse, "sparse",
+          "{} starts, the last of them {}, {} indices and {} values are no compressed matrix of {} "
+          "by {}",
+          start.size(), start.empty() ? Index{0} : start.back(), index.size(), value.size(), rows,
+          cols);
+  const auto each = [&](const auto& visit) {
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (std::int64_t k = start[at(line)]; k < std::int64_t{start[at(line + 1)]}; ++k) {
+        const std::int64_t other = index[at(k)];
+        visit(by == Compressed::rows ? line : other, by == Compressed::rows ? other : line, k);
+      }
+  };
+  for (std::int64_t line = 0; line < lines; ++line)
+    require(start[at(line)] <= start[at(line + 1)], ErrorKind::misuse, "sparse",
+            "{} {} ends before it begins", by == Compressed::rows ? "row" : "column", line);
+  each([&](std::int64_t i, std::int64_t j, std::int64_t) {
+    require_inside(a, i, j);
+    ++a.start[at(i) + 1];
+  });
+  RowFiller filler(a, std::ssize(value));
+  each([&](std::int64_t i, std::int64_t j, std::int64_t k) { filler.add(i, j, value[at(k)]); });
+  if (summed != nullptr) *summed = {};
+  tidy_rows(a, summed);
+  return a;
+}
+
+}  // namespace
+
+SparseMatrix sparse_from_entries(std::int64_t rows, std::int64_t cols,
+                                 std::span<const std::int64_t> row,
+                                 std::span<const std::int64_t> col, std::span<const double> value,
+                                 SummedEntries* summed) {
+  require(row.size() == value.size() && col.size() == value.size(), ErrorKind::misuse, "sparse",
+          "{} rows, {} columns and {} values are no list of entries", row.size(), col.size(),
+          value.size());
+  SparseMatrix a = empty_matrix(rows, cols);
   for (std::size_t k = 0; k < value.size(); ++k) {
-    require(row[k] >= 0 && row[k] < rows && col[k] >= 0 && col[k] < cols, ErrorKind::misuse,
-            "sparse", "entry ({}, {}) is outside of a matrix of {} by {}", row[k], col[k], rows,
-            cols);
+    require_inside(a, row[k], col[k]);
     ++a.start[at(row[k]) + 1];
   }
-  std::partial_sum(a.start.begin(), a.start.end(), a.start.begin());
-  a.column.resize(value.size());
-  a.value.resize(value.size());
-  std::vector<std::int64_t> next(a.start.begin(), a.start.end() - 1);
-  for (std::size_t k = 0; k < value.size(); ++k) {
-    const std::size_t place = at(next[at(row[k])]++);
-    a.column[place] = static_cast<std::int32_t>(col[k]);
-    a.value[place] = value[k];
-  }
-  tidy_rows(a);
+  RowFiller filler(a, std::ssize(value));
+  for (std::size_t k = 0; k < value.size(); ++k) filler.add(row[k], col[k], value[k]);
+  if (summed != nullptr) *summed = {};
+  tidy_rows(a, summed);
   return a;
+}
+
+SparseMatrix sparse_from_compressed(std::int64_t rows, std::int64_t cols,
+                                    std::span<const std::int32_t> start,
+                                    std::span<const std::int32_t> index,
+                                    std::span<const double> value, Compressed by,
+                                    SummedEntries* summed) {
+  return from_compressed(rows, cols, start, index, value, by, summed);
+}
+
+SparseMatrix sparse_from_compressed(std::int64_t rows, std::int64_t cols,
+                                    std::span<const std::int64_t> start,
+                                    std::span<const std::int64_t> index,
+                                    std::span<const double> value, Compressed by,
+                                    SummedEntries* summed) {
+  return from_compressed(rows, cols, start, index, value, by, summed);
 }
 
 void require_well_formed(const SparseMatrix& a) {
@@ -168,17 +246,20 @@ std::int64_t bandwidth(const SparseMatrix& a) {
 Asymmetry find_asymmetry(const SparseMatrix& a, double tolerance) {
   require(a.rows == a.cols, ErrorKind::misuse, "sparse", "a matrix of {} by {} is not square",
           a.rows, a.cols);
-  const auto entry = [&](std::int64_t i, std::int64_t j) {
-    const auto begin = a.column.begin() + a.start[at(i)];
-    const auto end = a.column.begin() + a.start[at(i + 1)];
-    const auto found = std::lower_bound(begin, end, static_cast<std::int32_t>(j));
-    return found != end && *found == j ? a.value[at(found - a.column.begin())] : 0.0;
+  // Entry (i, j) asks row j for column i. Rows are asked for columns that ascend, so each needs to
+  // be walked through once.
+  std::vector<std::int64_t> next(a.start.begin(), a.start.end() - 1);
+  const auto transposed = [&](std::int64_t i, std::int64_t j) {
+    std::int64_t& k = next[at(j)];
+    const std::int64_t end = a.start[at(j + 1)];
+    while (k < end && a.column[at(k)] < i) ++k;
+    return k < end && a.column[at(k)] == i ? a.value[at(k)] : 0.0;
   };
   for (std::int64_t i = 0; i < a.rows; ++i) {
     for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
       const std::int64_t j = a.column[at(k)];
       const double value = a.value[at(k)];
-      const double other = entry(j, i);
+      const double other = transposed(i, j);
       if (!(std::abs(value - other) <= tolerance * std::max(std::abs(value), std::abs(other))))
         return {.found = true, .row = i, .col = j, .value = value, .transposed = other};
     }

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -67,6 +68,24 @@ TEST_P(PrivateCopy, IsNotFoundByThoseWhoComeLater) {
   theirs.set(5);
   EXPECT_EQ(ours.get(), 1);
   for (void* handle : {ours.handle, loaded}) dlclose(handle);
+}
+
+TEST_P(PrivateCopy, CallsAreRedirectedInThatInstanceAlone) {
+  const Instance ours = make();
+  const Instance another = make();
+  const auto number = [](const Instance& instance) {
+    return reinterpret_cast<long (*)(const char*)>(dlsym(instance.handle, "fake_number"))("17");
+  };
+  EXPECT_EQ(number(another), 17);
+  const auto answer = +[](const char*, char**, int) -> long { return 42; };
+  // A C library of 2023 and later may have another function of this meaning.
+  EXPECT_TRUE(redirect_calls(ours.handle, "strtol", reinterpret_cast<void*>(answer)) ||
+              redirect_calls(ours.handle, "__isoc23_strtol", reinterpret_cast<void*>(answer)));
+  EXPECT_EQ(number(ours), 42);
+  EXPECT_EQ(number(another), 17);
+  EXPECT_EQ(std::strtol("17", nullptr, 10), 17);
+  EXPECT_FALSE(redirect_calls(ours.handle, "no_such_function", reinterpret_cast<void*>(answer)));
+  for (void* handle : {ours.handle, another.handle}) dlclose(handle);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutAName, PrivateCopy,

@@ -39,6 +39,9 @@ void openblas_set_num_threads(int threads) { fake_threads = threads; }
 const char* openblas_get_corename() { return kKernels.c_str(); }
 const char* openblas_get_config() { return kConfig.c_str(); }
 
+// Calls a function of another library.
+long fake_number(const char* text) { return std::strtol(text, nullptr, 10); }
+
 void cblas_dgemm() {}
 void cblas_sgemm() {}
 void cblas_dsyrk() {}

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
+#include "base/random.hpp"
 #include "strata/error.hpp"
 
 namespace strata {
@@ -31,6 +33,71 @@ TEST(SparseMatrix, IsAssembledFromEntriesInAnyOrder) {
   multiply(a, std::vector<double>{1, 10, 100}, y);
   EXPECT_EQ(y, (std::vector<double>{201, 0, 543}));
   EXPECT_EQ(bandwidth(a), 2);
+}
+
+TEST(SparseMatrix, SaysWhatWasSummed) {
+  SummedEntries summed;
+  const SparseMatrix a =
+      sparse_from_entries(3, 3, Indices{2, 2, 0, 2, 0, 2}, Indices{1, 1, 2, 1, 2, 0},
+                          std::vector<double>{1, 2, 3, 4, 5, 6}, &summed);
+  EXPECT_EQ(a.value, (std::vector<double>{8, 6, 7}));
+  EXPECT_EQ(summed.count, 3);
+  EXPECT_EQ(summed.row, 0);
+  EXPECT_EQ(summed.col, 2);
+  (void)sparse_from_entries(3, 3, Indices{1}, Indices{1}, std::vector<double>{1}, &summed);
+  EXPECT_EQ(summed.count, 0);
+  EXPECT_EQ(summed.row, -1);
+}
+
+/// One matrix as rows and as columns, with indices of 32 and of 64 bits.
+template <class Index>
+void expect_from_compressed() {
+  const std::vector<Index> row_start{0, 2, 2, 6};
+  const std::vector<Index> column{2, 0, 2, 0, 2, 1};  // unsorted, (2, 2) twice
+  const std::vector<double> by_row{2, 1, 2, 3, 3, 4};
+  SummedEntries summed;
+  const SparseMatrix a = sparse_from_compressed(3, 3, std::span<const Index>(row_start), column,
+                                                by_row, Compressed::rows, &summed);
+  EXPECT_EQ(a.start, sample().start);
+  EXPECT_EQ(a.column, sample().column);
+  EXPECT_EQ(a.value, sample().value);
+  EXPECT_EQ(summed.count, 1);
+  EXPECT_EQ(summed.row, 2);
+  EXPECT_EQ(summed.col, 2);
+  const std::vector<Index> col_start{0, 2, 3, 6};
+  const std::vector<Index> row{2, 0, 2, 0, 2, 2};
+  const std::vector<double> by_col{3, 1, 4, 2, 2, 3};
+  const SparseMatrix b = sparse_from_compressed(3, 3, std::span<const Index>(col_start), row,
+                                                by_col, Compressed::columns, &summed);
+  EXPECT_EQ(b.start, a.start);
+  EXPECT_EQ(b.column, a.column);
+  EXPECT_EQ(b.value, a.value);
+  EXPECT_EQ(summed.count, 1);
+  // What is out of range is named; what does not fit together is refused.
+  for (const Index wrong : {Index{3}, Index{-1}, std::numeric_limits<Index>::max()}) {
+    std::vector<Index> bad = column;
+    bad[3] = wrong;
+    try {
+      (void)sparse_from_compressed(3, 3, std::span<const Index>(row_start), bad, by_row);
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::misuse);
+      EXPECT_NE(std::string(error.what()).find("(2, " + std::to_string(wrong)), std::string::npos)
+          << error.what();
+    }
+  }
+  for (const std::vector<Index>& bad :
+       {std::vector<Index>{}, {0, 2, 6}, {1, 2, 2, 6}, {0, 2, 2, 5}, {0, 7, 2, 6}, {0, 2, -2, 6}})
+    EXPECT_THROW((void)sparse_from_compressed(3, 3, std::span<const Index>(bad), column, by_row),
+                 Error);
+  EXPECT_EQ(
+      sparse_from_compressed(0, 0, std::span<const Index>(std::vector<Index>{0}), {}, {}).entries(),
+      0);
+}
+
+TEST(SparseMatrix, IsMadeOfCompressedRowsOrColumns) {
+  expect_from_compressed<std::int32_t>();
+  expect_from_compressed<std::int64_t>();
 }
 
 TEST(SparseMatrix, IsBalancedByRowsThenColumns) {
@@ -104,6 +171,44 @@ TEST(SparseMatrix, AnAsymmetryIsFound) {
                                                      std::vector<double>{7, 7 * (1 + 1e-14), 1});
   EXPECT_FALSE(find_asymmetry(symmetric, 1e-12).found);
   EXPECT_TRUE(find_asymmetry(symmetric, 1e-15).found);
+}
+
+/// Against looking at all pairs.
+TEST(SparseMatrix, TheFirstAsymmetryIsFound) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    constexpr std::int64_t kOrder = 9;
+    std::vector<double> dense(kOrder * kOrder);
+    Indices row;
+    Indices col;
+    std::vector<double> value;
+    for (std::int64_t k = 0; k < kOrder * kOrder; ++k) {
+      const std::int64_t i = k / kOrder;
+      const std::int64_t j = k % kOrder;
+      const auto pair = static_cast<std::uint64_t>(std::max(i, j) * kOrder + std::min(i, j));
+      if (random_uniform(seed, pair) < 0.6) continue;
+      if (random_uniform(seed, 100 + static_cast<std::uint64_t>(k)) < 0.01) continue;  // no mirror
+      row.push_back(i);
+      col.push_back(j);
+      value.push_back(random_uniform(seed, 200 + static_cast<std::uint64_t>(k)) < 0.01 ? 2 : 1);
+      dense[static_cast<std::size_t>(k)] = value.back();
+    }
+    const Asymmetry pair = find_asymmetry(sparse_from_entries(kOrder, kOrder, row, col, value), 0);
+    std::int64_t first = 0;
+    const auto mirror = [&](std::int64_t k) {
+      return dense[static_cast<std::size_t>(k % kOrder * kOrder + k / kOrder)];
+    };
+    const auto has = [&](std::int64_t k) { return dense[static_cast<std::size_t>(k)] != 0; };
+    while (first < kOrder * kOrder &&
+           (!has(first) || dense[static_cast<std::size_t>(first)] == mirror(first)))
+      ++first;
+    EXPECT_EQ(pair.found, first < kOrder * kOrder);
+    if (!pair.found) continue;
+    ++found;
+    EXPECT_EQ(pair.row * kOrder + pair.col, first);
+    EXPECT_EQ(pair.transposed, mirror(first));
+  }
+  EXPECT_GT(found, 50);
 }
 
 TEST(SparseMatrix, WhatIsNoMatrixIsRefused) {
