@@ -66,6 +66,30 @@ string(SUBSTRING "${STRATA_BLAS_FOUND}" 1 -1 STRATA_BLAS_FOUND)
 string(SUBSTRING "${STRATA_BLAS_NAMES}" 1 -1 STRATA_BLAS_NAMES)
 message(STATUS "BLAS, loaded at run time: ${STRATA_BLAS_FOUND}")
 
+# Orders of elimination. METIS (Apache-2.0) is loaded at run time, as a private instance (src/sparse/metis_library.cpp), so
+# that only its header and its place are needed; of SuiteSparse AMD alone (BSD-3-Clause) is linked.
+find_path(STRATA_METIS_INCLUDE metis.h REQUIRED)
+find_library(STRATA_METIS_LIBRARY metis)
+add_library(strata_metis_header INTERFACE)
+target_include_directories(strata_metis_header SYSTEM INTERFACE ${STRATA_METIS_INCLUDE})
+set(STRATA_METIS_FOUND "")
+if(STRATA_METIS_LIBRARY)
+  strata_soname(${STRATA_METIS_LIBRARY} name)
+  get_filename_component(folder ${STRATA_METIS_LIBRARY} DIRECTORY)
+  set(STRATA_METIS_FOUND ${folder}/${name})
+endif()
+message(STATUS "METIS, loaded at run time: ${STRATA_METIS_FOUND}")
+find_path(STRATA_AMD_INCLUDE amd.h PATH_SUFFIXES suitesparse REQUIRED)
+find_library(STRATA_AMD_LIBRARY amd REQUIRED)
+add_library(strata_amd INTERFACE)
+target_include_directories(strata_amd SYSTEM INTERFACE ${STRATA_AMD_INCLUDE})
+target_link_libraries(strata_amd INTERFACE ${STRATA_AMD_LIBRARY})
+
+# Checksums and fingerprints; the header has it all.
+find_path(STRATA_XXHASH_INCLUDE xxhash.h REQUIRED)
+add_library(strata_xxhash INTERFACE)
+target_include_directories(strata_xxhash SYSTEM INTERFACE ${STRATA_XXHASH_INCLUDE})
+
 # What tests are linked with, to compare with: LAPACKE, and BLAS as anybody has it.
 if(STRATA_TESTS)
   # Many digits, to measure how orthogonal Q is.

@@ -16,6 +16,7 @@
 #include "strata/options.hpp"
 #include "strata/qr.hpp"
 #include "strata/report.hpp"
+#include "strata/sparse_cholesky.hpp"
 #include "strata/sparse_matrix.hpp"
 #include "strata/trace.hpp"
 #include "strata/trace_export.hpp"

@@ -1,0 +1,194 @@
+// Amalgamation (Duff, Reid 1983; Ashcraft, Grimes 1989): from the leaves up, each supernode takes
+// in those of its children that cost the fewest zeros, as long as the bounds of AnalysisOptions
+// hold. Both bounds are kept for every panel, against the entries and operations that its columns
+// have in L, so they hold for every branch and for the whole. A child is taken in wherever it
+// stands among its siblings: columns are numbered anew afterwards, which a postorder of the joined
+// supernodes does without changing the factor.
+//
+// Row structure: row i of L lies in those supernodes through which one walks up the tree from the
+// neighbours before i to i. Rows are walked in order, so each list ascends by itself.
+
+#include "sparse/supernodes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.hpp"
+
+namespace strata {
+namespace {
+
+/// What a supernode has become by taking in children.
+struct Joined {
+  double width = 0;
+  double entries = 0;  ///< that its columns have in L
+  double flops = 0;
+};
+
+bool within_bounds(const Joined& parts, double rows, const AnalysisOptions& options) {
+  const auto spare = static_cast<double>(options.relax_entries);
+  return panel_entries(parts.width, rows) <= (1 + options.relax_bytes) * parts.entries + spare &&
+         panel_flops(parts.width, rows) <= (1 + options.relax_flops) * parts.flops + spare * spare;
+}
+
+/// Bytes of one branch in a multifrontal factorization in the best order of its parts.
+struct Stack {
+  std::int64_t update = 0;  ///< that is left for the parent
+  std::int64_t peak = 0;
+};
+
+std::int64_t square_bytes(std::int64_t rows) { return rows * rows * 8; }
+
+/// Sorts children and returns the peak: those that need more than they leave come first.
+std::int64_t stack_children(std::span<std::int32_t> children, const std::vector<Stack>& stack,
+                            std::int64_t own_bytes) {
+  std::stable_sort(children.begin(), children.end(), [&](std::int32_t a, std::int32_t b) {
+    return stack[at(a)].peak - stack[at(a)].update > stack[at(b)].peak - stack[at(b)].update;
+  });
+  std::int64_t held = 0;
+  std::int64_t peak = 0;
+  for (const std::int32_t c : children) {
+    peak = std::max(peak, held + stack[at(c)].peak);
+    held += stack[at(c)].update;
+  }
+  return std::max(peak, held + own_bytes);
+}
+
+}  // namespace
+
+SupernodeForest fundamental_supernodes(std::span<const std::int32_t> parent,
+                                       std::span<const std::int32_t> counts) {
+  const auto n = std::ssize(parent);
+  std::vector<std::int32_t> children(parent.size());
+  for (const std::int32_t p : parent)
+    if (p >= 0) ++children[at(p)];
+  SupernodeForest forest;
+  std::vector<std::int32_t> owner(parent.size());
+  for (std::int64_t j = 0; j < n; ++j) {
+    const bool goes_on = j > 0 && parent[at(j - 1)] == j && children[at(j)] == 1 &&
+                         counts[at(j - 1)] == counts[at(j)] + 1;
+    if (!goes_on) {
+      forest.first.push_back(static_cast<std::int32_t>(j));
+      forest.width.push_back(0);
+      forest.rows.push_back(0);
+    }
+    ++forest.width.back();
+    forest.rows.back() = counts[at(j)] - 1;
+    owner[at(j)] = forest.size() - 1;
+  }
+  forest.first.push_back(static_cast<std::int32_t>(n));
+  for (std::int32_t s = 0; s < forest.size(); ++s) {
+    const std::int32_t above = parent[at(forest.first[at(s) + 1] - 1)];
+    forest.parent.push_back(above < 0 ? -1 : owner[at(above)]);
+  }
+  return forest;
+}
+
+std::vector<std::int32_t> amalgamate(const SupernodeForest& forest,
+                                     const AnalysisOptions& options) {
+  const std::int32_t count = forest.size();
+  std::vector<std::int32_t> into(at(count));
+  std::iota(into.begin(), into.end(), 0);
+  std::vector<Joined> joined(at(count));
+  Children children(forest.parent);
+  for (std::int32_t p = 0; p < count; ++p) {
+    const double rows = forest.rows[at(p)];
+    Joined& parts = joined[at(p)];
+    const double own = forest.width[at(p)];
+    parts = {own, panel_entries(own, rows), panel_flops(own, rows)};
+    // Zeros that a child would bring if it were the first to be taken in.
+    const auto zeros = [&](std::int32_t c) {
+      return joined[at(c)].width * (own + rows - forest.rows[at(c)]);
+    };
+    const std::span<std::int32_t> candidates = children.of(p);
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](std::int32_t a, std::int32_t b) { return zeros(a) < zeros(b); });
+    for (const std::int32_t c : candidates) {
+      const Joined& child = joined[at(c)];
+      const Joined both{parts.width + child.width, parts.entries + child.entries,
+                        parts.flops + child.flops};
+      if (!within_bounds(both, rows, options)) continue;
+      parts = both;
+      into[at(c)] = p;
+    }
+  }
+  for (std::int32_t s = count - 1; s >= 0; --s) into[at(s)] = into[at(into[at(s)])];
+  return into;
+}
+
+FinalForest final_forest(const SupernodeForest& forest, std::span<const std::int32_t> into) {
+  const std::int32_t count = forest.size();
+  std::vector<std::int32_t> group(at(count), -1);  // number of each supernode that remains
+  std::vector<std::int32_t> last;                  // and which that is
+  for (std::int32_t s = 0; s < count; ++s) {
+    if (into[at(s)] != s) continue;
+    group[at(s)] = static_cast<std::int32_t>(last.size());
+    last.push_back(s);
+  }
+  std::vector<std::int32_t> width(last.size());
+  std::vector<std::int32_t> parent(last.size(), -1);
+  for (std::int32_t s = 0; s < count; ++s) width[at(group[at(into[at(s)])])] += forest.width[at(s)];
+  for (std::size_t g = 0; g < last.size(); ++g) {
+    const std::int32_t above = forest.parent[at(last[g])];
+    if (above >= 0) parent[g] = group[at(into[at(above)])];
+  }
+  Children children(parent);
+  FinalForest result;
+  std::vector<Stack> stack(last.size());
+  for (std::size_t g = 0; g < last.size(); ++g) {
+    const std::int64_t w = width[g];
+    const std::int64_t r = forest.rows[at(last[g])];
+    stack[g].update = square_bytes(r);
+    stack[g].peak = stack_children(children.of(static_cast<std::int64_t>(g)), stack,
+                                   (w + r) * w * 8 + square_bytes(r));
+    result.stack_bytes = std::max(result.stack_bytes, parent[g] < 0 ? stack[g].peak : 0);
+  }
+  const std::vector<std::int32_t> post = postorder(children);
+  const std::vector<std::int32_t> number = places_of(post, std::ssize(post));
+  SupernodeForest& f = result.forest;
+  f.first.assign(1, 0);
+  for (const std::int32_t g : post) {
+    f.width.push_back(width[at(g)]);
+    f.rows.push_back(forest.rows[at(last[at(g)])]);
+    f.parent.push_back(parent[at(g)] < 0 ? -1 : number[at(parent[at(g)])]);
+    f.first.push_back(f.first.back() + width[at(g)]);
+  }
+  std::vector<std::int32_t> next(f.first.begin(), f.first.end() - 1);
+  result.old_column.resize(at(f.first.back()));
+  for (std::int32_t s = 0; s < count; ++s) {  // parts come before what they went into
+    std::int32_t& place = next[at(number[at(group[at(into[at(s)])])])];
+    for (std::int32_t k = 0; k < forest.width[at(s)]; ++k)
+      result.old_column[at(place++)] = forest.first[at(s)] + k;
+  }
+  return result;
+}
+
+RowStructure row_structure(const SymmetricPattern& pattern, const SupernodeForest& forest,
+                           std::span<const std::int32_t> order) {
+  const std::int32_t n = pattern.size();
+  const std::vector<std::int32_t> place = places_of(order, n);
+  std::vector<std::int32_t> owner(at(n));
+  RowStructure result;
+  result.row_start.reserve(forest.width.size() + 1);
+  for (std::int32_t s = 0; s < forest.size(); ++s) {
+    std::fill_n(owner.begin() + forest.first[at(s)], forest.width[at(s)], s);
+    result.row_start.push_back(result.row_start.back() + forest.rows[at(s)]);
+  }
+  result.row.resize(at(result.row_start.back()));
+  std::vector<std::int64_t> next(result.row_start.begin(), result.row_start.end() - 1);
+  std::vector<std::int32_t> seen(forest.width.size(), -1);  // the last row that came through
+  for (std::int32_t i = 0; i < n; ++i) {
+    seen[at(owner[at(i)])] = i;
+    for (const std::int32_t neighbor : pattern.neighbors(order[at(i)])) {
+      if (place[at(neighbor)] > i) continue;
+      for (std::int32_t s = owner[at(place[at(neighbor)])]; seen[at(s)] != i;
+           s = forest.parent[at(s)]) {
+        seen[at(s)] = i;
+        result.row[at(next[at(s)]++)] = i;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace strata
