@@ -65,7 +65,14 @@ void add_simulate(CLI::App& app, CommonOptions& common, Run& run);
 void add_qr(CLI::App& app, CommonOptions& common, Run& run);
 void add_lstsq(CLI::App& app, CommonOptions& common, Run& run);
 void add_eigs(CLI::App& app, CommonOptions& common, Run& run);
+void add_analyze(CLI::App& app, CommonOptions& common, Run& run);
 void add_bench(CLI::App& app, CommonOptions& common, Run& run);
+
+/// strata plan sparse, below the verb `plan`.
+void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run);
+
+/// The machine that --devices names, a real one or "emulated:N", with the rates that were given.
+[[nodiscard]] Machine machine_of(const CommonOptions& common, const Options& options);
 
 /// Accepts finite numbers above 0, or not below 0; the message names the text.
 [[nodiscard]] CLI::Validator positive_number();

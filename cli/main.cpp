@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   add_qr(app, common, run);
   add_lstsq(app, common, run);
   add_eigs(app, common, run);
+  add_analyze(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

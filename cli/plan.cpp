@@ -1,4 +1,5 @@
-// strata plan cholesky, strata plan qr: what a run would do, before anything is allocated.
+// strata plan cholesky, strata plan qr (strata plan sparse: sparse.cpp): what a run would do,
+// before anything is allocated.
 
 #include <fmt/format.h>
 
@@ -35,29 +36,6 @@ Machine emulated_machine(const std::string& devices, const Options& options) {
   Machine machine = Machine::emulated(number, options.device_memory_bytes);
   if (options.host_memory_bytes == 0)
     machine.host_memory_bytes = std::numeric_limits<std::int64_t>::max();
-  return machine;
-}
-
-/// The machine that is named, a real one or "emulated:N", with the rates that were given.
-Machine machine_of(const CommonOptions& common, const Options& options) {
-  const bool emulated = common.devices.rfind(kEmulated, 0) == 0;
-  Machine machine = emulated ? emulated_machine(common.devices, options)
-                             : detect_machine(common.devices, options.device_memory_bytes);
-  if (options.rates && options.rates->device_to_device.bytes_per_second > 0)
-    machine.device_to_device = options.rates->device_to_device;
-  for (std::size_t d = 0; d < machine.devices.size(); ++d) {
-    DeviceModel& device = machine.devices[d];
-    if (options.compute_queues > 0) device.compute_queues = options.compute_queues;
-    if (!options.rates || options.rates->devices.empty()) continue;
-    // Devices that need not exist are like those that were measured, in turn.
-    const DeviceModel* of_name = emulated ? nullptr : measured_model(*options.rates, device);
-    DeviceModel measured =
-        of_name != nullptr ? *of_name : options.rates->devices[d % options.rates->devices.size()];
-    measured.name = device.name;
-    measured.memory_bytes = device.memory_bytes;
-    if (emulated || options.compute_queues > 0) measured.compute_queues = device.compute_queues;
-    device = std::move(measured);
-  }
   return machine;
 }
 
@@ -159,6 +137,28 @@ void add_plan_qr(CLI::App& verb, CommonOptions& common, Run& run) {
 
 }  // namespace
 
+Machine machine_of(const CommonOptions& common, const Options& options) {
+  const bool emulated = common.devices.rfind(kEmulated, 0) == 0;
+  Machine machine = emulated ? emulated_machine(common.devices, options)
+                             : detect_machine(common.devices, options.device_memory_bytes);
+  if (options.rates && options.rates->device_to_device.bytes_per_second > 0)
+    machine.device_to_device = options.rates->device_to_device;
+  for (std::size_t d = 0; d < machine.devices.size(); ++d) {
+    DeviceModel& device = machine.devices[d];
+    if (options.compute_queues > 0) device.compute_queues = options.compute_queues;
+    if (!options.rates || options.rates->devices.empty()) continue;
+    // Devices that need not exist are like those that were measured, in turn.
+    const DeviceModel* of_name = emulated ? nullptr : measured_model(*options.rates, device);
+    DeviceModel measured =
+        of_name != nullptr ? *of_name : options.rates->devices[d % options.rates->devices.size()];
+    measured.name = device.name;
+    measured.memory_bytes = device.memory_bytes;
+    if (emulated || options.compute_queues > 0) measured.compute_queues = device.compute_queues;
+    device = std::move(measured);
+  }
+  return machine;
+}
+
 void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("plan", "what a run would do: bytes, floor, memory, seconds");
   verb->require_subcommand(1);
@@ -178,6 +178,7 @@ void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
     run = [&common, arguments] { return run_plan(*arguments, common); };
   });
   add_plan_qr(*verb, common, run);
+  add_plan_sparse(*verb, common, run);
 }
 
 }  // namespace strata::cli

@@ -142,6 +142,16 @@ struct ReportPrecisionMap {
   std::vector<Element> elements;
 };
 
+/// A forest, such as the elimination tree of a sparse matrix. It is drawn from the roots down: the
+/// breadth of a node is the share of its branch in the weight of all.
+struct ReportTree {
+  std::string title;                 ///< "Elimination tree"
+  std::string weight_label;          ///< "flops"
+  std::vector<std::int32_t> parent;  ///< of each node, behind it; −1: a root
+  std::vector<double> weight;        ///< of the node itself; not negative
+  std::vector<std::string> label;    ///< of the node, shown when it is pointed at; or empty: none
+};
+
 struct ReportData {
   std::string title;
   std::string subtitle;
@@ -159,14 +169,16 @@ struct ReportData {
   std::optional<ReportHoldOut> hold_out;
   std::vector<ReportPrecisionMap>
       precision_maps;  ///< side by side; the heading speaks of the first
+  std::optional<ReportTree> tree;
   std::optional<RunReport> run;
   bool simulated = false;  ///< the run was simulate()'s: the page says "simulated", not "measured"
   std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown
 };
 
 /// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length,
-/// a bar or a row of a table has not as many entries as it should, a grid has not nx·ny values or
-/// a precision map has not one element for each of its tiles.
+/// a bar or a row of a table has not as many entries as it should, a grid has not nx·ny values, a
+/// precision map has not one element for each of its tiles or a node of a tree stands behind its
+/// parent.
 [[nodiscard]] std::string render_report(const ReportData& data);
 
 /// Writes the page; an existing file is replaced once the new one is whole. Throws as

@@ -30,6 +30,7 @@ namespace strata::page {
 [[nodiscard]] std::string bars_section(const ReportData& data);
 [[nodiscard]] std::string tables_section(const ReportData& data);
 [[nodiscard]] std::string precision_section(const ReportData& data);
+[[nodiscard]] std::string tree_section(const ReportData& data);
 [[nodiscard]] std::string run_section(const ReportData& data);
 [[nodiscard]] std::string timeline_section(const ReportData& data, const Timeline& timeline);
 [[nodiscard]] std::string traffic_section(const ReportData& data);

@@ -99,6 +99,8 @@ svg text { font-size: 12px; fill: var(--muted); font-variant-numeric: tabular-nu
 .code-6 { background: var(--code-6); } .code-7 { background: var(--code-7); } .code-8 {
   background: var(--code-8); }
 .code-9 { background: var(--code-9); } .code-10 { background: var(--code-10); }
+.tree rect { fill: var(--accent-soft); stroke: var(--accent); stroke-width: 0.4; }
+.tree rect:hover { fill: var(--accent); }
 .precision svg { max-width: 460px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 [class*="tile-"] { background: var(--muted); fill: var(--muted); }
 .tile-fp64 { background: var(--fp64); fill: var(--fp64); }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -48,7 +49,24 @@ void check_precision_map(const ReportPrecisionMap& map) {
   }
 }
 
+void check_tree(const ReportTree& tree) {
+  require(tree.weight.size() == tree.parent.size() &&
+              (tree.label.empty() || tree.label.size() == tree.parent.size()),
+          ErrorKind::misuse, "report", "tree '{}' has {} nodes, {} weights and {} labels",
+          tree.title, tree.parent.size(), tree.weight.size(), tree.label.size());
+  for (std::int64_t v = 0; v < std::ssize(tree.parent); ++v) {
+    const std::int64_t parent = tree.parent[static_cast<std::size_t>(v)];
+    require(parent == -1 || (parent > v && parent < std::ssize(tree.parent)), ErrorKind::misuse,
+            "report", "tree '{}': node {} has the parent {}, which is not behind it", tree.title, v,
+            parent);
+    const double weight = tree.weight[static_cast<std::size_t>(v)];
+    require(weight >= 0 && std::isfinite(weight), ErrorKind::misuse, "report",
+            "tree '{}': node {} has the weight {}", tree.title, v, weight);
+  }
+}
+
 void check(const ReportData& data) {
+  if (data.tree) check_tree(*data.tree);
   if (data.map) check_map(*data.map);
   for (const ReportPrecisionMap& map : data.precision_maps) check_precision_map(map);
   for (const ReportChart& chart : data.charts) {
@@ -153,6 +171,7 @@ std::string render_report(const ReportData& data) {
   text += page::bars_section(data);
   text += page::tables_section(data);
   text += page::precision_section(data);
+  text += page::tree_section(data);
   text += page::run_section(data);
   text += page::timeline_section(data, timeline);
   text += page::traffic_section(data);

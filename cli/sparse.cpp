@@ -1,0 +1,328 @@
+// strata analyze A, and strata plan sparse A: what a sparse Cholesky factorization will take.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "cli/krylov.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+
+struct AnalyzeArguments {
+  std::string matrix;
+  std::string output;    // of analyze
+  std::string analysis;  // of plan: one that was saved
+  std::string ordering = "best";
+  AnalysisOptions options;
+};
+
+/// A matrix as the file has it, and what was summed on the way.
+struct SymmetricFile {
+  SparseMatrix matrix;
+  SummedEntries summed;
+};
+
+/// Of a symmetric file the triangle that it holds.
+SymmetricFile read_symmetric(const std::string& path) {
+  SymmetricFile file;
+  if (!is_called(path, ".mtx")) {
+    file.matrix = read_sparse(path);
+    return file;
+  }
+  const MatrixMarket m = read_mtx(path);
+  require(!m.skew_symmetric, ErrorKind::input, "analyze", "{} is skew-symmetric", path);
+  file.matrix = m.is_array
+                    ? m.to_sparse()
+                    : sparse_from_entries(m.rows, m.cols, m.row, m.col, m.value, &file.summed);
+  return file;
+}
+
+/// A vector of row numbers from 0 on.
+std::vector<std::int32_t> read_order(const std::string& path) {
+  const DenseMatrix<double> dense = read_dense(path);
+  std::vector<std::int32_t> order;
+  order.reserve(dense.values.size());
+  for (const double value : dense.values) {
+    require(value >= 0 && value < 2147483648.0 && value == std::floor(value), ErrorKind::input,
+            "analyze", "{}: element {} is {}, which is no number of a row", path, order.size(),
+            value);
+    order.push_back(static_cast<std::int32_t>(value));
+  }
+  return order;
+}
+
+AnalysisOptions options_of(const AnalyzeArguments& a, const CommonOptions& common) {
+  AnalysisOptions options = a.options;
+  options.seed = common.seed;
+  const bool is_file = is_called(a.ordering, ".npy") || is_called(a.ordering, ".mtx");
+  require(is_file || a.ordering != "given", ErrorKind::misuse, "options",
+          "--ordering given: name the file of the order, .npy or .mtx");
+  options.ordering = is_file ? SparseOrdering::given : parse_sparse_ordering(a.ordering);
+  if (is_file) options.order = read_order(a.ordering);
+  return options;
+}
+
+std::vector<std::string> inputs_of(const AnalyzeArguments& a, const CommonOptions& common) {
+  return {a.matrix, a.analysis, a.ordering, common.rates};
+}
+
+std::string pattern_text(const PatternFingerprint& f) {
+  return fmt::format("{:016x}{:016x}", f.hash[0], f.hash[1]);
+}
+
+json to_json(const SparseAnalysis& a, const SummedEntries& summed) {
+  const AnalysisCounts& c = a.counts;
+  json levels = json::array();
+  for (const TreeLevel& level : tree_levels(a))
+    levels.push_back({{"supernodes", level.supernodes},
+                      {"columns", level.columns},
+                      {"widest", level.widest},
+                      {"panel_bytes", level.panel_bytes},
+                      {"flops", level.flops}});
+  return {{"n", a.fingerprint.order},
+          {"entries_below_diagonal", a.fingerprint.entries},
+          {"pattern", pattern_text(a.fingerprint)},
+          {"summed_entries", summed.count},
+          {"empty_diagonals", c.empty_diagonals},
+          {"ordering", to_string(a.ordering)},
+          {"flops", c.flops},
+          {"factor_entries", c.factor_entries},
+          {"stored_flops", c.stored_flops},
+          {"stored_entries", c.stored_entries},
+          {"fundamental_supernodes", c.fundamental_supernodes},
+          {"supernodes", a.supernodes()},
+          {"widest", c.widest},
+          {"height", c.height},
+          {"critical_flops", c.critical_flops},
+          {"panel_bytes", c.panel_bytes},
+          {"largest_panel_bytes", c.largest_panel_bytes},
+          {"largest_update_bytes", c.largest_update_bytes},
+          {"stack_bytes", c.stack_bytes},
+          {"product_bytes", c.product_bytes},
+          {"levels", std::move(levels)},
+          {"seconds", a.seconds.total()},
+          {"pattern_seconds", a.seconds.pattern},
+          {"ordering_seconds", a.seconds.ordering},
+          {"symbolic_seconds", a.seconds.symbolic}};
+}
+
+double ratio(double a, double b) { return b > 0 ? a / b : 1; }
+
+void print_analysis(const SparseAnalysis& a, const SummedEntries& summed) {
+  const AnalysisCounts& c = a.counts;
+  fmt::print("order {}, {} entries below the diagonal, pattern {}\n", a.fingerprint.order,
+             a.fingerprint.entries, pattern_text(a.fingerprint));
+  if (summed.count > 0)
+    fmt::print(
+        "  summed            {} entries were added to others at their places, the first at "
+        "({}, {})\n",
+        summed.count, summed.row, summed.col);
+  if (c.empty_diagonals > 0)
+    fmt::print("  empty diagonals   {}, the first in row {}: not positive definite as it is\n",
+               c.empty_diagonals, c.first_empty_diagonal);
+  fmt::print("  ordering          {}\n", to_string(a.ordering));
+  fmt::print("  L                 {} entries, {:.4g} flops\n", c.factor_entries, c.flops);
+  fmt::print("  supernodes        {} ({} before amalgamation), the widest {} columns\n",
+             a.supernodes(), c.fundamental_supernodes, c.widest);
+  fmt::print("  tree              {} levels, {:.1f} % of the flops on the longest way\n", c.height,
+             100 * ratio(c.critical_flops, c.stored_flops));
+  fmt::print("  panels            {}; entries {:.3f} times, flops {:.3f} times those of L\n",
+             format_bytes(c.panel_bytes),
+             ratio(static_cast<double>(c.stored_entries), static_cast<double>(c.factor_entries)),
+             ratio(c.stored_flops, c.flops));
+}
+
+int run_analyze(const AnalyzeArguments& a, const CommonOptions& common) {
+  check_outputs(common, {{"--output", a.output}}, inputs_of(a, common));
+  const AnalysisOptions options = options_of(a, common);
+  const SymmetricFile file = read_symmetric(a.matrix);
+  check_interrupt();
+  const SparseAnalysis analysis = analyze(file.matrix, options);
+  begin_output();
+  if (!a.output.empty()) save_analysis(analysis, a.output);
+  return finish(common, {}, to_json(analysis, file.summed), [&] {
+    print_analysis(analysis, file.summed);
+    fmt::print("  time              {:.3g} s: pattern {:.3g}, ordering {:.3g}, symbolic {:.3g}\n",
+               analysis.seconds.total(), analysis.seconds.pattern, analysis.seconds.ordering,
+               analysis.seconds.symbolic);
+    if (!a.output.empty()) fmt::print("analysis written to {}\n", a.output);
+  });
+}
+
+// ---- plan
+
+/// What fits on the devices as whole branches, and what is above them.
+struct Branches {
+  std::int64_t count = 0;
+  double flops = 0;
+};
+
+Branches branches_of(const SparseAnalysis& a, std::int64_t bytes) {
+  Branches result;
+  for (const std::int32_t top : branches_within(a, bytes)) {
+    ++result.count;
+    for (std::int32_t s = a.branch[static_cast<std::size_t>(top)]; s <= top; ++s)
+      result.flops += a.flops(s);
+  }
+  return result;
+}
+
+void print_levels(const SparseAnalysis& a) {
+  constexpr std::size_t kShown = 40;
+  const std::vector<TreeLevel> levels = tree_levels(a);
+  fmt::print("  {:>7}{:>12}{:>12}{:>9}{:>13}{:>12}\n", "level", "supernodes", "columns", "widest",
+             "panels", "flops");
+  for (std::size_t k = 0; k < std::min(kShown, levels.size()); ++k) {
+    const TreeLevel& level = levels[k];
+    fmt::print("  {:>7}{:>12}{:>12}{:>9}{:>13}{:>12.3g}\n", k, level.supernodes, level.columns,
+               level.widest, format_bytes(level.panel_bytes), level.flops);
+  }
+  if (levels.size() > kShown) fmt::print("  … {} more with --json\n", levels.size() - kShown);
+}
+
+void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machine& machine,
+                const Branches& branches, bool measured_rates) {
+  const AnalysisCounts& c = a.counts;
+  print_levels(a);
+  fmt::print("  {:18}{:>14} for the factor\n", "memory", format_bytes(c.panel_bytes));
+  fmt::print("  {:18}{:>14} multifrontal: updates and a panel, at most\n", "",
+             format_bytes(c.stack_bytes));
+  fmt::print("  {:18}{:>14} left-looking: the largest product\n", "",
+             format_bytes(c.product_bytes));
+  fmt::print("  {:18}{:>14} the largest panel\n", "", format_bytes(c.largest_panel_bytes));
+  fmt::print("  {:18}{:>14} with {:.1f} % of the flops fit {} each\n", "branches", branches.count,
+             100 * ratio(branches.flops, c.stored_flops),
+             format_bytes(machine.devices.front().memory_bytes));
+  fmt::print("  {:18}{:>12.3g} s at least, by rates alone{}\n", "predicted", p.seconds,
+             measured_rates ? "" : " (nominal rates, see strata info --calibrate)");
+  fmt::print(
+      "  {:18}{:>12.3g} s for all flops, {:.3g} s along the longest way, {:.3g} s of "
+      "transfers\n",
+      "", p.flop_seconds, p.critical_seconds, p.transfer_seconds);
+}
+
+/// The tree as the report draws it.
+ReportTree tree_of(const SparseAnalysis& a) {
+  ReportTree tree;
+  tree.title = "Elimination tree";
+  tree.weight_label = "flops";
+  tree.parent = a.parent;
+  tree.weight.reserve(a.parent.size());
+  for (std::int32_t s = 0; s < a.supernodes(); ++s) {
+    tree.weight.push_back(a.flops(s));
+    tree.label.push_back(fmt::format("{} columns, {} rows below", a.width(s), a.row_count(s)));
+  }
+  return tree;
+}
+
+ReportData report_of(const SparseAnalysis& a, const AnalyzeArguments& arguments,
+                     const FactorPrediction& prediction) {
+  ReportData data;
+  data.title =
+      fmt::format("Plan of a sparse Cholesky factorization of order {}", a.fingerprint.order);
+  data.subtitle = fmt::format("{}, {} supernodes, ordered by {}", arguments.matrix, a.supernodes(),
+                              to_string(a.ordering));
+  data.figures = {
+      {"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"},
+      {"Entries of L", fmt::format("{:.3g}", double(a.counts.factor_entries)), "", ""},
+      {"Factor", format_bytes(a.counts.panel_bytes), "", "as panels"},
+      {"Seconds", fmt::format("{:.3g}", prediction.seconds), "s", "at least, by rates alone"}};
+  data.tree = tree_of(a);
+  return data;
+}
+
+int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& common) {
+  const Options run = common.to_options();
+  check_outputs(common, {}, inputs_of(arguments, common));
+  const AnalysisOptions options = options_of(arguments, common);
+  const Machine machine = machine_of(common, run);
+  const SymmetricFile file = read_symmetric(arguments.matrix);
+  check_interrupt();
+  const bool saved = !arguments.analysis.empty();
+  const SparseAnalysis a =
+      saved ? load_analysis(arguments.analysis) : analyze(file.matrix, options);
+  if (saved) require_same_pattern(a, file.matrix);
+  const FactorPrediction p = predict_factorization(a, machine);
+  const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
+  json object = to_json(a, file.summed);
+  json names = json::array();
+  for (const DeviceModel& device : machine.devices) names.push_back(device.name);
+  object["devices"] = std::move(names);
+  object["predicted_seconds"] = number(p.seconds);
+  object["prediction"] = {{"flop_seconds", number(p.flop_seconds)},
+                          {"critical_seconds", number(p.critical_seconds)},
+                          {"transfer_seconds", number(p.transfer_seconds)}};
+  object["branches"] = {{"device_memory_bytes", machine.devices.front().memory_bytes},
+                        {"count", branches.count},
+                        {"flops", branches.flops}};
+  return finish(common, report_of(a, arguments, p), object, [&] {
+    print_analysis(a, file.summed);
+    print_plan(a, p, machine, branches, run.rates.has_value());
+  });
+}
+
+void add_analysis_options(CLI::App& verb, AnalyzeArguments& a) {
+  verb.add_option("A", a.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  verb.add_option("--ordering", a.ordering,
+                  "metis, amd, natural, best (of metis and amd the one with fewer flops), or a "
+                  "file .npy or .mtx of rows, from 0, in the order of elimination")
+      ->capture_default_str();
+  verb.add_option("--relax-bytes", a.options.relax_bytes,
+                  "zeros that a supernode may store, of its entries in L")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+  verb.add_option("--relax-flops", a.options.relax_flops,
+                  "operations that a supernode may add, of those of its columns in L")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+  verb.add_option("--relax-entries", a.options.relax_entries, "zeros that it may store beside")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "analyze", "order of elimination, supernodes and costs of a sparse Cholesky factorization");
+  auto a = std::make_shared<AnalyzeArguments>();
+  add_analysis_options(*verb, *a);
+  verb->add_option("-o,--output", a->output, "where the analysis goes, to be used again");
+  verb->add_option("--threads", a->options.threads,
+                   "of the ordering, which has the same result on any number; 0: one for each core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb->add_option("--seed", common.seed, "of the ordering")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+  verb->add_flag("--json", common.json, "print one JSON object");
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_analyze(*a, common); }; });
+}
+
+void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run) {
+  CLI::App* algorithm = plan.add_subcommand("sparse", "Cholesky of a sparse symmetric matrix");
+  auto a = std::make_shared<AnalyzeArguments>();
+  common.add_device_options(*algorithm);
+  algorithm->get_option("--devices")
+      ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
+  add_analysis_options(*algorithm, *a);
+  algorithm->add_option("--analysis", a->analysis,
+                        "use what 'strata analyze -o' wrote for this pattern");
+  algorithm->add_option("--rates", common.rates,
+                        "rates measured by 'strata info --calibrate -o', for predictions");
+  algorithm->add_option("--report", common.report, "write a self-contained HTML page");
+  algorithm->add_option("--seed", common.seed, "of the ordering")
+      ->check(nonnegative_number())
+      ->capture_default_str();
+  algorithm->callback(
+      [&run, &common, a] { run = [&common, a] { return run_plan_sparse(*a, common); }; });
+}
+
+}  // namespace strata::cli
