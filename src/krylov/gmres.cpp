@@ -369,6 +369,9 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
               options.orthogonalization == QrMethod::cholqr_wide,
           ErrorKind::misuse, "gmres", "blocks of {} are not to be seen: they are solved at once",
           to_string(options.orthogonalization));
+  require(!observer || options.block_orthogonalization == BlockOrthogonalization::classical,
+          ErrorKind::misuse, "gmres", "blocks of {} are not to be seen: they are projected later",
+          to_string(options.block_orthogonalization));
   require(std::ssize(b) == a.rows && std::ssize(x) == a.rows, ErrorKind::misuse, "gmres",
           "a right-hand side of {} and a solution of {} do not fit a matrix of {} by {}", b.size(),
           x.size(), a.rows, a.cols);

@@ -4,8 +4,9 @@
 // Contract: as gmres(). The observer is called with each block of s vectors once it was projected
 // against the vectors before it and before it is made orthonormal: that is what a method for tall
 // and skinny matrices is given. Its rows stand in the order of the reordered system. Only with the
-// methods of one pass (cholqr, cholqr_wide), whose solve waits for the next script: others have
-// Error{misuse}. Looking at a block changes no bit of the result.
+// methods of one pass (cholqr, cholqr_wide) and BlockOrthogonalization::classical, whose solve
+// waits for the next script: others have Error{misuse}. Looking at a block changes no bit of the
+// result.
 
 #include <functional>
 #include <span>
