@@ -420,6 +420,17 @@ void add_estimates(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
+void add_eigs_comparison(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("eigs", "Lanczos by blocks of s vectors beside Lanczos vector by vector");
+  auto arguments = std::make_shared<EigsBenchArguments>();
+  common.add_to(*algorithm);
+  arguments->add_to(*algorithm);
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_eigs_comparison(*arguments, common); };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
@@ -430,6 +441,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   add_covariance(*verb, common, run);
   add_qr_kernels(*verb, common, run);
   add_gmres(*verb, common, run);
+  add_eigs_comparison(*verb, common, run);
   add_mixed(*verb, common, run);
   add_estimates(*verb, common, run);
 }

@@ -4,6 +4,7 @@
 // Contract: as app.hpp has it for verbs; options are parsed by bench.cpp.
 
 #include "bench/covariance_bench.hpp"
+#include "bench/eigs_bench.hpp"
 #include "bench/estimates_bench.hpp"
 #include "bench/gmres_bench.hpp"
 #include "bench/in_core_bench.hpp"
@@ -49,6 +50,15 @@ struct GmresBenchArguments {
   void add_to(CLI::App& algorithm);
 };
 
+struct EigsBenchArguments {
+  bench::EigsBench bench;
+  std::string basis = "lanczos";
+  std::vector<std::string> methods{"cholqr", "cholqr2", "cholqr-wide", "auto"};
+  std::string figures;  ///< a page; empty: none
+
+  void add_to(CLI::App& algorithm);
+};
+
 /// bench gmres.
 int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptions& common);
 
@@ -58,6 +68,8 @@ struct QrBenchArguments {
   int passes = 3;       ///< of methods, whose errors are drawn
   std::string figures;  ///< a page; empty: none
 };
+/// bench eigs.
+int run_eigs_comparison(const EigsBenchArguments& arguments, const CommonOptions& common);
 
 /// bench qr.
 int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& common);

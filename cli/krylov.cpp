@@ -171,6 +171,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"condition_max", number(info.condition_max)},
                     {"halo", to_json(info.halo)},
                     {"history", std::move(history)},
+                   {"seconds", to_json(info.seconds)},
                     {"decisions", decisions_json(info.decisions)}};
   return object;
 }
@@ -252,9 +253,10 @@ SparseMatrix read_sparse(const std::string& path) {
 }
 
 json to_json(const KrylovSeconds& seconds) {
-  return {{"products", seconds.products}, {"projections", seconds.projections},
-          {"gram", seconds.gram},         {"solves", seconds.solves},
-          {"host", seconds.host},         {"rest", seconds.rest}};
+  return {
+      {"products", seconds.products}, {"projections", seconds.projections}, {"gram", seconds.gram},
+      {"solves", seconds.solves},     {"rotations", seconds.rotations},     {"host", seconds.host},
+      {"rest", seconds.rest}};
 }
 
 void BlockArguments::add_to(CLI::App& verb) {

@@ -168,11 +168,12 @@ struct KrylovSeconds {
   double projections = 0;  ///< sums with the vectors before, and what is taken off for them
   double gram = 0;         ///< sums of a block with itself; with s = 1 the lengths of vectors
   double solves = 0;       ///< a block times the inverse of a triangle
+  double rotations = 0;    ///< eigs: Ritz vectors formed of the basis at each restart
   double host = 0;         ///< plans, small factorizations, the projected problem
   double rest = 0;         ///< copies, what else devices did, and waiting
 
   [[nodiscard]] double total() const noexcept {
-    return products + projections + gram + solves + host + rest;
+    return products + projections + gram + solves + rotations + host + rest;
   }
 };
 
@@ -249,6 +250,7 @@ struct EigsInfo {
   double condition_max = 0;
   std::vector<EigsCycle> history;
   std::vector<KrylovDecision> decisions;
+  KrylovSeconds seconds;
   HaloReport halo;
   RunReport report;
 };

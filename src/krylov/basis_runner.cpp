@@ -322,6 +322,7 @@ void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
     if (name == spmv.name || name.starts_with("halo")) part = &seconds.products;
     if (name == panel_update.name) part = &seconds.projections;
     if (name == panel_solve.name) part = &seconds.solves;
+    if (name == panel_rotate.name) part = &seconds.rotations;
     // The blocks of a sum are numbered by the sum; those of its parts by the slabs beside.
     const bool of_parts = name == panel_inner.name;
     if (of_parts || name == panel_start.name || name == panel_add.name) {
@@ -336,6 +337,7 @@ void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
   seconds_.projections += seconds.projections;
   seconds_.gram += seconds.gram;
   seconds_.solves += seconds.solves;
+  seconds_.rotations += seconds.rotations;
   seconds_.rest += trace.seconds - busy;
 }
 

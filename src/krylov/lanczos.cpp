@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -128,6 +129,7 @@ class ThickRestart {
         worst = std::max(worst, std::abs(gram(i, j).hi - (i == j ? 1.0 : 0.0)));
     return worst;
   }
+  [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return runner_.seconds(); }
   [[nodiscard]] RunReport take_report() { return runner_.take_report(); }
 
  private:
@@ -464,6 +466,7 @@ std::pair<double, double> checked(const SparseMatrix& a, std::span<const double>
 }  // namespace
 
 EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
   check_options(options, a, vectors);
   const LinearSystem system(a, {.reorder = options.reorder, .what = "eigs"});
   EigsInfo info;
@@ -487,7 +490,11 @@ EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptio
   if (!info.ok && info.why.empty())
     info.why = fmt::format("{} of {} pairs are within {:.1e} of the largest row sum of |A|",
                            info.converged, options.k, options.tolerance);
+  info.seconds = method.seconds();
   info.report = method.take_report();
+  info.seconds.host =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -
+      info.seconds.total();
   return info;
 }
 
