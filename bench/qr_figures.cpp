@@ -212,6 +212,7 @@ std::vector<MethodCounts> count_methods(std::int64_t n) {
     QrOptions options;
     options.method = facts.method;
     options.run.devices = "host:1";
+    options.run.device_memory_bytes = std::int64_t{256} << 20;  // by a plan, which has a trace
     const QrInfo info =
         qr(MatrixView<double>{q.data(), m, n, m}, MatrixView<double>{r.data(), n, n, n}, options);
     const Trace& trace = info.report.trace;
