@@ -171,7 +171,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"condition_max", number(info.condition_max)},
                     {"halo", to_json(info.halo)},
                     {"history", std::move(history)},
-                   {"seconds", to_json(info.seconds)},
+                    {"seconds", to_json(info.seconds)},
                     {"decisions", decisions_json(info.decisions)}};
   return object;
 }
