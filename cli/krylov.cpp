@@ -38,7 +38,7 @@ json decisions_json(const std::vector<KrylovDecision>& decisions) {
   return list;
 }
 
-json to_json(const HaloReport& halo) {
+json halo_json(const HaloReport& halo) {
   return {{"ghost_zones", halo.ghost_zones},
           {"ghost_share", halo.ghost_share},
           {"exchanges", halo.exchanges},
@@ -74,7 +74,7 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"factorizations", info.factorizations},
                      {"failed_cholesky", info.failed_cholesky},
                      {"condition_max", number(info.condition_max)},
-                     {"halo", to_json(info.halo)},
+                     {"halo", halo_json(info.halo)},
                      {"seconds", to_json(info.seconds)},
                      {"history", std::move(history)},
                      {"decisions", decisions_json(info.decisions)}};
@@ -169,7 +169,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"factorizations", info.factorizations},
                     {"failed_cholesky", info.failed_cholesky},
                     {"condition_max", number(info.condition_max)},
-                    {"halo", to_json(info.halo)},
+                    {"halo", halo_json(info.halo)},
                     {"history", std::move(history)},
                     {"seconds", to_json(info.seconds)},
                     {"decisions", decisions_json(info.decisions)}};
