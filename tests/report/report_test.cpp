@@ -219,7 +219,8 @@ TEST(Report, a_krylov_method_is_drawn_cycle_by_cycle_and_block_by_block) {
   decision.condition = kInfinity;
   decision.what = "shrink: 15 of 30 vectors";
   data.krylov->decisions.assign(3, decision);
-  data.krylov->decisions[1] = {0, 15, 7, false, 1, 1e3, 1e-14, ""};
+  data.krylov->decisions[1] = {
+      .column = 15, .s = 7, .passes = 1, .condition = 1e3, .loss = 1e-14, .what = ""};
   const std::string page = render_report(data);
   const json charts = embedded(page).at("charts");
   ASSERT_EQ(charts.size(), 4U);
