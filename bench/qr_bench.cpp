@@ -56,13 +56,14 @@ class Site {
       : devices_(devices),
         m_(m),
         n_(n),
+        given_(uniform_elements<double>(m * n, seed)),
         queue_(devices.device(0).make_queue(QueuePriority::normal)),
         v_(devices.device(0).allocate(m * n * 8)),
         sums_(devices.device(0).allocate(n * n * 16)),
         scales_(load(std::vector<double>(static_cast<std::size_t>(n), 1.0))),
         factor_(load(factor(n, 1))),
         wide_factor_(load(factor(n, 2))) {
-    fill(seed);
+    fill();
   }
 
   [[nodiscard]] double* data() { return reinterpret_cast<double*>(v_.data()); }
@@ -86,6 +87,12 @@ class Site {
     return {e == Element::dd ? wide_factor_.data() : factor_.data(), n_, n_, n_, 0, 0, e};
   }
 
+  /// V as it was given.
+  void fill() {
+    queue_->copy(v_.data(), given_.data(), m_ * n_ * 8, CopyDirection::host_to_device);
+    queue_->synchronize();
+  }
+
  private:
   Buffer load(const std::vector<double>& values) {
     const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(double));
@@ -103,15 +110,11 @@ class Site {
     }
     return r;
   }
-  void fill(std::uint64_t seed) {
-    const std::vector<double> values = uniform_elements<double>(m_ * n_, seed);
-    queue_->copy(v_.data(), values.data(), m_ * n_ * 8, CopyDirection::host_to_device);
-    queue_->synchronize();
-  }
 
   DeviceSet& devices_;
   std::int64_t m_;
   std::int64_t n_;
+  std::vector<double> given_;
   std::unique_ptr<Queue> queue_;
   Buffer v_;
   Buffer sums_;
@@ -141,28 +144,26 @@ void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result)
   peer(kHostHouseholder, TallWork::householder);
 }
 
-/// Whole calls by each method.
-void run_methods(const QrBench& bench, const Options& options, std::int64_t n,
+/// Whole calls by each method, of V where it lies, as the peer's are.
+void run_methods(const QrBench& bench, Site& site, const std::string& device,
                  QrBenchResult& result) {
-  if (bench.methods.empty()) return;
+  const std::int64_t n = site.v().cols;
   double peer = 0;
   for (const QrBenchRow& row : result.rows) {
     if (row.n == n && (row.what == kHostHouseholder || row.what == kGpuHouseholder))
       peer = row.seconds;
   }
-  const std::vector<double> v = uniform_elements<double>(result.m * n, bench.seed);
-  std::vector<double> q(v.size());
   std::vector<double> r(static_cast<std::size_t>(n * n));
   for (const QrMethod method : bench.methods) {
     QrOptions how;
     how.method = method;
-    how.run = options;
+    how.run.devices = device;
     QrInfo info;
     QrBenchRow row = timed(n, fmt::format("qr {}", to_string(method)), bench.repeats, [&] {
+      site.fill();
       const auto begin = std::chrono::steady_clock::now();
-      info = qr(TallInput<double>{{v.data(), result.m, n, result.m}},
-                MatrixView<double>{q.data(), result.m, n, result.m},
-                MatrixView<double>{r.data(), n, n, n}, how);
+      info = qr_in_place(MatrixView<double>{site.data(), result.m, n, result.m},
+                         MatrixView<double>{r.data(), n, n, n}, how);
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     });
     info.report.trace = {};
@@ -173,8 +174,8 @@ void run_methods(const QrBench& bench, const Options& options, std::int64_t n,
   }
 }
 
-void run_columns(const QrBench& bench, const Options& options, DeviceSet& devices,
-                 const Peers* peers, std::int64_t n, QrBenchResult& result) {
+void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, std::int64_t n,
+                 QrBenchResult& result) {
   Site site(devices, result.m, n, bench.seed);
   const auto peer = [&](const std::string& what, TallWork work) {
     result.rows.push_back(timed(n, what, bench.repeats, [&] {
@@ -217,7 +218,8 @@ void run_columns(const QrBench& bench, const Options& options, DeviceSet& device
   } else if (bench.peers) {
     run_host_peers(bench, n, result);
   }
-  run_methods(bench, options, n, result);
+  // A CPU has one memory, whatever its number.
+  run_methods(bench, site, peers == nullptr ? "host:1" : result.device, result);
   for (std::size_t i = first; i < result.rows.size(); ++i)
     result.rows[i].times_read = result.rows[i].seconds / result.rows[first].seconds;
 }
@@ -236,7 +238,7 @@ QrBenchResult run_qr_bench(const QrBench& bench, const Options& options) {
   for (const std::int64_t n : bench.columns) {
     require(n >= 1 && n <= result.m, ErrorKind::misuse, "bench",
             "{} columns do not fit {} rows of a tall matrix", n, result.m);
-    run_columns(bench, options, devices, peers ? &*peers : nullptr, n, result);
+    run_columns(bench, devices, peers ? &*peers : nullptr, n, result);
   }
   return result;
 }

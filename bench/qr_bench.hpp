@@ -1,14 +1,14 @@
 #pragma once
-// bench qr: the kernels of tall and skinny QR in the memory of one device, and whole calls of qr(),
-// beside one reading of the matrix and beside cuBLAS and cuSOLVER or the BLAS and LAPACK of the
-// host.
+// bench qr: the kernels of tall and skinny QR in the memory of one device, and whole calls of
+// qr_in_place(), beside one reading of the matrix and beside cuBLAS and cuSOLVER or the BLAS and
+// LAPACK of the host.
 //
 // Contract: V is m × n, uniform in (−1, 1), in fp64. Each kernel is one call over all rows, timed
 // between two events of a queue; figures are medians over `repeats` runs after one to warm up.
 // `times_read` is over the time in which V is read once: on a GPU by a kernel that adds its
 // elements up, measured in the same run; on a CPU by the largest element of each column. A whole
-// call takes V from host memory and brings Q there; its seconds are those from the call to the
-// return, on the devices that the options name. Peers work in place, on all cores of a CPU.
+// call is qr_in_place(), with V in the memory of the device; its seconds are those from the call to
+// the return. Peers work in place too, on all cores of a CPU.
 
 #include <cstdint>
 #include <optional>
@@ -38,7 +38,7 @@ struct QrBenchRow {
   bool whole = false;  ///< a whole call, by us or by the peer
   /// Of a whole call of qr(): seconds of the peer's Householder QR over those; 0: not measured.
   double ratio_to_peer = 0;
-  std::optional<QrInfo> info{};  ///< of a whole call of qr(), the last; without its trace
+  std::optional<QrInfo> info{};  ///< of the last whole call; without its trace
 };
 
 struct QrBenchResult {

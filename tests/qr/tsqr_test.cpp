@@ -90,7 +90,7 @@ InOrder in_order(const Tall& v, TreeShape shape, std::int64_t group, int devices
           EXPECT_LE(std::ssize(ids), schedule.operands[static_cast<std::size_t>(family)]);
       }
     }
-    run_in_order(schedule, reference_backend(), store);
+    run_in_order(schedule, host_backend(), store);
     return sums;
   };
   const auto sums = run(nullptr);
