@@ -2,7 +2,9 @@
 //
 // Method: nodes that wait are few, so their names are used again: on a device at most one node of a
 // level waits, and names of single blocks are in a ring, so that the queues of a device need not
-// wait for each other block by block.
+// wait for each other block by block. What has blocks of several devices is added up behind the
+// last block: before, it would hold up a device until another one is done with all of its blocks.
+// What waits for that long, or comes of it, has names of its own.
 
 #include "qr/sum_tree.hpp"
 
@@ -13,7 +15,7 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kRing = 8;   // names of single blocks, on each device
-constexpr std::int64_t kNames = 2;  // of each level above
+constexpr std::int64_t kNames = 2;  // of each level above, and of what waits for other devices
 
 }  // namespace
 
@@ -21,12 +23,26 @@ constexpr std::int64_t kNames = 2;  // of each level above
 std::int64_t SumTree::levels_of(std::int64_t blocks) {
   return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(blocks))) + 1;
 }
-std::int64_t SumTree::names_of(std::int64_t blocks) { return kRing + kNames * levels_of(blocks); }
+std::int64_t SumTree::names_of(std::int64_t blocks) {
+  return kRing + 2 * kNames * (levels_of(blocks) + 1);
+}
+
+bool SumTree::spans_devices(std::int64_t level, std::int64_t number) const {
+  return device_of(number << level) != device_of(((number + 1) << level) - 1);
+}
+
+/// Of one device, with a left neighbour that is not: it waits until all blocks are done.
+bool SumTree::waits_for_others(const Node& node) const {
+  return node.number % 2 == 1 && spans_devices(node.level + 1, node.number / 2);
+}
 
 BlockId SumTree::name(const Node& node) const {
-  const std::int64_t place = node.level == 0
-                                 ? node.number % kRing
-                                 : kRing + kNames * (node.level - 1) + node.number % kNames;
+  const bool late = node.level < levels_ - 1 &&
+                    (waits_for_others(node) || spans_devices(node.level, node.number));
+  const std::int64_t place =
+      late              ? kRing + kNames * (levels_ + 1 + node.level) + node.number % kNames
+      : node.level == 0 ? node.number % kRing
+                        : kRing + kNames * (node.level - 1) + node.number % kNames;
   return {parts_, node.device * names_of(blocks_) + place, 0};
 }
 
@@ -47,19 +63,25 @@ void SumTree::sum(const TaskOperand& to, const Node& left, const Node& right,
 
 void SumTree::add(std::int64_t b, BlockId result, TaskList& tasks) const {
   const TaskOperand whole(result, Hint::last_write);
-  Node newest = node(0, b);
-  while (newest.number % 2 == 1) {
-    const Node above{newest.level + 1, newest.number / 2, newest.device};
+  const auto join = [&](const Node& right) {
+    const Node above{right.level + 1, right.number / 2, right.device};
     const bool last = std::int64_t{1} << above.level == blocks_;
-    sum(last ? whole : TaskOperand(name(above)), node(newest.level, newest.number - 1), newest,
-        tasks);
-    newest = above;
-  }
+    sum(last ? whole : TaskOperand(name(above)), node(right.level, right.number - 1), right, tasks);
+    return above;
+  };
+  for (Node newest = node(0, b); newest.number % 2 == 1 && !waits_for_others(newest);)
+    newest = join(newest);
   if (b != blocks_ - 1) return;
+  for (std::int64_t level = 0; level < levels_; ++level) {
+    for (std::int64_t number = 1; (number + 1) << level <= blocks_; number += 2) {
+      if (spans_devices(level + 1, number / 2)) (void)join(node(level, number));
+    }
+  }
   std::vector<Node> waiting;  // the nodes of the binary digits of the number of blocks
   for (std::int64_t level = 0; level < levels_; ++level) {
     if ((blocks_ >> level & 1) == 1) waiting.push_back(node(level, (blocks_ >> level) - 1));
   }
+  Node newest = waiting.front();
   for (std::size_t i = 1; i < waiting.size(); ++i) {
     // A name of its own: of a level that no node has, by turns.
     const Node above{levels_ - 1, static_cast<std::int64_t>(i), newest.device};

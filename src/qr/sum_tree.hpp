@@ -4,7 +4,8 @@
 // Contract: emits gram_sum tasks. Node (l + 1, k) of the tree is the sum of nodes (l, 2k) and
 // (l, 2k + 1); what is left behind the last block is added from the smallest to the largest. So the
 // order of the sum follows from the number of blocks alone. Blocks belong to the devices in
-// contiguous ranges, a sum to the device of its last block.
+// contiguous ranges, a sum to the device of its last block. Sums over blocks of several devices are
+// emitted behind the last block, so that no device waits for another before.
 
 #include "kernels/gram.hpp"
 #include "schedule/task.hpp"
@@ -38,6 +39,8 @@ class SumTree {
   };
   [[nodiscard]] static std::int64_t levels_of(std::int64_t blocks);
   [[nodiscard]] static std::int64_t names_of(std::int64_t blocks);
+  [[nodiscard]] bool spans_devices(std::int64_t level, std::int64_t number) const;
+  [[nodiscard]] bool waits_for_others(const Node& node) const;
   [[nodiscard]] BlockId name(const Node& node) const;
   [[nodiscard]] Node node(std::int64_t level, std::int64_t number) const;
   void sum(const TaskOperand& to, const Node& left, const Node& right, TaskList& tasks) const;

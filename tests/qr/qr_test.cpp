@@ -66,8 +66,8 @@ DoubleDouble tree(const std::vector<DoubleDouble>& blocks, std::size_t first, st
 TEST(RowPass, AddsTheBlocksInABinaryTree) {
   constexpr std::int64_t kColumns = 2048;  // more than there are kernels for: only tasks count here
   ASSERT_EQ(gram_block_rows(kColumns), 1024);
-  for (const std::int64_t blocks : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 21}) {
-    for (const int devices : {1, 2, 3}) {
+  for (const std::int64_t blocks : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 21, 61, 123, 128}) {
+    for (const int devices : {1, 2, 3, 5}) {
       RowProblem problem;
       problem.m = 1024 * blocks - 5;
       problem.n = 1;
@@ -102,6 +102,29 @@ TEST(RowPass, AddsTheBlocksInABinaryTree) {
       ASSERT_EQ(std::ssize(of_block), blocks);
       EXPECT_EQ(result, tree(of_block, 0, of_block.size())) << blocks << " on " << devices;
       EXPECT_EQ(values.size(), 1U) << "a sum is left over";
+    }
+  }
+}
+
+/// A device that waited for another's block would stand idle until that one is done with all.
+TEST(RowPass, NoDeviceWaitsForAnotherBeforeTheLastBlock) {
+  for (const std::int64_t blocks : {16, 61, 123, 128}) {
+    for (const int devices : {2, 3, 4}) {
+      const Schedule schedule = row_pass({.m = 8192 * blocks, .n = 20, .devices = devices});
+      ASSERT_EQ(schedule.steps, blocks);
+      std::map<BlockId, int> device_of;
+      for (std::int64_t step = 0; step + 1 < schedule.steps; ++step) {
+        TaskList tasks;
+        schedule.emit(step, tasks);
+        for (const Task& task : std::as_const(tasks).tasks()) {
+          const auto x = std::as_const(tasks).operands(task);
+          for (std::size_t i = 1; i < x.size(); ++i) {
+            if (x[i].id.family() != rows::kParts) continue;
+            EXPECT_EQ(device_of.at(x[i].id), task.device) << blocks << " on " << devices;
+          }
+          device_of[x[0].id] = task.device;
+        }
+      }
     }
   }
 }
