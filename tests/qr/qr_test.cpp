@@ -17,12 +17,14 @@
 #include "session/planned_run.hpp"
 #include "session/policy.hpp"
 #include "strata/error.hpp"
-#include "tests/qr/tall_matrices.hpp"
+#include "tests/qr/factored.hpp"
 #include "tests/support/backends.hpp"
 
 namespace strata {
 namespace {
 
+using test::Factored;
+using test::factored;
 using test::Tall;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -39,19 +41,6 @@ QrOptions on(const std::string& devices, std::int64_t budget, Policy policy = Po
   return options;
 }
 QrOptions plain() { return on("host:1", 64 << 20); }
-
-template <class T>
-struct Factored {
-  test::Matrix<T> q;
-  test::Matrix<T> r;
-  QrInfo info;
-};
-template <class T>
-Factored<T> factored(const test::Matrix<T>& v, const QrOptions& options) {
-  Factored<T> result{v, test::Matrix<T>(v.cols, v.cols), {}};
-  result.info = qr(result.q.view(), result.r.view(), options);
-  return result;
-}
 
 // ---- the tree of sums
 
