@@ -73,14 +73,15 @@ class Runner {
   }
 
  private:
+  /// The run begins before the zero of any queue, so that no span ends after its seconds.
   void set_zero() {
+    start_ = last_attention_ = Clock::now();
     std::vector<Event> zeros;
     for (QueueLog& log : state_.queues) zeros.push_back(log.queue().record());
     for (std::size_t q = 0; q < zeros.size(); ++q) {
       zeros[q].wait();
       state_.queues[q].zero = zeros[q].seconds();
     }
-    start_ = last_attention_ = Clock::now();
   }
 
   void harvest() {

@@ -269,7 +269,7 @@ TEST(Gmres, TheTraceHasEveryScriptAndThePartsOfTheTimeAddUp) {
     EXPECT_EQ(tasks, info.report.tasks);
     // One a vector, and one for each residual, of which the first is before all cycles.
     EXPECT_EQ(products, devices * (info.iterations + info.restarts + 1));
-    EXPECT_GT(end, 0);  // clocks of queues and of the host's are not compared
+    EXPECT_LE(end, trace.seconds * (1 + 1e-12));
     const KrylovSeconds& t = info.seconds;
     for (const double part : {t.products, t.projections, t.gram, t.solves, t.host})
       EXPECT_GT(part, 0);
