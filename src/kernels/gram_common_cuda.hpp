@@ -108,37 +108,33 @@ inline std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 2
 inline std::int64_t tiles_of(std::int64_t rows) {
   return (rows + kGramTileRows - 1) / kGramTileRows;
 }
-inline std::int64_t units_of(std::int64_t rows) {
-  return (rows + kGramUnitRows - 1) / kGramUnitRows;
+inline constexpr int kTilesOfUnit = kGramUnitRows / kGramTileRows;
+inline std::int64_t units_of(std::int64_t rows, int tiles_of_unit = kTilesOfUnit) {
+  const std::int64_t height = std::int64_t{tiles_of_unit} * kGramTileRows;
+  return (rows + height - 1) / height;
 }
 
 // ---- the tree of units
 
 inline constexpr int kChunk = 32;  ///< units that one thread adds up
 
-/// The sum of up to kChunk numbers that lie `stride` apart, as gram.hpp has it: a binary counter,
-/// and what is left behind the last number from the smallest to the largest.
+/// The sum of up to kChunk numbers that lie `stride` apart, as gram.hpp has it: in a complete tree
+/// whose leaves are read before any is added; of fewer, what there is of each subtree.
 template <class W>
 __device__ W tree_of(const W* first, std::int64_t stride, int count) {
-  W waiting[6];
+  W value[kChunk];
 #pragma unroll
   for (int u = 0; u < kChunk; ++u) {
-    if (u >= count) break;
-    W x = first[u * stride];
-    int level = 0;
-#pragma unroll
-    for (int bits = u; (bits & 1) == 1; bits >>= 1) x = sum_of(waiting[level++], x);
-    waiting[level] = x;
+    if (u < count) value[u] = first[u * stride];
   }
-  W sum{};
-  bool empty = true;
 #pragma unroll
-  for (int level = 0; level < 6; ++level) {
-    if ((count >> level & 1) == 0) continue;
-    sum = empty ? waiting[level] : sum_of(waiting[level], sum);
-    empty = false;
+  for (int half = 1; half < kChunk; half *= 2) {
+#pragma unroll
+    for (int u = 0; u < kChunk; u += 2 * half) {
+      if (u + half < count) value[u] = sum_of(value[u], value[u + half]);
+    }
   }
-  return sum;
+  return count > 0 ? value[0] : W{};
 }
 
 /// to[chunk · pairs + pair] ← the sum of a chunk of units; where b is not null there is one chunk,

@@ -4,12 +4,10 @@
 // written whole. Columns are taken eight at a time: the quotients of the columns before them come
 // from shared memory, where each thread keeps its own, and are subtracted from eight sums in
 // registers; then the eight are solved among themselves. R lies in shared memory by rows, read by
-// all threads alike. Quotients are rounded correctly without a division: with y the rounded
-// reciprocal of b and q within an ulp of a/b, q + y·(a − b·q) is (Markstein, "Computation of
-// elementary functions on the IBM RISC System/6000 processor", 1990), if nothing underflows; where
-// something could, they are divided.
+// all threads alike.
 
 #include "kernels/gram_solve_cuda.hpp"
+#include "kernels/quotient_cuda.hpp"
 
 namespace strata::gram_gpu {
 namespace {
@@ -22,28 +20,6 @@ constexpr std::int64_t padded(std::int64_t n) { return (n + kColumns - 1) / kCol
 /// Reciprocals, R by rows, and the quotients of each thread.
 std::int64_t shared_bytes(std::int64_t n, std::int64_t number) {
   return aligned(padded(n) * 8) + number * (n * padded(n) + n * kThreads);
-}
-
-__device__ unsigned exponent_of(double x) {
-  return static_cast<unsigned>(__double2hiint(x)) >> 20 & 0x7ffU;
-}
-__device__ bool far_from_the_ends(double x) { return exponent_of(x) - 200U < 1647U; }
-
-/// NaN for a b whose quotients are left to division.
-__device__ double reciprocal(double b) {
-  return far_from_the_ends(b) ? __drcp_rn(b) : __longlong_as_double(0x7ff8000000000000LL);
-}
-__device__ double quotient(double a, double b, double y) {
-  double q = rounded_product(a, y);
-  if (!far_from_the_ends(a) || !far_from_the_ends(q)) return rounded_quotient(a, b);
-  q = fused(fused(-b, q, a), y, q);
-  return fused(fused(-b, q, a), y, q);
-}
-__device__ float quotient(float a, float b, double) { return rounded_quotient(a, b); }
-__device__ DoubleDouble quotient(const DoubleDouble& a, const DoubleDouble& b, double y) {
-  const double first = quotient(a.hi, b.hi, y);
-  const DoubleDouble rest = subtract_product(a, DoubleDouble(first), b);
-  return fast_two_sum(first, quotient(rest.hi, b.hi, y));
 }
 
 /// One row; `q` is this thread's, kThreads apart. `row` is within x.

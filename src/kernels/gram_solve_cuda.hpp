@@ -1,5 +1,6 @@
 #pragma once
-// X·R⁻¹ on a GPU, V read and written once. Contract: as gram.hpp; included by gram_cuda.cu only.
+// X·R⁻¹ on a GPU, V read and written once; of more columns in fp64 see row_products_cuda.hpp.
+// Contract: as gram.hpp; included by gram_cuda.cu only.
 
 #include "kernels/gram_common_cuda.hpp"
 

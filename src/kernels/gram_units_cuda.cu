@@ -1,4 +1,4 @@
-// Sums of units on a GPU.
+// Sums of units in double-double on a GPU.
 //
 // Method: a thread block has a few units at once and goes through their tiles of 128 rows. Each
 // column of a tile is copied to shared memory as a whole, by the copy engine of the multiprocessor,
@@ -23,8 +23,8 @@ constexpr int kColumn = kGramTileRows + kGramLanes;  // doubles from column to c
 constexpr std::int64_t kSharedMost = 220 << 10;      // bytes of a multiprocessor
 
 /// Blocks of kThreadsMax threads that a multiprocessor is to have registers for. More warps did
-/// more for the rate than larger squares; only the wide ones of four need all registers of a block.
-constexpr int resident_blocks(bool wide, int edge) { return wide && edge == 4 ? 1 : 2; }
+/// more for the rate than larger squares; only those of four need all registers of a block.
+constexpr int resident_blocks(int edge) { return edge == 4 ? 1 : 2; }
 
 /// How a stage lies in shared memory, unit by unit and column by column, and what threads do.
 struct Stage {
@@ -37,6 +37,7 @@ struct Stage {
   int off_threads;  ///< of pairs of different squares, whole warps
   int threads;
   int doubles;  ///< of a stage
+  int tiles;    ///< of a unit
 };
 
 /// The columns of a thread block: those of one panel, or of two different ones.
@@ -123,24 +124,23 @@ __device__ void copy_tiles(const Stage& s, const Panels& panels, const Columns<d
                            const Copy& copy, std::int64_t first_row, double* to,
                            unsigned long long* full) {
   constexpr int kBytes = kGramTileRows * 8;
+  const std::int64_t unit_rows = std::int64_t{s.tiles} * kGramTileRows;
   // Units whose tile is whole: the first ones.
   const std::int64_t rest = x.rows - first_row - kGramTileRows;
-  const int whole = !kAligned || rest < 0 ? 0
-                    : rest >= std::int64_t{s.units - 1} * kGramUnitRows
-                        ? s.units
-                        : static_cast<int>(rest / kGramUnitRows) + 1;
+  const int whole = !kAligned || rest < 0               ? 0
+                    : rest >= (s.units - 1) * unit_rows ? s.units
+                                                        : static_cast<int>(rest / unit_rows) + 1;
   if (kAligned) {
     if (threadIdx.x == 0)
       ::strata::tile::arrive_expecting(full, whole * copied(s, panels) * kBytes);
     if (copy.mine && copy.unit < whole)
-      ::strata::tile::copy_bulk(to + copy.to,
-                                copy.column + first_row + std::int64_t{copy.unit} * kGramUnitRows,
+      ::strata::tile::copy_bulk(to + copy.to, copy.column + first_row + copy.unit * unit_rows,
                                 kBytes, full);
   }
   if (whole == s.units) return;
   const int columns = copied(s, panels);
   for (int unit = whole; unit < s.units; ++unit) {
-    const std::int64_t row = first_row + std::int64_t{unit} * kGramUnitRows;
+    const std::int64_t row = first_row + unit * unit_rows;
     for (int c = ::strata::tile::warp(); c < columns;
          c += static_cast<int>(blockDim.x) / kWarpSize) {
       const double* column = x.data + of_matrix(s, panels, c) * x.ld + row;
@@ -185,56 +185,9 @@ __device__ void prepare(const Stage& s, const Panels& panels, const Columns<doub
   }
 }
 
-/// The sums of a thread's pairs: of the unit so far, and of a tile.
-template <class W, int kEdge>
-struct Sums;
-
+/// The sums of a thread's pairs, of the unit so far.
 template <int kEdge>
-struct Sums<double, kEdge> {
-  static constexpr bool kWithFields = false;
-  double unit[kEdge][kEdge];
-  double tile[kEdge][kEdge];
-
-  __device__ void clear() {
-#pragma unroll
-    for (int i = 0; i < kEdge; ++i) {
-#pragma unroll
-      for (int j = 0; j < kEdge; ++j) unit[i][j] = 0;
-    }
-  }
-  template <bool kDiagonal>
-  __device__ void add(const double* xi, const double* xj, int apart, const int*, const int*) {
-#pragma unroll
-    for (int i = 0; i < kEdge; ++i) {
-#pragma unroll
-      for (int j = 0; j < kEdge; ++j) tile[i][j] = 0;
-    }
-#pragma unroll 2
-    for (int k = 0; k < kGramLaneRows; ++k) {
-      double a[kEdge], b[kEdge];
-#pragma unroll
-      for (int i = 0; i < kEdge; ++i) a[i] = xi[i * apart * kColumn + k * kGramLanes];
-#pragma unroll
-      for (int j = 0; j < kEdge; ++j)
-        b[j] = kDiagonal ? a[j] : xj[j * apart * kColumn + k * kGramLanes];
-#pragma unroll
-      for (int i = 0; i < kEdge; ++i) {
-#pragma unroll
-        for (int j = kDiagonal ? i : 0; j < kEdge; ++j) tile[i][j] = fused(a[i], b[j], tile[i][j]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kEdge; ++i) {
-#pragma unroll
-      for (int j = kDiagonal ? i : 0; j < kEdge; ++j)
-        unit[i][j] = rounded_sum(unit[i][j], tile[i][j]);
-    }
-  }
-};
-
-template <int kEdge>
-struct Sums<DoubleDouble, kEdge> {
-  static constexpr bool kWithFields = true;
+struct Sums {
   DoubleDouble unit[kEdge][kEdge];
 
   __device__ void clear() {
@@ -296,15 +249,15 @@ struct Sums<DoubleDouble, kEdge> {
   }
 };
 
-__device__ double from_lane(double x, int mask) { return __shfl_xor_sync(0xffffffffU, x, mask); }
 __device__ DoubleDouble from_lane(const DoubleDouble& x, int mask) {
-  return {from_lane(x.hi, mask), from_lane(x.lo, mask)};
+  return {__shfl_xor_sync(0xffffffffU, x.hi, mask), __shfl_xor_sync(0xffffffffU, x.lo, mask)};
 }
 
 /// The sums of the four lanes of a unit, by the thread of the first.
-template <class W, int kEdge>
+template <int kEdge>
 __device__ void put_unit(const Stage& s, const Panels& panels, const Square& q,
-                         const Sums<W, kEdge>& sums, std::int64_t unit, std::int64_t units, W* to) {
+                         const Sums<kEdge>& sums, std::int64_t unit, std::int64_t units,
+                         DoubleDouble* to) {
   const Pairs pairs{s.n, s.n, true};
   const bool writes = q.active && q.lane == 0 && unit < units;
   const std::int64_t i0 = std::int64_t{panels.first} * s.width + q.ti;
@@ -314,8 +267,8 @@ __device__ void put_unit(const Stage& s, const Panels& panels, const Square& q,
 #pragma unroll
     for (int j = 0; j < kEdge; ++j) {
       if (q.diagonal && j < i) continue;  // the same for all of a warp
-      W sum = sums.unit[i][j];
-      W other = from_lane(sum, 1);
+      DoubleDouble sum = sums.unit[i][j];
+      DoubleDouble other = from_lane(sum, 1);
       sum = q.lane % 2 == 0 ? sum_of(sum, other) : sum_of(other, sum);
       other = from_lane(sum, 2);
       sum = q.lane < 2 ? sum_of(sum, other) : sum_of(other, sum);
@@ -327,9 +280,9 @@ __device__ void put_unit(const Stage& s, const Panels& panels, const Square& q,
   }
 }
 
-template <class W, int kEdge, bool kAligned>
-__global__ void __launch_bounds__(kThreadsMax, resident_blocks(Sums<W, kEdge>::kWithFields, kEdge))
-    sum_units(Stage s, Columns<double> x, std::int64_t units, W* to) {
+template <int kEdge, bool kAligned>
+__global__ void __launch_bounds__(kThreadsMax, resident_blocks(kEdge))
+    sum_units(Stage s, Columns<double> x, std::int64_t units, DoubleDouble* to) {
   extern __shared__ __align__(16) double memory[];
   __shared__ unsigned long long full[2];
   auto* fields = reinterpret_cast<int*>(memory + 2 * s.doubles);
@@ -348,34 +301,32 @@ __global__ void __launch_bounds__(kThreadsMax, resident_blocks(Sums<W, kEdge>::k
   }
   ::strata::tile::fence_async_proxy();
   __syncthreads();
-  constexpr int kTiles = kGramUnitRows / kGramTileRows;
+  const int tiles = s.tiles;
   const std::int64_t groups = (units + s.units - 1) / s.units;
   const std::int64_t steps =
-      groups > blockIdx.x ? (groups - blockIdx.x + gridDim.x - 1) / gridDim.x * kTiles : 0;
+      groups > blockIdx.x ? (groups - blockIdx.x + gridDim.x - 1) / gridDim.x * tiles : 0;
   const auto first_unit = [&](std::int64_t step) {
-    return (blockIdx.x + step / kTiles * gridDim.x) * s.units;
+    return (blockIdx.x + step / tiles * gridDim.x) * s.units;
   };
   const Copy copy = copy_of(s, panels, x);
   const auto start = [&](std::int64_t step) {
     if (step >= steps) return;
     copy_tiles<kAligned>(s, panels, x, copy,
-                         first_unit(step) * kGramUnitRows + step % kTiles * kGramTileRows,
+                         first_unit(step) * (tiles * kGramTileRows) + step % tiles * kGramTileRows,
                          memory + (step % 2) * s.doubles, &full[step % 2]);
   };
-  Sums<W, kEdge> sums;
+  Sums<kEdge> sums;
   start(0);
   for (std::int64_t step = 0; step < steps; ++step) {
-    if (step % kTiles == 0) sums.clear();
+    if (step % tiles == 0) sums.clear();
     if (kAligned) ::strata::tile::wait_phase(&full[step % 2], static_cast<int>(step / 2 % 2));
     ::strata::tile::wait_copies<0>();
     if (scaled) ::strata::tile::fence_async_proxy();  // of what was scaled in the other stage
     __syncthreads();
     start(step + 1);
     double* stage = memory + (step % 2) * s.doubles;
-    if (Sums<W, kEdge>::kWithFields || scaled) {
-      prepare(s, panels, x, scaled, stage, fields);
-      __syncthreads();
-    }
+    prepare(s, panels, x, scaled, stage, fields);
+    __syncthreads();
     const int ci = q.unit * s.columns + q.ti;
     const int cj = q.unit * s.columns + q.tj + (panels.same() ? 0 : s.width);
     const double* xi = stage + ci * kColumn + q.lane;
@@ -385,8 +336,8 @@ __global__ void __launch_bounds__(kThreadsMax, resident_blocks(Sums<W, kEdge>::k
     } else {
       sums.template add<false>(xi, xj, s.squares, fields + ci, fields + cj);
     }
-    if (step % kTiles == kTiles - 1)
-      put_unit<W, kEdge>(s, panels, q, sums, first_unit(step) + q.unit, units, to);
+    if (step % tiles == tiles - 1)
+      put_unit<kEdge>(s, panels, q, sums, first_unit(step) + q.unit, units, to);
   }
 }
 
@@ -399,8 +350,8 @@ struct Choice {
 
 constexpr int rounded_up(int x, int to) { return (x + to - 1) / to * to; }
 
-/// `units` of n columns at once in squares of `edge`; `wide`: four operations a product.
-Choice shape_of(std::int64_t n, int edge, int units, bool wide) {
+/// `units` of n columns at once in squares of `edge`.
+Choice shape_of(std::int64_t n, int edge, int units) {
   Choice c;
   Stage& s = c.stage;
   const auto squares_of = [edge](std::int64_t columns) {
@@ -435,32 +386,30 @@ Choice shape_of(std::int64_t n, int edge, int units, bool wide) {
   const int diagonal_threads = rounded_up(diagonal, kWarpSize);
   const double products = s.off_threads * edge * edge + diagonal_threads * edge * (edge + 1) / 2.0;
   const double reads = s.off_threads * 2 * edge + diagonal_threads * edge;
-  const std::int64_t blocks = std::min<std::int64_t>(
-      kSharedMost / bytes, resident_blocks(wide, edge) * kThreadsMax / s.threads);
+  const std::int64_t blocks =
+      std::min<std::int64_t>(kSharedMost / bytes, resident_blocks(edge) * kThreadsMax / s.threads);
   const double warps =
       static_cast<double>(std::max<std::int64_t>(blocks, 1) * s.threads) / kWarpSize;
   const double idle = warps < 16 ? 16 / warps : 1;
   c.edge = edge;
-  c.cost = (reads / 16 + products * (wide ? 4.5 : 1.1) / 64) / units * idle;
+  c.cost = (reads / 16 + products * 4.5 / 64) / units * idle;
   return c;
 }
 
-/// Of sums in fp64 squares of three were the fastest wherever they could be had (H200).
-Choice choose(std::int64_t n, bool wide) {
+Choice choose(std::int64_t n) {
   Choice best;
   for (const int edge : {2, 3, 4}) {
-    if (!wide && (edge < 3 || best.edge != 0)) continue;
     for (int units = 1; units <= 16; ++units) {
-      const Choice c = shape_of(n, edge, units, wide);
+      const Choice c = shape_of(n, edge, units);
       if (c.cost < best.cost) best = c;
     }
   }
   return best;
 }
 
-template <class W, int kEdge, bool kAligned>
-void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to) {
-  const auto kernel = sum_units<W, kEdge, kAligned>;
+template <int kEdge, bool kAligned>
+void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, DoubleDouble* to) {
+  const auto kernel = sum_units<kEdge, kAligned>;
   const int bytes =
       static_cast<int>(2 * std::int64_t{8} * s.doubles + aligned(4 * s.units * s.columns));
   require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -470,7 +419,7 @@ void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to
   require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, s.threads,
                                                              static_cast<std::size_t>(bytes)),
                "sums");
-  const std::int64_t units = units_of(x.rows);
+  const std::int64_t units = units_of(x.rows, s.tiles);
   const std::int64_t groups = (units + s.units - 1) / s.units;
   const int panels = s.panels * (s.panels + 1) / 2;
   const std::int64_t across =
@@ -481,30 +430,22 @@ void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to
   require_cuda(cudaGetLastError(), "sums of units");
 }
 
-template <class W, int kEdge>
-void launch_aligned(cudaStream_t stream, const Stage& s, const Columns<double>& x, W* to) {
-  ::strata::tile::columns_aligned(x.data, x.ld) ? launch<W, kEdge, true>(stream, s, x, to)
-                                                : launch<W, kEdge, false>(stream, s, x, to);
-}
-
-template <class W>
-void launch_chosen(cudaStream_t stream, const Columns<double>& x, W* to) {
-  constexpr bool kWide = Sums<W, 4>::kWithFields;
-  const Choice c = choose(x.cols, kWide);
-  if constexpr (kWide) {
-    if (c.edge == 2) return launch_aligned<W, 2>(stream, c.stage, x, to);
-  }
-  if (c.edge == 3) return launch_aligned<W, 3>(stream, c.stage, x, to);
-  launch_aligned<W, 4>(stream, c.stage, x, to);
+template <int kEdge>
+void launch_aligned(cudaStream_t stream, const Stage& s, const Columns<double>& x,
+                    DoubleDouble* to) {
+  ::strata::tile::columns_aligned(x.data, x.ld) ? launch<kEdge, true>(stream, s, x, to)
+                                                : launch<kEdge, false>(stream, s, x, to);
 }
 
 }  // namespace
 
-void unit_sums(cudaStream_t stream, const Columns<double>& x, double* units) {
-  launch_chosen(stream, x, units);
-}
-void unit_sums(cudaStream_t stream, const Columns<double>& x, DoubleDouble* units) {
-  launch_chosen(stream, x, units);
+void wide_unit_sums(cudaStream_t stream, const Columns<double>& x, int tiles_of_unit,
+                    DoubleDouble* units) {
+  Choice c = choose(x.cols);
+  c.stage.tiles = tiles_of_unit;
+  if (c.edge == 2) return launch_aligned<2>(stream, c.stage, x, units);
+  if (c.edge == 3) return launch_aligned<3>(stream, c.stage, x, units);
+  launch_aligned<4>(stream, c.stage, x, units);
 }
 
 }  // namespace strata::gram_gpu

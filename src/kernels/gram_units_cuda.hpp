@@ -1,13 +1,14 @@
 #pragma once
-// The sums of gram.hpp over units, V read from global memory once. Contract: included by
-// gram_cuda.cu only; V in fp64, sums in fp64 or dd by extraction.
+// The sums of gram.hpp over units, in double-double. Contract: included by *_cuda.cu only; V in
+// fp64, read from global memory once, sums by extraction.
 
 #include "kernels/gram_common_cuda.hpp"
 
 namespace strata::gram_gpu {
 
-/// units[u · pairs + pair] ← the sum of unit u of xᵀx, for i <= j; pairs.count() of them each.
-void unit_sums(cudaStream_t stream, const Columns<double>& x, double* units);
-void unit_sums(cudaStream_t stream, const Columns<double>& x, DoubleDouble* units);
+/// units[u · pairs + pair] ← the sum of unit u, `tiles_of_unit` tiles high (1, 2, 4 or 8), of xᵀx,
+/// for i <= j.
+void wide_unit_sums(cudaStream_t stream, const Columns<double>& x, int tiles_of_unit,
+                    DoubleDouble* units);
 
 }  // namespace strata::gram_gpu

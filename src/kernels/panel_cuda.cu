@@ -2,16 +2,19 @@
 //
 // Method: a row of spmv has four neighbouring threads, one for each of its lanes, so entries of a
 // row are read side by side, and rows that follow each other by the same warp; the lanes are added
-// by shuffles. An update has a thread for each row, which holds up to eight columns of Y in
-// registers while it reads X once; S lies in shared memory. Everything is bound by memory. Sums
-// over rows, and substitution, are those of gram_cuda.cu.
+// by shuffles. Sums over rows, updates and substitution run on the tensor cores
+// (gram_tensor_cuda.cu, row_products_cuda.cu), all chunks of a sum at once. Everything is bound by
+// memory.
 
 #include <algorithm>
 
 #include "device/device_cuda.hpp"
 #include "kernels/gram_cuda.hpp"
+#include "kernels/gram_tensor_cuda.hpp"
+#include "kernels/gram_units_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/panel_cuda.hpp"
+#include "kernels/row_products_cuda.hpp"
 #include "scalar/double_double.hpp"
 
 namespace strata {
@@ -69,68 +72,92 @@ __global__ void __launch_bounds__(kThreads)
   if (i < count) to[i] = from[index == nullptr ? i : index[i]];
 }
 
-// ---- few sums in fp64, all chunks at once
+// ---- sums over the rows of chunks
 
-constexpr std::int64_t kPartsBytesMax = std::int64_t{64} << 20;
-constexpr int kPairsOfBlock = kThreads / kGramLanes;
+/// How the units of a block become sums of its chunks.
+struct ChunkSums {
+  std::int64_t units;       ///< of all rows
+  std::int64_t of_chunk;    ///< units: a power of two
+  gram_gpu::Pairs pairs;    ///< of a unit
+  std::int64_t rows, cols;  ///< of the result of a chunk
+  std::int64_t ld;
+};
 
-/// parts[(tile · pairs + pair) · 4 + lane], pair = i + j·p: what a tile of 128 rows adds.
-__global__ void __launch_bounds__(kThreads)
-    tile_sums(const double* x, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t p,
-              std::int64_t pairs, double* parts) {
-  const std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
-  if (pair >= pairs) return;
-  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
-  const std::int64_t first = blockIdx.x * std::int64_t{kGramTileRows} + lane;
-  const double* xi = x + pair % p * ld;
-  const double* yj = y + pair / p * ld;
-  double sum = 0;
-#pragma unroll 8
-  for (int k = 0; k < kGramLaneRows; ++k) {
-    const std::int64_t r = first + k * kGramLanes;
-    sum = fused(r < rows ? xi[r] : 0.0, r < rows ? yj[r] : 0.0, sum);
+constexpr int kLevels = 32;
+
+/// The units of chunk blockIdx.y in their binary tree, a thread a pair of columns.
+template <class W>
+__global__ void __launch_bounds__(kThreads) add_chunk_units(const W* units, ChunkSums c, W* b) {
+  using gram_gpu::kChunk;
+  const std::int64_t pair = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (pair >= c.pairs.count()) return;
+  const std::int64_t begin = blockIdx.y * c.of_chunk;
+  const std::int64_t count = min(c.of_chunk, c.units - begin);
+  const W* first = units + begin * c.pairs.count() + pair;
+  W waiting[kLevels];
+  std::int64_t groups = 0;
+  for (; groups * kChunk < count; ++groups) {
+    const auto in_group = static_cast<int>(min(count - groups * kChunk, std::int64_t{kChunk}));
+    W x = gram_gpu::tree_of(first + groups * kChunk * c.pairs.count(), c.pairs.count(), in_group);
+    int level = 0;
+    for (std::int64_t bits = groups; (bits & 1) == 1; bits >>= 1)
+      x = gram_gpu::sum_of(waiting[level++], x);
+    waiting[level] = x;
   }
-  parts[(blockIdx.x * pairs + pair) * kGramLanes + lane] = sum;
+  W sum{};
+  bool empty = true;
+  for (int level = 0; level < kLevels; ++level) {
+    if ((groups >> level & 1) == 0) continue;
+    sum = empty ? waiting[level] : gram_gpu::sum_of(waiting[level], sum);
+    empty = false;
+  }
+  std::int64_t i = 0;
+  std::int64_t j = 0;
+  c.pairs.locate(pair, i, j);
+  W* to = b + blockIdx.y * c.cols * c.ld;
+  to[i + j * c.ld] = sum;
+  if (c.pairs.symmetric) to[j + i * c.ld] = sum;
 }
 
-/// The tiles of each chunk in their order, then its lanes as (0 + 1) + (2 + 3).
-__global__ void __launch_bounds__(kThreads)
-    fold_chunks(const double* parts, std::int64_t tiles, std::int64_t tiles_of_chunk,
-                std::int64_t p, std::int64_t pairs, double* b, std::int64_t ld) {
-  const std::int64_t pair = blockIdx.y * std::int64_t{kPairsOfBlock} + threadIdx.x / kGramLanes;
-  const int lane = static_cast<int>(threadIdx.x) % kGramLanes;
-  const std::int64_t begin = blockIdx.x * tiles_of_chunk;
-  const std::int64_t end = begin + tiles_of_chunk < tiles ? begin + tiles_of_chunk : tiles;
-  double sum = 0;
-  for (std::int64_t tile = begin; pair < pairs && tile < end; ++tile)
-    sum = rounded_sum(sum, parts[(tile * pairs + pair) * kGramLanes + lane]);
-  sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 1));
-  sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 2));
-  // Columns of B: those of the chunk, then those of the pair in it.
-  if (pair < pairs && lane == 0) b[pair % p + (blockIdx.x * (pairs / p) + pair / p) * ld] = sum;
-}
-
-/// False where there are too many parts.
+/// All chunks of a call at once: sums in fp64, and symmetric ones in double-double. False for the
+/// others.
 bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
                  const PanelColumns& columns) {
-  const std::int64_t tiles = (v.rows + kGramTileRows - 1) / kGramTileRows;
-  const std::int64_t tiles_of_chunk = (std::int64_t{1} << columns.third) / kGramTileRows;
-  if (b.element != Element::fp64 || tiles == 0 || tiles_of_chunk == 0 || b.rows == 0) return false;
-  const std::int64_t chunks = (tiles + tiles_of_chunk - 1) / tiles_of_chunk;
-  const std::int64_t pairs = b.rows * (b.cols / chunks);
-  const std::int64_t bytes = tiles * pairs * kGramLanes * std::int64_t{sizeof(double)};
-  if (pairs == 0 || bytes > kPartsBytesMax) return false;
-  auto* parts = static_cast<double*>(queue.scratch(bytes));
-  const unsigned groups = blocks_for(pairs, kPairsOfBlock);
-  const auto* data = static_cast<const double*>(v.data);
-  const dim3 of_tiles(static_cast<unsigned>(tiles), groups);
-  tile_sums<<<of_tiles, kThreads, 0, queue.stream()>>>(data + columns.first * v.ld,
-                                                       data + columns.second * v.ld, v.ld, v.rows,
-                                                       b.rows, pairs, parts);
-  const dim3 of_chunks(static_cast<unsigned>(chunks), groups);
-  fold_chunks<<<of_chunks, kThreads, 0, queue.stream()>>>(
-      parts, tiles, tiles_of_chunk, b.rows, pairs, static_cast<double*>(b.data), b.ld);
-  require_cuda(cudaGetLastError(), "panel_inner");
+  const std::int64_t height = std::int64_t{1} << columns.third;
+  if (v.rows == 0 || b.rows == 0 || height < kGramTileRows) return false;
+  const std::int64_t chunks = (v.rows + height - 1) / height;
+  const std::int64_t cols = b.cols / chunks;
+  const bool symmetric = columns.first == columns.second && b.rows == cols;
+  const bool wide = b.element == Element::dd;
+  if (cols == 0 || (wide && !symmetric)) return false;
+  const auto tiles =
+      static_cast<int>(std::min<std::int64_t>(height / kGramTileRows, gram_gpu::kTilesOfUnit));
+  ChunkSums c{gram_gpu::units_of(v.rows, tiles),
+              height / (std::int64_t{tiles} * kGramTileRows),
+              {b.rows, cols, symmetric},
+              b.rows,
+              cols,
+              b.ld};
+  const auto x = gram_gpu::columns_of<double>(panel_of(v, columns.first, b.rows), nullptr);
+  const auto y = gram_gpu::columns_of<double>(panel_of(v, columns.second, cols), nullptr);
+  const dim3 grid(blocks_for(c.pairs.count(), kThreads), static_cast<unsigned>(chunks));
+  const auto run = [&](auto* type, auto&& sums_of_units) {
+    using W = std::remove_pointer_t<decltype(type)>;
+    auto* units =
+        static_cast<W*>(queue.scratch(c.units * c.pairs.count() * std::int64_t{sizeof(W)}));
+    sums_of_units(units);
+    add_chunk_units<<<grid, kThreads, 0, queue.stream()>>>(units, c, static_cast<W*>(b.data));
+    require_cuda(cudaGetLastError(), "panel_inner");
+  };
+  if (wide) {
+    run(static_cast<DoubleDouble*>(nullptr),
+        [&](DoubleDouble* units) { gram_gpu::wide_unit_sums(queue.stream(), x, tiles, units); });
+  } else {
+    run(static_cast<double*>(nullptr), [&](double* units) {
+      symmetric ? gram_gpu::tensor_unit_sums(queue.stream(), x, tiles, units)
+                : gram_gpu::tensor_unit_sums(queue.stream(), x, y, tiles, units);
+    });
+  }
   return true;
 }
 
@@ -151,40 +178,6 @@ __global__ void __launch_bounds__(kThreads)
   if (fresh) k = 1;
   for (; k < chunks; ++k) sum = sum_of(sum, b[i + (k * cols + j) * b_ld]);
   s[i + j * s_ld] = sum;
-}
-
-constexpr int kColumns = 8;   // of Y in registers
-constexpr int kFactors = 64;  // rows of S in shared memory at a time
-
-/// Columns of Y beyond `cols` are neither read nor written.
-__global__ void __launch_bounds__(kThreads)
-    update_rows(const double* x, double* y, std::int64_t ld, std::int64_t rows, const double* s,
-                std::int64_t s_ld, std::int64_t p, std::int64_t cols) {
-  __shared__ double factor[kFactors][kColumns];
-  const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
-  double sum[kColumns];
-#pragma unroll
-  for (int c = 0; c < kColumns; ++c) sum[c] = row < rows && c < cols ? y[row + c * ld] : 0.0;
-  for (std::int64_t first = 0; first < p; first += kFactors) {
-    __syncthreads();
-    for (int f = static_cast<int>(threadIdx.x); f < kFactors * kColumns; f += kThreads) {
-      const std::int64_t i = first + f / kColumns;
-      const std::int64_t c = f % kColumns;
-      factor[f / kColumns][c] = i < p && c < cols ? s[i + c * s_ld] : 0.0;
-    }
-    __syncthreads();
-    const std::int64_t count = p - first < kFactors ? p - first : kFactors;
-    if (row >= rows) continue;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double with = x[row + (first + i) * ld];
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) sum[c] = fused(-factor[i][c], with, sum[c]);
-    }
-  }
-#pragma unroll
-  for (int c = 0; c < kColumns; ++c) {
-    if (row < rows && c < cols) y[row + c * ld] = sum[c];
-  }
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -335,10 +328,9 @@ void panel_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
     if ((parameters.variant & kPanelNormalize) != 0) {
       normalize<<<blocks, kThreads, 0, stream>>>(y, v.rows, factor);
     } else {
-      for (std::int64_t j = 0; j < cols; j += kColumns)
-        update_rows<<<blocks, kThreads, 0, stream>>>(column_of(v, columns.first), y + j * v.ld,
-                                                     v.ld, v.rows, factor + j * s.ld, s.ld, s.rows,
-                                                     std::min<std::int64_t>(kColumns, cols - j));
+      gram_gpu::tensor_update(
+          stream, gram_gpu::columns_of<double>(panel_of(v, columns.first, s.rows), nullptr), factor,
+          s.ld, y, v.ld, cols);
     }
     require_cuda(cudaGetLastError(), "panel_update");
   }

@@ -35,7 +35,7 @@ void subtract_columns_reference(Queue& queue, const KernelCalls& calls,
 /// For the CPU: 32 rows at a time in vectors; fp32 as the reference.
 void subtract_columns_host(Queue& queue, const KernelCalls& calls,
                            const KernelParameters& parameters);
-/// For a GPU: a thread for each element.
+/// For a GPU.
 void subtract_columns_cuda(Queue& queue, const KernelCalls& calls,
                            const KernelParameters& parameters);
 

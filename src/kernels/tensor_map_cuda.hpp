@@ -19,4 +19,18 @@ using TensorMap = CUtensorMap;
 [[nodiscard]] TensorMap make_tensor_map(MatrixView<const double> matrix, int box_rows,
                                         int box_cols);
 
+/// Boxes of `groups` groups of kGroupRows rows by `cols` columns, in shared memory group by group
+/// and in each column by column; element (r, c) of a box is at grouped_place(r, c, cols). Rows of
+/// the matrix behind its last whole group are not copied. A multiple of eight columns; else as
+/// above.
+inline constexpr int kGroupRows = 16;
+[[nodiscard]] TensorMap make_group_map(MatrixView<const double> matrix, int groups, int cols);
+
+/// Pairs of rows change places with the column, so that threads that read a pair of neighbouring
+/// columns each have no bank conflicts (the swizzle of 128 bytes).
+[[nodiscard]] constexpr int grouped_place(int row, int col, int cols) noexcept {
+  const int pair = row % kGroupRows / 2 ^ (col & 7);
+  return ((row / kGroupRows * cols + col) * 8 + pair) * 2 + row % 2;
+}
+
 }  // namespace strata

@@ -198,6 +198,11 @@ __device__ inline void arrive(unsigned long long* barrier) {
       "{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(shared_address(barrier))
       : "memory");
 }
+/// Arrives when all copies are done that this thread started by copy_async() before.
+__device__ inline void arrive_after_copies(unsigned long long* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
 /// Arrives, and says how many bytes of TMA copies the phase also waits for.
 __device__ inline void arrive_expecting(unsigned long long* barrier, int bytes) {
   asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(
@@ -232,6 +237,16 @@ __device__ inline void copy_by_tma(void* shared, const void* map, int row, int c
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
       "l"(map), "r"(row), "r"(col), "r"(shared_address(barrier))
+      : "memory");
+}
+/// The same of a map of row groups (tensor_map_cuda.hpp): columns from `col` on, groups from
+/// `group` on. `shared` is a multiple of 1024.
+__device__ inline void copy_groups_by_tma(void* shared, const void* map, int col, int group,
+                                          unsigned long long* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(0), "r"(col), "r"(group), "r"(shared_address(barrier))
       : "memory");
 }
 /// One thread has `bytes` copied that lie together, a multiple of 16, as both addresses are.

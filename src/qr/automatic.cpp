@@ -6,10 +6,13 @@
 //
 // * Columns are scaled by powers of two to lengths near 1: exact, so grading costs nothing.
 //   Squares that could overflow or underflow are scaled by the largest elements first.
-// * The Gram matrix is wide (double-double for doubles: Yamazaki, Tomov, Dongarra, "Mixed-precision
+// * The first Gram matrix is wide (double-double for doubles: Yamazaki, Tomov, Dongarra,
+// "Mixed-precision
 //   Cholesky QR factorization", SIAM J. Sci. Comput. 37, 2015), so with u² its error, R is good for
 //   columns of a condition κ up to 1/u. Up to κ = 9.5e7 one wide solve leaves an error of κ²·u² < u
-//   and is all; beyond, the next pass sees a condition near 1.
+//   and is all; beyond, the next pass sees a condition near 1, for which solves and sums in doubles
+//   are enough. Those of the columns that are returned tell how orthonormal they are, to a few
+//   units of rounding, which are added.
 // * Where a pivot fails, or κ is beyond 0.1/u, 8·n·ε²·tr(B) is added to the diagonal (the shift of
 //   Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa, "Shifted Cholesky QR", 2020, with the error
 //   of the wide sum in the place of that of the sum in doubles, so that it does not grow with m).
@@ -33,6 +36,12 @@ namespace {
 
 /// Columns up to this condition are solved for in T.
 constexpr double kNearlyOrthonormal = 8;
+/// The same where the Gram matrix was not wide either.
+constexpr double kPlainlyOrthonormal = 2;
+/// Sums of doubles are not wide where T is double and they need not be; of floats they cost no
+/// more.
+template <class T>
+constexpr bool kPlainSums = std::is_same_v<T, double>;
 constexpr int kPassesMax = 12;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -44,6 +53,7 @@ class Automatic {
   void run() {
     Gram b = p_.first_gram(true);
     bool was_shifted = false;
+    bool wide = true;  // b is
     for (int pass = 0; pass < kPassesMax; ++pass) {
       if (was_shifted) {
         // The pivots are beside lengths of 1 that the shift left; then they are forgotten.
@@ -61,16 +71,21 @@ class Automatic {
         p_.info().failed_cholesky += failed ? 1 : 0;
         ++p_.info().shifts;
         b = p_.solve(widened(shifted(unit).r), true, true, true, false);
-        p_.note_step({"shifted cholesky", true, true, failed ? kInfinity : condition.estimate}, b);
-        was_shifted = true;
+        p_.note_step({"shifted cholesky", wide, true, failed ? kInfinity : condition.estimate}, b);
+        was_shifted = wide = true;
         continue;
       }
-      const bool nearly = condition.estimate <= kNearlyOrthonormal;
-      const bool last = condition.estimate <= Limits<T>::kOneSolve || pass + 1 == kPassesMax;
-      b = p_.solve(widened(small.r), !nearly, !last || p_.options().verify, true, last);
-      p_.note_step({"cholesky", true, !nearly, condition.estimate}, b);
+      const bool nearly = condition.estimate <= (wide ? kNearlyOrthonormal : kPlainlyOrthonormal);
+      const bool last =
+          nearly || (wide && condition.estimate <= Limits<T>::kOneSolve) || pass + 1 == kPassesMax;
+      const bool wide_solve = !nearly && (last || !kPlainSums<T>);
+      const Gram r = wide_solve ? widened(small.r) : widened(rounded_to<T>(widened(small.r)));
+      b = p_.solve(r, wide_solve, !last || p_.options().verify, !kPlainSums<T>, last);
+      p_.note_step({"cholesky", wide, wide_solve, condition.estimate}, b);
+      const bool was_wide = wide;
+      wide = !kPlainSums<T>;
       if (!last) continue;
-      conclude(b, nearly, condition.estimate);
+      conclude(b, nearly, condition.estimate, was_wide);
       if (p_.info().ok) return;
     }
   }
@@ -141,12 +156,19 @@ class Automatic {
     p_.multiply_factor(step);
   }
 
-  void conclude(const Gram& b, bool nearly, double condition) {
+  /// What rounding does to plain sums of orthonormal columns: a few units on the diagonal, where
+  /// they are 1, and less than one elsewhere, where partial sums are small.
+  [[nodiscard]] double rounding_of_sums() const {
+    const auto columns = static_cast<double>(p_.n());
+    return kPlainSums<T> ? (4 * std::sqrt(columns) + columns) * Limits<T>::kUnit : 0;
+  }
+
+  void conclude(const Gram& b, bool nearly, double condition, bool was_wide) {
     const auto columns = static_cast<double>(p_.n());
     const double promise = Limits<T>::kPromise * std::sqrt(columns);
     p_.info().measured = p_.options().verify;
     if (p_.options().verify) {
-      p_.info().orthogonality = distance_from_identity(b, p_.zero_columns());
+      p_.info().orthogonality = distance_from_identity(b, p_.zero_columns()) + rounding_of_sums();
       p_.info().ok = p_.info().orthogonality <= promise;
       return;
     }
@@ -156,6 +178,7 @@ class Automatic {
     p_.info().orthogonality =
         2.1 * std::sqrt(columns) * unit + 32 * columns * unit * unit * 4 * condition * condition;
     if (nearly) p_.info().orthogonality += 2 * columns * std::sqrt(columns) * unit * condition;
+    if (!was_wide) p_.info().orthogonality += 4 * condition * condition * rounding_of_sums();
     p_.info().ok = true;
   }
 

@@ -15,10 +15,23 @@
 namespace strata {
 namespace {
 
-/// Solves by the automatic method; the last is in working precision if another is before it.
+/// Solves by the automatic method.
 template <class T>
 int solves_of(double condition) {
   return condition <= Limits<T>::kOneSolve ? 1 : condition <= Limits<T>::kUnshifted ? 2 : 3;
+}
+
+/// Elements of R and of the Gram matrix of a pass; the first pass, 0, has no R.
+struct PassElements {
+  Element factor, sum;
+};
+PassElements elements_of(int pass, int solves, bool doubles) {
+  const Element plain = doubles ? Element::fp64 : Element::fp32;
+  const Element wide = doubles ? Element::dd : Element::fp64;
+  if (pass == 0) return {Element::fp64, wide};
+  if (!doubles) return {pass > 1 && pass == solves ? plain : wide, wide};
+  const bool shifted = pass == 1 && solves == 3;
+  return {shifted || solves == 1 ? wide : plain, shifted ? wide : plain};
 }
 
 }  // namespace
@@ -53,7 +66,9 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
     problem.pass = pass == 0                           ? RowPass::gram
                    : pass == solves && !options.verify ? RowPass::solve
                                                        : RowPass::solve_gram;
-    problem.factor = pass == 0 ? Element::fp64 : pass > 1 && pass == solves ? precision : sum;
+    const PassElements elements = elements_of(pass, solves, wide);
+    problem.factor = elements.factor;
+    problem.sum = elements.sum;
     problem.stays = pass < solves;
     const auto begin = std::chrono::steady_clock::now();
     PlannedRun planned = make_planned_run(schedule(), machine, of_policy,

@@ -119,10 +119,10 @@ Block triangle(Element element, std::int64_t n) {
 struct Extents {
   std::int64_t rows, cols;
 };
-constexpr Extents kExtents[] = {{1, 1},    {3, 2},    {4, 3},    {127, 4},   {128, 5},
-                                {129, 6},  {255, 7},  {256, 8},  {700, 9},   {130, 21},
-                                {300, 33}, {64, 65},  {1024, 3}, {1025, 10}, {2500, 20},
-                                {3072, 5}, {7300, 2}, {1700, 30}};
+constexpr Extents kExtents[] = {
+    {1, 1},    {3, 2},     {4, 3},     {127, 4},  {128, 5},   {129, 6},   {255, 7},   {256, 8},
+    {700, 9},  {130, 21},  {300, 33},  {64, 65},  {1024, 3},  {1025, 10}, {2500, 20}, {3072, 5},
+    {7300, 2}, {1700, 30}, {1100, 40}, {200, 64}, {150, 101}, {130, 129}};
 
 std::vector<Block> gram_operands(const Elements& e, const Extents& x) {
   return {Block(e[0], x.cols, x.cols), make(e[1], x.rows, x.cols, uneven),

@@ -169,6 +169,26 @@ TEST_P(Panel, SumsHaveTheBitsOfTheReference) {
   }
 }
 
+/// Chunks of several units, whose sums are a tree.
+TEST_P(Panel, SumsOfLongChunksHaveTheBitsOfTheReference) {
+  struct Case {
+    std::int64_t rows, log2, first, p, second, q;
+  };
+  for (const Case& c :
+       {Case{1023, 10, 0, 3, 3, 2}, Case{1025, 10, 0, 3, 0, 3}, Case{2049, 11, 1, 60, 61, 30},
+        Case{5000, 11, 2, 33, 35, 9}, Case{9001, 12, 4, 17, 4, 17}, Case{6144, 12, 0, 65, 65, 1},
+        Case{140'001, 16, 0, 1, 1, 2}, Case{70'000, 17, 1, 2, 1, 2}}) {
+    const std::int64_t chunks = (c.rows >> c.log2) + ((c.rows & ((1 << c.log2) - 1)) != 0 ? 1 : 0);
+    const Operand v = Operand::of(c.rows, numbers(c.rows * (c.second + c.q + 1), 5));
+    const std::uint32_t variant =
+        panel_variant({.first = c.first, .second = c.second, .third = c.log2});
+    const auto parts = static_cast<std::size_t>(c.p * c.q * chunks);
+    same(panel_inner, {Operand::of(c.p, std::vector<double>(parts, kNan)), v}, variant);
+    if (c.p * c.q > 400) continue;
+    same(panel_inner, {Operand::of(c.p, std::vector<DoubleDouble>(parts)), v}, variant);
+  }
+}
+
 TEST_P(Panel, UpdatesAndSolvesHaveTheBitsOfTheReference) {
   for (const std::int64_t rows : kRows) {
     const Operand v = Operand::of(rows, numbers(rows * 90, 9));

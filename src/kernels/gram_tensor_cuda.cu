@@ -1,0 +1,561 @@
+// Sums of units in fp64 on the tensor cores of a GPU.
+//
+// Method: mma.m16n8k4 of doubles is, bit for bit, a chain of fused multiply-adds over its depth in
+// ascending order (on an H200, of 2 million elements with exponents of −1200 … 500 none differed).
+// So where the depth goes through the rows of one lane, it is the sum of gram.hpp. A thread block
+// goes through the tiles of 128 rows of a unit. Tiles come to shared memory by the tensor memory
+// accelerator, one instruction each, several ahead. Thread g·4 + q of a warp reads rows 4q, 4q + 1
+// (+ 2 for the other two lanes) of column g: what it reads is operand on the left and on the right.
+// A warp has two lanes, and a few blocks of 16 × 8 pairs of columns for both of them, so each
+// element is read from shared memory by few warps. Symmetric sums leave out blocks below the
+// diagonal. Warps run freely, a few tiles apart: a barrier in shared memory tells when all have
+// read a stage, and each warp in turn fills one again. Beyond 64 columns, panels of 64 are
+// multiplied with each other; thread blocks of one unit run side by side, so most of what they read
+// more than once comes from the second cache.
+
+#include "kernels/gram_tensor_cuda.hpp"
+#include "kernels/tensor_map_cuda.hpp"
+#include "kernels/tile_copy_cuda.hpp"
+
+namespace strata::gram_gpu {
+namespace {
+
+constexpr int kEight = 8;                // columns of an operand on the right
+constexpr int kPanel = 64;               // columns of a panel
+constexpr int kSharedOfAll = 226 << 10;  // bytes of a multiprocessor
+constexpr int kStagesMost = 4;
+
+/// The columns 8a … 8a + 15 of a stage times 8b … 8b + 7.
+struct Product {
+  int a, b;
+};
+
+/// All products of kBlocks eights of columns on or above the diagonal.
+template <int kBlocks>
+struct Triangle {
+  static constexpr int kEights = kBlocks;
+  static constexpr int kFirstRight = 0;
+  static constexpr int kCount = [] {
+    int count = 0;
+    for (int a = 0; a < kBlocks; a += 2) count += kBlocks - a;
+    return count;
+  }();
+  __host__ __device__ static constexpr Product at(int which) {
+    int a = 0;
+    while (which >= kBlocks - a) {
+      which -= kBlocks - a;
+      a += 2;
+    }
+    return {a, a + which};
+  }
+};
+
+/// All products of kLeft sixteens of columns with kRight eights of others, which lie behind them.
+template <int kLeft, int kRight>
+struct Rectangle {
+  static constexpr int kEights = 2 * kLeft + kRight;
+  static constexpr int kFirstRight = 2 * kLeft;
+  static constexpr int kCount = kLeft * kRight;
+  __host__ __device__ static constexpr Product at(int which) {
+    return {which / kRight * 2, kFirstRight + which % kRight};
+  }
+};
+
+/// How the products of a shape are dealt to warps.
+template <class S>
+struct Deal {
+  static constexpr int kSets = S::kCount <= 1 ? 1 : S::kCount <= 10 ? 2 : 4;
+  static constexpr int kEach = (S::kCount + kSets - 1) / kSets;
+  static constexpr int kThreads = 2 * kSets * kWarpSize;
+  static constexpr int kWarps = kThreads / kWarpSize;
+  static constexpr int kColumns = kEight * S::kEights;
+  static constexpr int kTiles = kColumns <= 8 ? 4 : kColumns <= 16 ? 2 : 1;  // of a stage
+  static constexpr int kLeft = S::kFirstRight > 0 ? kEight* S::kFirstRight : kColumns;
+  static constexpr int kRight = kColumns - kLeft;
+  static constexpr int kStage = kColumns * kTiles * kGramTileRows;  // doubles
+  static constexpr int kExchange = kSets * kEach * 4 * kWarpSize;   // doubles
+  /// Of registers; sums take 32 a product.
+  static constexpr int kResident =
+      65536 / (kThreads * (72 + 32 * kEach)) < 1 ? 1 : 65536 / (kThreads * (72 + 32 * kEach));
+
+  /// Whether the products of a set read an eight of columns.
+  static constexpr bool reads(int set, int eight) {
+    for (int p = set * kEach; p < S::kCount && p < (set + 1) * kEach; ++p) {
+      const Product x = S::at(p);
+      if (eight == x.a || eight == x.a + 1 || eight == x.b) return true;
+    }
+    return false;
+  }
+};
+
+template <class F, int... I>
+__device__ void each_of(F&& f, std::integer_sequence<int, I...>) {
+  (f(std::integral_constant<int, I>{}), ...);
+}
+template <int kCount, class F>
+__device__ void each(F&& f) {
+  each_of(f, std::make_integer_sequence<int, kCount>{});
+}
+
+/// C (16 × 8) += A (16 × 4)·B (4 × 8): a chain in ascending depth. A thread has the rows g and g +
+/// 8 and the depth q of A, column g of B, and the columns 2q and 2q + 1 of C. Of twice the depth
+/// the operands would have to be put together from more registers than is worth it.
+__device__ void multiply_add(double (&c)[4], double a0, double a1, double b) {
+  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a0), "d"(a1), "d"(b));
+}
+
+/// What a thread block adds up: columns of x with themselves, or with those of y.
+struct Job {
+  Columns<double> x, y;       ///< y has no columns in a triangle
+  std::int64_t i0, j0;        ///< of their first columns in the result, and in what the maps are of
+  const void *x_map, *y_map;  ///< null: the columns are not aligned
+};
+
+/// Brings the tiles of a job to shared memory: those of x, then those of y.
+template <class S>
+class Stages {
+ public:
+  using D = Deal<S>;
+  struct Barriers {
+    unsigned long long full[kStagesMost], empty[kStagesMost];
+  };
+
+  /// `rows` of a stage.
+  __device__ Stages(const Job& job, int rows, double* memory, Barriers& barriers)
+      : job_(job), rows_(rows), memory_(memory), barriers_(barriers) {}
+
+  /// By one thread, before all meet.
+  static __device__ void init(Barriers& barriers) {
+    for (auto& barrier : barriers.full) tile::init_barrier(&barrier, kWarpSize);
+    for (auto& barrier : barriers.empty) tile::init_barrier(&barrier, D::kWarps);
+  }
+  /// A warp starts the copies of the rows from `row` on into a stage. What the accelerator does not
+  /// take, the last rows and columns that are not aligned, its threads copy.
+  __device__ void start(int stage, std::int64_t row) const {
+    double* to = memory_ + stage * D::kStage;
+    unsigned long long* full = &barriers_.full[stage];
+    if (job_.x_map == nullptr || row + rows_ > job_.x.rows) {
+      copy<D::kLeft>(job_.x, row, to);
+      if constexpr (D::kRight > 0) copy<D::kRight>(job_.y, row, to + D::kLeft * rows_);
+      tile::arrive_after_copies(full);
+      return;
+    }
+    if (tile::lane() > 0) return tile::arrive(full);
+    tile::arrive_expecting(full, D::kColumns * rows_ * 8);
+    const int group = static_cast<int>(row / kGroupRows);
+    tile::copy_groups_by_tma(to, job_.x_map, static_cast<int>(job_.i0), group, full);
+    if constexpr (D::kRight > 0)
+      tile::copy_groups_by_tma(to + D::kLeft * rows_, job_.y_map, static_cast<int>(job_.j0), group,
+                               full);
+  }
+  /// Waits until a stage is full the phase-th time, or all warps have read it as often.
+  __device__ const double* wait_full(int stage, int phase) const {
+    tile::wait_phase(&barriers_.full[stage], phase % 2);
+    return memory_ + stage * D::kStage;
+  }
+  __device__ void wait_empty(int stage, int phase) const {
+    tile::wait_phase(&barriers_.empty[stage], phase % 2);
+  }
+  /// A warp has read a stage.
+  __device__ void release(int stage) const { tile::arrive_as_warp(&barriers_.empty[stage]); }
+
+ private:
+  template <int kCols>
+  __device__ void copy(const Columns<double>& x, std::int64_t row, double* to) const {
+    for (int c = 0; c < kCols; ++c) {
+      for (int r = tile::lane(); r < rows_; r += kWarpSize) {
+        const bool inside = c < x.cols && row + r < x.rows;
+        tile::copy_async<8>(to + grouped_place(r, c, kCols),
+                            inside ? x.data + row + r + c * x.ld : x.data, inside ? 8 : 0);
+      }
+    }
+  }
+
+  const Job& job_;
+  int rows_;
+  double* memory_;
+  Barriers& barriers_;
+};
+
+/// The sums of a warp: of the unit so far, for two lanes.
+template <class S>
+struct Sums {
+  double unit[Deal<S>::kEach][2][4];
+
+  /// Elements of 16 rows.
+  template <int kSet, bool kScaled>
+  static __device__ void read(const double* left, const double* right, const double* scales,
+                              double2 (&to)[S::kEights]) {
+    using D = Deal<S>;
+    each<S::kEights>([&](auto eight) {
+      if constexpr (D::reads(kSet, eight)) {
+        constexpr int kColumn = kEight * eight;
+        constexpr bool kIsRight = D::kRight > 0 && kColumn >= D::kLeft;
+        constexpr int kFirst = (kIsRight ? kColumn - D::kLeft : kColumn) * kGroupRows;
+        to[eight] = *reinterpret_cast<const double2*>((kIsRight ? right : left) + kFirst);
+        if constexpr (kScaled) {
+          const double d = scales[kColumn];
+          to[eight] =
+              make_double2(rounded_product(to[eight].x, d), rounded_product(to[eight].y, d));
+        }
+      }
+    });
+  }
+
+  __device__ void clear() {
+#pragma unroll
+    for (auto& product : unit) {
+#pragma unroll
+      for (auto& lane : product) lane[0] = lane[1] = lane[2] = lane[3] = 0;
+    }
+  }
+  /// Adds a tile of a stage: `left` and `right` are where this thread begins to read, of
+  /// x and of y.
+  template <int kSet, bool kScaled>
+  __device__ void add(const double* left, const double* right, const double* scales) {
+    using D = Deal<S>;
+    double part[D::kEach][2][4];
+#pragma unroll
+    for (auto& product : part) {
+#pragma unroll
+      for (auto& lane : product) lane[0] = lane[1] = lane[2] = lane[3] = 0;
+    }
+    double2 now[S::kEights];  // of two lanes, one of 16 rows of each eight
+    read<kSet, kScaled>(left, right, scales, now);
+#pragma unroll 2
+    for (int k = kGroupRows; k <= kGramTileRows; k += kGroupRows) {
+      double2 next[S::kEights];
+      if (k < kGramTileRows)
+        read<kSet, kScaled>(left + k * D::kLeft, right + k * D::kRight, scales, next);
+      each<D::kEach>([&](auto which) {
+        constexpr int kWhich = kSet * D::kEach + which;
+        if constexpr (kWhich < S::kCount) {
+          constexpr Product kProduct = S::at(kWhich);
+          constexpr int kA = kProduct.a;
+          constexpr int kBehind = kA + 1 < S::kEights ? kA + 1 : kA;  // rows that nobody reads
+          multiply_add(part[which][0], now[kA].x, now[kBehind].x, now[kProduct.b].x);
+          multiply_add(part[which][1], now[kA].y, now[kBehind].y, now[kProduct.b].y);
+        }
+      });
+#pragma unroll
+      for (int e = 0; e < S::kEights; ++e) now[e] = next[e];
+    }
+#pragma unroll
+    for (int p = 0; p < D::kEach; ++p) {
+#pragma unroll
+      for (int lane = 0; lane < 2; ++lane) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          unit[p][lane][e] = rounded_sum(unit[p][lane][e], part[p][lane][e]);
+      }
+    }
+  }
+};
+
+/// Where a warp stands: its products, and the lanes 0 and 1 or 2 and 3.
+struct Role {
+  int set, lanes, g, q;
+};
+
+/// The two warps of a set meet.
+__device__ void meet(int set) {
+  asm volatile("bar.sync %0, %1;" ::"r"(set + 1), "n"(2 * kWarpSize) : "memory");
+}
+
+/// The sums of lanes 0 and 1 and of 2 and 3 are added by the warp of the former.
+template <class S>
+__device__ void put_unit(const Role& role, const Job& job, const Pairs& pairs, const Sums<S>& sums,
+                         double* exchange, double* to) {
+  using D = Deal<S>;
+  const bool triangle = job.y.cols == 0;
+  const std::int64_t cols = triangle ? job.x.cols : job.y.cols;
+  const auto sum = [&](int p, int e) {
+    return rounded_sum(sums.unit[p][0][e], sums.unit[p][1][e]);
+  };
+  double* here = exchange + role.set * D::kEach * 4 * kWarpSize + tile::lane();
+  if (role.lanes == 1) {
+#pragma unroll
+    for (int p = 0; p < D::kEach; ++p) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) here[(p * 4 + e) * kWarpSize] = sum(p, e);
+    }
+  }
+  meet(role.set);
+  if (role.lanes == 0) {
+#pragma unroll
+    for (int p = 0; p < D::kEach; ++p) {
+      if (role.set * D::kEach + p >= S::kCount) break;
+      const Product product = S::at(role.set * D::kEach + p);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const std::int64_t i = kEight * (product.a + e / 2) + role.g;
+        const std::int64_t j = kEight * (product.b - S::kFirstRight) + 2 * role.q + e % 2;
+        if (i < job.x.cols && j < cols && (!triangle || i <= j))
+          to[pairs.number(job.i0 + i, job.j0 + j)] =
+              rounded_sum(sum(p, e), here[(p * 4 + e) * kWarpSize]);
+      }
+    }
+  }
+  meet(role.set);
+}
+
+/// The units of a thread block, in stages of `tiles` tiles.
+struct Units {
+  std::int64_t first, step, count;
+  int tiles_of_unit, tiles, stages;
+};
+
+/// A stage among those of the units.
+struct Cursor {
+  std::int64_t unit;
+  int part;
+
+  __device__ void advance(const Units& units) {
+    part += units.tiles;
+    if (part < units.tiles_of_unit) return;
+    part = 0;
+    unit += units.step;
+  }
+  [[nodiscard]] __device__ std::int64_t row(const Units& units) const {
+    return (unit * units.tiles_of_unit + part) * kGramTileRows;
+  }
+};
+
+/// What the warps of one set do. The registers of its sums are the same throughout, which they
+/// would not be if sets were told apart within the loop.
+template <class S, int kSet, bool kScaled>
+__device__ void add_set(const Role& role, const Job& job, const Pairs& pairs, const Units& units,
+                        const Stages<S>& stages, const double* scales, double* exchange,
+                        double* to) {
+  using D = Deal<S>;
+  const int mine = grouped_place(4 * role.q + 2 * role.lanes, role.g, 0);
+  Cursor ahead{units.first, 0};
+  for (int stage = 0; stage < units.stages && ahead.unit < units.count; ++stage) {
+    if (stage % D::kWarps == tile::warp()) stages.start(stage, ahead.row(units));
+    ahead.advance(units);
+  }
+  int stage = 0;
+  int phase = 0;
+  int turn = 0;  // the warp that fills a stage again
+  bool begun = false;
+  Sums<S> sums;
+  for (std::int64_t unit = units.first; unit < units.count; unit += units.step) {
+    sums.clear();
+    for (int part = 0; part < units.tiles_of_unit; part += units.tiles) {
+      if (begun && ahead.unit < units.count) {
+        if (turn == tile::warp()) {
+          const int before = stage == 0 ? units.stages - 1 : stage - 1;
+          stages.wait_empty(before, stage == 0 ? phase - 1 : phase);
+          stages.start(before, ahead.row(units));
+        }
+        ahead.advance(units);
+        turn = turn + 1 == D::kWarps ? 0 : turn + 1;
+      }
+      begun = true;
+      const double* tile = stages.wait_full(stage, phase) + mine;
+      for (int t = 0; t < units.tiles; ++t)
+        sums.template add<kSet, kScaled>(
+            tile + t * kGramTileRows * D::kLeft,
+            tile + (units.tiles * D::kLeft + t * D::kRight) * kGramTileRows, scales + role.g);
+      stages.release(stage);
+      if (++stage == units.stages) {
+        stage = 0;
+        ++phase;
+      }
+    }
+    put_unit<S>(role, job, pairs, sums, exchange, to + unit * pairs.count());
+  }
+}
+
+template <class S>
+__device__ void add_up_units(const Job& job, const Pairs& pairs, const Units& units, double* memory,
+                             double* to) {
+  using D = Deal<S>;
+  __shared__ typename Stages<S>::Barriers barriers;
+  __shared__ double scales[D::kColumns];
+  double* exchange = memory + units.stages * D::kStage;
+  bool differs = false;
+  for (int c = static_cast<int>(threadIdx.x); c < D::kColumns; c += D::kThreads) {
+    const Columns<double>& from = c < D::kLeft ? job.x : job.y;
+    const int of_it = c < D::kLeft ? c : c - D::kLeft;
+    scales[c] = from.d == nullptr || of_it >= from.cols ? 1.0 : from.d[of_it];
+    differs = differs || scales[c] != 1.0;
+  }
+  if (threadIdx.x == 0) Stages<S>::init(barriers);
+  tile::fence_async_proxy();
+  const bool scaled = __syncthreads_or(differs ? 1 : 0) != 0;
+  const Role role{tile::warp() / 2, tile::warp() % 2, tile::lane() / 4, tile::lane() % 4};
+  const Stages<S> stages(job, units.tiles * kGramTileRows, memory, barriers);
+  each<D::kSets>([&](auto set) {
+    if (role.set != set) return;
+    if (scaled) {
+      add_set<S, set, true>(role, job, pairs, units, stages, scales, exchange, to);
+    } else {
+      add_set<S, set, false>(role, job, pairs, units, stages, scales, exchange, to);
+    }
+  });
+}
+
+__device__ Columns<double> panel_of(const Columns<double>& x, std::int64_t first,
+                                    std::int64_t width) {
+  Columns<double> panel = x;
+  panel.data += first * x.ld;
+  panel.cols = min(width, x.cols - first);
+  if (x.d != nullptr) panel.d += first;
+  return panel;
+}
+
+struct Launch {
+  TensorMap left, right;  ///< of x and y, or both of x; where `mapped`
+  bool mapped;
+  Columns<double> x, y;  ///< y has no columns where the sums are symmetric
+  Pairs pairs;
+  std::int64_t units;
+  int tiles_of_unit;
+  int stages;
+  double* to;
+};
+
+template <class S>
+__device__ void add_up_block(const Launch& l, const Columns<double>& x, const Columns<double>& y,
+                             std::int64_t i0, std::int64_t j0) {
+  extern __shared__ __align__(1024) double memory[];
+  const Job job{x, y, i0, j0, l.mapped ? &l.left : nullptr, l.mapped ? &l.right : nullptr};
+  const unsigned beyond = tile::shared_address(memory) % 1024;
+  const Units units{
+      blockIdx.y, gridDim.y, l.units, l.tiles_of_unit, min(Deal<S>::kTiles, l.tiles_of_unit),
+      l.stages};
+  add_up_units<S>(job, l.pairs, units, memory + (beyond == 0 ? 0 : (1024 - beyond) / 8), l.to);
+}
+
+/// All of x with itself.
+template <class S>
+__global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
+    add_triangle(const __grid_constant__ Launch l) {
+  add_up_block<S>(l, l.x, l.y, 0, 0);
+}
+
+using WholePanel = Triangle<kPanel / kEight>;
+using HalfPanels = Rectangle<kPanel / (2 * kEight), kPanel / (2 * kEight)>;
+static_assert(Deal<WholePanel>::kThreads == Deal<HalfPanels>::kThreads);
+
+/// Panels of x with themselves, then with halves of those behind them.
+__global__ void __launch_bounds__(Deal<WholePanel>::kThreads, 1)
+    add_panels(const __grid_constant__ Launch l) {
+  const int panels = static_cast<int>((l.x.cols + kPanel - 1) / kPanel);
+  int which = static_cast<int>(blockIdx.x);
+  if (which < panels) {
+    const std::int64_t first = std::int64_t{which} * kPanel;
+    return add_up_block<WholePanel>(l, panel_of(l.x, first, kPanel), l.y, first, first);
+  }
+  which -= panels;
+  int j = 1;
+  while (which >= 2 * j) which -= 2 * j++;
+  const std::int64_t first = std::int64_t{which / 2} * kPanel;
+  const std::int64_t second = std::int64_t{j} * kPanel + which % 2 * (kPanel / 2);
+  if (second >= l.x.cols) return;
+  add_up_block<HalfPanels>(l, panel_of(l.x, first, kPanel), panel_of(l.x, second, kPanel / 2),
+                           first, second);
+}
+
+/// Columns of x with those of y.
+template <class S>
+__global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
+    add_rectangles(const __grid_constant__ Launch l) {
+  using D = Deal<S>;
+  const auto across = static_cast<unsigned>((l.x.cols + D::kLeft - 1) / D::kLeft);
+  const std::int64_t i0 = std::int64_t{blockIdx.x % across} * D::kLeft;
+  const std::int64_t j0 = std::int64_t{blockIdx.x / across} * D::kRight;
+  add_up_block<S>(l, panel_of(l.x, i0, D::kLeft), panel_of(l.y, j0, D::kRight), i0, j0);
+}
+
+/// `blocks` thread blocks a unit, of which each has room for two stages or more.
+template <class S>
+void launch(cudaStream_t stream, void (*kernel)(Launch), Launch l, std::int64_t blocks) {
+  using D = Deal<S>;
+  constexpr int kStageBytes = 8 * D::kStage;
+  constexpr int kBeside = 8 * D::kExchange + 1024;  // dynamic: it is aligned to 1024
+  constexpr int kStatic = 1024 + 8 * D::kColumns + 8 * 2 * kStagesMost;
+  constexpr int kLeast = 2 * kStageBytes + kBeside + kStatic;
+  static_assert(kLeast <= kSharedOfAll);
+  const int resident = std::min(D::kResident, kSharedOfAll / kLeast);
+  const int room = kSharedOfAll / resident - kStatic - kBeside;
+  l.stages = std::min(room / kStageBytes, kStagesMost);
+  const int bytes = l.stages * kStageBytes + kBeside;
+  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+               "shared memory of sums");
+  const bool is_aligned = tile::columns_aligned(l.x.data, l.x.ld) &&
+                          (l.y.cols == 0 || tile::columns_aligned(l.y.data, l.y.ld));
+  l.mapped = is_aligned && l.x.rows >= kGramTileRows;
+  if (l.mapped) {
+    const int groups = std::min(D::kTiles, l.tiles_of_unit) * (kGramTileRows / kGroupRows);
+    const auto map_of = [&](const Columns<double>& x, int cols) {
+      return make_group_map({x.data, x.rows, x.cols, x.ld}, groups, cols);
+    };
+    l.left = map_of(l.x, D::kLeft);
+    if constexpr (D::kRight > 0) l.right = map_of(l.y.cols > 0 ? l.y : l.x, D::kRight);
+  }
+  const std::int64_t most =
+      std::max<std::int64_t>(1, std::int64_t{multiprocessors()} * resident / blocks);
+  const dim3 grid(static_cast<unsigned>(blocks),
+                  static_cast<unsigned>(std::min(std::min(l.units, most), std::int64_t{65535})));
+  kernel<<<grid, D::kThreads, static_cast<std::size_t>(bytes), stream>>>(l);
+  require_cuda(cudaGetLastError(), "sums of units");
+}
+
+template <int kBlocks>
+void launch_triangle(cudaStream_t stream, const Launch& l) {
+  if constexpr (kBlocks < kPanel / kEight) {
+    if (l.x.cols > kEight * kBlocks) return launch_triangle<kBlocks + 1>(stream, l);
+  }
+  launch<Triangle<kBlocks>>(stream, add_triangle<Triangle<kBlocks>>, l, 1);
+}
+
+template <int kLeft, int kRight>
+void launch_rectangles(cudaStream_t stream, const Launch& l) {
+  if constexpr (kLeft < 4) {
+    if (l.x.cols > 2 * kEight * kLeft) return launch_rectangles<2 * kLeft, kRight>(stream, l);
+  }
+  if constexpr (kRight < 4) {
+    if (l.y.cols > kEight * kRight) return launch_rectangles<kLeft, 2 * kRight>(stream, l);
+  }
+  using S = Rectangle<kLeft, kRight>;
+  const auto pieces = [](std::int64_t columns, int of) { return (columns + of - 1) / of; };
+  launch<S>(stream, add_rectangles<S>, l,
+            pieces(l.x.cols, 2 * kEight * kLeft) * pieces(l.y.cols, kEight * kRight));
+}
+
+Launch sums_of(const Columns<double>& x, const Columns<double>& y, const Pairs& pairs,
+               int tiles_of_unit, double* units) {
+  Launch l{};
+  l.x = x;
+  l.y = y;
+  l.pairs = pairs;
+  l.units = units_of(x.rows, tiles_of_unit);
+  l.tiles_of_unit = tiles_of_unit;
+  l.to = units;
+  return l;
+}
+
+}  // namespace
+
+void tensor_unit_sums(cudaStream_t stream, const Columns<double>& x, int tiles_of_unit,
+                      double* units) {
+  if (x.rows == 0 || x.cols == 0) return;
+  const Launch l =
+      sums_of(x, {x.data, x.rows, 0, x.ld, nullptr}, {x.cols, x.cols, true}, tiles_of_unit, units);
+  if (x.cols <= kPanel) return launch_triangle<1>(stream, l);
+  const std::int64_t panels = (x.cols + kPanel - 1) / kPanel;
+  launch<HalfPanels>(stream, add_panels, l, panels * panels);
+}
+
+void tensor_unit_sums(cudaStream_t stream, const Columns<double>& x, const Columns<double>& y,
+                      int tiles_of_unit, double* units) {
+  if (x.rows == 0 || x.cols == 0 || y.cols == 0) return;
+  launch_rectangles<1, 1>(stream, sums_of(x, y, {x.cols, y.cols, false}, tiles_of_unit, units));
+}
+
+}  // namespace strata::gram_gpu
