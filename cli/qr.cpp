@@ -22,6 +22,7 @@ struct QrArguments {
   std::string method = "auto";
   std::string dependent = "drop";
   bool no_verify = false;
+  bool r_only = false;
   double rank_tolerance = 0;
 };
 
@@ -76,10 +77,13 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
 
 void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const QrArguments& a) {
   const RunReport& run = info.report;
-  fmt::print("orthonormalized {} by {} in {} passes with {} ({}, blocks of {} rows)\n", rows, cols,
-             info.passes, fmt::join(run.devices, ", "), to_string(info.method), run.tile);
-  fmt::print("  orthogonality     {:.2e} ({})\n", info.orthogonality,
-             info.measured ? "measured" : "bound");
+  fmt::print("{} {} by {} in {} {} with {} ({}, blocks of {} rows)\n",
+             a.r_only ? "R of" : "orthonormalized", rows, cols, info.passes,
+             info.passes == 1 ? "pass" : "passes", fmt::join(run.devices, ", "),
+             to_string(info.method), run.tile);
+  if (!a.r_only)
+    fmt::print("  orthogonality     {:.2e} ({})\n", info.orthogonality,
+               info.measured ? "measured" : "bound");
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
   if (info.numerical_rank < info.rank)
     fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
@@ -125,9 +129,11 @@ int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptio
   check_interrupt();
   const TallInput<T> input = source.input();
   const std::int64_t n = input.cols();
-  DenseMatrix<T> v{std::vector<T>(static_cast<std::size_t>(input.view.size())), input.rows(), n};
+  const std::int64_t places = a.r_only ? 0 : input.view.size();
+  DenseMatrix<T> v{std::vector<T>(static_cast<std::size_t>(places)), input.rows(), n};
   DenseMatrix<T> r{std::vector<T>(static_cast<std::size_t>(n * n)), n, n};
-  const QrInfo info = qr(input, v.view(), r.view(), options);
+  const QrInfo info =
+      a.r_only ? qr_r(input, r.view(), options) : qr(input, v.view(), r.view(), options);
   // What was dropped is not written: Q has `rank` columns and R as many rows.
   const bool dropped = options.dependent == DependentColumns::drop;
   const std::int64_t kept = dropped ? info.rank : n;
@@ -135,10 +141,12 @@ int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptio
   ReportData data;
   data.title = fmt::format("QR of a {} by {} matrix", v.rows, v.cols);
   data.subtitle = fmt::format("{}, by {}", a.matrix, to_string(info.method));
-  data.figures = {{"‖I − QᵀQ‖", fmt::format("{:.1e}", info.orthogonality), "",
-                   info.measured ? "measured" : "bound"},
-                  {"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
+  data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
                   {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", v.cols)}};
+  if (!a.r_only)
+    data.figures.insert(data.figures.begin(),
+                        {"‖I − QᵀQ‖", fmt::format("{:.1e}", info.orthogonality), "",
+                         info.measured ? "measured" : "bound"});
   data.qr_steps = info.steps;
   data.run = info.report;
   begin_output();
@@ -166,6 +174,8 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
           common.seed, 0xfffffff);
   options.seed = static_cast<std::uint32_t>(common.seed);
   options.run = common.to_options();
+  require(!a.r_only || a.output.empty(), ErrorKind::misuse, "options",
+          "--r-only makes no Q for --output {}", a.output);
   require_matrix_name("--output", a.output);
   require_matrix_name("--r", a.r);
   check_outputs(common, {{"--output", a.output}, {"--r", a.r}}, {a.matrix, common.rates});
@@ -248,6 +258,9 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
                    "other orthonormal ones")
       ->check(CLI::IsMember({"drop", "fill"}))
       ->capture_default_str();
+  verb->add_flag("--r-only", a->r_only,
+                 "R, rank and condition alone: V is read once, or twice where it is very "
+                 "ill-conditioned");
   verb->add_flag("--no-verify", a->no_verify, "bound the orthogonality instead of measuring it");
   verb->add_option("--rank-tolerance", a->rank_tolerance,
                    "columns that are this near, beside their length, to the span of those before "

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,7 +105,7 @@ struct QrInfo {
   double condition = 0;
   /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
   /// of the 2-norm; of `automatic` with (4·√n + n)·2^-53 for what rounding does to sums in fp64.
-  /// Else a bound from the condition.
+  /// Else a bound from the condition; NaN where no Q was asked for.
   double orthogonality = 0;
   bool measured = false;
   int passes = 0;           ///< over V
@@ -145,7 +146,68 @@ QrInfo qr(const TallInput<double>& v, MatrixView<double> q, MatrixView<double> r
 QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
           const QrOptions& options = {});
 
-/// The same of a V that lies in the memory of a device already, with any leading dimension; Q takes
+/// R alone, as NumPy's qr(mode="r"): V, of at most kQrColumnsMax columns, is only read. Once, where
+/// the condition of its unit columns is at most 9e14 (fp32: 9e6); beyond, and where columns depend
+/// on others, twice, to tell rank and condition; two more times where it is `rescaled`. There are
+/// orthonormal columns Q with ‖v_j − Q·r_j‖ <= 1e-14·√n·‖v_j‖ for each column (fp32: 1e-5·√n), as
+/// of qr(); where that has one solve (κ to 9.5e7; fp32: 2.3e4) R has the bits of its R. `method` is
+/// automatic, `verify` has no meaning; of `dependent`, `drop` gives R `rank` rows and zeros below
+/// them, `fill` leaves zeros in the rows of dependent columns. `orthogonality` is NaN: there is no
+/// Q. `ok` says that R is what is promised here. Throws as qr().
+QrInfo qr_r(const TallInput<double>& v, MatrixView<double> r, const QrOptions& options = {});
+QrInfo qr_r(const TallInput<float>& v, MatrixView<float> r, const QrOptions& options = {});
+
+/// V = Q·R with a Q that is not stored: what is kept is V itself, which is only read and has to
+/// stay as it is, and the triangles whose inverses make Q of it. Q has the bits of qr()'s with the
+/// same options, the automatic method and `drop`, as long as one last solve there is enough, as it
+/// was in every test. T is double or float. Move-only; calls of one object follow one another.
+///
+/// V, of at most kQrColumnsMax columns, is read once where the condition of its unit columns is at
+/// most 9.5e7 (fp32: 2.3e4), twice up to 9e14 (9e6), beyond that up to three times, two more where
+/// it is `rescaled`; and once by each call. It stays on the devices between calls where there is
+/// room.
+template <class T>
+class TallQr {
+ public:
+  /// Finds the triangles. Throws as qr(), and Error{misuse} for another method than automatic, for
+  /// `fill`, and for more columns. `verify` is for write().
+  explicit TallQr(const TallInput<T>& v, const QrOptions& options = {});
+  TallQr(TallQr&&) noexcept;
+  TallQr& operator=(TallQr&&) noexcept;
+  ~TallQr();
+
+  [[nodiscard]] std::int64_t rows() const noexcept;  ///< of V and Q
+  [[nodiscard]] std::int64_t cols() const noexcept;  ///< of Q: the rank of V
+  /// R, cols() × the columns of V.
+  [[nodiscard]] MatrixView<const T> r() const noexcept;
+  /// `passes` and `report` are those of the constructor. The orthogonality is a bound from the
+  /// condition, until write() has measured it: ‖I − QᵀQ‖ <= 1e-14·√n (fp32: 1e-5·√n).
+  [[nodiscard]] const QrInfo& info() const noexcept;
+
+  /// Y ← Q·C, C of cols() × k and Y of rows() × k. Each element is a sum in fp64 by fused
+  /// multiply-adds, columns of Q ascending, rounded to T. V is read once for every 128 columns of
+  /// C. Throws Error{misuse, memory, device, cancelled}; after one of the last three Y may hold
+  /// anything. Returns what the run took.
+  RunReport apply(MatrixView<const T> c, MatrixView<T> y);
+  /// C ← Qᵀ·B, B of rows() × k, read once, and C of cols() × k, in sums of twice the digits of T,
+  /// rounded last. V is read once for every 128 columns of B. Throws Error{misuse, memory, device,
+  /// cancelled}, and Error{input} with its place for an element of B that is not finite, or for a
+  /// column of B that is so long that its products overflow.
+  RunReport apply_transposed(const TallInput<T>& b, MatrixView<T> c);
+  /// Q into a place of its own, rows() × cols(), in one pass; it may lie in a mapped file
+  /// (NpyOutput). With `verify` that pass also measures the orthogonality, for info(). Throws as
+  /// apply().
+  RunReport write(MatrixView<T> q);
+
+  struct State;  ///< private to the library
+
+ private:
+  std::unique_ptr<State> state_;
+};
+extern template class TallQr<double>;
+extern template class TallQr<float>;
+
+/// qr() of a V that lies in the memory of a device already, with any leading dimension; Q takes
 /// its place, and nothing of its size is copied. R is in host memory. `options.run.devices` names
 /// the device: "auto" is the one in whose memory V lies; budgets, policy and queues have no
 /// meaning. What the caller has started on V has to be done before the call; calls for one device

@@ -21,6 +21,11 @@
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
 //   at 1e-7: the rank is told by what lies between. Dependent columns are zeros from there on.
+// * R alone has less to ask for. A Cholesky factor whose error is E beside unit columns is the R of
+//   columns that are √‖E‖ away at most, √n·u for a wide sum, whatever their condition (the distance
+//   of the square roots of two positive semidefinite matrices: Bhatia, Matrix Analysis, 1997, X.1).
+//   So it is done where the condition is one that the wide sum bears, and a shift is needed, with
+//   one more reading, only to tell which columns are dependent and what the condition is.
 //
 // Why not Householder: its tall panels run at the speed of matrix-vector products, and its result
 // says nothing about the condition.
@@ -38,8 +43,7 @@ namespace {
 constexpr double kNearlyOrthonormal = 8;
 /// The same where the Gram matrix was not wide either.
 constexpr double kPlainlyOrthonormal = 2;
-/// Sums of doubles are not wide where T is double and they need not be; of floats they cost no
-/// more.
+/// Sums of nearly orthonormal columns are not wide: in doubles, which is wide for floats.
 template <class T>
 constexpr bool kPlainSums = std::is_same_v<T, double>;
 constexpr int kPassesMax = 12;
@@ -76,15 +80,16 @@ class Automatic {
         continue;
       }
       const bool nearly = condition.estimate <= (wide ? kNearlyOrthonormal : kPlainlyOrthonormal);
-      const bool last =
-          nearly || (wide && condition.estimate <= Limits<T>::kOneSolve) || pass + 1 == kPassesMax;
+      const bool enough = !failed && (nearly || (wide && condition.estimate <= condition_max()));
+      const bool last = enough || pass + 1 == kPassesMax;
       const bool wide_solve = !nearly && (last || !kPlainSums<T>);
       const Gram r = wide_solve ? widened(small.r) : widened(rounded_to<T>(widened(small.r)));
-      b = p_.solve(r, wide_solve, !last || p_.options().verify, !kPlainSums<T>, last);
-      p_.note_step({"cholesky", wide, wide_solve, condition.estimate}, b);
+      b = p_.solve(r, wide_solve, !last || verifies(), !kPlainSums<T>, last);
+      p_.note_step({"cholesky", wide, wide_solve, failed ? kInfinity : condition.estimate}, b);
       const bool was_wide = wide;
       wide = !kPlainSums<T>;
       if (!last) continue;
+      p_.info().ok = enough;
       conclude(b, nearly, condition.estimate, was_wide);
       if (p_.info().ok) return;
     }
@@ -94,6 +99,12 @@ class Automatic {
   using Wide = typename Limits<T>::Wide;
   using Gram = SquareMatrix<DoubleDouble>;
   using Small = SmallCholesky<Wide>;
+
+  /// Of columns that the last factor is taken off.
+  [[nodiscard]] double condition_max() const {
+    return p_.wanted() == Wanted::r ? Limits<T>::kUnshifted : Limits<T>::kOneSolve;
+  }
+  [[nodiscard]] bool verifies() const { return p_.wanted() == Wanted::q && p_.options().verify; }
 
   Small factor(const Gram& b, BadPivot rule, double tolerance) {
     return small_cholesky(rounded_to<Wide>(b), rule, tolerance, p_.zeros());
@@ -156,20 +167,17 @@ class Automatic {
     p_.multiply_factor(step);
   }
 
-  /// What rounding does to plain sums of orthonormal columns: a few units on the diagonal, where
-  /// they are 1, and less than one elsewhere, where partial sums are small.
-  [[nodiscard]] double rounding_of_sums() const {
-    const auto columns = static_cast<double>(p_.n());
-    return kPlainSums<T> ? (4 * std::sqrt(columns) + columns) * Limits<T>::kUnit : 0;
-  }
-
   void conclude(const Gram& b, bool nearly, double condition, bool was_wide) {
     const auto columns = static_cast<double>(p_.n());
-    const double promise = Limits<T>::kPromise * std::sqrt(columns);
-    p_.info().measured = p_.options().verify;
-    if (p_.options().verify) {
-      p_.info().orthogonality = distance_from_identity(b, p_.zero_columns()) + rounding_of_sums();
-      p_.info().ok = p_.info().orthogonality <= promise;
+    p_.info().measured = verifies();
+    if (p_.wanted() == Wanted::r) {
+      p_.info().orthogonality = std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
+    if (verifies()) {
+      p_.info().orthogonality =
+          distance_from_identity(b, p_.zero_columns()) + p_.rounding_of_sums();
+      p_.info().ok = p_.info().orthogonality <= p_.promise();
       return;
     }
     // Rounding of what is stored; of the sums, twice the estimate being above the condition; of a
@@ -178,8 +186,7 @@ class Automatic {
     p_.info().orthogonality =
         2.1 * std::sqrt(columns) * unit + 32 * columns * unit * unit * 4 * condition * condition;
     if (nearly) p_.info().orthogonality += 2 * columns * std::sqrt(columns) * unit * condition;
-    if (!was_wide) p_.info().orthogonality += 4 * condition * condition * rounding_of_sums();
-    p_.info().ok = true;
+    if (!was_wide) p_.info().orthogonality += 4 * condition * condition * p_.rounding_of_sums();
   }
 
   TallProblem<T>& p_;

@@ -23,16 +23,24 @@ std::vector<std::int64_t> move_to_front(TallPlace<T>& q,
 }  // namespace
 
 template <class T>
+void drop_rows(MatrixView<T> r, const std::vector<std::int64_t>& dependent) {
+  std::int64_t kept = 0;
+  for (std::int64_t i = 0; i < r.rows; ++i) {
+    if (std::binary_search(dependent.begin(), dependent.end(), i)) continue;
+    for (std::int64_t k = 0; k < r.cols; ++k) r(kept, k) = r(i, k);
+    ++kept;
+  }
+  for (; kept < r.rows; ++kept) {
+    for (std::int64_t k = 0; k < r.cols; ++k) r(kept, k) = T(0);
+  }
+}
+
+template <class T>
 void drop_columns(TallPlace<T>& q, MatrixView<T> r, const std::vector<std::int64_t>& dependent) {
   const std::vector<std::int64_t> kept = move_to_front(q, dependent);
-  for (std::int64_t i = 0; i < std::ssize(kept); ++i) {
-    for (std::int64_t k = 0; k < r.cols; ++k) r(i, k) = r(kept[static_cast<std::size_t>(i)], k);
-  }
   const std::vector<T> zeros(static_cast<std::size_t>(q.rows()));
-  for (std::int64_t j = std::ssize(kept); j < q.cols(); ++j) {
-    q.put(j, zeros);
-    for (std::int64_t k = 0; k < r.cols; ++k) r(j, k) = T(0);
-  }
+  for (std::int64_t j = std::ssize(kept); j < q.cols(); ++j) q.put(j, zeros);
+  drop_rows(r, dependent);
 }
 
 /// Random columns come last, so that those of V are orthonormalized before them; then each goes to
@@ -63,6 +71,8 @@ void fill_columns(TallPlace<T>& q, QrInfo& info, const std::function<Orthonormal
   for (std::size_t k = 0; k < filled.size(); ++k) q.put(dependent[k], filled[k]);
 }
 
+template void drop_rows(MatrixView<double>, const std::vector<std::int64_t>&);
+template void drop_rows(MatrixView<float>, const std::vector<std::int64_t>&);
 template void drop_columns(TallPlace<double>&, MatrixView<double>,
                            const std::vector<std::int64_t>&);
 template void drop_columns(TallPlace<float>&, MatrixView<float>, const std::vector<std::int64_t>&);

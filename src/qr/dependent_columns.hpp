@@ -13,8 +13,11 @@
 
 namespace strata {
 
-/// Moves the columns that are kept to the front, in their order, and rows of R with them; zeros
-/// behind them.
+/// Moves the rows of R of columns that are kept to the top, in their order; zeros below them.
+template <class T>
+void drop_rows(MatrixView<T> r, const std::vector<std::int64_t>& dependent);
+
+/// The same, and the columns that are kept to the front of Q.
 template <class T>
 void drop_columns(TallPlace<T>& q, MatrixView<T> r, const std::vector<std::int64_t>& dependent);
 

@@ -263,7 +263,7 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
 }
 
 template <class T>
-RunReport InPlacePasses<T>::run(RowProblem asked, const PassData& data) {
+RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   const auto begin = std::chrono::steady_clock::now();
   const RowProblem problem = completed(std::move(asked));
   const Schedule schedule = row_pass(problem);

@@ -31,7 +31,7 @@ class InPlacePasses final : public PassExecutor<T> {
 
   [[nodiscard]] std::int64_t rows() const override { return v_.rows; }
   [[nodiscard]] std::int64_t cols() const override { return v_.cols + beside_.cols; }
-  [[nodiscard]] RunReport run(RowProblem problem, const PassData& data) override;
+  [[nodiscard]] RunReport run(RowProblem problem, const PassData<T>& data) override;
   void read(std::int64_t first, std::int64_t count, T* packed) override;
 
  private:

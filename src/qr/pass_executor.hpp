@@ -9,17 +9,21 @@
 #include <vector>
 
 #include "qr/row_passes.hpp"
+#include "qr/row_store.hpp"
 #include "strata/options.hpp"
 
 namespace strata {
 
 /// What a pass takes beside V, packed, and where the host wants what it computes; null where the
 /// pass has none.
+template <class T>
 struct PassData {
   const double* scales = nullptr;
   const std::byte* factor = nullptr;
   std::byte* sum = nullptr;
   double* maxima = nullptr;  ///< at first 0; the largest magnitude in each column, NaN where one is
+  const double* coefficients = nullptr;  ///< C, …
+  TallColumns<T> beside{};               ///< … and Y, of passes with an implicit Q
 };
 /// largest_j ← the larger of the two, NaN if one is.
 void keep_larger(const std::vector<double>& of_block, double* largest);
@@ -34,7 +38,7 @@ class PassExecutor {
 
   [[nodiscard]] virtual std::int64_t rows() const = 0;
   [[nodiscard]] virtual std::int64_t cols() const = 0;
-  [[nodiscard]] virtual RunReport run(RowProblem problem, const PassData& data) = 0;
+  [[nodiscard]] virtual RunReport run(RowProblem problem, const PassData<T>& data) = 0;
   /// Rows first … first + count − 1 of V as no pass has written it yet, column-major, packed.
   virtual void read(std::int64_t first, std::int64_t count, T* packed) = 0;
 };

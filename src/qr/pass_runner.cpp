@@ -1,5 +1,7 @@
 #include "qr/pass_runner.hpp"
 
+#include <utility>
+
 #include "base/check.hpp"
 #include "qr/planned_passes.hpp"
 #include "qr/tsqr_passes.hpp"
@@ -24,14 +26,15 @@ PassRunner<T>::PassRunner(TallColumns<T> matrix, const Options& options)
     : PassRunner(std::make_unique<PlannedPasses<T>>(matrix, options), options.progress) {}
 
 template <class T>
-void PassRunner<T>::run_pass(RowProblem problem, const PassData& data) {
+void PassRunner<T>::run_pass(RowProblem problem, const PassData<T>& data) {
   require(!progress_ || progress_({.what = "qr"}), ErrorKind::cancelled, "qr",
           "cancelled before pass {}", passes_ + 1);  // a run of a moment asks nobody
   RunReport report = executor_->run(std::move(problem), data);
-  if (passes_++ == 0) {
-    report_ = std::move(report);
-  } else {
+  ++passes_;
+  if (std::exchange(reported_, true)) {
     accumulate_with_trace(report_, report);
+  } else {
+    report_ = std::move(report);
   }
 }
 
@@ -45,6 +48,23 @@ RowProblem PassRunner<T>::problem_of(RowPass pass, Element sum, Element factor) 
   problem.sum = sum;
   problem.factor = factor;
   return problem;
+}
+
+/// A pass with what the noted triangles make of V.
+template <class T>
+RowProblem PassRunner<T>::problem_of_noted(RowPass pass, Element sum) const {
+  RowProblem problem = problem_of(pass, sum, elements_.back());
+  problem.stages.assign(elements_.begin(), elements_.end() - 1);
+  return problem;
+}
+
+template <class T>
+template <class F>
+void PassRunner<T>::note(const SquareMatrix<F>& r, const std::vector<double>& d) {
+  const std::byte* bytes = bytes_of_values(r.values);
+  elements_.push_back(element_of<F>);
+  factors_.insert(factors_.end(), bytes, bytes + r.values.size() * sizeof(F));
+  scales_.insert(scales_.end(), d.begin(), d.end());
 }
 
 template <class T>
@@ -61,6 +81,13 @@ template <class W, class F>
 SquareMatrix<W> PassRunner<T>::solve_gram(const SquareMatrix<F>& r, const std::vector<double>& d,
                                           bool last) {
   SquareMatrix<W> b(cols());
+  if (keep_ == KeepMatrix::yes) {
+    note(r, d);
+    run_pass(
+        problem_of_noted(RowPass::apply_gram, element_of<W>),
+        {.scales = scales_.data(), .factor = factors_.data(), .sum = bytes_of_values(b.values)});
+    return b;
+  }
   RowProblem problem = problem_of(RowPass::solve_gram, element_of<W>, element_of<F>);
   problem.stays = !last;
   run_pass(
@@ -82,6 +109,7 @@ SquareMatrix<W> PassRunner<T>::apply_gram(const SquareMatrix<F>& r, const std::v
 template <class T>
 template <class F>
 void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d) {
+  if (keep_ == KeepMatrix::yes) return note(r, d);
   run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>),
            {.scales = d.data(), .factor = bytes_of_values(r.values)});
 }
@@ -139,6 +167,41 @@ void PassRunner<T>::orthogonal(const std::vector<double>& nodes, TreeShape shape
 }
 
 template <class T>
+void PassRunner<T>::apply(const std::vector<double>& minus, MatrixView<T> y) {
+  RowProblem problem = problem_of_noted(RowPass::apply, Element::fp64);
+  problem.beside = y.cols;
+  PassData<T> data{.scales = scales_.data(), .factor = factors_.data()};
+  data.coefficients = minus.data();
+  data.beside = {.from = {.view = y}, .to = y};
+  run_pass(std::move(problem), data);
+}
+
+template <class T>
+template <class W>
+std::vector<W> PassRunner<T>::apply_transposed(const TallInput<T>& b) {
+  std::vector<W> c(static_cast<std::size_t>(cols() * b.cols()));
+  RowProblem problem = problem_of_noted(RowPass::apply_transposed, element_of<W>);
+  problem.beside = b.cols();
+  PassData<T> data{.scales = scales_.data(), .factor = factors_.data(), .sum = bytes_of_values(c)};
+  data.beside = {.from = b};
+  run_pass(std::move(problem), data);
+  return c;
+}
+
+template <class T>
+SquareMatrix<double> PassRunner<T>::form(MatrixView<T> to, std::vector<std::int64_t> places,
+                                         bool sum) {
+  SquareMatrix<double> b(sum ? cols() : 0);
+  RowProblem problem = problem_of_noted(sum ? RowPass::form_gram : RowPass::form, Element::fp64);
+  problem.beside = cols();
+  PassData<T> data{.scales = scales_.data(), .factor = factors_.data()};
+  if (sum) data.sum = bytes_of_values(b.values);
+  data.beside = {.from = {.view = to}, .to = to, .places = std::move(places)};
+  run_pass(std::move(problem), data);
+  return b;
+}
+
+template <class T>
 std::vector<double> PassRunner<T>::maxima() {
   std::vector<double> largest(static_cast<std::size_t>(cols()));
   run_pass(problem_of(RowPass::maxima, Element::fp64, Element::fp64), {.maxima = largest.data()});
@@ -170,6 +233,8 @@ template SquareMatrix<double> PassRunner<float>::solve_gram(const SquareMatrix<d
                                                             const std::vector<double>&, bool);
 template SquareMatrix<DoubleDouble> PassRunner<double>::apply_gram(
     const SquareMatrix<DoubleDouble>&, const std::vector<double>&);
+template std::vector<DoubleDouble> PassRunner<double>::apply_transposed(const TallInput<double>&);
+template std::vector<double> PassRunner<float>::apply_transposed(const TallInput<float>&);
 template void PassRunner<double>::solve(const SquareMatrix<double>&, const std::vector<double>&);
 template void PassRunner<double>::solve(const SquareMatrix<DoubleDouble>&,
                                         const std::vector<double>&);

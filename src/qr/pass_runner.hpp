@@ -3,7 +3,9 @@
 //
 // Contract: an executor carries them out, where V lies. V may stay on the devices between passes,
 // and goes home when a pass is told that it is the last. The reports of all passes are added up.
-// Throws as the executor does.
+// Where V is kept (KeepMatrix), a solve is noted instead of stored: V is then what the noted
+// triangles make of the matrix, and has the bits that it would have if it had been stored. Throws
+// as the executor does.
 
 #include <cstddef>
 #include <memory>
@@ -16,14 +18,19 @@
 
 namespace strata {
 
+/// Whether solves leave the matrix as it is; then the passes are gram and maxima, before the first
+/// solve, solve, solve_gram, and those that only such a matrix has.
+enum class KeepMatrix : bool { no, yes };
+
 template <class T>
 class PassRunner {
  public:
   /// By the engine. Throws Error{memory} if a device cannot hold what a pass needs at least.
   PassRunner(TallColumns<T> matrix, const Options& options);
   /// progress: asked before each pass; may be null.
-  PassRunner(std::unique_ptr<PassExecutor<T>> executor, ProgressCallback progress)
-      : executor_(std::move(executor)), progress_(std::move(progress)) {}
+  PassRunner(std::unique_ptr<PassExecutor<T>> executor, ProgressCallback progress,
+             KeepMatrix keep = KeepMatrix::no)
+      : executor_(std::move(executor)), progress_(std::move(progress)), keep_(keep) {}
 
   /// B, in W. d: one scale a column. R, of solving passes, is in F.
   template <class W>
@@ -49,6 +56,16 @@ class PassRunner {
   [[nodiscard]] std::vector<double> triangles(TreeShape shape);
   /// V ← Q·C, of the same; `nodes`: the triangles, behind them C.
   void orthogonal(const std::vector<double>& nodes, TreeShape shape, bool last);
+  // Where V is kept, with Q for what the noted triangles make of it:
+  /// Y ← Q·C; minus: −C, n × the columns of Y.
+  void apply(const std::vector<double>& minus, MatrixView<T> y);
+  /// Qᵀ·B, n × the columns of B.
+  template <class W>
+  [[nodiscard]] std::vector<W> apply_transposed(const TallInput<T>& b);
+  /// Column j of Q into column places[j] of `to`, or nowhere if that is −1; its Gram matrix, in
+  /// doubles, where `sum`.
+  SquareMatrix<double> form(MatrixView<T> to, std::vector<std::int64_t> places, bool sum);
+
   /// The largest magnitude in each column; NaN where one is.
   [[nodiscard]] std::vector<double> maxima();
 
@@ -58,16 +75,29 @@ class PassRunner {
   }
 
   [[nodiscard]] int passes() const noexcept { return passes_; }
-  [[nodiscard]] RunReport take_report() { return std::move(report_); }
+  /// Of the passes since the last call.
+  [[nodiscard]] RunReport take_report() {
+    reported_ = false;
+    return std::move(report_);
+  }
 
  private:
   [[nodiscard]] std::int64_t cols() const { return executor_->cols(); }
   [[nodiscard]] RowProblem problem_of(RowPass pass, Element sum, Element factor) const;
-  void run_pass(RowProblem problem, const PassData& data);
+  [[nodiscard]] RowProblem problem_of_noted(RowPass pass, Element sum) const;
+  template <class F>
+  void note(const SquareMatrix<F>& r, const std::vector<double>& d);
+  void run_pass(RowProblem problem, const PassData<T>& data);
 
   std::unique_ptr<PassExecutor<T>> executor_;
   ProgressCallback progress_;
+  KeepMatrix keep_ = KeepMatrix::no;
+  /// Of the solves that were noted: the elements of their triangles, those packed, and the scales.
+  std::vector<Element> elements_;
+  std::vector<std::byte> factors_;
+  std::vector<double> scales_;
   RunReport report_;
+  bool reported_ = false;  ///< whether report_ is of a pass
   int passes_ = 0;
 };
 

@@ -18,20 +18,31 @@
 namespace strata {
 namespace {
 
-/// A packed block that lies somewhere else, as the source of its family.
-BlockSource source_of_bytes(const void* bytes, std::int64_t element_bytes) {
-  return [bytes, element_bytes](const BlockExtent& x, std::byte* to) {
-    std::memcpy(to, static_cast<const std::byte*>(bytes) + x.col * x.rows * element_bytes,
-                static_cast<std::size_t>(x.rows * x.cols * element_bytes));
+/// Packed blocks that lie somewhere else, one below the other, as the source of their family.
+BlockSource source_of_bytes(const void* bytes, const BlockTable& blocks, int family) {
+  return [bytes, &blocks, family](const BlockExtent& x, std::byte* to) {
+    const BlockId id(family, x.row / x.rows, 0);
+    const std::int64_t column = blocks.column_bytes(id);
+    std::memcpy(to, static_cast<const std::byte*>(bytes) + blocks.byte_offset(id) + x.col * column,
+                static_cast<std::size_t>(x.cols * column));
   };
+}
+
+/// −I, where a pass copies V by it.
+std::vector<double> copy_of(const BlockTable& blocks) {
+  if (blocks.families() <= rows::kCopy) return {};
+  const std::int64_t n = blocks.family(rows::kCopy).cols;
+  std::vector<double> copy(static_cast<std::size_t>(n * n));
+  for (std::int64_t j = 0; j < n; ++j) copy[static_cast<std::size_t>(j * (n + 1))] = -1;
+  return copy;
 }
 
 /// The least bytes of a pass: what of V is not on the devices in, and out what was written.
 std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool first) {
   std::int64_t bytes = first ? blocks.total_bytes(rows::kMatrix) : 0;
   if (writes_matrix(problem.pass) && !problem.stays) bytes += blocks.total_bytes(rows::kMatrix);
-  for (const int f : {rows::kScales, rows::kFactor, rows::kSum, rows::kMaxima})
-    bytes += blocks.total_bytes(f);
+  for (const int f : {rows::kScales, rows::kFactor, rows::kSum, rows::kMaxima, rows::kBeside})
+    bytes += f < blocks.families() ? blocks.total_bytes(f) : 0;
   return bytes;
 }
 
@@ -52,10 +63,8 @@ Options with_budget(Options options, RowProblem problem) {
 }
 
 template <class T>
-RowProblem widest_problem(const TallColumns<T>& matrix) {
+RowProblem of_matrix(RowProblem problem, const TallColumns<T>& matrix) {
   constexpr Element kWide = std::is_same_v<T, double> ? Element::dd : Element::fp64;
-  RowProblem problem;
-  problem.pass = RowPass::solve_gram;
   problem.m = matrix.rows();
   problem.n = matrix.cols();
   problem.element = element_of<T>;
@@ -67,34 +76,32 @@ RowProblem widest_problem(const TallColumns<T>& matrix) {
 }  // namespace
 
 template <class T>
-PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options)
+PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options, RowProblem widest)
     : matrix_(matrix),
-      options_(with_budget(options, widest_problem(matrix))),
+      widest_(of_matrix(std::move(widest), matrix)),
+      options_(with_budget(options, widest_)),
       devices_(options_),
       identity_(new_identity()),
       tsqr_identity_(new_identity()) {
-  RowProblem problem = widest_problem(matrix);
-  problem.devices = devices_.count();
-  const std::int64_t needed = smallest_budget_bytes(row_pass(problem));
+  widest_.devices = devices_.count();
+  const std::int64_t needed = smallest_budget_bytes(row_pass(widest_));
   const std::int64_t there = smallest_memory(devices_.machine());
   require(needed <= there, ErrorKind::memory, "qr",
           "a device memory of {} ({} bytes) is too small for {} columns: blocks of {} rows need {} "
           "bytes at least",
-          format_bytes(there), there, problem.n, block_rows(problem), needed);
+          format_bytes(there), there, widest_.n, block_rows(widest_), needed);
 }
 
 /// Blocks for all passes, by the first of them; and room for the widest pass from the beginning:
 /// what lies on a device is lost when its arena grows.
 template <class T>
 void PlannedPasses<T>::begin(RowPass first) {
-  RowProblem problem = widest_problem(matrix_);
-  problem.devices = devices_.count();
   block_elements_ = has_blocks_of_its_own(first)
                         ? kPassBlockElements
-                        : pass_block_elements(rows(), cols(), problem.element, devices_.machine());
-  problem.block_elements = block_elements_;
-  if (tsqr_block_rows(cols()) == block_rows(problem)) tsqr_identity_ = identity_;
-  const Plan plan(std::make_shared<const Schedule>(row_pass(problem)), devices_.machine(),
+                        : pass_block_elements(rows(), cols(), widest_.element, devices_.machine());
+  widest_.block_elements = block_elements_;
+  if (tsqr_block_rows(cols()) == block_rows(widest_)) tsqr_identity_ = identity_;
+  const Plan plan(std::make_shared<const Schedule>(row_pass(widest_)), devices_.machine(),
                   options_of(options_.policy));
   for (int d = 0; d < devices_.count(); ++d)
     (void)devices_.arena(d, plan.layout().device(static_cast<std::size_t>(d)).arena_bytes);
@@ -108,7 +115,8 @@ RowProblem PlannedPasses<T>::completed(RowProblem problem) const {
   problem.devices = devices_.count();
   problem.block_elements =
       has_blocks_of_its_own(problem.pass) ? kPassBlockElements : block_elements_;
-  problem.identity = problem.block_elements == block_elements_ ? identity_ : 0;
+  const bool same_blocks = problem.block_elements == block_elements_ && problem.beside <= problem.n;
+  problem.identity = same_blocks ? identity_ : 0;
   require(problem.identity != 0 || !devices_.residency().only_here(identity_), ErrorKind::misuse,
           "qr", "V is on the devices in other blocks than those of this pass");
   if (!is_tsqr(problem.pass)) return problem;
@@ -144,7 +152,8 @@ PlannedRun PlannedPasses<T>::plan_of(const RowProblem& problem, std::optional<Ru
                                             devices_.machine(), options_of(options_.policy),
                                             to_string(options_.policy), devices_.residency());
   RowStore<T> store(fetch.plan->schedule().blocks, matrix_,
-                    {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr});
+                    std::vector<std::shared_ptr<FamilyMemory>>(
+                        static_cast<std::size_t>(fetch.plan->schedule().blocks.families())));
   RunOptions options;
   options.what = "fetch";
   fetched = make_report(fetch, strata::run(*fetch.plan, devices_, store, options).trace);
@@ -152,7 +161,7 @@ PlannedRun PlannedPasses<T>::plan_of(const RowProblem& problem, std::optional<Ru
 }
 
 template <class T>
-RunReport PlannedPasses<T>::run(RowProblem asked, const PassData& data) {
+RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   const auto start = std::chrono::steady_clock::now();
   const bool first = block_elements_ == 0;
   if (first) begin(asked.pass);
@@ -165,14 +174,22 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData& data) {
   planned.floor_bytes = floor_of(problem, blocks, first);
   planned.host_bytes = blocks.total_bytes(rows::kSum) + blocks.total_bytes(rows::kMaxima);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::vector<std::shared_ptr<FamilyMemory>> families{
-      nullptr,
-      std::make_shared<FamilyMemory>(blocks, rows::kScales, source_of_bytes(data.scales, 8)),
-      std::make_shared<FamilyMemory>(blocks, rows::kFactor,
-                                     source_of_bytes(data.factor, bytes_of(problem.factor)))};
-  for (const int f : {rows::kParts, rows::kSum, rows::kMaxima})
-    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
-  RowStore<T> store(blocks, matrix_, std::move(families));
+  const std::vector<double> minus_identity = copy_of(blocks);
+  std::vector<std::shared_ptr<FamilyMemory>> families{nullptr};
+  for (int f = rows::kScales; f < blocks.families(); ++f) {
+    if (f == rows::kBeside) {
+      families.push_back(nullptr);
+      continue;
+    }
+    const void* bytes = nullptr;
+    if (f == rows::kScales) bytes = data.scales;
+    if (f == rows::kFactor) bytes = data.factor;
+    if (f == rows::kCopy) bytes = minus_identity.data();
+    if (f == rows::kCoefficients) bytes = data.coefficients;
+    families.push_back(std::make_shared<FamilyMemory>(
+        blocks, f, bytes != nullptr ? source_of_bytes(bytes, blocks, f) : BlockSource()));
+  }
+  RowStore<T> store(blocks, matrix_, std::move(families), data.beside);
   RunOptions options;
   options.progress = options_.progress;
   options.what = "qr";

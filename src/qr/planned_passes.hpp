@@ -16,12 +16,14 @@ namespace strata {
 template <class T>
 class PlannedPasses final : public PassExecutor<T> {
  public:
-  /// Throws Error{memory} if a device cannot hold what a pass needs at least.
-  PlannedPasses(TallColumns<T> matrix, const Options& options);
+  /// widest: of the passes to come the one that needs most memory; its m, n and elements follow
+  /// from the matrix. Throws Error{memory} if a device cannot hold what it needs at least.
+  PlannedPasses(TallColumns<T> matrix, const Options& options,
+                RowProblem widest = {.pass = RowPass::solve_gram});
 
   [[nodiscard]] std::int64_t rows() const override { return matrix_.rows(); }
   [[nodiscard]] std::int64_t cols() const override { return matrix_.cols(); }
-  [[nodiscard]] RunReport run(RowProblem problem, const PassData& data) override;
+  [[nodiscard]] RunReport run(RowProblem problem, const PassData<T>& data) override;
   void read(std::int64_t first, std::int64_t count, T* packed) override {
     matrix_.read(first, count, 0, cols(), packed);
   }
@@ -32,6 +34,7 @@ class PlannedPasses final : public PassExecutor<T> {
   [[nodiscard]] PlannedRun plan_of(const RowProblem& problem, std::optional<RunReport>& fetched);
 
   TallColumns<T> matrix_;
+  RowProblem widest_;
   Options options_;
   DeviceSet devices_;
   std::int64_t block_elements_ = 0;  ///< 0: no pass has been run

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "kernels/sketch.hpp"
+#include "qr/arguments.hpp"
 #include "qr/dependent_columns.hpp"
 #include "qr/planned_passes.hpp"
 #include "run/device_set.hpp"
@@ -66,40 +66,12 @@ Orthonormalized orthonormalized(const TallInput<T>& v, MatrixView<T> q, const Qr
   return orthonormalized<T>(std::make_unique<PlannedPasses<T>>(columns, options.run), options);
 }
 
-template <class T>
-void check_arguments(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
-  require(v.rows >= v.cols, ErrorKind::misuse, "qr",
-          "a {} by {} matrix has more columns than rows: factor its transpose, or fewer columns",
-          v.rows, v.cols);
-  require(v.cols <= kQrColumnsMax || options.method == QrMethod::automatic, ErrorKind::misuse, "qr",
-          "{} columns are more than the {} that {} orthogonalizes at a time: auto takes more",
-          v.cols, kQrColumnsMax, to_string(options.method));
-  require(r.rows == v.cols && r.cols == v.cols, ErrorKind::misuse, "qr",
-          "R of {} by {} does not fit {} columns", r.rows, r.cols, v.cols);
-  require(options.rank_tolerance >= 0 && options.rank_tolerance < 0.1, ErrorKind::misuse, "qr",
-          "a rank tolerance of {} is not between 0 and 0.1", options.rank_tolerance);
-  require(options.seed <= kSketchSeedMax, ErrorKind::misuse, "qr", "a seed of {} is larger than {}",
-          options.seed, kSketchSeedMax);
-  require(v.size() == 0 || v.data != nullptr, ErrorKind::misuse, "qr", "V has no data");
-}
-
-QrInfo info_of_nothing(const QrOptions& options) {
-  QrInfo info;
-  info.ok = info.measured = true;
-  info.condition = 1;
-  info.method = options.method;
-  return info;
-}
-
 /// What the caller gets of a V that was orthonormalized in its place.
 template <class T>
 QrInfo finished(Orthonormalized outcome, TallPlace<T>& q, MatrixView<T> r,
                 const QrOptions& options) {
   QrInfo info = std::move(outcome.info);
-  for (std::int64_t j = 0; j < r.cols; ++j) {
-    for (std::int64_t i = 0; i < r.rows; ++i)
-      r(i, j) = i <= j ? static_cast<T>(outcome.r(i, j).hi) : T(0);
-  }
+  round_triangle(outcome.r, r);
   if (info.dependent_columns.empty()) return info;
   if (options.dependent == DependentColumns::drop) {
     drop_columns(q, r, info.dependent_columns);
@@ -111,7 +83,7 @@ QrInfo finished(Orthonormalized outcome, TallPlace<T>& q, MatrixView<T> r,
 
 template <class T>
 QrInfo factor_in_place(MatrixView<T> v, MatrixView<T> r, const QrOptions& options) {
-  check_arguments(v, r, options);
+  check_arguments(TallInput<T>{.view = v}, r, options);
   const PlacedMatrix placed_v = placed(v, "qr");
   DeviceSite& site = choose_site(options.run.devices, std::span(&placed_v, 1), "qr");
   if (v.cols == 0) return info_of_nothing(options);
@@ -133,9 +105,10 @@ QrInfo factor(const TallInput<T>& input, MatrixView<T> v, MatrixView<T> r,
               const QrOptions& options) {
   require(input.rows() == v.rows && input.cols() == v.cols, ErrorKind::misuse, "qr",
           "Q of {} by {} does not fit V of {} by {}", v.rows, v.cols, input.rows(), input.cols());
+  require(v.size() == 0 || v.data != nullptr, ErrorKind::misuse, "qr", "Q has no data");
   if (!input.by_rows && input.view.data == v.data && computes_in_host_memory(options.run))
     return factor_in_place(v, r, options);
-  check_arguments(v, r, options);
+  check_arguments(input, r, options);
   if (v.cols == 0) return info_of_nothing(options);
   TallPlace<T> place(v);
   return finished(orthonormalized(input, v, options), place, r, options);

@@ -10,6 +10,7 @@
 
 #include "kernels/sketch.hpp"
 #include "qr/column_passes.hpp"
+#include "qr/implicit_passes.hpp"
 #include "qr/sum_tree.hpp"
 #include "qr/tsqr_passes.hpp"
 
@@ -45,7 +46,11 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
     case RowPass::inner_columns:
     case RowPass::subtract_columns:
     case RowPass::triangles:
-    case RowPass::orthogonal: break;
+    case RowPass::orthogonal:
+    case RowPass::apply:
+    case RowPass::apply_transposed:
+    case RowPass::form:
+    case RowPass::form_gram: break;
   }
   if (adds_up(problem.pass)) tree.add(b, result, tasks);
 }
@@ -115,13 +120,15 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
 }  // namespace
 
 std::int64_t block_rows(const RowProblem& problem) {
-  return is_tsqr(problem.pass) ? tsqr_block_rows(problem.n)
-                               : gram_block_rows(problem.n, problem.block_elements);
+  return is_tsqr(problem.pass)
+             ? tsqr_block_rows(problem.n)
+             : gram_block_rows(std::max(problem.n, problem.beside), problem.block_elements);
 }
 
 Schedule row_pass(const RowProblem& problem) {
   if (is_tsqr(problem.pass)) return tsqr_pass(problem);
   if (is_of_columns(problem.pass)) return column_pass(problem);
+  if (is_implicit(problem)) return implicit_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
   add_blocks(problem, schedule);

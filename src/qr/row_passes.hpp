@@ -27,6 +27,11 @@ enum class RowPass : std::uint8_t {
   inner_columns,  ///< B ← LᵀX of two blocks of columns (column_passes.hpp)
   subtract_columns,  ///< X ← X − L·R of the same
   sketch,            ///< B ← Ω·X, 2n × n (kernels/sketch.hpp)
+  // With a Q that triangles make of V, which stays as it is (implicit_passes.hpp):
+  apply,             ///< Y ← 0 − Q·C
+  apply_transposed,  ///< B ← QᵀY
+  form,              ///< Y ← Q
+  form_gram,         ///< Y ← Q, B ← QᵀQ
 };
 
 /// Of the triangles of TSQR: two of the same size at a time, or one block after the other.
@@ -49,6 +54,10 @@ struct RowProblem {
   std::int64_t group = 1;               ///< … and how many blocks are one task
   std::uint32_t variant = 0;            ///< of RowPass::sketch
   std::int64_t left = 0;                ///< columns of L, of passes over two blocks of columns
+  /// Of apply_gram, and of passes with an implicit Q: the elements of triangles by which X is
+  /// solved before R, each with its scales: they are the first of families d and R.
+  std::vector<Element> stages{};
+  std::int64_t beside = 0;  ///< columns of Y, of passes with an implicit Q
 };
 
 /// The families of the schedule.
@@ -59,6 +68,11 @@ inline constexpr int kFactor = 2;  ///< R, n × n
 inline constexpr int kParts = 3;   ///< sums of the tree that exist at once; temporary
 inline constexpr int kSum = 4;     ///< B, n × n, or one n × 1 for each step
 inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each block of V
+// Of implicit_passes.hpp alone:
+inline constexpr int kWork = 6;          ///< W, blocks of rows on their way to Q; temporary
+inline constexpr int kCopy = 7;          ///< E = −I, n × n in fp64, by which V is copied into W
+inline constexpr int kBeside = 8;        ///< Y
+inline constexpr int kCoefficients = 9;  ///< C, n × the columns of Y, in fp64
 }  // namespace rows
 
 [[nodiscard]] constexpr bool adds_up(RowPass pass) noexcept {

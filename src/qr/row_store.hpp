@@ -3,8 +3,8 @@
 //
 // Contract: as block_store.hpp. Family rows::kMatrix is read from and written to a column-major
 // view in place: its home is the caller's own memory, and nothing of its size is allocated. With a
-// second view its columns follow those of the first, as those of [A b]. The other families are in a
-// MemoryStore.
+// second view its columns follow those of the first, as those of [A b]. Family rows::kBeside is in
+// another matrix of the caller's in the same way. The other families are in a MemoryStore.
 
 #include <algorithm>
 #include <memory>
@@ -26,15 +26,23 @@ struct TallColumns {
   TallInput<T> beside{};  ///< further columns, of as many rows
   MatrixView<T> to{};
   MatrixView<T> to_beside{};  ///< where further columns are written
+  /// For each column that of `to` where it is written and read; −1: nowhere, it is zeros. Empty:
+  /// the same.
+  std::vector<std::int64_t> places{};
 
   [[nodiscard]] std::int64_t rows() const noexcept { return from.rows(); }
   [[nodiscard]] std::int64_t cols() const noexcept { return from.cols() + beside.cols(); }
   [[nodiscard]] T* column_to(std::int64_t j) const noexcept {
+    if (!places.empty()) {
+      const std::int64_t place = places[static_cast<std::size_t>(j)];
+      return place < 0 ? nullptr : to.column(place);
+    }
     return j < from.cols() ? to.column(j) : to_beside.column(j - from.cols());
   }
   /// Rows first … first + count − 1 of columns j … j + columns − 1, packed.
   void read(std::int64_t first, std::int64_t count, std::int64_t j, std::int64_t columns,
             T* packed) const {
+    if (!places.empty()) return read_places(first, count, j, columns, packed);
     const std::int64_t of_from = std::clamp<std::int64_t>(from.cols() - j, 0, columns);
     read_from(from, first, count, j, of_from, packed);
     read_from(beside, first, count, j + of_from - from.cols(), columns - of_from,
@@ -42,6 +50,17 @@ struct TallColumns {
   }
 
  private:
+  void read_places(std::int64_t first, std::int64_t count, std::int64_t j, std::int64_t columns,
+                   T* packed) const {
+    for (std::int64_t k = 0; k < columns; ++k) {
+      const T* column = column_to(j + k);
+      if (column == nullptr) {
+        std::fill_n(packed + k * count, count, T(0));
+      } else {
+        std::copy_n(column + first, count, packed + k * count);
+      }
+    }
+  }
   static void read_from(const TallInput<T>& matrix, std::int64_t first, std::int64_t count,
                         std::int64_t j, std::int64_t columns, T* packed) {
     if (!matrix.by_rows) {
@@ -60,8 +79,10 @@ template <class T>
 class RowStore final : public BlockStore {
  public:
   RowStore(const BlockTable& blocks, TallColumns<T> matrix,
-           std::vector<std::shared_ptr<FamilyMemory>> families)
-      : matrix_(matrix), small_(blocks, std::move(families)) {}
+           std::vector<std::shared_ptr<FamilyMemory>> families, TallColumns<T> beside = {})
+      : matrix_(std::move(matrix)),
+        beside_(std::move(beside)),
+        small_(blocks, std::move(families)) {}
 
   [[nodiscard]] const BlockTable& blocks() const override { return small_.blocks(); }
   [[nodiscard]] std::int64_t columns_min(BlockId) const override { return 1; }
@@ -69,36 +90,51 @@ class RowStore final : public BlockStore {
     read_columns(id, 0, blocks().extent(id).cols, to);
   }
   void write(BlockId id, const std::byte* from) override {
-    if (id.family() != rows::kMatrix) return small_.write(id, from);
+    if (is_small(id)) return small_.write(id, from);
     write_columns(id, 0, blocks().extent(id).cols, from);
   }
   void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override {
-    if (id.family() != rows::kMatrix) return small_.read_columns(id, first, count, to);
+    if (is_small(id)) return small_.read_columns(id, first, count, to);
     const BlockExtent x = blocks().extent(id);
-    matrix_.read(x.row, x.rows, x.col + first, count, reinterpret_cast<T*>(to));
+    matrix_of(id).read(x.row, x.rows, column_of(id) + first, count, reinterpret_cast<T*>(to));
   }
   void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                      const std::byte* from) override {
-    if (id.family() != rows::kMatrix) return small_.write_columns(id, first, count, from);
-    require(matrix_.to.data != nullptr, ErrorKind::storage, "store",
+    if (is_small(id)) return small_.write_columns(id, first, count, from);
+    const TallColumns<T>& matrix = matrix_of(id);
+    require(matrix.to.data != nullptr, ErrorKind::storage, "store",
             "block {} is of a matrix that is only read", blocks().name(id));
     const BlockExtent x = blocks().extent(id);
     const auto* packed = reinterpret_cast<const T*>(from);
-    for (std::int64_t j = 0; j < count; ++j)
-      std::copy_n(packed + j * x.rows, x.rows, matrix_.column_to(x.col + first + j) + x.row);
+    for (std::int64_t j = 0; j < count; ++j) {
+      T* column = matrix.column_to(column_of(id) + first + j);
+      if (column != nullptr) std::copy_n(packed + j * x.rows, x.rows, column + x.row);
+    }
   }
   void commit(BlockId id) override {
-    if (id.family() != rows::kMatrix) small_.commit(id);
+    if (is_small(id)) small_.commit(id);
   }
   [[nodiscard]] const std::byte* lend(BlockId id) override {
-    return id.family() == rows::kMatrix ? nullptr : small_.lend(id);
+    return is_small(id) ? small_.lend(id) : nullptr;
   }
   [[nodiscard]] std::byte* lend_for_writing(BlockId id) override {
-    return id.family() == rows::kMatrix ? nullptr : small_.lend_for_writing(id);
+    return is_small(id) ? small_.lend_for_writing(id) : nullptr;
   }
 
  private:
+  [[nodiscard]] static bool is_small(BlockId id) {
+    return id.family() != rows::kMatrix && id.family() != rows::kBeside;
+  }
+  [[nodiscard]] const TallColumns<T>& matrix_of(BlockId id) const {
+    return id.family() == rows::kBeside ? beside_ : matrix_;
+  }
+  /// The first column of a block; one of kBeside has all of its rows, wherever its place is.
+  [[nodiscard]] std::int64_t column_of(BlockId id) const {
+    return id.family() == rows::kBeside ? 0 : blocks().extent(id).col;
+  }
+
   TallColumns<T> matrix_;
+  TallColumns<T> beside_;
   MemoryStore small_;
 };
 

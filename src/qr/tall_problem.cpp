@@ -27,11 +27,13 @@ double unit_scale(double square) {
 
 template <class T>
 TallProblem<T>::TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrOptions& options,
-                            std::int64_t first_column)
+                            std::int64_t first_column, Wanted wanted)
     : m_(executor->rows()),
       n_(executor->cols()),
       options_(options),
-      runner_(std::move(executor), options.run.progress),
+      wanted_(wanted),
+      runner_(std::move(executor), options.run.progress,
+              wanted == Wanted::q ? KeepMatrix::no : KeepMatrix::yes),
       scale_(static_cast<std::size_t>(n_), 1.0),
       zero_(static_cast<std::size_t>(n_)),
       r_(Gram::identity(n_)),

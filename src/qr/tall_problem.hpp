@@ -6,6 +6,7 @@
 // the next solve on where they are marked so. Each method is a function of its own (methods.hpp).
 // Throws as qr() does.
 
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -64,6 +65,13 @@ template <class F>
   return narrow;
 }
 
+/// What a method is to make of V.
+enum class Wanted : std::uint8_t {
+  q,           ///< V ← Q, and R
+  implicit_q,  ///< R and the triangles that make Q of V, which stays as it is
+  r,           ///< R alone: the same, but nobody asks for Q
+};
+
 template <class T>
 class TallProblem {
  public:
@@ -81,11 +89,12 @@ class TallProblem {
             options, first_column) {}
   /// V is where the executor has it.
   TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrOptions& options,
-              std::int64_t first_column = 0);
+              std::int64_t first_column = 0, Wanted wanted = Wanted::q);
 
   [[nodiscard]] std::int64_t n() const { return n_; }
   [[nodiscard]] std::int64_t m() const { return m_; }
   [[nodiscard]] const QrOptions& options() const { return options_; }
+  [[nodiscard]] Wanted wanted() const { return wanted_; }
   [[nodiscard]] QrInfo& info() { return info_; }
   [[nodiscard]] PassRunner<T>& runner() { return runner_; }
 
@@ -131,6 +140,17 @@ class TallProblem {
   [[nodiscard]] const Gram& r() const { return r_; }
   /// What is known when all passes are done.
   [[nodiscard]] QrInfo take_info();
+  /// The bound of the promise, ‖I − QᵀQ‖.
+  [[nodiscard]] double promise() const {
+    return Limits<T>::kPromise * std::sqrt(static_cast<double>(n_));
+  }
+
+  /// What rounding does to sums in doubles of orthonormal columns, in ‖I − QᵀQ‖: a few units on the
+  /// diagonal, where they are 1, and less than one elsewhere, where partial sums are small.
+  [[nodiscard]] double rounding_of_sums() const {
+    const auto columns = static_cast<double>(n_);
+    return (4 * std::sqrt(columns) + columns) * Limits<double>::kUnit;
+  }
 
  private:
   [[nodiscard]] bool is_in_range(const Gram& b) const;
@@ -144,6 +164,7 @@ class TallProblem {
   std::int64_t m_;
   std::int64_t n_;
   QrOptions options_;
+  Wanted wanted_;
   PassRunner<T> runner_;
   std::vector<double> scale_;
   std::vector<bool> zero_;

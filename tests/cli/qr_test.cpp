@@ -96,6 +96,33 @@ TEST_F(CliQr, ReadsRowsOneAfterTheOther) {
     EXPECT_NEAR(x.values[static_cast<std::size_t>(7 * j)], 1, 1e-14);
 }
 
+TEST_F(CliQr, FindsRAloneInOneReading) {
+  for (std::int64_t i = 0; i < kRows; ++i)
+    v.view()(i, 4) += 1e-9 * random_uniform(2, static_cast<std::uint64_t>(i));
+  write_npy(path("V.npy"), std::as_const(v).view());
+  const Outcome outcome = strata({"qr", path("V.npy"), "--r-only", "--r", path("R.npy"), "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json object = json::parse(outcome.out);
+  EXPECT_EQ(object["qr"]["rank"], 6);
+  EXPECT_EQ(object["qr"]["passes"], 1);
+  EXPECT_TRUE(object["qr"]["orthogonality"].is_null());
+  EXPECT_LE(object["traffic"]["host_to_device_bytes"].get<std::int64_t>(),
+            kRows * kColumns * 8 + 1000);
+  const DenseMatrix<double> r = read_dense(path("R.npy"));
+  for (std::int64_t j = 0; j < kColumns; ++j) {
+    double square_of_v = 0;
+    double square_of_r = 0;
+    for (std::int64_t i = 0; i < kRows; ++i) square_of_v += v.view()(i, j) * v.view()(i, j);
+    for (std::int64_t i = 0; i < kColumns; ++i) square_of_r += r.view()(i, j) * r.view()(i, j);
+    EXPECT_NEAR(square_of_r, square_of_v, 1e-13 * square_of_v);
+  }
+  const Outcome text = strata({"qr", path("V.npy"), "--r-only"});
+  EXPECT_NE(text.out.find("R of 300 by 6 in 1 pass"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("orthogonality"), std::string::npos) << text.out;
+  EXPECT_EQ(strata({"qr", path("V.npy"), "--r-only", "-o", path("Q.npy")}).status, 2);
+  EXPECT_EQ(strata({"qr", path("V.npy"), "--r-only", "--method", "mgs"}).status, 2);
+}
+
 TEST_F(CliQr, TakesSketchesBySeedAndAToleranceForRank) {
   const Outcome first = strata({"qr", path("V.npy"), "--method", "tsqr", "--json"});
   ASSERT_EQ(first.status, 0) << first.err;

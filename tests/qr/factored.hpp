@@ -1,6 +1,9 @@
 #pragma once
 // Q, R and what qr() says of them, and the options of a small run.
 
+#include <gtest/gtest.h>
+
+#include "strata/error.hpp"
 #include "strata/qr.hpp"
 #include "tests/qr/tall_matrices.hpp"
 
@@ -17,6 +20,34 @@ Factored<T> factored(const Matrix<T>& v, const QrOptions& options) {
   Factored<T> result{v, Matrix<T>(v.cols, v.cols), {}};
   result.info = qr(result.q.view(), result.r.view(), options);
   return result;
+}
+
+/// Two compute queues on each device, with a budget.
+inline QrOptions on(const std::string& devices, std::int64_t budget, Policy policy = Policy::opt,
+                    QrMethod method = QrMethod::automatic) {
+  QrOptions options;
+  options.method = method;
+  options.run.devices = devices;
+  options.run.device_memory_bytes = budget;
+  options.run.policy = policy;
+  options.run.compute_queues = 2;
+  return options;
+}
+
+inline bool executed_as_planned(const RunReport& report) {
+  return report.traffic == static_cast<const Traffic&>(report.planned_traffic);
+}
+
+/// Of the error that f throws.
+template <class F>
+ErrorKind kind_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorKind::numerical;
 }
 
 /// One CPU device with room for everything.

@@ -25,21 +25,12 @@ namespace {
 
 using test::Factored;
 using test::factored;
+using test::on;
 using test::Tall;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-QrOptions on(const std::string& devices, std::int64_t budget, Policy policy = Policy::opt,
-             QrMethod method = QrMethod::automatic) {
-  QrOptions options;
-  options.method = method;
-  options.run.devices = devices;
-  options.run.device_memory_bytes = budget;
-  options.run.policy = policy;
-  options.run.compute_queues = 2;
-  return options;
-}
 QrOptions plain() { return on("host:1", 64 << 20); }
 
 // ---- the tree of sums

@@ -1,0 +1,26 @@
+#pragma once
+// What is common to the calls of strata/qr.hpp before and after a method.
+//
+// Contract: T is double or float. Throws Error{misuse} as strata/qr.hpp says.
+
+#include "qr/square_matrix.hpp"
+#include "strata/qr.hpp"
+
+namespace strata {
+
+template <class T>
+void check_arguments(const TallInput<T>& v, MatrixView<T> r, const QrOptions& options);
+
+/// What is known of a V without columns.
+[[nodiscard]] QrInfo info_of_nothing(const QrOptions& options);
+
+/// R in the caller's precision, zeros below its diagonal.
+template <class T>
+void round_triangle(const SquareMatrix<DoubleDouble>& wide, MatrixView<T> r) {
+  for (std::int64_t j = 0; j < r.cols; ++j) {
+    for (std::int64_t i = 0; i < r.rows; ++i)
+      r(i, j) = i <= j ? static_cast<T>(wide(i, j).hi) : T(0);
+  }
+}
+
+}  // namespace strata
