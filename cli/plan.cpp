@@ -78,6 +78,7 @@ struct PlanQrArguments {
   double m = 0;
   std::int64_t n = 0;
   double condition = 1;
+  bool r_only = false;
   std::string precision = "fp64";
 };
 
@@ -102,8 +103,9 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
           ErrorKind::misuse, "options", "--m {} is not a number of rows", arguments.m);
   const auto m = static_cast<std::int64_t>(arguments.m);
   const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
-  const RunReport report = simulate_qr(m, arguments.n, machine_of(common, options.run), options,
-                                       element, arguments.condition);
+  const auto simulate = arguments.r_only ? simulate_qr_r : simulate_qr;
+  const RunReport report = simulate(m, arguments.n, machine_of(common, options.run), options,
+                                    element, arguments.condition);
   ReportData data;
   data.title = fmt::format("Plan of a QR factorization of a {} by {} matrix", m, report.n);
   data.subtitle = fmt::format("{} devices, policy {}", report.devices.size(), report.policy);
@@ -124,6 +126,7 @@ void add_plan_qr(CLI::App& verb, CommonOptions& common, Run& run) {
       ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
   algorithm->add_option("--m", arguments->m, "rows, e.g. 1e8")->required();
   algorithm->add_option("--n", arguments->n, "columns")->required()->check(nonnegative_number());
+  algorithm->add_flag("--r-only", arguments->r_only, "of strata qr --r-only");
   algorithm
       ->add_option("--condition", arguments->condition,
                    "of V with columns of length 1: says how many passes there are")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -123,26 +124,52 @@ class MatrixSource {
   DenseMatrix<T> dense_;
 };
 
+/// Where Q is computed: in the file that it goes to, mapped, or in memory.
+template <class T>
+class MatrixPlace {
+ public:
+  MatrixPlace(const std::string& path, std::int64_t rows, std::int64_t cols) {
+    std::error_code ignored;
+    const auto status = std::filesystem::status(path, ignored);
+    const bool whole = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+    if (path.ends_with(".npy") && whole) {
+      file_.emplace(path, element_of<T>, rows, cols);
+    } else {
+      dense_ = {std::vector<T>(static_cast<std::size_t>(rows * cols)), rows, cols};
+    }
+  }
+  [[nodiscard]] MatrixView<T> view() { return file_ ? file_->template view<T>() : dense_.view(); }
+  /// The first `cols` columns become the file.
+  void write(const std::string& path, std::int64_t cols) {
+    if (file_) return file_->close(cols);
+    write_dense(path, std::as_const(dense_).view().block(0, 0, dense_.rows, cols));
+  }
+
+ private:
+  std::optional<NpyOutput> file_;
+  DenseMatrix<T> dense_;
+};
+
 template <class T>
 int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptions& options) {
   const MatrixSource<T> source(a.matrix);
   check_interrupt();
   const TallInput<T> input = source.input();
   const std::int64_t n = input.cols();
-  const std::int64_t places = a.r_only ? 0 : input.view.size();
-  DenseMatrix<T> v{std::vector<T>(static_cast<std::size_t>(places)), input.rows(), n};
+  const std::int64_t m = input.rows();
+  MatrixPlace<T> q(a.output, a.r_only ? 0 : m, n);
   DenseMatrix<T> r{std::vector<T>(static_cast<std::size_t>(n * n)), n, n};
   const QrInfo info =
-      a.r_only ? qr_r(input, r.view(), options) : qr(input, v.view(), r.view(), options);
+      a.r_only ? qr_r(input, r.view(), options) : qr(input, q.view(), r.view(), options);
   // What was dropped is not written: Q has `rank` columns and R as many rows.
   const bool dropped = options.dependent == DependentColumns::drop;
   const std::int64_t kept = dropped ? info.rank : n;
-  const json object = qr_json(info, v.rows, v.cols);
+  const json object = qr_json(info, m, n);
   ReportData data;
-  data.title = fmt::format("QR of a {} by {} matrix", v.rows, v.cols);
+  data.title = fmt::format("QR of a {} by {} matrix", m, n);
   data.subtitle = fmt::format("{}, by {}", a.matrix, to_string(info.method));
   data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
-                  {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", v.cols)}};
+                  {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", n)}};
   if (!a.r_only)
     data.figures.insert(data.figures.begin(),
                         {"‖I − QᵀQ‖", fmt::format("{:.1e}", info.orthogonality), "",
@@ -151,11 +178,10 @@ int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptio
   data.run = info.report;
   begin_output();
   if (info.ok || options.method != QrMethod::automatic) {
-    if (!a.output.empty()) write_dense(a.output, std::as_const(v).view().block(0, 0, v.rows, kept));
+    if (!a.output.empty()) q.write(a.output, kept);
     if (!a.r.empty()) write_dense(a.r, std::as_const(r).view().block(0, 0, kept, n));
   }
-  const int status =
-      finish(common, std::move(data), object, [&] { print_qr(info, v.rows, v.cols, a); });
+  const int status = finish(common, std::move(data), object, [&] { print_qr(info, m, n, a); });
   if (info.ok) return status;
   fmt::print(stderr,
              "strata: qr: {} did not make orthonormal columns of this matrix: {:.1e}, {} "

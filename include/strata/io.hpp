@@ -103,6 +103,33 @@ void write_npy(const std::string& path, MatrixView<const float> matrix);
 void write_npy(const std::string& path, std::span<const double> vector);
 void write_npy(const std::string& path, std::span<const float> vector);
 
+/// A .npy array, fp64 or fp32 in Fortran order, that is filled where it lies: in a mapped file,
+/// which may be larger than memory, and which appears under its name when it is complete. Its
+/// length is reserved on the disk first. Move-only.
+class NpyOutput {
+ public:
+  /// Zeros. Throws Error{misuse} for a name that ends in .gz, another precision or negative
+  /// extents; Error{storage} if there is no room, or what is there is not a regular file.
+  NpyOutput(const std::string& path, Element precision, std::int64_t rows, std::int64_t cols);
+  NpyOutput(NpyOutput&&) noexcept;
+  NpyOutput& operator=(NpyOutput&&) noexcept;
+  /// Leaves nothing behind without close().
+  ~NpyOutput();
+
+  /// All of the array, T double or float. Throws Error{misuse} if T is not its precision.
+  template <class T>
+  [[nodiscard]] MatrixView<T> view() const;
+
+  /// Makes the first `cols` columns visible as a file of their own; one column becomes a
+  /// one-dimensional array, as by write_dense(). Throws Error{misuse, storage}. Nothing may follow.
+  void close(std::int64_t cols);
+
+  struct State;  ///< private to the library
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
 /// A Matrix Market file: real, integer or pattern (every entry is 1); coordinate or array; general,
 /// symmetric or skew-symmetric. Source of the format: Boisvert, Pozo, Remington, "The Matrix Market
 /// exchange formats: initial design", NISTIR 5935, 1996.

@@ -225,6 +225,11 @@ QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& op
                                     const QrOptions& options = {},
                                     Element precision = Element::fp64, double condition = 1);
 
+/// The same of qr_r().
+[[nodiscard]] RunReport simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
+                                      const QrOptions& options = {},
+                                      Element precision = Element::fp64, double condition = 1);
+
 struct LeastSquaresInfo {
   bool ok = false;  ///< error_bound is below 1e-6
   std::int64_t rank = 0;

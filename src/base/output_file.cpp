@@ -3,6 +3,7 @@
 #include "base/output_file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,7 +58,7 @@ void OutputFile::open_temporary() {
   // A name that is taken was left by a process that was killed and had the same number.
   for (int attempt = 0; attempt < 100 && descriptor_ < 0; ++attempt) {
     temporary_ = fmt::format("{}/.strata-{}-{}.tmp", stem, ::getpid(), counter++);
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno != EEXIST) break;
   }
   if (descriptor_ < 0) {
@@ -69,6 +70,7 @@ void OutputFile::open_temporary() {
 }
 
 OutputFile::~OutputFile() {
+  unmap();
   if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
@@ -106,6 +108,31 @@ void OutputFile::write_raw(std::string_view bytes) {
     if (put < 0) fail_errno(errno);
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
+}
+
+// Room is taken at once: a page of a mapped file for which there is none kills the process.
+std::byte* OutputFile::map(std::size_t bytes) {
+  require(!temporary_.empty() && !encode_, ErrorKind::storage, "file",
+          "cannot write '{}' as mapped memory: it is not a file of bytes as they are", path_);
+  const int reason = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
+  if (reason != 0) fail_errno(reason);
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (address == MAP_FAILED) fail_errno(errno);
+  mapping_ = address;
+  mapping_bytes_ = bytes;
+  return static_cast<std::byte*>(mapping_);
+}
+
+void OutputFile::unmap() noexcept {
+  if (mapping_ != nullptr) ::munmap(mapping_, mapping_bytes_);
+  mapping_ = nullptr;
+}
+
+void OutputFile::commit_mapped(std::size_t bytes) {
+  if (::msync(mapping_, mapping_bytes_, MS_SYNC) != 0) fail_errno(errno);
+  unmap();
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) fail_errno(errno);
+  commit();
 }
 
 void OutputFile::commit() {

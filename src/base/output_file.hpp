@@ -7,6 +7,7 @@
 // not a regular file (a pipe, /dev/stdout) is written in place. Errors are Error{storage} and name
 // the path. Destructors never throw.
 
+#include <cstddef>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -27,14 +28,21 @@ class OutputFile {
 
   /// Appends bytes. Throws Error{storage}.
   void write(std::string_view bytes);
+  /// In the place of write(): the file as memory, `bytes` of zeros that have their room on the
+  /// disk. Without an encoding, once. Throws Error{storage} if there is no room, or if the path is
+  /// written in place.
+  [[nodiscard]] std::byte* map(std::size_t bytes);
   /// Makes what was written visible under the path. Throws Error{storage}. Nothing may follow.
   void commit();
+  /// The same of the first `bytes` of a file that is mapped.
+  void commit_mapped(std::size_t bytes);
 
  private:
   void open_temporary();
   void write_through(std::string_view bytes);
   void write_raw(std::string_view bytes);
   void flush();
+  void unmap() noexcept;
   [[noreturn]] void fail_errno(int reason) const;
 
   std::string path_;       // as the caller named it
@@ -43,6 +51,8 @@ class OutputFile {
   std::string buffer_;
   Encode encode_;
   int descriptor_ = -1;
+  void* mapping_ = nullptr;
+  std::size_t mapping_bytes_ = 0;
 };
 
 /// Writes a text file that `write` fills. Throws Error{storage}; what `write` throws passes

@@ -162,21 +162,32 @@ DenseMatrix<double> read_npy(const std::string& path) {
 
 namespace {
 
-template <class T>
-void write_array(const std::string& path, const std::string& shape, MatrixView<const T> data) {
+std::string shape_of(std::int64_t n) { return fmt::format("({},)", n); }
+std::string shape_of(std::int64_t rows, std::int64_t cols) {
+  return fmt::format("({}, {})", rows, cols);
+}
+
+/// All bytes before the elements, which begin at a multiple of 64, so that a mapped file is
+/// aligned.
+std::string header_of(std::int64_t element_bytes, const std::string& shape, std::size_t least = 0) {
+  constexpr std::size_t kPrefix = 10;
   const char order = std::endian::native == std::endian::little ? '<' : '>';
   std::string text = fmt::format("{{'descr': '{}f{}', 'fortran_order': True, 'shape': {}, }}",
-                                 order, sizeof(T), shape);
-  // The elements begin at a multiple of 64 bytes, so that a mapped file is aligned.
-  constexpr std::size_t kPrefix = 10;
-  text.resize((kPrefix + text.size() + 1 + 63) / 64 * 64 - kPrefix - 1, ' ');
+                                 order, element_bytes, shape);
+  const std::size_t bytes = std::max((kPrefix + text.size() + 1 + 63) / 64 * 64, least);
+  text.resize(bytes - kPrefix - 1, ' ');
   text += '\n';
-  OutputFile file = open_output(path);
-  file.write(std::string_view("\x93NUMPY\x01\x00", 8));
   const std::array<char, 2> length{static_cast<char>(text.size() & 0xff),
                                    static_cast<char>(text.size() >> 8)};
-  file.write({length.data(), length.size()});
-  file.write(text);
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header.append(length.data(), length.size());
+  return header + text;
+}
+
+template <class T>
+void write_array(const std::string& path, const std::string& shape, MatrixView<const T> data) {
+  OutputFile file = open_output(path);
+  file.write(header_of(sizeof(T), shape));
   const std::size_t column_bytes = static_cast<std::size_t>(data.rows) * sizeof(T);
   for (std::int64_t j = 0; j < data.cols && column_bytes > 0; ++j) {
     file.write({reinterpret_cast<const char*>(data.column(j)), column_bytes});
@@ -186,14 +197,13 @@ void write_array(const std::string& path, const std::string& shape, MatrixView<c
 
 template <class T>
 void write_matrix(const std::string& path, MatrixView<const T> matrix) {
-  write_array(path, fmt::format("({}, {})", matrix.rows, matrix.cols), matrix);
+  write_array(path, shape_of(matrix.rows, matrix.cols), matrix);
 }
 
 template <class T>
 void write_vector(const std::string& path, std::span<const T> vector) {
   const auto n = static_cast<std::int64_t>(vector.size());
-  write_array(path, fmt::format("({},)", n),
-              MatrixView<const T>{vector.data(), n, 1, n > 0 ? n : 1});
+  write_array(path, shape_of(n), MatrixView<const T>{vector.data(), n, 1, n > 0 ? n : 1});
 }
 
 }  // namespace
@@ -209,6 +219,66 @@ void write_npy(const std::string& path, std::span<const double> vector) {
 }
 void write_npy(const std::string& path, std::span<const float> vector) {
   write_vector(path, vector);
+}
+
+// ---- in place
+
+struct NpyOutput::State {
+  State(const std::string& path, Element element, std::int64_t m, std::int64_t n)
+      : file(path),
+        precision(element),
+        rows(m),
+        cols(n),
+        header_bytes(header_of(bytes_of(precision), shape_of(rows, cols)).size()),
+        data(file.map(bytes_with(cols))) {}
+
+  [[nodiscard]] std::size_t bytes_with(std::int64_t columns) const {
+    return header_bytes + static_cast<std::size_t>(rows * columns * bytes_of(precision));
+  }
+
+  OutputFile file;
+  Element precision;
+  std::int64_t rows;
+  std::int64_t cols;
+  std::size_t header_bytes;  ///< the same whatever columns are kept
+  std::byte* data;
+};
+
+NpyOutput::NpyOutput(const std::string& path, Element precision, std::int64_t rows,
+                     std::int64_t cols) {
+  require(precision == Element::fp64 || precision == Element::fp32, ErrorKind::misuse, "npy",
+          "{}: elements are fp64 or fp32", path);
+  require(!path.ends_with(".gz"), ErrorKind::misuse, "npy",
+          "{}: a compressed file cannot be filled where it lies", path);
+  require(rows >= 0 && cols >= 0, ErrorKind::misuse, "npy", "{}: an array cannot be {} by {}", path,
+          rows, cols);
+  require(static_cast<double>(rows) * static_cast<double>(cols) < 0x1p59, ErrorKind::misuse, "npy",
+          "{}: {} by {} elements are past what a file can hold", path, rows, cols);
+  state_ = std::make_unique<State>(path, precision, rows, cols);
+}
+NpyOutput::NpyOutput(NpyOutput&&) noexcept = default;
+NpyOutput& NpyOutput::operator=(NpyOutput&&) noexcept = default;
+NpyOutput::~NpyOutput() = default;
+
+template <class T>
+MatrixView<T> NpyOutput::view() const {
+  require(element_of<T> == state_->precision, ErrorKind::misuse, "npy",
+          "an array of {} is not one of {}", to_string(state_->precision),
+          to_string(element_of<T>));
+  return {reinterpret_cast<T*>(state_->data + state_->header_bytes), state_->rows, state_->cols,
+          std::max<std::int64_t>(state_->rows, 1)};
+}
+template MatrixView<double> NpyOutput::view<double>() const;
+template MatrixView<float> NpyOutput::view<float>() const;
+
+void NpyOutput::close(std::int64_t cols) {
+  require(cols >= 0 && cols <= state_->cols, ErrorKind::misuse, "npy",
+          "{} columns of an array that has {}", cols, state_->cols);
+  const std::string header = header_of(
+      bytes_of(state_->precision),
+      cols == 1 ? shape_of(state_->rows) : shape_of(state_->rows, cols), state_->header_bytes);
+  std::memcpy(state_->data, header.data(), header.size());
+  state_->file.commit_mapped(state_->bytes_with(cols));
 }
 
 }  // namespace strata

@@ -1,5 +1,5 @@
 #pragma once
-// convert: Y ← X in another element.
+// convert: Y ← X in another element, or a copy of it.
 //
 // Contract: operands Y (m × n, written) and X (m × n). Values: TileScales. Rounds once, to nearest,
 // ties to even; what is too large for fp8 becomes ±448, for fp16 infinite; NaN stays NaN. To a
@@ -24,6 +24,7 @@ inline constexpr Operation convert{.name = "convert",
 
 /// The elements of Y and X for which all backends have it.
 inline constexpr std::array kConversions{
+    Elements{Element::fp64, Element::fp64},   Elements{Element::fp32, Element::fp32},
     Elements{Element::fp64, Element::fp32},   Elements{Element::fp64, Element::fp16x2},
     Elements{Element::fp64, Element::fp16},   Elements{Element::fp64, Element::fp8},
     Elements{Element::fp32, Element::fp64},   Elements{Element::fp32, Element::fp16x2},

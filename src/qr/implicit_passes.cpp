@@ -1,14 +1,14 @@
 // Passes over a matrix that is only read, with Q in blocks of rows that nobody keeps.
 //
-// Method: a step is a block of rows. W ← 0, W ← W − V·(−I), which is exact, and then the solves of
-// the passes that would have stored Q. A device has few blocks W, which its steps take in turn; the
-// last block of V, which may be shorter, has one of its own. Where Q itself is wanted, Y takes the
-// place of W.
+// Method: a step is a block of rows: W ← V, and then the solves of the passes that would have
+// stored Q. A device has few blocks W, which its steps take in turn; the last block of V, which may
+// be shorter, has one of its own. Where Q itself is wanted, Y takes the place of W.
 
 #include "qr/implicit_passes.hpp"
 
 #include <algorithm>
 
+#include "kernels/convert.hpp"
 #include "kernels/laset.hpp"
 #include "kernels/subtract_columns.hpp"
 #include "qr/sum_tree.hpp"
@@ -55,7 +55,6 @@ class ImplicitPass {
     add("B", sums() ? 1 : 0, width, problem_.sum, Origin::generated);
     add("M", 0, 1, Element::fp64, Origin::generated);
     schedule.blocks.add(work_family());
-    add("E", 1, problem_.n, Element::fp64, Origin::stored);
     schedule.blocks.add(family_beside());
     add("C", multiplies() ? 1 : 0, problem_.beside, Element::fp64, Origin::stored);
     schedule.operands = {1,
@@ -65,7 +64,6 @@ class ImplicitPass {
                          sums() ? 1 : 0,
                          0,
                          forms() ? 0 : 1,
-                         1,
                          problem_.beside > 0 ? 1 : 0,
                          multiplies() ? 1 : 0};
   }
@@ -76,9 +74,7 @@ class ImplicitPass {
     const BlockId y(rows::kBeside, b, 0);
     const BlockId q = forms() ? y : work(b);
     const TaskOperand last_y(y, Hint::last_write);
-    tasks.add(laset, device, {q});
-    tasks.add(subtract_columns, device,
-              {q, BlockId(rows::kMatrix, b, 0), BlockId(rows::kCopy, 0, 0)});
+    tasks.add(convert, device, {q, BlockId(rows::kMatrix, b, 0)});
     for (std::int64_t k = 0; k < stages_; ++k)
       tasks.add(solve_right, device, {q, factor(k), scales(k)});
     const BlockId r = factor(stages_);
@@ -131,16 +127,16 @@ class ImplicitPass {
             .element = element,
             .origin = origin};
   }
-  // None of the places of W and Y is on the diagonal, where laset writes ones.
   [[nodiscard]] BlockFamily work_family() const {
     BlockFamily family{.name = "W", .element = problem_.element, .origin = Origin::temporary};
     if (forms()) return family;
     const std::int64_t last = (blocks_ - 1) * height_;
     family.listed.assign(static_cast<std::size_t>(kWorkBlocks * problem_.devices),
-                         {0, problem_.m, std::min(height_, problem_.m), problem_.n});
-    family.listed.push_back({last, problem_.m, problem_.m - last, problem_.n});
+                         {0, 0, std::min(height_, problem_.m), problem_.n});
+    family.listed.push_back({last, 0, problem_.m - last, problem_.n});
     return family;
   }
+  /// None of the places is on the diagonal, where laset writes ones.
   [[nodiscard]] BlockFamily family_beside() const {
     BlockFamily family{.name = "Y",
                        .element = problem_.element,

@@ -28,15 +28,6 @@ BlockSource source_of_bytes(const void* bytes, const BlockTable& blocks, int fam
   };
 }
 
-/// −I, where a pass copies V by it.
-std::vector<double> copy_of(const BlockTable& blocks) {
-  if (blocks.families() <= rows::kCopy) return {};
-  const std::int64_t n = blocks.family(rows::kCopy).cols;
-  std::vector<double> copy(static_cast<std::size_t>(n * n));
-  for (std::int64_t j = 0; j < n; ++j) copy[static_cast<std::size_t>(j * (n + 1))] = -1;
-  return copy;
-}
-
 /// The least bytes of a pass: what of V is not on the devices in, and out what was written.
 std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool first) {
   std::int64_t bytes = first ? blocks.total_bytes(rows::kMatrix) : 0;
@@ -174,7 +165,6 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   planned.floor_bytes = floor_of(problem, blocks, first);
   planned.host_bytes = blocks.total_bytes(rows::kSum) + blocks.total_bytes(rows::kMaxima);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::vector<double> minus_identity = copy_of(blocks);
   std::vector<std::shared_ptr<FamilyMemory>> families{nullptr};
   for (int f = rows::kScales; f < blocks.families(); ++f) {
     if (f == rows::kBeside) {
@@ -184,7 +174,6 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     const void* bytes = nullptr;
     if (f == rows::kScales) bytes = data.scales;
     if (f == rows::kFactor) bytes = data.factor;
-    if (f == rows::kCopy) bytes = minus_identity.data();
     if (f == rows::kCoefficients) bytes = data.coefficients;
     families.push_back(std::make_shared<FamilyMemory>(
         blocks, f, bytes != nullptr ? source_of_bytes(bytes, blocks, f) : BlockSource()));

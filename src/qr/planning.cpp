@@ -1,4 +1,4 @@
-// What qr() would do, without data.
+// What qr() and qr_r() would do, without data.
 //
 // Method: the passes of the automatic method follow from the condition; each is planned and
 // simulated from what the one before it leaves on the devices, as PassRunner has them run.
@@ -34,51 +34,49 @@ PassElements elements_of(int pass, int solves, bool doubles) {
   return {shifted || solves == 1 ? wide : plain, shifted ? wide : plain};
 }
 
-}  // namespace
-
-RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
-                      const QrOptions& options, Element precision, double condition) {
+/// What all passes have in common, and what is wrong with it.
+RowProblem problem_of(std::int64_t m, std::int64_t n, const Machine& machine, Element precision,
+                      double condition) {
   require(n >= 1 && n <= kQrColumnsMax && m >= n, ErrorKind::misuse, "qr",
           "a plan is of m rows and n columns, 1 <= n <= {} and n <= m, not of {} by {}",
           kQrColumnsMax, m, n);
   require(precision == Element::fp64 || precision == Element::fp32, ErrorKind::misuse, "qr",
           "V is of fp64 or fp32");
   require(condition >= 1, ErrorKind::misuse, "qr", "a condition of {} is below 1", condition);
-  const bool wide = precision == Element::fp64;
-  const int solves = wide ? solves_of<double>(condition) : solves_of<float>(condition);
-  const Element sum = wide ? Element::dd : Element::fp64;
-  RowProblem problem{.pass = RowPass::solve_gram, .m = m, .n = n};
+  RowProblem problem{.pass = RowPass::gram, .m = m, .n = n};
   problem.devices = static_cast<int>(machine.devices.size());
   problem.element = precision;
   problem.block_elements = pass_block_elements(m, n, precision, machine);
-  problem.sum = problem.factor = sum;
+  problem.sum = problem.factor = precision == Element::fp64 ? Element::dd : Element::fp64;
   problem.identity = 1;
-  const auto schedule = [&] { return std::make_shared<const Schedule>(row_pass(problem)); };
+  return problem;
+}
+
+/// The passes one after the other, with room for the widest from the beginning.
+RunReport simulated(const std::vector<RowProblem>& passes, const RowProblem& widest,
+                    const Machine& machine, const QrOptions& options) {
+  const auto schedule = [](const RowProblem& problem) {
+    return std::make_shared<const Schedule>(row_pass(problem));
+  };
   const PlanOptions of_policy = options_of(options.run.policy);
-  // Room for the widest pass from the beginning.
-  const Plan widest(schedule(), machine, of_policy);
+  const Plan widest_plan(schedule(widest), machine, of_policy);
   Residency residency;
   for (std::size_t d = 0; d < machine.devices.size(); ++d)
     residency.devices.push_back(
-        {.arena_bytes = widest.layout().device(d).arena_bytes, .blocks = {}});
+        {.arena_bytes = widest_plan.layout().device(d).arena_bytes, .blocks = {}});
   RunReport report;
-  for (int pass = 0; pass <= solves; ++pass) {
-    problem.pass = pass == 0                           ? RowPass::gram
-                   : pass == solves && !options.verify ? RowPass::solve
-                                                       : RowPass::solve_gram;
-    const PassElements elements = elements_of(pass, solves, wide);
-    problem.factor = elements.factor;
-    problem.sum = elements.sum;
-    problem.stays = pass < solves;
+  for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+    const RowProblem& problem = passes[pass];
     const auto begin = std::chrono::steady_clock::now();
-    PlannedRun planned = make_planned_run(schedule(), machine, of_policy,
+    PlannedRun planned = make_planned_run(schedule(problem), machine, of_policy,
                                           to_string(options.run.policy), std::move(residency));
     planned.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    planned.n = n;
+    planned.n = problem.n;
     planned.tile = block_rows(problem);
-    const std::int64_t bytes = m * n * bytes_of(precision);
-    planned.floor_bytes = (pass == 0 ? bytes : 0) + (pass == solves ? bytes : 0);
+    const std::int64_t bytes = problem.m * problem.n * bytes_of(problem.element);
+    const bool goes_home = writes_matrix(problem.pass) && !problem.stays;
+    planned.floor_bytes = (pass == 0 ? bytes : 0) + (goes_home ? bytes : 0);
     residency = planned.plan->end();
     if (pass == 0) {
       report = make_simulated_report(std::move(planned));
@@ -87,6 +85,43 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
     }
   }
   return report;
+}
+
+}  // namespace
+
+RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
+                      const QrOptions& options, Element precision, double condition) {
+  RowProblem problem = problem_of(m, n, machine, precision, condition);
+  const int solves =
+      precision == Element::fp64 ? solves_of<double>(condition) : solves_of<float>(condition);
+  RowProblem widest = problem;
+  widest.pass = RowPass::solve_gram;
+  std::vector<RowProblem> passes;
+  for (int pass = 0; pass <= solves; ++pass) {
+    const bool last = pass == solves;
+    problem.pass = pass == 0                 ? RowPass::gram
+                   : last && !options.verify ? RowPass::solve
+                                             : RowPass::solve_gram;
+    const PassElements elements = elements_of(pass, solves, precision == Element::fp64);
+    problem.factor = elements.factor;
+    problem.sum = elements.sum;
+    problem.stays = !last;
+    passes.push_back(problem);
+  }
+  return simulated(passes, widest, machine, options);
+}
+
+RunReport simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
+                        const QrOptions& options, Element precision, double condition) {
+  const RowProblem problem = problem_of(m, n, machine, precision, condition);
+  const double once =
+      precision == Element::fp64 ? Limits<double>::kUnshifted : Limits<float>::kUnshifted;
+  RowProblem widest = problem;
+  widest.pass = RowPass::apply_gram;
+  std::vector<RowProblem> passes{problem};
+  passes[0].factor = Element::fp64;
+  if (condition > once) passes.push_back(widest);
+  return simulated(passes, widest, machine, options);
 }
 
 }  // namespace strata

@@ -70,9 +70,8 @@ inline constexpr int kSum = 4;     ///< B, n × n, or one n × 1 for each step
 inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each block of V
 // Of implicit_passes.hpp alone:
 inline constexpr int kWork = 6;          ///< W, blocks of rows on their way to Q; temporary
-inline constexpr int kCopy = 7;          ///< E = −I, n × n in fp64, by which V is copied into W
-inline constexpr int kBeside = 8;        ///< Y
-inline constexpr int kCoefficients = 9;  ///< C, n × the columns of Y, in fp64
+inline constexpr int kBeside = 7;        ///< Y
+inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
 }  // namespace rows
 
 [[nodiscard]] constexpr bool adds_up(RowPass pass) noexcept {

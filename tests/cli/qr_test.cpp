@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "strata/qr.hpp"
 #include "tests/cli/program.hpp"
 
 namespace strata::test {
@@ -96,6 +97,36 @@ TEST_F(CliQr, ReadsRowsOneAfterTheOther) {
     EXPECT_NEAR(x.values[static_cast<std::size_t>(7 * j)], 1, 1e-14);
 }
 
+/// Q goes from the mapped V into a mapped file: 96 MB each, with room for neither in memory.
+TEST_F(CliQr, StreamsFromFileToFile) {
+#ifdef STRATA_SANITIZED
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  constexpr std::int64_t kMany = 2000000;
+  DenseMatrix<double> large{std::vector<double>(kMany * kColumns), kMany, kColumns};
+  for (std::size_t i = 0; i < large.values.size(); ++i)
+    large.values[i] = random_uniform(3, i) - 0.5;
+  for (std::int64_t i = 0; i < kMany; ++i) large.view()(i, 3) = large.view()(i, 1);
+  write_npy(path("L.npy"), std::as_const(large).view());
+  const std::string command = "ulimit -d 88000; OPENBLAS_NUM_THREADS=1 " STRATA_CLI " qr " +
+                              path("L.npy") + " -o " + path("Q.npy") + " --r " + path("R.npy") +
+                              " --devices host:1 --device-memory 4MiB --json > " + path("out.json");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream text(path("out.json"));
+  const json object = json::parse(text);
+  EXPECT_EQ(object["qr"]["dependent_columns"], json::array({3}));
+  for (const char* link : {"host_to_device_bytes", "device_to_host_bytes"})
+    EXPECT_EQ(object["traffic"][link], object["planned_traffic"][link]);
+  const NpyFile file(path("Q.npy"));
+  ASSERT_EQ(file.cols(), 5);
+  // The bits are those of a Q in memory.
+  DenseMatrix<double> r{std::vector<double>(kColumns * kColumns), kColumns, kColumns};
+  (void)qr(large.view(), r.view());
+  EXPECT_TRUE(std::equal(large.values.begin(), large.values.begin() + 5 * kMany,
+                         static_cast<const double*>(file.elements())));
+  EXPECT_EQ(scratch.files(), 5U);  // nothing temporary is left
+}
+
 TEST_F(CliQr, FindsRAloneInOneReading) {
   for (std::int64_t i = 0; i < kRows; ++i)
     v.view()(i, 4) += 1e-9 * random_uniform(2, static_cast<std::uint64_t>(i));
@@ -143,6 +174,11 @@ TEST_F(CliQr, PlansWithoutData) {
   EXPECT_EQ(object["rows"], 100000000);
   EXPECT_GE(object["planned_traffic"]["host_to_device_bytes"].get<std::int64_t>(), 16000000000);
   EXPECT_GT(object["predicted_seconds"].get<double>(), 0);
+  const Outcome alone =
+      run_program(Words{"plan", "qr", "--m", "1e8", "--n", "20", "--r-only", "--json"} + emulated);
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  EXPECT_LE(json::parse(alone.out)["planned_traffic"]["device_to_host_bytes"].get<std::int64_t>(),
+            1 << 20);
   EXPECT_EQ(run_program(Words{"plan", "qr", "--m", "1.5", "--n", "20"} + emulated).status, 2);
   EXPECT_EQ(run_program(Words{"plan", "qr", "--m", "10", "--n", "20"} + emulated).status, 2);
   const Outcome text = run_program(Words{"plan", "qr", "--m", "1e6", "--n", "20"} + emulated);

@@ -302,5 +302,62 @@ TEST(Dense, NamesTheFormatsItKnows) {
   expect_error(ErrorKind::misuse, {"x"}, [] { write_dense("x", MatrixView<const double>{}); });
 }
 
+TEST(NpyOutput, IsFilledWhereItLiesAndMayLoseColumns) {
+  const Scratch scratch;
+  for (const std::int64_t cols : {0, 1, 2, 11, 12}) {
+    const std::string path = scratch.path("filled.npy");
+    NpyOutput output(path, Element::fp32, 100, 12);
+    const MatrixView<float> view = output.view<float>();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data) % 64, 0U);
+    for (std::int64_t k = 0; k < view.size(); ++k) EXPECT_EQ(view.data[k], 0);
+    for (std::int64_t k = 0; k < view.size(); ++k) view.data[k] = static_cast<float>(k) + 0.5F;
+    output.close(cols);
+    const NpyFile file(path);
+    EXPECT_TRUE(file.mapped() || cols == 0);
+    EXPECT_EQ(file.dimensions(), cols == 1 ? 1 : 2);
+    ASSERT_EQ(file.rows(), 100);
+    ASSERT_EQ(file.cols(), cols);
+    const auto* elements = static_cast<const float*>(file.elements());
+    for (std::int64_t k = 0; k < 100 * cols; ++k)
+      ASSERT_EQ(elements[k], static_cast<float>(k) + 0.5F);
+  }
+}
+
+TEST(NpyOutput, LeavesWhatWasThereUntilItIsClosed) {
+  const Scratch scratch;
+  const std::string path = scratch.path("a.npy");
+  write_npy(path, std::vector<double>{1, 2, 3});
+  {
+    const NpyOutput output(path, Element::fp64, 1000, 2);
+    output.view<double>()(0, 0) = 7;
+  }
+  EXPECT_EQ(read_npy(path).values, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(scratch.files(), 1U);
+  NpyOutput output(path, Element::fp64, 3, 2);
+  EXPECT_THROW((void)output.view<float>(), Error);
+  EXPECT_THROW(output.close(3), Error);
+  output.close(2);
+  EXPECT_EQ(NpyFile(path).cols(), 2);
+}
+
+TEST(NpyOutput, RefusesWhereNoFileCanBeFilled) {
+  const Scratch scratch;
+  const auto kind = [](const std::string& path, std::int64_t rows) {
+    try {
+      const NpyOutput output(path, Element::fp64, rows, 2);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::numerical;
+  };
+  EXPECT_EQ(kind(scratch.path("a.npy.gz"), 3), ErrorKind::misuse);
+  EXPECT_EQ(kind(scratch.path("a.npy"), -1), ErrorKind::misuse);
+  EXPECT_EQ(kind(scratch.path("a.npy"), std::int64_t{1} << 60), ErrorKind::misuse);
+  EXPECT_EQ(kind(scratch.path("none/a.npy"), 3), ErrorKind::storage);
+  EXPECT_EQ(kind("/dev/null", 3), ErrorKind::storage);
+  EXPECT_EQ(kind(scratch.path("large.npy"), std::int64_t{1} << 55), ErrorKind::storage);
+  EXPECT_EQ(scratch.files(), 0U);
+}
+
 }  // namespace
 }  // namespace strata

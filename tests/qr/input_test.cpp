@@ -109,6 +109,38 @@ TEST(QrPlan, IsWhatIsExecuted) {
   }
 }
 
+TEST(QrPlan, OfRAloneIsWhatIsExecuted) {
+  for (const double condition : {1e12, 1e17}) {
+    for (const std::int64_t budget : {3 << 20, 64 << 20}) {
+      const Tall v = test::with_condition(9001, 40, condition, 5);
+      QrOptions options = test::plain();
+      options.run.devices = "host:2";
+      options.run.device_memory_bytes = budget;
+      Tall r(40, 40);
+      const QrInfo info = qr_r({.view = v.view()}, r.view(), options);
+      Machine machine = detect_machine("host:2", budget);
+      for (DeviceModel& device : machine.devices) device.compute_queues = 1;
+      const RunReport plan = simulate_qr_r(9001, 40, machine, options, Element::fp64, condition);
+      EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
+          << condition << ' ' << budget;
+      EXPECT_EQ(plan.tasks, info.report.tasks);
+    }
+  }
+}
+
+TEST(QrPlan, OfRAloneReadsOnceWhatNoDeviceHolds) {
+  const Machine machine = Machine::emulated(1, std::int64_t{2} << 30);
+  const std::int64_t bytes = 100000000LL * 20 * 8;
+  const RunReport once = simulate_qr_r(100000000, 20, machine, {}, Element::fp64, 1e14);
+  EXPECT_GE(once.planned_traffic.host_to_device_bytes, bytes);
+  EXPECT_LE(once.planned_traffic.host_to_device_bytes, bytes + (1 << 20));
+  EXPECT_LE(once.planned_traffic.device_to_host_bytes, 1 << 20);
+  const RunReport twice = simulate_qr_r(100000000, 20, machine, {}, Element::fp64, 1e18);
+  EXPECT_LE(twice.planned_traffic.host_to_device_bytes, 2 * bytes + (1 << 20));
+  EXPECT_GT(twice.planned_traffic.host_to_device_bytes, bytes + bytes / 2);
+  EXPECT_THROW((void)simulate_qr_r(10, 20, machine), Error);
+}
+
 TEST(QrPlan, OfMoreThanAnybodyHas) {
   const Machine machine = Machine::emulated(2, std::int64_t{2} << 30);
   const RunReport plan = simulate_qr(100000000, 20, machine);

@@ -227,6 +227,41 @@ TEST(QrStability, AutomaticKeepsItsPromiseOnRandomMatrices) {
   }
 }
 
+TEST(QrStability, WithoutAPlaceForQRandomMatricesHaveTheSameRankAndTheSameQ) {
+#ifdef STRATA_SANITIZED
+  constexpr std::uint64_t kCases = 100;
+#else
+  constexpr std::uint64_t kCases = 250;
+#endif
+  QrOptions options;
+  options.run.devices = "host:1";
+  options.run.device_memory_bytes = 256 << 20;
+  options.run.compute_queues = 1;
+  for (std::uint64_t i = 0; i < kCases; ++i) {
+    const Tall v = random_case(i).v;
+    const Factored stored = factored(v, QrMethod::automatic);
+    Tall r(v.cols, v.cols);
+    const QrInfo info = qr_r({.view = v.view()}, r.view(), options);
+    ASSERT_TRUE(info.ok) << i;
+    ASSERT_EQ(info.dependent_columns, stored.info.dependent_columns) << i;
+    for (std::int64_t j = 0; j < v.cols; ++j) {  // a rotation keeps lengths
+      double of_r = 0;
+      double of_stored = 0;
+      for (std::int64_t k = 0; k <= j; ++k) {
+        of_r = std::hypot(of_r, r(k, j));
+        of_stored = std::hypot(of_stored, stored.r(k, j));
+      }
+      ASSERT_LE(std::abs(of_r - of_stored), 1e-14 * of_stored) << i << ' ' << j;
+    }
+    if (i % 3 != 0) continue;
+    TallQr<double> tall({.view = v.view()}, options);
+    ASSERT_EQ(tall.cols(), stored.info.rank) << i;
+    Tall q(v.rows, tall.cols());
+    (void)tall.write(q.view());
+    ASSERT_TRUE(std::equal(q.data.begin(), q.data.end(), stored.q.data.begin())) << i;
+  }
+}
+
 TEST(QrStability, TheRankOfIntegersIsExact) {
   for (std::int64_t rank = 1; rank <= 20; ++rank) {
     const Tall v = test::integers_of_rank(300 + 40 * rank, 20, rank,
