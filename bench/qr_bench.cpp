@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -36,6 +37,17 @@ std::vector<T> uniform_elements(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
+/// V of a bench. Columns that are the first one, u, plus δ times random ones have a condition of
+/// about √n/δ.
+std::vector<double> matrix_of(const QrBench& bench, std::int64_t m, std::int64_t n) {
+  std::vector<double> v = uniform_elements<double>(m * n, bench.seed);
+  if (bench.condition <= 1) return v;
+  const double delta = std::sqrt(static_cast<double>(n)) / bench.condition;
+  const auto rows = static_cast<std::size_t>(m);
+  for (std::size_t k = rows; k < v.size(); ++k) v[k] = v[k % rows] + delta * v[k];
+  return v;
+}
+
 template <class F>
 QrBenchRow timed(std::int64_t n, const std::string& what, int repeats, F&& seconds_of_run) {
   QrBenchRow row;
@@ -52,11 +64,11 @@ QrBenchRow timed(std::int64_t n, const std::string& what, int repeats, F&& secon
 /// V of one number of columns with what kernels take beside it, on one device.
 class Site {
  public:
-  Site(DeviceSet& devices, std::int64_t m, std::int64_t n, std::uint64_t seed)
+  Site(DeviceSet& devices, std::int64_t m, std::int64_t n, const QrBench& bench)
       : devices_(devices),
         m_(m),
         n_(n),
-        given_(uniform_elements<double>(m * n, seed)),
+        given_(matrix_of(bench, m, n)),
         queue_(devices.device(0).make_queue(QueuePriority::normal)),
         v_(devices.device(0).allocate(m * n * 8)),
         sums_(devices.device(0).allocate(n * n * 16)),
@@ -130,7 +142,7 @@ struct Peers : PeersPlugin {
 };
 
 void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result) {
-  const std::vector<double> given = uniform_elements<double>(result.m * n, bench.seed);
+  const std::vector<double> given = matrix_of(bench, result.m, n);
   const auto peer = [&](const std::string& what, TallWork work) {
     result.rows.push_back(timed(n, what, bench.repeats, [&] {
       std::vector<double> v = given;
@@ -176,7 +188,7 @@ void run_methods(const QrBench& bench, Site& site, const std::string& device,
 
 void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, std::int64_t n,
                  QrBenchResult& result) {
-  Site site(devices, result.m, n, bench.seed);
+  Site site(devices, result.m, n, bench);
   const auto peer = [&](const std::string& what, TallWork work) {
     result.rows.push_back(timed(n, what, bench.repeats, [&] {
       double seconds = 0;

@@ -298,6 +298,9 @@ void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
   add_list(*algorithm, "--methods", arguments->methods,
            "whole calls by these methods, separated by commas, all, or none")
       ->capture_default_str();
+  algorithm->add_option("--condition", bench->condition, "of V, about: 1 is uniformly random")
+      ->check(CLI::Range(1.0, 1e30))
+      ->capture_default_str();
   algorithm->add_option("--passes", arguments->passes, "of methods, whose errors are drawn")
       ->check(CLI::Range(1, 10))
       ->capture_default_str();

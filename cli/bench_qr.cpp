@@ -270,6 +270,7 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   for (const QrBenchRow& row : result.rows) rows.push_back(row_json(row));
   json object = {{"benchmark", "qr"}, {"device", result.device},  {"model", result.model},
                  {"m", result.m},     {"repeats", bench.repeats}, {"results", rows}};
+  object["condition"] = bench.condition;
   ReportData data;
   if (!arguments.figures.empty()) {
     const Figures figures = figures_of(bench, result.m, arguments.passes, common.to_options());

@@ -40,6 +40,7 @@ struct Triangle {
     for (int a = 0; a < kBlocks; a += 2) count += kBlocks - a;
     return count;
   }();
+  static constexpr int kSets = kCount <= 1 ? 1 : kCount <= 10 ? 2 : 4;  // of warps
   __host__ __device__ static constexpr Product at(int which) {
     int a = 0;
     while (which >= kBlocks - a) {
@@ -50,9 +51,12 @@ struct Triangle {
   }
 };
 
+constexpr int sets_of_two(int products) { return products < 8 ? products : products / 2; }
+
 /// All products of kLeft sixteens of columns with kRight eights of others, which lie behind them.
-template <int kLeft, int kRight>
+template <int kLeft, int kRight, int kSetsOfWarps = sets_of_two(kLeft* kRight)>
 struct Rectangle {
+  static constexpr int kSets = kSetsOfWarps;
   static constexpr int kEights = 2 * kLeft + kRight;
   static constexpr int kFirstRight = 2 * kLeft;
   static constexpr int kCount = kLeft * kRight;
@@ -64,7 +68,7 @@ struct Rectangle {
 /// How the products of a shape are dealt to warps.
 template <class S>
 struct Deal {
-  static constexpr int kSets = S::kCount <= 1 ? 1 : S::kCount <= 10 ? 2 : 4;
+  static constexpr int kSets = S::kSets;
   static constexpr int kEach = (S::kCount + kSets - 1) / kSets;
   static constexpr int kThreads = 2 * kSets * kWarpSize;
   static constexpr int kWarps = kThreads / kWarpSize;
@@ -439,7 +443,7 @@ __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
 }
 
 using WholePanel = Triangle<kPanel / kEight>;
-using HalfPanels = Rectangle<kPanel / (2 * kEight), kPanel / (2 * kEight)>;
+using HalfPanels = Rectangle<kPanel / (2 * kEight), kPanel / (2 * kEight), WholePanel::kSets>;
 static_assert(Deal<WholePanel>::kThreads == Deal<HalfPanels>::kThreads);
 
 /// Panels of x with themselves, then with halves of those behind them.

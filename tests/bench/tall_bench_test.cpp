@@ -209,6 +209,21 @@ TEST(TallBench, WholeCallsStandBesideThePeer) {
   }
 }
 
+TEST(TallBench, HasTheConditionThatIsAskedFor) {
+  QrBench bench;
+  bench.m = 3000;
+  bench.columns = {6};
+  bench.repeats = 1;
+  bench.condition = 1e12;
+  bench.methods = {QrMethod::automatic};
+  const QrBenchResult result = run_qr_bench(bench, small_host());
+  const QrInfo& info = *result.rows.back().info;
+  EXPECT_TRUE(info.ok);
+  EXPECT_GT(info.condition, 1e11);
+  EXPECT_LT(info.condition, 1e14);
+  EXPECT_EQ(info.passes, 3);
+}
+
 TEST(GmresBench, HasTheYardsticksFirstAndEveryCaseOnce) {
   GmresBench bench;
   bench.matrix = laplacian_matrix(8);
