@@ -3,8 +3,8 @@
 // qr_in_place(), beside one reading of the matrix and beside cuBLAS and cuSOLVER or the BLAS and
 // LAPACK of the host.
 //
-// Contract: V is m × n, in fp64, uniform in (−1, 1) and so well-conditioned; or of another condition
-// by columns that are nearly the first one. Each kernel is one call over all rows, timed
+// Contract: V is m × n, in fp64, uniform in (−1, 1) and so well-conditioned; or of another
+// condition by columns that are nearly the first one. Each kernel is one call over all rows, timed
 // between two events of a queue; figures are medians over `repeats` runs after one to warm up.
 // `times_read` is over the time in which V is read once: on a GPU by a kernel that adds its
 // elements up, measured in the same run; on a CPU by the largest element of each column. A whole

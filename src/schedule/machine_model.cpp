@@ -33,8 +33,18 @@ bool has_kernel(const DeviceModel& device, const Operation& operation, const Ele
          });
 }
 
+namespace {
+
+/// An addition of double-doubles is 20 operations on doubles.
+double known_rate(const DeviceModel& device, Element element) {
+  const double rate = device.rate(element);
+  return rate > 0 || element != Element::dd ? rate : device.rate(Element::fp64) / 20;
+}
+
+}  // namespace
+
 double device_flops_per_second(const DeviceModel& device, Element element) {
-  return std::max(device.rate(element), 1.0);
+  return std::max(known_rate(device, element), 1.0);
 }
 
 namespace {
@@ -44,7 +54,7 @@ namespace {
 double nominal_flops_per_second(const DeviceModel& device, const Elements& elements) {
   double slowest = 0;
   for (int i = elements.size() > 1 ? 1 : 0; i < elements.size(); ++i) {
-    const double rate = device.rate(elements[i]);
+    const double rate = known_rate(device, elements[i]);
     if (rate > 0 && (slowest == 0 || rate < slowest)) slowest = rate;
   }
   return slowest > 0 ? slowest : device_flops_per_second(device, elements[0]);

@@ -175,6 +175,8 @@ TEST(KernelSeconds, InterpolatesRatesOverTheCubeRootOfTheFlops) {
   EXPECT_DOUBLE_EQ(seconds(potrf, 1e3), 1e3 / 50);  // not measured: a queue's share
   EXPECT_DOUBLE_EQ(seconds(syrk, 1e3, Element::fp32), 1e3 / 200);
   EXPECT_DOUBLE_EQ(seconds(covariance, 10), 50 * 10.0 / 50);
+  // Double-doubles without a rate of their own: 20 operations on doubles.
+  EXPECT_DOUBLE_EQ(seconds(syrk, 1e3, Element::dd), 1e3 / (5.0 / 2));
 }
 
 TEST(KernelSeconds, IsFiniteWhateverTheModel) {
