@@ -8,14 +8,15 @@
 // (+ 2 for the other two lanes) of column g: what it reads is operand on the left and on the right.
 // A warp has two lanes, and a few blocks of 16 × 8 pairs of columns for both of them, so each
 // element is read from shared memory by few warps. Symmetric sums leave out blocks below the
-// diagonal. Warps run freely, a few tiles apart: a barrier in shared memory tells when all have
+// diagonal. Of twice the depth operands would have to be put together from more registers than is
+// worth it. Warps run freely, a few tiles apart: a barrier in shared memory tells when all have
 // read a stage, and each warp in turn fills one again. Beyond 64 columns, panels of 64 are
 // multiplied with each other; thread blocks of one unit run side by side, so most of what they read
 // more than once comes from the second cache.
 
 #include "kernels/gram_tensor_cuda.hpp"
 #include "kernels/tensor_map_cuda.hpp"
-#include "kernels/tile_copy_cuda.hpp"
+#include "kernels/tile_product_cuda.hpp"
 
 namespace strata::gram_gpu {
 namespace {
@@ -99,16 +100,6 @@ __device__ void each_of(F&& f, std::integer_sequence<int, I...>) {
 template <int kCount, class F>
 __device__ void each(F&& f) {
   each_of(f, std::make_integer_sequence<int, kCount>{});
-}
-
-/// C (16 × 8) += A (16 × 4)·B (4 × 8): a chain in ascending depth. A thread has the rows g and g +
-/// 8 and the depth q of A, column g of B, and the columns 2q and 2q + 1 of C. Of twice the depth
-/// the operands would have to be put together from more registers than is worth it.
-__device__ void multiply_add(double (&c)[4], double a0, double a1, double b) {
-  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-      "{%0,%1,%2,%3};"
-      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-      : "d"(a0), "d"(a1), "d"(b));
 }
 
 /// What a thread block adds up: columns of x with themselves, or with those of y.
@@ -240,8 +231,8 @@ struct Sums {
           constexpr Product kProduct = S::at(kWhich);
           constexpr int kA = kProduct.a;
           constexpr int kBehind = kA + 1 < S::kEights ? kA + 1 : kA;  // rows that nobody reads
-          multiply_add(part[which][0], now[kA].x, now[kBehind].x, now[kProduct.b].x);
-          multiply_add(part[which][1], now[kA].y, now[kBehind].y, now[kProduct.b].y);
+          tile::multiply_add(part[which][0], now[kA].x, now[kBehind].x, now[kProduct.b].x);
+          tile::multiply_add(part[which][1], now[kA].y, now[kBehind].y, now[kProduct.b].y);
         }
       });
 #pragma unroll

@@ -8,19 +8,14 @@
 
 namespace strata::gram_gpu {
 
-__device__ inline unsigned exponent_of(double x) {
-  return static_cast<unsigned>(__double2hiint(x)) >> 20 & 0x7ffU;
-}
-__device__ inline bool far_from_the_ends(double x) { return exponent_of(x) - 200U < 1647U; }
-
-/// The negation of far_from_the_ends() in fewer instructions.
+/// Below 2^-823 or from 2^824 on, or not a number: what is computed from it may under- or overflow.
 __device__ inline bool near_the_ends(double x) {
   return (static_cast<unsigned>(__double2hiint(x)) << 1) - (200U << 21) >= 1647U << 21;
 }
 
 /// NaN for a b whose quotients are left to division.
 __device__ inline double reciprocal(double b) {
-  return far_from_the_ends(b) ? __drcp_rn(b) : __longlong_as_double(0x7ff8000000000000LL);
+  return near_the_ends(b) ? __longlong_as_double(0x7ff8000000000000LL) : __drcp_rn(b);
 }
 /// a / b without a division, y being the reciprocal of b; or `failed` is set.
 __device__ inline double quotient_unless(double a, double b, double y, bool& failed) {

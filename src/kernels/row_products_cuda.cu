@@ -14,7 +14,7 @@
 
 #include "kernels/quotient_cuda.hpp"
 #include "kernels/row_products_cuda.hpp"
-#include "kernels/tile_copy_cuda.hpp"
+#include "kernels/tile_product_cuda.hpp"
 
 namespace strata::gram_gpu {
 namespace {
@@ -24,17 +24,9 @@ constexpr int kRows = 16;  // of a warp
 constexpr int kRowThreads = 256;
 constexpr int kRowWarps = kRowThreads / kWarpSize;
 
-/// Of eight columns of a result, the one that the instruction has at `place`.
+/// Of eight columns of a result, the one that tile::multiply_add() has at `place`, so that a thread
+/// has q and q + 4 of what it gives, as of its operand on the left.
 __device__ int column_at(int place) { return place % 2 == 0 ? place / 2 : place / 2 + 4; }
-
-/// C (16 × 8) += A (16 × 8)·B (8 × 8). Of A and C a thread has (2g, q), (2g, q + 4), (2g + 1, q)
-/// and (2g + 1, q + 4); of B the rows q and q + 4 of column column_at(g).
-__device__ void multiply_add(double (&c)[4], const double (&a)[4], double2 b) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-      : "d"(a[0]), "d"(a[2]), "d"(a[1]), "d"(a[3]), "d"(b.x), "d"(b.y));
-}
 
 /// Sixteen rows of a tall matrix, from `row` on, as one thread sees them.
 struct Strip {
@@ -166,10 +158,6 @@ class WarpRows {
       const int count = col < x.cols ? static_cast<int>(there) : 0;
       const double* from = count > 0 ? x.data + strip.row + col * x.ld : x.data;
       double2* to = own_ + half * kWarpSize;
-      if (strip.pairs) {
-        tile::copy_async<16>(to, from, 8 * count);
-        continue;
-      }
       tile::copy_async<8>(to, from, count > 0 ? 8 : 0);
       tile::copy_async<8>(&to->y, count > 1 ? from + 1 : x.data, count > 1 ? 8 : 0);
     }
@@ -295,7 +283,7 @@ __global__ void __launch_bounds__(kSolveThreads, 1)
       for (int i = 0; i < j; ++i) {
         double left[4];
         rows.read(i, left);
-        multiply_add(value, left, right[i * kWarpSize]);
+        tile::multiply_add(value, value, left, right[i * kWarpSize]);
       }
       rows.put(j, value);
       __syncwarp();
@@ -385,7 +373,8 @@ __global__ void __launch_bounds__(kRowThreads, 2)
       strip.read(x.data, x.ld, i * kEight, x.cols, left);
 #pragma unroll
       for (int j = 0; j < kBlocks; ++j)
-        multiply_add(value[j], left, shared[(i * kBlocks + j) * kWarpSize + tile::lane()]);
+        tile::multiply_add(value[j], value[j], left,
+                           shared[(i * kBlocks + j) * kWarpSize + tile::lane()]);
     }
 #pragma unroll
     for (int j = 0; j < kBlocks; ++j) strip.write(y, y_ld, j * kEight, cols, value[j]);

@@ -91,16 +91,26 @@ TEST(QrInput, WhatIsNotFiniteIsNamedInItsOwnRowAndColumn) {
   EXPECT_THROW((void)qr(TallInput<double>{std::as_const(rows).view()}, q.view(), r.view()), Error);
 }
 
+QrOptions on_two_devices(std::int64_t budget) {
+  QrOptions options = test::plain();
+  options.run.devices = "host:2";
+  options.run.device_memory_bytes = budget;
+  return options;
+}
+/// As on_two_devices() has them.
+Machine two_devices(std::int64_t budget) {
+  Machine machine = detect_machine("host:2", budget);
+  for (DeviceModel& device : machine.devices) device.compute_queues = 1;
+  return machine;
+}
+
 TEST(QrPlan, IsWhatIsExecuted) {
   for (const double condition : {1e3, 1e12}) {
     for (const std::int64_t budget : {3 << 20, 64 << 20}) {
       const Tall v = test::with_condition(25001, 40, condition, 5);
-      QrOptions options = test::plain();
-      options.run.devices = "host:2";
-      options.run.device_memory_bytes = budget;
+      const QrOptions options = on_two_devices(budget);
       const QrInfo info = factored(v, options).info;
-      Machine machine = detect_machine("host:2", budget);
-      for (DeviceModel& device : machine.devices) device.compute_queues = 1;
+      const Machine machine = two_devices(budget);
       const RunReport plan = simulate_qr(25001, 40, machine, options, Element::fp64, condition);
       EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
           << condition << ' ' << budget;
@@ -113,13 +123,10 @@ TEST(QrPlan, OfRAloneIsWhatIsExecuted) {
   for (const double condition : {1e12, 1e17}) {
     for (const std::int64_t budget : {3 << 20, 64 << 20}) {
       const Tall v = test::with_condition(9001, 40, condition, 5);
-      QrOptions options = test::plain();
-      options.run.devices = "host:2";
-      options.run.device_memory_bytes = budget;
+      const QrOptions options = on_two_devices(budget);
       Tall r(40, 40);
       const QrInfo info = qr_r({.view = v.view()}, r.view(), options);
-      Machine machine = detect_machine("host:2", budget);
-      for (DeviceModel& device : machine.devices) device.compute_queues = 1;
+      const Machine machine = two_devices(budget);
       const RunReport plan = simulate_qr_r(9001, 40, machine, options, Element::fp64, condition);
       EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
           << condition << ' ' << budget;
