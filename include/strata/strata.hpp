@@ -17,6 +17,7 @@
 #include "strata/qr.hpp"
 #include "strata/report.hpp"
 #include "strata/sparse_cholesky.hpp"
+#include "strata/sparse_factor.hpp"
 #include "strata/sparse_matrix.hpp"
 #include "strata/trace.hpp"
 #include "strata/trace_export.hpp"

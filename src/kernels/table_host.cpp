@@ -3,6 +3,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/front.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
 #include "kernels/householder.hpp"
@@ -56,6 +57,7 @@ const KernelTable& host_kernels() {
     add<double>(kernels);
     add<float>(kernels);
     add_mixed(kernels);
+    add_kernels(kernels, front_host());
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host);

@@ -3,6 +3,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/front.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
 #include "kernels/householder.hpp"
@@ -57,6 +58,7 @@ const KernelTable& reference_kernels() {
     add<double>(kernels);
     add<float>(kernels);
     add_mixed(kernels);
+    add_kernels(kernels, front_reference());
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference);

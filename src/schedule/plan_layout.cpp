@@ -1,12 +1,14 @@
 // The layout of device memory: size classes, slots, and the places of resident blocks.
 //
 // Method: sizes within an eighth of each other share a class, so a block wastes at most a ninth of
-// its slot (beside what alignment to 256 bytes takes). What is resident stays where it lies; the
+// its slot (beside what alignment to 256 bytes takes); where a budget is too small for that many
+// classes there are fewer. What is resident stays where it lies; the
 // other slots are cut out of the gaps, the largest class first.
 
 #include "schedule/plan_layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <numeric>
@@ -73,7 +75,8 @@ std::map<std::int64_t, ClassNeeds> sizes_of(const Schedule& schedule, int family
   return sizes;
 }
 
-Classes classes_of(const Schedule& schedule) {
+/// Classes in which a slot is at most `coarseness` eighths larger than what lies in it.
+Classes classes_of(const Schedule& schedule, std::int64_t coarseness) {
   std::vector<std::map<std::int64_t, ClassNeeds>> families;
   std::vector<std::int64_t> all;
   for (int f = 0; f < schedule.blocks.families(); ++f) {
@@ -83,7 +86,8 @@ Classes classes_of(const Schedule& schedule) {
   std::sort(all.rbegin(), all.rend());
   Classes classes;
   for (const std::int64_t bytes : all) {
-    const bool same = !classes.bytes.empty() && bytes + bytes / 8 >= classes.bytes.back();
+    const bool same =
+        !classes.bytes.empty() && bytes + bytes / 8 * coarseness >= classes.bytes.back();
     if (!same) classes.bytes.push_back(bytes);
   }
   std::reverse(classes.bytes.begin(), classes.bytes.end());
@@ -107,6 +111,21 @@ std::int64_t smallest_bytes(const Classes& classes) {
   for (std::size_t c = 0; c < classes.bytes.size(); ++c)
     bytes += classes.needs[c].slots_min * classes.bytes[c];
   return bytes;
+}
+
+/// Each class needs slots for the operands of one task, whatever its size. So a budget that fine
+/// classes exceed may do for coarse ones, in the last of which any block lies in any slot.
+constexpr std::array<std::int64_t, 4> kCoarseness{1, 8, 64, std::int64_t{1} << 26};
+
+/// The finest classes that a budget allows, or those that need the least.
+Classes classes_within(const Schedule& schedule, std::int64_t budget) {
+  Classes best = classes_of(schedule, kCoarseness.front());
+  for (const std::int64_t coarseness : kCoarseness) {
+    if (smallest_bytes(best) <= budget) break;
+    Classes coarse = classes_of(schedule, coarseness);
+    if (smallest_bytes(coarse) < smallest_bytes(best)) best = std::move(coarse);
+  }
+  return best;
 }
 
 /// The slots of each class that a budget is to be spent on.
@@ -316,7 +335,7 @@ std::uint64_t new_identity() noexcept {
 }
 
 std::int64_t smallest_budget_bytes(const Schedule& schedule) {
-  return smallest_bytes(classes_of(schedule));
+  return smallest_bytes(classes_within(schedule, 0));
 }
 
 PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
@@ -326,7 +345,10 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
           ErrorKind::misuse, "plan", "a schedule for {} devices cannot run on {}", schedule.devices,
           machine.devices.size());
   const BlockTable& blocks = schedule.blocks;
-  const Classes classes = classes_of(schedule);
+  std::int64_t budget = machine.devices.front().memory_bytes;
+  for (int d = 0; d < schedule.devices; ++d)
+    budget = std::min(budget, machine.devices[static_cast<std::size_t>(d)].memory_bytes);
+  const Classes classes = classes_within(schedule, budget);
   const std::int64_t smallest = smallest_bytes(classes);
   PlanLayout layout;
   layout.class_bytes = classes.bytes;

@@ -45,6 +45,7 @@ void TaskList::add_call(std::initializer_list<TaskOperand> operands) {
 }
 
 double work_of(const BlockTable& blocks, const Task& task, std::span<const TaskOperand> operands) {
+  if (task.work > 0) return task.work;
   const auto count = static_cast<std::size_t>(task.operation->operands);
   std::array<BlockExtent, kOperandsMax> extents;
   double work = 0;

@@ -50,6 +50,8 @@ struct Task {
   std::uint16_t device = 0;
   bool urgent =
       false;  ///< much waits for it: it goes to a queue of high priority, where there is one
+  /// Of all calls, in the operation's unit, where extents do not tell it; 0: they do.
+  double work = 0;
 
   [[nodiscard]] std::size_t operand_count() const noexcept {
     return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands);

@@ -1,0 +1,127 @@
+#pragma once
+// Sparse symmetric positive definite systems: A = L·Lᵀ, supernode by supernode.
+//
+// Contract: A is given as analyze() takes it: both triangles, or one with the diagonal. It is never
+// modified. L belongs to P·A·Pᵀ, P the order of the analysis; whatever goes in and comes out here,
+// vectors and numbers of rows alike, is in the numbering of A. The factor has the same bits
+// whatever the budgets, the number of devices and the run. A matrix that is not positive definite
+// is a value (FactorInfo), which names the first row that fails in the order of elimination; what
+// is misused, or no symmetric matrix, is thrown as Error. Not thread-safe, except for const calls.
+//
+// Method: multifrontal (Duff, Reid 1983) on the relaxed supernodes of the analysis; the upper part
+// of the tree in tiles. See docs/design/0016-fronts-as-blocks.md.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "strata/cholesky.hpp"
+#include "strata/matrix_view.hpp"
+#include "strata/sparse_cholesky.hpp"
+
+namespace strata {
+
+struct SparseCholeskyOptions {
+  /// Devices, their budgets, rates and progress; tiles are those of `tile`. Only CPUs have kernels
+  /// for fronts so far: "auto" is the host.
+  Options run;
+  AnalysisOptions analysis;
+  double shift = 0;  ///< σ: A + σI is factored
+  /// Which fronts are cut into tiles, and of what order; how large branches are. 0: as it suits the
+  /// devices. Tiles change rounding, branches nothing.
+  std::int64_t tile = 0;
+  std::int64_t panel_order = 0;
+  std::int64_t branch_entries = 0;
+};
+
+/// Entries of A⁻¹ where L has entries (and where supernodes store zeros), both triangles.
+using SelectedInverse = SparseMatrix;
+
+class SparseCholesky {
+ public:
+  /// Analyzes and factors. Throws as analyze() does, Error{memory} for a budget that does not
+  /// suffice, saying what would, Error{device}, Error{cancelled}.
+  explicit SparseCholesky(const SparseMatrix& a, const SparseCholeskyOptions& options = {});
+  /// Factors with an analysis of the same pattern; options.analysis is not read. Throws
+  /// Error{misuse} for another pattern.
+  SparseCholesky(SparseAnalysis analysis, const SparseMatrix& a,
+                 const SparseCholeskyOptions& options = {});
+  SparseCholesky(SparseCholesky&&) noexcept;
+  SparseCholesky& operator=(SparseCholesky&&) noexcept;
+  ~SparseCholesky();
+
+  [[nodiscard]] std::int64_t n() const noexcept;
+  [[nodiscard]] const SparseAnalysis& analysis() const noexcept;
+  /// first_bad_pivot is a row of A.
+  [[nodiscard]] const FactorInfo& info() const noexcept;
+  /// Of the last factorization.
+  [[nodiscard]] const RunReport& report() const noexcept;
+  [[nodiscard]] double shift() const noexcept;
+
+  /// Factors another matrix of the same pattern, A + shift·I. Plans and memory are used again.
+  /// Throws Error{misuse} for another pattern, after which the factor is gone.
+  const FactorInfo& refactor(const SparseMatrix& a, double shift = 0);
+
+  // Below: throw Error{misuse} if shapes do not fit or the factorization failed.
+
+  /// B ← A⁻¹·B, n × nrhs.
+  void solve(MatrixView<double> b) const;
+  /// B ← L⁻¹·P·B, whose rows are in the order of elimination.
+  void solve_lower(MatrixView<double> b) const;
+  /// B ← Pᵀ·L⁻ᵀ·B, of rows in the order of elimination.
+  void solve_lower_transposed(MatrixView<double> b) const;
+
+  /// The diagonal of A⁻¹: marginal variances where A is a precision matrix (n).
+  [[nodiscard]] std::vector<double> inverse_diagonal() const;
+  /// (Takahashi, Fagan, Chin 1973; Erisman, Tinney 1975.)
+  [[nodiscard]] SelectedInverse selected_inverse() const;
+  /// An estimate from below of ‖A‖₁·‖A⁻¹‖₁, mostly exact to a digit (Hager 1984; Higham 1988); A is
+  /// the matrix that was factored, without the shift, which is added.
+  [[nodiscard]] double condition(const SparseMatrix& a) const;
+
+  /// Writes analysis and factor into a directory, which is made. Throws Error{storage}.
+  void save(const std::string& directory) const;
+  /// Reads both back; it can solve at once. Throws Error{input} for what is damaged, truncated or
+  /// none of these, Error{memory}.
+  [[nodiscard]] static SparseCholesky open(const std::string& directory,
+                                           const SparseCholeskyOptions& options = {});
+
+  struct State;  ///< private to the library
+
+ private:
+  explicit SparseCholesky(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Refines X, a solution of A·X = B by this factor, until its backward error is a few ulps or no
+/// longer halved, and says what it is: max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), with
+/// residuals in double-double. A + shift·I counts as A.
+[[nodiscard]] Certificate refine(const SparseCholesky& factor, const SparseMatrix& a,
+                                 MatrixView<const double> b, MatrixView<double> x);
+
+/// What `solve` of a sparse matrix hands back beside x.
+struct SparseSolveResult {
+  Certificate certificate;
+  RunReport factor;
+  AnalysisSeconds analysis;
+};
+
+/// Solves (A + shift·I)·X = B, n × nrhs; X may not overlap B. If that matrix is not positive
+/// definite, X is left as it was and certificate.factor.ok is false.
+[[nodiscard]] SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b,
+                                      MatrixView<double> x,
+                                      const SparseCholeskyOptions& options = {});
+
+/// After a failure: an estimate of the least shift for which A + shift·I is positive definite, as
+/// −λ_min by Lanczos' method (at most `steps` products with A), with a margin; 0 if A seems
+/// definite.
+[[nodiscard]] double definite_shift(const SparseMatrix& a, int steps = 100);
+
+/// What a factorization would do on `machine`, without values: planned traffic, simulated seconds.
+[[nodiscard]] RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis,
+                                                 const SparseMatrix& a, const Machine& machine,
+                                                 const SparseCholeskyOptions& options = {});
+
+}  // namespace strata

@@ -1,0 +1,123 @@
+#pragma once
+// What a sparse Cholesky factorization does to *fronts*.
+//
+// The front of a supernode of w columns and r rows below them is a dense symmetric matrix of order
+// w + r, of which the lower triangle counts: its first w columns become those columns of L, the
+// panel; what is left in the other r, its *update*, is added to the front of its parent in the
+// elimination tree (Duff, Reid, "The multifrontal solution of indefinite sparse symmetric linear
+// equations", 1983). Fronts exist as blocks: the panel (w + r) × w and the update r × r, or tiles
+// of both, each with its place in the front as its extent's row and column.
+//
+//   scatter_entries  X ← 0, but values[k] at places[k]        operands X, values, places
+//   clear_block      X ← 0                                    operand  X
+//   add_update       X ← X + U, at its places                 operands X, U, places
+//   factor_front     P ← panel of L, U ← U − P₂·P₂ᵀ, status   operands P, U, status
+//   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
+//                                                                      structure, work
+//
+// Numbers are fp64, values k × 1; places are int32, k × 1, i + j·rows for element (i, j) of X.
+//
+// * add_update: the third operand, int32, lists the updates of U: how many; of each its order r;
+//   then of each the r places of its rows in the front to which X belongs, ascending. U holds them
+//   one after the other, packed (r × r each). With the variant kTileOfUpdate U is one tile of the
+//   only update listed, at its extent's row and column. What falls outside of X is left alone.
+// * factor_front: status as in potrf.hpp, columns counted from the panel's first. P₂ = A₂·L₁₁⁻ᵀ.
+// * factor_branch: panels stand one after the other in P, packed, and so do values. `structure` is
+//   BranchStructure. Updates of supernodes whose parent is in the branch lie in `work`, others in
+//   U, each at its offset. Each front is made as scatter_entries does, then gets the updates of its
+//   children in their order, and is factored as by factor_front, with the same bits. After a
+//   failure the status names the first failing column, counted from the branch's first; P and U
+//   hold no meaning then.
+
+#include <cstdint>
+
+#include "kernels/kernel_table.hpp"
+
+namespace strata {
+
+/// Variant of add_update.
+inline constexpr std::uint32_t kTileOfUpdate = 1;
+
+/// A branch as int32 numbers: how many supernodes; then of each, from the first to the last, these,
+/// followed by its `entries` places in the panel and, where `inside` holds, the `rows` places of
+/// its rows in the front of its parent.
+struct BranchStructure {
+  std::int32_t width;
+  std::int32_t rows;
+  std::int32_t children;  ///< in the branch: the last ones without a parent so far
+  std::int32_t entries;   ///< of A
+  std::int32_t inside;    ///< 1: its parent is in the branch
+  std::int32_t offset;    ///< of its update, in `work` if inside, else in U
+};
+inline constexpr std::int64_t kBranchHeader = sizeof(BranchStructure) / sizeof(std::int32_t);
+
+namespace front_work {
+inline double elements(const BlockExtent& x) {
+  return static_cast<double>(x.rows) * static_cast<double>(x.cols);
+}
+inline double of_target(std::span<const BlockExtent> x, std::uint32_t) { return elements(x[0]); }
+inline double of_update(std::span<const BlockExtent> x, std::uint32_t) { return elements(x[1]); }
+inline double of_front(std::span<const BlockExtent> x, std::uint32_t) {
+  const auto w = static_cast<double>(x[0].cols);
+  const auto r = static_cast<double>(x[1].cols);
+  return w * w * w / 3 + w * w * r + w * r * (r + 1);
+}
+}  // namespace front_work
+
+inline constexpr Operation scatter_entries{.name = "scatter_entries",
+                                           .operands = 3,
+                                           .access = {Access::write, Access::read, Access::read},
+                                           .work = front_work::of_target,
+                                           .flops_per_work = 0,
+                                           .nominal_cost = 10};
+inline constexpr Operation clear_block{.name = "clear_block",
+                                       .operands = 1,
+                                       .access = {Access::write},
+                                       .work = front_work::of_target,
+                                       .flops_per_work = 0,
+                                       .nominal_cost = 10};
+inline constexpr Operation add_update{
+    .name = "add_update",
+    .operands = 3,
+    .access = {Access::read_write, Access::read, Access::read},
+    .work = front_work::of_update,
+    .flops_per_work = 0.5,  // of a square the lower triangle is added
+    .nominal_cost = 20};
+inline constexpr Operation factor_front{
+    .name = "factor_front",
+    .operands = 3,
+    .access = {Access::read_write, Access::read_write, Access::write},
+    .work = front_work::of_front};
+/// Its work is its tasks' to say: extents do not tell it.
+inline constexpr Operation factor_branch{.name = "factor_branch",
+                                         .operands = 6,
+                                         .access = {Access::write, Access::write, Access::write,
+                                                    Access::read, Access::read, Access::write},
+                                         .work = front_work::of_target,
+                                         .nominal_cost = 4};
+
+/// Functions of the operations above for one backend.
+struct FrontKernels {
+  KernelFunction scatter_entries;
+  KernelFunction clear_block;
+  KernelFunction add_update;
+  KernelFunction factor_front;
+  KernelFunction factor_branch;
+};
+/// In plain loops.
+[[nodiscard]] FrontKernels front_reference();
+/// By BLAS and LAPACK, small fronts by loops of their own.
+[[nodiscard]] FrontKernels front_host();
+
+inline void add_kernels(KernelTable& table, const FrontKernels& kernels) {
+  constexpr Element kNumber = Element::fp64;
+  constexpr Element kPlace = Element::int32;
+  table.set(scatter_entries, {kNumber, kNumber, kPlace}, kernels.scatter_entries);
+  table.set(clear_block, {kNumber}, kernels.clear_block);
+  table.set(add_update, {kNumber, kNumber, kPlace}, kernels.add_update);
+  table.set(factor_front, {kNumber, kNumber, kNumber}, kernels.factor_front);
+  table.set(factor_branch, {kNumber, kNumber, kNumber, kNumber, kPlace, kNumber},
+            kernels.factor_branch);
+}
+
+}  // namespace strata

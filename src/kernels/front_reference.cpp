@@ -1,0 +1,31 @@
+// Fronts in plain loops.
+
+#include "kernels/front_steps.hpp"
+#include "kernels/potrf_one.hpp"
+
+namespace strata {
+namespace {
+
+PivotStatus factor_panel(MatrixView<double> p, MatrixView<double> u) {
+  const std::int64_t w = p.cols;
+  const PivotStatus status = factor_reference(p.block(0, 0, w, w));
+  if (status.bad_column >= 0) return status;
+  for (std::int64_t j = 0; j < w; ++j) {
+    for (std::int64_t i = w; i < p.rows; ++i) {
+      for (std::int64_t k = 0; k < j; ++k) p(i, j) -= p(i, k) * p(j, k);
+      p(i, j) /= p(j, j);
+    }
+  }
+  for (std::int64_t j = 0; j < u.cols; ++j) {
+    for (std::int64_t i = j; i < u.rows; ++i) {
+      for (std::int64_t k = 0; k < w; ++k) u(i, j) -= p(w + i, k) * p(w + j, k);
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+FrontKernels front_reference() { return front_kernels<factor_panel>(); }
+
+}  // namespace strata

@@ -1,0 +1,163 @@
+#pragma once
+// The steps of front.hpp on the calling thread, which the reference and the host backend share but
+// for how a front is factored.
+//
+// Contract: as front.hpp has it.
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/front.hpp"
+#include "kernels/operand.hpp"
+#include "kernels/potrf.hpp"
+
+namespace strata {
+
+/// One update of order r with its places, and the part of it that is there.
+struct UpdatePart {
+  const double* data = nullptr;
+  std::int64_t ld = 1;
+  const std::int32_t* places = nullptr;  ///< of its rows in the front
+  std::int64_t row = 0;                  ///< of its first element in the update
+  std::int64_t col = 0;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+/// X ← X + what of U falls into it; X lies at (row, col) of the front.
+inline void add_part(const UpdatePart& u, MatrixView<double> x, std::int64_t row,
+                     std::int64_t col) {
+  const std::int32_t* row_places = u.places + u.row;
+  const std::int32_t* row_end = row_places + u.rows;
+  // Lower triangles: where U is no diagonal tile, all of it is below the diagonal.
+  const std::int32_t* begin = std::lower_bound(row_places, row_end, row);
+  const std::int32_t* end = std::lower_bound(begin, row_end, row + x.rows);
+  for (std::int64_t j = 0; j < u.cols; ++j) {
+    const std::int64_t target = u.places[u.col + j] - col;
+    if (target < 0) continue;
+    if (target >= x.cols) break;
+    const double* from = u.data + j * u.ld;
+    double* to = x.column(target) - row;
+    std::int64_t i = begin - row_places;
+    if (u.row + i < u.col + j) i = u.col + j - u.row;
+    const std::int64_t last = end - row_places;
+    for (; i < last; ++i) to[row_places[i]] += from[i];
+  }
+}
+
+inline void scatter(MatrixView<double> x, std::int64_t count, const double* values,
+                    const std::int32_t* places) {
+  std::fill_n(x.data, x.rows * x.cols, 0.0);
+  for (std::int64_t k = 0; k < count; ++k) x.data[places[k]] = values[k];
+}
+
+inline void add_updates(const BlockView* x, std::uint32_t variant) {
+  const auto target = matrix_of<double>(x[0]);
+  const auto* list = static_cast<const std::int32_t*>(x[2].data);
+  const std::int64_t count = *list++;
+  const std::int64_t begin = *list++;
+  const std::int32_t* places = list + count;
+  const auto* data = static_cast<const double*>(x[1].data);
+  if ((variant & kTileOfUpdate) != 0) {
+    add_part({data, x[1].ld, places, x[1].row - begin, x[1].col - begin, x[1].rows, x[1].cols},
+             target, x[0].row, x[0].col);
+    return;
+  }
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::int64_t r = list[k];
+    add_part({data, r, places, 0, 0, r, r}, target, x[0].row, x[0].col);
+    data += r * r;
+    places += r;
+  }
+}
+
+/// Factors a panel P ((w + r) × w) and subtracts P₂·P₂ᵀ from the lower triangle of U (r × r).
+using FactorFront = PivotStatus (*)(MatrixView<double> p, MatrixView<double> u);
+
+/// All supernodes of a branch, from the first to the last.
+template <FactorFront factor>
+PivotStatus factor_supernodes(const BlockView* x) {
+  auto* panel = static_cast<double*>(x[0].data);
+  auto* outside = static_cast<double*>(x[1].data);
+  const auto* values = static_cast<const double*>(x[3].data);
+  const auto* structure = static_cast<const std::int32_t*>(x[4].data);
+  auto* work = static_cast<double*>(x[5].data);
+  struct Pending {
+    const double* update;
+    std::int64_t rows;
+    const std::int32_t* places;
+  };
+  std::vector<Pending> pending;
+  PivotStatus total;
+  std::int64_t columns = 0;
+  const std::int64_t count = *structure++;
+  for (std::int64_t k = 0; k < count; ++k) {
+    BranchStructure s;
+    std::copy_n(structure, kBranchHeader, reinterpret_cast<std::int32_t*>(&s));
+    const std::int32_t* places = structure + kBranchHeader;
+    structure = places + s.entries + (s.inside != 0 ? s.rows : 0);
+    const std::int64_t order = std::int64_t{s.width} + s.rows;
+    double* update = (s.inside != 0 ? work : outside) + s.offset;
+    const MatrixView<double> p{panel, order, s.width, order};
+    const MatrixView<double> u{update, s.rows, s.rows, std::max<std::int64_t>(s.rows, 1)};
+    scatter(p, s.entries, values, places);
+    std::fill_n(update, u.rows * u.cols, 0.0);
+    const std::size_t first = pending.size() - static_cast<std::size_t>(s.children);
+    for (std::size_t c = first; c < pending.size(); ++c) {
+      const Pending& child = pending[c];
+      const UpdatePart part{child.update, child.rows, child.places, 0, 0, child.rows, child.rows};
+      add_part(part, p, 0, 0);
+      add_part(part, u, s.width, s.width);
+    }
+    pending.resize(first);
+    const PivotStatus status = factor(p, u);
+    if (status.bad_column >= 0) {
+      total.bad_column = static_cast<double>(columns) + status.bad_column;
+      total.bad_pivot = status.bad_pivot;
+      return total;
+    }
+    total.log_determinant += status.log_determinant;
+    if (s.inside != 0) pending.push_back({update, s.rows, places + s.entries});
+    columns += s.width;
+    panel += order * s.width;
+    values += s.entries;
+  }
+  return total;
+}
+
+/// The kernels of a backend that runs on the host.
+template <FactorFront factor>
+FrontKernels front_kernels() {
+  FrontKernels k;
+  k.scatter_entries = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(scatter_entries, p.variant, 0);
+    submit_each(queue, calls, [](const BlockView* x) {
+      scatter(matrix_of<double>(x[0]), x[1].rows, static_cast<const double*>(x[1].data),
+              static_cast<const std::int32_t*>(x[2].data));
+    });
+  };
+  k.clear_block = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(clear_block, p.variant, 0);
+    submit_each(queue, calls,
+                [](const BlockView* x) { scatter(matrix_of<double>(x[0]), 0, nullptr, nullptr); });
+  };
+  k.add_update = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(add_update, p.variant, kTileOfUpdate);
+    submit_each(queue, calls,
+                [variant = p.variant](const BlockView* x) { add_updates(x, variant); });
+  };
+  k.factor_front = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(factor_front, p.variant, 0);
+    submit_each(queue, calls, [](const BlockView* x) {
+      *status_of(x[2]) = factor(matrix_of<double>(x[0]), matrix_of<double>(x[1]));
+    });
+  };
+  k.factor_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(factor_branch, p.variant, 0);
+    submit_each(queue, calls,
+                [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<factor>(x); });
+  };
+  return k;
+}
+
+}  // namespace strata

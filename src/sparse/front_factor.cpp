@@ -1,0 +1,216 @@
+#include "sparse/front_factor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "kernels/potrf.hpp"
+#include "run/run.hpp"
+#include "session/budget.hpp"
+#include "session/policy.hpp"
+#include "session/report.hpp"
+#include "sparse/front_schedule.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+namespace {
+
+constexpr const char* kWhere = "factor";
+
+/// Of where the entries stand, not of their values.
+std::uint64_t arrangement_of(const SparseMatrix& a) {
+  const std::uint64_t start = XXH3_64bits(a.start.data(), a.start.size() * sizeof a.start[0]);
+  return XXH3_64bits_withSeed(a.column.data(), a.column.size() * sizeof a.column[0], start);
+}
+
+/// Numbers that may be factored: finite, and the same in both triangles.
+void require_symmetric_values(const SparseMatrix& a) {
+  bool below = false;
+  bool above = false;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      const std::int64_t j = a.column[at(k)];
+      require(std::isfinite(a.value[at(k)]), ErrorKind::input, kWhere,
+              "element ({}, {}) of A is {}", i, j, a.value[at(k)]);
+      below = below || j < i;
+      above = above || j > i;
+    }
+  }
+  if (!below || !above) return;
+  constexpr double kTolerance = 1e-12;
+  const Asymmetry pair = find_asymmetry(a, kTolerance);
+  require(!pair.found, ErrorKind::input, kWhere,
+          "A is not symmetric: element ({}, {}) is {}, element ({}, {}) is {}", pair.row, pair.col,
+          pair.value, pair.col, pair.row, pair.transposed);
+}
+
+/// A family whose blocks are ranges of a list.
+template <class T>
+std::shared_ptr<FamilyMemory> listed_memory(const BlockTable& blocks, int family,
+                                            const std::vector<T>& list) {
+  return std::make_shared<FamilyMemory>(
+      blocks, family, [&list](const BlockExtent& x, std::byte* to) {
+        std::memcpy(to, list.data() + x.row, at(x.rows) * sizeof(T));
+      });
+}
+
+/// What a caller who said nothing of devices means.
+Options on_host(Options options) {
+  if (options.devices == "auto") options.devices = "host";
+  return options;
+}
+
+}  // namespace
+
+FrontSizes front_sizes(const SparseCholeskyOptions& options) {
+  FrontSizes sizes;
+  if (options.tile > 0) sizes.tile = options.tile;
+  if (options.panel_order > 0) sizes.panel_order = options.panel_order;
+  if (options.branch_entries > 0) sizes.branch_entries = options.branch_entries;
+  return sizes;
+}
+
+PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
+                       const Machine& machine, const Options& options) {
+  require_devices(machine);
+  const auto start = std::chrono::steady_clock::now();
+  auto schedule = std::make_shared<const Schedule>(
+      front_schedule(std::move(layout), static_cast<int>(machine.devices.size())));
+  const std::int64_t needed = smallest_budget_bytes(*schedule);
+  const std::int64_t there = smallest_memory(machine);
+  require(needed <= there, ErrorKind::memory, kWhere,
+          "a device memory of {} ({} bytes) is too small for this factorization: its largest task "
+          "needs {} bytes",
+          format_bytes(there), there, needed);
+  PlannedRun planned =
+      make_planned_run(schedule, machine, options_of(options.policy), to_string(options.policy));
+  planned.n = std::ssize(analysis.order);
+  planned.host_bytes = schedule->blocks.total_bytes(fronts::kPanels) +
+                       schedule->blocks.total_bytes(fronts::kStructure) +
+                       schedule->blocks.total_bytes(fronts::kPlaces);
+  // Values in and the factor out.
+  planned.floor_bytes =
+      schedule->blocks.total_bytes(fronts::kPanels) + schedule->blocks.total_bytes(fronts::kValues);
+  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return planned;
+}
+
+FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
+    : options_(on_host(options.run)), sizes_(front_sizes(options)), analysis_(std::move(analysis)) {
+  SparseMatrix nothing;
+  nothing.rows = nothing.cols = std::ssize(analysis_.order);
+  nothing.start.assign(at(nothing.rows) + 1, 0);
+  layout_ = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, nothing, sizes_));
+  panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
+}
+
+void FrontFactor::plan() {
+  devices_ = std::make_unique<DeviceSet>(options_);
+  planned_ = plan_fronts(analysis_, layout_, devices_->machine(), options_);
+  planned_.let_go_of_trace();
+  const std::int64_t bound = options_.host_memory_bytes > 0 ? options_.host_memory_bytes
+                                                            : devices_->machine().host_memory_bytes;
+  require(bound <= 0 || planned_.host_bytes <= bound, ErrorKind::memory, kWhere,
+          "the factor takes {} ({} bytes) of host memory, more than {}",
+          format_bytes(planned_.host_bytes), planned_.host_bytes, format_bytes(bound));
+}
+
+void FrontFactor::take_structure(const SparseMatrix& a) {
+  arrangement_ = arrangement_of(a);
+  layout_ = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes_));
+}
+
+void FrontFactor::factor(const SparseMatrix& a, double shift) {
+  info_ = {};
+  info_.ok = false;  // until it is known
+  require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
+  require_symmetric_values(a);
+  if (planned_.plan == nullptr || arrangement_of(a) != arrangement_) {
+    require_same_pattern(analysis_, a);
+    take_structure(a);
+  }
+  if (planned_.plan == nullptr) plan();
+  shift_ = shift;
+  const FrontLayout& layout = *layout_;
+  const BlockTable& blocks = layout.blocks;
+  auto values = std::make_shared<FamilyMemory>(
+      blocks, fronts::kValues, [&](const BlockExtent& x, std::byte* to) {
+        auto* out = reinterpret_cast<double*>(to);
+        for (std::int64_t k = 0; k < x.rows; ++k) {
+          const EntryCode code = layout.entries[at(x.row + k)];
+          const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
+          out[k] = (code & 1) != 0 ? value + shift : value;
+        }
+      });
+  auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
+  panels_->reset(nullptr);
+  MemoryStore store(blocks, {panels_, std::make_shared<FamilyMemory>(blocks, fronts::kUpdates),
+                             values, listed_memory(blocks, fronts::kStructure, layout.structure),
+                             listed_memory(blocks, fronts::kPlaces, layout.places), status,
+                             std::make_shared<FamilyMemory>(blocks, fronts::kWork)});
+  RunOptions run_options;
+  run_options.progress = options_.progress;
+  run_options.what = "factor";
+  RunOutcome outcome = run(*planned_.plan, *devices_, store, run_options);
+  report_ = make_report(planned_, std::move(outcome.trace));
+  read_statuses(*status);
+}
+
+/// Units and their columns are in the order of elimination, so the first failure is the one that no
+/// other has caused.
+void FrontFactor::read_statuses(const FamilyMemory& memory) {
+  const auto* statuses = reinterpret_cast<const PivotStatus*>(memory.data());
+  FactorInfo info;
+  for (const FrontUnit& unit : layout_->units) {
+    const bool tiled = unit.kind == UnitKind::tiled;
+    for (std::int64_t k = 0; k < (tiled ? unit.column_tiles : 1); ++k) {
+      const PivotStatus& pivot = statuses[unit.status + k];
+      info.log_determinant += pivot.log_determinant;
+      if (pivot.bad_column < 0) continue;
+      const std::int64_t column = analysis_.first[at(unit.first)] + (tiled ? unit.cuts[at(k)] : 0) +
+                                  static_cast<std::int64_t>(pivot.bad_column);
+      info_.first_bad_pivot = analysis_.order[at(column)];
+      info_.bad_pivot = pivot.bad_pivot;
+      info_.log_determinant = std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
+  }
+  info_ = info;
+}
+
+MatrixView<const double> FrontFactor::panel(std::int32_t s) const {
+  const FrontUnit& unit = unit_of(s);
+  const std::int64_t w = analysis_.width(s);
+  const std::int64_t order = w + analysis_.row_count(s);
+  const auto* data = reinterpret_cast<const double*>(
+      panels_->data() + layout_->blocks.byte_offset({fronts::kPanels, unit.panel, 0}));
+  return {data + layout_->panel_place[at(s)], order, w, order};
+}
+
+MatrixView<const double> FrontFactor::tile(const FrontUnit& unit, std::int64_t i,
+                                           std::int64_t j) const {
+  const BlockId id = unit.tile(i, j);
+  const BlockExtent x = layout_->blocks.extent(id);
+  return {reinterpret_cast<const double*>(panels_->data() + layout_->blocks.byte_offset(id)),
+          x.rows, x.cols, x.rows};
+}
+
+std::span<double> FrontFactor::numbers() const {
+  return {reinterpret_cast<double*>(panels_->data()),
+          at(layout_->blocks.total_bytes(fronts::kPanels) / 8)};
+}
+
+void FrontFactor::adopt(const FactorInfo& info, double shift) {
+  info_ = info;
+  shift_ = shift;
+}
+
+}  // namespace strata

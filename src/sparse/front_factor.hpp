@@ -1,0 +1,81 @@
+#pragma once
+// FrontFactor: the panels of a sparse factor in host memory, with the devices that make it.
+//
+// Contract: as strata/sparse_factor.hpp has it, in the order of elimination.
+
+#include <memory>
+#include <vector>
+
+#include "run/device_set.hpp"
+#include "session/planned_run.hpp"
+#include "sparse/front_layout.hpp"
+#include "store/memory_store.hpp"
+#include "strata/sparse_factor.hpp"
+
+namespace strata {
+
+/// Sizes for devices of a kind, or those that the options say.
+[[nodiscard]] FrontSizes front_sizes(const SparseCholeskyOptions& options);
+
+/// Plans the factorization. Throws Error{memory} for a budget that does not suffice.
+[[nodiscard]] PlannedRun plan_fronts(const SparseAnalysis& analysis,
+                                     std::shared_ptr<const FrontLayout> layout,
+                                     const Machine& machine, const Options& options);
+
+class FrontFactor {
+ public:
+  /// Memory for the factor; nothing is planned before there is a matrix.
+  FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options);
+
+  /// Factors A + shift·I; `a` has the pattern that was analyzed.
+  void factor(const SparseMatrix& a, double shift);
+
+  [[nodiscard]] const SparseAnalysis& analysis() const noexcept { return analysis_; }
+  [[nodiscard]] const FrontLayout& layout() const noexcept { return *layout_; }
+  /// first_bad_pivot in the numbering of A.
+  [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }
+  [[nodiscard]] const RunReport& report() const noexcept { return report_; }
+  [[nodiscard]] double shift() const noexcept { return shift_; }
+  [[nodiscard]] const FrontSizes& sizes() const noexcept { return sizes_; }
+
+  /// The panel of a supernode of a branch or of a panel unit: (w + r) × w.
+  [[nodiscard]] MatrixView<const double> panel(std::int32_t s) const;
+  /// Tile (i, j) of a supernode that is cut into tiles.
+  [[nodiscard]] MatrixView<const double> tile(const FrontUnit& unit, std::int64_t i,
+                                              std::int64_t j) const;
+  [[nodiscard]] const FrontUnit& unit_of(std::int32_t s) const {
+    return layout_->units[static_cast<std::size_t>(layout_->unit_of[static_cast<std::size_t>(s)])];
+  }
+
+  /// All panels, as they lie in memory.
+  [[nodiscard]] std::span<double> numbers() const;
+  /// Takes over a factor whose numbers were put there.
+  void adopt(const FactorInfo& info, double shift);
+
+ private:
+  void take_structure(const SparseMatrix& a);
+  void plan();
+  void read_statuses(const FamilyMemory& statuses);
+
+  Options options_;
+  FrontSizes sizes_;
+  SparseAnalysis analysis_;
+  std::shared_ptr<const FrontLayout> layout_;
+  std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
+  std::unique_ptr<DeviceSet> devices_;
+  PlannedRun planned_;
+  std::shared_ptr<FamilyMemory> panels_;
+  FactorInfo info_;
+  RunReport report_;
+  double shift_ = 0;
+};
+
+/// Entries of the inverse of what was factored, in the order of elimination: of each panel, one
+/// after the other and packed, the first w columns of the front of A⁻¹.
+[[nodiscard]] std::vector<double> inverse_panels(const FrontFactor& factor);
+
+/// Sweeps over a factor: X (n × m, rows in the order of elimination) ← L⁻¹·X, or L⁻ᵀ·X.
+void sweep_forward(const FrontFactor& factor, MatrixView<double> x);
+void sweep_backward(const FrontFactor& factor, MatrixView<double> x);
+
+}  // namespace strata

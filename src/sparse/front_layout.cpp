@@ -1,0 +1,448 @@
+#include "sparse/front_layout.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.hpp"
+#include "kernels/front.hpp"
+#include "kernels/potrf.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
+
+/// Flops that take as long as an element of a front, and as a supernode, beside its products: what
+/// small fronts cost. (Zeroing, adding and BLAS calls; two cores of an AMD EPYC.)
+constexpr double kElementCost = 20;
+constexpr double kSupernodeCost = 20000;
+
+/// Where the entries of A lie: by column of L, their rows of L, and their codes.
+struct PermutedEntries {
+  std::vector<std::int64_t> start;  ///< by column of L
+  std::vector<std::int32_t> row;    ///< of L
+  std::vector<EntryCode> code;
+};
+
+/// Calls visit(row, column, k) for the diagonal and one triangle of A.
+template <class Visit>
+void for_entries(const SparseMatrix& a, const Visit& visit) {
+  bool lower = true;
+  for (std::int64_t i = 0, found = 0; i < a.rows && found < 2; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      if (a.column[at(k)] < i) lower = true, found = 2;
+      if (a.column[at(k)] > i && found == 0) lower = false, found = 1;
+      if (found == 2) break;
+    }
+  }
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      const std::int32_t j = a.column[at(k)];
+      if (j == i || (lower ? j < i : j > i)) visit(static_cast<std::int32_t>(i), j, k);
+    }
+  }
+}
+
+PermutedEntries permuted_entries(const SparseAnalysis& analysis, const SparseMatrix& a) {
+  const auto n = std::ssize(analysis.order);
+  std::vector<std::int32_t> column_of(at(n));
+  for (std::int64_t k = 0; k < n; ++k)
+    column_of[at(analysis.order[at(k)])] = static_cast<std::int32_t>(k);
+  PermutedEntries p;
+  p.start.assign(at(n) + 1, 0);
+  std::vector<char> has_diagonal(at(n));
+  for_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t) {
+    const std::int32_t c = std::min(column_of[at(i)], column_of[at(j)]);
+    ++p.start[at(c) + 1];
+    if (i == j) has_diagonal[at(c)] = 1;
+  });
+  for (std::int64_t c = 0; c < n; ++c)
+    p.start[at(c) + 1] += p.start[at(c)] + (has_diagonal[at(c)] != 0 ? 0 : 1);
+  p.row.resize(at(p.start.back()));
+  p.code.resize(at(p.start.back()));
+  std::vector<std::int64_t> next(p.start.begin(), p.start.end() - 1);
+  const auto put = [&](std::int32_t c, std::int32_t r, EntryCode code) {
+    const std::int64_t k = next[at(c)]++;
+    p.row[at(k)] = r;
+    p.code[at(k)] = code;
+  };
+  for (std::int32_t c = 0; c < n; ++c)
+    if (has_diagonal[at(c)] == 0) put(c, c, -1);
+  for_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    const std::int32_t u = column_of[at(i)];
+    const std::int32_t v = column_of[at(j)];
+    put(std::min(u, v), std::max(u, v), 2 * k + (i == j ? 1 : 0));
+  });
+  return p;
+}
+
+/// [from, from + extent) in equal parts of at most `tile`.
+void cut_evenly(std::int64_t from, std::int64_t extent, std::int64_t tile,
+                std::vector<std::int64_t>& cuts) {
+  const std::int64_t parts = (extent + tile - 1) / tile;
+  for (std::int64_t k = 1; k <= parts; ++k) cuts.push_back(from + extent * k / parts);
+}
+
+class LayoutMaker {
+ public:
+  LayoutMaker(const SparseAnalysis& analysis, const FrontSizes& sizes, FrontLayout& out)
+      : a_(analysis), sizes_(sizes), out_(out) {}
+
+  void make_units() {
+    const std::int32_t count = a_.supernodes();
+    out_.unit_of.resize(at(count));
+    out_.panel_place.assign(at(count), 0);
+    find_branches();
+    for (std::int32_t s = 0; s < count; ++s) {
+      if (whole_[at(s)] != 0) {
+        if (a_.parent[at(s)] < 0 || whole_[at(a_.parent[at(s)])] == 0) add_branch(s);
+      } else {
+        FrontUnit& unit = out_.units.emplace_back();
+        unit.kind = is_small(s) ? UnitKind::panel : UnitKind::tiled;
+        unit.first = unit.last = s;
+      }
+    }
+    for (std::int32_t u = 0; u < std::ssize(out_.units); ++u) {
+      const FrontUnit& unit = out_.units[at(u)];
+      for (std::int32_t s = unit.first; s <= unit.last; ++s) out_.unit_of[at(s)] = u;
+    }
+    for (std::int32_t u = 0; u < std::ssize(out_.units); ++u) {
+      FrontUnit& unit = out_.units[at(u)];
+      const std::int32_t parent = a_.parent[at(unit.last)];
+      if (parent < 0) continue;
+      unit.parent = out_.unit_of[at(parent)];
+      out_.units[at(unit.parent)].children.push_back(u);
+    }
+  }
+
+  /// Blocks, with what is known without values; then the entries of each.
+  void make_blocks(const PermutedEntries& entries) {
+    for (FrontUnit& unit : out_.units) {
+      for (std::int32_t s = unit.first; s <= unit.last; ++s) {
+        const double order = static_cast<double>(a_.width(s) + a_.row_count(s));
+        unit.flops += a_.flops(s);
+        unit.cost += a_.flops(s) + kElementCost * order * order + kSupernodeCost;
+      }
+      out_.flops += unit.flops;
+      unit.status = statuses_;
+      switch (unit.kind) {
+        case UnitKind::branch: lay_out_branch(unit, entries); break;
+        case UnitKind::panel: lay_out_panel(unit, entries); break;
+        case UnitKind::tiled: lay_out_tiles(unit, entries); break;
+      }
+    }
+    add_families();
+  }
+
+ private:
+  [[nodiscard]] std::int64_t order_of(std::int32_t s) const {
+    return a_.width(s) + a_.row_count(s);
+  }
+  [[nodiscard]] bool is_small(std::int32_t s) const { return order_of(s) <= sizes_.panel_order; }
+
+  /// Subtrees that one branch can hold.
+  void find_branches() {
+    const std::int32_t count = a_.supernodes();
+    whole_.assign(at(count), 1);
+    size_.assign(at(count), 0);
+    for (std::int32_t s = 0; s < count; ++s) {
+      size_[at(s)] += order_of(s) * a_.width(s);
+      const bool leaf = a_.branch[at(s)] == s;
+      if (!is_small(s) || (!leaf && size_[at(s)] > sizes_.branch_entries)) whole_[at(s)] = 0;
+      const std::int32_t p = a_.parent[at(s)];
+      if (p < 0) continue;
+      size_[at(p)] += size_[at(s)];
+      if (whole_[at(s)] == 0) whole_[at(p)] = 0;
+    }
+  }
+
+  /// The subtree of s, with the one before it if both are small and have one parent.
+  void add_branch(std::int32_t s) {
+    FrontUnit* before = out_.units.empty() ? nullptr : &out_.units.back();
+    const bool joins = before != nullptr && before->kind == UnitKind::branch &&
+                       before->last + 1 == a_.branch[at(s)] &&
+                       a_.parent[at(before->last)] == a_.parent[at(s)] &&
+                       held_ + size_[at(s)] <= sizes_.branch_entries;
+    if (joins) {
+      before->last = s;
+      held_ += size_[at(s)];
+      return;
+    }
+    FrontUnit& unit = out_.units.emplace_back();
+    unit.kind = UnitKind::branch;
+    unit.first = a_.branch[at(s)];
+    unit.last = s;
+    held_ = size_[at(s)];
+  }
+
+  std::int64_t add_block(std::vector<BlockExtent>& family, BlockExtent extent) {
+    family.push_back(extent);
+    return std::ssize(family) - 1;
+  }
+  /// The last elements of `list`, from `begin` on, as a block.
+  template <class T>
+  std::int64_t add_list(std::vector<BlockExtent>& family, const std::vector<T>& list,
+                        std::int64_t begin) {
+    return add_block(family, {begin, 0, std::ssize(list) - begin, 1});
+  }
+
+  /// Places of rows of s in the front of its parent.
+  void append_places(std::int32_t s, std::vector<std::int32_t>& to) const {
+    const std::int32_t p = a_.parent[at(s)];
+    const std::int32_t begin = a_.first[at(p)];
+    const std::int32_t end = a_.first[at(p) + 1];
+    const auto above = a_.rows(p);
+    std::size_t k = 0;
+    for (const std::int32_t row : a_.rows(s)) {
+      if (row < end) {
+        to.push_back(row - begin);
+        continue;
+      }
+      while (above[k] < row) ++k;
+      to.push_back(end - begin + static_cast<std::int32_t>(k));
+    }
+  }
+
+  /// Calls put(row in the front, column in the front, code) for the entries of s.
+  template <class Put>
+  void for_front(std::int32_t s, const PermutedEntries& entries, const Put& put) {
+    place_of_.resize(a_.order.size());
+    const std::int32_t begin = a_.first[at(s)];
+    const std::int32_t end = a_.first[at(s) + 1];
+    const auto rows = a_.rows(s);
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      place_of_[at(rows[k])] = end - begin + static_cast<std::int32_t>(k);
+    for (std::int32_t c = begin; c < end; ++c) {
+      for (std::int64_t k = entries.start[at(c)]; k < entries.start[at(c) + 1]; ++k) {
+        const std::int32_t r = entries.row[at(k)];
+        put(r < end ? r - begin : place_of_[at(r)], c - begin, entries.code[at(k)]);
+      }
+    }
+  }
+
+  void lay_out_branch(FrontUnit& unit, const PermutedEntries& entries) {
+    std::int64_t panels = 0;
+    std::int64_t outside = 0;
+    const std::int64_t first_code = std::ssize(out_.entries);
+    const std::int64_t first_int = std::ssize(out_.structure);
+    out_.structure.push_back(unit.last - unit.first + 1);
+    WorkPlaces work;
+    std::vector<std::int32_t> pending;  // without a parent so far
+    std::vector<std::int32_t> roots;
+    for (std::int32_t s = unit.first; s <= unit.last; ++s) {
+      out_.panel_place[at(s)] = panels;
+      const std::int64_t order = order_of(s);
+      const std::int64_t r = a_.row_count(s);
+      const bool inside = a_.parent[at(s)] >= 0 && a_.parent[at(s)] <= unit.last;
+      std::int32_t children = 0;
+      while (children < std::ssize(pending) &&
+             a_.parent[at(pending[pending.size() - 1 - at(children)])] == s)
+        ++children;
+      const std::int64_t offset = inside ? work.take(s, r * r) : outside;
+      for (std::int32_t k = 0; k < children; ++k, pending.pop_back())
+        work.give_back(pending.back());
+      if (!inside) outside += r * r;
+      const std::size_t header = out_.structure.size();
+      out_.structure.resize(header + at(kBranchHeader));
+      std::int64_t count = 0;
+      for_front(s, entries, [&](std::int64_t i, std::int64_t j, EntryCode code) {
+        out_.structure.push_back(static_cast<std::int32_t>(i + j * order));
+        out_.entries.push_back(code);
+        ++count;
+      });
+      if (inside) {
+        append_places(s, out_.structure);
+        pending.push_back(s);
+      } else if (r > 0) {
+        roots.push_back(s);
+      }
+      panels += order * a_.width(s);
+      require(std::max({offset + r * r, count, outside}) <= kInt32Max, ErrorKind::misuse, "factor",
+              "a branch of {} supernodes is beyond what 32 bits count", unit.last - unit.first + 1);
+      const BranchStructure record{static_cast<std::int32_t>(a_.width(s)),
+                                   static_cast<std::int32_t>(r),
+                                   children,
+                                   static_cast<std::int32_t>(count),
+                                   inside ? 1 : 0,
+                                   static_cast<std::int32_t>(offset)};
+      std::copy_n(reinterpret_cast<const std::int32_t*>(&record), kBranchHeader,
+                  out_.structure.begin() + static_cast<std::ptrdiff_t>(header));
+    }
+    unit.panel = add_block(panels_, {0, 0, panels, 1});
+    unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(outside, 1), 1});
+    unit.values = add_list(values_, out_.entries, first_code);
+    unit.structure = add_list(structures_, out_.structure, first_int);
+    unit.work = add_block(works_, {0, 0, std::max<std::int64_t>(work.peak(), 1), 1});
+    add_places(unit, roots);
+    ++statuses_;
+  }
+
+  void lay_out_panel(FrontUnit& unit, const PermutedEntries& entries) {
+    const std::int32_t s = unit.last;
+    const std::int64_t order = order_of(s);
+    const std::int64_t first_code = std::ssize(out_.entries);
+    const std::int64_t first_int = std::ssize(out_.structure);
+    for_front(s, entries, [&](std::int64_t i, std::int64_t j, EntryCode code) {
+      out_.structure.push_back(static_cast<std::int32_t>(i + j * order));
+      out_.entries.push_back(code);
+    });
+    const std::int64_t w = a_.width(s);
+    const std::int64_t r = a_.row_count(s);
+    unit.panel = add_block(panels_, {0, 0, order, w});
+    if (r > 0) unit.update = add_block(updates_, {w, w, r, r});
+    unit.values = add_list(values_, out_.entries, first_code);
+    unit.structure = add_list(structures_, out_.structure, first_int);
+    add_places(unit, std::array<std::int32_t, 1>{s});
+    ++statuses_;
+  }
+
+  void lay_out_tiles(FrontUnit& unit, const PermutedEntries& entries) {
+    const std::int32_t s = unit.last;
+    unit.cuts.push_back(0);
+    cut_evenly(0, a_.width(s), sizes_.tile, unit.cuts);
+    unit.column_tiles = unit.tiles();
+    cut_evenly(a_.width(s), a_.row_count(s), sizes_.tile, unit.cuts);
+    const std::int64_t tiles = unit.tiles();
+    const auto& cuts = unit.cuts;
+    unit.panel = std::ssize(panels_);
+    if (a_.row_count(s) > 0) unit.update = std::ssize(updates_);
+    for (std::int64_t j = 0; j < tiles; ++j) {
+      for (std::int64_t i = j; i < tiles; ++i)
+        add_block(j < unit.column_tiles ? panels_ : updates_,
+                  {cuts[at(i)], cuts[at(j)], cuts[at(i + 1)] - cuts[at(i)],
+                   cuts[at(j + 1)] - cuts[at(j)]});
+    }
+    // Entries by tile.
+    struct Placed {
+      std::int64_t tile;
+      std::int32_t place;
+      EntryCode code;
+    };
+    std::vector<Placed> placed;
+    const auto interval = [&](std::int64_t x) {
+      return std::upper_bound(cuts.begin(), cuts.end(), x) - cuts.begin() - 1;
+    };
+    for_front(s, entries, [&](std::int64_t i, std::int64_t j, EntryCode code) {
+      const std::int64_t ti = interval(i);
+      const std::int64_t tj = interval(j);
+      const std::int64_t rows = cuts[at(ti + 1)] - cuts[at(ti)];
+      placed.push_back({unit.tile(ti, tj).row() - unit.panel,
+                        static_cast<std::int32_t>(i - cuts[at(ti)] + (j - cuts[at(tj)]) * rows),
+                        code});
+    });
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const Placed& x, const Placed& y) { return x.tile < y.tile; });
+    unit.tile_values.assign(at(std::ssize(panels_) - unit.panel), -1);
+    for (std::size_t k = 0; k < placed.size();) {
+      const std::int64_t tile = placed[k].tile;
+      const std::int64_t first_code = std::ssize(out_.entries);
+      const std::int64_t first_int = std::ssize(out_.structure);
+      for (; k < placed.size() && placed[k].tile == tile; ++k) {
+        out_.structure.push_back(placed[k].place);
+        out_.entries.push_back(placed[k].code);
+      }
+      unit.tile_values[at(tile)] = add_list(values_, out_.entries, first_code);
+      // The same number in both families, for all units.
+      (void)add_list(structures_, out_.structure, first_int);
+    }
+    add_places(unit, std::array<std::int32_t, 1>{s});
+    statuses_ += unit.column_tiles;
+  }
+
+  void add_places(FrontUnit& unit, std::span<const std::int32_t> roots) {
+    if (roots.empty() || a_.row_count(roots.front()) == 0) return;
+    const std::int64_t first = std::ssize(out_.places);
+    out_.places.push_back(static_cast<std::int32_t>(roots.size()));
+    out_.places.push_back(
+        unit.kind == UnitKind::branch ? 0 : static_cast<std::int32_t>(a_.width(roots.front())));
+    for (const std::int32_t s : roots)
+      out_.places.push_back(static_cast<std::int32_t>(a_.row_count(s)));
+    for (const std::int32_t s : roots) append_places(s, out_.places);
+    unit.places = add_list(places_, out_.places, first);
+  }
+
+  void add_families() {
+    const auto listed = [&](const char* name, Element element, Origin origin,
+                            std::vector<BlockExtent>& extents) {
+      BlockFamily family{.name = name};
+      family.element = element;
+      family.origin = origin;
+      family.listed = std::move(extents);
+      (void)out_.blocks.add(std::move(family));
+    };
+    listed("L", Element::fp64, Origin::generated, panels_);
+    listed("U", Element::fp64, Origin::temporary, updates_);
+    listed("values", Element::fp64, Origin::stored, values_);
+    listed("structure", Element::int32, Origin::stored, structures_);
+    listed("places", Element::int32, Origin::stored, places_);
+    BlockFamily status{.name = "status", .rows = kStatusRows, .cols = statuses_};
+    status.tile_rows = kStatusRows;
+    status.origin = Origin::generated;
+    (void)out_.blocks.add(std::move(status));
+    listed("work", Element::fp64, Origin::temporary, works_);
+  }
+
+  /// Places of updates within a branch's work: the first gap that is large enough.
+  class WorkPlaces {
+   public:
+    std::int64_t take(std::int32_t s, std::int64_t elements) {
+      std::int64_t begin = 0;
+      auto before = live_.begin();
+      for (; before != live_.end() && before->begin - begin < elements; ++before)
+        begin = before->end;
+      live_.insert(before, {s, begin, begin + elements});
+      peak_ = std::max(peak_, begin + elements);
+      return begin;
+    }
+    void give_back(std::int32_t s) {
+      live_.erase(std::find_if(live_.begin(), live_.end(),
+                               [=](const Live& one) { return one.supernode == s; }));
+    }
+    [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+
+   private:
+    struct Live {
+      std::int32_t supernode;
+      std::int64_t begin, end;
+    };
+    std::vector<Live> live_;
+    std::int64_t peak_ = 0;
+  };
+
+  const SparseAnalysis& a_;
+  const FrontSizes& sizes_;
+  FrontLayout& out_;
+  std::vector<char> whole_;         // by supernode: a branch holds all of its subtree
+  std::vector<std::int64_t> size_;  // of its subtree's panels
+  std::int64_t held_ = 0;           // by the branch that was begun last
+  std::vector<std::int32_t> place_of_;
+  std::vector<BlockExtent> panels_, updates_, values_, structures_, places_, works_;
+  std::int64_t statuses_ = 0;
+};
+
+}  // namespace
+
+BlockId FrontUnit::tile(std::int64_t i, std::int64_t j) const {
+  const bool in_panel = j < column_tiles;
+  const std::int64_t columns = in_panel ? j : j - column_tiles;
+  const std::int64_t height = in_panel ? tiles() : tiles() - column_tiles;
+  const std::int64_t before = columns * height - columns * (columns - 1) / 2;
+  return {in_panel ? fronts::kPanels : fronts::kUpdates,
+          (in_panel ? panel : update) + before + (i - j), 0};
+}
+
+FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
+                           const FrontSizes& sizes) {
+  require(sizes.tile >= 1 && sizes.panel_order >= 1 && sizes.branch_entries >= 1, ErrorKind::misuse,
+          "factor", "tiles of {}, panels of {}, branches of {} entries", sizes.tile,
+          sizes.panel_order, sizes.branch_entries);
+  FrontLayout layout;
+  LayoutMaker maker(analysis, sizes, layout);
+  maker.make_units();
+  maker.make_blocks(permuted_entries(analysis, a));
+  return layout;
+}
+
+}  // namespace strata

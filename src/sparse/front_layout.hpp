@@ -1,0 +1,88 @@
+#pragma once
+// Which blocks a sparse Cholesky factorization has, and which supernodes are factored together.
+//
+// Contract: follows from an analysis and FrontSizes alone. Supernodes are dealt to *units*, in
+// postorder: a *branch* is whole subtrees of small supernodes with one parent, factored by one
+// call; above branches a supernode whose front is small is a unit with one *panel*; a large one is
+// cut into *tiles*, as dense matrices are. How a front is factored, so every bit of L, depends on
+// its own size alone and not on how branches are cut.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "matrix/block_table.hpp"
+#include "strata/sparse_cholesky.hpp"
+
+namespace strata {
+
+struct FrontSizes {
+  std::int64_t tile = 512;               ///< largest order of a tile
+  std::int64_t panel_order = 512;        ///< largest order of a front that is not cut into tiles
+  std::int64_t branch_entries = 262144;  ///< of the panels of a branch of several supernodes
+};
+
+/// Families of the schedule, in this order.
+namespace fronts {
+inline constexpr int kPanels = 0;     ///< L
+inline constexpr int kUpdates = 1;    ///< of units to their parents; temporary
+inline constexpr int kValues = 2;     ///< of A, as units need them
+inline constexpr int kStructure = 3;  ///< of branches; places of entries in panels and tiles
+inline constexpr int kPlaces = 4;     ///< of the rows of updates in the parent's front
+inline constexpr int kStatus = 5;     ///< of diagonal blocks
+inline constexpr int kWork = 6;       ///< of branches; temporary
+}  // namespace fronts
+
+enum class UnitKind : std::uint8_t { branch, panel, tiled };
+
+/// Blocks are numbered within their families; −1: there is none.
+struct FrontUnit {
+  UnitKind kind = UnitKind::panel;
+  std::int32_t first = 0;  ///< supernodes first … last
+  std::int32_t last = 0;
+  std::int32_t parent = -1;  ///< unit
+  std::vector<std::int32_t> children;
+  std::int64_t panel = 0;      ///< of tiles the first, column by column
+  std::int64_t update = -1;    ///< likewise
+  std::int64_t values = 0;     ///< of a branch or panel; of tiles see `tile_values`
+  std::int64_t structure = 0;  ///< likewise
+  std::int64_t places = -1;
+  std::int64_t status = 0;  ///< of tiles the first of `column_tiles`
+  std::int64_t work = -1;
+  double flops = 0;
+  double cost = 0;  ///< in flops at the rate of large products
+  // Of tiles: their borders in the front; the first `column_tiles` intervals are its columns.
+  std::vector<std::int64_t> cuts;
+  std::int64_t column_tiles = 0;
+  std::vector<std::int64_t> tile_values;  ///< of each tile of the panel
+
+  [[nodiscard]] std::int64_t tiles() const noexcept { return std::ssize(cuts) - 1; }
+  /// Tile (i, j), i >= j, of the panel if j < column_tiles, else of the update.
+  [[nodiscard]] BlockId tile(std::int64_t i, std::int64_t j) const;
+};
+
+/// An entry of A: its place among the values times two, plus one on the diagonal. Negative: A has
+/// none there, and it is on the diagonal.
+using EntryCode = std::int64_t;
+
+struct FrontLayout {
+  std::vector<FrontUnit> units;
+  std::vector<std::int32_t> unit_of;  ///< of each supernode
+  std::vector<std::int64_t>
+      panel_place;  ///< of each supernode in a branch: its panel's first element
+  BlockTable blocks;
+  /// What family kStructure, and kPlaces, hold; a block's extent begins at row `row`.
+  std::vector<std::int32_t> structure;
+  std::vector<std::int32_t> places;
+  /// What family kValues holds, likewise.
+  std::vector<EntryCode> entries;
+  double flops = 0;
+};
+
+/// `a` has the pattern that was analyzed. Throws Error{misuse} for sizes that make no sense and
+/// where a branch is beyond what 32 bits count.
+[[nodiscard]] FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
+                                         const FrontSizes& sizes);
+
+}  // namespace strata

@@ -1,0 +1,16 @@
+#pragma once
+// The tasks of a sparse Cholesky factorization, unit by unit in postorder.
+//
+// Contract: emits tasks only. A front takes its entries of A, then the updates of its children in
+// their order, and is factored; so neither budget nor devices nor the cut of branches change a bit.
+
+#include <memory>
+
+#include "schedule/task.hpp"
+#include "sparse/front_layout.hpp"
+
+namespace strata {
+
+[[nodiscard]] Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices);
+
+}  // namespace strata

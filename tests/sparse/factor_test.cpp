@@ -1,0 +1,141 @@
+// Sparse factorizations against dense ones in long doubles: every way through the units.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "strata/error.hpp"
+#include "strata/sparse_factor.hpp"
+#include "tests/sparse/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+using test::at;
+using test::DenseOracle;
+
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+/// Sizes by which small matrices have branches, panels and tiles, or only some of them.
+struct Sizes {
+  const char* name;
+  std::int64_t tile, panel_order, branch_entries;
+};
+constexpr std::array kSizes{Sizes{"as large ones", 0, 0, 0}, Sizes{"single branches", 4, 16, 1},
+                            Sizes{"panels", 8, 64, 30}, Sizes{"tiles", 3, 4, 40},
+                            Sizes{"only tiles", 2, 1, 1}};
+
+SparseCholeskyOptions options_of(const Sizes& sizes) {
+  SparseCholeskyOptions options;
+  options.run.devices = "host";
+  options.analysis.threads = 1;
+  options.tile = sizes.tile;
+  options.panel_order = sizes.panel_order;
+  options.branch_entries = sizes.branch_entries;
+  return options;
+}
+
+/// ‖b − A·x‖ / (‖A‖·‖x‖ + ‖b‖), in maximum norms, in long doubles.
+double backward_error(const std::vector<double>& a, std::int64_t n, const double* x,
+                      const double* b) {
+  long double norm = 0;
+  long double top = 0;
+  long double x_max = 0;
+  long double b_max = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    long double sum = 0;
+    long double r = b[i];
+    for (std::int64_t j = 0; j < n; ++j) {
+      sum += std::abs(a[at(i + j * n)]);
+      r -= static_cast<long double>(a[at(i + j * n)]) * x[j];
+    }
+    norm = std::max(norm, sum);
+    top = std::max(top, std::abs(r));
+    x_max = std::max<long double>(x_max, std::abs(x[i]));
+    b_max = std::max<long double>(b_max, std::abs(b[i]));
+  }
+  return top == 0 ? 0 : static_cast<double>(top / (norm * x_max + b_max));
+}
+
+std::vector<double> right_sides(std::int64_t n, std::int64_t columns, std::uint64_t seed) {
+  std::vector<double> b(at(n * columns));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_normal(seed, i);
+  return b;
+}
+
+void expect_right(const SparseCholesky& factor, const SparseMatrix& a) {
+  const std::int64_t n = a.rows;
+  const std::vector<double> full = test::dense_of(a, factor.shift());
+  const DenseOracle oracle(full, n);
+  ASSERT_EQ(oracle.bad_column, -1);
+  ASSERT_TRUE(factor.info().ok);
+  EXPECT_NEAR(factor.info().log_determinant, static_cast<double>(oracle.log_determinant),
+              1e-12 * std::max(1.0L, std::abs(oracle.log_determinant)));
+  for (const std::int64_t columns : {1, 3}) {
+    const std::vector<double> b = right_sides(n, columns, 7);
+    std::vector<double> x = b;
+    factor.solve({x.data(), n, columns, std::max<std::int64_t>(n, 1)});
+    for (std::int64_t c = 0; c < columns; ++c)
+      EXPECT_LE(backward_error(full, n, x.data() + c * n, b.data() + c * n),
+                4 * kEpsilon * std::sqrt(static_cast<double>(n)));
+    // Forward, then backward, is the whole.
+    std::vector<double> y = b;
+    factor.solve_lower({y.data(), n, columns, std::max<std::int64_t>(n, 1)});
+    factor.solve_lower_transposed({y.data(), n, columns, std::max<std::int64_t>(n, 1)});
+    EXPECT_EQ(x, y);
+  }
+}
+
+TEST(SparseFactor, FamiliesInAllSizes) {
+  for (const test::Family& family : test::families()) {
+    for (const Sizes& sizes : kSizes) {
+      SCOPED_TRACE(family.name + std::string(", ") + sizes.name);
+      const SparseMatrix a = test::with_values(family.matrix, 3);
+      const SparseCholesky factor(a, options_of(sizes));
+      expect_right(factor, a);
+    }
+  }
+}
+
+TEST(SparseFactor, RandomPatterns) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const auto n = static_cast<std::int64_t>(1 + random_bits(11, seed) % 40);
+    const double density = std::pow(random_uniform(12, seed), 2);
+    const auto give = static_cast<test::Give>(random_bits(13, seed) % 3);
+    const SparseMatrix a = test::with_values(test::random_pattern(n, density, seed, give), seed);
+    SparseCholeskyOptions options = options_of(kSizes[random_bits(14, seed) % kSizes.size()]);
+    options.analysis.ordering =
+        random_bits(15, seed) % 2 == 0 ? SparseOrdering::amd : SparseOrdering::natural;
+    SCOPED_TRACE(seed);
+    expect_right(SparseCholesky(a, options), a);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(SparseFactor, SelectedInverse) {
+  for (const test::Family& family : test::families()) {
+    for (const Sizes& sizes : {kSizes[0], kSizes[3]}) {
+      SCOPED_TRACE(family.name + std::string(", ") + sizes.name);
+      const SparseMatrix a = test::with_values(family.matrix, 5);
+      const SparseCholesky factor(a, options_of(sizes));
+      const DenseOracle oracle(test::dense_of(a), a.rows);
+      const SelectedInverse z = factor.selected_inverse();
+      const std::vector<double> diagonal = factor.inverse_diagonal();
+      for (std::int64_t i = 0; i < a.rows; ++i) {
+        const std::vector<long double> column = oracle.inverse_column(i);
+        EXPECT_NEAR(diagonal[at(i)], static_cast<double>(column[at(i)]),
+                    1e-9 * static_cast<double>(column[at(i)]));
+        for (std::int64_t k = z.start[at(i)]; k < z.start[at(i + 1)]; ++k)
+          EXPECT_NEAR(z.value[at(k)], static_cast<double>(column[at(z.column[at(k)])]),
+                      1e-9 * static_cast<double>(column[at(i)]));
+        for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+          EXPECT_TRUE(std::binary_search(z.column.begin() + z.start[at(i)],
+                                         z.column.begin() + z.start[at(i + 1)], a.column[at(k)]));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
