@@ -245,7 +245,9 @@ class HostDevice final : public Device {
  private:
   [[nodiscard]] std::byte* obtain(std::int64_t bytes) const {
     try {
-      return allocate_aligned(bytes);
+      std::byte* data = allocate_aligned(bytes);
+      advise_huge_pages(data, bytes);
+      return data;
     } catch (const std::bad_alloc&) {
       fail(ErrorKind::memory, "device", "{}: the system refused {}; {} are free", description_.name,
            format_bytes(bytes), format_bytes(available_host_memory()));

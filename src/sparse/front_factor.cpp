@@ -14,6 +14,7 @@
 #include "base/check.hpp"
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
+#include "scalar/double_double.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
@@ -114,6 +115,18 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
 
 void FrontFactor::plan() {
   devices_ = std::make_unique<DeviceSet>(options_);
+  if (options_.device_memory_bytes == 0 && devices_->all_on_host()) {
+    // Panels do not come back and updates are gone soon, so more memory than this would only have
+    // to be filled with pages: without a budget a CPU gets what a few stacks of updates take.
+    constexpr std::int64_t kBeside = std::int64_t{256} << 20;
+    const int count = devices_->count();
+    const std::int64_t least = smallest_budget_bytes(front_schedule(layout_, count));
+    Options bounded = options_;
+    bounded.device_memory_bytes =
+        std::min(std::max(4 * analysis_.counts.stack_bytes + kBeside, 2 * least),
+                 smallest_memory(devices_->machine()));
+    devices_ = std::make_unique<DeviceSet>(bounded);
+  }
   planned_ = plan_fronts(analysis_, layout_, devices_->machine(), options_);
   planned_.let_go_of_trace();
   const std::int64_t bound = options_.host_memory_bytes > 0 ? options_.host_memory_bytes
@@ -173,7 +186,6 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
     const bool tiled = unit.kind == UnitKind::tiled;
     for (std::int64_t k = 0; k < (tiled ? unit.column_tiles : 1); ++k) {
       const PivotStatus& pivot = statuses[unit.status + k];
-      info.log_determinant += pivot.log_determinant;
       if (pivot.bad_column < 0) continue;
       const std::int64_t column = analysis_.first[at(unit.first)] + (tiled ? unit.cuts[at(k)] : 0) +
                                   static_cast<std::int64_t>(pivot.bad_column);
@@ -183,7 +195,25 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
       return;
     }
   }
+  info.log_determinant = log_determinant();
   info_ = info;
+}
+
+/// Column by column, whatever the units, in double-double.
+double FrontFactor::log_determinant() const {
+  DoubleDouble sum;
+  const auto add_diagonal = [&](MatrixView<const double> l) {
+    for (std::int64_t j = 0; j < l.cols; ++j) sum = sum + DoubleDouble(2 * std::log(l(j, j)));
+  };
+  for (std::int32_t s = 0; s < analysis_.supernodes(); ++s) {
+    const FrontUnit& unit = unit_of(s);
+    if (unit.kind != UnitKind::tiled) {
+      add_diagonal(panel(s));
+      continue;
+    }
+    for (std::int64_t j = 0; j < unit.column_tiles; ++j) add_diagonal(tile(unit, j, j));
+  }
+  return sum.hi;
 }
 
 MatrixView<const double> FrontFactor::panel(std::int32_t s) const {

@@ -56,6 +56,7 @@ class FrontFactor {
   void take_structure(const SparseMatrix& a);
   void plan();
   void read_statuses(const FamilyMemory& statuses);
+  [[nodiscard]] double log_determinant() const;
 
   Options options_;
   FrontSizes sizes_;

@@ -1,0 +1,270 @@
+// What is done with a sparse factor, and what is said of matrices that have none.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "strata/error.hpp"
+#include "strata/sparse_factor.hpp"
+#include "tests/sparse/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+using test::at;
+using test::DenseOracle;
+
+SparseCholeskyOptions options_of(std::int64_t tile, std::int64_t panel_order,
+                                 std::int64_t branch_entries) {
+  SparseCholeskyOptions options;
+  options.run.devices = "host";
+  options.analysis.ordering = SparseOrdering::amd;
+  options.tile = tile;
+  options.panel_order = panel_order;
+  options.branch_entries = branch_entries;
+  return options;
+}
+
+constexpr std::array<std::array<std::int64_t, 3>, 3> kSizes{{{0, 0, 0}, {4, 8, 60}, {2, 1, 1}}};
+
+template <class F>
+Error error_of(const F& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {ErrorKind::misuse, "", ""};
+}
+
+class Directory {
+ public:
+  explicit Directory(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(::getpid()))) {
+    std::filesystem::remove_all(path_);
+  }
+  ~Directory() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The failing row is the first in the order of elimination, and its pivot that of exact
+/// elimination, however the tree is cut.
+TEST(SparseFactorUse, NamesTheRowThatFails) {
+  int failures = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const auto n = static_cast<std::int64_t>(2 + random_bits(31, seed) % 30);
+    SparseMatrix a =
+        test::with_values(test::random_pattern(n, 0.15, seed, test::Give::lower), seed);
+    const auto row =
+        static_cast<std::int64_t>(random_bits(32, seed) % static_cast<std::uint64_t>(n));
+    for (std::int64_t k = a.start[at(row)]; k < a.start[at(row) + 1]; ++k)
+      if (a.column[at(k)] == row) a.value[at(k)] *= 0.1;
+    const SparseAnalysis analysis = analyze(a, options_of(0, 0, 0).analysis);
+    // In the order of elimination, densely.
+    const std::vector<double> full = test::dense_of(a);
+    std::vector<double> permuted(full.size());
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i)
+        permuted[at(i + j * n)] = full[at(analysis.order[at(i)] + analysis.order[at(j)] * n)];
+    const DenseOracle oracle(permuted, n);
+    for (const auto& [tile, panel_order, branch_entries] : kSizes) {
+      const SparseCholesky factor(analysis, a, options_of(tile, panel_order, branch_entries));
+      ASSERT_EQ(factor.info().ok, oracle.bad_column < 0) << seed;
+      if (factor.info().ok) continue;
+      ++failures;
+      EXPECT_EQ(factor.info().first_bad_pivot, analysis.order[at(oracle.bad_column)]) << seed;
+      EXPECT_NEAR(factor.info().bad_pivot, oracle.bad_pivot,
+                  1e-12 * (1 + std::abs(oracle.bad_pivot)));
+      EXPECT_TRUE(std::isnan(factor.info().log_determinant));
+      std::vector<double> x(at(n), 1.0);
+      EXPECT_EQ(error_of([&] { factor.solve({x.data(), n, 1, n}); }).kind(), ErrorKind::misuse);
+    }
+  }
+  EXPECT_GT(failures, 100);
+}
+
+TEST(SparseFactorUse, TheShiftMakesItDefinite) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SparseMatrix a = test::with_values(test::grid(6, 5, 2), seed);
+    for (std::int64_t i = 0; i < a.rows; ++i)
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
+        if (a.column[at(k)] == i) a.value[at(k)] -= 1.5;
+    SparseCholesky factor(a, options_of(4, 8, 60));
+    ASSERT_FALSE(factor.info().ok);
+    const double shift = definite_shift(a);
+    EXPECT_TRUE(factor.refactor(a, shift).ok) << shift;
+    EXPECT_EQ(factor.shift(), shift);
+    EXPECT_FALSE(factor.refactor(a, 0.9 * shift).ok) << shift;  // and is not far too large
+  }
+  EXPECT_EQ(definite_shift(test::with_values(test::grid(5, 5, 1), 1)), 0);
+}
+
+TEST(SparseFactorUse, AnEmptyDiagonalFails) {
+  const std::vector<std::int64_t> row{0, 1, 2, 2};
+  const std::vector<std::int64_t> col{0, 0, 0, 2};
+  const std::vector<double> value{4, 1, 1, 4};
+  const SparseMatrix a = sparse_from_entries(3, 3, row, col, value);
+  SparseCholeskyOptions options = options_of(0, 0, 0);
+  options.analysis.ordering = SparseOrdering::natural;
+  SparseCholesky factor(a, options);
+  EXPECT_FALSE(factor.info().ok);
+  EXPECT_EQ(factor.info().first_bad_pivot, 1);
+  EXPECT_TRUE(factor.refactor(a, 1.0).ok);
+}
+
+TEST(SparseFactorUse, RefusesWhatIsNoSuchMatrix) {
+  const SparseMatrix good = test::with_values(test::grid(5, 4, 1), 1);
+  SparseCholesky factor(good, options_of(0, 0, 0));
+  SparseMatrix bad = good;
+  bad.value[7] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(error_of([&] { (void)factor.refactor(bad); }).kind(), ErrorKind::input);
+  EXPECT_FALSE(factor.info().ok);
+  const Error pattern =
+      error_of([&] { (void)factor.refactor(test::with_values(test::grid(4, 5, 1), 1)); });
+  EXPECT_EQ(pattern.kind(), ErrorKind::misuse);
+  EXPECT_TRUE(factor.refactor(good).ok);
+  // Both triangles that differ.
+  SparseMatrix both = test::with_values(test::random_pattern(9, 0.5, 3, test::Give::both), 1);
+  SparseCholesky other(both, options_of(0, 0, 0));
+  for (std::int64_t k = both.start[3]; k < both.start[4]; ++k)
+    if (both.column[at(k)] > 3) both.value[at(k)] += 1;
+  EXPECT_NE(std::string(error_of([&] { (void)other.refactor(both); }).what()).find("not symmetric"),
+            std::string::npos);
+  EXPECT_EQ(error_of([&] { (void)factor.refactor(good, std::nan("")); }).kind(), ErrorKind::misuse);
+}
+
+TEST(SparseFactorUse, RefinesAndCertifies) {
+  // Ill-conditioned: a chain that is barely definite.
+  const std::int64_t n = 500;
+  std::vector<std::int64_t> row, col;
+  std::vector<double> value;
+  for (std::int64_t i = 0; i < n; ++i) {
+    row.push_back(i), col.push_back(i), value.push_back(2);
+    if (i > 0) row.push_back(i), col.push_back(i - 1), value.push_back(-1);
+  }
+  const SparseMatrix a = sparse_from_entries(n, n, row, col, value);
+  std::vector<double> b(at(2 * n));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_normal(1, i);
+  std::vector<double> x(b.size());
+  const SparseSolveResult result =
+      solve(a, MatrixView<const double>{b.data(), n, 2, n}, MatrixView<double>{x.data(), n, 2, n},
+            options_of(4, 8, 60));
+  EXPECT_TRUE(result.certificate.factor.ok);
+  EXPECT_LE(result.certificate.backward_error, 4 * std::numeric_limits<double>::epsilon());
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double r = 2 * x[at(i)] - (i > 0 ? x[at(i - 1)] : 0) - (i + 1 < n ? x[at(i + 1)] : 0);
+    EXPECT_NEAR(r, b[at(i)], 1e-9);
+  }
+  // A factor of a matrix nearby solves by refinement, too.
+  SparseMatrix nearby = a;
+  for (double& v : nearby.value) v *= 1 + 1e-9;
+  const SparseCholesky factor(nearby, options_of(0, 0, 0));
+  std::copy(b.begin(), b.end(), x.begin());
+  factor.solve({x.data(), n, 2, n});
+  const Certificate certificate =
+      refine(factor, a, MatrixView<const double>{b.data(), n, 2, n}, {x.data(), n, 2, n});
+  EXPECT_GT(certificate.refinement_steps, 0);
+  EXPECT_LE(certificate.backward_error, 4 * std::numeric_limits<double>::epsilon());
+}
+
+TEST(SparseFactorUse, EstimatesTheCondition) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const auto n = static_cast<std::int64_t>(1 + random_bits(41, seed) % 40);
+    const SparseMatrix a = test::with_values(
+        test::random_pattern(n, 0.2, seed, static_cast<test::Give>(seed % 3)), seed, 1e-6);
+    const SparseCholesky factor(a, options_of(4, 8, 60));
+    const std::vector<double> full = test::dense_of(a);
+    const DenseOracle oracle(full, n);
+    long double norm = 0;
+    long double inverse = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      long double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) sum += std::abs(full[at(i + j * n)]);
+      norm = std::max(norm, sum);
+      sum = 0;
+      for (const long double v : oracle.inverse_column(j)) sum += std::abs(v);
+      inverse = std::max(inverse, sum);
+    }
+    const double exact = static_cast<double>(norm * inverse);
+    EXPECT_LE(factor.condition(a), exact * (1 + 1e-8)) << seed;
+    EXPECT_GE(factor.condition(a), exact / 3) << seed;
+  }
+}
+
+TEST(SparseFactorUse, IsSavedAndOpened) {
+  const Directory directory("strata_factor_test");
+  for (const auto& [tile, panel_order, branch_entries] : kSizes) {
+    const SparseMatrix a = test::with_values(test::grid(9, 7, 5), 5);
+    const SparseCholesky factor(a, options_of(tile, panel_order, branch_entries));
+    factor.save(directory.path());
+    SparseCholesky opened = SparseCholesky::open(directory.path(), options_of(0, 0, 0));
+    EXPECT_EQ(opened.info().log_determinant, factor.info().log_determinant);
+    std::vector<double> x(at(a.rows), 1.0);
+    std::vector<double> y(at(a.rows), 1.0);
+    factor.solve({x.data(), a.rows, 1, a.rows});
+    opened.solve({y.data(), a.rows, 1, a.rows});
+    EXPECT_EQ(x, y);
+    EXPECT_EQ(opened.inverse_diagonal(), factor.inverse_diagonal());
+    EXPECT_TRUE(opened.refactor(a, 1).ok);
+  }
+}
+
+TEST(SparseFactorUse, RefusesDamagedFiles) {
+  const Directory directory("strata_factor_damage");
+  const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 5);
+  const SparseCholesky factor(a, options_of(0, 0, 0));
+  const std::string path = directory.path() + "/factor";
+  const auto complaint = [&] {
+    return error_of([&] { (void)SparseCholesky::open(directory.path()); });
+  };
+  const auto write = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  EXPECT_EQ(complaint().kind(), ErrorKind::input);
+  factor.save(directory.path());
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  std::size_t step = 1;
+  for (std::size_t i = 0; i < whole.size(); i += step, step += 1 + step / 8) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    write(damaged);
+    EXPECT_EQ(complaint().kind(), ErrorKind::input) << i;
+    write(whole.substr(0, i));
+    EXPECT_EQ(complaint().kind(), ErrorKind::input) << i;
+  }
+  write(whole + "x");
+  EXPECT_EQ(complaint().kind(), ErrorKind::input);
+  write(whole);
+  EXPECT_TRUE(SparseCholesky::open(directory.path()).info().ok);
+  // The factor of another matrix beside the analysis.
+  SparseCholesky(test::with_values(test::grid(3, 4, 5), 5), options_of(0, 0, 0))
+      .save(directory.path());
+  write(whole);
+  EXPECT_NE(std::string(complaint().what()).find("not a factor of the matrix"), std::string::npos);
+}
+
+TEST(SparseFactorUse, SimulatesWithoutValues) {
+  const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
+  const SparseCholeskyOptions options = options_of(24, 48, 400);
+  const SparseAnalysis analysis = analyze(a, options.analysis);
+  for (const int devices : {1, 2}) {
+    const RunReport report =
+        simulate_sparse_cholesky(analysis, a, Machine::emulated(devices, 1 << 20), options);
+    EXPECT_GT(report.predicted_seconds.value_or(0), 0);
+    EXPECT_LE(report.peak_device_bytes, 1 << 20);
+    EXPECT_GE(report.planned_traffic.device_to_host_bytes, analysis.counts.stored_entries * 8);
+    EXPECT_NEAR(report.flops, analysis.counts.stored_flops, 0.2 * analysis.counts.stored_flops);
+  }
+}
+
+}  // namespace
+}  // namespace strata
