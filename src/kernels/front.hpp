@@ -17,10 +17,11 @@
 //
 // Numbers are fp64, values k × 1; places are int32, k × 1, i + j·rows for element (i, j) of X.
 //
-// * add_update: the third operand, int32, lists the updates of U: how many; of each its order r;
-//   then of each the r places of its rows in the front to which X belongs, ascending. U holds them
-//   one after the other, packed (r × r each). With the variant kTileOfUpdate U is one tile of the
-//   only update listed, at its extent's row and column. What falls outside of X is left alone.
+// * add_update: the third operand, int32, lists the updates of U: how many; where in their front
+//   they begin; of each its order r; then of each the r places of its rows in the front to which X
+//   belongs, ascending. U holds them one after the other, packed (r × r each). With the variant
+//   kTileOfUpdate U is one tile of the only update listed, and its extent says where in its front.
+//   What falls outside of X is left alone.
 // * factor_front: status as in potrf.hpp, columns counted from the panel's first. P₂ = A₂·L₁₁⁻ᵀ.
 // * factor_branch: panels stand one after the other in P, packed, and so do values. `structure` is
 //   BranchStructure. Updates of supernodes whose parent is in the branch lie in `work`, others in

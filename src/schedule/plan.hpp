@@ -8,7 +8,7 @@
 //   a plan cannot deadlock.
 // * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest
 //   class that holds its family's blocks of its element; sizes within an eighth of each other are
-//   one class, or more where a budget does not suffice for a slot of each.
+//   one class, or more where a schedule has coarse_slots and a budget does not suffice for all.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
 //   that is faster by the machine's rates, from a device that has its latest value in a slot; that
 //   slot is not written again before the copy is done. A written (dirty) block is written back as

@@ -1,9 +1,9 @@
 // The layout of device memory: size classes, slots, and the places of resident blocks.
 //
 // Method: sizes within an eighth of each other share a class, so a block wastes at most a ninth of
-// its slot (beside what alignment to 256 bytes takes); where a budget is too small for that many
-// classes there are fewer. What is resident stays where it lies; the
-// other slots are cut out of the gaps, the largest class first.
+// its slot (beside what alignment to 256 bytes takes); where a schedule allows it and a budget is
+// too small for that many classes there are fewer. What is resident stays where it lies; the other
+// slots are cut out of the gaps, the largest class first.
 
 #include "schedule/plan_layout.hpp"
 
@@ -113,13 +113,15 @@ std::int64_t smallest_bytes(const Classes& classes) {
   return bytes;
 }
 
-/// Each class needs slots for the operands of one task, whatever its size. So a budget that fine
-/// classes exceed may do for coarse ones, in the last of which any block lies in any slot.
+/// Of schedules with coarse_slots: each class needs slots for the operands of one task, so a budget
+/// that fine classes exceed may do for coarse ones, in the last of which any block lies in any
+/// slot.
 constexpr std::array<std::int64_t, 4> kCoarseness{1, 8, 64, std::int64_t{1} << 26};
 
 /// The finest classes that a budget allows, or those that need the least.
 Classes classes_within(const Schedule& schedule, std::int64_t budget) {
   Classes best = classes_of(schedule, kCoarseness.front());
+  if (!schedule.coarse_slots) return best;
   for (const std::int64_t coarseness : kCoarseness) {
     if (smallest_bytes(best) <= budget) break;
     Classes coarse = classes_of(schedule, coarseness);

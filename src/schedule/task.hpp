@@ -112,6 +112,9 @@ struct Schedule {
   /// many.
   std::vector<int> operands;
   std::int64_t steps = 0;
+  /// Blocks are of many sizes, and none stays from plan to plan (which asks for slots of the same
+  /// sizes): where a budget does not suffice for slots of each size, sizes may share slots.
+  bool coarse_slots = false;
   /// Appends the tasks of one step, 0 <= step < steps.
   std::function<void(std::int64_t step, TaskList& tasks)> emit;
 };

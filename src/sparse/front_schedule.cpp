@@ -214,6 +214,7 @@ Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices) 
   schedule.devices = devices;
   schedule.operands = {3, 2, 1, 1, 1, 1, 1};
   schedule.steps = std::ssize(layout->units);
+  schedule.coarse_slots = true;
   auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices);
   schedule.emit = [tasks](std::int64_t step, TaskList& list) { tasks->emit(step, list); };
   return schedule;

@@ -3,7 +3,8 @@
 // Method: rows below a supernode's columns are gathered into a buffer beside them, so that a panel,
 // or its tiles, meets packed operands. Columns of X are taken a few at a time, a number that
 // follows from nothing but the bound below; so a solution has the same bits on any number of
-// threads.
+// threads. A supernode whose rows of X are zero is passed over: a sparse right-hand side meets only
+// the ways from its rows to the root.
 
 #include <cblas.h>
 
@@ -99,9 +100,18 @@ class Sweeper {
     return x2.block(begin - x1.rows, 0, count, x2.cols);
   }
 
+  [[nodiscard]] static bool is_zero(MatrixView<const double> x) {
+    for (std::int64_t c = 0; c < x.cols; ++c) {
+      const double* column = x.column(c);
+      if (!std::all_of(column, column + x.rows, [](double v) { return v == 0; })) return false;
+    }
+    return true;
+  }
+
   void forward(std::int32_t s) {
     const FrontUnit& unit = factor_.unit_of(s);
     const MatrixView<double> x1 = own(s);
+    if (is_zero(x1)) return;
     const MatrixView<double> x2 = below(s);
     std::fill_n(x2.data, x2.rows * x2.cols, 0.0);
     if (unit.kind == UnitKind::tiled) {

@@ -204,6 +204,35 @@ TEST(SizeClasses, WasteAtMostAnEighthBesideAlignment) {
   }
 }
 
+TEST(SizeClasses, AreCoarserWhereABudgetIsSmallAndTheScheduleAllowsIt) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Dice dice(seed);
+    std::vector<BlockExtent> extents;
+    std::int64_t largest = 0;
+    for (int i = 0; i < 60; ++i) {
+      extents.push_back({i, 0, 1 + dice.roll(200), 1 + dice.roll(100)});
+      largest = std::max(largest, extents.back().rows * extents.back().cols * 8);
+    }
+    BlockTable blocks;
+    blocks.add({.name = "L", .listed = extents});
+    std::vector<FlatTask> tasks;
+    for (int i = 0; i < 300; ++i)
+      tasks.push_back(flat_task(scramble_u, {BlockId(0, dice.roll(60), 0)}));
+    Schedule schedule = schedule_of(std::move(blocks), 1, {1}, {tasks});
+    const std::int64_t fine = smallest_budget_bytes(schedule);
+    schedule.coarse_slots = true;
+    const std::int64_t coarse = smallest_budget_bytes(schedule);
+    EXPECT_LE(coarse, largest + 256);  // of one operand, the slot of the largest
+    EXPECT_LT(coarse, fine);
+    for (const std::int64_t budget : {coarse, coarse + dice.roll(1 << 20), fine - 1, fine}) {
+      const Plan plan = plan_of(schedule, Machine::emulated(1, budget), {});
+      EXPECT_LE(plan.layout().arena_bytes(), budget);
+      EXPECT_LE(plan.totals().wasted_bytes, plan.layout().arena_bytes());
+      EXPECT_EQ(PlanChecker(plan.schedule(), plan.layout()).check(flatten(plan)), "");
+    }
+  }
+}
+
 TEST(Residency, ThatDoesNotFitTheScheduleIsRefused) {
   const auto refused = [](Residency::Node node, const std::string& part) {
     BlockTable blocks;
