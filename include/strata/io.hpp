@@ -168,6 +168,10 @@ void write_mtx(const std::string& path, MatrixView<const double> matrix);
 void write_mtx(const std::string& path, MatrixView<const float> matrix);
 /// Writes an n × 1 matrix.
 void write_mtx(const std::string& path, std::span<const double> vector);
+/// Writes the lower triangle of a symmetric sparse matrix, both of whose triangles are given or the
+/// lower one (coordinate, real, symmetric). Throws Error{misuse} for a matrix that is not square,
+/// Error{storage}.
+void write_symmetric_mtx(const std::string& path, const SparseMatrix& matrix);
 
 /// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz). Throws Error{misuse}
 /// for any other name, else as read_npy and read_mtx.

@@ -304,4 +304,30 @@ void write_mtx(const std::string& path, std::span<const double> vector) {
   write_mtx(path, MatrixView<const double>{vector.data(), n, 1, n > 0 ? n : 1});
 }
 
+void write_symmetric_mtx(const std::string& path, const SparseMatrix& matrix) {
+  require(matrix.rows == matrix.cols, ErrorKind::misuse, "mtx",
+          "{}: a {} by {} matrix is not symmetric", path, matrix.rows, matrix.cols);
+  const auto for_lower = [&](const auto& visit) {
+    for (std::int64_t i = 0; i < matrix.rows; ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      for (auto k = static_cast<std::size_t>(matrix.start[row]);
+           k < static_cast<std::size_t>(matrix.start[row + 1]) && matrix.column[k] <= i; ++k)
+        visit(i, matrix.column[k], matrix.value[k]);
+    }
+  };
+  std::int64_t entries = 0;
+  for_lower([&](std::int64_t, std::int32_t, double) { ++entries; });
+  OutputFile file = open_output(path);
+  file.write(fmt::format("%%MatrixMarket matrix coordinate real symmetric\n{} {} {}\n", matrix.rows,
+                         matrix.cols, entries));
+  std::string line;
+  for_lower([&](std::int64_t i, std::int32_t j, double value) {
+    line = fmt::format("{} {} ", i + 1, j + 1);
+    append_number(line, value);
+    line += '\n';
+    file.write(line);
+  });
+  file.commit();
+}
+
 }  // namespace strata

@@ -165,6 +165,25 @@ TEST(Mtx, ReadsBackWhatItWrites) {
   EXPECT_EQ(test::slurp(scratch.path("f.mtx")), test::slurp(scratch.path("v.mtx")));
 }
 
+TEST(Mtx, WritesTheLowerTriangleOfASparseMatrix) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("s.mtx");
+  const std::vector<std::int64_t> row{0, 2, 2, 0, 1};
+  const std::vector<std::int64_t> col{0, 2, 0, 2, 1};
+  const std::vector<double> value{1, 0.1, -3, -3, 1e-300};
+  write_symmetric_mtx(file, sparse_from_entries(3, 3, row, col, value));
+  EXPECT_EQ(test::slurp(file),
+            "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 1\n2 2 1e-300\n3 1 -3\n3 "
+            "3 0.1\n");
+  const MatrixMarket read = read_mtx(file);
+  EXPECT_TRUE(read.symmetric);
+  EXPECT_EQ(read.to_sparse().value, (std::vector<double>{1, -3, 1e-300, -3, 0.1}));
+  write_symmetric_mtx(file, SparseMatrix{});
+  EXPECT_EQ(read_mtx(file).rows, 0);
+  test::expect_error(ErrorKind::misuse, {"2 by 3"},
+                     [&] { write_symmetric_mtx(file, sparse_from_entries(2, 3, {}, {}, {})); });
+}
+
 // The real sets: what their catalogue says of them.
 TEST(Mtx, ReadsRealMatrices) {
   const std::filesystem::path folder =
