@@ -128,6 +128,7 @@ void FrontFactor::plan() {
     devices_ = std::make_unique<DeviceSet>(bounded);
   }
   planned_ = plan_fronts(analysis_, layout_, devices_->machine(), options_);
+  planned_.tile = sizes_.tile;
   planned_.let_go_of_trace();
   const std::int64_t bound = options_.host_memory_bytes > 0 ? options_.host_memory_bytes
                                                             : devices_->machine().host_memory_bytes;

@@ -30,6 +30,19 @@ namespace {
 constexpr const char* kWhere = "factor";
 constexpr FileFormat kFactorFormat{.name = "factor", .version = 1, .where = kWhere};
 
+/// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
+/// A pattern alone has many of them.
+std::uint64_t structure_hash(const SparseAnalysis& a) {
+  std::uint64_t hash = 0;
+  const auto add = [&hash](const auto& list) {
+    hash = XXH3_64bits_withSeed(list.data(), list.size() * sizeof list[0], hash);
+  };
+  add(a.order);
+  add(a.first);
+  add(a.row);
+  return hash;
+}
+
 void require_factor(const FrontFactor& factor, MatrixView<const double> b) {
   require(factor.info().ok, ErrorKind::misuse, kWhere,
           "there is no factor to solve with: the factorization failed at row {}",
@@ -277,7 +290,7 @@ void SparseCholesky::save(const std::string& directory) const {
   save_analysis(analysis(), directory + "/analysis");
   ChecksumWriter writer(directory + "/factor", kFactorFormat);
   const FrontFactor& factor = state_->factor;
-  writer.add(analysis().fingerprint.hash);
+  writer.add(structure_hash(analysis()));
   writer.add(factor.sizes());
   writer.add(shift());
   writer.add(info().log_determinant);
@@ -292,10 +305,10 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   SparseAnalysis analysis = load_analysis(directory + "/analysis");
   const std::string path = directory + "/factor";
   ChecksumReader reader(path, kFactorFormat);
-  auto hash = analysis.fingerprint.hash;
-  reader.read(hash);
-  require(hash == analysis.fingerprint.hash, ErrorKind::input, kWhere,
-          "'{}' is not a factor of the matrix that was analyzed beside it", path);
+  std::uint64_t structure = 0;
+  reader.read(structure);
+  require(structure == structure_hash(analysis), ErrorKind::input, kWhere,
+          "'{}' is not a factor by the analysis beside it", path);
   FrontSizes sizes;
   reader.read(sizes);
   require(sizes.tile >= 1 && sizes.panel_order >= 1 && sizes.branch_entries >= 1, ErrorKind::input,
@@ -436,9 +449,11 @@ double definite_shift(const SparseMatrix& a, int steps) {
 RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseMatrix& a,
                                    const Machine& machine, const SparseCholeskyOptions& options) {
   require_same_pattern(analysis, a);
-  auto layout =
-      std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, front_sizes(options)));
-  return make_simulated_report(plan_fronts(analysis, std::move(layout), machine, options.run));
+  const FrontSizes sizes = front_sizes(options);
+  auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes));
+  PlannedRun planned = plan_fronts(analysis, std::move(layout), machine, options.run);
+  planned.tile = sizes.tile;
+  return make_simulated_report(std::move(planned));
 }
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"
+#include "tests/io/scratch.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 
 namespace strata {
@@ -135,6 +136,36 @@ TEST(SparseFactor, SelectedInverse) {
       }
     }
   }
+}
+
+TEST(SparseFactor, ReportsSayTheTile) {
+  const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 1);
+  SparseCholeskyOptions options = options_of(kSizes[3]);
+  const SparseAnalysis analysis = analyze(a, options.analysis);
+  EXPECT_EQ(SparseCholesky(analysis, a, options).report().tile, 3);
+  const Machine machine = Machine::emulated(1, 1 << 24);
+  EXPECT_EQ(simulate_sparse_cholesky(analysis, a, machine, options).tile, 3);
+  options.tile = 0;
+  EXPECT_GT(SparseCholesky(analysis, a, options).report().tile, 0);
+  EXPECT_GT(simulate_sparse_cholesky(analysis, a, machine, options).tile, 0);
+}
+
+// Two orders of one pattern whose panels have the same sizes: the numbers of one are not those of
+// the other.
+TEST(SparseFactor, AFactorIsOfItsOwnAnalysis) {
+  const test::Scratch scratch;
+  const SparseMatrix a = test::with_values(test::random_pattern(9, 1, 1, test::Give::lower), 1);
+  SparseCholeskyOptions options = options_of(kSizes[0]);
+  options.analysis.ordering = SparseOrdering::given;
+  for (const char* name : {"one", "other"}) {
+    options.analysis.order = test::random_order(9, name[1]);
+    SparseCholesky(a, options).save(scratch.path(name));
+    EXPECT_EQ(SparseCholesky::open(scratch.path(name)).analysis().order, options.analysis.order);
+  }
+  std::filesystem::copy_file(scratch.path("one/factor"), scratch.path("other/factor"),
+                             std::filesystem::copy_options::overwrite_existing);
+  test::expect_error(ErrorKind::input, {"other/factor", "analysis"},
+                     [&] { (void)SparseCholesky::open(scratch.path("other")); });
 }
 
 }  // namespace
