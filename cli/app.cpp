@@ -102,6 +102,12 @@ void show_progress(const Progress& progress) {
 CLI::Validator positive_number() { return number_validator(false); }
 CLI::Validator nonnegative_number() { return number_validator(true); }
 
+std::string first_given(const std::vector<CLI::Option*>& options) {
+  const auto given = std::find_if(options.begin(), options.end(),
+                                  [](const CLI::Option* option) { return option->count() > 0; });
+  return given == options.end() ? "" : (*given)->get_name();
+}
+
 void watch_interrupt() {
   struct sigaction action {};
   action.sa_flags = SA_RESTART;

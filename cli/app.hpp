@@ -66,6 +66,9 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run);
 void add_lstsq(CLI::App& app, CommonOptions& common, Run& run);
 void add_eigs(CLI::App& app, CommonOptions& common, Run& run);
 void add_analyze(CLI::App& app, CommonOptions& common, Run& run);
+void add_factor(CLI::App& app, CommonOptions& common, Run& run);
+void add_logdet(CLI::App& app, CommonOptions& common, Run& run);
+void add_variances(CLI::App& app, CommonOptions& common, Run& run);
 void add_bench(CLI::App& app, CommonOptions& common, Run& run);
 
 /// strata plan sparse, below the verb `plan`.
@@ -77,6 +80,9 @@ void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run);
 /// Accepts finite numbers above 0, or not below 0; the message names the text.
 [[nodiscard]] CLI::Validator positive_number();
 [[nodiscard]] CLI::Validator nonnegative_number();
+
+/// The name of the first of these options that was on the command line; empty: none was.
+[[nodiscard]] std::string first_given(const std::vector<CLI::Option*>& options);
 
 /// An option of several values: one word, in which they are separated by commas. What follows it is
 /// not its own.

@@ -278,16 +278,6 @@ void BlockArguments::add_to(CLI::App& verb) {
                                   "s products of a block need one exchange"));
 }
 
-const char* BlockArguments::given() const {
-  static thread_local std::string name;
-  for (const CLI::Option* option : options) {
-    if (option->count() == 0) continue;
-    name = option->get_name();
-    return name.c_str();
-  }
-  return nullptr;
-}
-
 void GmresArguments::add_to(CLI::App& verb) {
   block.add_to(verb);
   const auto keep = [this](CLI::Option* option) { block.options.push_back(option); };

@@ -23,8 +23,6 @@ struct BlockArguments {
   std::vector<CLI::Option*> options;  ///< as they were added
 
   void add_to(CLI::App& verb);
-  /// The name of the first that was on the command line; null: none.
-  [[nodiscard]] const char* given() const;
 };
 
 struct GmresArguments {
@@ -39,7 +37,8 @@ struct GmresArguments {
   std::int64_t block_size = 32;
 
   void add_to(CLI::App& verb);
-  [[nodiscard]] const char* given() const { return block.given(); }
+  /// The name of the first of its options that was on the command line; empty: none.
+  [[nodiscard]] std::string given() const { return first_given(block.options); }
 };
 
 struct SystemFiles {

@@ -95,6 +95,7 @@ int main(int argc, char** argv) {
       "fit.html\n"
       "  strata predict model.json places.csv -o predictions.csv\n"
       "  strata solve A.npy b.npy -o x.npy --device-memory 512MiB\n"
+      "  strata solve A.mtx b.npy -o x.npy\n"
       "  strata plan cholesky --n 1000000 --tile 8192 --devices emulated:4 --device-memory 64GiB\n"
       "'strata VERB --help' lists the options of a verb.");
   Run run;
@@ -111,6 +112,9 @@ int main(int argc, char** argv) {
   add_lstsq(app, common, run);
   add_eigs(app, common, run);
   add_analyze(app, common, run);
+  add_factor(app, common, run);
+  add_logdet(app, common, run);
+  add_variances(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

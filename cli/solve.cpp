@@ -1,4 +1,5 @@
-// strata solve A b -o x: dense symmetric positive definite systems, and sparse ones by GMRES.
+// strata solve A b -o x: symmetric positive definite systems, dense ones here; sparse ones by their
+// factors (sparse_solve.cpp) or by GMRES (krylov.cpp).
 
 #include <fmt/format.h>
 
@@ -10,17 +11,18 @@
 #include "base/check.hpp"
 #include "cli/app.hpp"
 #include "cli/krylov.hpp"
+#include "cli/sparse.hpp"
 
 namespace strata::cli {
 namespace {
 
 struct SolveArguments {
-  std::string matrix;
-  std::string rhs;
-  std::string output;
+  FactorArguments factor;
+  SparseSystem system;
   std::string precision = "auto";
   std::string method = "cholesky";
   GmresArguments gmres;
+  std::vector<CLI::Option*> of_sparse;  // options of sparse matrices and their factors
 };
 
 /// An open file: its elements as they lie there, mapped where the file allows it, or in memory.
@@ -34,6 +36,8 @@ class MatrixFile {
     }
     dense_ = read_dense(path_);
   }
+  MatrixFile(std::string path, DenseMatrix<double> dense)
+      : path_(std::move(path)), dense_(std::move(dense)) {}
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::int64_t rows() const noexcept { return file_ ? file_->rows() : dense_.rows; }
@@ -148,7 +152,7 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
 }
 
 template <class T>
-int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
+int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const std::string& output,
              const CommonOptions& common, const Options& options) {
   DenseMatrix<T> copy;  // of a matrix that is in another precision
   const MatrixView<const T> a = [&] {
@@ -176,49 +180,93 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
   object["solve"] = to_json(result.solve);
   ReportData data;
   data.title = fmt::format("A system of {} unknowns, solved", b.rows);
-  data.subtitle = fmt::format("{} with {}, in {}", arguments.matrix, arguments.rhs,
-                              to_string(certificate.precision));
+  data.subtitle =
+      fmt::format("{} with {}, in {}", matrix.path(), rhs.path(), to_string(certificate.precision));
   data.figures = {
       {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""},
       {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
   data.run = result.factor;
   begin_output();
-  write_dense(arguments.output, std::as_const(x).view());
-  return finish(common, std::move(data), object,
-                [&] { print_solve(result, b.cols, arguments.output); });
+  write_dense(output, std::as_const(x).view());
+  return finish(common, std::move(data), object, [&] { print_solve(result, b.cols, output); });
+}
+
+int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
+                const CommonOptions& common, const Options& options) {
+  const std::string sparse_only = first_given(arguments.of_sparse);
+  require(sparse_only.empty(), ErrorKind::misuse, "options",
+          "{} is an option of sparse matrices, and {} is dense", sparse_only, matrix.path());
+  const MatrixFile rhs(arguments.system.rhs);
+  check_interrupt();
+  check_system(matrix, rhs);
+  const std::string& output = arguments.system.output;
+  return precision_for(arguments.precision, matrix, rhs) == Element::fp32
+             ? solve_in<float>(matrix, rhs, output, common, options)
+             : solve_in<double>(matrix, rhs, output, common, options);
+}
+
+int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
+                 const CommonOptions& common) {
+  require(arguments.precision != "fp32", ErrorKind::misuse, "options",
+          "--precision fp32: sparse matrices are factored in fp64");
+  require(!file || arguments.system.matrix.empty(), ErrorKind::misuse, "options",
+          "--matrix is for a factor that was saved, and {} is a matrix", arguments.factor.matrix);
+  return run_sparse_solve(std::move(file), arguments.system, arguments.factor, common);
+}
+
+/// What the first file is decides: a factor, a sparse matrix or a dense one.
+int solve_by_cholesky(const SolveArguments& arguments, const CommonOptions& common,
+                      const Options& options) {
+  const std::string& path = arguments.factor.matrix;
+  require(arguments.gmres.given().empty(), ErrorKind::misuse, "options",
+          "{} is an option of --method gmres", arguments.gmres.given());
+  if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
+  if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
+  const MatrixMarket entries = read_mtx(path);
+  if (!entries.is_array) return solve_sparse(symmetric_of(entries, path), arguments, common);
+  return solve_dense(MatrixFile(path, entries.to_dense()), arguments, common, options);
 }
 
 int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   const Options options = common.to_options();
-  require(is_called(arguments.output, ".npy") || is_called(arguments.output, ".mtx"),
-          ErrorKind::misuse, "solve",
-          "--output '{}': the solution is a file called .npy or .mtx (or these with .gz)",
-          arguments.output);
-  check_outputs(common, {{"--output", arguments.output}},
-                {arguments.matrix, arguments.rhs, common.rates});
-  if (arguments.method == "gmres")
-    return run_gmres({arguments.matrix, arguments.rhs, arguments.output}, arguments.gmres, common);
-  require(arguments.gmres.given() == nullptr, ErrorKind::misuse, "options",
-          "{} is an option of --method gmres", arguments.gmres.given());
-  const MatrixFile matrix(arguments.matrix);
-  const MatrixFile rhs(arguments.rhs);
-  check_interrupt();
-  check_system(matrix, rhs);
-  return precision_for(arguments.precision, matrix, rhs) == Element::fp32
-             ? solve_in<float>(matrix, rhs, arguments, common, options)
-             : solve_in<double>(matrix, rhs, arguments, common, options);
+  const SparseSystem& system = arguments.system;
+  require(is_called(system.output, ".npy") || is_called(system.output, ".mtx"), ErrorKind::misuse,
+          "solve", "--output '{}': the solution is a file called .npy or .mtx (or these with .gz)",
+          system.output);
+  std::vector<std::string> inputs = arguments.factor.inputs();
+  inputs.insert(inputs.end(), {system.rhs, system.matrix, common.rates});
+  check_outputs(common, {{"--output", system.output}}, inputs);
+  if (arguments.method != "gmres") return solve_by_cholesky(arguments, common, options);
+  const std::string of_factors = first_given(arguments.of_sparse);
+  require(of_factors.empty(), ErrorKind::misuse, "options", "{} is an option of --method cholesky",
+          of_factors);
+  return run_gmres({arguments.factor.matrix, system.rhs, system.output}, arguments.gmres, common);
+}
+
+void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {
+  arguments.factor.add_to(verb);
+  arguments.of_sparse = arguments.factor.added;
+  arguments.of_sparse.push_back(
+      verb.add_option("--matrix", arguments.system.matrix,
+                      "of a factor that was saved: A, to refine and certify x"));
+  arguments.of_sparse.push_back(
+      verb.add_flag("--condition", arguments.system.condition,
+                    "estimate the condition of a sparse A in the 1-norm"));
 }
 
 }  // namespace
 
 void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("solve", "solve A x = b, A dense symmetric positive definite or sparse");
+      app.add_subcommand("solve", "solve A x = b, A symmetric positive definite or sparse");
   auto arguments = std::make_shared<SolveArguments>();
   common.add_to(*verb);
-  verb->add_option("A", arguments->matrix, "matrix: .npy, .mtx or .mtx.gz")->required();
-  verb->add_option("b", arguments->rhs, "right-hand sides: .npy, .mtx or .mtx.gz")->required();
-  verb->add_option("-o,--output", arguments->output, "where the solution goes: .npy or .mtx")
+  verb->add_option("A", arguments->factor.matrix,
+                   "matrix: .npy, .mtx or .mtx.gz; or what 'strata factor -o' wrote")
+      ->required();
+  verb->add_option("b", arguments->system.rhs, "right-hand sides: .npy, .mtx or .mtx.gz")
+      ->required();
+  verb->add_option("-o,--output", arguments->system.output, "where the solution goes: .npy or .mtx")
       ->required();
   verb->add_option("--precision", arguments->precision,
                    "auto, fp64 or fp32; auto is fp32 where both files hold it (.npy of float32), "
@@ -226,9 +274,11 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
       ->check(CLI::IsMember({"auto", "fp64", "fp32"}))
       ->capture_default_str();
   verb->add_option("--method", arguments->method,
-                   "cholesky (dense A), or gmres (sparse A: restarted, s vectors at a time)")
+                   "cholesky (sparse where A is a .mtx of coordinates), or gmres (sparse A: "
+                   "restarted, s vectors at a time)")
       ->check(CLI::IsMember({"cholesky", "gmres"}))
       ->capture_default_str();
+  add_sparse_options(*verb, *arguments);
   arguments->gmres.add_to(*verb);
   verb->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_solve(*arguments, common); };

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "cli/krylov.hpp"
+#include "cli/sparse.hpp"
 
 namespace strata::cli {
 namespace {
@@ -17,32 +19,9 @@ using nlohmann::json;
 
 struct AnalyzeArguments {
   std::string matrix;
-  std::string output;    // of analyze
-  std::string analysis;  // of plan: one that was saved
-  std::string ordering = "best";
-  AnalysisOptions options;
+  std::string output;  // of analyze
+  AnalysisArguments analysis;
 };
-
-/// A matrix as the file has it, and what was summed on the way.
-struct SymmetricFile {
-  SparseMatrix matrix;
-  SummedEntries summed;
-};
-
-/// Of a symmetric file the triangle that it holds.
-SymmetricFile read_symmetric(const std::string& path) {
-  SymmetricFile file;
-  if (!is_called(path, ".mtx")) {
-    file.matrix = read_sparse(path);
-    return file;
-  }
-  const MatrixMarket m = read_mtx(path);
-  require(!m.skew_symmetric, ErrorKind::input, "analyze", "{} is skew-symmetric", path);
-  file.matrix = m.is_array
-                    ? m.to_sparse()
-                    : sparse_from_entries(m.rows, m.cols, m.row, m.col, m.value, &file.summed);
-  return file;
-}
 
 /// A vector of row numbers from 0 on.
 std::vector<std::int32_t> read_order(const std::string& path) {
@@ -58,59 +37,14 @@ std::vector<std::int32_t> read_order(const std::string& path) {
   return order;
 }
 
-AnalysisOptions options_of(const AnalyzeArguments& a, const CommonOptions& common) {
-  AnalysisOptions options = a.options;
-  options.seed = common.seed;
-  const bool is_file = is_called(a.ordering, ".npy") || is_called(a.ordering, ".mtx");
-  require(is_file || a.ordering != "given", ErrorKind::misuse, "options",
-          "--ordering given: name the file of the order, .npy or .mtx");
-  options.ordering = is_file ? SparseOrdering::given : parse_sparse_ordering(a.ordering);
-  if (is_file) options.order = read_order(a.ordering);
-  return options;
-}
-
 std::vector<std::string> inputs_of(const AnalyzeArguments& a, const CommonOptions& common) {
-  return {a.matrix, a.analysis, a.ordering, common.rates};
+  std::vector<std::string> inputs = a.analysis.inputs();
+  inputs.insert(inputs.end(), {a.matrix, common.rates});
+  return inputs;
 }
 
 std::string pattern_text(const PatternFingerprint& f) {
   return fmt::format("{:016x}{:016x}", f.hash[0], f.hash[1]);
-}
-
-json to_json(const SparseAnalysis& a, const SummedEntries& summed) {
-  const AnalysisCounts& c = a.counts;
-  json levels = json::array();
-  for (const TreeLevel& level : tree_levels(a))
-    levels.push_back({{"supernodes", level.supernodes},
-                      {"columns", level.columns},
-                      {"widest", level.widest},
-                      {"panel_bytes", level.panel_bytes},
-                      {"flops", level.flops}});
-  return {{"n", a.fingerprint.order},
-          {"entries_below_diagonal", a.fingerprint.entries},
-          {"pattern", pattern_text(a.fingerprint)},
-          {"summed_entries", summed.count},
-          {"empty_diagonals", c.empty_diagonals},
-          {"ordering", to_string(a.ordering)},
-          {"flops", c.flops},
-          {"factor_entries", c.factor_entries},
-          {"stored_flops", c.stored_flops},
-          {"stored_entries", c.stored_entries},
-          {"fundamental_supernodes", c.fundamental_supernodes},
-          {"supernodes", a.supernodes()},
-          {"widest", c.widest},
-          {"height", c.height},
-          {"critical_flops", c.critical_flops},
-          {"panel_bytes", c.panel_bytes},
-          {"largest_panel_bytes", c.largest_panel_bytes},
-          {"largest_update_bytes", c.largest_update_bytes},
-          {"stack_bytes", c.stack_bytes},
-          {"product_bytes", c.product_bytes},
-          {"levels", std::move(levels)},
-          {"seconds", a.seconds.total()},
-          {"pattern_seconds", a.seconds.pattern},
-          {"ordering_seconds", a.seconds.ordering},
-          {"symbolic_seconds", a.seconds.symbolic}};
 }
 
 double ratio(double a, double b) { return b > 0 ? a / b : 1; }
@@ -141,7 +75,7 @@ void print_analysis(const SparseAnalysis& a, const SummedEntries& summed) {
 
 int run_analyze(const AnalyzeArguments& a, const CommonOptions& common) {
   check_outputs(common, {{"--output", a.output}}, inputs_of(a, common));
-  const AnalysisOptions options = options_of(a, common);
+  const AnalysisOptions options = a.analysis.to_options(common.seed);
   const SymmetricFile file = read_symmetric(a.matrix);
   check_interrupt();
   const SparseAnalysis analysis = analyze(file.matrix, options);
@@ -208,7 +142,135 @@ void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machin
       "", p.flop_seconds, p.critical_seconds, p.transfer_seconds);
 }
 
-/// The tree as the report draws it.
+/// What the schedule makes of it on the machine; GPUs have no kernels for fronts yet, so that only
+/// emulated ones are simulated.
+std::optional<RunReport> simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix,
+                                       const Machine& machine, const CommonOptions& common,
+                                       const Options& run) {
+  const bool real = machine.devices.front().name.rfind("emulated", 0) != 0;
+  const bool any_gpu =
+      std::any_of(machine.devices.begin(), machine.devices.end(),
+                  [](const DeviceModel& device) { return device.kind == DeviceKind::gpu; });
+  if (real && any_gpu) return std::nullopt;
+  SparseCholeskyOptions options;
+  options.run = run;
+  options.tile = common.tile;
+  return simulate_sparse_cholesky(a, matrix, machine, options);
+}
+
+void print_simulated(const RunReport& report, bool measured_rates) {
+  const double seconds = report.predicted_seconds.value_or(0);
+  fmt::print("  {:18}{:>12.3g} s by the schedule ({:.1f} GFLOP/s{}), {} tasks\n", "simulated",
+             seconds, seconds > 0 ? report.flops / seconds / 1e9 : 0,
+             measured_rates ? "" : "; nominal rates", report.tasks);
+  print_traffic(report, false);
+  fmt::print("  {:18}{:>14} on each device\n", "peak memory",
+             format_bytes(report.peak_device_bytes));
+  fmt::print("  {:18}{:>14} for the factor\n", "host memory", format_bytes(report.host_bytes));
+}
+
+ReportData report_of(const SparseAnalysis& a, const AnalyzeArguments& arguments,
+                     const FactorPrediction& prediction, const std::optional<RunReport>& run) {
+  ReportData data;
+  data.title =
+      fmt::format("Plan of a sparse Cholesky factorization of order {}", a.fingerprint.order);
+  data.subtitle = fmt::format("{}, {} supernodes, ordered by {}", arguments.matrix, a.supernodes(),
+                              to_string(a.ordering));
+  data.figures = {
+      {"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"},
+      {"Entries of L", fmt::format("{:.3g}", double(a.counts.factor_entries)), "", ""},
+      {"Factor", format_bytes(a.counts.panel_bytes), "", "as panels"},
+      {"Seconds", fmt::format("{:.3g}", prediction.seconds), "s", "at least, by rates alone"}};
+  if (run && run->predicted_seconds)
+    data.figures.push_back(
+        {"Simulated", fmt::format("{:.3g}", *run->predicted_seconds), "s", "by the schedule"});
+  data.tree = tree_of(a);
+  data.run = run;
+  data.simulated = true;
+  return data;
+}
+
+int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& common) {
+  const Options run = common.to_options();
+  check_outputs(common, {}, inputs_of(arguments, common));
+  const Machine machine = machine_of(common, run);
+  const SymmetricFile file = read_symmetric(arguments.matrix);
+  check_interrupt();
+  const SparseAnalysis a = analysis_of(arguments.analysis, file.matrix, common.seed);
+  const FactorPrediction p = predict_factorization(a, machine);
+  const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
+  const std::optional<RunReport> simulated = simulated_run(a, file.matrix, machine, common, run);
+  json object = to_json(a, file.summed);
+  json names = json::array();
+  for (const DeviceModel& device : machine.devices) names.push_back(device.name);
+  object["devices"] = std::move(names);
+  object["predicted_seconds"] = number(p.seconds);
+  object["prediction"] = {{"flop_seconds", number(p.flop_seconds)},
+                          {"critical_seconds", number(p.critical_seconds)},
+                          {"transfer_seconds", number(p.transfer_seconds)}};
+  object["branches"] = {{"device_memory_bytes", machine.devices.front().memory_bytes},
+                        {"count", branches.count},
+                        {"flops", branches.flops}};
+  object["simulated"] = simulated ? to_json(*simulated) : json(nullptr);
+  return finish(common, report_of(a, arguments, p, simulated), object, [&] {
+    print_analysis(a, file.summed);
+    print_plan(a, p, machine, branches, run.rates.has_value());
+    if (simulated) print_simulated(*simulated, run.rates.has_value());
+  });
+}
+
+}  // namespace
+
+SymmetricFile symmetric_of(const MatrixMarket& m, const std::string& path) {
+  require(!m.skew_symmetric, ErrorKind::input, "analyze", "{} is skew-symmetric", path);
+  SymmetricFile file;
+  file.matrix = m.is_array
+                    ? m.to_sparse()
+                    : sparse_from_entries(m.rows, m.cols, m.row, m.col, m.value, &file.summed);
+  return file;
+}
+
+SymmetricFile read_symmetric(const std::string& path) {
+  if (is_called(path, ".mtx")) return symmetric_of(read_mtx(path), path);
+  return {read_sparse(path), {}};
+}
+
+json to_json(const SparseAnalysis& a, const SummedEntries& summed) {
+  const AnalysisCounts& c = a.counts;
+  json levels = json::array();
+  for (const TreeLevel& level : tree_levels(a))
+    levels.push_back({{"supernodes", level.supernodes},
+                      {"columns", level.columns},
+                      {"widest", level.widest},
+                      {"panel_bytes", level.panel_bytes},
+                      {"flops", level.flops}});
+  return {{"n", a.fingerprint.order},
+          {"entries_below_diagonal", a.fingerprint.entries},
+          {"pattern", pattern_text(a.fingerprint)},
+          {"summed_entries", summed.count},
+          {"empty_diagonals", c.empty_diagonals},
+          {"ordering", to_string(a.ordering)},
+          {"flops", c.flops},
+          {"factor_entries", c.factor_entries},
+          {"stored_flops", c.stored_flops},
+          {"stored_entries", c.stored_entries},
+          {"fundamental_supernodes", c.fundamental_supernodes},
+          {"supernodes", a.supernodes()},
+          {"widest", c.widest},
+          {"height", c.height},
+          {"critical_flops", c.critical_flops},
+          {"panel_bytes", c.panel_bytes},
+          {"largest_panel_bytes", c.largest_panel_bytes},
+          {"largest_update_bytes", c.largest_update_bytes},
+          {"stack_bytes", c.stack_bytes},
+          {"product_bytes", c.product_bytes},
+          {"levels", std::move(levels)},
+          {"seconds", a.seconds.total()},
+          {"pattern_seconds", a.seconds.pattern},
+          {"ordering_seconds", a.seconds.ordering},
+          {"symbolic_seconds", a.seconds.symbolic}};
+}
+
 ReportTree tree_of(const SparseAnalysis& a) {
   ReportTree tree;
   tree.title = "Elimination tree";
@@ -222,80 +284,61 @@ ReportTree tree_of(const SparseAnalysis& a) {
   return tree;
 }
 
-ReportData report_of(const SparseAnalysis& a, const AnalyzeArguments& arguments,
-                     const FactorPrediction& prediction) {
-  ReportData data;
-  data.title =
-      fmt::format("Plan of a sparse Cholesky factorization of order {}", a.fingerprint.order);
-  data.subtitle = fmt::format("{}, {} supernodes, ordered by {}", arguments.matrix, a.supernodes(),
-                              to_string(a.ordering));
-  data.figures = {
-      {"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"},
-      {"Entries of L", fmt::format("{:.3g}", double(a.counts.factor_entries)), "", ""},
-      {"Factor", format_bytes(a.counts.panel_bytes), "", "as panels"},
-      {"Seconds", fmt::format("{:.3g}", prediction.seconds), "s", "at least, by rates alone"}};
-  data.tree = tree_of(a);
-  return data;
+AnalysisOptions AnalysisArguments::to_options(std::uint64_t seed) const {
+  AnalysisOptions result = options;
+  result.seed = seed;
+  const bool is_file = is_called(ordering, ".npy") || is_called(ordering, ".mtx");
+  require(is_file || ordering != "given", ErrorKind::misuse, "options",
+          "--ordering given: name the file of the order, .npy or .mtx");
+  result.ordering = is_file ? SparseOrdering::given : parse_sparse_ordering(ordering);
+  if (is_file) result.order = read_order(ordering);
+  return result;
 }
 
-int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& common) {
-  const Options run = common.to_options();
-  check_outputs(common, {}, inputs_of(arguments, common));
-  const AnalysisOptions options = options_of(arguments, common);
-  const Machine machine = machine_of(common, run);
-  const SymmetricFile file = read_symmetric(arguments.matrix);
-  check_interrupt();
-  const bool saved = !arguments.analysis.empty();
-  const SparseAnalysis a =
-      saved ? load_analysis(arguments.analysis) : analyze(file.matrix, options);
-  if (saved) require_same_pattern(a, file.matrix);
-  const FactorPrediction p = predict_factorization(a, machine);
-  const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
-  json object = to_json(a, file.summed);
-  json names = json::array();
-  for (const DeviceModel& device : machine.devices) names.push_back(device.name);
-  object["devices"] = std::move(names);
-  object["predicted_seconds"] = number(p.seconds);
-  object["prediction"] = {{"flop_seconds", number(p.flop_seconds)},
-                          {"critical_seconds", number(p.critical_seconds)},
-                          {"transfer_seconds", number(p.transfer_seconds)}};
-  object["branches"] = {{"device_memory_bytes", machine.devices.front().memory_bytes},
-                        {"count", branches.count},
-                        {"flops", branches.flops}};
-  return finish(common, report_of(a, arguments, p), object, [&] {
-    print_analysis(a, file.summed);
-    print_plan(a, p, machine, branches, run.rates.has_value());
-  });
+SparseAnalysis analysis_of(const AnalysisArguments& arguments, const SparseMatrix& matrix,
+                           std::uint64_t seed) {
+  if (arguments.saved.empty()) return analyze(matrix, arguments.to_options(seed));
+  SparseAnalysis analysis = load_analysis(arguments.saved);
+  require_same_pattern(analysis, matrix);
+  return analysis;
 }
 
-void add_analysis_options(CLI::App& verb, AnalyzeArguments& a) {
-  verb.add_option("A", a.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  verb.add_option("--ordering", a.ordering,
-                  "metis, amd, natural, best (of metis and amd the one with fewer flops), or a "
-                  "file .npy or .mtx of rows, from 0, in the order of elimination")
-      ->capture_default_str();
-  verb.add_option("--relax-bytes", a.options.relax_bytes,
-                  "zeros that a supernode may store, of its entries in L")
-      ->check(nonnegative_number())
-      ->capture_default_str();
-  verb.add_option("--relax-flops", a.options.relax_flops,
-                  "operations that a supernode may add, of those of its columns in L")
-      ->check(nonnegative_number())
-      ->capture_default_str();
-  verb.add_option("--relax-entries", a.options.relax_entries, "zeros that it may store beside")
-      ->check(nonnegative_number())
-      ->capture_default_str();
+void AnalysisArguments::add_to(CLI::App& verb) {
+  added.push_back(
+      verb.add_option("--ordering", ordering,
+                      "metis, amd, natural, best (of metis and amd the one with fewer flops), or a "
+                      "file .npy or .mtx of rows, from 0, in the order of elimination")
+          ->capture_default_str());
+  added.push_back(verb.add_option("--relax-bytes", options.relax_bytes,
+                                  "zeros that a supernode may store, of its entries in L")
+                      ->check(nonnegative_number())
+                      ->capture_default_str());
+  added.push_back(
+      verb.add_option("--relax-flops", options.relax_flops,
+                      "operations that a supernode may add, of those of its columns in L")
+          ->check(nonnegative_number())
+          ->capture_default_str());
+  added.push_back(
+      verb.add_option("--relax-entries", options.relax_entries, "zeros that it may store beside")
+          ->check(nonnegative_number())
+          ->capture_default_str());
 }
 
-}  // namespace
+void AnalysisArguments::add_saved_to(CLI::App& verb) {
+  CLI::Option* option =
+      verb.add_option("--analysis", saved, "use what 'strata analyze -o' wrote for this pattern");
+  for (CLI::Option* other : added) option->excludes(other);
+  added.push_back(option);
+}
 
 void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "analyze", "order of elimination, supernodes and costs of a sparse Cholesky factorization");
   auto a = std::make_shared<AnalyzeArguments>();
-  add_analysis_options(*verb, *a);
+  verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  a->analysis.add_to(*verb);
   verb->add_option("-o,--output", a->output, "where the analysis goes, to be used again");
-  verb->add_option("--threads", a->options.threads,
+  verb->add_option("--threads", a->analysis.options.threads,
                    "of the ordering, which has the same result on any number; 0: one for each core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -309,18 +352,12 @@ void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
 void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run) {
   CLI::App* algorithm = plan.add_subcommand("sparse", "Cholesky of a sparse symmetric matrix");
   auto a = std::make_shared<AnalyzeArguments>();
-  common.add_device_options(*algorithm);
+  common.add_to(*algorithm);
   algorithm->get_option("--devices")
       ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
-  add_analysis_options(*algorithm, *a);
-  algorithm->add_option("--analysis", a->analysis,
-                        "use what 'strata analyze -o' wrote for this pattern");
-  algorithm->add_option("--rates", common.rates,
-                        "rates measured by 'strata info --calibrate -o', for predictions");
-  algorithm->add_option("--report", common.report, "write a self-contained HTML page");
-  algorithm->add_option("--seed", common.seed, "of the ordering")
-      ->check(nonnegative_number())
-      ->capture_default_str();
+  algorithm->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  a->analysis.add_to(*algorithm);
+  a->analysis.add_saved_to(*algorithm);
   algorithm->callback(
       [&run, &common, a] { run = [&common, a] { return run_plan_sparse(*a, common); }; });
 }

@@ -75,6 +75,25 @@ TEST_F(CliInterrupt, APlanThatIsBeingMade) {
                    std::chrono::milliseconds(500), scratch);
 }
 
+TEST_F(CliInterrupt, ASparseFactor) {
+  // In its natural order a grid has a band of side², in tiles that are small.
+  constexpr std::int64_t kSide = 32;
+  std::string text = "%%MatrixMarket matrix coordinate real symmetric\n";
+  constexpr std::int64_t kOrder = kSide * kSide * kSide;
+  const std::string order = std::to_string(kOrder);
+  const std::string entries = std::to_string(4 * kOrder - 3 * kSide * kSide);
+  text += order + " " + order + " " + entries + "\n";
+  for (std::int64_t i = 0; i < kOrder; ++i) {
+    const std::string row = std::to_string(i + 1) + " ";
+    text += row + row + "7\n";
+    for (const std::int64_t step : {std::int64_t{1}, kSide, kSide * kSide})
+      if (i / step % kSide > 0) text += row + std::to_string(i + 1 - step) + " -1\n";
+  }
+  expect_cancelled({"factor", scratch.put("A.mtx", text), "-o", scratch.path("F"), "--ordering",
+                    "natural", "--tile", "32", "--devices", "host"},
+                   std::chrono::milliseconds(800), scratch);
+}
+
 TEST_F(CliInterrupt, WhileAnInputIsRead) {
   // Nobody ever writes into the pipe that it reads.
   const std::string pipe = scratch.path("pipe.csv");

@@ -1,0 +1,104 @@
+#pragma once
+// What the verbs of sparse symmetric matrices share: the file, its analysis, its factor, and how
+// they are told of.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/app.hpp"
+
+namespace strata::cli {
+
+/// A matrix as the file has it, and what was summed on the way.
+struct SymmetricFile {
+  SparseMatrix matrix;
+  SummedEntries summed;
+};
+/// Of a symmetric file the triangle that it holds. Throws Error{input} for a skew-symmetric one.
+[[nodiscard]] SymmetricFile symmetric_of(const MatrixMarket& entries, const std::string& path);
+/// The same of any file of a matrix; dense ones without their zeros.
+[[nodiscard]] SymmetricFile read_symmetric(const std::string& path);
+
+/// How the order of elimination and supernodes are found.
+struct AnalysisArguments {
+  std::string ordering = "best";
+  std::string saved;  ///< --analysis: a file that is taken instead
+  AnalysisOptions options;
+  std::vector<CLI::Option*> added;
+
+  /// --ordering and the bounds of amalgamation.
+  void add_to(CLI::App& verb);
+  /// --analysis, which excludes those.
+  void add_saved_to(CLI::App& verb);
+  [[nodiscard]] std::vector<std::string> inputs() const { return {ordering, saved}; }
+  /// With the order of the file that --ordering names.
+  [[nodiscard]] AnalysisOptions to_options(std::uint64_t seed) const;
+};
+
+/// Analyzes, or reads what was saved for this pattern; throws Error{misuse} for another pattern.
+[[nodiscard]] SparseAnalysis analysis_of(const AnalysisArguments& arguments,
+                                         const SparseMatrix& matrix, std::uint64_t seed);
+
+[[nodiscard]] nlohmann::json to_json(const SparseAnalysis& analysis, const SummedEntries& summed);
+/// The elimination tree as the report draws it.
+[[nodiscard]] ReportTree tree_of(const SparseAnalysis& analysis);
+
+/// What is factored, and how.
+struct FactorArguments {
+  std::string matrix;  ///< a file, or the directory of a factor
+  AnalysisArguments analysis;
+  double shift = 0;
+  std::vector<CLI::Option*> added;
+
+  void add_to(CLI::App& verb);
+  /// Whether `matrix` is the directory of a factor.
+  [[nodiscard]] bool is_saved() const;
+  /// Files that outputs may not replace.
+  [[nodiscard]] std::vector<std::string> inputs() const;
+};
+
+/// A factor, and the matrix it is of where that was read.
+struct SparseFactorization {
+  SymmetricFile file;
+  bool saved = false;  ///< the factor was read, and there is no report of a run
+  SparseCholesky factor;
+
+  [[nodiscard]] const SparseAnalysis& analysis() const { return factor.analysis(); }
+};
+
+[[nodiscard]] SparseCholeskyOptions sparse_options_of(const CommonOptions& common,
+                                                      const FactorArguments& arguments);
+/// Analyzes and factors what was read.
+[[nodiscard]] SparseFactorization factor_file(SymmetricFile file, const FactorArguments& arguments,
+                                              const CommonOptions& common);
+/// The same of a file, or the factor that was saved.
+[[nodiscard]] SparseFactorization read_factor(const FactorArguments& arguments,
+                                              const CommonOptions& common);
+
+/// Fields of the run, `factor`, `shift` and `analysis`.
+[[nodiscard]] nlohmann::json to_json(const SparseFactorization& f);
+/// What ran on what.
+void print_run(const SparseFactorization& f);
+/// Log-determinant, entries of L, supernodes, and seconds.
+void print_factor(const SparseFactorization& f);
+/// The page's figures of a factor, its tree, and its run.
+[[nodiscard]] ReportData report_of(const SparseFactorization& f);
+/// One line on standard error with the row, its pivot and a shift that may do, and `object` if
+/// --json asks for it; the exit status.
+int report_not_definite(const CommonOptions& common, const SparseFactorization& f,
+                        nlohmann::json object);
+
+/// strata solve of a sparse matrix, or with a saved factor.
+struct SparseSystem {
+  std::string rhs;
+  std::string output;
+  std::string matrix;      ///< of a saved factor: A itself, to refine and certify with
+  bool condition = false;  ///< whether it is estimated
+};
+/// Solves, writes x and tells; the exit status. `file` is what FactorArguments::matrix holds, where
+/// it is no saved factor.
+int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& system,
+                     const FactorArguments& arguments, const CommonOptions& common);
+
+}  // namespace strata::cli

@@ -1,0 +1,287 @@
+// strata factor A -o DIR, strata logdet A and strata variances A: the Cholesky factor of a sparse
+// symmetric matrix and what follows from it. What they share with strata solve is here, too.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "cli/sparse.hpp"
+
+namespace strata::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+struct FactorVerbArguments {
+  FactorArguments factor;
+  std::string output;
+  bool condition = false;
+};
+
+struct VariancesArguments {
+  FactorArguments factor;
+  std::string output;
+  bool selected = false;
+};
+
+std::vector<std::string> inputs_of(const FactorArguments& a, const CommonOptions& common) {
+  std::vector<std::string> inputs = a.inputs();
+  inputs.push_back(common.rates);
+  return inputs;
+}
+
+/// A directory that is there already, or that can be made.
+void check_directory(const CommonOptions& common, std::string directory,
+                     const std::vector<std::string>& inputs) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  if (fs::is_directory(directory))
+    return check_outputs(
+        common, {{"--output", directory + "/analysis"}, {"--output", directory + "/factor"}},
+        inputs);
+  require(!fs::exists(directory), ErrorKind::storage, "cli",
+          "--output: '{}' is a file, and the factor goes into a directory", directory);
+  check_outputs(common, {{"--output", directory}}, inputs);
+}
+
+int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
+  require(!a.factor.is_saved(), ErrorKind::misuse, "options",
+          "'{}' is a directory: what is factored is a matrix, .mtx or .npy", a.factor.matrix);
+  check_directory(common, a.output, inputs_of(a.factor, common));
+  const SparseFactorization f = read_factor(a.factor, common);
+  json object = to_json(f);
+  if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
+  const double condition = a.condition ? f.factor.condition(f.file.matrix) : 0;
+  if (a.condition) object["condition"] = number(condition);
+  begin_output();
+  f.factor.save(a.output);
+  return finish(common, report_of(f), object, [&] {
+    print_run(f);
+    print_factor(f);
+    if (a.condition) fmt::print("  condition         {:.2e} (an estimate)\n", condition);
+    print_traffic(f.factor.report());
+    fmt::print("factor written to {}\n", a.output);
+  });
+}
+
+int run_logdet(const FactorArguments& a, const CommonOptions& common) {
+  check_outputs(common, {}, inputs_of(a, common));
+  const SparseFactorization f = read_factor(a, common);
+  json object = to_json(f);
+  if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
+  object["log_determinant"] = number(f.factor.info().log_determinant);
+  return finish(common, report_of(f), object, [&] {
+    print_run(f);
+    print_factor(f);
+    if (!f.saved) print_traffic(f.factor.report());
+  });
+}
+
+std::vector<double> diagonal_of(const SparseMatrix& a) {
+  std::vector<double> diagonal(static_cast<std::size_t>(a.rows));
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    for (auto k = static_cast<std::size_t>(a.start[i]);
+         k < static_cast<std::size_t>(a.start[i + 1]); ++k) {
+      if (static_cast<std::size_t>(a.column[k]) == i) diagonal[i] = a.value[k];
+    }
+  }
+  return diagonal;
+}
+
+void require_variances_name(const VariancesArguments& a) {
+  const bool fine = is_called(a.output, ".mtx") || (!a.selected && is_called(a.output, ".npy"));
+  require(fine, ErrorKind::misuse, "options", "--output '{}': {}", a.output,
+          a.selected ? "a sparse matrix is a file called .mtx (or .mtx.gz)"
+                     : "a vector is a file called .npy or .mtx (or these with .gz)");
+}
+
+int run_variances(const VariancesArguments& a, const CommonOptions& common) {
+  require_variances_name(a);
+  check_outputs(common, {{"--output", a.output}}, inputs_of(a.factor, common));
+  const SparseFactorization f = read_factor(a.factor, common);
+  json object = to_json(f);
+  if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
+  const SelectedInverse inverse = a.selected ? f.factor.selected_inverse() : SelectedInverse{};
+  const std::vector<double> variances =
+      a.selected ? diagonal_of(inverse) : f.factor.inverse_diagonal();
+  const auto [least, most] = std::minmax_element(variances.begin(), variances.end());
+  const bool any = !variances.empty();
+  object["variances"] = {{"smallest", any ? number(*least) : json(nullptr)},
+                         {"largest", any ? number(*most) : json(nullptr)}};
+  if (a.selected) object["variances"]["selected_entries"] = inverse.entries();
+  begin_output();
+  if (a.selected) {
+    write_symmetric_mtx(a.output, inverse);
+  } else {
+    write_dense(a.output, MatrixView<const double>{variances.data(), f.factor.n(), 1,
+                                                   std::max<std::int64_t>(f.factor.n(), 1)});
+  }
+  return finish(common, report_of(f), object, [&] {
+    print_run(f);
+    print_factor(f);
+    if (any) fmt::print("  variances         from {:.6g} to {:.6g}\n", *least, *most);
+    if (a.selected) fmt::print("  of the inverse    {} entries\n", inverse.entries());
+    if (!f.saved) print_traffic(f.factor.report());
+    fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
+  });
+}
+
+}  // namespace
+
+void FactorArguments::add_to(CLI::App& verb) {
+  added.push_back(verb.add_option("--shift", shift, "factor A plus this on the diagonal")
+                      ->capture_default_str());
+  analysis.add_to(verb);
+  analysis.add_saved_to(verb);
+  added.insert(added.end(), analysis.added.begin(), analysis.added.end());
+}
+
+bool FactorArguments::is_saved() const { return fs::is_directory(matrix); }
+
+std::vector<std::string> FactorArguments::inputs() const {
+  std::vector<std::string> inputs = analysis.inputs();
+  inputs.push_back(matrix);
+  if (is_saved()) inputs.insert(inputs.end(), {matrix + "/analysis", matrix + "/factor"});
+  return inputs;
+}
+
+SparseCholeskyOptions sparse_options_of(const CommonOptions& common,
+                                        const FactorArguments& arguments) {
+  SparseCholeskyOptions options;
+  options.run = common.to_options();
+  require(options.run.path != CholeskyPath::in_core, ErrorKind::misuse, "options",
+          "--path {}: a sparse matrix is factored as planned", common.path);
+  options.tile = common.tile;
+  options.shift = arguments.shift;
+  return options;
+}
+
+SparseFactorization factor_file(SymmetricFile file, const FactorArguments& arguments,
+                                const CommonOptions& common) {
+  const SparseCholeskyOptions options = sparse_options_of(common, arguments);
+  SparseAnalysis analysis = analysis_of(arguments.analysis, file.matrix, common.seed);
+  check_interrupt();
+  SparseCholesky factor(std::move(analysis), file.matrix, options);
+  check_interrupt();
+  return {std::move(file), false, std::move(factor)};
+}
+
+SparseFactorization read_factor(const FactorArguments& arguments, const CommonOptions& common) {
+  if (!arguments.is_saved()) {
+    SymmetricFile file = read_symmetric(arguments.matrix);
+    check_interrupt();
+    return factor_file(std::move(file), arguments, common);
+  }
+  const std::string given = first_given(arguments.added);
+  require(given.empty(), ErrorKind::misuse, "options",
+          "{} says how a matrix is factored, and '{}' is a factor", given, arguments.matrix);
+  const SparseCholeskyOptions options = sparse_options_of(common, arguments);
+  SparseCholesky factor = SparseCholesky::open(arguments.matrix, options);
+  check_interrupt();
+  return {{}, true, std::move(factor)};
+}
+
+json to_json(const SparseFactorization& f) {
+  json object = f.saved ? json{{"n", f.factor.n()}} : to_json(f.factor.report());
+  object["factor"] = to_json(f.factor.info());
+  object["shift"] = f.factor.shift();
+  object["analysis"] = to_json(f.analysis(), f.file.summed);
+  return object;
+}
+
+void print_run(const SparseFactorization& f) {
+  if (f.saved) return fmt::print("a factor of order {}, as it was saved\n", f.factor.n());
+  const RunReport& run = f.factor.report();
+  fmt::print("factored order {} with {} (sparse, tile {}, {})\n", f.factor.n(),
+             fmt::join(run.devices, ", "), run.tile, run.policy);
+}
+
+void print_factor(const SparseFactorization& f) {
+  const SparseAnalysis& a = f.analysis();
+  if (f.factor.shift() != 0) fmt::print("  shift             {:.6g}\n", f.factor.shift());
+  fmt::print("  log determinant   {:.15g}\n", f.factor.info().log_determinant);
+  fmt::print("  L                 {} entries, {:.4g} flops, in {} as panels\n",
+             a.counts.factor_entries, a.counts.flops, format_bytes(a.counts.panel_bytes));
+  fmt::print("  supernodes        {}, ordered by {}\n", a.supernodes(), to_string(a.ordering));
+  if (f.saved) return;
+  const RunReport& run = f.factor.report();
+  fmt::print("  analysis          {:.3g} s\n  factor            {:.3g} s, {:.1f} GFLOP/s\n",
+             a.seconds.total(), run.seconds, run.seconds > 0 ? run.flops / run.seconds / 1e9 : 0);
+}
+
+ReportData report_of(const SparseFactorization& f) {
+  const SparseAnalysis& a = f.analysis();
+  ReportData data;
+  data.title = fmt::format("A sparse Cholesky factor of order {}", f.factor.n());
+  data.subtitle =
+      fmt::format("{} supernodes, ordered by {}", a.supernodes(), to_string(a.ordering));
+  data.figures = {
+      {"Log determinant", fmt::format("{:.8g}", f.factor.info().log_determinant), "", ""},
+      {"Entries of L", fmt::format("{:.3g}", static_cast<double>(a.counts.factor_entries)), "", ""},
+      {"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"}};
+  data.tree = tree_of(a);
+  if (!f.saved) data.run = f.factor.report();
+  return data;
+}
+
+int report_not_definite(const CommonOptions& common, const SparseFactorization& f, json object) {
+  const FactorInfo& info = f.factor.info();
+  const double shift = definite_shift(f.file.matrix);
+  object["definite_shift"] = number(shift);
+  end_progress();
+  if (common.json) fmt::print("{}\n", object.dump(2));
+  const std::string what =
+      f.factor.shift() == 0 ? "the matrix" : fmt::format("the matrix + {:.6g} I", f.factor.shift());
+  std::string advice = "a larger --shift makes it so";
+  if (shift > f.factor.shift())
+    advice = fmt::format("--shift {:.5g} would make it so, by an estimate", shift);
+  fmt::print(stderr, "strata: {} is not positive definite: in row {} the pivot is {:.6g}; {}\n",
+             what, info.first_bad_pivot, info.bad_pivot, advice);
+  return kNumbersSaidNo;
+}
+
+void add_factor(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "factor", "Cholesky factor of a sparse symmetric positive definite matrix, to be used again");
+  auto a = std::make_shared<FactorVerbArguments>();
+  common.add_to(*verb);
+  verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  verb->add_option("-o,--output", a->output, "directory that the factor goes to")->required();
+  a->factor.add_to(*verb);
+  verb->add_flag("--condition", a->condition, "estimate the condition in the 1-norm");
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_factor(*a, common); }; });
+}
+
+void add_logdet(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "logdet", "log-determinant of a sparse symmetric positive definite matrix");
+  auto a = std::make_shared<FactorArguments>();
+  common.add_to(*verb);
+  verb->add_option("A", a->matrix,
+                   "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
+      ->required();
+  a->add_to(*verb);
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_logdet(*a, common); }; });
+}
+
+void add_variances(CLI::App& app, CommonOptions& common, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "variances", "diagonal of the inverse of a sparse matrix: variances, if it is a precision");
+  auto a = std::make_shared<VariancesArguments>();
+  common.add_to(*verb);
+  verb->add_option("A", a->factor.matrix,
+                   "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
+      ->required();
+  verb->add_option("-o,--output", a->output, "where they go: .npy or .mtx")->required();
+  verb->add_flag("--selected", a->selected,
+                 "write the inverse where L has entries, a symmetric .mtx");
+  a->factor.add_to(*verb);
+  verb->callback([&run, &common, a] { run = [&common, a] { return run_variances(*a, common); }; });
+}
+
+}  // namespace strata::cli

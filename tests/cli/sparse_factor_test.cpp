@@ -1,0 +1,362 @@
+// Sparse Cholesky as a user runs it: solve, factor, logdet and variances beside a dense
+// factorization in long doubles.
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "strata/sparse_factor.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/sparse/dense_oracle.hpp"
+
+namespace strata::test {
+namespace {
+
+/// The triangle of a matrix as a symmetric file, digits enough to read the same values back.
+std::string symmetric_text(const SparseMatrix& a, const std::string& banner = "%%MatrixMarket") {
+  std::ostringstream text;
+  text.precision(17);
+  text << banner << " matrix coordinate real symmetric\n"
+       << a.rows << " " << a.cols << " " << a.entries() << "\n";
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+      text << i + 1 << " " << a.column[at(k)] + 1 << " " << a.value[at(k)] << "\n";
+  return text.str();
+}
+
+void set_diagonal(SparseMatrix& a, std::int64_t row, double value) {
+  for (std::int64_t k = a.start[at(row)]; k < a.start[at(row + 1)]; ++k)
+    if (a.column[at(k)] == row) a.value[at(k)] = value;
+}
+
+class CliSparseFactor : public testing::Test {
+ protected:
+  CliSparseFactor() { write_system(with_values(grid(7, 6, 5), 3), 3); }
+  void write_system(const SparseMatrix& matrix, std::int64_t columns) {
+    a = matrix;
+    b = random_columns(a.rows, columns, 8);
+    (void)scratch.put("A.mtx", symmetric_text(a));
+    write_npy(path("b.npy"), std::as_const(b).view());
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
+  [[nodiscard]] Words solve(const std::string& matrix = "A.mtx",
+                            const std::string& out = "x.npy") const {
+    return Words{"solve", path(matrix), path("b.npy"), "-o", path(out)} + small_device();
+  }
+  [[nodiscard]] Words verb(const std::string& name, const std::string& matrix,
+                           const std::string& out = "") const {
+    const Words words = Words{name, path(matrix)} + small_device();
+    return out.empty() ? words : words + Words{"-o", path(out)};
+  }
+  /// Refused, and no file is left or made.
+  void refuse(const Words& words, int status, const Words& pieces) const {
+    const std::size_t before = scratch.files();
+    expect_refused(words, status, pieces);
+    EXPECT_EQ(scratch.files(), before);
+  }
+  /// X in `file` solves (A + shift·I)·X = B.
+  void expect_solution(const std::string& file, double shift = 0) const {
+    const DenseMatrix<double> x = read_dense(path(file));
+    ASSERT_EQ(x.rows, b.rows);
+    ASSERT_EQ(x.cols, b.cols);
+    const DenseOracle oracle(dense_of(a, shift), a.rows);
+    ASSERT_EQ(oracle.bad_column, -1);
+    for (std::int64_t c = 0; c < b.cols; ++c) {
+      const double* column = b.view().column(c);
+      const std::vector<long double> expected =
+          oracle.solve(std::vector<long double>(column, column + b.rows));
+      for (std::int64_t i = 0; i < b.rows; ++i)
+        ASSERT_NEAR(x.view()(i, c), static_cast<double>(expected[at(i)]), 1e-10);
+    }
+  }
+
+  Scratch scratch;
+  SparseMatrix a;
+  DenseMatrix<double> b;
+};
+
+TEST_F(CliSparseFactor, SolvesAndCertifies) {
+  const json j = expect_json(solve() + Words{"--trace", path("t.json"), "--report", path("r.html"),
+                                             "--ordering", "metis"});
+  expect_solution("x.npy");
+  AnalysisOptions options;
+  options.ordering = SparseOrdering::metis;
+  const SparseAnalysis analysis = analyze(a, options);
+  const DenseOracle oracle(dense_of(a), a.rows);
+  EXPECT_EQ(j.at("n"), a.rows);
+  EXPECT_GT(j.at("tile"), 0);
+  EXPECT_LE(j.at("certificate").at("backward_error").get<double>(), 1e-15);
+  EXPECT_EQ(j.at("certificate").at("bytes_moved").get<std::int64_t>(),
+            j.at("traffic").at("host_to_device_bytes").get<std::int64_t>() +
+                j.at("traffic").at("device_to_host_bytes").get<std::int64_t>());
+  EXPECT_EQ(j.at("factor").at("ok"), true);
+  EXPECT_NEAR(j.at("factor").at("log_determinant").get<double>(),
+              static_cast<double>(oracle.log_determinant), 1e-10);
+  EXPECT_EQ(j.at("analysis").at("supernodes"), analysis.supernodes());
+  EXPECT_EQ(j.at("analysis").at("factor_entries"), analysis.counts.factor_entries);
+  EXPECT_EQ(j.at("analysis").at("ordering"), "metis");
+  EXPECT_EQ(j.at("shift"), 0);
+  for (const char* link : {"host_to_device_bytes", "device_to_host_bytes"})
+    EXPECT_EQ(j.at("traffic").at(link), j.at("planned_traffic").at(link));
+  const json trace = json::parse(slurp(path("t.json")), nullptr, false);
+  EXPECT_GT(trace.at("traceEvents").size(), 2U);
+  expect_pieces(slurp(path("r.html")), {"Elimination tree", "Backward error", "host:0"});
+  expect_pieces(expect_done(solve()),
+                {"210 unknowns", "3 right-hand sides", "backward error", "log determinant",
+                 "supernodes", "entries", "planned", path("x.npy")});
+}
+
+TEST_F(CliSparseFactor, FormatsAndBudgetsChangeNoBit) {
+  expect_done(solve());
+  const std::string expected = slurp(path("x.npy"));
+  ASSERT_FALSE(expected.empty());
+  (void)scratch.put("one.mtx", symmetric_text(a, "%MatrixMarket"));
+  write_mtx(path("b.mtx"), std::as_const(b).view());
+  expect_done({"solve", path("one.mtx"), path("b.mtx"), "-o", path("y.npy"), "--devices", "host:2",
+               "--device-memory", "1MiB", "--policy", "v1"});
+  EXPECT_EQ(slurp(path("y.npy")), expected);
+}
+
+TEST_F(CliSparseFactor, TellsSparseFromDenseByTheFile) {
+  EXPECT_TRUE(expect_json(solve()).contains("analysis"));
+  const DenseMatrix<double> dense{dense_of(a), a.rows, a.rows};
+  write_mtx(path("dense.mtx"), dense.view());
+  write_npy(path("dense.npy"), dense.view());
+  for (const char* file : {"dense.mtx", "dense.npy"}) {
+    EXPECT_FALSE(expect_json(solve(file)).contains("analysis")) << file;
+    expect_solution("x.npy");
+    refuse(solve(file) + Words{"--shift", "1"}, 2, {"--shift", "dense"});
+    refuse(solve(file) + Words{"--condition"}, 2, {"--condition"});
+  }
+  // The verbs that only sparse matrices have take the same numbers from a dense file.
+  EXPECT_EQ(expect_json(verb("logdet", "dense.npy"))["log_determinant"],
+            expect_json(verb("logdet", "A.mtx"))["log_determinant"]);
+}
+
+TEST_F(CliSparseFactor, ASavedFactorSolvesWithTheSameBits) {
+  expect_done(solve());
+  const std::string direct = slurp(path("x.npy"));
+  const json made = expect_json(verb("factor", "A.mtx", "F"));
+  EXPECT_EQ(made.at("factor").at("ok"), true);
+  EXPECT_GT(made.at("tasks"), 0);
+  const json refined = expect_json(solve("F", "y.npy") + Words{"--matrix", path("A.mtx")});
+  EXPECT_EQ(slurp(path("y.npy")), direct);
+  EXPECT_LE(refined.at("certificate").at("backward_error").get<double>(), 1e-15);
+  // Without A nothing is known of the error, and nothing refined.
+  const json alone = expect_json(solve("F", "z.npy"));
+  EXPECT_TRUE(alone.at("certificate").at("backward_error").is_null());
+  EXPECT_EQ(alone.at("certificate").at("refinement_steps"), 0);
+  EXPECT_FALSE(alone.contains("tasks")) << "nothing ran";
+  SparseCholeskyOptions options;
+  options.run.devices = "host";
+  const SparseCholesky factor(a, options);
+  DenseMatrix<double> x = b;
+  factor.solve(x.view());
+  EXPECT_EQ(read_dense(path("z.npy")).values, x.values);
+  expect_pieces(expect_done(solve("F")), {"backward error    unknown", "--matrix"});
+  expect_pieces(
+      expect_done(verb("factor", "A.mtx", "F") + Words{"--condition"}),
+      {"factored order 210", "supernodes", "condition", "factor written to " + path("F")});
+}
+
+TEST_F(CliSparseFactor, LogDeterminantAndVariances) {
+  const DenseOracle oracle(dense_of(a), a.rows);
+  expect_done(verb("factor", "A.mtx", "F"));
+  for (const char* from : {"A.mtx", "F"}) {
+    SCOPED_TRACE(from);
+    EXPECT_NEAR(expect_json(verb("logdet", from)).at("log_determinant").get<double>(),
+                static_cast<double>(oracle.log_determinant), 1e-10);
+    const json j = expect_json(verb("variances", from, "v.npy"));
+    const DenseMatrix<double> v = read_dense(path("v.npy"));
+    ASSERT_EQ(v.rows, a.rows);
+    double least = std::numeric_limits<double>::infinity();
+    expect_done(verb("variances", from, "z.mtx") + Words{"--selected"});
+    const MatrixMarket selected = read_mtx(path("z.mtx"));
+    EXPECT_TRUE(selected.symmetric);
+    EXPECT_GE(selected.entries(), a.entries());
+    const DenseMatrix<double> z = selected.to_dense();
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      const std::vector<long double> column = oracle.inverse_column(i);
+      EXPECT_NEAR(v.values[at(i)], static_cast<double>(column[at(i)]), 1e-10);
+      EXPECT_EQ(v.values[at(i)], z.view()(i, i));
+      least = std::min(least, v.values[at(i)]);
+    }
+    for (std::int64_t k = 0; k < selected.entries(); ++k)
+      EXPECT_NEAR(
+          selected.value[at(k)],
+          static_cast<double>(oracle.inverse_column(selected.col[at(k)])[at(selected.row[at(k)])]),
+          1e-10);
+    EXPECT_EQ(j.at("variances").at("smallest"), least);
+  }
+  expect_pieces(expect_done(verb("logdet", "A.mtx")), {"log determinant", "supernodes"});
+  expect_pieces(expect_done(verb("variances", "A.mtx", "v.npy")), {"variances", path("v.npy")});
+}
+
+TEST_F(CliSparseFactor, NotPositiveDefiniteNamesTheRowAndAShift) {
+  // All other rows are dominated by their diagonals, so that only row 77 can fail.
+  set_diagonal(a, 77, -3);
+  write_system(a, 2);
+  refuse(solve(), 1, {"not positive definite", "row 77", "the pivot is -", "--shift"});
+  for (const Words& words :
+       {verb("factor", "A.mtx", "F"), verb("logdet", "A.mtx"), verb("variances", "A.mtx", "v.npy")})
+    refuse(words, 1, {"row 77", "--shift"});
+  const Outcome outcome = run_program(solve() + Words{"--json"});
+  expect_complaint(outcome, 1, {"row 77"});
+  const json j = json::parse(outcome.out, nullptr, false);
+  EXPECT_EQ(j.at("factor").at("ok"), false);
+  EXPECT_EQ(j.at("factor").at("first_bad_pivot"), 77);
+  EXPECT_LE(j.at("factor").at("bad_pivot").get<double>(), -3.0);
+  EXPECT_TRUE(j.at("factor").at("log_determinant").is_null());
+  const double shift = j.at("definite_shift").get<double>();
+  EXPECT_GT(shift, 3);
+  const json shifted = expect_json(solve() + Words{"--shift", std::to_string(shift)});
+  EXPECT_NEAR(shifted.at("shift").get<double>(), shift, 1e-5);
+  // A shift that does not suffice is named, and so is the one that would.
+  refuse(solve() + Words{"--shift", "2.5"}, 1, {"the matrix + 2.5 I", "row 77", "--shift"});
+}
+
+TEST_F(CliSparseFactor, ShiftsAndSavesThem) {
+  const std::string shift = "0.75";
+  const json j = expect_json(solve() + Words{"--shift", shift});
+  EXPECT_EQ(j.at("shift"), 0.75);
+  expect_solution("x.npy", 0.75);
+  const std::string direct = slurp(path("x.npy"));
+  expect_done(verb("factor", "A.mtx", "F") + Words{"--shift", shift});
+  expect_done(solve("F") + Words{"--matrix", path("A.mtx")});
+  EXPECT_EQ(slurp(path("x.npy")), direct);
+  EXPECT_EQ(expect_json(verb("logdet", "F"))["shift"], 0.75);
+  expect_solution("x.npy", 0.75);
+  expect_json(solve() + Words{"--shift", "-0.001"});
+  expect_solution("x.npy", -0.001);
+}
+
+TEST_F(CliSparseFactor, EmptyDiagonalsNeedAShift) {
+  (void)scratch.put(
+      "A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 1 2\n3 1 1\n3 3 2\n");
+  a = sparse_from_entries(3, 3, std::vector<std::int64_t>{0, 1, 2, 2},
+                          std::vector<std::int64_t>{0, 1, 0, 2}, std::vector<double>{2, 0, 1, 2});
+  b = random_columns(3, 1, 5);
+  write_npy(path("b.npy"), std::as_const(b).view());
+  refuse(solve(), 1, {"not positive definite", "row 1", "pivot is 0"});
+  expect_done(solve() + Words{"--shift", "0.5"});
+  expect_solution("x.npy", 0.5);
+}
+
+TEST_F(CliSparseFactor, TakesAnAnalysis) {
+  expect_done({"analyze", path("A.mtx"), "--ordering", "amd", "-o", path("analysis")});
+  expect_done(solve() + Words{"--ordering", "amd"});
+  const std::string expected = slurp(path("x.npy"));
+  const Words with{"--analysis", path("analysis")};
+  const json j = expect_json(solve() + with);
+  EXPECT_EQ(j.at("analysis").at("ordering"), "amd");
+  EXPECT_EQ(slurp(path("x.npy")), expected);
+  expect_done(verb("factor", "A.mtx", "F") + with);
+  (void)scratch.put("other.mtx", symmetric_text(with_values(grid(7, 6, 4), 3)));
+  refuse(verb("logdet", "other.mtx") + with, 2, {"168", "210"});
+  refuse(solve() + with + Words{"--ordering", "metis"}, 2, {"--analysis", "--ordering"});
+  refuse(solve() + Words{"--analysis", path("A.mtx")}, 3, {"A.mtx", "no analysis"});
+  refuse(solve() + Words{"--ordering", "upwards"}, 2, {"upwards"});
+}
+
+TEST_F(CliSparseFactor, EstimatesTheCondition) {
+  const DenseOracle oracle(dense_of(a), a.rows);
+  const std::vector<double> full = dense_of(a);
+  long double norm = 0;
+  long double inverse_norm = 0;
+  for (std::int64_t j = 0; j < a.rows; ++j) {
+    long double sum = 0;
+    long double inverse_sum = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) sum += std::abs(full[at(i + j * a.rows)]);
+    for (const long double value : oracle.inverse_column(j)) inverse_sum += std::abs(value);
+    norm = std::max(norm, sum);
+    inverse_norm = std::max(inverse_norm, inverse_sum);
+  }
+  const auto condition = static_cast<double>(norm * inverse_norm);
+  const double estimate = expect_json(solve() + Words{"--condition"}).at("condition").get<double>();
+  EXPECT_LE(estimate, condition * (1 + 1e-10));
+  EXPECT_GE(estimate, condition / 3);
+  expect_pieces(expect_done(solve() + Words{"--condition"}), {"condition"});
+  // With a saved factor it takes A.
+  expect_done(verb("factor", "A.mtx", "F"));
+  const Words matrix{"--matrix", path("A.mtx"), "--condition"};
+  EXPECT_EQ(expect_json(solve("F") + matrix)["condition"], estimate);
+  refuse(solve("F") + Words{"--condition"}, 2, {"--condition", "--matrix"});
+}
+
+TEST_F(CliSparseFactor, RefusesWhatIsNoFactor) {
+  expect_done(verb("factor", "A.mtx", "F"));
+  (void)scratch.put("other.mtx", symmetric_text(with_values(grid(7, 6, 4), 3)));
+  refuse(solve("F") + Words{"--matrix", path("other.mtx")}, 2, {"168", "210"});
+  refuse(solve("F") + Words{"--shift", "1"}, 2, {"--shift", path("F")});
+  refuse(verb("logdet", "F") + Words{"--ordering", "amd"}, 2, {"--ordering"});
+  refuse(verb("factor", "F", "G"), 2, {"directory"});
+  refuse(solve("F") + Words{"--precision", "fp32"}, 2, {"fp32"});
+  refuse(solve() + Words{"--matrix", path("A.mtx")}, 2, {"--matrix"});
+  const std::string whole = slurp(path("F/factor"));
+  std::string damaged = whole;
+  damaged[whole.size() - 100] = static_cast<char>(damaged[whole.size() - 100] ^ 1);
+  (void)scratch.put("F/factor", damaged);
+  refuse(solve("F"), 3, {"F/factor", "damaged"});
+  (void)scratch.put("F/factor", whole.substr(0, whole.size() - 9));
+  refuse(verb("logdet", "F"), 3, {"F/factor"});
+  (void)scratch.put("F/factor", "");
+  refuse(verb("variances", "F", "v.npy"), 3, {"F/factor"});
+  std::filesystem::remove(path("F/analysis"));
+  refuse(verb("logdet", "F"), 3, {"F/analysis"});
+}
+
+TEST_F(CliSparseFactor, RefusesMatricesAndShapes) {
+  const std::string banner = "%%MatrixMarket matrix coordinate real ";
+  const std::vector<std::tuple<std::string, int, Words>> cases{
+      {banner + "general\n3 3 4\n1 2 5\n2 1 6\n3 3 1\n1 1 1\n", 3, {"(0, 1) is 5", "(1, 0) is 6"}},
+      {banner + "general\n2 3 1\n1 2 5\n", 2, {"2 by 3"}},
+      {banner + "skew-symmetric\n2 2 1\n2 1 5\n", 3, {"skew"}},
+      {banner + "symmetric\n2 2 2\n1 1 nan\n2 2 1\n", 3, {"line 3", "nan"}},
+      {banner + "symmetric\n3000000000 3000000000 1\n1 1 1\n", 2, {"3000000000"}}};
+  for (const auto& [text, status, pieces] : cases) {
+    (void)scratch.put("bad.mtx", text);
+    SCOPED_TRACE(text);
+    refuse(verb("logdet", "bad.mtx"), status, pieces);
+    refuse(verb("factor", "bad.mtx", "F"), status, pieces);
+  }
+  refuse(solve("absent.mtx"), 3, {"absent.mtx"});
+  refuse(solve() + Words{"--path", "in-core"}, 2, {"in-core"});
+  refuse(solve() + Words{"--s", "4"}, 2, {"--s", "gmres"});
+  refuse(solve() + Words{"--method", "gmres", "--shift", "1"}, 2, {"--shift", "cholesky"});
+  const Words factor{"logdet", path("A.mtx"), "--devices", "host"};
+  refuse(factor + Words{"--device-memory", "500"}, 3, {"500 bytes", "needs"});
+  refuse(factor + Words{"--host-memory", "1KiB"}, 3, {"1.00 KiB", "host memory"});
+  const DenseMatrix<double> flat = random_columns(17, 1, 1);
+  write_npy(path("b.npy"), flat.view());
+  refuse(solve(), 2, {"b.npy", "17", "210"});
+}
+
+TEST_F(CliSparseFactor, OutputsAreCheckedFirst) {
+  refuse(verb("factor", "absent.mtx", "no/F"), 3, {"--output", "no/F"});
+  refuse(verb("factor", "absent.mtx", "A.mtx"), 3, {"--output", "A.mtx", "directory"});
+  refuse(verb("variances", "absent.mtx", "v.txt"), 2, {"v.txt", ".npy"});
+  refuse(verb("variances", "absent.mtx", "v.npy") + Words{"--selected"}, 2, {"v.npy", ".mtx"});
+  refuse(verb("variances", "A.mtx", "A.mtx"), 2, {"--output", "A.mtx"});
+  expect_done(verb("factor", "A.mtx", "F"));
+  refuse(solve("F", "F/factor.npy") + Words{"--matrix", path("F/factor.npy")}, 2,
+         {"--output", "F/factor.npy"});
+  // Over an older factor, and with a slash behind its name.
+  expect_done(verb("factor", "A.mtx", "F/") + Words{"--shift", "1"});
+  EXPECT_EQ(expect_json(verb("logdet", "F"))["shift"], 1);
+}
+
+TEST_F(CliSparseFactor, SmallOrders) {
+  for (const std::int64_t n : {0, 1}) {
+    write_system(with_values(Edges(n).matrix(), 1), 2);
+    EXPECT_EQ(expect_json(solve()).at("factor").at("ok"), true);
+    EXPECT_EQ(read_dense(path("x.npy")).rows, n);
+    expect_done(verb("factor", "A.mtx", "F"));
+    expect_done(verb("variances", "F", "v.npy"));
+    expect_done(verb("variances", "F", "z.mtx") + Words{"--selected"});
+    EXPECT_EQ(read_mtx(path("z.mtx")).rows, n);
+  }
+}
+
+}  // namespace
+}  // namespace strata::test
