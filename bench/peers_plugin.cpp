@@ -18,7 +18,7 @@ std::string program_folder() {
 
 }  // namespace
 
-PeersPlugin::PeersPlugin() : file_(program_folder() + "/libstrata_peers_cuda.so") {
+PeersPlugin::PeersPlugin(const std::string& name) : file_(program_folder() + "/" + name) {
   library_ = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
   require(library_ != nullptr, ErrorKind::device, "bench", "no peers here: {}", dlerror());
 }

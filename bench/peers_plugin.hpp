@@ -1,5 +1,6 @@
 #pragma once
-// libstrata_peers_cuda.so, from the folder of the running program.
+// A shared object with peers, from the folder of the running program: libstrata_peers_cuda.so, or
+// libstrata_peer_cholmod.so.
 //
 // Contract: it stays for the rest of the process. What it lacks, and what its functions report, is
 // Error{device}.
@@ -15,7 +16,7 @@ namespace strata::bench {
 class PeersPlugin {
  public:
   /// Throws Error{device} if there is no such file.
-  PeersPlugin();
+  explicit PeersPlugin(const std::string& name = "libstrata_peers_cuda.so");
 
   template <class F>
   void bind(F*& function, const char* name) const {

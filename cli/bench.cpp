@@ -434,6 +434,17 @@ void add_eigs_comparison(CLI::App& verb, CommonOptions& common, Run& run) {
   });
 }
 
+void add_sparse(CLI::App& verb, CommonOptions& common, Run& run) {
+  CLI::App* algorithm =
+      verb.add_subcommand("sparse", "sparse Cholesky factorization beside CHOLMOD");
+  auto arguments = std::make_shared<SparseBenchArguments>();
+  common.add_to(*algorithm);
+  arguments->add_to(*algorithm);
+  algorithm->callback([&run, &common, arguments] {
+    run = [&common, arguments] { return run_sparse_comparison(*arguments, common); };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
@@ -447,6 +458,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Run& run) {
   add_eigs_comparison(*verb, common, run);
   add_mixed(*verb, common, run);
   add_estimates(*verb, common, run);
+  add_sparse(*verb, common, run);
 }
 
 }  // namespace strata::cli

@@ -11,6 +11,7 @@
 #include "bench/mixed_bench.hpp"
 #include "bench/potf2_bench.hpp"
 #include "bench/qr_bench.hpp"
+#include "bench/sparse_bench.hpp"
 #include "cli/app.hpp"
 
 namespace strata::cli {
@@ -73,5 +74,21 @@ int run_eigs_comparison(const EigsBenchArguments& arguments, const CommonOptions
 
 /// bench qr.
 int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& common);
+
+struct SparseBenchArguments {
+  bench::SparseBench bench;
+  std::vector<std::string> matrices{"2d5:100", "3d7:16", "3d27:12", "hex:6"};
+  std::int64_t collection = 0;  ///< generated matrices in their place
+  std::string ordering = "metis";
+  std::string peer;  ///< "cholmod", "none"; empty: CHOLMOD where it is installed
+  int peer_threads = 0;
+  std::string output;   ///< of the JSON object; empty: none
+  std::string figures;  ///< a page; empty: none
+
+  void add_to(CLI::App& algorithm);
+};
+
+/// bench sparse. Status 1 if a matrix is not positive definite, or if CHOLMOD finds something else.
+int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOptions& common);
 
 }  // namespace strata::cli

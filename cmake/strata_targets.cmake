@@ -67,3 +67,18 @@ function(strata_cuda_targets)
   strata_cuda_module(strata_peers_cuda SOURCES ${CMAKE_SOURCE_DIR}/bench/peer_cusolver.cu
                      ${CMAKE_SOURCE_DIR}/bench/peer_magma.cu ${CMAKE_SOURCE_DIR}/bench/peer_tall.cu LINK CUDA::cusolver CUDA::cublas ${CMAKE_DL_LIBS})
 endfunction()
+
+# libstrata_peer_cholmod.so: CHOLMOD for the benchmarks, where it is installed. Its supernodal module has the GPL, so that
+# neither the library nor the program is linked with it.
+function(strata_cholmod_target)
+  find_path(STRATA_CHOLMOD_INCLUDE cholmod.h HINTS ${STRATA_AMD_INCLUDE} PATH_SUFFIXES suitesparse)
+  find_library(STRATA_CHOLMOD_LIBRARY cholmod)
+  if(NOT STRATA_CHOLMOD_INCLUDE OR NOT STRATA_CHOLMOD_LIBRARY)
+    message(STATUS "CHOLMOD not found: bench sparse has no peer")
+    return()
+  endif()
+  add_library(strata_peer_cholmod MODULE ${CMAKE_SOURCE_DIR}/bench/peer_cholmod.cpp)
+  target_include_directories(strata_peer_cholmod PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(strata_peer_cholmod SYSTEM PRIVATE ${STRATA_CHOLMOD_INCLUDE})
+  target_link_libraries(strata_peer_cholmod PRIVATE ${STRATA_CHOLMOD_LIBRARY} ${CMAKE_DL_LIBS})
+endfunction()

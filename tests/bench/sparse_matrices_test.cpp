@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "strata/error.hpp"
+#include "strata/sparse_factor.hpp"
 
 namespace strata::bench {
 namespace {
@@ -131,6 +134,117 @@ TEST(SparseMatrices, TheFixedEndOfACantileverStays) {
   }
   EXPECT_THROW((void)bar_matrix(1, 2, 2), Error);
   EXPECT_THROW((void)laplacian_matrix(0), Error);
+}
+
+/// log|A| of a factorization, which A has to be definite for.
+double log_determinant(const SparseMatrix& a) {
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  const SparseCholesky factor(a, options);
+  EXPECT_TRUE(factor.info().ok);
+  return factor.info().log_determinant;
+}
+
+TEST(SparseMatrices, StencilsHaveTheirDeterminants) {
+  constexpr std::int64_t kSide = 6;
+  const auto wave = [](std::int64_t k) {  // of a chain of ones beside each other
+    return 2 * std::cos(pi * static_cast<double>(k) / (kSide + 1));
+  };
+  double of5 = 0;
+  double of7 = 0;
+  double of27 = 0;
+  for (std::int64_t i = 1; i <= kSide; ++i) {
+    for (std::int64_t j = 1; j <= kSide; ++j) {
+      of5 += std::log(4 - wave(i) - wave(j));
+      for (std::int64_t k = 1; k <= kSide; ++k) {
+        of7 += std::log(6 - wave(i) - wave(j) - wave(k));
+        of27 += std::log(27 - (1 + wave(i)) * (1 + wave(j)) * (1 + wave(k)));
+      }
+    }
+  }
+  const SparseMatrix a5 = stencil_matrix(Stencil::points5, kSide);
+  const SparseMatrix a7 = stencil_matrix(Stencil::points7, kSide);
+  const SparseMatrix a27 = stencil_matrix(Stencil::points27, kSide);
+  EXPECT_EQ(a5.rows, 36);
+  EXPECT_EQ(a27.rows, 216);
+  EXPECT_EQ(a5.entries(), 5 * 36 - 4 * 6);
+  EXPECT_EQ(a7.entries(), 7 * 216 - 6 * 36);
+  EXPECT_EQ(a27.entries(), 16 * 16 * 16);
+  EXPECT_NEAR(log_determinant(a5), of5, 1e-12 * of5);
+  EXPECT_NEAR(log_determinant(a7), of7, 1e-12 * of7);
+  EXPECT_NEAR(log_determinant(a27), of27, 1e-12 * of27);
+}
+
+TEST(SparseMatrices, AnElasticCubeIsAFreeBarWithoutItsFixedUnknowns) {
+  constexpr std::int64_t kSide = 3;
+  const SparseMatrix cube = elastic_cube_matrix(kSide);
+  ASSERT_EQ(cube.rows, 3 * kSide * (kSide + 1) * (kSide + 1));
+  const SparseMatrix bar = bar_matrix(kSide + 1, kSide + 1, kSide + 1, false);
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < bar.rows; ++i)
+    if (i / 3 % (kSide + 1) != 0) kept.push_back(i);
+  ASSERT_EQ(std::ssize(kept), cube.rows);
+  std::int64_t entries = 0;
+  for (std::int64_t i = 0; i < cube.rows; ++i) {
+    for (std::int64_t j = 0; j < cube.rows; ++j) {
+      const double expected =
+          at(bar, kept[static_cast<std::size_t>(i)], kept[static_cast<std::size_t>(j)]);
+      EXPECT_NEAR(at(cube, i, j), expected, 1e-15) << i << " " << j;
+      EXPECT_EQ(at(cube, i, j), at(cube, j, i)) << i << " " << j;
+    }
+    for (std::int64_t k = bar.start[static_cast<std::size_t>(kept[static_cast<std::size_t>(i)])];
+         k < bar.start[static_cast<std::size_t>(kept[static_cast<std::size_t>(i)]) + 1]; ++k)
+      entries += bar.column[static_cast<std::size_t>(k)] / 3 % (kSide + 1) != 0 ? 1 : 0;
+  }
+  EXPECT_EQ(cube.entries(), entries);
+  require_well_formed(cube);
+  EXPECT_TRUE(std::isfinite(log_determinant(cube)));
+}
+
+TEST(SparseMatrices, NamesMakeMatrices) {
+  EXPECT_EQ(generated_matrix("2d5:9")->rows, 81);
+  EXPECT_EQ(generated_matrix("3d7:4")->entries(), laplacian_matrix(4).entries());
+  EXPECT_EQ(generated_matrix("3d27:4")->rows, 64);
+  EXPECT_EQ(generated_matrix("hex:2")->rows, 54);
+  EXPECT_FALSE(generated_matrix("2d5.mtx"));
+  EXPECT_FALSE(generated_matrix("hexagon:3"));
+  for (const std::string name : {"2d5:", "3d7:0", "3d27:-4", "hex:2x", "hex: 2", "2d5:46341",
+                                 "3d7:1291", "hex:895", "2d5:99999999999999999999"})
+    EXPECT_THROW((void)generated_matrix(name), Error) << name;
+  const std::vector<std::string> names = matrix_collection(40);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 40U);
+  EXPECT_EQ(matrix_collection(1), std::vector<std::string>{"2d5:40"});
+  EXPECT_EQ(matrix_collection(7).back(), "3d27:24");
+  for (const std::string& name : matrix_collection(8)) EXPECT_TRUE(generated_matrix(name)) << name;
+}
+
+TEST(SparseMatrices, ALowerTriangleStandsForTheWhole) {
+  const std::vector<std::int64_t> row{0, 1, 0, 1, 2, 2};
+  const std::vector<std::int64_t> col{0, 1, 1, 0, 2, 0};
+  const auto of = [&](const std::vector<std::size_t>& which, double last = 5) {
+    const std::vector<double> value{4, 6, last, 5, 7, 3};
+    std::vector<std::int64_t> i;
+    std::vector<std::int64_t> j;
+    std::vector<double> v;
+    for (const std::size_t k : which) {
+      i.push_back(row[k]);
+      j.push_back(col[k]);
+      v.push_back(value[k]);
+    }
+    return sparse_from_entries(3, 3, i, j, v);
+  };
+  const SparseMatrix lower = lower_triangle(of({0, 1, 3, 4}));
+  EXPECT_EQ(lower.entries(), 4);
+  EXPECT_EQ(at(lower, 1, 0), 5);
+  for (const SparseMatrix& same : {of({0, 1, 2, 4}), of({0, 1, 2, 3, 4})}) {
+    const SparseMatrix got = lower_triangle(same);
+    EXPECT_EQ(got.start, lower.start);
+    EXPECT_EQ(got.column, lower.column);
+    EXPECT_EQ(got.value, lower.value);
+  }
+  EXPECT_EQ(lower_triangle(of({0, 1, 4})).entries(), 3);
+  EXPECT_THROW((void)lower_triangle(of({0, 1, 2, 3, 4}, 5.1)), Error);
+  EXPECT_THROW((void)lower_triangle(of({0, 1, 2, 4, 5})), Error) << "(0, 1) alone above";
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Outcome {
 
 class Program {
  public:
-  explicit Program(const Words& words) {
+  explicit Program(const Words& words, const std::string& file = STRATA_CLI) {
     std::array<int, 2> out{};
     std::array<int, 2> err{};
     if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) return;
@@ -55,12 +55,12 @@ class Program {
     sigaddset(&interrupt, SIGINT);
     posix_spawnattr_setsigdefault(&attributes, &interrupt);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    Words all{STRATA_CLI};
+    Words all{file};
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> arguments;
     for (std::string& word : all) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    if (posix_spawn(&process_, STRATA_CLI, &actions, &attributes, arguments.data(), environ) != 0)
+    if (posix_spawn(&process_, file.c_str(), &actions, &attributes, arguments.data(), environ) != 0)
       process_ = -1;
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -113,7 +113,9 @@ class Program {
   std::array<pollfd, 2> pipes_{pollfd{-1, 0, 0}, pollfd{-1, 0, 0}};
 };
 
-inline Outcome run_program(const Words& words) { return Program(words).finish(); }
+inline Outcome run_program(const Words& words, const std::string& file = STRATA_CLI) {
+  return Program(words, file).finish();
+}
 
 inline Words operator+(Words a, const Words& b) {
   a.insert(a.end(), b.begin(), b.end());

@@ -1,0 +1,253 @@
+#include "bench/sparse_bench.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/random.hpp"
+#include "bench/compensated_sum.hpp"
+#include "bench/sparse_matrices.hpp"
+
+namespace strata::bench {
+namespace {
+
+/// Of all threads, in the program and in the kernel.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Runs of one thing.
+class Runs {
+ public:
+  /// `rested`: threads of a BLAS wait for work by spinning for a while after a call, which would be
+  /// part of what comes next.
+  template <class Work>
+  void time(bool rested, const Work& work) {
+    if (rested) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const double cpu = cpu_seconds();
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    seconds_.push_back(std::max(wall.count(), 1e-9));
+    cpu_seconds_.push_back(cpu_seconds() - cpu);
+  }
+
+  [[nodiscard]] SparseTiming timing() const {
+    std::vector<std::size_t> order(seconds_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t i, std::size_t j) { return seconds_[i] < seconds_[j]; });
+    if (order.empty()) return {};
+    const std::size_t middle = order[order.size() / 2];
+    return {seconds_[middle], cpu_seconds_[middle], seconds_};
+  }
+
+ private:
+  std::vector<double> seconds_;
+  std::vector<double> cpu_seconds_;
+};
+
+struct SolverRuns {
+  Runs analysis, factor, refactor, solve, solve_many;
+
+  void put(SparseSolver& row) const {
+    row.analysis = analysis.timing();
+    row.factor = factor.timing();
+    row.refactor = refactor.timing();
+    row.solve = solve.timing();
+    row.solve_many = solve_many.timing();
+  }
+};
+
+/// D·A·D of the lower triangle, D of random numbers about 1.
+SparseMatrix rescaled(const SparseMatrix& lower, std::uint64_t seed) {
+  SparseMatrix a = lower;
+  const auto scale = [seed](std::int64_t i) {
+    return 0.95 + 0.1 * random_uniform(seed, static_cast<std::uint64_t>(i));
+  };
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t e = a.start[static_cast<std::size_t>(i)];
+         e < a.start[static_cast<std::size_t>(i + 1)]; ++e)
+      a.value[static_cast<std::size_t>(e)] *=
+          scale(i) * scale(a.column[static_cast<std::size_t>(e)]);
+  }
+  return a;
+}
+
+class Runner {
+ public:
+  Runner(SparseMatrix lower, const SparseBench& bench, const CholmodLibrary* peer)
+      : lower_(std::move(lower)), bench_(bench) {
+    b_.resize(static_cast<std::size_t>(lower_.rows * bench.nrhs));
+    for (std::size_t i = 0; i < b_.size(); ++i) b_[i] = random_uniform(7, i) - 0.5;
+    one_.assign(b_.begin(), b_.begin() + lower_.rows);
+    if (peer != nullptr) problem_.emplace(*peer, lower_);
+  }
+
+  void run(SparseRow& row) {
+    if (problem_) row.peer.emplace();
+    for (int r = 0; r < bench_.repeats; ++r) {
+      values_ = rescaled(lower_, static_cast<std::uint64_t>(r) + 1);
+      const bool definite = run_ours(row);
+      if (problem_) run_peer(*row.peer);
+      if (!definite) break;
+    }
+    ours_.put(row.ours);
+    if (!problem_) return;
+    peers_.put(*row.peer);
+    row.peer->analysis_given = given_.timing();
+    row.disagreement = disagreement(row.ours, *row.peer);
+  }
+
+ private:
+  /// False if the matrix is not positive definite.
+  bool run_ours(SparseRow& row) {
+    const bool rested = problem_.has_value();
+    SparseAnalysis analysis;
+    ours_.analysis.time(rested, [&] { analysis = analyze(lower_, bench_.options.analysis); });
+    if (order_.empty()) {
+      describe(analysis, row);
+      order_.assign(analysis.order.begin(), analysis.order.end());
+    }
+    std::optional<SparseCholesky> factor;
+    ours_.factor.time(rested, [&] { factor.emplace(std::move(analysis), lower_, bench_.options); });
+    if (factor->info().ok) ours_.refactor.time(rested, [&] { factor->refactor(values_); });
+    row.report = factor->report();
+    if (!factor->info().ok) {
+      row.ours.bad_row = factor->info().first_bad_pivot;
+      return false;
+    }
+    row.ours.log_determinant = factor->info().log_determinant;
+    const std::int64_t n = lower_.rows;
+    std::vector<double> x = b_;
+    ours_.solve_many.time(rested, [&] { factor->solve({x.data(), n, bench_.nrhs, n}); });
+    x = one_;
+    ours_.solve.time(rested, [&] { factor->solve({x.data(), n, 1, n}); });
+    row.ours.backward_error = backward_error(values_, one_, x);
+    return true;
+  }
+
+  void run_peer(CholmodRow& row) {
+    peers_.analysis.time(true, [&] { row.own_flops = problem_->analyze().flops; });
+    given_.time(true, [&] {
+      const CholmodCounts counts = problem_->analyze(order_);
+      row.flops = counts.flops;
+      row.factor_entries = counts.factor_entries;
+      row.supernodes = counts.supernodes;
+      row.panel_bytes = counts.panel_bytes;
+    });
+    peers_.factor.time(true, [&] { row.bad_row = problem_->factor(lower_.value); });
+    if (row.bad_row < 0)
+      peers_.refactor.time(true, [&] { row.bad_row = problem_->factor(values_.value); });
+    if (row.bad_row >= 0) return;
+    row.log_determinant = problem_->log_determinant();
+    peers_.solve_many.time(true, [&] { (void)problem_->solve(b_, bench_.nrhs); });
+    std::span<const double> x;
+    peers_.solve.time(true, [&] { x = problem_->solve(one_, 1); });
+    row.backward_error = backward_error(values_, one_, x);
+  }
+
+  static void describe(const SparseAnalysis& analysis, SparseRow& row) {
+    row.ordering = analysis.ordering;
+    row.ours.flops = analysis.counts.flops;
+    row.ours.factor_entries = static_cast<double>(analysis.counts.factor_entries);
+    row.ours.supernodes = analysis.supernodes();
+    row.ours.panel_bytes = analysis.counts.panel_bytes;
+    row.stored_flops = analysis.counts.stored_flops;
+    row.widths = width_histogram(analysis);
+    row.levels = tree_levels(analysis);
+  }
+
+  SparseMatrix lower_;
+  const SparseBench& bench_;
+  std::vector<double> b_;
+  std::vector<double> one_;  // its first column
+  std::optional<CholmodProblem> problem_;
+  std::vector<std::int64_t> order_;
+  SparseMatrix values_;  // of the repeat
+  SolverRuns ours_;
+  SolverRuns peers_;
+  Runs given_;
+};
+
+}  // namespace
+
+std::string disagreement(const SparseSolver& ours, const SparseSolver& peer) {
+  constexpr double kLogTolerance = 1e-10;
+  constexpr double kErrorFloor = 1e-13;
+  constexpr double kErrorRatio = 100;
+  if ((ours.bad_row < 0) != (peer.bad_row < 0))
+    return fmt::format("one of the two found it positive definite: bad rows {} and {} (peer)",
+                       ours.bad_row, peer.bad_row);
+  if (ours.bad_row >= 0) return {};
+  // Negated, so that what is not a number does not pass.
+  if (!(std::abs(ours.log_determinant - peer.log_determinant) <=
+        kLogTolerance * std::max(1.0, std::abs(peer.log_determinant))))
+    return fmt::format("log-determinants {:.15g} and {:.15g} (peer)", ours.log_determinant,
+                       peer.log_determinant);
+  if (!(ours.backward_error <= std::max(kErrorFloor, kErrorRatio * peer.backward_error)))
+    return fmt::format("backward errors {:.1e} and {:.1e} (peer)", ours.backward_error,
+                       peer.backward_error);
+  return {};
+}
+
+double backward_error(const SparseMatrix& lower, const std::vector<double>& b,
+                      std::span<const double> x) {
+  const auto n = static_cast<std::size_t>(lower.rows);
+  std::vector<CompensatedSum> residual(n);
+  std::vector<double> magnitudes(n);
+  for (std::size_t i = 0; i < n; ++i) residual[i].add(b[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (auto e = static_cast<std::size_t>(lower.start[i]);
+         e < static_cast<std::size_t>(lower.start[i + 1]); ++e) {
+      const auto j = static_cast<std::size_t>(lower.column[e]);
+      const double value = lower.value[e];
+      residual[i].add_product(-value, x[j]);
+      magnitudes[i] += std::abs(value);
+      if (i == j) continue;
+      residual[j].add_product(-value, x[i]);
+      magnitudes[j] += std::abs(value);
+    }
+  }
+  double most = 0;
+  double norm = 0;
+  double of_x = 0;
+  double of_b = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double value = std::abs(residual[i].value());
+    if (std::isnan(value)) return value;
+    most = std::max(most, value);
+    norm = std::max(norm, magnitudes[i]);
+    of_x = std::max(of_x, std::abs(x[i]));
+    of_b = std::max(of_b, std::abs(b[i]));
+  }
+  return most == 0 ? 0 : most / (norm * of_x + of_b);
+}
+
+SparseRow run_sparse_bench(const std::string& name, const SparseMatrix& a, const SparseBench& bench,
+                           const CholmodLibrary* peer) {
+  require(bench.repeats >= 1 && bench.nrhs >= 1, ErrorKind::misuse, "bench",
+          "{} repeats, {} right-hand sides", bench.repeats, bench.nrhs);
+  SparseRow row;
+  row.name = name;
+  SparseMatrix lower = lower_triangle(a);
+  row.n = lower.rows;
+  row.entries = lower.entries();
+  Runner runner(std::move(lower), bench, peer);
+  runner.run(row);
+  return row;
+}
+
+}  // namespace strata::bench

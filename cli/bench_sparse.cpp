@@ -1,0 +1,372 @@
+// strata bench sparse: sparse Cholesky factorization beside CHOLMOD.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+#include "base/output_file.hpp"
+#include "bench/sparse_matrices.hpp"
+#include "cli/bench.hpp"
+#include "cli/krylov.hpp"
+#include "kernels/blas_table.hpp"
+
+namespace strata::cli {
+namespace {
+
+using bench::CholmodLibrary;
+using bench::SparseRow;
+using bench::SparseSolver;
+using bench::SparseTiming;
+using bench::WidthBin;
+using nlohmann::json;
+
+/// The peer, or why there is none.
+struct PeerOf {
+  std::optional<CholmodLibrary> library;
+  std::string why;
+};
+
+PeerOf peer_of(const SparseBenchArguments& a) {
+  PeerOf peer;
+  if (a.peer == "none") {
+    peer.why = "not asked for";
+    return peer;
+  }
+  try {
+    peer.library.emplace(a.peer_threads);
+  } catch (const Error& error) {
+    if (a.peer == "cholmod" || error.kind() != ErrorKind::device) throw;
+    peer.why = fmt::format("not installed: {}", error.what());
+  }
+  return peer;
+}
+
+SparseMatrix matrix_of(const std::string& name) {
+  std::optional<SparseMatrix> generated = bench::generated_matrix(name);
+  return generated ? std::move(*generated) : read_sparse(name);
+}
+
+// ---- JSON
+
+json timing_json(const SparseTiming& timing) {
+  return {{"seconds", timing.seconds},
+          {"cpu_seconds", timing.cpu_seconds},
+          {"all_seconds", timing.all_seconds}};
+}
+
+json solver_json(const SparseSolver& solver) {
+  const bool definite = solver.bad_row < 0;
+  json object = {{"flops", solver.flops},           {"factor_entries", solver.factor_entries},
+                 {"supernodes", solver.supernodes}, {"panel_bytes", solver.panel_bytes},
+                 {"bad_row", solver.bad_row},       {"analysis", timing_json(solver.analysis)}};
+  if (!definite) return object;
+  object.update({{"factor", timing_json(solver.factor)},
+                 {"refactor", timing_json(solver.refactor)},
+                 {"solve", timing_json(solver.solve)},
+                 {"solve_many", timing_json(solver.solve_many)},
+                 {"flops_per_second", solver.flops_per_second()},
+                 {"log_determinant", number(solver.log_determinant)},
+                 {"backward_error", number(solver.backward_error)}});
+  return object;
+}
+
+json row_json(const SparseRow& row) {
+  json object = {{"matrix", row.name},
+                 {"n", row.n},
+                 {"entries_lower", row.entries},
+                 {"ordering", to_string(row.ordering)},
+                 {"stored_flops", row.stored_flops},
+                 {"levels", std::ssize(row.levels)},
+                 {"ours", solver_json(row.ours)},
+                 {"disagreement", row.disagreement}};
+  if (row.ours.bad_row < 0) object["run"] = to_json(row.report);
+  if (!row.peer) return object;
+  object["peer"] = solver_json(*row.peer);
+  object["peer"]["own_flops"] = row.peer->own_flops;
+  object["peer"]["analysis_given"] = timing_json(row.peer->analysis_given);
+  if (row.fine()) object["ratio_to_peer"] = row.speedup();
+  return object;
+}
+
+json figures_json(const SparseRow& row) {
+  json widths = json::array();
+  for (const WidthBin& bin : row.widths)
+    widths.push_back({{"width_max", bin.width_max},
+                      {"supernodes", bin.supernodes},
+                      {"multifrontal_calls", bin.multifrontal_calls},
+                      {"left_looking_calls", bin.left_looking_calls},
+                      {"flops", bin.flops}});
+  json levels = json::array();
+  for (const TreeLevel& level : row.levels)
+    levels.push_back({{"supernodes", level.supernodes}, {"flops", level.flops}});
+  return {{"matrix", row.name}, {"widths", std::move(widths)}, {"levels", std::move(levels)}};
+}
+
+json blas_json(const std::string& file, const std::string& kernels, int threads) {
+  return {{"file", file}, {"kernels", kernels}, {"threads", threads}};
+}
+
+json peer_json(const PeerOf& peer) {
+  if (!peer.library) return {{"installed", false}, {"why", peer.why}};
+  const bench::CholmodAbout& about = peer.library->about();
+  return {{"installed", true},
+          {"name", "CHOLMOD"},
+          {"version", about.version},
+          {"blas", blas_json(about.blas, about.blas_kernels, about.blas_threads)}};
+}
+
+// ---- text
+
+std::string kernels_text(const std::string& kernels) {
+  return kernels.empty() ? "kernels not known" : kernels + " kernels";
+}
+
+void print_head(const PeerOf& peer) {
+  const BlasDescription& ours = host_blas().about;
+  fmt::print("ours on CPUs: {}, {}, one thread a call\n", ours.file, kernels_text(ours.kernels));
+  if (peer.library) {
+    const bench::CholmodAbout& about = peer.library->about();
+    fmt::print("peer: CHOLMOD {} with {}, {}, {} threads\n", about.version, about.blas,
+               kernels_text(about.blas_kernels), about.blas_threads);
+  } else {
+    fmt::print("peer: CHOLMOD {}\n", peer.why);
+  }
+  fmt::print("cuDSS: not measured here\n");
+  fmt::print("seconds, and in brackets those of all threads on a processor\n");
+  fmt::print("{:<22} {:<8} {:>16} {:>16} {:>16} {:>8} {:>16} {:>16} {:>8} {:>6}\n", "", "",
+             "analysis", "first factor", "refactor", "GFLOP/s", "solve 1", "solve many", "error",
+             "ratio");
+}
+
+std::string timing_text(const SparseTiming& timing) {
+  return fmt::format("{:.3g} ({:.2g})", timing.seconds, timing.cpu_seconds);
+}
+
+void print_solver(const char* who, const SparseSolver& solver, const std::string& ratio) {
+  fmt::print("{:<22} {:<8} {:>16} {:>16} {:>16} {:>8.3g} {:>16} {:>16} {:>8.1e} {:>6}\n", "", who,
+             timing_text(solver.analysis), timing_text(solver.factor), timing_text(solver.refactor),
+             solver.flops_per_second() / 1e9, timing_text(solver.solve),
+             timing_text(solver.solve_many), solver.backward_error, ratio);
+}
+
+void print_row(const SparseRow& row) {
+  fmt::print("{}: order {}, {} entries below and on the diagonal, by {}\n", row.name, row.n,
+             row.entries, to_string(row.ordering));
+  fmt::print("  L: {:.0f} entries, {:.4g} flops; {} supernodes, {}", row.ours.factor_entries,
+             row.ours.flops, row.ours.supernodes, format_bytes(row.ours.panel_bytes));
+  if (row.peer)
+    fmt::print("; CHOLMOD: {} supernodes, {}, {:.4g} flops by its own METIS", row.peer->supernodes,
+               format_bytes(row.peer->panel_bytes), row.peer->own_flops);
+  fmt::print("\n");
+  if (row.ours.bad_row >= 0) {
+    fmt::print("  not positive definite: row {}\n", row.ours.bad_row);
+    return;
+  }
+  print_solver("ours", row.ours,
+               row.fine() && row.peer ? fmt::format("{:.3g}", row.speedup()) : "");
+  if (row.peer && row.peer->bad_row < 0) print_solver("CHOLMOD", *row.peer, "");
+  fmt::print("  log-determinant {:.15g}", row.ours.log_determinant);
+  if (row.peer) fmt::print(", CHOLMOD {:.15g}", row.peer->log_determinant);
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+// ---- the page
+
+ReportBars width_bars(const SparseRow& row) {
+  ReportBars bars{
+      fmt::format("{}: operations by inner dimension", row.name), "flops", {"operations"}, {}};
+  for (const WidthBin& bin : row.widths)
+    bars.bars.push_back({fmt::format("up to {}", bin.width_max), {bin.flops}});
+  return bars;
+}
+
+ReportTable width_table(const SparseRow& row) {
+  ReportTable table{fmt::format("{}: BLAS calls by inner dimension", row.name),
+                    {"width", "supernodes", "calls, multifrontal", "calls, left-looking", "flops"},
+                    {}};
+  for (const WidthBin& bin : row.widths)
+    table.rows.push_back({fmt::format("up to {}", bin.width_max), fmt::format("{}", bin.supernodes),
+                          fmt::format("{}", bin.multifrontal_calls),
+                          fmt::format("{}", bin.left_looking_calls),
+                          fmt::format("{:.3g}", bin.flops)});
+  return table;
+}
+
+ReportChart level_chart(const SparseRow& row) {
+  ReportChart chart{fmt::format("{}: supernodes and operations by level", row.name),
+                    "level, from the leaves",
+                    "supernodes; flops",
+                    {},
+                    AxisScale::linear,
+                    AxisScale::logarithmic};
+  ReportSeries supernodes{"supernodes", {}, {}};
+  ReportSeries flops{"flops", {}, {}};
+  for (std::size_t k = 0; k < row.levels.size(); ++k) {
+    for (ReportSeries* line : {&supernodes, &flops}) line->x.push_back(static_cast<double>(k));
+    supernodes.y.push_back(static_cast<double>(row.levels[k].supernodes));
+    flops.y.push_back(row.levels[k].flops);
+  }
+  chart.series = {std::move(supernodes), std::move(flops)};
+  return chart;
+}
+
+/// A point for each matrix, a line for each family; none without a peer.
+ReportChart speedup_chart(const std::vector<SparseRow>& rows) {
+  ReportChart chart{"Speedup over CHOLMOD", "flops of L", "its seconds over ours", {}};
+  std::vector<const SparseRow*> sorted;
+  for (const SparseRow& row : rows)
+    if (row.peer && row.fine()) sorted.push_back(&row);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const SparseRow* a, const SparseRow* b) { return a->ours.flops < b->ours.flops; });
+  for (const SparseRow* row : sorted) {
+    const std::string family = row->name.substr(0, row->name.find(':'));
+    auto line = std::find_if(chart.series.begin(), chart.series.end(),
+                             [&](const ReportSeries& other) { return other.name == family; });
+    if (line == chart.series.end()) line = chart.series.insert(line, {family, {}, {}});
+    line->x.push_back(row->ours.flops);
+    line->y.push_back(row->speedup());
+  }
+  return chart;
+}
+
+ReportTable row_table(const std::vector<SparseRow>& rows) {
+  ReportTable table{"Seconds",
+                    {"matrix", "order", "flops of L", "", "analysis", "first factorization",
+                     "factorization", "GFLOP/s", "solve"},
+                    {}};
+  const auto add = [&](const SparseRow& row, const char* who, const SparseSolver& solver) {
+    table.rows.push_back(
+        {row.name, fmt::format("{}", row.n), fmt::format("{:.3g}", solver.flops), who,
+         timing_text(solver.analysis), timing_text(solver.factor), timing_text(solver.refactor),
+         fmt::format("{:.3g}", solver.flops_per_second() / 1e9), timing_text(solver.solve)});
+  };
+  for (const SparseRow& row : rows) {
+    if (!row.fine()) continue;
+    add(row, "ours", row.ours);
+    if (row.peer) add(row, "CHOLMOD", *row.peer);
+  }
+  return table;
+}
+
+ReportData page_of(const std::vector<SparseRow>& rows, bool collection) {
+  ReportData data;
+  data.title = "Sparse Cholesky factorization beside CHOLMOD";
+  data.subtitle = fmt::format("{} matrices", rows.size());
+  ReportChart speedup = speedup_chart(rows);
+  if (!speedup.series.empty()) data.charts.push_back(std::move(speedup));
+  data.tables.push_back(row_table(rows));
+  data.run = rows.back().report;
+  if (collection) return data;  // so many matrices would each have three figures
+  for (const SparseRow& row : rows) {
+    data.bars.push_back(width_bars(row));
+    data.charts.push_back(level_chart(row));
+    data.tables.push_back(width_table(row));
+  }
+  return data;
+}
+
+json object_of(const std::vector<SparseRow>& rows, const PeerOf& peer,
+               const bench::SparseBench& bench, bool figures) {
+  const BlasDescription& ours = host_blas().about;
+  json object = {
+      {"benchmark", "sparse"},          {"repeats", bench.repeats},
+      {"right_hand_sides", bench.nrhs}, {"blas", blas_json(ours.file, ours.kernels, ours.threads)},
+      {"peer", peer_json(peer)},        {"results", json::array()}};
+  for (const SparseRow& row : rows) object["results"].push_back(row_json(row));
+  for (const SparseRow& row : rows)
+    if (figures) object["figures"].push_back(figures_json(row));
+  return object;
+}
+
+/// The first matrix that is not as it should be, in one line.
+int status_of(const std::vector<SparseRow>& rows) {
+  for (const SparseRow& row : rows) {
+    if (row.fine()) continue;
+    end_progress();
+    fmt::print(stderr, "strata: {}: {}\n", row.name,
+               row.disagreement.empty()
+                   ? fmt::format("not positive definite: row {}", row.ours.bad_row)
+                   : fmt::format("ours and CHOLMOD disagree: {}", row.disagreement));
+    return kNumbersSaidNo;
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void SparseBenchArguments::add_to(CLI::App& algorithm) {
+  add_list(algorithm, "--matrix", matrices,
+           "one or more, separated by commas: files .mtx, .npy or these .gz; or 2d5:N, 3d7:N, "
+           "3d27:N (Laplacians on N points a side), hex:N (an elastic cube, N elements a side)")
+      ->capture_default_str();
+  algorithm
+      .add_option("--collection", collection,
+                  "so many generated matrices of all families and several sizes instead")
+      ->check(CLI::Range(1, 40));
+  algorithm.add_option("--ordering", ordering, "metis, amd, natural or best, for both")
+      ->capture_default_str();
+  algorithm.add_option("--repeats", bench.repeats, "runs of which the median counts")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  algorithm.add_option("--nrhs", bench.nrhs, "right-hand sides of the second solve")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  algorithm.add_option("--peer", peer, "cholmod or none (default: cholmod where it is installed)")
+      ->check(CLI::IsMember({"cholmod", "none"}));
+  algorithm.add_option("--peer-threads", peer_threads, "of its BLAS (default: all cores)")
+      ->check(CLI::Range(1, 1024));
+  algorithm.add_option("-o,--output", output, "also write the JSON object to this file");
+  algorithm.add_option("--figures", figures,
+                       "write a page: operations and BLAS calls by inner dimension, the levels of "
+                       "the tree, speedup against the size");
+}
+
+int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOptions& common) {
+  CommonOptions mine = common;
+  if (!arguments.figures.empty()) mine.report = arguments.figures;
+  const std::vector<std::string> names = arguments.collection > 0
+                                             ? bench::matrix_collection(arguments.collection)
+                                             : arguments.matrices;
+  std::vector<std::string> inputs = names;
+  inputs.push_back(common.rates);
+  check_outputs(mine, {{"--output", arguments.output}}, inputs);
+  bench::SparseBench bench = arguments.bench;
+  bench.options.run = common.to_options();
+  bench.options.tile = common.tile;
+  bench.options.analysis.seed = common.seed;
+  bench.options.analysis.ordering = parse_sparse_ordering(arguments.ordering);
+  require(bench.options.analysis.ordering != SparseOrdering::given, ErrorKind::misuse, "cli",
+          "--ordering given: an order of your own is for 'strata analyze'");
+  const PeerOf peer = peer_of(arguments);
+  std::vector<SparseRow> rows;
+  for (const std::string& name : names) {
+    const SparseMatrix matrix = matrix_of(name);
+    check_interrupt();
+    rows.push_back(run_sparse_bench(name, matrix, bench, peer.library ? &*peer.library : nullptr));
+    end_progress();
+    if (rows.size() > 1) rows[rows.size() - 2].report.trace = {};
+    if (common.json) continue;
+    if (rows.size() == 1) print_head(peer);
+    print_row(rows.back());
+  }
+  const bool figures = !arguments.figures.empty();
+  const json object = object_of(rows, peer, bench, figures);
+  if (!arguments.output.empty()) {
+    begin_output();
+    OutputFile file(arguments.output);
+    file.write(object.dump(2) + "\n");
+    file.commit();
+  }
+  finish(mine, page_of(rows, arguments.collection > 0), object, [&] {
+    if (!arguments.output.empty()) fmt::print("results written to {}\n", arguments.output);
+  });
+  return status_of(rows);
+}
+
+}  // namespace strata::cli
