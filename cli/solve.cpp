@@ -222,9 +222,15 @@ int solve_by_cholesky(const SolveArguments& arguments, const CommonOptions& comm
           "{} is an option of --method gmres", arguments.gmres.given());
   if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
   if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
-  const MatrixMarket entries = read_mtx(path);
-  if (!entries.is_array) return solve_sparse(symmetric_of(entries, path), arguments, common);
-  return solve_dense(MatrixFile(path, entries.to_dense()), arguments, common, options);
+  std::optional<MatrixMarket> entries = read_mtx(path);
+  if (entries->is_array) {
+    const MatrixFile matrix(path, entries->to_dense());
+    entries.reset();
+    return solve_dense(matrix, arguments, common, options);
+  }
+  SymmetricFile file = symmetric_of(*entries, path);
+  entries.reset();  // the matrix itself is enough to hold
+  return solve_sparse(std::move(file), arguments, common);
 }
 
 int run_solve(const SolveArguments& arguments, const CommonOptions& common) {

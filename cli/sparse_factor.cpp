@@ -237,11 +237,14 @@ int report_not_definite(const CommonOptions& common, const SparseFactorization& 
   if (common.json) fmt::print("{}\n", object.dump(2));
   const std::string what =
       f.factor.shift() == 0 ? "the matrix" : fmt::format("the matrix + {:.6g} I", f.factor.shift());
-  std::string advice = "a larger --shift makes it so";
-  if (shift > f.factor.shift())
-    advice = fmt::format("--shift {:.5g} would make it so, by an estimate", shift);
-  fmt::print(stderr, "strata: {} is not positive definite: in row {} the pivot is {:.6g}; {}\n",
-             what, info.first_bad_pivot, info.bad_pivot, advice);
+  std::string advice;  // none where entries overflowed
+  if (shift > f.factor.shift()) {
+    advice = fmt::format("; --shift {:.5g} would make it so, by an estimate", shift);
+  } else if (std::isfinite(shift)) {
+    advice = fmt::format("; a --shift above {:.6g} may make it so", f.factor.shift());
+  }
+  fmt::print(stderr, "strata: {} is not positive definite: in row {} the pivot is {:.6g}{}\n", what,
+             info.first_bad_pivot, info.bad_pivot, advice);
   return kNumbersSaidNo;
 }
 
