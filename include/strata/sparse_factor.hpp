@@ -29,6 +29,10 @@ struct SparseCholeskyOptions {
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
+  /// Of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make solutions
+  /// of fp64 as long as the condition is below about 1e7. Vectors and results are always double;
+  /// log-determinants and inverses have the digits that the factor has.
+  Element precision = Element::fp64;
   /// Which fronts are cut into tiles, and of what order; how large branches are. 0: as it suits the
   /// devices. Tiles change rounding, branches nothing.
   std::int64_t tile = 0;
@@ -59,6 +63,7 @@ class SparseCholesky {
   /// Of the last factorization.
   [[nodiscard]] const RunReport& report() const noexcept;
   [[nodiscard]] double shift() const noexcept;
+  [[nodiscard]] Element precision() const noexcept;
 
   /// Factors another matrix of the same pattern, A + shift·I. Plans and memory are used again.
   /// Throws Error{misuse} for another pattern, after which the factor is gone.
@@ -113,6 +118,19 @@ struct SparseSolveResult {
 [[nodiscard]] SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b,
                                       MatrixView<double> x,
                                       const SparseCholeskyOptions& options = {});
+
+/// What elimination of some rows leaves of a matrix.
+struct SchurComplement {
+  FactorInfo factor;  ///< of the rows that were eliminated; first_bad_pivot is a row of A
+  std::int64_t order = 0;
+  /// order × order, column-major, both triangles: row i belongs to kept[i]. Empty unless factor.ok.
+  std::vector<double> values;
+};
+/// S = A_KK − A_KR·A_RR⁻¹·A_RK of A + shift·I, K the rows `kept` (no row twice) and R the others.
+/// Throws as SparseCholesky does, and Error{misuse} for rows that A has not.
+[[nodiscard]] SchurComplement schur_complement(const SparseMatrix& a,
+                                               std::span<const std::int64_t> kept,
+                                               const SparseCholeskyOptions& options = {});
 
 /// After a failure: an estimate of the least shift for which A + shift·I is positive definite, as
 /// −λ_min by Lanczos' method (at most `steps` products with A), with a margin; 0 if A seems

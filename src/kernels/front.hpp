@@ -15,7 +15,8 @@
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
 //                                                                      structure, work
 //
-// Numbers are fp64, values k × 1; places are int32, k × 1, i + j·rows for element (i, j) of X.
+// Numbers are of type T, double or float, values k × 1; places are int32, k × 1, i + j·rows for
+// element (i, j) of X. The status is always fp64.
 //
 // * add_update: the third operand, int32, lists the updates of U: how many; where in their front
 //   they begin; of each its order r; then of each the r places of its rows in the front to which X
@@ -105,19 +106,23 @@ struct FrontKernels {
   KernelFunction factor_front;
   KernelFunction factor_branch;
 };
-/// In plain loops.
+/// In plain loops. T: double, float.
+template <class T>
 [[nodiscard]] FrontKernels front_reference();
-/// By BLAS and LAPACK, small fronts by loops of their own.
+/// By BLAS and LAPACK. T: double, float.
+template <class T>
 [[nodiscard]] FrontKernels front_host();
 
-inline void add_kernels(KernelTable& table, const FrontKernels& kernels) {
-  constexpr Element kNumber = Element::fp64;
+template <class T>
+void add_kernels(KernelTable& table, const FrontKernels& kernels) {
+  constexpr Element kNumber = element_of<T>;
   constexpr Element kPlace = Element::int32;
+  constexpr Element kStatus = Element::fp64;
   table.set(scatter_entries, {kNumber, kNumber, kPlace}, kernels.scatter_entries);
   table.set(clear_block, {kNumber}, kernels.clear_block);
   table.set(add_update, {kNumber, kNumber, kPlace}, kernels.add_update);
-  table.set(factor_front, {kNumber, kNumber, kNumber}, kernels.factor_front);
-  table.set(factor_branch, {kNumber, kNumber, kNumber, kNumber, kPlace, kNumber},
+  table.set(factor_front, {kNumber, kNumber, kStatus}, kernels.factor_front);
+  table.set(factor_branch, {kNumber, kNumber, kStatus, kNumber, kPlace, kNumber},
             kernels.factor_branch);
 }
 

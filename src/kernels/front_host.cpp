@@ -7,20 +7,27 @@
 namespace strata {
 namespace {
 
-PivotStatus factor_panel(MatrixView<double> p, MatrixView<double> u) {
+template <class T>
+PivotStatus factor_panel(MatrixView<T> p, MatrixView<T> u) {
   const std::int64_t w = p.cols;
   const std::int64_t r = u.rows;
-  const MatrixView<double> l11 = p.block(0, 0, w, w);
+  const MatrixView<T> l11 = p.block(0, 0, w, w);
   const PivotStatus status = factor_host(l11);
   if (status.bad_column >= 0 || r == 0) return status;
-  const MatrixView<double> l21 = p.block(w, 0, r, w);
-  blas::trsm_by_halves<double>(CblasRight, CblasTrans, l11, l21);
-  blas::syrk_minus<double>(l21, u);
+  const MatrixView<T> l21 = p.block(w, 0, r, w);
+  blas::trsm_by_halves<T>(CblasRight, CblasTrans, l11, l21);
+  blas::syrk_minus<T>(l21, u);
   return status;
 }
 
 }  // namespace
 
-FrontKernels front_host() { return front_kernels<factor_panel>(); }
+template <class T>
+FrontKernels front_host() {
+  return front_kernels<T, factor_panel<T>>();
+}
+
+template FrontKernels front_host<double>();
+template FrontKernels front_host<float>();
 
 }  // namespace strata

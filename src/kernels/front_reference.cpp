@@ -6,7 +6,8 @@
 namespace strata {
 namespace {
 
-PivotStatus factor_panel(MatrixView<double> p, MatrixView<double> u) {
+template <class T>
+PivotStatus factor_panel(MatrixView<T> p, MatrixView<T> u) {
   const std::int64_t w = p.cols;
   const PivotStatus status = factor_reference(p.block(0, 0, w, w));
   if (status.bad_column >= 0) return status;
@@ -26,6 +27,12 @@ PivotStatus factor_panel(MatrixView<double> p, MatrixView<double> u) {
 
 }  // namespace
 
-FrontKernels front_reference() { return front_kernels<factor_panel>(); }
+template <class T>
+FrontKernels front_reference() {
+  return front_kernels<T, factor_panel<T>>();
+}
+
+template FrontKernels front_reference<double>();
+template FrontKernels front_reference<float>();
 
 }  // namespace strata

@@ -14,8 +14,9 @@
 namespace strata {
 
 /// One update of order r with its places, and the part of it that is there.
+template <class T>
 struct UpdatePart {
-  const double* data = nullptr;
+  const T* data = nullptr;
   std::int64_t ld = 1;
   const std::int32_t* places = nullptr;  ///< of its rows in the front
   std::int64_t row = 0;                  ///< of its first element in the update
@@ -25,8 +26,8 @@ struct UpdatePart {
 };
 
 /// X ← X + what of U falls into it; X lies at (row, col) of the front.
-inline void add_part(const UpdatePart& u, MatrixView<double> x, std::int64_t row,
-                     std::int64_t col) {
+template <class T>
+void add_part(const UpdatePart<T>& u, MatrixView<T> x, std::int64_t row, std::int64_t col) {
   const std::int32_t* row_places = u.places + u.row;
   const std::int32_t* row_end = row_places + u.rows;
   // Lower triangles: where U is no diagonal tile, all of it is below the diagonal.
@@ -36,8 +37,8 @@ inline void add_part(const UpdatePart& u, MatrixView<double> x, std::int64_t row
     const std::int64_t target = u.places[u.col + j] - col;
     if (target < 0) continue;
     if (target >= x.cols) break;
-    const double* from = u.data + j * u.ld;
-    double* to = x.column(target) - row;
+    const T* from = u.data + j * u.ld;
+    T* to = x.column(target) - row;
     std::int64_t i = begin - row_places;
     if (u.row + i < u.col + j) i = u.col + j - u.row;
     const std::int64_t last = end - row_places;
@@ -45,45 +46,47 @@ inline void add_part(const UpdatePart& u, MatrixView<double> x, std::int64_t row
   }
 }
 
-inline void scatter(MatrixView<double> x, std::int64_t count, const double* values,
-                    const std::int32_t* places) {
-  std::fill_n(x.data, x.rows * x.cols, 0.0);
+template <class T>
+void scatter(MatrixView<T> x, std::int64_t count, const T* values, const std::int32_t* places) {
+  std::fill_n(x.data, x.rows * x.cols, T{0});
   for (std::int64_t k = 0; k < count; ++k) x.data[places[k]] = values[k];
 }
 
-inline void add_updates(const BlockView* x, std::uint32_t variant) {
-  const auto target = matrix_of<double>(x[0]);
+template <class T>
+void add_updates(const BlockView* x, std::uint32_t variant) {
+  const auto target = matrix_of<T>(x[0]);
   const auto* list = static_cast<const std::int32_t*>(x[2].data);
   const std::int64_t count = *list++;
   const std::int64_t begin = *list++;
   const std::int32_t* places = list + count;
-  const auto* data = static_cast<const double*>(x[1].data);
+  const auto* data = static_cast<const T*>(x[1].data);
   if ((variant & kTileOfUpdate) != 0) {
-    add_part({data, x[1].ld, places, x[1].row - begin, x[1].col - begin, x[1].rows, x[1].cols},
-             target, x[0].row, x[0].col);
+    add_part<T>({data, x[1].ld, places, x[1].row - begin, x[1].col - begin, x[1].rows, x[1].cols},
+                target, x[0].row, x[0].col);
     return;
   }
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t r = list[k];
-    add_part({data, r, places, 0, 0, r, r}, target, x[0].row, x[0].col);
+    add_part<T>({data, r, places, 0, 0, r, r}, target, x[0].row, x[0].col);
     data += r * r;
     places += r;
   }
 }
 
 /// Factors a panel P ((w + r) × w) and subtracts P₂·P₂ᵀ from the lower triangle of U (r × r).
-using FactorFront = PivotStatus (*)(MatrixView<double> p, MatrixView<double> u);
+template <class T>
+using FactorFront = PivotStatus (*)(MatrixView<T> p, MatrixView<T> u);
 
 /// All supernodes of a branch, from the first to the last.
-template <FactorFront factor>
+template <class T, FactorFront<T> factor>
 PivotStatus factor_supernodes(const BlockView* x) {
-  auto* panel = static_cast<double*>(x[0].data);
-  auto* outside = static_cast<double*>(x[1].data);
-  const auto* values = static_cast<const double*>(x[3].data);
+  auto* panel = static_cast<T*>(x[0].data);
+  auto* outside = static_cast<T*>(x[1].data);
+  const auto* values = static_cast<const T*>(x[3].data);
   const auto* structure = static_cast<const std::int32_t*>(x[4].data);
-  auto* work = static_cast<double*>(x[5].data);
+  auto* work = static_cast<T*>(x[5].data);
   struct Pending {
-    const double* update;
+    const T* update;
     std::int64_t rows;
     const std::int32_t* places;
   };
@@ -97,17 +100,18 @@ PivotStatus factor_supernodes(const BlockView* x) {
     const std::int32_t* places = structure + kBranchHeader;
     structure = places + s.entries + (s.inside != 0 ? s.rows : 0);
     const std::int64_t order = std::int64_t{s.width} + s.rows;
-    double* update = (s.inside != 0 ? work : outside) + s.offset;
-    const MatrixView<double> p{panel, order, s.width, order};
-    const MatrixView<double> u{update, s.rows, s.rows, std::max<std::int64_t>(s.rows, 1)};
-    scatter(p, s.entries, values, places);
-    std::fill_n(update, u.rows * u.cols, 0.0);
+    T* update = (s.inside != 0 ? work : outside) + s.offset;
+    const MatrixView<T> p{panel, order, s.width, order};
+    const MatrixView<T> u{update, s.rows, s.rows, std::max<std::int64_t>(s.rows, 1)};
+    scatter<T>(p, s.entries, values, places);
+    std::fill_n(update, u.rows * u.cols, T{0});
     const std::size_t first = pending.size() - static_cast<std::size_t>(s.children);
     for (std::size_t c = first; c < pending.size(); ++c) {
       const Pending& child = pending[c];
-      const UpdatePart part{child.update, child.rows, child.places, 0, 0, child.rows, child.rows};
-      add_part(part, p, 0, 0);
-      add_part(part, u, s.width, s.width);
+      const UpdatePart<T> part{child.update, child.rows, child.places, 0, 0,
+                               child.rows,   child.rows};
+      add_part<T>(part, p, 0, 0);
+      add_part<T>(part, u, s.width, s.width);
     }
     pending.resize(first);
     const PivotStatus status = factor(p, u);
@@ -126,36 +130,36 @@ PivotStatus factor_supernodes(const BlockView* x) {
 }
 
 /// The kernels of a backend that runs on the host.
-template <FactorFront factor>
+template <class T, FactorFront<T> factor>
 FrontKernels front_kernels() {
   FrontKernels k;
   k.scatter_entries = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(scatter_entries, p.variant, 0);
     submit_each(queue, calls, [](const BlockView* x) {
-      scatter(matrix_of<double>(x[0]), x[1].rows, static_cast<const double*>(x[1].data),
-              static_cast<const std::int32_t*>(x[2].data));
+      scatter<T>(matrix_of<T>(x[0]), x[1].rows, static_cast<const T*>(x[1].data),
+                 static_cast<const std::int32_t*>(x[2].data));
     });
   };
   k.clear_block = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(clear_block, p.variant, 0);
     submit_each(queue, calls,
-                [](const BlockView* x) { scatter(matrix_of<double>(x[0]), 0, nullptr, nullptr); });
+                [](const BlockView* x) { scatter<T>(matrix_of<T>(x[0]), 0, nullptr, nullptr); });
   };
   k.add_update = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(add_update, p.variant, kTileOfUpdate);
     submit_each(queue, calls,
-                [variant = p.variant](const BlockView* x) { add_updates(x, variant); });
+                [variant = p.variant](const BlockView* x) { add_updates<T>(x, variant); });
   };
   k.factor_front = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(factor_front, p.variant, 0);
     submit_each(queue, calls, [](const BlockView* x) {
-      *status_of(x[2]) = factor(matrix_of<double>(x[0]), matrix_of<double>(x[1]));
+      *status_of(x[2]) = factor(matrix_of<T>(x[0]), matrix_of<T>(x[1]));
     });
   };
   k.factor_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(factor_branch, p.variant, 0);
     submit_each(queue, calls,
-                [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<factor>(x); });
+                [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<T, factor>(x); });
   };
   return k;
 }

@@ -38,6 +38,7 @@ void add(KernelTable& table) {
   table.set(column_squares, {Element::fp64, element}, column_squares_host<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_host<T>);
   table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_host<T>);
+  add_kernels<T>(table, front_host<T>());
 }
 
 void add_mixed(KernelTable& table) {
@@ -57,7 +58,6 @@ const KernelTable& host_kernels() {
     add<double>(kernels);
     add<float>(kernels);
     add_mixed(kernels);
-    add_kernels(kernels, front_host());
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host);

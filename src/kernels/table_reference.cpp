@@ -38,6 +38,7 @@ void add(KernelTable& table) {
   table.set(column_squares, {Element::fp64, element}, column_squares_reference<T>);
   table.set(tile_norm, {Element::fp64, element}, tile_norm_reference<T>);
   table.set(multiply_inverse, {element, Element::fp16x2}, multiply_inverse_reference<T>);
+  add_kernels<T>(table, front_reference<T>());
 }
 
 void add_mixed(KernelTable& table) {
@@ -58,7 +59,6 @@ const KernelTable& reference_kernels() {
     add<double>(kernels);
     add<float>(kernels);
     add_mixed(kernels);
-    add_kernels(kernels, front_reference());
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference);

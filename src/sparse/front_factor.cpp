@@ -12,6 +12,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/host_memory.hpp"
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
 #include "scalar/double_double.hpp"
@@ -79,6 +80,21 @@ FrontSizes front_sizes(const SparseCholeskyOptions& options) {
   return sizes;
 }
 
+std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
+                                                  const SparseMatrix& a, FrontSizes& sizes,
+                                                  Element element, int devices,
+                                                  std::int64_t budget) {
+  // A branch of one supernode is the smallest; panels of that many entries are no larger than
+  // those of units with one panel.
+  constexpr std::int64_t kSmallest = 256;
+  for (;;) {
+    auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
+    const bool fits = smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
+    if (fits || sizes.branch_entries <= kSmallest) return layout;
+    sizes.branch_entries /= 4;
+  }
+}
+
 PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
                        const Machine& machine, const Options& options) {
   require_devices(machine);
@@ -105,41 +121,69 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
 }
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
-    : options_(on_host(options.run)), sizes_(front_sizes(options)), analysis_(std::move(analysis)) {
+    : options_(on_host(options.run)),
+      sizes_(front_sizes(options)),
+      element_(options.precision),
+      analysis_(std::move(analysis)) {
+  require(element_ == Element::fp64 || element_ == Element::fp32, ErrorKind::misuse, kWhere,
+          "there is no sparse factorization in {}: fp64 or fp32", to_string(element_));
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(analysis_.order);
   nothing.start.assign(at(nothing.rows) + 1, 0);
-  layout_ = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, nothing, sizes_));
+  layout_ =
+      std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, nothing, sizes_, element_));
   panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
 }
 
-void FrontFactor::plan() {
-  devices_ = std::make_unique<DeviceSet>(options_);
-  if (options_.device_memory_bytes == 0 && devices_->all_on_host()) {
-    // Panels do not come back and updates are gone soon, so more memory than this would only have
-    // to be filled with pages: without a budget a CPU gets what a few stacks of updates take.
-    constexpr std::int64_t kBeside = std::int64_t{256} << 20;
-    const int count = devices_->count();
-    const std::int64_t least = smallest_budget_bytes(front_schedule(layout_, count));
-    Options bounded = options_;
-    bounded.device_memory_bytes =
-        std::min(std::max(4 * analysis_.counts.stack_bytes + kBeside, 2 * least),
-                 smallest_memory(devices_->machine()));
-    devices_ = std::make_unique<DeviceSet>(bounded);
-  }
-  planned_ = plan_fronts(analysis_, layout_, devices_->machine(), options_);
+/// Panels do not come back and updates are gone soon, so more memory than this would only have to
+/// be filled with pages: without a budget a CPU gets what a few stacks of updates take.
+Options FrontFactor::with_budget() const {
+  constexpr std::int64_t kBeside = std::int64_t{256} << 20;
+  const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
+  const bool on_cpu = choices.size() == 1 && choices.front().backend == "host";
+  if (options_.device_memory_bytes > 0 || !on_cpu) return options_;
+  const auto count = static_cast<int>(choices.front().indices.size());
+  const std::int64_t least = smallest_budget_bytes(front_schedule(layout_, count));
+  const std::int64_t there = available_host_memory() / (2 * count);  // the factor takes some, too
+  Options bounded = options_;
+  bounded.device_memory_bytes =
+      std::min(std::max(4 * analysis_.counts.stack_bytes + kBeside, 2 * least), there);
+  return bounded;
+}
+
+/// Plans for a matrix whose entries stand elsewhere than those of the last.
+void FrontFactor::take_structure(const SparseMatrix& a) {
+  if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
+  const Machine& machine = devices_->machine();
+  layout_ =
+      fitting_layout(analysis_, a, sizes_, element_, devices_->count(), smallest_memory(machine));
+  planned_ = plan_fronts(analysis_, layout_, machine, options_);
   planned_.tile = sizes_.tile;
   planned_.let_go_of_trace();
-  const std::int64_t bound = options_.host_memory_bytes > 0 ? options_.host_memory_bytes
-                                                            : devices_->machine().host_memory_bytes;
+  const std::int64_t bound =
+      options_.host_memory_bytes > 0 ? options_.host_memory_bytes : machine.host_memory_bytes;
   require(bound <= 0 || planned_.host_bytes <= bound, ErrorKind::memory, kWhere,
           "the factor takes {} ({} bytes) of host memory, more than {}",
           format_bytes(planned_.host_bytes), planned_.host_bytes, format_bytes(bound));
+  panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
+  arrangement_ = arrangement_of(a);
 }
 
-void FrontFactor::take_structure(const SparseMatrix& a) {
-  arrangement_ = arrangement_of(a);
-  layout_ = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes_));
+/// Entries of A + shift·I, as units need them.
+template <class T>
+BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
+  return [this, &a](const BlockExtent& x, std::byte* to) {
+    auto* out = reinterpret_cast<T*>(to);
+    for (std::int64_t k = 0; k < x.rows; ++k) {
+      const EntryCode code = layout_->entries[at(x.row + k)];
+      const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
+      const double shifted = (code & 1) != 0 ? value + shift_ : value;
+      out[k] = static_cast<T>(shifted);
+      require(std::isfinite(out[k]), ErrorKind::input, kWhere,
+              "an element of A + shift·I is {}, which {} cannot hold", shifted,
+              to_string(element_));
+    }
+  };
 }
 
 void FrontFactor::factor(const SparseMatrix& a, double shift) {
@@ -151,19 +195,12 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
     require_same_pattern(analysis_, a);
     take_structure(a);
   }
-  if (planned_.plan == nullptr) plan();
   shift_ = shift;
   const FrontLayout& layout = *layout_;
   const BlockTable& blocks = layout.blocks;
   auto values = std::make_shared<FamilyMemory>(
-      blocks, fronts::kValues, [&](const BlockExtent& x, std::byte* to) {
-        auto* out = reinterpret_cast<double*>(to);
-        for (std::int64_t k = 0; k < x.rows; ++k) {
-          const EntryCode code = layout.entries[at(x.row + k)];
-          const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
-          out[k] = (code & 1) != 0 ? value + shift : value;
-        }
-      });
+      blocks, fronts::kValues,
+      element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   panels_->reset(nullptr);
   MemoryStore store(blocks, {panels_, std::make_shared<FamilyMemory>(blocks, fronts::kUpdates),
@@ -196,52 +233,62 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
       return;
     }
   }
-  info.log_determinant = log_determinant();
+  info.log_determinant =
+      element_ == Element::fp64 ? log_determinant<double>() : log_determinant<float>();
   info_ = info;
 }
 
 /// Column by column, whatever the units, in double-double.
+template <class T>
 double FrontFactor::log_determinant() const {
   DoubleDouble sum;
-  const auto add_diagonal = [&](MatrixView<const double> l) {
-    for (std::int64_t j = 0; j < l.cols; ++j) sum = sum + DoubleDouble(2 * std::log(l(j, j)));
+  const auto add_diagonal = [&](MatrixView<const T> l) {
+    for (std::int64_t j = 0; j < l.cols; ++j)
+      sum = sum + DoubleDouble(2 * std::log(static_cast<double>(l(j, j))));
   };
   for (std::int32_t s = 0; s < analysis_.supernodes(); ++s) {
     const FrontUnit& unit = unit_of(s);
     if (unit.kind != UnitKind::tiled) {
-      add_diagonal(panel(s));
+      add_diagonal(panel<T>(s));
       continue;
     }
-    for (std::int64_t j = 0; j < unit.column_tiles; ++j) add_diagonal(tile(unit, j, j));
+    for (std::int64_t j = 0; j < unit.column_tiles; ++j) add_diagonal(tile<T>(unit, j, j));
   }
   return sum.hi;
 }
 
-MatrixView<const double> FrontFactor::panel(std::int32_t s) const {
+template <class T>
+MatrixView<const T> FrontFactor::panel(std::int32_t s) const {
   const FrontUnit& unit = unit_of(s);
   const std::int64_t w = analysis_.width(s);
   const std::int64_t order = w + analysis_.row_count(s);
-  const auto* data = reinterpret_cast<const double*>(
+  const auto* data = reinterpret_cast<const T*>(
       panels_->data() + layout_->blocks.byte_offset({fronts::kPanels, unit.panel, 0}));
   return {data + layout_->panel_place[at(s)], order, w, order};
 }
 
-MatrixView<const double> FrontFactor::tile(const FrontUnit& unit, std::int64_t i,
-                                           std::int64_t j) const {
+template <class T>
+MatrixView<const T> FrontFactor::tile(const FrontUnit& unit, std::int64_t i, std::int64_t j) const {
   const BlockId id = unit.tile(i, j);
   const BlockExtent x = layout_->blocks.extent(id);
-  return {reinterpret_cast<const double*>(panels_->data() + layout_->blocks.byte_offset(id)),
-          x.rows, x.cols, x.rows};
+  return {reinterpret_cast<const T*>(panels_->data() + layout_->blocks.byte_offset(id)), x.rows,
+          x.cols, x.rows};
 }
 
-std::span<double> FrontFactor::numbers() const {
-  return {reinterpret_cast<double*>(panels_->data()),
-          at(layout_->blocks.total_bytes(fronts::kPanels) / 8)};
+std::span<std::byte> FrontFactor::bytes() const {
+  return {panels_->data(), at(layout_->blocks.total_bytes(fronts::kPanels))};
 }
 
 void FrontFactor::adopt(const FactorInfo& info, double shift) {
   info_ = info;
   shift_ = shift;
 }
+
+template MatrixView<const double> FrontFactor::panel(std::int32_t) const;
+template MatrixView<const float> FrontFactor::panel(std::int32_t) const;
+template MatrixView<const double> FrontFactor::tile(const FrontUnit&, std::int64_t,
+                                                    std::int64_t) const;
+template MatrixView<const float> FrontFactor::tile(const FrontUnit&, std::int64_t,
+                                                   std::int64_t) const;
 
 }  // namespace strata

@@ -17,6 +17,13 @@ namespace strata {
 /// Sizes for devices of a kind, or those that the options say.
 [[nodiscard]] FrontSizes front_sizes(const SparseCholeskyOptions& options);
 
+/// The layout for devices of a budget: branches are smaller where those of `sizes` do not fit,
+/// which changes no bit; `sizes` says how large they are.
+[[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
+                                                                const SparseMatrix& a,
+                                                                FrontSizes& sizes, Element element,
+                                                                int devices, std::int64_t budget);
+
 /// Plans the factorization. Throws Error{memory} for a budget that does not suffice.
 [[nodiscard]] PlannedRun plan_fronts(const SparseAnalysis& analysis,
                                      std::shared_ptr<const FrontLayout> layout,
@@ -37,29 +44,37 @@ class FrontFactor {
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
   [[nodiscard]] double shift() const noexcept { return shift_; }
   [[nodiscard]] const FrontSizes& sizes() const noexcept { return sizes_; }
+  [[nodiscard]] Element element() const noexcept { return element_; }
 
-  /// The panel of a supernode of a branch or of a panel unit: (w + r) × w.
-  [[nodiscard]] MatrixView<const double> panel(std::int32_t s) const;
+  /// The panel of a supernode of a branch or of a panel unit: (w + r) × w. T is the C++ type of
+  /// element().
+  template <class T>
+  [[nodiscard]] MatrixView<const T> panel(std::int32_t s) const;
   /// Tile (i, j) of a supernode that is cut into tiles.
-  [[nodiscard]] MatrixView<const double> tile(const FrontUnit& unit, std::int64_t i,
-                                              std::int64_t j) const;
+  template <class T>
+  [[nodiscard]] MatrixView<const T> tile(const FrontUnit& unit, std::int64_t i,
+                                         std::int64_t j) const;
   [[nodiscard]] const FrontUnit& unit_of(std::int32_t s) const {
     return layout_->units[static_cast<std::size_t>(layout_->unit_of[static_cast<std::size_t>(s)])];
   }
 
-  /// All panels, as they lie in memory.
-  [[nodiscard]] std::span<double> numbers() const;
+  /// All panels, as they lie in memory, of numbers in element().
+  [[nodiscard]] std::span<std::byte> bytes() const;
   /// Takes over a factor whose numbers were put there.
   void adopt(const FactorInfo& info, double shift);
 
  private:
+  [[nodiscard]] Options with_budget() const;
   void take_structure(const SparseMatrix& a);
-  void plan();
   void read_statuses(const FamilyMemory& statuses);
+  template <class T>
   [[nodiscard]] double log_determinant() const;
+  template <class T>
+  [[nodiscard]] BlockSource source_of(const SparseMatrix& a) const;
 
   Options options_;
   FrontSizes sizes_;
+  Element element_;
   SparseAnalysis analysis_;
   std::shared_ptr<const FrontLayout> layout_;
   std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
@@ -75,8 +90,11 @@ class FrontFactor {
 /// after the other and packed, the first w columns of the front of A⁻¹.
 [[nodiscard]] std::vector<double> inverse_panels(const FrontFactor& factor);
 
-/// Sweeps over a factor: X (n × m, rows in the order of elimination) ← L⁻¹·X, or L⁻ᵀ·X.
-void sweep_forward(const FrontFactor& factor, MatrixView<double> x);
-void sweep_backward(const FrontFactor& factor, MatrixView<double> x);
+/// Sweeps over a factor: X (n × m, rows in the order of elimination) ← L⁻¹·X, or L⁻ᵀ·X. T is the
+/// C++ type of the factor's element.
+template <class T>
+void sweep_forward(const FrontFactor& factor, MatrixView<T> x);
+template <class T>
+void sweep_backward(const FrontFactor& factor, MatrixView<T> x);
 
 }  // namespace strata

@@ -26,25 +26,6 @@ struct PermutedEntries {
   std::vector<EntryCode> code;
 };
 
-/// Calls visit(row, column, k) for the diagonal and one triangle of A.
-template <class Visit>
-void for_entries(const SparseMatrix& a, const Visit& visit) {
-  bool lower = true;
-  for (std::int64_t i = 0, found = 0; i < a.rows && found < 2; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      if (a.column[at(k)] < i) lower = true, found = 2;
-      if (a.column[at(k)] > i && found == 0) lower = false, found = 1;
-      if (found == 2) break;
-    }
-  }
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      const std::int32_t j = a.column[at(k)];
-      if (j == i || (lower ? j < i : j > i)) visit(static_cast<std::int32_t>(i), j, k);
-    }
-  }
-}
-
 PermutedEntries permuted_entries(const SparseAnalysis& analysis, const SparseMatrix& a) {
   const auto n = std::ssize(analysis.order);
   std::vector<std::int32_t> column_of(at(n));
@@ -53,7 +34,7 @@ PermutedEntries permuted_entries(const SparseAnalysis& analysis, const SparseMat
   PermutedEntries p;
   p.start.assign(at(n) + 1, 0);
   std::vector<char> has_diagonal(at(n));
-  for_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t) {
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t) {
     const std::int32_t c = std::min(column_of[at(i)], column_of[at(j)]);
     ++p.start[at(c) + 1];
     if (i == j) has_diagonal[at(c)] = 1;
@@ -70,7 +51,7 @@ PermutedEntries permuted_entries(const SparseAnalysis& analysis, const SparseMat
   };
   for (std::int32_t c = 0; c < n; ++c)
     if (has_diagonal[at(c)] == 0) put(c, c, -1);
-  for_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
     const std::int32_t u = column_of[at(i)];
     const std::int32_t v = column_of[at(j)];
     put(std::min(u, v), std::max(u, v), 2 * k + (i == j ? 1 : 0));
@@ -87,8 +68,9 @@ void cut_evenly(std::int64_t from, std::int64_t extent, std::int64_t tile,
 
 class LayoutMaker {
  public:
-  LayoutMaker(const SparseAnalysis& analysis, const FrontSizes& sizes, FrontLayout& out)
-      : a_(analysis), sizes_(sizes), out_(out) {}
+  LayoutMaker(const SparseAnalysis& analysis, const FrontSizes& sizes, Element element,
+              FrontLayout& out)
+      : a_(analysis), sizes_(sizes), element_(element), out_(out) {}
 
   void make_units() {
     const std::int32_t count = a_.supernodes();
@@ -372,16 +354,16 @@ class LayoutMaker {
       family.listed = std::move(extents);
       (void)out_.blocks.add(std::move(family));
     };
-    listed("L", Element::fp64, Origin::generated, panels_);
-    listed("U", Element::fp64, Origin::temporary, updates_);
-    listed("values", Element::fp64, Origin::stored, values_);
+    listed("L", element_, Origin::generated, panels_);
+    listed("U", element_, Origin::temporary, updates_);
+    listed("values", element_, Origin::stored, values_);
     listed("structure", Element::int32, Origin::stored, structures_);
     listed("places", Element::int32, Origin::stored, places_);
     BlockFamily status{.name = "status", .rows = kStatusRows, .cols = statuses_};
     status.tile_rows = kStatusRows;
     status.origin = Origin::generated;
     (void)out_.blocks.add(std::move(status));
-    listed("work", Element::fp64, Origin::temporary, works_);
+    listed("work", element_, Origin::temporary, works_);
   }
 
   /// Places of updates within a branch's work: the first gap that is large enough.
@@ -413,6 +395,7 @@ class LayoutMaker {
 
   const SparseAnalysis& a_;
   const FrontSizes& sizes_;
+  Element element_;
   FrontLayout& out_;
   std::vector<char> whole_;         // by supernode: a branch holds all of its subtree
   std::vector<std::int64_t> size_;  // of its subtree's panels
@@ -434,12 +417,12 @@ BlockId FrontUnit::tile(std::int64_t i, std::int64_t j) const {
 }
 
 FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
-                           const FrontSizes& sizes) {
+                           const FrontSizes& sizes, Element element) {
   require(sizes.tile >= 1 && sizes.panel_order >= 1 && sizes.branch_entries >= 1, ErrorKind::misuse,
           "factor", "tiles of {}, panels of {}, branches of {} entries", sizes.tile,
           sizes.panel_order, sizes.branch_entries);
   FrontLayout layout;
-  LayoutMaker maker(analysis, sizes, layout);
+  LayoutMaker maker(analysis, sizes, element, layout);
   maker.make_units();
   maker.make_blocks(permuted_entries(analysis, a));
   return layout;

@@ -80,9 +80,9 @@ struct FrontLayout {
   double flops = 0;
 };
 
-/// `a` has the pattern that was analyzed. Throws Error{misuse} for sizes that make no sense and
-/// where a branch is beyond what 32 bits count.
+/// `a` has the pattern that was analyzed; L and its updates are in `element`. Throws Error{misuse}
+/// for sizes that make no sense and where a branch is beyond what 32 bits count.
 [[nodiscard]] FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
-                                         const FrontSizes& sizes);
+                                         const FrontSizes& sizes, Element element = Element::fp64);
 
 }  // namespace strata

@@ -23,56 +23,59 @@ namespace {
 constexpr std::int64_t kColumnsAtOnce = 16;
 
 /// Y ← Y − A·X, or Y − Aᵀ·X; one column by a loop, which BLAS would not do faster.
-void subtract_product(bool transposed, MatrixView<const double> a, MatrixView<const double> x,
-                      MatrixView<double> y) {
+template <class T>
+void subtract_product(bool transposed, MatrixView<const T> a, MatrixView<const T> x,
+                      MatrixView<T> y) {
   if (a.rows == 0 || a.cols == 0) return;
   if (x.cols > 1) {
-    blas::gemm_minus<double>(transposed ? CblasTrans : CblasNoTrans, CblasNoTrans,
-                             transposed ? a.rows : a.cols, a, x, y);
+    blas::gemm_minus<T>(transposed ? CblasTrans : CblasNoTrans, CblasNoTrans,
+                        transposed ? a.rows : a.cols, a, x, y);
     return;
   }
   for (std::int64_t j = 0; j < a.cols; ++j) {
-    const double* column = a.column(j);
+    const T* column = a.column(j);
     if (transposed) {
-      double sum = 0;
+      T sum = 0;
       for (std::int64_t i = 0; i < a.rows; ++i) sum += column[i] * x.data[i];
       y.data[j] -= sum;
     } else {
-      const double factor = x.data[j];
+      const T factor = x.data[j];
       for (std::int64_t i = 0; i < a.rows; ++i) y.data[i] -= column[i] * factor;
     }
   }
 }
 
 /// X ← L⁻¹·X, or L⁻ᵀ·X.
-void solve_triangle(bool transposed, MatrixView<const double> l, MatrixView<double> x) {
+template <class T>
+void solve_triangle(bool transposed, MatrixView<const T> l, MatrixView<T> x) {
   const std::int64_t n = l.cols;
   if (x.cols > 1) {
-    blas::trsm<double>(CblasLeft, transposed ? CblasTrans : CblasNoTrans, l.block(0, 0, n, n), x);
+    blas::trsm<T>(CblasLeft, transposed ? CblasTrans : CblasNoTrans, l.block(0, 0, n, n), x);
     return;
   }
-  double* v = x.data;
+  T* v = x.data;
   if (!transposed) {
     for (std::int64_t j = 0; j < n; ++j) {
-      const double* column = l.column(j);
+      const T* column = l.column(j);
       v[j] /= column[j];
-      const double factor = v[j];
+      const T factor = v[j];
       for (std::int64_t i = j + 1; i < n; ++i) v[i] -= column[i] * factor;
     }
     return;
   }
   for (std::int64_t j = n; j-- > 0;) {
-    const double* column = l.column(j);
-    double sum = v[j];
+    const T* column = l.column(j);
+    T sum = v[j];
     for (std::int64_t i = j + 1; i < n; ++i) sum -= column[i] * v[i];
     v[j] = sum / column[j];
   }
 }
 
 /// A few columns of X with room for the rows of any front.
+template <class T>
 class Sweeper {
  public:
-  Sweeper(const FrontFactor& factor, MatrixView<double> x)
+  Sweeper(const FrontFactor& factor, MatrixView<T> x)
       : factor_(factor), analysis_(factor.analysis()), x_(x) {}
 
   void forward() {
@@ -83,89 +86,91 @@ class Sweeper {
   }
 
  private:
-  [[nodiscard]] MatrixView<double> below(std::int32_t s) {
+  [[nodiscard]] MatrixView<T> below(std::int32_t s) {
     const std::int64_t r = analysis_.row_count(s);
     below_.resize(std::max(below_.size(), at(r * x_.cols)));
     return {below_.data(), r, x_.cols, std::max<std::int64_t>(r, 1)};
   }
-  [[nodiscard]] MatrixView<double> own(std::int32_t s) const {
+  [[nodiscard]] MatrixView<T> own(std::int32_t s) const {
     return x_.block(analysis_.first[at(s)], 0, analysis_.width(s), x_.cols);
   }
   /// Rows of tile i: of X where it is one of columns, else of `below`.
-  [[nodiscard]] static MatrixView<double> part(const FrontUnit& unit, std::int64_t i,
-                                               MatrixView<double> x1, MatrixView<double> x2) {
+  [[nodiscard]] static MatrixView<T> part(const FrontUnit& unit, std::int64_t i, MatrixView<T> x1,
+                                          MatrixView<T> x2) {
     const std::int64_t begin = unit.cuts[at(i)];
     const std::int64_t count = unit.cuts[at(i + 1)] - begin;
     if (i < unit.column_tiles) return x1.block(begin, 0, count, x1.cols);
     return x2.block(begin - x1.rows, 0, count, x2.cols);
   }
 
-  [[nodiscard]] static bool is_zero(MatrixView<const double> x) {
+  [[nodiscard]] static bool is_zero(MatrixView<const T> x) {
     for (std::int64_t c = 0; c < x.cols; ++c) {
-      const double* column = x.column(c);
-      if (!std::all_of(column, column + x.rows, [](double v) { return v == 0; })) return false;
+      const T* column = x.column(c);
+      if (!std::all_of(column, column + x.rows, [](T v) { return v == 0; })) return false;
     }
     return true;
   }
 
   void forward(std::int32_t s) {
     const FrontUnit& unit = factor_.unit_of(s);
-    const MatrixView<double> x1 = own(s);
+    const MatrixView<T> x1 = own(s);
     if (is_zero(x1)) return;
-    const MatrixView<double> x2 = below(s);
-    std::fill_n(x2.data, x2.rows * x2.cols, 0.0);
+    const MatrixView<T> x2 = below(s);
+    std::fill_n(x2.data, x2.rows * x2.cols, T{0});
     if (unit.kind == UnitKind::tiled) {
       for (std::int64_t j = 0; j < unit.column_tiles; ++j) {
-        const MatrixView<double> xj = part(unit, j, x1, x2);
-        solve_triangle(false, factor_.tile(unit, j, j), xj);
+        const MatrixView<T> xj = part(unit, j, x1, x2);
+        solve_triangle<T>(false, factor_.template tile<T>(unit, j, j), xj);
         for (std::int64_t i = j + 1; i < unit.tiles(); ++i)
-          subtract_product(false, factor_.tile(unit, i, j), xj, part(unit, i, x1, x2));
+          subtract_product<T>(false, factor_.template tile<T>(unit, i, j), xj,
+                              part(unit, i, x1, x2));
       }
     } else {
-      const MatrixView<const double> p = factor_.panel(s);
-      solve_triangle(false, p, x1);
-      subtract_product(false, p.block(p.cols, 0, x2.rows, p.cols), x1, x2);
+      const MatrixView<const T> p = factor_.template panel<T>(s);
+      solve_triangle<T>(false, p, x1);
+      subtract_product<T>(false, p.block(p.cols, 0, x2.rows, p.cols), x1, x2);
     }
     const auto rows = analysis_.rows(s);
     for (std::int64_t c = 0; c < x_.cols; ++c) {
-      double* to = x_.column(c);
-      const double* from = x2.column(c);
+      T* to = x_.column(c);
+      const T* from = x2.column(c);
       for (std::size_t i = 0; i < rows.size(); ++i) to[rows[i]] += from[i];
     }
   }
 
   void backward(std::int32_t s) {
     const FrontUnit& unit = factor_.unit_of(s);
-    const MatrixView<double> x1 = own(s);
-    const MatrixView<double> x2 = below(s);
+    const MatrixView<T> x1 = own(s);
+    const MatrixView<T> x2 = below(s);
     const auto rows = analysis_.rows(s);
     for (std::int64_t c = 0; c < x_.cols; ++c) {
-      const double* from = x_.column(c);
-      double* to = x2.column(c);
+      const T* from = x_.column(c);
+      T* to = x2.column(c);
       for (std::size_t i = 0; i < rows.size(); ++i) to[i] = from[rows[i]];
     }
     if (unit.kind == UnitKind::tiled) {
       for (std::int64_t j = unit.column_tiles; j-- > 0;) {
-        const MatrixView<double> xj = part(unit, j, x1, x2);
+        const MatrixView<T> xj = part(unit, j, x1, x2);
         for (std::int64_t i = j + 1; i < unit.tiles(); ++i)
-          subtract_product(true, factor_.tile(unit, i, j), part(unit, i, x1, x2), xj);
-        solve_triangle(true, factor_.tile(unit, j, j), xj);
+          subtract_product<T>(true, factor_.template tile<T>(unit, i, j), part(unit, i, x1, x2),
+                              xj);
+        solve_triangle<T>(true, factor_.template tile<T>(unit, j, j), xj);
       }
     } else {
-      const MatrixView<const double> p = factor_.panel(s);
-      subtract_product(true, p.block(p.cols, 0, x2.rows, p.cols), x2, x1);
-      solve_triangle(true, p, x1);
+      const MatrixView<const T> p = factor_.template panel<T>(s);
+      subtract_product<T>(true, p.block(p.cols, 0, x2.rows, p.cols), x2, x1);
+      solve_triangle<T>(true, p, x1);
     }
   }
 
   const FrontFactor& factor_;
   const SparseAnalysis& analysis_;
-  MatrixView<double> x_;
-  std::vector<double> below_;
+  MatrixView<T> x_;
+  std::vector<T> below_;
 };
 
-template <class Sweep>
-void for_columns(MatrixView<double> x, const Sweep& sweep) {
+template <class T, class Sweep>
+void for_columns(MatrixView<T> x, const Sweep& sweep) {
   const std::int64_t pieces = (x.cols + kColumnsAtOnce - 1) / kColumnsAtOnce;
   const auto piece = [&](std::int64_t k) {
     const std::int64_t first = k * kColumnsAtOnce;
@@ -178,11 +183,18 @@ void for_columns(MatrixView<double> x, const Sweep& sweep) {
 
 }  // namespace
 
-void sweep_forward(const FrontFactor& factor, MatrixView<double> x) {
-  for_columns(x, [&](MatrixView<double> part) { Sweeper(factor, part).forward(); });
+template <class T>
+void sweep_forward(const FrontFactor& factor, MatrixView<T> x) {
+  for_columns(x, [&](MatrixView<T> part) { Sweeper<T>(factor, part).forward(); });
 }
-void sweep_backward(const FrontFactor& factor, MatrixView<double> x) {
-  for_columns(x, [&](MatrixView<double> part) { Sweeper(factor, part).backward(); });
+template <class T>
+void sweep_backward(const FrontFactor& factor, MatrixView<T> x) {
+  for_columns(x, [&](MatrixView<T> part) { Sweeper<T>(factor, part).backward(); });
 }
+
+template void sweep_forward(const FrontFactor&, MatrixView<double>);
+template void sweep_forward(const FrontFactor&, MatrixView<float>);
+template void sweep_backward(const FrontFactor&, MatrixView<double>);
+template void sweep_backward(const FrontFactor&, MatrixView<float>);
 
 }  // namespace strata

@@ -44,13 +44,17 @@ class InversePanels {
   }
 
  private:
-  /// The panel of L, with zeros above its diagonal.
+  /// The panel of L, in doubles whatever the factor is in.
   MatrixView<const double> panel_of_factor(std::int32_t s) {
+    return factor_.element() == Element::fp64 ? copy_of_panel<double>(s) : copy_of_panel<float>(s);
+  }
+  template <class T>
+  MatrixView<const double> copy_of_panel(std::int32_t s) {
     const std::int64_t w = a_.width(s);
     const std::int64_t order = w + a_.row_count(s);
     panel_.resize(std::max(panel_.size(), at(order * w)));
     const MatrixView<double> p{panel_.data(), order, w, order};
-    const auto copy = [&](MatrixView<const double> from, std::int64_t i, std::int64_t j) {
+    const auto copy = [&](MatrixView<const T> from, std::int64_t i, std::int64_t j) {
       for (std::int64_t c = 0; c < from.cols; ++c)
         std::copy_n(from.column(c), from.rows, p.column(j + c) + i);
     };
@@ -58,10 +62,10 @@ class InversePanels {
     if (unit.kind == UnitKind::tiled) {
       for (std::int64_t j = 0; j < unit.column_tiles; ++j) {
         for (std::int64_t i = j; i < unit.tiles(); ++i)
-          copy(factor_.tile(unit, i, j), unit.cuts[at(i)], unit.cuts[at(j)]);
+          copy(factor_.tile<T>(unit, i, j), unit.cuts[at(i)], unit.cuts[at(j)]);
       }
     } else {
-      copy(factor_.panel(s), 0, 0);
+      copy(factor_.panel<T>(s), 0, 0);
     }
     return p;
   }

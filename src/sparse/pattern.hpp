@@ -35,6 +35,31 @@ struct SymmetricPattern {
   }
 };
 
+/// Whether what lies below the diagonal stands for the matrix: always, unless only the upper
+/// triangle was given.
+[[nodiscard]] inline bool is_given_below(const SparseMatrix& a) {
+  bool above = false;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    if (a.start[at(i)] == a.start[at(i + 1)]) continue;  // columns ascend
+    if (a.column[at(a.start[at(i)])] < i) return true;
+    above = above || a.column[at(a.start[at(i + 1)] - 1)] > i;
+  }
+  return !above;
+}
+
+/// Calls visit(i, j, k) for the entries k of the diagonal and of one triangle: each pair of
+/// symmetric elements once. Rows ascend, then columns.
+template <class Visit>
+void for_symmetric_entries(const SparseMatrix& a, const Visit& visit) {
+  const bool lower = is_given_below(a);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      const std::int32_t j = a.column[at(k)];
+      if (j == i || (lower ? j < i : j > i)) visit(static_cast<std::int32_t>(i), j, k);
+    }
+  }
+}
+
 /// Throws as analyze() does for what is no symmetric matrix.
 [[nodiscard]] SymmetricPattern symmetric_pattern(const SparseMatrix& a);
 

@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
 #include "scalar/double_double.hpp"
+#include "session/budget.hpp"
 #include "session/report.hpp"
 #include "sparse/checksum_file.hpp"
 #include "sparse/front_factor.hpp"
@@ -54,54 +56,82 @@ void require_factor(const FrontFactor& factor, MatrixView<const double> b) {
           b.rows, b.ld, factor.analysis().order.size());
 }
 
-/// A copy of B, whose row k is row order[k] of it.
-std::vector<double> gathered(std::span<const std::int32_t> order, MatrixView<const double> b) {
-  std::vector<double> x(at(b.rows * b.cols));
+/// Right-hand sides in the order of elimination and in the type of the factor, each column
+/// multiplied by a power of two that makes its largest element about 1: floats hold less than
+/// doubles.
+template <class T>
+struct Ordered {
+  std::vector<T> x;
+  std::vector<int> exponent;  ///< by column
+  std::int64_t rows;
+
+  [[nodiscard]] MatrixView<T> view() {
+    return {x.data(), rows, std::ssize(exponent), std::max<std::int64_t>(rows, 1)};
+  }
+};
+
+/// Element k of a column is element place(k) of that of B.
+template <class T, class Place>
+Ordered<T> ordered(MatrixView<const double> b, const Place& place) {
+  Ordered<T> result{std::vector<T>(at(b.rows * b.cols)), std::vector<int>(at(b.cols)), b.rows};
   for (std::int64_t c = 0; c < b.cols; ++c) {
     const double* from = b.column(c);
-    double* to = x.data() + c * b.rows;
-    for (std::int64_t k = 0; k < b.rows; ++k) to[k] = from[order[at(k)]];
+    T* to = result.x.data() + c * b.rows;
+    int exponent = 0;
+    if constexpr (!std::is_same_v<T, double>) {
+      double most = 0;
+      for (std::int64_t k = 0; k < b.rows; ++k) most = std::max(most, std::abs(from[k]));
+      if (most > 0 && std::isfinite(most)) exponent = std::ilogb(most);
+    }
+    for (std::int64_t k = 0; k < b.rows; ++k)
+      to[k] =
+          static_cast<T>(exponent == 0 ? from[place(k)] : std::scalbn(from[place(k)], -exponent));
+    result.exponent[at(c)] = exponent;
   }
-  return x;
+  return result;
 }
 
-void scattered(std::span<const std::int32_t> order, const std::vector<double>& x,
-               MatrixView<double> b) {
+template <class T, class Place>
+void put_back(const Ordered<T>& ordered, MatrixView<double> b, const Place& place) {
   for (std::int64_t c = 0; c < b.cols; ++c) {
-    const double* from = x.data() + c * b.rows;
+    const T* from = ordered.x.data() + c * b.rows;
+    const int exponent = ordered.exponent[at(c)];
     double* to = b.column(c);
-    for (std::int64_t k = 0; k < b.rows; ++k) to[order[at(k)]] = from[k];
-  }
-}
-
-MatrixView<double> view_of(std::vector<double>& x, MatrixView<const double> like) {
-  return {x.data(), like.rows, like.cols, std::max<std::int64_t>(like.rows, 1)};
-}
-
-/// Calls visit(i, j, value) for the entries of one triangle and the diagonal.
-template <class Visit>
-void for_triangle(const SparseMatrix& a, const Visit& visit) {
-  bool below = false;
-  bool above = false;
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    if (a.start[at(i)] == a.start[at(i + 1)]) continue;
-    below = below || a.column[at(a.start[at(i)])] < i;
-    above = above || a.column[at(a.start[at(i + 1)] - 1)] > i;
-  }
-  const bool lower = below || !above;
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      const std::int64_t j = a.column[at(k)];
-      if (j == i || (lower ? j < i : j > i)) visit(i, j, a.value[at(k)]);
+    for (std::int64_t k = 0; k < b.rows; ++k) {
+      const auto value = static_cast<double>(from[k]);
+      to[place(k)] = exponent == 0 ? value : std::scalbn(value, exponent);
     }
   }
+}
+
+enum class Half : std::uint8_t { forward = 1, backward = 2, both = 3 };
+
+template <class T>
+void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
+  const std::vector<std::int32_t>& order = factor.analysis().order;
+  const auto as_in_a = [&](std::int64_t k) { return std::int64_t{order[at(k)]}; };
+  const auto as_in_l = [](std::int64_t k) { return k; };
+  Ordered<T> x = half == Half::backward ? ordered<T>(b, as_in_l) : ordered<T>(b, as_in_a);
+  if (half != Half::backward) sweep_forward<T>(factor, x.view());
+  if (half != Half::forward) sweep_backward<T>(factor, x.view());
+  if (half == Half::forward)
+    put_back(x, b, as_in_l);
+  else
+    put_back(x, b, as_in_a);
+}
+
+void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
+  require_factor(factor, b);
+  factor.element() == Element::fp64 ? sweep<double>(factor, half, b)
+                                    : sweep<float>(factor, half, b);
 }
 
 /// Sums of magnitudes in the rows of A + shift·I: their largest is ‖A‖₁ = ‖A‖∞.
 double norm_of(const SparseMatrix& a, double shift) {
   std::vector<double> sum(at(a.rows));
   std::vector<double> diagonal(at(a.rows), shift);
-  for_triangle(a, [&](std::int64_t i, std::int64_t j, double value) {
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    const double value = a.value[at(k)];
     if (i == j) {
       diagonal[at(i)] += value;
       return;
@@ -120,7 +150,8 @@ void residual(const SparseMatrix& a, double shift, const double* b, const double
   std::vector<DoubleDouble> sum(at(a.rows));
   for (std::int64_t i = 0; i < a.rows; ++i)
     sum[at(i)] = DoubleDouble(b[i]) - two_product(shift, x[i]);
-  for_triangle(a, [&](std::int64_t i, std::int64_t j, double value) {
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    const double value = a.value[at(k)];
     sum[at(i)] = sum[at(i)] - two_product(value, x[j]);
     if (i != j) sum[at(j)] = sum[at(j)] - two_product(value, x[i]);
   });
@@ -166,34 +197,19 @@ const SparseAnalysis& SparseCholesky::analysis() const noexcept {
 const FactorInfo& SparseCholesky::info() const noexcept { return state_->factor.info(); }
 const RunReport& SparseCholesky::report() const noexcept { return state_->factor.report(); }
 double SparseCholesky::shift() const noexcept { return state_->factor.shift(); }
+Element SparseCholesky::precision() const noexcept { return state_->factor.element(); }
 
 const FactorInfo& SparseCholesky::refactor(const SparseMatrix& a, double shift) {
   state_->factor.factor(a, shift);
   return info();
 }
 
-void SparseCholesky::solve(MatrixView<double> b) const {
-  require_factor(state_->factor, b);
-  std::vector<double> x = gathered(analysis().order, b);
-  sweep_forward(state_->factor, view_of(x, b));
-  sweep_backward(state_->factor, view_of(x, b));
-  scattered(analysis().order, x, b);
-}
-
+void SparseCholesky::solve(MatrixView<double> b) const { sweep(state_->factor, Half::both, b); }
 void SparseCholesky::solve_lower(MatrixView<double> b) const {
-  require_factor(state_->factor, b);
-  std::vector<double> x = gathered(analysis().order, b);
-  sweep_forward(state_->factor, view_of(x, b));
-  for (std::int64_t c = 0; c < b.cols; ++c) std::copy_n(x.data() + c * b.rows, b.rows, b.column(c));
+  sweep(state_->factor, Half::forward, b);
 }
-
 void SparseCholesky::solve_lower_transposed(MatrixView<double> b) const {
-  require_factor(state_->factor, b);
-  std::vector<double> x;
-  x.reserve(at(b.rows * b.cols));
-  for (std::int64_t c = 0; c < b.cols; ++c) x.insert(x.end(), b.column(c), b.column(c) + b.rows);
-  sweep_backward(state_->factor, view_of(x, b));
-  scattered(analysis().order, x, b);
+  sweep(state_->factor, Half::backward, b);
 }
 
 std::vector<double> SparseCholesky::inverse_diagonal() const {
@@ -294,9 +310,10 @@ void SparseCholesky::save(const std::string& directory) const {
   writer.add(factor.sizes());
   writer.add(shift());
   writer.add(info().log_determinant);
-  const std::span<const double> numbers = factor.numbers();
-  writer.add(static_cast<std::uint64_t>(numbers.size()));
-  writer.add_all(numbers);
+  writer.add(factor.element());
+  const std::span<const std::byte> bytes = factor.bytes();
+  writer.add(static_cast<std::uint64_t>(bytes.size()));
+  writer.add_all(bytes);
   writer.finish();
 }
 
@@ -321,13 +338,16 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   FactorInfo info;
   reader.read(shift);
   reader.read(info.log_determinant);
+  reader.read(as_saved.precision);
+  require(as_saved.precision == Element::fp64 || as_saved.precision == Element::fp32,
+          ErrorKind::input, kWhere, "'{}' is in elements that no factor has", path);
   std::uint64_t count = 0;
   reader.read(count);
   auto state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved)});
-  const std::span<double> numbers = state->factor.numbers();
-  require(count == numbers.size(), ErrorKind::input, kWhere, "'{}' has {} numbers where {} belong",
-          path, count, numbers.size());
-  reader.read_all(numbers);
+  const std::span<std::byte> bytes = state->factor.bytes();
+  require(count == bytes.size(), ErrorKind::input, kWhere, "'{}' has {} bytes where {} belong",
+          path, count, bytes.size());
+  reader.read_all(bytes);
   reader.finish();
   state->factor.adopt(info, shift);
   return SparseCholesky(std::move(state));
@@ -339,11 +359,12 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
   require(b.rows == factor.n() && x.rows == b.rows && x.cols == b.cols, ErrorKind::misuse, kWhere,
           "{} by {} and {} by {} do not fit a factor of order {}", b.rows, b.cols, x.rows, x.cols,
           factor.n());
-  constexpr int kStepsMax = 5;
+  const int steps_max = factor.precision() == Element::fp64 ? 5 : 40;
   constexpr double kEnough = 4 * std::numeric_limits<double>::epsilon();
   const auto start = std::chrono::steady_clock::now();
   Certificate certificate;
   certificate.factor = factor.info();
+  certificate.precision = factor.precision();
   const double norm = norm_of(a, factor.shift());
   std::vector<double> r(at(b.rows));
   std::vector<double> best(at(b.rows));
@@ -355,7 +376,7 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
     };
     double error = error_now();
     int steps = 0;
-    while (error > kEnough && steps < kStepsMax) {
+    while (error > kEnough && steps < steps_max) {
       std::copy_n(column, b.rows, best.data());
       factor.solve({r.data(), b.rows, 1, std::max<std::int64_t>(b.rows, 1)});
       for (std::int64_t i = 0; i < b.rows; ++i) column[i] += r[at(i)];
@@ -406,14 +427,16 @@ double definite_shift(const SparseMatrix& a, int steps) {
   // The same matrix times a vector, whichever triangles were given.
   const auto multiply_by = [&](const std::vector<double>& v, std::vector<double>& w) {
     std::fill(w.begin(), w.end(), 0.0);
-    for_triangle(a, [&](std::int64_t i, std::int64_t j, double value) {
+    for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+      const double value = a.value[at(k)];
       w[at(i)] += value * v[at(j)];
       if (i != j) w[at(j)] += value * v[at(i)];
     });
   };
-  std::vector<std::vector<double>> basis;
+  // Without reorthogonalization: copies of values that have converged do not hurt the smallest.
   std::vector<double> v(at(n));
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = random_normal(1, i);
+  std::vector<double> before(at(n));
   std::vector<double> w(at(n));
   std::vector<double> diagonal;
   std::vector<double> off;
@@ -424,18 +447,15 @@ double definite_shift(const SparseMatrix& a, int steps) {
   const int most = static_cast<int>(std::min<std::int64_t>(steps, n));
   for (int k = 0; k < most && beta > 0; ++k) {
     for (double& element : v) element /= beta;
-    basis.push_back(v);
     multiply_by(v, w);
-    diagonal.push_back(std::inner_product(w.begin(), w.end(), v.begin(), 0.0));
-    for (int again = 0; again < 2; ++again) {
-      for (const std::vector<double>& q : basis) {
-        const double h = std::inner_product(w.begin(), w.end(), q.begin(), 0.0);
-        for (std::size_t i = 0; i < w.size(); ++i) w[i] -= h * q[i];
-      }
-    }
+    const double alpha = std::inner_product(w.begin(), w.end(), v.begin(), 0.0);
+    for (std::size_t i = 0; i < w.size(); ++i)
+      w[i] -= alpha * v[i] + (k > 0 ? beta : 0) * before[i];
+    diagonal.push_back(alpha);
     beta = length(w);
-    v = w;
-    if (k + 1 < most) off.push_back(beta);
+    off.push_back(beta);
+    std::swap(before, v);
+    std::swap(v, w);
   }
   off.resize(diagonal.size() - 1);
   const std::vector<double> values = spectrum_of(diagonal, off).values;
@@ -449,8 +469,10 @@ double definite_shift(const SparseMatrix& a, int steps) {
 RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseMatrix& a,
                                    const Machine& machine, const SparseCholeskyOptions& options) {
   require_same_pattern(analysis, a);
-  const FrontSizes sizes = front_sizes(options);
-  auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes));
+  require_devices(machine);
+  FrontSizes sizes = front_sizes(options);
+  auto layout = fitting_layout(analysis, a, sizes, options.precision,
+                               static_cast<int>(machine.devices.size()), smallest_memory(machine));
   PlannedRun planned = plan_fronts(analysis, std::move(layout), machine, options.run);
   planned.tile = sizes.tile;
   return make_simulated_report(std::move(planned));

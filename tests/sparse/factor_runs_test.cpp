@@ -2,6 +2,7 @@
 // and what was planned is what happens.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "kernels/backend.hpp"
 #include "kernels/potrf.hpp"
@@ -175,6 +176,20 @@ TEST(SparseFactorRuns, RefactorsAsOften) {
     ASSERT_TRUE(factor.refactor(a).ok);
     EXPECT_EQ(outcome_of(factor), first);
   }
+}
+
+/// A thousand times: the same bits, and no more memory than after the first few.
+TEST(SparseFactorRuns, RefactorsAThousandTimes) {
+  const SparseMatrix a = test::with_values(test::grid(20, 15, 1), 3);
+  SparseCholesky factor(a, options_of({16, 24, 300}, "host"));
+  const Outcome first = outcome_of(factor);
+  std::int64_t early = 0;
+  for (int k = 0; k < 1000; ++k) {
+    ASSERT_TRUE(factor.refactor(a).ok);
+    if (k == 100) early = static_cast<std::int64_t>(::mallinfo2().uordblks);
+  }
+  EXPECT_LE(static_cast<std::int64_t>(::mallinfo2().uordblks), early + (1 << 20));
+  EXPECT_EQ(outcome_of(factor), first);
 }
 
 /// Both triangles in the place of one: the same numbers, elsewhere.

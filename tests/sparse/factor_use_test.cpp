@@ -175,6 +175,50 @@ TEST(SparseFactorUse, RefinesAndCertifies) {
   EXPECT_LE(certificate.backward_error, 4 * std::numeric_limits<double>::epsilon());
 }
 
+/// A factor in floats, refined, solves as one in doubles does.
+TEST(SparseFactorUse, FloatsAreRefinedToDoubles) {
+  for (const test::Family& family : test::families()) {
+    for (const auto& [tile, panel_order, branch_entries] : kSizes) {
+      SCOPED_TRACE(family.name);
+      const SparseMatrix a = test::with_values(family.matrix, 9, 0.1);
+      const std::int64_t n = a.rows;
+      SparseCholeskyOptions options = options_of(tile, panel_order, branch_entries);
+      const SparseCholesky wide(a, options);
+      options.precision = Element::fp32;
+      const SparseCholesky factor(a, options);
+      ASSERT_TRUE(factor.info().ok);
+      EXPECT_EQ(factor.precision(), Element::fp32);
+      EXPECT_NEAR(factor.info().log_determinant, wide.info().log_determinant,
+                  1e-5 * (1 + static_cast<double>(n)));
+      for (const double size : {1.0, 1e60, 1e-60}) {
+        std::vector<double> b(at(2 * n));
+        for (std::size_t i = 0; i < b.size(); ++i) b[i] = size * random_normal(2, i);
+        std::vector<double> x = b;
+        const MatrixView<double> view{x.data(), n, 2, std::max<std::int64_t>(n, 1)};
+        factor.solve(view);
+        const Certificate certificate =
+            refine(factor, a,
+                   MatrixView<const double>{b.data(), n, 2, std::max<std::int64_t>(n, 1)}, view);
+        EXPECT_LE(certificate.backward_error, 4 * std::numeric_limits<double>::epsilon());
+        EXPECT_EQ(certificate.precision, Element::fp32);
+        wide.solve({b.data(), n, 2, std::max<std::int64_t>(n, 1)});
+        for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], b[i], 1e-10 * size);
+      }
+      const std::vector<double> exact = wide.inverse_diagonal();
+      const std::vector<double> diagonal = factor.inverse_diagonal();
+      for (std::size_t i = 0; i < exact.size(); ++i)
+        EXPECT_NEAR(diagonal[i], exact[i], 1e-3 * exact[i]);
+    }
+  }
+  SparseMatrix large = test::with_values(test::grid(3, 3, 1), 1);
+  large.value[0] = 1e60;
+  SparseCholeskyOptions options = options_of(0, 0, 0);
+  options.precision = Element::fp32;
+  EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::input);
+  options.precision = Element::fp16;
+  EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::misuse);
+}
+
 TEST(SparseFactorUse, EstimatesTheCondition) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const auto n = static_cast<std::int64_t>(1 + random_bits(41, seed) % 40);
@@ -199,11 +243,55 @@ TEST(SparseFactorUse, EstimatesTheCondition) {
   }
 }
 
+TEST(SparseFactorUse, LeavesTheSchurComplement) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const auto n = static_cast<std::int64_t>(1 + random_bits(51, seed) % 30);
+    const SparseMatrix a = test::with_values(
+        test::random_pattern(n, 0.2, seed, static_cast<test::Give>(seed % 3)), seed);
+    const std::vector<std::int32_t> shuffled = test::random_order(n, seed);
+    const auto count =
+        static_cast<std::size_t>(random_bits(52, seed) % static_cast<std::uint64_t>(n + 1));
+    const std::vector<std::int64_t> kept(shuffled.begin(),
+                                         shuffled.begin() + static_cast<std::ptrdiff_t>(count));
+    SparseCholeskyOptions options = options_of(4, 8, 60);
+    options.shift = 0.25;
+    const SchurComplement s = schur_complement(a, kept, options);
+    ASSERT_TRUE(s.factor.ok);
+    ASSERT_EQ(s.values.size(), count * count);
+    // Its inverse is that part of the inverse of A.
+    const DenseOracle whole(test::dense_of(a, 0.25), n);
+    for (std::size_t j = 0; j < count; ++j) {
+      const std::vector<long double> column = whole.inverse_column(kept[j]);
+      for (std::size_t i = 0; i < count; ++i) {
+        long double sum = i == j ? -1 : 0;
+        for (std::size_t k = 0; k < count; ++k)
+          sum += static_cast<long double>(s.values[i + k * count]) * column[at(kept[k])];
+        EXPECT_NEAR(static_cast<double>(sum), 0, 1e-12) << seed << ' ' << i << ' ' << j;
+        EXPECT_EQ(s.values[i + j * count], s.values[j + i * count]);
+      }
+    }
+  }
+  SparseMatrix a = test::with_values(test::grid(4, 4, 1), 1);
+  const std::vector<std::int64_t> twice{3, 3};
+  EXPECT_EQ(error_of([&] { (void)schur_complement(a, twice); }).kind(), ErrorKind::misuse);
+  const std::vector<std::int64_t> none{16};
+  EXPECT_EQ(error_of([&] { (void)schur_complement(a, none); }).kind(), ErrorKind::misuse);
+  const std::vector<std::int64_t> kept{0, 1};
+  for (std::int64_t k = a.start[9]; k < a.start[10]; ++k)
+    if (a.column[at(k)] == 9) a.value[at(k)] = -1;
+  const SchurComplement failed = schur_complement(a, kept, options_of(0, 0, 0));
+  EXPECT_FALSE(failed.factor.ok);
+  EXPECT_EQ(failed.factor.first_bad_pivot, 9);
+  EXPECT_TRUE(failed.values.empty());
+}
+
 TEST(SparseFactorUse, IsSavedAndOpened) {
   const Directory directory("strata_factor_test");
   for (const auto& [tile, panel_order, branch_entries] : kSizes) {
     const SparseMatrix a = test::with_values(test::grid(9, 7, 5), 5);
-    const SparseCholesky factor(a, options_of(tile, panel_order, branch_entries));
+    SparseCholeskyOptions options = options_of(tile, panel_order, branch_entries);
+    options.precision = tile == 4 ? Element::fp32 : Element::fp64;
+    const SparseCholesky factor(a, options);
     factor.save(directory.path());
     SparseCholesky opened = SparseCholesky::open(directory.path(), options_of(0, 0, 0));
     EXPECT_EQ(opened.info().log_determinant, factor.info().log_determinant);
@@ -249,7 +337,8 @@ TEST(SparseFactorUse, RefusesDamagedFiles) {
   SparseCholesky(test::with_values(test::grid(3, 4, 5), 5), options_of(0, 0, 0))
       .save(directory.path());
   write(whole);
-  EXPECT_NE(std::string(complaint().what()).find("not a factor of the matrix"), std::string::npos);
+  EXPECT_NE(std::string(complaint().what()).find("not a factor by the analysis"),
+            std::string::npos);
 }
 
 TEST(SparseFactorUse, SimulatesWithoutValues) {
