@@ -9,22 +9,32 @@
 namespace strata::bench {
 namespace {
 
-/// An OpenBLAS chooses its kernels once, when it is loaded, by this variable where it is set. It
-/// has the name of the kernels that ours had to be told, and is not set where ours chose by itself.
-EnvironmentOverlay::Variables kernels_of_ours() {
-  const BlasDescription& ours = host_blas().about;
-  if (std::getenv("OPENBLAS_CORETYPE") != nullptr || ours.kernels_asked.empty()) return {};
-  return {{"OPENBLAS_CORETYPE", ours.kernels_asked}};
+/// What libraries read once, when they are loaded, unless the user has set it.
+EnvironmentOverlay::Variables environment_for(int threads) {
+  EnvironmentOverlay::Variables variables;
+  // The name of the kernels that ours had to be told; none where ours chose by itself.
+  const std::string kernels = host_blas().about.kernels_asked;
+  if (std::getenv("OPENBLAS_CORETYPE") == nullptr && !kernels.empty())
+    variables.emplace_back("OPENBLAS_CORETYPE", kernels);
+  // CHOLMOD's loops ask for four threads whatever the machine has, and these wait for each other by
+  // spinning: with other processes on the cores a factorization took up to a hundred times as long.
+  if (std::getenv("OMP_THREAD_LIMIT") == nullptr)
+    variables.emplace_back("OMP_THREAD_LIMIT", std::to_string(threads));
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr)
+    variables.emplace_back("OMP_WAIT_POLICY", "passive");
+  return variables;
 }
 
-PeersPlugin load_plugin() {
-  const EnvironmentOverlay overlay(kernels_of_ours());
+PeersPlugin load_plugin(int threads) {
+  const EnvironmentOverlay overlay(environment_for(threads));
   return PeersPlugin("libstrata_peer_cholmod.so");
 }
 
+int given_or_all(int threads) { return threads > 0 ? threads : all_cores(); }
+
 }  // namespace
 
-CholmodLibrary::CholmodLibrary(int threads) : plugin_(load_plugin()) {
+CholmodLibrary::CholmodLibrary(int threads) : plugin_(load_plugin(given_or_all(threads))) {
   CholmodStart* start = nullptr;
   plugin_.bind(start, "strata_cholmod_start");
   plugin_.bind(open_, "strata_cholmod_open");
@@ -33,7 +43,7 @@ CholmodLibrary::CholmodLibrary(int threads) : plugin_(load_plugin()) {
   plugin_.bind(log_determinant_, "strata_cholmod_log_determinant");
   plugin_.bind(solve_, "strata_cholmod_solve");
   plugin_.bind(close_, "strata_cholmod_close");
-  PeersPlugin::call(start, "CHOLMOD", threads > 0 ? threads : all_cores(), &about_);
+  PeersPlugin::call(start, "CHOLMOD", given_or_all(threads), &about_);
 }
 
 CholmodProblem::CholmodProblem(const CholmodLibrary& library, const SparseMatrix& lower)

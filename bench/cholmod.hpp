@@ -16,9 +16,10 @@ namespace strata::bench {
 
 class CholmodLibrary {
  public:
-  /// `threads` of its BLAS; 0: all cores. Where its BLAS is loaded only now, and the user has not
-  /// said otherwise, it is asked for the kernels that ours was asked for. Throws Error{device} if
-  /// there is no such file.
+  /// `threads` of its BLAS; 0: all cores. Where its libraries are loaded only now, and the user has
+  /// not said otherwise, its BLAS is asked for the kernels that ours was asked for, and its own
+  /// loops have at most so many threads, which sleep while they wait. Throws Error{device} if there
+  /// is no such file.
   explicit CholmodLibrary(int threads = 0);
 
   [[nodiscard]] const CholmodAbout& about() const noexcept { return about_; }

@@ -16,6 +16,7 @@ struct CholmodAbout {
   char blas[256];         ///< the file whose dgemm it calls
   char blas_kernels[64];  ///< of OpenBLAS; empty: not known
   int blas_threads;       ///< of a call; 0: not known
+  int openmp_threads;     ///< its own, at most; 0: no OpenMP
 };
 
 struct CholmodMatrix {

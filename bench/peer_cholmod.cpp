@@ -146,6 +146,7 @@ void start(int threads, CholmodAbout& about) {
   if (dladdr(dlsym(RTLD_DEFAULT, "dgemm_"), &file) != 0) put(about.blas, file.dli_fname);
   if (auto* name = find<char*()>("openblas_get_corename")) put(about.blas_kernels, name());
   if (auto* count = find<int()>("openblas_get_num_threads")) about.blas_threads = count();
+  if (auto* limit = find<int()>("omp_get_thread_limit")) about.openmp_threads = limit();
 }
 
 template <class Work>

@@ -117,6 +117,7 @@ json peer_json(const PeerOf& peer) {
   return {{"installed", true},
           {"name", "CHOLMOD"},
           {"version", about.version},
+          {"openmp_threads", about.openmp_threads},
           {"blas", blas_json(about.blas, about.blas_kernels, about.blas_threads)}};
 }
 
@@ -131,8 +132,9 @@ void print_head(const PeerOf& peer) {
   fmt::print("ours on CPUs: {}, {}, one thread a call\n", ours.file, kernels_text(ours.kernels));
   if (peer.library) {
     const bench::CholmodAbout& about = peer.library->about();
-    fmt::print("peer: CHOLMOD {} with {}, {}, {} threads\n", about.version, about.blas,
-               kernels_text(about.blas_kernels), about.blas_threads);
+    fmt::print("peer: CHOLMOD {} with {}, {}, {} threads, of OpenMP at most {}\n", about.version,
+               about.blas, kernels_text(about.blas_kernels), about.blas_threads,
+               about.openmp_threads);
   } else {
     fmt::print("peer: CHOLMOD {}\n", peer.why);
   }
@@ -186,10 +188,26 @@ ReportBars width_bars(const SparseRow& row) {
   return bars;
 }
 
+ReportChart call_chart(const SparseRow& row) {
+  ReportChart chart{fmt::format("{}: BLAS calls by inner dimension", row.name),
+                    "inner dimension, at most",
+                    "calls",
+                    {{"multifrontal", {}, {}}, {"left-looking", {}, {}}},
+                    AxisScale::logarithmic,
+                    AxisScale::logarithmic};
+  for (const WidthBin& bin : row.widths) {
+    for (ReportSeries& line : chart.series) line.x.push_back(static_cast<double>(bin.width_max));
+    chart.series[0].y.push_back(static_cast<double>(bin.multifrontal_calls));
+    chart.series[1].y.push_back(static_cast<double>(bin.left_looking_calls));
+  }
+  return chart;
+}
+
 ReportTable width_table(const SparseRow& row) {
-  ReportTable table{fmt::format("{}: BLAS calls by inner dimension", row.name),
-                    {"width", "supernodes", "calls, multifrontal", "calls, left-looking", "flops"},
-                    {}};
+  ReportTable table{
+      fmt::format("{}: supernodes and calls by inner dimension", row.name),
+      {"inner dimension", "supernodes", "calls, multifrontal", "calls, left-looking", "flops"},
+      {}};
   for (const WidthBin& bin : row.widths)
     table.rows.push_back({fmt::format("up to {}", bin.width_max), fmt::format("{}", bin.supernodes),
                           fmt::format("{}", bin.multifrontal_calls),
@@ -198,22 +216,26 @@ ReportTable width_table(const SparseRow& row) {
   return table;
 }
 
-ReportChart level_chart(const SparseRow& row) {
-  ReportChart chart{fmt::format("{}: supernodes and operations by level", row.name),
+/// A number of each level.
+ReportChart level_chart(const SparseRow& row, const std::string& what,
+                        double (*of)(const TreeLevel&)) {
+  ReportChart chart{fmt::format("{}: {} by level", row.name, what),
                     "level, from the leaves",
-                    "supernodes; flops",
-                    {},
+                    what,
+                    {{what, {}, {}}},
                     AxisScale::linear,
                     AxisScale::logarithmic};
-  ReportSeries supernodes{"supernodes", {}, {}};
-  ReportSeries flops{"flops", {}, {}};
   for (std::size_t k = 0; k < row.levels.size(); ++k) {
-    for (ReportSeries* line : {&supernodes, &flops}) line->x.push_back(static_cast<double>(k));
-    supernodes.y.push_back(static_cast<double>(row.levels[k].supernodes));
-    flops.y.push_back(row.levels[k].flops);
+    chart.series[0].x.push_back(static_cast<double>(k));
+    chart.series[0].y.push_back(of(row.levels[k]));
   }
-  chart.series = {std::move(supernodes), std::move(flops)};
   return chart;
+}
+
+/// "hex" of "hex:10".
+std::string family_of(const std::string& name) {
+  const bool is_file = is_called(name, ".mtx") || is_called(name, ".npy");
+  return is_file ? "files" : name.substr(0, name.find(':'));
 }
 
 /// A point for each matrix, a line for each family; none without a peer.
@@ -225,7 +247,7 @@ ReportChart speedup_chart(const std::vector<SparseRow>& rows) {
   std::sort(sorted.begin(), sorted.end(),
             [](const SparseRow* a, const SparseRow* b) { return a->ours.flops < b->ours.flops; });
   for (const SparseRow* row : sorted) {
-    const std::string family = row->name.substr(0, row->name.find(':'));
+    const std::string family = family_of(row->name);
     auto line = std::find_if(chart.series.begin(), chart.series.end(),
                              [&](const ReportSeries& other) { return other.name == family; });
     if (line == chart.series.end()) line = chart.series.insert(line, {family, {}, {}});
@@ -257,7 +279,7 @@ ReportTable row_table(const std::vector<SparseRow>& rows) {
 ReportData page_of(const std::vector<SparseRow>& rows, bool collection) {
   ReportData data;
   data.title = "Sparse Cholesky factorization beside CHOLMOD";
-  data.subtitle = fmt::format("{} matrices", rows.size());
+  data.subtitle = rows.size() == 1 ? rows[0].name : fmt::format("{} matrices", rows.size());
   ReportChart speedup = speedup_chart(rows);
   if (!speedup.series.empty()) data.charts.push_back(std::move(speedup));
   data.tables.push_back(row_table(rows));
@@ -265,7 +287,12 @@ ReportData page_of(const std::vector<SparseRow>& rows, bool collection) {
   if (collection) return data;  // so many matrices would each have three figures
   for (const SparseRow& row : rows) {
     data.bars.push_back(width_bars(row));
-    data.charts.push_back(level_chart(row));
+    data.charts.push_back(call_chart(row));
+    data.charts.push_back(level_chart(row, "supernodes", [](const TreeLevel& level) {
+      return static_cast<double>(level.supernodes);
+    }));
+    data.charts.push_back(
+        level_chart(row, "operations", [](const TreeLevel& level) { return level.flops; }));
     data.tables.push_back(width_table(row));
   }
   return data;
@@ -319,7 +346,9 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
       ->capture_default_str();
   algorithm.add_option("--peer", peer, "cholmod or none (default: cholmod where it is installed)")
       ->check(CLI::IsMember({"cholmod", "none"}));
-  algorithm.add_option("--peer-threads", peer_threads, "of its BLAS (default: all cores)")
+  algorithm
+      .add_option("--peer-threads", peer_threads,
+                  "of its BLAS, and at most of its loops (default: all cores)")
       ->check(CLI::Range(1, 1024));
   algorithm.add_option("-o,--output", output, "also write the JSON object to this file");
   algorithm.add_option("--figures", figures,
