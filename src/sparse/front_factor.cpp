@@ -138,7 +138,7 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
 /// Panels do not come back and updates are gone soon, so more memory than this would only have to
 /// be filled with pages: without a budget a CPU gets what a few stacks of updates take.
 Options FrontFactor::with_budget() const {
-  constexpr std::int64_t kBeside = std::int64_t{256} << 20;
+  constexpr std::int64_t kBeside = std::int64_t{128} << 20;
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
   const bool on_cpu = choices.size() == 1 && choices.front().backend == "host";
   if (options_.device_memory_bytes > 0 || !on_cpu) return options_;
@@ -147,7 +147,7 @@ Options FrontFactor::with_budget() const {
   const std::int64_t there = available_host_memory() / (2 * count);  // the factor takes some, too
   Options bounded = options_;
   bounded.device_memory_bytes =
-      std::min(std::max(4 * analysis_.counts.stack_bytes + kBeside, 2 * least), there);
+      std::min(std::max(3 * analysis_.counts.stack_bytes + kBeside, 2 * least), there);
   return bounded;
 }
 
