@@ -1,6 +1,5 @@
 #include "base/host_memory.hpp"
 
-#include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -26,13 +25,6 @@ WholePages::WholePages(std::byte* data, std::int64_t bytes) {
   const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / page * page;
   first = data + (first_page - begin);
   size = end > first_page ? end - first_page : 0;
-}
-
-void advise_huge_pages(std::byte* data, std::int64_t bytes) noexcept {
-  constexpr std::int64_t kLarge = std::int64_t{32} << 20;
-  if (bytes < kLarge) return;
-  const WholePages pages(data, bytes);
-  (void)::madvise(pages.first, pages.size, MADV_HUGEPAGE);
 }
 
 }  // namespace strata

@@ -21,9 +21,4 @@ struct WholePages {
   std::size_t size = 0;  ///< bytes; 0 if there is none
 };
 
-/// Advises the system to give large memory that is not there yet in huge pages: it is there sooner
-/// by a large factor (4 KiB at a time, a page costs more than to fill it). Small memory is left
-/// alone.
-void advise_huge_pages(std::byte* data, std::int64_t bytes) noexcept;
-
 }  // namespace strata

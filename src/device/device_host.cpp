@@ -245,9 +245,7 @@ class HostDevice final : public Device {
  private:
   [[nodiscard]] std::byte* obtain(std::int64_t bytes) const {
     try {
-      std::byte* data = allocate_aligned(bytes);
-      advise_huge_pages(data, bytes);
-      return data;
+      return allocate_aligned(bytes);
     } catch (const std::bad_alloc&) {
       fail(ErrorKind::memory, "device", "{}: the system refused {}; {} are free", description_.name,
            format_bytes(bytes), format_bytes(available_host_memory()));

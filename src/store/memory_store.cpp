@@ -25,7 +25,6 @@ std::shared_ptr<std::byte> allocate_pageable(std::int64_t bytes) {
     const std::size_t pages =
         std::max((static_cast<std::size_t>(bytes) + kPage - 1) / kPage, std::size_t{1});
     auto* data = static_cast<std::byte*>(::operator new(pages* kPage, kAlignment));
-    advise_huge_pages(data, bytes);
     return {data, [](std::byte* p) { ::operator delete(p, kAlignment); }};
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::memory, "store", "the system refused {} of host memory; {} are free",
