@@ -30,11 +30,12 @@ struct SparseCholeskyOptions {
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
   /// Of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make solutions
-  /// of fp64 as long as the condition is below about 1e7. Vectors and results are always double;
-  /// log-determinants and inverses have the digits that the factor has.
+  /// of fp64 as long as the condition is below about 1e7; A has to be in the range of floats.
+  /// Vectors and results are always double; log-determinants and inverses have the digits that the
+  /// factor has.
   Element precision = Element::fp64;
-  /// Which fronts are cut into tiles, and of what order; how large branches are. 0: as it suits the
-  /// devices. Tiles change rounding, branches nothing.
+  /// Which fronts are cut into tiles, and of what order; how large branches are at most. 0: as it
+  /// suits CPUs. Tiles change rounding, branches nothing. At most 46,340, but for branches.
   std::int64_t tile = 0;
   std::int64_t panel_order = 0;
   std::int64_t branch_entries = 0;
@@ -69,7 +70,8 @@ class SparseCholesky {
   /// Throws Error{misuse} for another pattern, after which the factor is gone.
   const FactorInfo& refactor(const SparseMatrix& a, double shift = 0);
 
-  // Below: throw Error{misuse} if shapes do not fit or the factorization failed.
+  // Below: throw Error{misuse} if shapes do not fit, or the last factorization failed or was not
+  // completed.
 
   /// B ← A⁻¹·B, n × nrhs.
   void solve(MatrixView<double> b) const;
@@ -127,14 +129,14 @@ struct SchurComplement {
   std::vector<double> values;
 };
 /// S = A_KK − A_KR·A_RR⁻¹·A_RK of A + shift·I, K the rows `kept` (no row twice) and R the others.
-/// Throws as SparseCholesky does, and Error{misuse} for rows that A has not.
+/// In fp64. Throws as SparseCholesky does, and Error{misuse} for rows that A has not.
 [[nodiscard]] SchurComplement schur_complement(const SparseMatrix& a,
                                                std::span<const std::int64_t> kept,
                                                const SparseCholeskyOptions& options = {});
 
 /// After a failure: an estimate of the least shift for which A + shift·I is positive definite, as
 /// −λ_min by Lanczos' method (at most `steps` products with A), with a margin; 0 if A seems
-/// definite.
+/// definite. Throws as analyze() does for what is no symmetric matrix.
 [[nodiscard]] double definite_shift(const SparseMatrix& a, int steps = 100);
 
 /// What a factorization would do on `machine`, without values: planned traffic, simulated seconds.

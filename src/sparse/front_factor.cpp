@@ -125,13 +125,15 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
       sizes_(front_sizes(options)),
       element_(options.precision),
       analysis_(std::move(analysis)) {
-  require(element_ == Element::fp64 || element_ == Element::fp32, ErrorKind::misuse, kWhere,
-          "there is no sparse factorization in {}: fp64 or fp32", to_string(element_));
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(analysis_.order);
   nothing.start.assign(at(nothing.rows) + 1, 0);
   layout_ =
       std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, nothing, sizes_, element_));
+  info_.ok = false;
+}
+
+void FrontFactor::reserve() {
   panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
 }
 
@@ -151,21 +153,22 @@ Options FrontFactor::with_budget() const {
   return bounded;
 }
 
-/// Plans for a matrix whose entries stand elsewhere than those of the last.
+/// Plans for a matrix whose entries stand elsewhere than those of the last. What fails here leaves
+/// nothing that a later call could take for its own.
 void FrontFactor::take_structure(const SparseMatrix& a) {
+  arrangement_ = 0;
+  planned_ = {};
+  panels_.reset();
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();
   layout_ =
       fitting_layout(analysis_, a, sizes_, element_, devices_->count(), smallest_memory(machine));
-  planned_ = plan_fronts(analysis_, layout_, machine, options_);
-  planned_.tile = sizes_.tile;
-  planned_.let_go_of_trace();
-  const std::int64_t bound =
-      options_.host_memory_bytes > 0 ? options_.host_memory_bytes : machine.host_memory_bytes;
-  require(bound <= 0 || planned_.host_bytes <= bound, ErrorKind::memory, kWhere,
-          "the factor takes {} ({} bytes) of host memory, more than {}",
-          format_bytes(planned_.host_bytes), planned_.host_bytes, format_bytes(bound));
-  panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
+  PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
+  planned.tile = sizes_.tile;
+  planned.let_go_of_trace();
+  check_host_memory(planned, options_, kWhere);
+  reserve();
+  planned_ = std::move(planned);
   arrangement_ = arrangement_of(a);
 }
 
@@ -179,9 +182,11 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
       const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
       const double shifted = (code & 1) != 0 ? value + shift_ : value;
       out[k] = static_cast<T>(shifted);
-      require(std::isfinite(out[k]), ErrorKind::input, kWhere,
-              "an element of A + shift·I is {}, which {} cannot hold", shifted,
-              to_string(element_));
+      // A float that is no longer normal has lost its digits; off the diagonal that may not matter.
+      const bool on_diagonal = (code & 1) != 0;
+      require(std::isfinite(out[k]) && (!on_diagonal || shifted == 0 || std::isnormal(out[k])),
+              ErrorKind::input, kWhere, "an element of A + shift·I is {}, which {} cannot hold",
+              shifted, to_string(element_));
     }
   };
 }
@@ -189,13 +194,17 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
 void FrontFactor::factor(const SparseMatrix& a, double shift) {
   info_ = {};
   info_.ok = false;  // until it is known
+  report_ = {};
+  shift_ = shift;
+  require_well_formed(a);
+  require(a.rows == std::ssize(analysis_.order) && a.cols == a.rows, ErrorKind::misuse, kWhere,
+          "A is {} by {}; what was analyzed has order {}", a.rows, a.cols, analysis_.order.size());
   require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
   require_symmetric_values(a);
   if (planned_.plan == nullptr || arrangement_of(a) != arrangement_) {
     require_same_pattern(analysis_, a);
     take_structure(a);
   }
-  shift_ = shift;
   const FrontLayout& layout = *layout_;
   const BlockTable& blocks = layout.blocks;
   auto values = std::make_shared<FamilyMemory>(

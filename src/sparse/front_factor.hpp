@@ -14,7 +14,7 @@
 
 namespace strata {
 
-/// Sizes for devices of a kind, or those that the options say.
+/// The sizes that the options say, or those of CPUs.
 [[nodiscard]] FrontSizes front_sizes(const SparseCholeskyOptions& options);
 
 /// The layout for devices of a budget: branches are smaller where those of `sizes` do not fit,
@@ -31,7 +31,7 @@ namespace strata {
 
 class FrontFactor {
  public:
-  /// Memory for the factor; nothing is planned before there is a matrix.
+  /// Nothing is planned, and no memory taken, before there is a matrix.
   FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options);
 
   /// Factors A + shift·I; `a` has the pattern that was analyzed.
@@ -60,7 +60,8 @@ class FrontFactor {
 
   /// All panels, as they lie in memory, of numbers in element().
   [[nodiscard]] std::span<std::byte> bytes() const;
-  /// Takes over a factor whose numbers were put there.
+  /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
+  void reserve();
   void adopt(const FactorInfo& info, double shift);
 
  private:

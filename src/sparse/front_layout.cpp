@@ -62,7 +62,7 @@ PermutedEntries permuted_entries(const SparseAnalysis& analysis, const SparseMat
 /// [from, from + extent) in equal parts of at most `tile`.
 void cut_evenly(std::int64_t from, std::int64_t extent, std::int64_t tile,
                 std::vector<std::int64_t>& cuts) {
-  const std::int64_t parts = (extent + tile - 1) / tile;
+  const std::int64_t parts = extent == 0 ? 0 : (extent - 1) / tile + 1;
   for (std::int64_t k = 1; k <= parts; ++k) cuts.push_back(from + extent * k / parts);
 }
 
@@ -182,7 +182,9 @@ class LayoutMaker {
         to.push_back(row - begin);
         continue;
       }
-      while (above[k] < row) ++k;
+      while (k < above.size() && above[k] < row) ++k;
+      require(k < above.size() && above[k] == row, ErrorKind::misuse, "factor",
+              "row {} of supernode {} is no row of its parent", row, s);
       to.push_back(end - begin + static_cast<std::int32_t>(k));
     }
   }
@@ -421,6 +423,13 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
   require(sizes.tile >= 1 && sizes.panel_order >= 1 && sizes.branch_entries >= 1, ErrorKind::misuse,
           "factor", "tiles of {}, panels of {}, branches of {} entries", sizes.tile,
           sizes.panel_order, sizes.branch_entries);
+  constexpr std::int64_t kOrderMax = 46340;  // places in a block are of 32 bits
+  require(std::max(sizes.tile, sizes.panel_order) <= kOrderMax, ErrorKind::misuse, "factor",
+          "tiles of {} and panels of fronts of order {}: at most {}", sizes.tile, sizes.panel_order,
+          kOrderMax);
+  require(element == Element::fp64 || element == Element::fp32, ErrorKind::misuse, "factor",
+          "there is no sparse factorization in {}: fp64 or fp32", to_string(element));
+  require_well_formed(analysis);
   FrontLayout layout;
   LayoutMaker maker(analysis, sizes, element, layout);
   maker.make_units();

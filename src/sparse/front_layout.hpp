@@ -1,11 +1,11 @@
 #pragma once
 // Which blocks a sparse Cholesky factorization has, and which supernodes are factored together.
 //
-// Contract: follows from an analysis and FrontSizes alone. Supernodes are dealt to *units*, in
-// postorder: a *branch* is whole subtrees of small supernodes with one parent, factored by one
-// call; above branches a supernode whose front is small is a unit with one *panel*; a large one is
-// cut into *tiles*, as dense matrices are. How a front is factored, so every bit of L, depends on
-// its own size alone and not on how branches are cut.
+// Contract: follows from an analysis, FrontSizes, the element and where A has entries. Supernodes
+// are dealt to *units*, in postorder: a *branch* is whole subtrees of small supernodes with one
+// parent, factored by one call; above branches a supernode whose front is small is a unit with one
+// *panel*; a large one is cut into *tiles*, as dense matrices are. How a front is factored, so
+// every bit of L, depends on its own size alone and not on how branches are cut.
 
 #include <array>
 #include <cstdint>

@@ -74,6 +74,9 @@ Split split(const SparseMatrix& a, std::span<const std::int64_t> kept) {
 SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int64_t> kept,
                                  const SparseCholeskyOptions& options) {
   (void)symmetric_pattern(a);  // what is no symmetric matrix is refused
+  require(options.precision == Element::fp64, ErrorKind::misuse, kWhere,
+          "a Schur complement in {} would have its digits alone: fp64 it is",
+          to_string(options.precision));
   Split s = split(a, kept);
   SchurComplement result;
   result.order = std::ssize(kept);

@@ -45,15 +45,20 @@ std::uint64_t structure_hash(const SparseAnalysis& a) {
   return hash;
 }
 
-void require_factor(const FrontFactor& factor, MatrixView<const double> b) {
-  require(factor.info().ok, ErrorKind::misuse, kWhere,
+void require_factor(const FrontFactor& factor) {
+  if (factor.info().ok) return;
+  require(factor.info().first_bad_pivot < 0, ErrorKind::misuse, kWhere,
           "there is no factor to solve with: the factorization failed at row {}",
           factor.info().first_bad_pivot);
-  require(b.rows == std::ssize(factor.analysis().order) && b.cols >= 0 &&
-              b.ld >= std::max<std::int64_t>(b.rows, 1),
+  fail(ErrorKind::misuse, kWhere,
+       "there is no factor to solve with: the last factorization was not completed");
+}
+
+void require_columns(MatrixView<const double> b, std::int64_t n) {
+  require(b.rows == n && b.cols >= 0 && b.ld >= std::max<std::int64_t>(b.rows, 1),
           ErrorKind::misuse, kWhere,
-          "a right-hand side of {} rows (leading dimension {}) does not fit a factor of order {}",
-          b.rows, b.ld, factor.analysis().order.size());
+          "{} by {} numbers with a leading dimension of {} do not fit a factor of order {}", b.rows,
+          b.cols, b.ld, n);
 }
 
 /// Right-hand sides in the order of elimination and in the type of the factor, each column
@@ -121,7 +126,8 @@ void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
 }
 
 void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
-  require_factor(factor, b);
+  require_factor(factor);
+  require_columns(b, std::ssize(factor.analysis().order));
   factor.element() == Element::fp64 ? sweep<double>(factor, half, b)
                                     : sweep<float>(factor, half, b);
 }
@@ -213,7 +219,7 @@ void SparseCholesky::solve_lower_transposed(MatrixView<double> b) const {
 }
 
 std::vector<double> SparseCholesky::inverse_diagonal() const {
-  require_factor(state_->factor, {nullptr, n(), 0, std::max<std::int64_t>(n(), 1)});
+  require_factor(state_->factor);
   const SparseAnalysis& a = analysis();
   const std::vector<double> panels = inverse_panels(state_->factor);
   std::vector<double> diagonal(at(n()));
@@ -228,7 +234,7 @@ std::vector<double> SparseCholesky::inverse_diagonal() const {
 }
 
 SelectedInverse SparseCholesky::selected_inverse() const {
-  require_factor(state_->factor, {nullptr, n(), 0, std::max<std::int64_t>(n(), 1)});
+  require_factor(state_->factor);
   const SparseAnalysis& a = analysis();
   const std::vector<double> panels = inverse_panels(state_->factor);
   std::vector<std::int64_t> row;
@@ -298,7 +304,7 @@ double SparseCholesky::condition(const SparseMatrix& a) const {
 }
 
 void SparseCholesky::save(const std::string& directory) const {
-  require_factor(state_->factor, {nullptr, n(), 0, std::max<std::int64_t>(n(), 1)});
+  require_factor(state_->factor);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   require(!error && std::filesystem::is_directory(directory), ErrorKind::storage, kWhere,
@@ -328,8 +334,6 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
           "'{}' is not a factor by the analysis beside it", path);
   FrontSizes sizes;
   reader.read(sizes);
-  require(sizes.tile >= 1 && sizes.panel_order >= 1 && sizes.branch_entries >= 1, ErrorKind::input,
-          kWhere, "'{}' has tiles of {}", path, sizes.tile);
   SparseCholeskyOptions as_saved = options;
   as_saved.tile = sizes.tile;
   as_saved.panel_order = sizes.panel_order;
@@ -339,11 +343,16 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   reader.read(shift);
   reader.read(info.log_determinant);
   reader.read(as_saved.precision);
-  require(as_saved.precision == Element::fp64 || as_saved.precision == Element::fp32,
-          ErrorKind::input, kWhere, "'{}' is in elements that no factor has", path);
   std::uint64_t count = 0;
   reader.read(count);
-  auto state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved)});
+  std::unique_ptr<State> state;
+  try {
+    state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved)});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::misuse) throw;
+    fail(ErrorKind::input, kWhere, "'{}' is no factor: {}", path, error.what());
+  }
+  state->factor.reserve();
   const std::span<std::byte> bytes = state->factor.bytes();
   require(count == bytes.size(), ErrorKind::input, kWhere, "'{}' has {} bytes where {} belong",
           path, count, bytes.size());
@@ -356,9 +365,11 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
 Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixView<const double> b,
                    MatrixView<double> x) {
   require_same_pattern(factor.analysis(), a);
-  require(b.rows == factor.n() && x.rows == b.rows && x.cols == b.cols, ErrorKind::misuse, kWhere,
-          "{} by {} and {} by {} do not fit a factor of order {}", b.rows, b.cols, x.rows, x.cols,
-          factor.n());
+  require_columns(b, factor.n());
+  require_columns(x, factor.n());
+  require(x.cols == b.cols, ErrorKind::misuse, kWhere, "{} right-hand sides and {} solutions",
+          b.cols, x.cols);
+  require(factor.info().ok, ErrorKind::misuse, kWhere, "there is no factor to refine with");
   const int steps_max = factor.precision() == Element::fp64 ? 5 : 40;
   constexpr double kEnough = 4 * std::numeric_limits<double>::epsilon();
   const auto start = std::chrono::steady_clock::now();
@@ -391,6 +402,7 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
       if (!halved) break;
     }
     certificate.refinement_steps = std::max(certificate.refinement_steps, steps);
+    if (std::isnan(certificate.backward_error)) continue;  // and so it stays
     if (!(error <= certificate.backward_error)) certificate.backward_error = error;
   }
   certificate.seconds =
@@ -401,9 +413,10 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
 SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b, MatrixView<double> x,
                         const SparseCholeskyOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  require(b.rows == a.rows && x.rows == b.rows && x.cols == b.cols, ErrorKind::misuse, kWhere,
-          "right-hand sides of {} by {} and a solution of {} by {} do not fit a matrix of {} rows",
-          b.rows, b.cols, x.rows, x.cols, a.rows);
+  require_columns(b, a.rows);
+  require_columns(x, a.rows);
+  require(x.cols == b.cols, ErrorKind::misuse, kWhere, "{} right-hand sides and {} solutions",
+          b.cols, x.cols);
   const SparseCholesky factor(a, options);
   SparseSolveResult result;
   result.factor = factor.report();
@@ -422,6 +435,7 @@ SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b, Matri
 
 double definite_shift(const SparseMatrix& a, int steps) {
   require(steps >= 1, ErrorKind::misuse, kWhere, "{} steps of Lanczos' method", steps);
+  (void)symmetric_pattern(a);  // what is no symmetric matrix is refused
   const std::int64_t n = a.rows;
   if (n == 0) return 0;
   // The same matrix times a vector, whichever triangles were given.

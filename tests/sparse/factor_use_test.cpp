@@ -141,6 +141,81 @@ TEST(SparseFactorUse, RefusesWhatIsNoSuchMatrix) {
   EXPECT_EQ(error_of([&] { (void)factor.refactor(good, std::nan("")); }).kind(), ErrorKind::misuse);
 }
 
+TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
+  const SparseMatrix a = test::with_values(test::grid(5, 4, 1), 1);
+  const std::int64_t n = a.rows;
+  const SparseAnalysis analysis = analyze(a, options_of(0, 0, 0).analysis);
+  SparseCholesky factor(analysis, a, options_of(0, 0, 0));
+  std::vector<double> x(at(2 * n), 1.0);
+  const std::vector<double> before = x;
+  const MatrixView<const double> b{before.data(), n, 2, n};
+  const auto is_misuse = [](const auto& call) {
+    EXPECT_EQ(error_of(call).kind(), ErrorKind::misuse);
+  };
+  is_misuse([&] { factor.solve({x.data(), n, 2, 1}); });
+  is_misuse([&] { factor.solve({x.data(), n - 1, 2, n}); });
+  is_misuse([&] { (void)refine(factor, a, {before.data(), n, 2, 1}, {x.data(), n, 2, n}); });
+  is_misuse([&] { (void)refine(factor, a, b, {x.data(), n, 2, 1}); });
+  is_misuse([&] { (void)solve(a, b, {x.data(), n, 2, 1}, options_of(0, 0, 0)); });
+  is_misuse([&] { (void)solve(a, b, {x.data(), n, 1, n}, options_of(0, 0, 0)); });
+  EXPECT_EQ(x, before);
+  // Analyses that are none: one whose arrays have gone elsewhere, one whose rows are not there.
+  SparseAnalysis empty = analysis;
+  const SparseAnalysis taken = std::move(empty);
+  is_misuse([&] { (void)SparseCholesky(empty, a, options_of(0, 0, 0)); });
+  is_misuse([&] {
+    (void)simulate_sparse_cholesky(empty, a, Machine::emulated(1, 1 << 20), options_of(0, 0, 0));
+  });
+  SparseAnalysis wrong = analysis;
+  for (std::int32_t s = 0; s < wrong.supernodes(); ++s) {
+    const std::int32_t p = wrong.parent[at(s)];
+    if (p < 0 || wrong.row_count(s) < 2 || wrong.row_count(p) == 0) continue;
+    std::int32_t& last = wrong.row[at(wrong.row_start[at(s) + 1] - 1)];
+    const auto above = wrong.rows(p);
+    for (std::int32_t row = wrong.first[at(p) + 1]; row < n; ++row)
+      if (row > wrong.row[at(wrong.row_start[at(s) + 1] - 2)] &&
+          !std::binary_search(above.begin(), above.end(), row)) {
+        last = row;
+        is_misuse([&] { (void)SparseCholesky(wrong, a, options_of(0, 0, 0)); });
+        s = wrong.supernodes();
+        break;
+      }
+  }
+  // Matrices that are none.
+  SparseMatrix bad = a;
+  bad.value.pop_back();
+  is_misuse([&] { (void)factor.refactor(bad); });
+  bad = a;
+  bad.cols = n + 1;
+  is_misuse([&] { (void)factor.refactor(bad); });
+  is_misuse([&] { (void)definite_shift(bad); });
+  EXPECT_EQ(std::string(error_of([&] {
+                          factor.solve({x.data(), n, 2, n});
+                        }).what())
+                .find("row"),
+            std::string::npos);  // no row has failed
+  EXPECT_TRUE(factor.refactor(a).ok);
+  for (const std::int64_t large :
+       {std::int64_t{1} << 20, std::numeric_limits<std::int64_t>::max()}) {
+    is_misuse([&] { (void)SparseCholesky(a, options_of(large, 0, 0)); });
+    is_misuse([&] { (void)SparseCholesky(a, options_of(0, large, 0)); });
+  }
+}
+
+TEST(SparseFactorUse, ANaNStaysInTheCertificate) {
+  const std::vector<std::int64_t> zero{0};
+  const std::vector<double> one{1};
+  const SparseMatrix a = sparse_from_entries(1, 1, zero, zero, one);
+  for (const bool first : {true, false}) {
+    const double nan = std::nan("");
+    const std::vector<double> b{first ? nan : 1, first ? 1 : nan};
+    std::vector<double> x(2);
+    const SparseSolveResult result = solve(a, MatrixView<const double>{b.data(), 1, 2, 1},
+                                           {x.data(), 1, 2, 1}, options_of(0, 0, 0));
+    EXPECT_TRUE(std::isnan(result.certificate.backward_error));
+  }
+}
+
 TEST(SparseFactorUse, RefinesAndCertifies) {
   // Ill-conditioned: a chain that is barely definite.
   const std::int64_t n = 500;
@@ -215,6 +290,11 @@ TEST(SparseFactorUse, FloatsAreRefinedToDoubles) {
   SparseCholeskyOptions options = options_of(0, 0, 0);
   options.precision = Element::fp32;
   EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::input);
+  for (double& v : large.value) v = 1e-50;  // and nothing that is no longer a normal float
+  EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::input);
+  const std::vector<std::int64_t> kept{0};
+  EXPECT_EQ(error_of([&] { (void)schur_complement(large, kept, options); }).kind(),
+            ErrorKind::misuse);
   options.precision = Element::fp16;
   EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::misuse);
 }
