@@ -109,10 +109,10 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   const SelectedInverse inverse = a.selected ? f.factor.selected_inverse() : SelectedInverse{};
   const std::vector<double> variances =
       a.selected ? diagonal_of(inverse) : f.factor.inverse_diagonal();
-  const auto [least, most] = std::minmax_element(variances.begin(), variances.end());
+  const auto range = std::minmax_element(variances.begin(), variances.end());
   const bool any = !variances.empty();
-  object["variances"] = {{"smallest", any ? number(*least) : json(nullptr)},
-                         {"largest", any ? number(*most) : json(nullptr)}};
+  object["variances"] = {{"smallest", any ? number(*range.first) : json(nullptr)},
+                         {"largest", any ? number(*range.second) : json(nullptr)}};
   if (a.selected) object["variances"]["selected_entries"] = inverse.entries();
   begin_output();
   if (a.selected) {
@@ -124,7 +124,7 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   return finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
-    if (any) fmt::print("  variances         from {:.6g} to {:.6g}\n", *least, *most);
+    if (any) fmt::print("  variances         from {:.6g} to {:.6g}\n", *range.first, *range.second);
     if (a.selected) fmt::print("  of the inverse    {} entries\n", inverse.entries());
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
