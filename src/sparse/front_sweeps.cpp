@@ -171,6 +171,7 @@ class Sweeper {
 
 template <class T, class Sweep>
 void for_columns(MatrixView<T> x, const Sweep& sweep) {
+  if (x.rows == 0) return;  // it may have no address
   const std::int64_t pieces = (x.cols + kColumnsAtOnce - 1) / kColumnsAtOnce;
   const auto piece = [&](std::int64_t k) {
     const std::int64_t first = k * kColumnsAtOnce;
