@@ -33,27 +33,6 @@ std::uint64_t arrangement_of(const SparseMatrix& a) {
   return XXH3_64bits_withSeed(a.column.data(), a.column.size() * sizeof a.column[0], start);
 }
 
-/// Numbers that may be factored: finite, and the same in both triangles.
-void require_symmetric_values(const SparseMatrix& a) {
-  bool below = false;
-  bool above = false;
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      const std::int64_t j = a.column[at(k)];
-      require(std::isfinite(a.value[at(k)]), ErrorKind::input, kWhere,
-              "element ({}, {}) of A is {}", i, j, a.value[at(k)]);
-      below = below || j < i;
-      above = above || j > i;
-    }
-  }
-  if (!below || !above) return;
-  constexpr double kTolerance = 1e-12;
-  const Asymmetry pair = find_asymmetry(a, kTolerance);
-  require(!pair.found, ErrorKind::input, kWhere,
-          "A is not symmetric: element ({}, {}) is {}, element ({}, {}) is {}", pair.row, pair.col,
-          pair.value, pair.col, pair.row, pair.transposed);
-}
-
 /// A family whose blocks are ranges of a list.
 template <class T>
 std::shared_ptr<FamilyMemory> listed_memory(const BlockTable& blocks, int family,
@@ -84,8 +63,7 @@ std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis
                                                   const SparseMatrix& a, FrontSizes& sizes,
                                                   Element element, int devices,
                                                   std::int64_t budget) {
-  // A branch of one supernode is the smallest; panels of that many entries are no larger than
-  // those of units with one panel.
+  // Below, branches hardly hold more than one supernode, and panels and tiles are what is large.
   constexpr std::int64_t kSmallest = 256;
   for (;;) {
     auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
@@ -196,11 +174,8 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   info_.ok = false;  // until it is known
   report_ = {};
   shift_ = shift;
-  require_well_formed(a);
-  require(a.rows == std::ssize(analysis_.order) && a.cols == a.rows, ErrorKind::misuse, kWhere,
-          "A is {} by {}; what was analyzed has order {}", a.rows, a.cols, analysis_.order.size());
   require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
-  require_symmetric_values(a);
+  require_symmetric(a, kWhere);
   if (planned_.plan == nullptr || arrangement_of(a) != arrangement_) {
     require_same_pattern(analysis_, a);
     take_structure(a);

@@ -29,6 +29,7 @@ namespace strata {
                                      std::shared_ptr<const FrontLayout> layout,
                                      const Machine& machine, const Options& options);
 
+/// What this process knows of one factor; SparseCholesky is its public face.
 class FrontFactor {
  public:
   /// Nothing is planned, and no memory taken, before there is a matrix.

@@ -107,7 +107,6 @@ class LayoutMaker {
         unit.flops += a_.flops(s);
         unit.cost += a_.flops(s) + kElementCost * order * order + kSupernodeCost;
       }
-      out_.flops += unit.flops;
       unit.status = statuses_;
       switch (unit.kind) {
         case UnitKind::branch: lay_out_branch(unit, entries); break;

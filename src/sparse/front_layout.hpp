@@ -69,19 +69,19 @@ using EntryCode = std::int64_t;
 struct FrontLayout {
   std::vector<FrontUnit> units;
   std::vector<std::int32_t> unit_of;  ///< of each supernode
-  std::vector<std::int64_t>
-      panel_place;  ///< of each supernode in a branch: its panel's first element
+  /// Of each supernode in a branch: the first element of its panel.
+  std::vector<std::int64_t> panel_place;
   BlockTable blocks;
   /// What family kStructure, and kPlaces, hold; a block's extent begins at row `row`.
   std::vector<std::int32_t> structure;
   std::vector<std::int32_t> places;
   /// What family kValues holds, likewise.
   std::vector<EntryCode> entries;
-  double flops = 0;
 };
 
 /// `a` has the pattern that was analyzed; L and its updates are in `element`. Throws Error{misuse}
-/// for sizes that make no sense and where a branch is beyond what 32 bits count.
+/// for sizes that make no sense, an element that is neither fp64 nor fp32, where a block is beyond
+/// what 32 bits count, and for what is no analysis.
 [[nodiscard]] FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
                                          const FrontSizes& sizes, Element element = Element::fp64);
 

@@ -18,42 +18,12 @@ namespace {
 
 constexpr double kSymmetryTolerance = 1e-12;
 
-struct Triangles {
-  std::int64_t below = 0;
-  std::int64_t above = 0;
-};
-
-/// Counts entries, and looks at each value once.
-Triangles scan(const SparseMatrix& a) {
-  Triangles count;
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      const std::int64_t j = a.column[at(k)];
-      require(std::isfinite(a.value[at(k)]), ErrorKind::input, "analyze",
-              "element ({}, {}) of A is {}", i, j, a.value[at(k)]);
-      count.below += j < i ? 1 : 0;
-      count.above += j > i ? 1 : 0;
-    }
-  }
-  return count;
-}
-
-/// Calls visit(i, j) for the entries off the diagonal of one triangle, i ascending, then j.
-template <class Visit>
-void for_triangle(const SparseMatrix& a, bool lower, const Visit& visit) {
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      const std::int32_t j = a.column[at(k)];
-      if (lower ? j < i : j > i) visit(static_cast<std::int32_t>(i), j);
-    }
-  }
-}
-
 /// Row i lists the neighbours before it when its turn comes (lower), or finds them there (upper):
 /// in both cases they were all smaller, and those behind it come in the order of their rows.
-void fill(const SparseMatrix& a, bool lower, SymmetricPattern& p) {
+void fill(const SparseMatrix& a, SymmetricPattern& p) {
   std::vector<std::int64_t> next(p.start.begin(), p.start.end() - 1);
-  for_triangle(a, lower, [&](std::int32_t i, std::int32_t j) {
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t) {
+    if (i == j) return;
     p.neighbor[at(next[at(i)]++)] = j;
     p.neighbor[at(next[at(j)]++)] = i;
   });
@@ -61,27 +31,39 @@ void fill(const SparseMatrix& a, bool lower, SymmetricPattern& p) {
 
 }  // namespace
 
-SymmetricPattern symmetric_pattern(const SparseMatrix& a) {
+void require_symmetric(const SparseMatrix& a, const char* where) {
   require_well_formed(a);
-  require(a.rows == a.cols, ErrorKind::misuse, "analyze", "A is {} by {}, not square", a.rows,
-          a.cols);
-  const Triangles count = scan(a);
-  if (count.below > 0 && count.above > 0) {
-    const Asymmetry pair = find_asymmetry(a, kSymmetryTolerance);
-    require(!pair.found, ErrorKind::input, "analyze",
-            "A is not symmetric: element ({}, {}) is {}, element ({}, {}) is {}", pair.row,
-            pair.col, pair.value, pair.col, pair.row, pair.transposed);
+  require(a.rows == a.cols, ErrorKind::misuse, where, "A is {} by {}, not square", a.rows, a.cols);
+  bool below = false;
+  bool above = false;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      const std::int64_t j = a.column[at(k)];
+      require(std::isfinite(a.value[at(k)]), ErrorKind::input, where, "element ({}, {}) of A is {}",
+              i, j, a.value[at(k)]);
+      below = below || j < i;
+      above = above || j > i;
+    }
   }
-  const bool lower = count.above == 0 || count.below > 0;
+  if (!below || !above) return;  // one triangle stands for both
+  const Asymmetry pair = find_asymmetry(a, kSymmetryTolerance);
+  require(!pair.found, ErrorKind::input, where,
+          "A is not symmetric: element ({}, {}) is {}, element ({}, {}) is {}", pair.row, pair.col,
+          pair.value, pair.col, pair.row, pair.transposed);
+}
+
+SymmetricPattern symmetric_pattern(const SparseMatrix& a) {
+  require_symmetric(a, "analyze");
   SymmetricPattern p;
   p.start.assign(at(a.rows) + 1, 0);
-  for_triangle(a, lower, [&](std::int32_t i, std::int32_t j) {
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t) {
+    if (i == j) return;
     ++p.start[at(i) + 1];
     ++p.start[at(j) + 1];
   });
   std::partial_sum(p.start.begin(), p.start.end(), p.start.begin());
   p.neighbor.resize(at(p.start.back()));
-  fill(a, lower, p);
+  fill(a, p);
   for (std::int64_t i = 0; i < a.rows; ++i) {
     const auto begin = a.column.begin() + a.start[at(i)];
     const auto end = a.column.begin() + a.start[at(i + 1)];

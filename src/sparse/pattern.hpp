@@ -60,7 +60,9 @@ void for_symmetric_entries(const SparseMatrix& a, const Visit& visit) {
   }
 }
 
-/// Throws as analyze() does for what is no symmetric matrix.
+/// Throws as analyze() does for what is no symmetric matrix; `where` is the place that it names.
+void require_symmetric(const SparseMatrix& a, const char* where);
+/// The same, and its graph.
 [[nodiscard]] SymmetricPattern symmetric_pattern(const SparseMatrix& a);
 
 [[nodiscard]] PatternFingerprint fingerprint_of(const SymmetricPattern& pattern);

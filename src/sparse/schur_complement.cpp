@@ -73,7 +73,7 @@ Split split(const SparseMatrix& a, std::span<const std::int64_t> kept) {
 
 SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int64_t> kept,
                                  const SparseCholeskyOptions& options) {
-  (void)symmetric_pattern(a);  // what is no symmetric matrix is refused
+  require_symmetric(a, kWhere);
   require(options.precision == Element::fp64, ErrorKind::misuse, kWhere,
           "a Schur complement in {} would have its digits alone: fp64 it is",
           to_string(options.precision));

@@ -14,6 +14,7 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
+#include "kernels/host_residual.hpp"
 #include "scalar/double_double.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
@@ -109,7 +110,7 @@ void put_back(const Ordered<T>& ordered, MatrixView<double> b, const Place& plac
   }
 }
 
-enum class Half : std::uint8_t { forward = 1, backward = 2, both = 3 };
+enum class Half : std::uint8_t { forward, backward, both };
 
 template <class T>
 void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
@@ -162,22 +163,6 @@ void residual(const SparseMatrix& a, double shift, const double* b, const double
     if (i != j) sum[at(j)] = sum[at(j)] - two_product(value, x[i]);
   });
   for (std::int64_t i = 0; i < a.rows; ++i) r[i] = sum[at(i)].hi;
-}
-
-double largest(const double* v, std::int64_t n) {
-  double most = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (std::isnan(v[i])) return v[i];
-    most = std::max(most, std::abs(v[i]));
-  }
-  return most;
-}
-
-double backward_error(double norm, const double* b, const double* x, const double* r,
-                      std::int64_t n) {
-  const double top = largest(r, n);
-  const double bottom = norm * largest(x, n) + largest(b, n);
-  return top == 0 && bottom == 0 ? 0 : top / bottom;
 }
 
 }  // namespace
@@ -376,6 +361,7 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
   Certificate certificate;
   certificate.factor = factor.info();
   certificate.precision = factor.precision();
+  if (b.rows == 0) return certificate;
   const double norm = norm_of(a, factor.shift());
   std::vector<double> r(at(b.rows));
   std::vector<double> best(at(b.rows));
@@ -383,7 +369,8 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
     double* column = x.column(c);
     const auto error_now = [&] {
       residual(a, factor.shift(), b.column(c), column, r.data());
-      return backward_error(norm, b.column(c), column, r.data(), b.rows);
+      const MatrixView<const double> left{r.data(), b.rows, 1, std::max<std::int64_t>(b.rows, 1)};
+      return backward_error(norm, b.block(0, c, b.rows, 1), x.block(0, c, x.rows, 1), left);
     };
     double error = error_now();
     int steps = 0;
@@ -435,7 +422,7 @@ SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b, Matri
 
 double definite_shift(const SparseMatrix& a, int steps) {
   require(steps >= 1, ErrorKind::misuse, kWhere, "{} steps of Lanczos' method", steps);
-  (void)symmetric_pattern(a);  // what is no symmetric matrix is refused
+  require_symmetric(a, kWhere);
   const std::int64_t n = a.rows;
   if (n == 0) return 0;
   // The same matrix times a vector, whichever triangles were given.
