@@ -24,8 +24,8 @@
 namespace strata {
 
 struct SparseCholeskyOptions {
-  /// Devices, their budgets, rates and progress; tiles are those of `tile`. Only CPUs have kernels
-  /// for fronts so far: "auto" is the host.
+  /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
+  /// and all updates, L stays there until it is asked for.
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
@@ -69,6 +69,12 @@ class SparseCholesky {
   /// Factors another matrix of the same pattern, A + shift·I. Plans and memory are used again.
   /// Throws Error{misuse} for another pattern, after which the factor is gone.
   const FactorInfo& refactor(const SparseMatrix& a, double shift = 0);
+
+  /// The same with values alone, as many and in the order of those of the last matrix, in host
+  /// memory or in that of the device: for a factor in fp64 that stays on a GPU. Nothing is checked:
+  /// one triangle is read, and what is no number is no positive pivot. Throws Error{misuse} for
+  /// other factors.
+  const FactorInfo& refactor_values(std::span<const double> values, double shift = 0);
 
   // Below: throw Error{misuse} if shapes do not fit, or the last factorization failed or was not
   // completed.

@@ -24,8 +24,10 @@
 //   kTileOfUpdate U is one tile of the only update listed, and its extent says where in its front.
 //   What falls outside of X is left alone.
 // * factor_front: status as in potrf.hpp, columns counted from the panel's first. P₂ = A₂·L₁₁⁻ᵀ.
-// * factor_branch: panels stand one after the other in P, packed, and so do values. `structure` is
-//   BranchStructure. Updates of supernodes whose parent is in the branch lie in `work`, others in
+// * factor_branch: panels stand one after the other in P; `structure`, which says where, is
+//   BranchHeader and so on. Values stand in the order of the supernodes; in a branch with a program
+//   they are those of the whole matrix, and the last one is added to each on the diagonal. Updates
+//   of supernodes whose parent is in the branch lie in `work`, others in
 //   U, each at its offset. Each front is made as scatter_entries does, then gets the updates of its
 //   children in their order, and is factored as by factor_front, with the same bits. After a
 //   failure the status names the first failing column, counted from the branch's first; P and U
@@ -40,18 +42,27 @@ namespace strata {
 /// Variant of add_update.
 inline constexpr std::uint32_t kTileOfUpdate = 1;
 
-/// A branch as int32 numbers: how many supernodes; then of each, from the first to the last, these,
-/// followed by its `entries` places in the panel and, where `inside` holds, the `rows` places of
-/// its rows in the front of its parent.
+/// A branch as int32 numbers: BranchHeader; then of each supernode, from the first to the last, a
+/// BranchStructure, followed by its `entries` places in the panel, in a branch with a program by as
+/// many numbers that say which of the values each is (-1: zero), and, where `inside` holds, by the
+/// `rows` places of its rows in the front of its parent. Then the program, if there is one.
+struct BranchHeader {
+  std::int32_t supernodes;
+  std::int32_t program;  ///< place of a BranchProgram (front_program.hpp); 0: there is none
+};
 struct BranchStructure {
   std::int32_t width;
   std::int32_t rows;
   std::int32_t children;  ///< in the branch: the last ones without a parent so far
   std::int32_t entries;   ///< of A
   std::int32_t inside;    ///< 1: its parent is in the branch
-  std::int32_t offset;    ///< of its update, in `work` if inside, else in U
+  std::int32_t ld;        ///< of its panel
+  std::int64_t panel;     ///< where that begins
+  std::int64_t offset;    ///< of its update, in `work` if inside, else in U
+  std::int64_t ld_update;
 };
-inline constexpr std::int64_t kBranchHeader = sizeof(BranchStructure) / sizeof(std::int32_t);
+inline constexpr std::int64_t kBranchHeader = sizeof(BranchHeader) / sizeof(std::int32_t);
+inline constexpr std::int64_t kBranchRecord = sizeof(BranchStructure) / sizeof(std::int32_t);
 
 namespace front_work {
 inline double elements(const BlockExtent& x) {

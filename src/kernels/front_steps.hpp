@@ -87,29 +87,43 @@ PivotStatus factor_supernodes(const BlockView* x) {
   auto* work = static_cast<T*>(x[5].data);
   struct Pending {
     const T* update;
+    std::int64_t ld;
     std::int64_t rows;
     const std::int32_t* places;
   };
   std::vector<Pending> pending;
   PivotStatus total;
   std::int64_t columns = 0;
-  const std::int64_t count = *structure++;
-  for (std::int64_t k = 0; k < count; ++k) {
+  BranchHeader header;
+  std::copy_n(structure, kBranchHeader, reinterpret_cast<std::int32_t*>(&header));
+  structure += kBranchHeader;
+  const T shift = header.program != 0 ? values[x[3].rows - 1] : T{0};
+  for (std::int64_t k = 0; k < header.supernodes; ++k) {
     BranchStructure s;
-    std::copy_n(structure, kBranchHeader, reinterpret_cast<std::int32_t*>(&s));
-    const std::int32_t* places = structure + kBranchHeader;
-    structure = places + s.entries + (s.inside != 0 ? s.rows : 0);
-    const std::int64_t order = std::int64_t{s.width} + s.rows;
+    std::copy_n(structure, kBranchRecord, reinterpret_cast<std::int32_t*>(&s));
+    const std::int32_t* places = structure + kBranchRecord;
+    const std::int32_t* sources = places + s.entries;
+    const std::int32_t* rows = header.program != 0 ? sources + s.entries : sources;
+    structure = rows + (s.inside != 0 ? s.rows : 0);
     T* update = (s.inside != 0 ? work : outside) + s.offset;
-    const MatrixView<T> p{panel, order, s.width, order};
-    const MatrixView<T> u{update, s.rows, s.rows, std::max<std::int64_t>(s.rows, 1)};
-    scatter<T>(p, s.entries, values, places);
-    std::fill_n(update, u.rows * u.cols, T{0});
+    const MatrixView<T> p{panel + s.panel, std::int64_t{s.width} + s.rows, s.width, s.ld};
+    const MatrixView<T> u{update, s.rows, s.rows, std::max<std::int64_t>(s.ld_update, 1)};
+    if (header.program == 0) {
+      scatter<T>(p, s.entries, values, places);
+      values += s.entries;
+    } else {
+      std::fill_n(p.data, p.ld * p.cols, T{0});
+      for (std::int64_t e = 0; e < s.entries; ++e) {
+        const bool on_diagonal = places[e] % (p.ld + 1) == 0;
+        p.data[places[e]] =
+            (sources[e] < 0 ? T{0} : values[sources[e]]) + (on_diagonal ? shift : T{0});
+      }
+    }
+    std::fill_n(update, u.ld * u.cols, T{0});
     const std::size_t first = pending.size() - static_cast<std::size_t>(s.children);
     for (std::size_t c = first; c < pending.size(); ++c) {
       const Pending& child = pending[c];
-      const UpdatePart<T> part{child.update, child.rows, child.places, 0, 0,
-                               child.rows,   child.rows};
+      const UpdatePart<T> part{child.update, child.ld, child.places, 0, 0, child.rows, child.rows};
       add_part<T>(part, p, 0, 0);
       add_part<T>(part, u, s.width, s.width);
     }
@@ -121,10 +135,8 @@ PivotStatus factor_supernodes(const BlockView* x) {
       return total;
     }
     total.log_determinant += status.log_determinant;
-    if (s.inside != 0) pending.push_back({update, s.rows, places + s.entries});
+    if (s.inside != 0) pending.push_back({update, u.ld, s.rows, rows});
     columns += s.width;
-    panel += order * s.width;
-    values += s.entries;
   }
   return total;
 }

@@ -171,6 +171,12 @@ __device__ inline int acquire(const int* flag) {
   return value;
 }
 
+/// By one thread, behind a barrier with those who wrote: one more of what others wait for.
+__device__ inline void signal(int* flag) {
+  __threadfence();
+  atomicAdd(flag, 1);
+}
+
 /// By one thread, behind a barrier with those who wrote: what they have written is there for whom
 /// sees the flag.
 __device__ inline void publish(int* flag, int value) {
@@ -203,6 +209,24 @@ __device__ inline int await(const int* first, const int* second, int count) {
   }
   __syncwarp();
   return min(__shfl_sync(0xffffffffu, value, 0), __shfl_sync(0xffffffffu, value, 1));
+}
+
+/// *verdict ← this bad pivot, unless it knows one of a lesser column. By one thread.
+__device__ inline void report_least(Verdict* verdict, std::int64_t column, double pivot) {
+  constexpr int kKnown = 1;
+  constexpr int kLocked = 2;
+  while (true) {
+    const int state = acquire(&verdict->failed);
+    if (state == kKnown && __ldcg(&verdict->bad_column) <= column) return;
+    if (state == kLocked || atomicCAS(&verdict->failed, state, kLocked) != state) continue;
+    __threadfence();
+    if (state == 0 || column < __ldcg(&verdict->bad_column)) {
+      verdict->bad_column = column;
+      verdict->bad_pivot = pivot;
+    }
+    publish(&verdict->failed, kKnown);
+    return;
+  }
 }
 
 }  // namespace strata::fused

@@ -16,6 +16,7 @@ template <class T, int kTile, bool kVectors>
 struct TileTask {
   using S = Sizes<T, kTile>;
   using Sum = Accumulator<T, S::kWarpRows>;
+  static constexpr bool kAligned = kVectors;
 
   const Arguments<T>& arguments;
   T* shared;
@@ -106,7 +107,10 @@ struct TileTask {
   __device__ void subtract_fetched(Sum& sum) const {
     wait_copies<0>();
     __syncthreads();
-    const T* from = shared + S::kPipeline;
+    subtract_from(sum, shared + S::kPipeline);
+  }
+  /// The same of a tile in shared memory.
+  __device__ void subtract_from(Sum& sum, const T* from) const {
     const int row_end = rows();
     const int col_end = cols();
     const int unit = diagonal() ? 0 : 2 * kTile;  // how far the unit matrix is from here
@@ -368,10 +372,9 @@ struct Finisher {
   /// By a warp that has seen all pivots before this one of the tile, or been told by who has.
   __device__ void report(int column, double pivot) const {
     const Arguments<T>& a = task.arguments;
-    if (lane() != 0 || acquire(&a.verdict->failed) != 0) return;
-    a.verdict->failed = 1;
-    a.verdict->bad_column = a.first_column + static_cast<std::int64_t>(task.j) * kTile + column;
-    a.verdict->bad_pivot = pivot;
+    if (lane() != 0) return;
+    report_least(a.verdict, a.first_column + static_cast<std::int64_t>(task.j) * kTile + column,
+                 pivot);
   }
 
   /// X(from …, second half) −= X(from …, first half)·B(…, first half)ᵀ, B in shared memory, for

@@ -8,6 +8,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/front_cuda.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram_cuda.hpp"
 #include "kernels/householder_cuda.hpp"
@@ -55,6 +56,15 @@ void add_mixed(KernelTable& table) {
   for (const Elements& elements : kConversions) table.set(convert, elements, attempt<convert_cuda>);
 }
 
+template <class T>
+FrontKernels fronts() {
+  return {.scatter_entries = attempt<scatter_entries_cuda<T>>,
+          .clear_block = attempt<clear_block_cuda<T>>,
+          .add_update = attempt<add_update_cuda<T>>,
+          .factor_front = attempt<factor_front_cuda<T>>,
+          .factor_branch = attempt<factor_branch_cuda<T>>};
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend() {
@@ -74,6 +84,8 @@ class CudaBackend final : public Backend {
                            .householder_q = attempt<householder_q_cuda>,
                            .stacked_r = attempt<stacked_r_cuda>,
                            .stacked_q = attempt<stacked_q_cuda>});
+    add_kernels<double>(kernels_, fronts<double>());
+    add_kernels<float>(kernels_, fronts<float>());
     add_sketch(kernels_, attempt<sketch_cuda>);
     add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
     add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,

@@ -355,9 +355,10 @@ __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inver
 /// its rows are done. The loop is not unrolled: code that does not fit the instruction cache is
 /// fetched over again, at the mercy of the traffic of all other blocks (measured: three times the
 /// time at n = 8192).
-template <int kWarps, class T, class Sink, class Report, class Progress>
+/// all_warps of four call it for the first 16·all_warps rows and columns of a tile.
+template <class T, class Sink, class Report, class Progress>
 __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses, const Sink& sink,
-                                     Report&& report, Progress&& progress) {
+                                     Report&& report, Progress&& progress, int all_warps) {
   constexpr int kBlocks = kSolve / 8;
   T* strip = x + warp() * kRowsPerWarp;
   const StripBlock<T> own(strip, ld);
@@ -371,7 +372,7 @@ __device__ inline void factor_strips(T* x, int ld, double* scratch, T* inverses,
 #pragma unroll 1
   for (int step = 0; step < end; ++step) {
     const int leader = step / 2;
-    const int warps = kWarps - leader;
+    const int warps = all_warps - leader;
     const int solved = 8 * (step - 1) * ld;
     if (warp() == leader) {
       if (step > 0) {
@@ -424,7 +425,7 @@ template <int kIb, int kWarps, class T, class Sink, class Report, class Progress
 __device__ inline void factor_panel(T* x, int ld, double* scratch, T* inverses, const Sink& sink,
                                     Report&& report, Progress&& progress) {
   if constexpr (kIb == 8) {
-    factor_strips<kWarps>(x, ld, scratch, inverses, sink, report, progress);
+    factor_strips(x, ld, scratch, inverses, sink, report, progress, kWarps);
   } else {
     const BadPivot bad = factor_columns<kIb, kWarps>(x, ld, scratch);
     if (warp() == kWarps - 1 && bad.column < kSolve) report(bad.column, bad.pivot);

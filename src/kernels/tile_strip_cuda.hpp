@@ -119,10 +119,12 @@ struct NoProgress {
 /// X ← X·L⁻ᵀ for 16 rows a warp and 64 columns, with the inverses that invert_blocks made; also to
 /// the sink, if it is not NoSink. A warp calls progress(b) when it has block b of eight columns in
 /// X. All on the tensor cores and in registers: what a thread has of a result is what it must give
-/// as an operand. Rows of different warps have nothing to do with each other: no barrier.
-template <class T, class Sink, class Progress>
+/// as an operand. Rows of different warps have nothing to do with each other: no barrier. With kFew
+/// only the first `blocks` blocks of eight columns are there.
+template <bool kFew = false, class T, class Sink, class Progress>
 __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const T* inverses,
-                                     const Sink& sink, Progress&& progress) {
+                                     const Sink& sink, Progress&& progress,
+                                     int blocks = kSolve / 8) {
   constexpr int kBlocks = kSolve / 8;
   const StripBlock<T> own(x + warp() * kRowsPerWarp, ldx);
   const AcrossBlock<T> across(l, ldl);
@@ -132,11 +134,13 @@ __device__ inline void solve_columns(T* x, int ldx, const T* l, int ldl, const T
   own.read(rest, 0);
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
+    if (kFew && b >= blocks) break;
     subtract(rest, value[b]);
     multiply_add(value[b], kZero, rest, read_pair(inverses + b * 64 + lane() * 2));
     if (b + 1 < kBlocks) own.read(rest, 8 * (b + 1) * ldx);  // before anything is written
 #pragma unroll
     for (int n = b + 1; n < kBlocks; ++n) {
+      if (kFew && n >= blocks) break;
       multiply_add(value[n], value[n], value[b], across.read(8 * n + 8 * b * ldl));
     }
     own.write(value[b], 8 * b * ldx);

@@ -43,16 +43,21 @@ std::shared_ptr<FamilyMemory> listed_memory(const BlockTable& blocks, int family
       });
 }
 
-/// What a caller who said nothing of devices means.
-Options on_host(Options options) {
-  if (options.devices == "auto") options.devices = "host";
-  return options;
+bool on_gpu(const Options& options) {
+  const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
+  return std::any_of(choices.begin(), choices.end(),
+                     [](const DeviceChoice& choice) { return choice.backend == "cuda"; });
 }
 
 }  // namespace
 
 FrontSizes front_sizes(const SparseCholeskyOptions& options) {
   FrontSizes sizes;
+  if (on_gpu(options.run)) {
+    sizes.program = 1;
+    sizes.tile = sizes.panel_order = 1024;
+    sizes.branch_entries = std::int64_t{1} << 24;
+  }
   if (options.tile > 0) sizes.tile = options.tile;
   if (options.panel_order > 0) sizes.panel_order = options.panel_order;
   if (options.branch_entries > 0) sizes.branch_entries = options.branch_entries;
@@ -99,10 +104,17 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
 }
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
-    : options_(on_host(options.run)),
-      sizes_(front_sizes(options)),
+    : FrontFactor(std::move(analysis), options, front_sizes(options)) {
+  given_sizes_ = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
+}
+
+FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options,
+                         const FrontSizes& sizes)
+    : options_(options.run),
+      sizes_(sizes),
       element_(options.precision),
-      analysis_(std::move(analysis)) {
+      analysis_(std::move(analysis)),
+      given_sizes_(true) {
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(analysis_.order);
   nothing.start.assign(at(nothing.rows) + 1, 0);
@@ -118,6 +130,7 @@ void FrontFactor::reserve() {
 /// Panels do not come back and updates are gone soon, so more memory than this would only have to
 /// be filled with pages: without a budget a CPU gets what a few stacks of updates take.
 Options FrontFactor::with_budget() const {
+  if (sizes_.program != 0) return options_;
   constexpr std::int64_t kBeside = std::int64_t{128} << 20;
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
   const bool on_cpu = choices.size() == 1 && choices.front().backend == "host";
@@ -137,8 +150,13 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
   planned_ = {};
   panels_.reset();
+  resident_.reset();
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();
+  if (take_resident(a)) {
+    arrangement_ = arrangement_of(a);
+    return;
+  }
   layout_ =
       fitting_layout(analysis_, a, sizes_, element_, devices_->count(), smallest_memory(machine));
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
@@ -150,11 +168,45 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = arrangement_of(a);
 }
 
+/// One device that holds all of it keeps it: the whole tree is a branch, unless sizes were given.
+bool FrontFactor::take_resident(const SparseMatrix& a) {
+  if (sizes_.program == 0 || devices_->count() != 1) return false;
+  FrontSizes sizes = sizes_;
+  if (!given_sizes_) {
+    constexpr std::int64_t kAll = std::int64_t{1} << 60;
+    sizes.panel_order = kPanelOrderMax;
+    sizes.branch_entries = kAll;
+  }
+  std::int64_t elements = 0;
+  for (std::int32_t s = 0; s < analysis_.supernodes(); ++s) {
+    const std::int64_t r = analysis_.row_count(s);
+    elements += (analysis_.width(s) + r) * analysis_.width(s) + r * r;
+  }
+  const std::int64_t there = smallest_memory(devices_->machine());
+  if (elements * bytes_of(element_) > there) return false;
+  auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes, element_));
+  if (ResidentRun::bytes_of(layout->blocks) > there) return false;
+  sizes_ = sizes;
+  layout_ = std::move(layout);
+  resident_ =
+      std::make_unique<ResidentRun>(std::make_shared<const Schedule>(front_schedule(layout_, 1)),
+                                    devices_->backend(), devices_->device(0));
+  MemoryStore store = store_of(nullptr, nullptr);
+  resident_->upload(fronts::kStructure, store);
+  resident_->upload(fronts::kPlaces, store);
+  return true;
+}
+
 /// Entries of A + shift·I, as units need them.
 template <class T>
 BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
   return [this, &a](const BlockExtent& x, std::byte* to) {
     auto* out = reinterpret_cast<T*>(to);
+    if (x.col == kRawValues) {
+      std::copy(a.value.begin(), a.value.end(), out);
+      out[x.rows - 1] = static_cast<T>(shift_);
+      return;
+    }
     for (std::int64_t k = 0; k < x.rows; ++k) {
       const EntryCode code = layout_->entries[at(x.row + k)];
       const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
@@ -180,23 +232,98 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
     require_same_pattern(analysis_, a);
     take_structure(a);
   }
-  const FrontLayout& layout = *layout_;
-  const BlockTable& blocks = layout.blocks;
+  if (resident()) return run_resident(a.value, &a);
+  const BlockTable& blocks = layout_->blocks;
   auto values = std::make_shared<FamilyMemory>(
       blocks, fronts::kValues,
       element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   panels_->reset(nullptr);
-  MemoryStore store(blocks, {panels_, std::make_shared<FamilyMemory>(blocks, fronts::kUpdates),
-                             values, listed_memory(blocks, fronts::kStructure, layout.structure),
-                             listed_memory(blocks, fronts::kPlaces, layout.places), status,
-                             std::make_shared<FamilyMemory>(blocks, fronts::kWork)});
+  MemoryStore store = store_of(values, status);
   RunOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
   RunOutcome outcome = run(*planned_.plan, *devices_, store, run_options);
   report_ = make_report(planned_, std::move(outcome.trace));
   read_statuses(*status);
+}
+
+MemoryStore FrontFactor::store_of(std::shared_ptr<FamilyMemory> values,
+                                  std::shared_ptr<FamilyMemory> status) const {
+  const FrontLayout& layout = *layout_;
+  const BlockTable& blocks = layout.blocks;
+  return {blocks,
+          {panels_, std::make_shared<FamilyMemory>(blocks, fronts::kUpdates), std::move(values),
+           listed_memory(blocks, fronts::kStructure, layout.structure),
+           listed_memory(blocks, fronts::kPlaces, layout.places), std::move(status),
+           std::make_shared<FamilyMemory>(blocks, fronts::kWork)}};
+}
+
+void FrontFactor::factor_values(std::span<const double> values, double shift) {
+  require(resident() && arrangement_ != 0, ErrorKind::misuse, kWhere,
+          "values alone are for a factor that stays on a device");
+  info_ = {};
+  info_.ok = false;
+  report_ = {};
+  shift_ = shift;
+  run_resident(values, nullptr);
+}
+
+/// `a` is null where only values are known: then nothing but a branch may need them.
+void FrontFactor::run_resident(std::span<const double> values, const SparseMatrix* a) {
+  const auto start = std::chrono::steady_clock::now();
+  const BlockTable& blocks = layout_->blocks;
+  const BlockId raw{fronts::kValues, 0, 0};
+  require(blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kWhere,
+          "{} values where {} belong", values.size(), blocks.extent(raw).rows - 1);
+  const bool others = blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
+                      std::any_of(layout_->units.begin(), layout_->units.end(),
+                                  [](const FrontUnit& u) { return u.kind != UnitKind::branch; });
+  at_home_ = false;
+  Traffic traffic;
+  if (others || element_ != Element::fp64) {
+    require(a != nullptr, ErrorKind::misuse, kWhere, "values alone are for one branch in fp64");
+    MemoryStore store =
+        store_of(std::make_shared<FamilyMemory>(
+                     blocks, fronts::kValues,
+                     element_ == Element::fp64 ? source_of<double>(*a) : source_of<float>(*a)),
+                 nullptr);
+    resident_->upload(fronts::kValues, store);
+    traffic.host_to_device_bytes = blocks.total_bytes(fronts::kValues);
+  } else {
+    const std::span<const double> shift{&shift_, 1};
+    resident_->upload(raw, 0, std::as_bytes(values));
+    resident_->upload(raw, std::ssize(values) * std::int64_t{sizeof(double)}, std::as_bytes(shift));
+    traffic.host_to_device_bytes = blocks.bytes(raw);
+  }
+  const double seconds = resident_->run();
+  auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
+  MemoryStore store = store_of(nullptr, status);
+  resident_->download(fronts::kStatus, store);
+  traffic.device_to_host_bytes = blocks.total_bytes(fronts::kStatus);
+  report_.n = std::ssize(analysis_.order);
+  report_.tile = sizes_.tile;
+  report_.path = "resident";
+  report_.policy = "none";
+  report_.devices.push_back(devices_->device(0).description().name);
+  report_.compute_queues = 1;
+  report_.trace.seconds = seconds;
+  report_.traffic = report_.trace.traffic = traffic;
+  static_cast<Traffic&>(report_.planned_traffic) = traffic;
+  report_.flops = analysis_.counts.stored_flops;
+  report_.tasks = std::ssize(layout_->units);
+  report_.peak_device_bytes = ResidentRun::bytes_of(blocks);
+  read_statuses(*status);
+  report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void FrontFactor::bring_home() const {
+  if (!resident() || at_home_) return;
+  auto* self = const_cast<FrontFactor*>(this);
+  if (panels_ == nullptr) self->reserve();
+  MemoryStore store = store_of(nullptr, nullptr);
+  self->resident_->download(fronts::kPanels, store);
+  at_home_ = true;
 }
 
 /// Units and their columns are in the order of elimination, so the first failure is the one that no
@@ -217,8 +344,15 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
       return;
     }
   }
-  info.log_determinant =
-      element_ == Element::fp64 ? log_determinant<double>() : log_determinant<float>();
+  if (resident()) {
+    DoubleDouble sum;
+    for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kStatus); ++k)
+      sum = sum + DoubleDouble(statuses[k].log_determinant);
+    info.log_determinant = sum.hi;
+  } else {
+    info.log_determinant =
+        element_ == Element::fp64 ? log_determinant<double>() : log_determinant<float>();
+  }
   info_ = info;
 }
 
@@ -248,7 +382,7 @@ MatrixView<const T> FrontFactor::panel(std::int32_t s) const {
   const std::int64_t order = w + analysis_.row_count(s);
   const auto* data = reinterpret_cast<const T*>(
       panels_->data() + layout_->blocks.byte_offset({fronts::kPanels, unit.panel, 0}));
-  return {data + layout_->panel_place[at(s)], order, w, order};
+  return {data + layout_->panel_place[at(s)], order, w, layout_->panel_ld[at(s)]};
 }
 
 template <class T>

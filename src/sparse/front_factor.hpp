@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "run/device_set.hpp"
+#include "run/resident_run.hpp"
 #include "session/planned_run.hpp"
 #include "sparse/front_layout.hpp"
 #include "store/memory_store.hpp"
@@ -14,7 +15,7 @@
 
 namespace strata {
 
-/// The sizes that the options say, or those of CPUs.
+/// The sizes that the options say, or those of CPUs, or of GPUs that do not hold all blocks.
 [[nodiscard]] FrontSizes front_sizes(const SparseCholeskyOptions& options);
 
 /// The layout for devices of a budget: branches are smaller where those of `sizes` do not fit,
@@ -34,9 +35,20 @@ class FrontFactor {
  public:
   /// Nothing is planned, and no memory taken, before there is a matrix.
   FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options);
+  /// The same with these sizes.
+  FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options,
+              const FrontSizes& sizes);
 
   /// Factors A + shift·I; `a` has the pattern that was analyzed.
   void factor(const SparseMatrix& a, double shift);
+  /// The same for new values in the place of those of the last matrix, of which nothing is asked;
+  /// only for a factor that is resident(). In host memory or in that of the device.
+  void factor_values(std::span<const double> values, double shift);
+
+  /// Whether all blocks stay on the device; L goes home when it is asked for.
+  [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
+  /// Of L, before panel(), tile() and bytes().
+  void bring_home() const;
 
   [[nodiscard]] const SparseAnalysis& analysis() const noexcept { return analysis_; }
   [[nodiscard]] const FrontLayout& layout() const noexcept { return *layout_; }
@@ -69,6 +81,10 @@ class FrontFactor {
   [[nodiscard]] Options with_budget() const;
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
+  [[nodiscard]] bool take_resident(const SparseMatrix& a);
+  void run_resident(std::span<const double> values, const SparseMatrix* a);
+  [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
+                                     std::shared_ptr<FamilyMemory> status) const;
   template <class T>
   [[nodiscard]] double log_determinant() const;
   template <class T>
@@ -82,7 +98,10 @@ class FrontFactor {
   std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
   std::unique_ptr<DeviceSet> devices_;
   PlannedRun planned_;
+  std::unique_ptr<ResidentRun> resident_;  // released before the devices
+  bool given_sizes_ = false;
   std::shared_ptr<FamilyMemory> panels_;
+  mutable bool at_home_ = true;  // L, where it is resident
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;

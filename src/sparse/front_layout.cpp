@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "kernels/front.hpp"
 #include "kernels/potrf.hpp"
+#include "sparse/front_program.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
@@ -76,6 +77,7 @@ class LayoutMaker {
     const std::int32_t count = a_.supernodes();
     out_.unit_of.resize(at(count));
     out_.panel_place.assign(at(count), 0);
+    out_.panel_ld.assign(at(count), 0);
     find_branches();
     for (std::int32_t s = 0; s < count; ++s) {
       if (whole_[at(s)] != 0) {
@@ -100,7 +102,13 @@ class LayoutMaker {
   }
 
   /// Blocks, with what is known without values; then the entries of each.
-  void make_blocks(const PermutedEntries& entries) {
+  void make_blocks(const PermutedEntries& entries, std::int64_t values) {
+    if (sizes_.program != 0) {
+      require(values < kInt32Max, ErrorKind::misuse, "factor",
+              "{} entries are beyond what 32 bits count", values);
+      raw_values_ = add_block(values_, {0, kRawValues, values + 1, 1});
+      (void)add_block(structures_, {0, 0, 0, 1});  // the same number in both families
+    }
     for (FrontUnit& unit : out_.units) {
       for (std::int32_t s = unit.first; s <= unit.last; ++s) {
         const double order = static_cast<double>(a_.width(s) + a_.row_count(s));
@@ -205,61 +213,208 @@ class LayoutMaker {
     }
   }
 
-  void lay_out_branch(FrontUnit& unit, const PermutedEntries& entries) {
-    std::int64_t panels = 0;
-    std::int64_t outside = 0;
-    const std::int64_t first_code = std::ssize(out_.entries);
-    const std::int64_t first_int = std::ssize(out_.structure);
-    out_.structure.push_back(unit.last - unit.first + 1);
-    WorkPlaces work;
-    std::vector<std::int32_t> pending;  // without a parent so far
-    std::vector<std::int32_t> roots;
-    for (std::int32_t s = unit.first; s <= unit.last; ++s) {
-      out_.panel_place[at(s)] = panels;
-      const std::int64_t order = order_of(s);
-      const std::int64_t r = a_.row_count(s);
-      const bool inside = a_.parent[at(s)] >= 0 && a_.parent[at(s)] <= unit.last;
-      std::int32_t children = 0;
-      while (children < std::ssize(pending) &&
-             a_.parent[at(pending[pending.size() - 1 - at(children)])] == s)
-        ++children;
-      const std::int64_t offset = inside ? work.take(s, r * r) : outside;
-      for (std::int32_t k = 0; k < children; ++k, pending.pop_back())
-        work.give_back(pending.back());
-      if (!inside) outside += r * r;
-      const std::size_t header = out_.structure.size();
-      out_.structure.resize(header + at(kBranchHeader));
-      std::int64_t count = 0;
-      for_front(s, entries, [&](std::int64_t i, std::int64_t j, EntryCode code) {
-        out_.structure.push_back(static_cast<std::int32_t>(i + j * order));
-        out_.entries.push_back(code);
-        ++count;
-      });
-      if (inside) {
-        append_places(s, out_.structure);
-        pending.push_back(s);
-      } else if (r > 0) {
-        roots.push_back(s);
-      }
-      panels += order * a_.width(s);
-      require(std::max({offset + r * r, count, outside}) <= kInt32Max, ErrorKind::misuse, "factor",
-              "a branch of {} supernodes is beyond what 32 bits count", unit.last - unit.first + 1);
-      const BranchStructure record{static_cast<std::int32_t>(a_.width(s)),
-                                   static_cast<std::int32_t>(r),
-                                   children,
-                                   static_cast<std::int32_t>(count),
-                                   inside ? 1 : 0,
-                                   static_cast<std::int32_t>(offset)};
-      std::copy_n(reinterpret_cast<const std::int32_t*>(&record), kBranchHeader,
-                  out_.structure.begin() + static_cast<std::ptrdiff_t>(header));
+  /// Where a branch's panels and updates lie. Those of fronts that a program cuts into tiles begin
+  /// so that their rows below the columns, and their updates, can be read two at a time.
+  struct Place {
+    std::int64_t panel, ld, update, ld_update;
+  };
+  [[nodiscard]] bool is_cut(std::int32_t s) const {
+    return sizes_.program != 0 && order_of(s) > kSmallFront;
+  }
+  [[nodiscard]] static std::int64_t even(std::int64_t n) { return n + n % 2; }
+
+  /// Places of updates within a branch's work: the first gap that is large enough.
+  class WorkPlaces {
+   public:
+    std::int64_t take(std::int32_t s, std::int64_t elements) {
+      std::int64_t begin = 0;
+      auto before = live_.begin();
+      for (; before != live_.end() && before->begin - begin < elements; ++before)
+        begin = before->end;
+      live_.insert(before, {s, begin, begin + elements});
+      peak_ = std::max(peak_, begin + elements);
+      return begin;
     }
-    unit.panel = add_block(panels_, {0, 0, panels, 1});
-    unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(outside, 1), 1});
+    void give_back(std::int32_t s) {
+      live_.erase(std::find_if(live_.begin(), live_.end(),
+                               [=](const Live& one) { return one.supernode == s; }));
+    }
+    [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+
+   private:
+    struct Live {
+      std::int32_t supernode;
+      std::int64_t begin, end;
+    };
+    std::vector<Live> live_;
+    std::int64_t peak_ = 0;
+  };
+
+  /// A branch on its way.
+  struct Branch {
+    std::int32_t first, last;
+    std::int64_t first_int;
+    std::int64_t panels = 0;
+    std::int64_t outside = 0;  ///< of updates
+    std::int64_t inner = 0;    ///< of updates in the branch, where there is a program
+    WorkPlaces work{};
+    std::vector<std::int32_t> pending{};  ///< without a parent so far
+    std::vector<std::int32_t> roots{};
+    std::vector<FrontRecord> records{};
+    std::vector<std::int32_t> tile_entries{};
+  };
+  [[nodiscard]] std::int32_t here(const Branch& branch) const {
+    const std::int64_t place = std::ssize(out_.structure) - branch.first_int;
+    require(place <= kInt32Max, ErrorKind::misuse, "factor",
+            "a branch of {} supernodes is beyond what 32 bits count",
+            branch.last - branch.first + 1);
+    return static_cast<std::int32_t>(place);
+  }
+
+  void lay_out_branch(FrontUnit& unit, const PermutedEntries& entries) {
+    const std::int64_t first_code = std::ssize(out_.entries);
+    Branch branch{unit.first, unit.last, std::ssize(out_.structure)};
+    out_.structure.push_back(unit.last - unit.first + 1);
+    out_.structure.push_back(0);
+    for (std::int32_t s = unit.first; s <= unit.last; ++s) add_to_branch(branch, s, entries);
+    std::int64_t work = branch.work.peak();
+    if (sizes_.program != 0) {
+      for (FrontRecord& record : branch.records) record.tile_entries += here(branch);
+      out_.structure.insert(out_.structure.end(), branch.tile_entries.begin(),
+                            branch.tile_entries.end());
+      work = append_program(std::move(branch.records), branch.inner, bytes_of(element_),
+                            branch.first_int, out_.structure);
+    }
+    unit.panel = add_block(panels_, {0, 0, branch.panels, 1});
+    unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(branch.outside, 1), 1});
     unit.values = add_list(values_, out_.entries, first_code);
-    unit.structure = add_list(structures_, out_.structure, first_int);
-    unit.work = add_block(works_, {0, 0, std::max<std::int64_t>(work.peak(), 1), 1});
-    add_places(unit, roots);
+    unit.structure = add_list(structures_, out_.structure, branch.first_int);
+    if (sizes_.program != 0) unit.values = raw_values_;
+    unit.work = add_block(works_, {0, 0, std::max<std::int64_t>(work, 1), 1});
+    add_places(unit, branch.roots);
     ++statuses_;
+  }
+
+  /// Where supernode s lies; children of it that wait no longer give their memory back.
+  Place place_in_branch(Branch& branch, std::int32_t s, bool inside, std::int32_t children) {
+    const std::int64_t w = a_.width(s);
+    const std::int64_t r = a_.row_count(s);
+    Place place{branch.panels, order_of(s), 0, r};
+    if (is_cut(s)) {
+      place.ld = even(order_of(s));
+      place.panel += (place.panel + w) % 2;
+      if (inside) place.ld_update = even(r);
+    }
+    branch.panels = place.panel + place.ld * w;
+    out_.panel_place[at(s)] = place.panel;
+    out_.panel_ld[at(s)] = static_cast<std::int32_t>(place.ld);
+    if (!inside) {
+      place.update = branch.outside;
+      branch.outside += r * r;
+    } else if (sizes_.program != 0) {  // fronts are in work at once: each has a place of its own
+      place.update = even(branch.inner);
+      branch.inner = place.update + place.ld_update * r;
+    } else {
+      place.update = branch.work.take(s, r * r);
+    }
+    for (std::int32_t k = 0; k < children; ++k) {
+      if (sizes_.program == 0) branch.work.give_back(branch.pending.back());
+      branch.pending.pop_back();
+    }
+    return place;
+  }
+
+  void add_to_branch(Branch& branch, std::int32_t s, const PermutedEntries& entries) {
+    const bool inside = a_.parent[at(s)] >= 0 && a_.parent[at(s)] <= branch.last;
+    std::int32_t children = 0;
+    while (children < std::ssize(branch.pending) &&
+           a_.parent[at(branch.pending[branch.pending.size() - 1 - at(children)])] == s)
+      ++children;
+    const Place place = place_in_branch(branch, s, inside, children);
+    BranchStructure structure{};
+    structure.width = static_cast<std::int32_t>(a_.width(s));
+    structure.rows = static_cast<std::int32_t>(a_.row_count(s));
+    structure.children = children;
+    structure.inside = inside ? 1 : 0;
+    structure.ld = static_cast<std::int32_t>(place.ld);
+    structure.panel = place.panel;
+    structure.offset = place.update;
+    structure.ld_update = place.ld_update;
+    const std::size_t header = out_.structure.size();
+    out_.structure.resize(header + at(kBranchRecord));
+    FrontRecord record{};
+    record.entries = here(branch);
+    record.tile_entries = static_cast<std::int32_t>(branch.tile_entries.size());
+    const std::int64_t count = sizes_.program != 0
+                                   ? put_program_entries(s, place.ld, entries, branch.tile_entries)
+                                   : put_entries(s, entries);
+    structure.entries = static_cast<std::int32_t>(count);
+    record.places = -1;
+    if (inside) {
+      record.places = here(branch);
+      append_places(s, out_.structure);
+      branch.pending.push_back(s);
+    } else if (structure.rows > 0) {
+      branch.roots.push_back(s);
+    }
+    (void)here(branch);
+    std::copy_n(reinterpret_cast<const std::int32_t*>(&structure), kBranchRecord,
+                out_.structure.begin() + static_cast<std::ptrdiff_t>(header));
+    if (sizes_.program == 0) return;
+    record.panel = place.panel;
+    record.update = place.update;
+    record.width = structure.width;
+    record.rows = structure.rows;
+    record.ld = structure.ld;
+    record.ld_update = static_cast<std::int32_t>(place.ld_update);
+    record.outside = inside ? 0 : 1;
+    record.parent = inside ? a_.parent[at(s)] - branch.first : -1;
+    record.column = a_.first[at(s)] - a_.first[at(branch.first)];
+    record.entry_count = structure.entries;
+    branch.records.push_back(record);
+  }
+
+  /// Places in a panel without a leading dimension of its own, and what belongs there.
+  std::int64_t put_entries(std::int32_t s, const PermutedEntries& entries) {
+    const std::int64_t before = std::ssize(out_.entries);
+    for_front(s, entries, [&](std::int64_t i, std::int64_t j, EntryCode code) {
+      out_.structure.push_back(static_cast<std::int32_t>(i + j * order_of(s)));
+      out_.entries.push_back(code);
+    });
+    return std::ssize(out_.entries) - before;
+  }
+
+  /// Places in the panel, by tiles where it is cut into tiles; then which values they are. Where
+  /// those of each tile begin goes to `tile_entries`.
+  std::int64_t put_program_entries(std::int32_t s, std::int64_t ld, const PermutedEntries& entries,
+                                   std::vector<std::int32_t>& tile_entries) {
+    std::vector<PlacedEntry>& placed = placed_;
+    placed.clear();
+    const FrontTiles tiles{static_cast<std::int32_t>(a_.width(s)),
+                           static_cast<std::int32_t>(a_.row_count(s))};
+    const bool cut = is_cut(s);
+    const auto tile_of = [&](std::int64_t i, std::int64_t j) {
+      const auto column = static_cast<std::int32_t>(j / kFrontTile);
+      const auto row = static_cast<std::int32_t>(
+          i < tiles.width ? i / kFrontTile : tiles.across() + (i - tiles.width) / kFrontTile);
+      return tiles.before(column) + row - column;
+    };
+    for_front(s, entries, [&](std::int64_t i, std::int64_t j, EntryCode code) {
+      placed.push_back({cut ? tile_of(i, j) : 0, static_cast<std::int32_t>(i + j * ld),
+                        static_cast<std::int32_t>(code < 0 ? -1 : code >> 1)});
+    });
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const PlacedEntry& x, const PlacedEntry& y) { return x.tile < y.tile; });
+    for (const PlacedEntry& p : placed) out_.structure.push_back(p.place);
+    for (const PlacedEntry& p : placed) out_.structure.push_back(p.source);
+    if (!cut) return std::ssize(placed);
+    std::size_t k = 0;
+    for (std::int32_t t = 0; t < tiles.before(tiles.across()); ++t) {
+      tile_entries.push_back(static_cast<std::int32_t>(k));
+      while (k < placed.size() && placed[k].tile == t) ++k;
+    }
+    tile_entries.push_back(static_cast<std::int32_t>(k));
+    return std::ssize(placed);
   }
 
   void lay_out_panel(FrontUnit& unit, const PermutedEntries& entries) {
@@ -274,6 +429,7 @@ class LayoutMaker {
     const std::int64_t w = a_.width(s);
     const std::int64_t r = a_.row_count(s);
     unit.panel = add_block(panels_, {0, 0, order, w});
+    out_.panel_ld[at(s)] = static_cast<std::int32_t>(order);
     if (r > 0) unit.update = add_block(updates_, {w, w, r, r});
     unit.values = add_list(values_, out_.entries, first_code);
     unit.structure = add_list(structures_, out_.structure, first_int);
@@ -367,31 +523,8 @@ class LayoutMaker {
     listed("work", element_, Origin::temporary, works_);
   }
 
-  /// Places of updates within a branch's work: the first gap that is large enough.
-  class WorkPlaces {
-   public:
-    std::int64_t take(std::int32_t s, std::int64_t elements) {
-      std::int64_t begin = 0;
-      auto before = live_.begin();
-      for (; before != live_.end() && before->begin - begin < elements; ++before)
-        begin = before->end;
-      live_.insert(before, {s, begin, begin + elements});
-      peak_ = std::max(peak_, begin + elements);
-      return begin;
-    }
-    void give_back(std::int32_t s) {
-      live_.erase(std::find_if(live_.begin(), live_.end(),
-                               [=](const Live& one) { return one.supernode == s; }));
-    }
-    [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-
-   private:
-    struct Live {
-      std::int32_t supernode;
-      std::int64_t begin, end;
-    };
-    std::vector<Live> live_;
-    std::int64_t peak_ = 0;
+  struct PlacedEntry {
+    std::int32_t tile, place, source;
   };
 
   const SparseAnalysis& a_;
@@ -402,6 +535,8 @@ class LayoutMaker {
   std::vector<std::int64_t> size_;  // of its subtree's panels
   std::int64_t held_ = 0;           // by the branch that was begun last
   std::vector<std::int32_t> place_of_;
+  std::vector<PlacedEntry> placed_;
+  std::int64_t raw_values_ = -1;
   std::vector<BlockExtent> panels_, updates_, values_, structures_, places_, works_;
   std::int64_t statuses_ = 0;
 };
@@ -422,17 +557,16 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
   require(sizes.tile >= 1 && sizes.panel_order >= 1 && sizes.branch_entries >= 1, ErrorKind::misuse,
           "factor", "tiles of {}, panels of {}, branches of {} entries", sizes.tile,
           sizes.panel_order, sizes.branch_entries);
-  constexpr std::int64_t kOrderMax = 46340;  // places in a block are of 32 bits
-  require(std::max(sizes.tile, sizes.panel_order) <= kOrderMax, ErrorKind::misuse, "factor",
+  require(std::max(sizes.tile, sizes.panel_order) <= kPanelOrderMax, ErrorKind::misuse, "factor",
           "tiles of {} and panels of fronts of order {}: at most {}", sizes.tile, sizes.panel_order,
-          kOrderMax);
+          kPanelOrderMax);
   require(element == Element::fp64 || element == Element::fp32, ErrorKind::misuse, "factor",
           "there is no sparse factorization in {}: fp64 or fp32", to_string(element));
   require_well_formed(analysis);
   FrontLayout layout;
   LayoutMaker maker(analysis, sizes, element, layout);
   maker.make_units();
-  maker.make_blocks(permuted_entries(analysis, a));
+  maker.make_blocks(permuted_entries(analysis, a), a.entries());
   return layout;
 }
 

@@ -21,7 +21,17 @@ struct FrontSizes {
   std::int64_t tile = 512;               ///< largest order of a tile
   std::int64_t panel_order = 512;        ///< largest order of a front that is not cut into tiles
   std::int64_t branch_entries = 262144;  ///< of the panels of a branch of several supernodes
+  /// Whether branches have a program (kernels/front_program.hpp), with room to read by twos and a
+  /// place for each update; their values are those of the whole matrix, as it was given.
+  std::int64_t program = 0;  ///< 1: they do
 };
+
+/// The column by which the block of family kValues is told that holds the whole matrix's, and the
+/// shift behind them.
+inline constexpr std::int64_t kRawValues = 1;
+
+/// The largest order of a front as one panel: places in a block are of 32 bits.
+inline constexpr std::int64_t kPanelOrderMax = 46340;
 
 /// Families of the schedule, in this order.
 namespace fronts {
@@ -69,8 +79,10 @@ using EntryCode = std::int64_t;
 struct FrontLayout {
   std::vector<FrontUnit> units;
   std::vector<std::int32_t> unit_of;  ///< of each supernode
-  /// Of each supernode in a branch: the first element of its panel.
+  /// Of each supernode that is not cut into tiles: the first element of its panel in its block, and
+  /// how many lie from column to column.
   std::vector<std::int64_t> panel_place;
+  std::vector<std::int32_t> panel_ld;
   BlockTable blocks;
   /// What family kStructure, and kPlaces, hold; a block's extent begins at row `row`.
   std::vector<std::int32_t> structure;

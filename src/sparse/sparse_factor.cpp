@@ -31,7 +31,7 @@ struct SparseCholesky::State {
 namespace {
 
 constexpr const char* kWhere = "factor";
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 1, .where = kWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 2, .where = kWhere};
 
 /// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
 /// A pattern alone has many of them.
@@ -46,8 +46,9 @@ std::uint64_t structure_hash(const SparseAnalysis& a) {
   return hash;
 }
 
+/// L is there, and at home.
 void require_factor(const FrontFactor& factor) {
-  if (factor.info().ok) return;
+  if (factor.info().ok) return factor.bring_home();
   require(factor.info().first_bad_pivot < 0, ErrorKind::misuse, kWhere,
           "there is no factor to solve with: the factorization failed at row {}",
           factor.info().first_bad_pivot);
@@ -195,6 +196,11 @@ const FactorInfo& SparseCholesky::refactor(const SparseMatrix& a, double shift) 
   return info();
 }
 
+const FactorInfo& SparseCholesky::refactor_values(std::span<const double> values, double shift) {
+  state_->factor.factor_values(values, shift);
+  return info();
+}
+
 void SparseCholesky::solve(MatrixView<double> b) const { sweep(state_->factor, Half::both, b); }
 void SparseCholesky::solve_lower(MatrixView<double> b) const {
   sweep(state_->factor, Half::forward, b);
@@ -320,9 +326,6 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   FrontSizes sizes;
   reader.read(sizes);
   SparseCholeskyOptions as_saved = options;
-  as_saved.tile = sizes.tile;
-  as_saved.panel_order = sizes.panel_order;
-  as_saved.branch_entries = sizes.branch_entries;
   double shift = 0;
   FactorInfo info;
   reader.read(shift);
@@ -332,7 +335,7 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   reader.read(count);
   std::unique_ptr<State> state;
   try {
-    state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved)});
+    state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved, sizes)});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::misuse) throw;
     fail(ErrorKind::input, kWhere, "'{}' is no factor: {}", path, error.what());

@@ -1,0 +1,153 @@
+// Fronts on the GPU, but for branches (front_branch_cuda.cu).
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/blas_cuda.hpp"
+#include "kernels/front_cuda.hpp"
+#include "kernels/operand.hpp"
+#include "kernels/potrf.hpp"
+#include "kernels/syrk.hpp"
+#include "kernels/trsm.hpp"
+
+namespace strata {
+namespace {
+
+constexpr int kPlainThreads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
+    scatter_kernel(T* x, const T* values, const std::int32_t* places, std::int64_t count) {
+  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * kPlainThreads + threadIdx.x;
+  if (k < count) x[places[k]] = values[k];
+}
+
+template <class T>
+void clear(cudaStream_t stream, const BlockView& x) {
+  require_cuda(
+      cudaMemsetAsync(x.data, 0, static_cast<std::size_t>(x.rows * x.cols) * sizeof(T), stream),
+      "cudaMemsetAsync");
+}
+
+/// First of `count` ascending numbers that is at least `bound`.
+__device__ inline int lower_bound(const std::int32_t* list, int count, std::int64_t bound) {
+  int from = 0;
+  while (count > 0) {
+    const int half = count / 2;
+    if (list[from + half] < bound) {
+      from += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return from;
+}
+
+/// One update, or one tile of one: a block takes columns of it.
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
+    add_update_kernel(BlockView x, BlockView u, const std::int32_t* list, bool is_tile) {
+  const int count = list[0];
+  const int begin = list[1];
+  const std::int32_t* places = list + 2 + count;
+  const T* data = static_cast<const T*>(u.data);
+  auto* target = static_cast<T*>(x.data);
+  for (int n = 0; n < count; ++n) {
+    const int order = list[2 + n];
+    const int row = is_tile ? static_cast<int>(u.row) - begin : 0;
+    const int col = is_tile ? static_cast<int>(u.col) - begin : 0;
+    const int rows = is_tile ? static_cast<int>(u.rows) : order;
+    const int cols = is_tile ? static_cast<int>(u.cols) : order;
+    const std::int64_t ld = is_tile ? u.ld : order;
+    const int first = lower_bound(places + row, rows, x.row);
+    const int last = lower_bound(places + row, rows, x.row + x.rows);
+    for (int j = static_cast<int>(blockIdx.x); j < cols; j += static_cast<int>(gridDim.x)) {
+      const std::int64_t column = places[col + j] - x.col;
+      if (column < 0 || column >= x.cols) continue;
+      const int from = max(first, col + j - row);
+      T* to = target + column * x.ld - x.row;
+      for (int i = from + static_cast<int>(threadIdx.x); i < last; i += kPlainThreads)
+        to[places[row + i]] += data[i + j * ld];
+    }
+    data += static_cast<std::int64_t>(order) * order;
+    places += order;
+    // Another update of the list may meet the same elements; it has the same columns only if the
+    // launch has one block.
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+template <class T>
+void scatter_entries_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(scatter_entries, p.variant, 0);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    clear<T>(stream, x[0]);
+    if (x[1].rows == 0) continue;
+    const auto blocks = static_cast<unsigned>((x[1].rows + kPlainThreads - 1) / kPlainThreads);
+    scatter_kernel<T><<<blocks, kPlainThreads, 0, stream>>>(
+        static_cast<T*>(x[0].data), static_cast<const T*>(x[1].data),
+        static_cast<const std::int32_t*>(x[2].data), x[1].rows);
+    blas::require_launched("scatter_entries");
+  }
+}
+
+template <class T>
+void clear_block_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(clear_block, p.variant, 0);
+  for (std::int64_t c = 0; c < calls.count(); ++c)
+    clear<T>(static_cast<CudaQueue&>(queue).stream(), calls[c][0]);
+}
+
+template <class T>
+void add_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(add_update, p.variant, kTileOfUpdate);
+  const bool is_tile = (p.variant & kTileOfUpdate) != 0;
+  constexpr unsigned kBlocksMax = 1024;
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    // A list of several updates: columns of different ones may meet, so they take turns.
+    const bool one = is_tile || x[1].cols > 1;
+    const auto blocks =
+        one ? static_cast<unsigned>(std::clamp<std::int64_t>(x[1].cols, 1, kBlocksMax)) : 1U;
+    add_update_kernel<T><<<blocks, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+        x[0], x[1], static_cast<const std::int32_t*>(x[2].data), is_tile);
+    blas::require_launched("add_update");
+  }
+}
+
+template <class T>
+void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(factor_front, p.variant, 0);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    const std::int64_t w = x[0].cols;
+    BlockView corner = x[0];
+    corner.rows = w;
+    BlockView below = x[0];
+    below.rows = x[1].rows;
+    below.data = static_cast<T*>(x[0].data) + w;
+    const std::array<BlockView, 2> factored{corner, x[2]};
+    potrf_cuda<T>(queue, {factored, 2}, {});
+    if (below.rows == 0) continue;
+    const std::array<BlockView, 2> solved{below, corner};
+    trsm_cuda<T>(queue, {solved, 2}, {.variant = kRightSide | kTransposeL});
+    const std::array<BlockView, 2> updated{x[1], below};
+    syrk_cuda<T>(queue, {updated, 2}, {});
+  }
+}
+
+template void scatter_entries_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void scatter_entries_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void clear_block_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void clear_block_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void add_update_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void add_update_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void factor_front_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void factor_front_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+
+}  // namespace strata

@@ -1,0 +1,260 @@
+#pragma once
+// What the thread blocks share that carry out the program of a branch, and how they make small
+// fronts. For front_branch_cuda.cu.
+//
+// Contract: as front_program.hpp has it. What another block of the launch wrote is read past the
+// first-level cache, behind a wait for its flag. T is double or float.
+
+#include <cstddef>
+
+#include "kernels/front.hpp"
+#include "kernels/front_program.hpp"
+#include "kernels/fused_state_cuda.hpp"
+
+namespace strata::front {
+
+using namespace tile;
+
+/// At the beginning of the program's bookkeeping.
+struct Progress {
+  int tickets[3];  ///< drawn of each part of the list
+  int summed;      ///< blocks of sum_logarithms that are done
+  fused::Verdict verdict;
+  double sums[kProgramBytes / 16];
+};
+static_assert(sizeof(Progress) <= kProgramBytes);
+
+/// The operands of factor_branch.
+template <class T>
+struct Branch {
+  T* panels;
+  T* outside;
+  T* work;
+  const T* values;
+  const std::int32_t* structure;
+  std::int64_t value_count;  ///< the last of them is the shift
+
+  [[nodiscard]] __device__ const BranchProgram& program() const {
+    const auto& head = *reinterpret_cast<const BranchHeader*>(structure);
+    return *reinterpret_cast<const BranchProgram*>(structure + head.program);
+  }
+  [[nodiscard]] __device__ const FrontRecord* records() const {
+    return reinterpret_cast<const FrontRecord*>(structure + program().records);
+  }
+  [[nodiscard]] __device__ const FrontJob* jobs() const {
+    return reinterpret_cast<const FrontJob*>(structure + program().jobs);
+  }
+  [[nodiscard]] __device__ std::byte* bookkeeping() const {
+    return reinterpret_cast<std::byte*>(work + program().bookkeeping);
+  }
+  [[nodiscard]] __device__ Progress* progress() const {
+    return reinterpret_cast<Progress*>(bookkeeping());
+  }
+  [[nodiscard]] __device__ T* inverses() const {
+    return reinterpret_cast<T*>(bookkeeping() + kProgramBytes);
+  }
+  /// Of L, a number for each column.
+  [[nodiscard]] __device__ double* diagonal() const {
+    return reinterpret_cast<double*>(bookkeeping() + kProgramBytes) +
+           program().inverses * kDiagonalInverses;
+  }
+  [[nodiscard]] __device__ int* flags() const {
+    return reinterpret_cast<int*>(diagonal() + program().columns);
+  }
+};
+
+/// What a thread of a block of kThreads needs of a branch.
+template <class T, int kThreads>
+struct Part {
+  static constexpr int kWarps = kThreads / kWarp;
+
+  const std::int32_t* structure;
+  const FrontRecord* records;
+  T* panels;
+  T* outside;
+  T* work;
+  const T* values;
+  T shift;
+  int* flags;
+  double* diagonal;
+  fused::Verdict* verdict;
+
+  __device__ explicit Part(const Branch<T>& branch)
+      : structure(branch.structure),
+        records(branch.records()),
+        panels(branch.panels),
+        outside(branch.outside),
+        work(branch.work),
+        values(branch.values),
+        shift(branch.values[branch.value_count - 1]),
+        flags(branch.flags()),
+        diagonal(branch.diagonal()),
+        verdict(&branch.progress()->verdict) {}
+
+  [[nodiscard]] __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  /// Of this block's warps; constant where there is but one.
+  [[nodiscard]] __device__ static int own_warp() { return kWarps == 1 ? 0 : warp(); }
+  __device__ static void synchronize() {
+    if constexpr (kWarps == 1) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+
+  [[nodiscard]] __device__ T* update_of(const FrontRecord& front) const {
+    return (front.outside != 0 ? outside : work) + front.update;
+  }
+  __device__ void wait_for_children(const FrontRecord& front) const {
+    if (front.expected > 0 && own_warp() == 0)
+      (void)fused::await(flags + front.flag, front.expected);
+    synchronize();
+  }
+  /// Behind a barrier with those who wrote.
+  __device__ void signal_parent(const FrontRecord& front) const {
+    if (front.parent >= 0 && thread() == 0) fused::signal(flags + records[front.parent].flag);
+  }
+
+  /// The entry of A that belongs to `place` of a panel.
+  [[nodiscard]] __device__ T value_of(const FrontRecord& front, int source, int place) const {
+    const T value = source < 0 ? T{0} : values[source];
+    return place % (front.ld + 1) == 0 ? value + shift : value;
+  }
+
+  /// X, of whose front it begins at (row, col), gets what falls into it of rows a0 … a1 − 1 and
+  /// columns b0 … b1 − 1 of a child's update, where that is not above the diagonal.
+  /// kColumns of them are on their way at once.
+  template <int kColumns = 4>
+  __device__ void add_child(T* x, int ld, int row, int col, const ChildRecord& child, int a0,
+                            int a1, int b0, int b1) const {
+    const T* u = work + child.update;
+    const std::int32_t* places = structure + child.places;
+    for (int a = a0 + lane(); a < a1; a += kWarp) {
+      T* to = x + places[a] - row;
+      const T* from = u + a;
+      for (int b = b0 + own_warp(); b < b1; b += kColumns * kWarps) {
+        T value[kColumns];
+        int place[kColumns];
+#pragma unroll
+        for (int k = 0; k < kColumns; ++k) {
+          const int column = b + k * kWarps;
+          const bool inside = column < b1 && column <= a;
+          place[k] = inside ? places[column] - col : -1;
+          value[k] =
+              inside ? __ldcg(from + static_cast<std::int64_t>(column) * child.ld_update) : T{0};
+        }
+#pragma unroll
+        for (int k = 0; k < kColumns; ++k)
+          if (place[k] >= 0) to[place[k] * ld] += value[k];
+      }
+    }
+  }
+
+  /// What this lane has, from lane k.
+  [[nodiscard]] __device__ static ChildRecord from_lane(const ChildRecord& mine, int k) {
+    constexpr unsigned kAll = 0xffffffffU;
+    ChildRecord child;
+    child.update = __shfl_sync(kAll, mine.update, k);
+    child.ld_update = __shfl_sync(kAll, mine.ld_update, k);
+    child.rows = __shfl_sync(kAll, mine.rows, k);
+    child.places = __shfl_sync(kAll, mine.places, k);
+    child.cuts = __shfl_sync(kAll, mine.cuts, k);
+    return child;
+  }
+  /// Of child number `c`, if there is one.
+  [[nodiscard]] __device__ ChildRecord child_of(const FrontRecord& front, int c) const {
+    if (c >= front.child_count) return {};
+    return reinterpret_cast<const ChildRecord*>(structure + front.children)[c];
+  }
+};
+
+/// Small fronts, each assembled and eliminated column by column in shared memory: `x` holds one.
+template <class T, int kThreads>
+struct SmallFronts {
+  using P = Part<T, kThreads>;
+  static constexpr int kWarps = P::kWarps;
+
+  const P& part;
+  T* x;
+
+  /// `last`: of its job.
+  __device__ void factor(int f, int last) const {
+    const FrontRecord front = part.records[f];
+    const int order = front.width + front.rows;
+    const int ld = order | 1;
+    const ChildRecord mine = part.child_of(front, lane());
+    assemble_entries(front, order, ld);
+    for (int first = 0; first < front.child_count; first += kWarp) {
+      const ChildRecord own = first == 0 ? mine : part.child_of(front, first + lane());
+      for (int k = 0; k < min(kWarp, front.child_count - first); ++k) {
+        const ChildRecord child = P::from_lane(own, k);
+        part.add_child(x, ld, 0, 0, child, 0, child.rows, 0, child.rows);
+        P::synchronize();
+      }
+    }
+    eliminate(ld, order, front);
+    put(ld, front);
+    P::synchronize();
+    if (front.parent > last) part.signal_parent(front);
+  }
+
+ private:
+  __device__ void assemble_entries(const FrontRecord& front, int order, int ld) const {
+    const std::int32_t* places = part.structure + front.entries;
+    const std::int32_t* sources = places + front.entry_count;
+    const int own = P::thread();
+    const bool has = own < front.entry_count;
+    const int place = has ? places[own] : 0;
+    const T value = has ? part.value_of(front, sources[own], place) : T{0};
+    for (int n = own; n < order * ld; n += kThreads) x[n] = 0;
+    P::synchronize();
+    if (has) x[place % front.ld + place / front.ld * ld] = value;
+    for (int e = own + kThreads; e < front.entry_count; e += kThreads) {
+      const int at = places[e];
+      x[at % front.ld + at / front.ld * ld] = part.value_of(front, sources[e], at);
+    }
+    P::synchronize();
+  }
+
+  [[nodiscard]] __device__ static bool is_good(T pivot) { return pivot > 0 && !isinf(pivot); }
+
+  /// Columns stay as they were before they are scaled: one barrier each.
+  __device__ void eliminate(int ld, int order, const FrontRecord& front) const {
+    for (int c = 0; c < front.width; ++c) {
+      const T* column = x + c * ld;
+      const T pivot = column[c];
+      const bool good = is_good(pivot);
+      if (!good && P::thread() == 0)
+        fused::report_least(part.verdict, front.column + c, static_cast<double>(pivot));
+      const T inverse = good ? T{1} / pivot : T{0};
+      for (int j = c + 1 + P::own_warp(); j < order; j += kWarps) {
+        const T factor = column[j] * inverse;
+        T* to = x + j * ld;
+        for (int i = j + lane(); i < order; i += kWarp) to[i] -= column[i] * factor;
+      }
+      P::synchronize();
+    }
+  }
+
+  __device__ void put(int ld, const FrontRecord& front) const {
+    const int order = front.width + front.rows;
+    for (int c = P::own_warp(); c < front.width; c += kWarps) {
+      const T pivot = x[c + c * ld];
+      const bool good = is_good(pivot);
+      const T root = good ? sqrt(pivot) : T{0};
+      const T inverse = good ? T{1} / root : T{0};
+      T* to = part.panels + front.panel + c * front.ld;
+      for (int i = lane(); i < order; i += kWarp)
+        to[i] = i < c ? T{0} : (i == c ? root : x[i + c * ld] * inverse);
+      if (lane() == 0) part.diagonal[front.column + c] = static_cast<double>(root);
+    }
+    T* update = part.update_of(front);
+    const T* from = x + front.width * (ld + 1);
+    for (int b = P::own_warp(); b < front.rows; b += kWarps) {
+      T* to = update + static_cast<std::int64_t>(b) * front.ld_update;
+      for (int a = b + lane(); a < front.rows; a += kWarp) to[a] = from[a + b * ld];
+    }
+  }
+};
+
+}  // namespace strata::front

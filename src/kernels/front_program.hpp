@@ -1,0 +1,119 @@
+#pragma once
+// A branch as a static list of jobs, for a GPU: what front_cuda.cu carries out by one launch.
+//
+// Contract: plain C++, made by sparse/front_program.cpp, part of the `structure` of factor_branch
+// (front.hpp), in which all places below count int32 numbers from its beginning. Thread blocks draw
+// jobs in the order of the list; a job needs only what jobs before it make, so that one block gets
+// to the end, and waits for that by flags that only grow. Sums are made in one order whatever runs
+// beside.
+//
+// A front of order up to kSmallFront is factored by one block, up to kTinyFront by one warp. A
+// larger one is cut into tiles: its w columns, from the first on, every kFrontTile; its r rows
+// below, from row w on, every kFrontTile again. Tile (i, j), i >= j, of both together, is one job:
+// entries of A, what the children give, less the products of the tiles to the left of (i, 0 …) and
+// (j, 0 …), solved or factored if it is in the panel.
+//
+// The list has three parts, each of which needs only what is in it and before it: subtrees of tiny
+// fronts; fronts above them whose subtrees have none but small ones; all others.
+
+#include <cstdint>
+
+namespace strata {
+
+inline constexpr std::int32_t kFrontTile = 64;
+inline constexpr std::int32_t kSmallFront = 64;
+inline constexpr std::int32_t kTinyFront = 32;
+
+/// At the place in a structure that BranchHeader::program says; a multiple of 2.
+struct BranchProgram {
+  std::int32_t fronts;      ///< how many
+  std::int32_t columns;     ///< of all
+  std::int32_t records;     ///< place of a FrontRecord each; a multiple of 2
+  std::int32_t jobs;        ///< place of the FrontJobs
+  std::int32_t job_count;   ///< of all
+  std::int32_t tiny_jobs;   ///< the first ones
+  std::int32_t small_jobs;  ///< the next ones
+  std::int32_t flags;       ///< how many they use
+  std::int32_t inverses;    ///< tiles on diagonals
+  /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
+  /// kDiagonalInverses numbers of double for each tile on a diagonal, one for each column, and the
+  /// flags lie; a multiple of 32.
+  std::int64_t bookkeeping;
+};
+inline constexpr std::int64_t kProgramBytes = 4096;
+inline constexpr std::int64_t kDiagonalInverses = 8 * kFrontTile;  ///< of 8 × 8 blocks
+
+/// Bytes from there on.
+[[nodiscard]] constexpr std::int64_t bookkeeping_bytes(const BranchProgram& program) {
+  return kProgramBytes + (program.inverses * kDiagonalInverses + program.columns) * 8 +
+         std::int64_t{program.flags} * 4;
+}
+
+struct FrontRecord {
+  std::int64_t
+      panel;  ///< its first element among the panels, (w + r) × w, `ld` from column to column
+  std::int64_t
+      update;  ///< likewise of its update, r × r, in the work memory or, if `outside`, in U
+  std::int32_t width;  ///< w
+  std::int32_t rows;   ///< r
+  std::int32_t ld;
+  std::int32_t ld_update;
+  std::int32_t outside;      ///< 1: its parent is not of this branch
+  std::int32_t parent;       ///< a front; −1: none in this branch
+  std::int32_t column;       ///< of the branch, its first
+  std::int32_t entries;      ///< place of where its entries of A belong: i + j·ld in the panel …
+  std::int32_t entry_count;  ///< … then, as many, of which value each is: −1: of none, zero
+  std::int32_t tile_entries;  ///< cut into tiles: place of the first entry of each, and of the end
+  std::int32_t places;        ///< place of its rows' places in the parent's front
+  std::int32_t inverses;      ///< number of its first tile on the diagonal
+  std::int32_t children;      ///< place of a ChildRecord each, in the order in which they are added
+  std::int32_t child_count;   ///< of those that give something
+  std::int32_t flag;      ///< number of its first flag: signals of children; then one a tile row
+  std::int32_t expected;  ///< signals of children until all of their updates are there
+};
+/// What a front needs to know of a child. At multiples of 2.
+struct ChildRecord {
+  std::int64_t update;  ///< as in FrontRecord
+  std::int32_t ld_update;
+  std::int32_t rows;
+  std::int32_t places;
+  std::int32_t
+      cuts;  ///< front cut into tiles: place of the first row in each of its tile rows, and r
+};
+inline constexpr std::int32_t kChildRecord = sizeof(ChildRecord) / sizeof(std::int32_t);
+inline constexpr std::int32_t kFrontRecord = sizeof(FrontRecord) / sizeof(std::int32_t);
+
+/// i >= 0: tile (i, j) of `front`. Else the small fronts from `front` to j, one after the other;
+/// one that is alone may have children before it.
+struct FrontJob {
+  std::int32_t front;
+  std::int32_t i;
+  std::int32_t j;
+};
+inline constexpr std::int32_t kFrontJob = sizeof(FrontJob) / sizeof(std::int32_t);
+
+/// Tiles of a front, by the borders above.
+struct FrontTiles {
+  std::int32_t width;
+  std::int32_t rows;
+
+  [[nodiscard]] constexpr std::int32_t across() const {
+    return (width + kFrontTile - 1) / kFrontTile;
+  }
+  [[nodiscard]] constexpr std::int32_t count() const {
+    return across() + (rows + kFrontTile - 1) / kFrontTile;
+  }
+  /// First row of tile row i in the front; that of count() is the order.
+  [[nodiscard]] constexpr std::int32_t begin(std::int32_t i) const {
+    const std::int32_t a = across();
+    const std::int32_t at = i < a ? i * kFrontTile : width + (i - a) * kFrontTile;
+    const std::int32_t end = i < a ? width : width + rows;
+    return at < end ? at : end;
+  }
+  /// Tiles in the columns of tiles before column j.
+  [[nodiscard]] constexpr std::int32_t before(std::int32_t j) const {
+    return j * count() - j * (j - 1) / 2;
+  }
+};
+
+}  // namespace strata

@@ -1,0 +1,55 @@
+#pragma once
+// ResidentRun: a schedule on one device that holds all of its blocks.
+//
+// Contract: the tasks in order, on one queue, as run_in_order() has it, but that blocks have their
+// places in one buffer from the beginning on, nothing is waited for between tasks, and nothing
+// goes home unless it is asked for: for factors that are used where they are. Blocks are packed,
+// each at a multiple of 256 bytes. The device outlives it. Not thread-safe.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.hpp"
+#include "schedule/task.hpp"
+#include "store/memory_store.hpp"
+
+namespace strata {
+
+class ResidentRun {
+ public:
+  /// The bytes that it takes of a device's budget.
+  [[nodiscard]] static std::int64_t bytes_of(const BlockTable& blocks);
+
+  /// Throws Error{memory} if they are not there.
+  ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend& backend, Device& device);
+  ~ResidentRun();
+
+  /// Blocks of a family ← what is at home, or comes from its source.
+  void upload(int family, MemoryStore& store);
+  /// One block ← `data`, in host memory or in that of the device: begun, and done when run() is.
+  void upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data);
+  /// All tasks; returns when they are done, and the seconds that the queue took for them. Throws
+  /// what a kernel throws.
+  double run();
+  /// Blocks of a family to their home.
+  void download(int family, MemoryStore& store);
+
+  [[nodiscard]] BlockView view(BlockId id) const;
+  [[nodiscard]] Queue& queue() noexcept { return *queue_; }
+
+ private:
+  [[nodiscard]] std::byte* at(BlockId id) const;
+  template <class Copy>
+  void for_blocks(int family, const Copy& copy);
+
+  std::shared_ptr<const Schedule> schedule_;
+  const Backend& backend_;
+  std::vector<std::int64_t> first_;  // by family: of its blocks in `place_`
+  std::vector<std::int64_t> place_;  // by block
+  Buffer memory_;
+  Buffer staging_;
+  std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace strata

@@ -1,0 +1,333 @@
+#include "sparse/front_program.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <queue>
+
+#include "base/check.hpp"
+#include "kernels/front.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+namespace {
+
+// What jobs take on an H200, in seconds, as far as their order depends on it.
+constexpr double kWorkers = 264;          // thread blocks for tiles
+constexpr double kTinyWorkers = 3168;     // warps for tiny fronts
+constexpr double kSmallFrontTime = 5e-6;  // beside its columns
+constexpr double kSmallColumnTime = 0.3e-6;
+constexpr double kProductTime = 2.6e-6;  // of two tiles
+constexpr double kTileTime = 8e-6;       // beside its products
+constexpr double kDiagonalTime = 12e-6;  // from one diagonal tile to the next one
+
+class ProgramMaker {
+ public:
+  ProgramMaker(std::vector<FrontRecord>& fronts, std::int64_t begin,
+               std::vector<std::int32_t>& structure)
+      : fronts_(fronts), begin_(begin), structure_(structure) {}
+
+  /// Returns the elements of work memory that it needs.
+  std::int64_t make(std::int64_t updates, std::int64_t element_bytes) {
+    classify();
+    list_children();
+    find_small_jobs();
+    count_signals();
+    order_jobs();
+    constexpr std::int64_t kAlignment = 32;
+    program_.bookkeeping = (updates + kAlignment - 1) / kAlignment * kAlignment;
+    write();
+    return program_.bookkeeping + (bookkeeping_bytes(program_) + element_bytes - 1) / element_bytes;
+  }
+
+ private:
+  [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(fronts_.size()); }
+  [[nodiscard]] static bool is_small(const FrontRecord& f) {
+    return f.width + f.rows <= kSmallFront;
+  }
+  [[nodiscard]] static FrontTiles tiles(const FrontRecord& f) { return {f.width, f.rows}; }
+  [[nodiscard]] static std::int32_t update_tiles(const FrontRecord& f) {
+    const std::int32_t n = tiles(f).count() - tiles(f).across();
+    return n * (n + 1) / 2;
+  }
+  /// The place of what is appended next.
+  [[nodiscard]] std::int32_t place() const {
+    const std::int64_t here = std::ssize(structure_) - begin_;
+    require(here <= std::numeric_limits<std::int32_t>::max(), ErrorKind::misuse, "factor",
+            "a branch of {} supernodes is beyond what 32 bits count", count());
+    return static_cast<std::int32_t>(here);
+  }
+
+  /// Which part of the list a front is for.
+  enum class Part : std::uint8_t { tiny, small, tiles };
+  void classify() {
+    part_.assign(fronts_.size(), Part::tiny);
+    for (std::int32_t f = 0; f < count(); ++f) {
+      const FrontRecord& front = fronts_[at(f)];
+      const std::int32_t order = front.width + front.rows;
+      const Part own =
+          order <= kTinyFront ? Part::tiny : (order <= kSmallFront ? Part::small : Part::tiles);
+      part_[at(f)] = std::max(part_[at(f)], own);
+      if (front.parent >= 0)
+        part_[at(front.parent)] = std::max(part_[at(front.parent)], part_[at(f)]);
+    }
+  }
+
+  void list_children() {
+    first_child_.assign(fronts_.size(), -1);
+    std::vector<std::int32_t> next(fronts_.size(), -1);
+    for (std::int32_t f = count(); f-- > 0;) {  // so that lists ascend
+      const std::int32_t p = fronts_[at(f)].parent;
+      if (p < 0) continue;
+      next[at(f)] = first_child_[at(p)];
+      first_child_[at(p)] = f;
+    }
+    for (std::int32_t f = 0; f < count(); ++f) {
+      FrontRecord& front = fronts_[at(f)];
+      std::vector<ChildRecord> children;
+      for (std::int32_t c = first_child_[at(f)]; c >= 0; c = next[at(c)]) {
+        const FrontRecord& child = fronts_[at(c)];
+        if (child.rows == 0) continue;
+        const std::int32_t cuts = is_small(front) ? -1 : place();
+        if (!is_small(front)) cut_places(child, tiles(front));
+        children.push_back({child.update, child.ld_update, child.rows, child.places, cuts});
+      }
+      if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
+      front.children = place();
+      front.child_count = static_cast<std::int32_t>(children.size());
+      const auto* numbers = reinterpret_cast<const std::int32_t*>(children.data());
+      structure_.insert(structure_.end(), numbers, numbers + children.size() * at(kChildRecord));
+    }
+  }
+
+  void cut_places(const FrontRecord& child, const FrontTiles& above) {
+    std::int32_t k = 0;
+    for (std::int32_t t = 0; t <= above.count(); ++t) {
+      while (k < child.rows && structure_[at(begin_ + child.places + k)] < above.begin(t)) ++k;
+      structure_.push_back(k);
+    }
+  }
+
+  [[nodiscard]] static double small_time(const FrontRecord& f) {
+    return kSmallFrontTime + kSmallColumnTime * f.width;
+  }
+
+  /// Whole subtrees of tiny fronts, with those beside them that have the same parent, up to a time;
+  /// other small fronts by themselves.
+  void find_small_jobs() {
+    double all = 0;
+    for (std::int32_t f = 0; f < count(); ++f)
+      if (part_[at(f)] == Part::tiny) all += small_time(fronts_[at(f)]);
+    const double most = std::clamp(all / kTinyWorkers / 6, 20e-6, 200e-6);
+    std::vector<std::int32_t> begin(fronts_.size());  // of the subtree
+    std::vector<double> time(fronts_.size());
+    std::vector<char> whole(fronts_.size(), 1);
+    for (std::int32_t f = 0; f < count(); ++f) {
+      const FrontRecord& front = fronts_[at(f)];
+      begin[at(f)] = first_child_[at(f)] < 0 ? f : begin[at(first_child_[at(f)])];
+      time[at(f)] += small_time(front);
+      const bool leaf = first_child_[at(f)] < 0;
+      if (part_[at(f)] != Part::tiny || (time[at(f)] > most && !leaf)) whole[at(f)] = 0;
+      if (front.parent < 0) continue;
+      time[at(front.parent)] += time[at(f)];
+      if (whole[at(f)] == 0) whole[at(front.parent)] = 0;
+    }
+    job_of_.assign(fronts_.size(), -1);
+    double held = 0;
+    for (std::int32_t f = 0; f < count(); ++f) {
+      const FrontRecord& front = fronts_[at(f)];
+      if (whole[at(f)] == 0) {
+        if (!is_small(front)) continue;
+        add_small(f, f);
+        held = most;
+        continue;
+      }
+      if (front.parent >= 0 && whole[at(front.parent)] != 0) continue;
+      const bool joins = !small_.empty() && small_.back().j + 1 == begin[at(f)] &&
+                         held + time[at(f)] <= most &&
+                         fronts_[at(small_.back().j)].parent == front.parent;
+      if (joins) {
+        for (std::int32_t k = begin[at(f)]; k <= f; ++k)
+          job_of_[at(k)] = static_cast<std::int32_t>(small_.size()) - 1;
+        small_.back().j = f;
+        held += time[at(f)];
+        continue;
+      }
+      add_small(begin[at(f)], f);
+      held = time[at(f)];
+    }
+  }
+  void add_small(std::int32_t from, std::int32_t to) {
+    for (std::int32_t k = from; k <= to; ++k)
+      job_of_[at(k)] = static_cast<std::int32_t>(small_.size());
+    small_.push_back({from, -1, to});
+  }
+
+  void count_signals() {
+    for (FrontRecord& front : fronts_) {
+      front.flag = program_.flags;
+      front.inverses = program_.inverses;
+      program_.flags += 1 + (is_small(front) ? 0 : tiles(front).count());
+      program_.inverses += is_small(front) ? 0 : tiles(front).across();
+      front.expected = 0;
+    }
+    for (std::int32_t f = 0; f < count(); ++f) {
+      const FrontRecord& front = fronts_[at(f)];
+      if (front.parent < 0) continue;
+      const bool same = is_small(front) && job_of_[at(f)] == job_of_[at(front.parent)];
+      if (!same) fronts_[at(front.parent)].expected += is_small(front) ? 1 : update_tiles(front);
+    }
+  }
+
+  /// Something that is listed as a whole: a small front, a tile on the diagonal, the tiles below
+  /// it, or all tiles of an update.
+  struct Item {
+    double key;  ///< when it can begin, or how long the way is from it to the end
+    std::int32_t front;
+    std::int32_t column;  ///< of tiles
+    bool below;           ///< the tiles below the one on the diagonal, rather than that
+  };
+  struct Later {
+    bool operator()(const Item& x, const Item& y) const {
+      return x.key != y.key ? x.key > y.key : x.front > y.front;
+    }
+  };
+  struct Shorter {
+    bool operator()(const Item& x, const Item& y) const {
+      return x.key != y.key ? x.key < y.key : x.front > y.front;
+    }
+  };
+
+  [[nodiscard]] double way_of(std::int32_t f) const {
+    const FrontRecord& front = fronts_[at(f)];
+    if (is_small(front)) return small_time(front);
+    return tiles(front).across() * (kDiagonalTime + kTileTime + kProductTime) +
+           (front.rows > 0 ? kTileTime + kProductTime * tiles(front).across() : 0);
+  }
+
+  /// The first two parts: what the longest way waits for comes first, so children come before
+  /// their parents.
+  void list_small_jobs(const std::vector<double>& way, std::vector<std::int32_t>& missing) {
+    for (const Part part : {Part::tiny, Part::small}) {
+      const std::size_t first = jobs_.size();
+      for (const FrontJob& job : small_) {
+        if (part_[at(job.j)] != part) continue;
+        jobs_.push_back(job);
+        for (std::int32_t f = job.front; f <= job.j; ++f)
+          if (fronts_[at(f)].parent > job.j) --missing[at(fronts_[at(f)].parent)];
+      }
+      std::sort(jobs_.begin() + static_cast<std::ptrdiff_t>(first), jobs_.end(),
+                [&](const FrontJob& x, const FrontJob& y) {
+                  return way[at(x.j)] != way[at(y.j)] ? way[at(x.j)] > way[at(y.j)] : x.j < y.j;
+                });
+      (part == Part::tiny ? program_.tiny_jobs : program_.small_jobs) =
+          static_cast<std::int32_t>(jobs_.size() - first);
+    }
+  }
+
+  void order_jobs() {
+    // From the beginning of each front to the end.
+    std::vector<double> way(fronts_.size());
+    for (std::int32_t f = count(); f-- > 0;) {
+      const std::int32_t p = fronts_[at(f)].parent;
+      way[at(f)] = way_of(f) + (p < 0 ? 0 : way[at(p)]);
+    }
+    std::vector<std::int32_t> missing(fronts_.size());
+    std::vector<double> there(fronts_.size());  // when the last child was done
+    for (std::int32_t f = 0; f < count(); ++f) missing[at(f)] = fronts_[at(f)].expected;
+    list_small_jobs(way, missing);
+    std::priority_queue<Item, std::vector<Item>, Later> pending;
+    std::priority_queue<Item, std::vector<Item>, Shorter> ready;
+    for (std::int32_t f = 0; f < count(); ++f)
+      if (part_[at(f)] == Part::tiles && missing[at(f)] == 0) ready.push({way[at(f)], f, 0, false});
+    double now = 0;
+    const auto done = [&](std::int32_t f, double when, std::int32_t signals) {
+      const std::int32_t p = fronts_[at(f)].parent;
+      if (p < 0) return;
+      there[at(p)] = std::max(there[at(p)], when);
+      missing[at(p)] -= signals;
+      if (missing[at(p)] == 0) pending.push({there[at(p)], p, 0, false});
+    };
+    while (!ready.empty() || !pending.empty()) {
+      if (ready.empty()) now = std::max(now, pending.top().key);
+      while (!pending.empty() && pending.top().key <= now) {
+        Item item = pending.top();
+        pending.pop();
+        const FrontTiles t = tiles(fronts_[at(item.front)]);
+        item.key = way[at(item.front)] - (is_small(fronts_[at(item.front)])
+                                              ? 0
+                                              : std::min(item.column, t.across()) *
+                                                    (kDiagonalTime + kTileTime + kProductTime));
+        ready.push(item);
+      }
+      const Item item = ready.top();
+      ready.pop();
+      const FrontRecord& front = fronts_[at(item.front)];
+      if (is_small(front)) {
+        jobs_.push_back({item.front, -1, item.front});
+        done(item.front, now + small_time(front), 1);
+        now += small_time(front) / kWorkers;
+        continue;
+      }
+      const FrontTiles t = tiles(front);
+      const double work = kTileTime + kProductTime * std::min(item.column, t.across());
+      if (item.column < t.across() && !item.below) {
+        jobs_.push_back({item.front, item.column, item.column});
+        now += work / kWorkers;
+        if (item.column + 1 < t.count())
+          pending.push({now + kDiagonalTime, item.front, item.column, true});
+        continue;
+      }
+      if (item.column < t.across()) {
+        for (std::int32_t i = item.column + 1; i < t.count(); ++i)
+          jobs_.push_back({item.front, i, item.column});
+        now += work * (t.count() - item.column - 1) / kWorkers;
+        pending.push({now + kTileTime, item.front, item.column + 1, false});
+        continue;
+      }
+      for (std::int32_t j = t.across(); j < t.count(); ++j)
+        for (std::int32_t i = j; i < t.count(); ++i) jobs_.push_back({item.front, i, j});
+      now += work * update_tiles(front) / kWorkers;
+      done(item.front, now + work, update_tiles(front));
+    }
+  }
+
+  void write() {
+    BranchProgram& program = program_;
+    program.fronts = count();
+    program.columns = fronts_.back().column + fronts_.back().width;
+    program.job_count = static_cast<std::int32_t>(jobs_.size());
+    if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
+    const std::int32_t head = place();
+    constexpr std::int32_t kProgram = sizeof(BranchProgram) / sizeof(std::int32_t);
+    program.records = head + kProgram;
+    program.jobs = program.records + count() * kFrontRecord;
+    structure_.resize(at(begin_ + program.jobs + std::ssize(jobs_) * kFrontJob));
+    (void)place();
+    std::int32_t* base = structure_.data() + begin_;
+    std::memcpy(base + head, &program, sizeof program);
+    std::memcpy(base + program.records, fronts_.data(), fronts_.size() * sizeof(FrontRecord));
+    std::memcpy(base + program.jobs, jobs_.data(), jobs_.size() * sizeof(FrontJob));
+    base[offsetof(BranchHeader, program) / sizeof(std::int32_t)] = head;
+  }
+
+  std::vector<FrontRecord>& fronts_;
+  std::int64_t begin_;
+  std::vector<std::int32_t>& structure_;
+  std::vector<FrontJob> small_;
+  std::vector<std::int32_t> job_of_;  // of small fronts
+  std::vector<FrontJob> jobs_;
+  std::vector<Part> part_;
+  std::vector<std::int32_t> first_child_;
+  BranchProgram program_{};
+};
+
+}  // namespace
+
+std::int64_t append_program(std::vector<FrontRecord> fronts, std::int64_t updates,
+                            std::int64_t element_bytes, std::int64_t begin,
+                            std::vector<std::int32_t>& structure) {
+  return ProgramMaker(fronts, begin, structure).make(updates, element_bytes);
+}
+
+}  // namespace strata

@@ -1,0 +1,321 @@
+// Branches with a program: the kernels that take their fronts one after another find the same
+// factor as without, and the jobs, carried out in their order by the definition, another time.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/front.hpp"
+#include "kernels/front_program.hpp"
+#include "run/device_set.hpp"
+#include "run/resident_run.hpp"
+#include "sparse/front_layout.hpp"
+#include "sparse/front_schedule.hpp"
+#include "tests/sparse/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+using test::at;
+
+constexpr std::int64_t kWhole = std::int64_t{1} << 60;
+
+SparseAnalysis analysis_of(const SparseMatrix& a) {
+  AnalysisOptions options;
+  options.ordering = SparseOrdering::amd;
+  return analyze(a, options);
+}
+
+std::shared_ptr<const FrontLayout> layout_of(const SparseAnalysis& analysis, const SparseMatrix& a,
+                                             bool program, std::int64_t branch = kWhole) {
+  return std::make_shared<const FrontLayout>(lay_out_fronts(
+      analysis, a,
+      {.tile = 512, .panel_order = 4096, .branch_entries = branch, .program = program ? 1 : 0}));
+}
+
+/// The values as the layout wants them.
+BlockSource values_of(const FrontLayout& layout, const SparseMatrix& a, double shift) {
+  return [&layout, &a, shift](const BlockExtent& x, std::byte* to) {
+    auto* out = reinterpret_cast<double*>(to);
+    if (x.col == kRawValues) {
+      std::copy(a.value.begin(), a.value.end(), out);
+      out[x.rows - 1] = shift;
+      return;
+    }
+    for (std::int64_t k = 0; k < x.rows; ++k) {
+      const EntryCode code = layout.entries[at(x.row + k)];
+      out[k] = (code < 0 ? 0 : a.value[at(code >> 1)]) + ((code & 1) != 0 ? shift : 0);
+    }
+  };
+}
+
+template <class T>
+std::shared_ptr<FamilyMemory> listed(const FrontLayout& layout, int family,
+                                     const std::vector<T>& list) {
+  return std::make_shared<FamilyMemory>(
+      layout.blocks, family, [&list](const BlockExtent& x, std::byte* to) {
+        std::memcpy(to, list.data() + x.row, at(x.rows) * sizeof(T));
+      });
+}
+
+/// Panels by a backend, supernode after supernode, packed.
+std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& analysis,
+                              const std::shared_ptr<const FrontLayout>& layout,
+                              const SparseMatrix& a, double shift, PivotStatus* found = nullptr) {
+  Options options;
+  options.devices = backend;
+  options.device_memory_bytes = std::int64_t{1} << 28;
+  DeviceSet devices(options);
+  ResidentRun run(std::make_shared<const Schedule>(front_schedule(layout, 1)), devices.backend(),
+                  devices.device(0));
+  const BlockTable& blocks = layout->blocks;
+  const auto panels = std::make_shared<FamilyMemory>(blocks, fronts::kPanels);
+  const auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
+  MemoryStore store(blocks, {panels, nullptr,
+                             std::make_shared<FamilyMemory>(blocks, fronts::kValues,
+                                                            values_of(*layout, a, shift)),
+                             listed(*layout, fronts::kStructure, layout->structure),
+                             listed(*layout, fronts::kPlaces, layout->places), status, nullptr});
+  for (const int family : {fronts::kValues, fronts::kStructure, fronts::kPlaces})
+    run.upload(family, store);
+  EXPECT_GE(run.run(), 0);
+  run.download(fronts::kPanels, store);
+  run.download(fronts::kStatus, store);
+  if (found != nullptr) *found = *reinterpret_cast<const PivotStatus*>(status->data());
+  std::vector<double> packed;
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
+    const std::int64_t w = analysis.width(s);
+    const std::int64_t order = w + analysis.row_count(s);
+    const FrontUnit& unit = layout->units[at(layout->unit_of[at(s)])];
+    EXPECT_NE(unit.kind, UnitKind::tiled);
+    const auto* data = reinterpret_cast<const double*>(
+        panels->data() + blocks.byte_offset({fronts::kPanels, unit.panel, 0}));
+    for (std::int64_t j = 0; j < w; ++j)
+      for (std::int64_t i = j; i < order; ++i)
+        packed.push_back(data[layout->panel_place[at(s)] + i + j * layout->panel_ld[at(s)]]);
+  }
+  return packed;
+}
+
+/// Carries out the program of the only branch; in NaN what nobody has written.
+class Interpreter {
+ public:
+  Interpreter(const FrontLayout& layout, const SparseMatrix& a, double shift)
+      : structure_(layout.structure.data() +
+                   layout.blocks.extent({fronts::kStructure, layout.units[0].structure, 0}).row),
+        values_(a.value),
+        shift_(shift),
+        panels_(at(layout.blocks.extent({fronts::kPanels, 0, 0}).rows), std::nan("")),
+        outside_(at(layout.blocks.extent({fronts::kUpdates, 0, 0}).rows), std::nan("")),
+        work_(at(layout.blocks.extent({fronts::kWork, 0, 0}).rows), std::nan("")) {
+    BranchHeader head;
+    std::memcpy(&head, structure_, sizeof head);
+    EXPECT_GT(head.program, 0);
+    EXPECT_EQ(head.program % 2, 0);
+    std::memcpy(&program_, structure_ + head.program, sizeof program_);
+    fronts_.resize(at(program_.fronts));
+    std::memcpy(fronts_.data(), structure_ + program_.records,
+                fronts_.size() * sizeof(FrontRecord));
+    jobs_.resize(at(program_.job_count));
+    std::memcpy(jobs_.data(), structure_ + program_.jobs, jobs_.size() * sizeof(FrontJob));
+    flags_.assign(at(program_.flags), 0);
+    EXPECT_GE(std::ssize(work_) * 8, program_.bookkeeping * 8 + bookkeeping_bytes(program_));
+  }
+
+  void run() {
+    for (const FrontJob& job : jobs_) {
+      const FrontRecord& front = fronts_[at(job.front)];
+      ASSERT_EQ(flags_[at(front.flag)], front.expected) << "children of front " << job.front;
+      if (job.i < 0) {
+        for (std::int32_t f = job.front; f <= job.j; ++f) {
+          if (f > job.front) {
+            ASSERT_EQ(fronts_[at(f)].expected, 0);
+          }
+          small(fronts_[at(f)]);
+          if (fronts_[at(f)].parent > job.j) ++flags_[at(fronts_[at(fronts_[at(f)].parent)].flag)];
+        }
+      } else {
+        tile(front, job.i, job.j);
+      }
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+  [[nodiscard]] const std::vector<double>& panels() const { return panels_; }
+  [[nodiscard]] const std::vector<FrontRecord>& fronts() const { return fronts_; }
+  [[nodiscard]] const std::vector<FrontJob>& jobs() const { return jobs_; }
+
+ private:
+  double* update_of(const FrontRecord& f) {
+    return (f.outside != 0 ? outside_ : work_).data() + f.update;
+  }
+  [[nodiscard]] ChildRecord child_of(const FrontRecord& f, std::int32_t c) const {
+    ChildRecord child;
+    EXPECT_EQ(f.children % 2, 0);
+    std::memcpy(&child, structure_ + f.children + c * kChildRecord, sizeof child);
+    return child;
+  }
+  double value_of(const FrontRecord& f, std::int32_t e) {
+    const std::int32_t place = structure_[f.entries + e];
+    const std::int32_t source = structure_[f.entries + f.entry_count + e];
+    return (source < 0 ? 0 : values_[at(source)]) + (place % (f.ld + 1) == 0 ? shift_ : 0);
+  }
+
+  void small(const FrontRecord& f) {
+    const std::int64_t order = f.width + f.rows;
+    ASSERT_LE(order, kSmallFront);
+    std::vector<double> x(at(order * order));
+    for (std::int32_t e = 0; e < f.entry_count; ++e) {
+      const std::int32_t place = structure_[f.entries + e];
+      x[at(place % f.ld + place / f.ld * order)] = value_of(f, e);
+    }
+    for (std::int32_t c = 0; c < f.child_count; ++c) {
+      const ChildRecord child = child_of(f, c);
+      const std::int32_t* p = structure_ + child.places;
+      for (std::int64_t b = 0; b < child.rows; ++b)
+        for (std::int64_t a = b; a < child.rows; ++a)
+          x[at(p[a] + p[b] * order)] += work_[at(child.update + a + b * child.ld_update)];
+    }
+    for (std::int64_t k = 0; k < f.width; ++k) {
+      for (std::int64_t j = k + 1; j < order; ++j)
+        for (std::int64_t i = j; i < order; ++i)
+          x[at(i + j * order)] -=
+              x[at(i + k * order)] * x[at(j + k * order)] / x[at(k * (order + 1))];
+      const double root = std::sqrt(x[at(k * (order + 1))]);
+      for (std::int64_t i = k; i < order; ++i)
+        panels_[at(f.panel + i + k * f.ld)] = x[at(i + k * order)] / root;
+    }
+    for (std::int64_t b = 0; b < f.rows; ++b)
+      for (std::int64_t a = b; a < f.rows; ++a)
+        update_of(f)[a + b * f.ld_update] = x[at(f.width + a + (f.width + b) * order)];
+  }
+
+  void tile(const FrontRecord& f, std::int32_t i, std::int32_t j) {
+    ASSERT_GT(f.width + f.rows, kSmallFront);
+    const FrontTiles t{f.width, f.rows};
+    const std::int32_t* done = flags_.data() + f.flag + 1;
+    const bool in_panel = j < t.across();
+    ASSERT_LT(i, t.count());
+    ASSERT_GE(i, j);
+    if (in_panel) {
+      ASSERT_EQ(done[i], j);
+      if (i != j) {
+        ASSERT_GT(done[j], j);
+      }
+    } else {
+      ASSERT_EQ(done[i], t.across());
+      ASSERT_EQ(done[j], t.across());
+    }
+    const std::int64_t row = t.begin(i);
+    const std::int64_t col = t.begin(j);
+    const std::int64_t rows = t.begin(i + 1) - row;
+    const std::int64_t cols = t.begin(j + 1) - col;
+    std::vector<double> x(at(rows * cols));
+    if (in_panel) {
+      const std::int32_t* entries = structure_ + f.tile_entries + t.before(j) + i - j;
+      for (std::int32_t e = entries[0]; e < entries[1]; ++e) {
+        const std::int32_t place = structure_[f.entries + e];
+        ASSERT_TRUE(place % f.ld >= row && place % f.ld < row + rows && place / f.ld >= col &&
+                    place / f.ld < col + cols);
+        x[at(place % f.ld - row + (place / f.ld - col) * rows)] = value_of(f, e);
+      }
+    }
+    for (std::int32_t c = 0; c < f.child_count; ++c) {
+      const ChildRecord child = child_of(f, c);
+      const std::int32_t* p = structure_ + child.places;
+      const std::int32_t* cuts = structure_ + child.cuts;
+      for (std::int64_t b = cuts[j]; b < cuts[j + 1]; ++b)
+        for (std::int64_t a = std::max<std::int64_t>(cuts[i], b); a < cuts[i + 1]; ++a)
+          x[at(p[a] - row + (p[b] - col) * rows)] +=
+              work_[at(child.update + a + b * child.ld_update)];
+    }
+    const std::int64_t depth = in_panel ? j * kFrontTile : f.width;
+    const double* l = panels_.data() + f.panel;
+    for (std::int64_t k = 0; k < depth; ++k)
+      for (std::int64_t b = 0; b < cols; ++b)
+        for (std::int64_t a = i == j ? b : 0; a < rows; ++a)
+          x[at(a + b * rows)] -= l[row + a + k * f.ld] * l[col + b + k * f.ld];
+    if (!in_panel) {
+      for (std::int64_t b = 0; b < cols; ++b)
+        for (std::int64_t a = i == j ? b : 0; a < rows; ++a)
+          update_of(f)[row - f.width + a + (col - f.width + b) * f.ld_update] = x[at(a + b * rows)];
+      if (f.parent >= 0) ++flags_[at(fronts_[at(f.parent)].flag)];
+      return;
+    }
+    double* out = panels_.data() + f.panel + row + col * f.ld;
+    for (std::int64_t b = 0; b < cols; ++b) {
+      for (std::int64_t a = i == j ? b : 0; a < rows; ++a) {
+        double sum = x[at(a + b * rows)];
+        for (std::int64_t k = 0; k < b; ++k)
+          sum -= out[a + k * f.ld] * l[col + b + (col + k) * f.ld];
+        const bool diagonal = i == j && a == b;
+        out[a + b * f.ld] = diagonal ? std::sqrt(sum) : sum / l[col + b + (col + b) * f.ld];
+      }
+    }
+    ++flags_[at(f.flag + 1 + i)];
+  }
+
+  const std::int32_t* structure_;
+  const std::vector<double>& values_;
+  double shift_;
+  BranchProgram program_{};
+  std::vector<FrontRecord> fronts_;
+  std::vector<FrontJob> jobs_;
+  std::vector<int> flags_;
+  std::vector<double> panels_, outside_, work_;
+};
+
+/// Matrices with fronts of all kinds: small ones, of tiles, with odd and even widths.
+std::vector<SparseMatrix> matrices() {
+  std::vector<SparseMatrix> list;
+  for (const test::Family& family : test::families())
+    if (family.matrix.rows > 0) list.push_back(family.matrix);
+  list.push_back(test::grid(13, 12, 11));
+  list.push_back(test::grid(40, 41, 1));
+  list.push_back(test::grid(9, 9, 8, true, 3));
+  list.push_back(test::random_pattern(300, 0.05, 5, test::Give::upper));
+  for (std::size_t k = 0; k < list.size(); ++k) list[k] = test::with_values(list[k], 31 + k);
+  return list;
+}
+
+TEST(FrontProgram, SerialKernelsFindTheSameFactor) {
+  for (const SparseMatrix& a : matrices()) {
+    const SparseAnalysis analysis = analysis_of(a);
+    for (const double shift : {0.0, 0.5}) {
+      const std::vector<double> expected =
+          factor_by("host", analysis, layout_of(analysis, a, false), a, shift);
+      EXPECT_EQ(factor_by("host", analysis, layout_of(analysis, a, true), a, shift), expected);
+    }
+  }
+}
+
+TEST(FrontProgram, JobsInTheirOrderMakeTheFactor) {
+  for (const SparseMatrix& a : matrices()) {
+    const SparseAnalysis analysis = analysis_of(a);
+    const auto layout = layout_of(analysis, a, true);
+    ASSERT_EQ(layout->units.size(), 1U);
+    Interpreter interpreter(*layout, a, 0.25);
+    interpreter.run();
+    if (HasFatalFailure()) return;
+    const std::vector<double> expected = factor_by("host", analysis, layout, a, 0.25);
+    std::size_t k = 0;
+    std::int64_t jobs = 0;
+    for (const FrontRecord& front : interpreter.fronts()) {
+      for (std::int64_t j = 0; j < front.width; ++j) {
+        for (std::int64_t i = j; i < front.width + front.rows; ++i, ++k) {
+          const double found = interpreter.panels()[at(front.panel + i + j * front.ld)];
+          ASSERT_NEAR(found, expected[k], 1e-11 * (1 + std::abs(expected[k]))) << i << ' ' << j;
+        }
+      }
+      const FrontTiles t{front.width, front.rows};
+      if (front.width + front.rows > kSmallFront) jobs += t.count() * (t.count() + 1) / 2;
+    }
+    ASSERT_EQ(k, expected.size());
+    for (const FrontJob& job : interpreter.jobs()) jobs -= job.i >= 0 ? 1 : 0;
+    EXPECT_EQ(jobs, 0);
+  }
+}
+
+}  // namespace
+}  // namespace strata
