@@ -14,6 +14,7 @@
 #include "base/random.hpp"
 #include "bench/compensated_sum.hpp"
 #include "bench/sparse_matrices.hpp"
+#include "run/device_set.hpp"
 
 namespace strata::bench {
 namespace {
@@ -61,6 +62,7 @@ class Runs {
 
 struct SolverRuns {
   Runs analysis, factor, refactor, solve, solve_many;
+  Runs refactor_there, solve_there, solve_many_there;
 
   void put(SparseSolver& row) const {
     row.analysis = analysis.timing();
@@ -68,6 +70,9 @@ struct SolverRuns {
     row.refactor = refactor.timing();
     row.solve = solve.timing();
     row.solve_many = solve_many.timing();
+    row.refactor_there = refactor_there.timing();
+    row.solve_there = solve_there.timing();
+    row.solve_many_there = solve_many_there.timing();
   }
 };
 
@@ -85,6 +90,29 @@ SparseMatrix rescaled(const SparseMatrix& lower, std::uint64_t seed) {
   }
   return a;
 }
+
+/// Numbers in the memory of the first device that options name.
+class NumbersThere {
+ public:
+  NumbersThere(const Options& options, std::int64_t count) {
+    const DeviceChoice choice = choose_all_devices(options.devices).front();
+    device_ = backend_named(choice.backend, options.devices)
+                  .make_device(choice.indices.front(), (count + 64) * 8);
+    queue_ = device_->make_queue(QueuePriority::normal);
+    memory_ = device_->allocate(count * 8);
+  }
+  double* put(std::span<const double> numbers) {
+    queue_->copy(memory_.data(), numbers.data(), std::ssize(numbers) * 8,
+                 CopyDirection::host_to_device);
+    queue_->synchronize();
+    return reinterpret_cast<double*>(memory_.data());
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Queue> queue_;
+  Buffer memory_;
+};
 
 class Runner {
  public:
@@ -136,7 +164,22 @@ class Runner {
     x = one_;
     ours_.solve.time(rested, [&] { factor->solve({x.data(), n, 1, n}); });
     row.ours.backward_error = backward_error(values_, one_, x);
+    if (row.report.path == "resident") run_there(*factor);
     return true;
+  }
+
+  void run_there(SparseCholesky& factor) {
+    if (factor.precision() != Element::fp64) return;
+    const std::int64_t n = lower_.rows;
+    NumbersThere there(bench_.options.run, std::max(std::ssize(values_.value), std::ssize(b_)));
+    const double* values = there.put(values_.value);
+    ours_.refactor_there.time(false, [&] {
+      factor.refactor_values({values, values_.value.size()});
+    });
+    double* x = there.put(b_);
+    ours_.solve_many_there.time(false, [&] { factor.solve({x, n, bench_.nrhs, n}); });
+    x = there.put(one_);
+    ours_.solve_there.time(false, [&] { factor.solve({x, n, 1, n}); });
   }
 
   void run_peer(CholmodRow& row) {

@@ -39,7 +39,9 @@ struct SparseSolver {
   SparseTiming refactor;
   SparseTiming solve;       ///< one right-hand side
   SparseTiming solve_many;  ///< SparseBench::nrhs
-  double flops = 0;         ///< of L, without stored zeros; so are the entries
+  /// Where the factor stays on a GPU, of ours: the same with values and vectors that are there.
+  SparseTiming refactor_there, solve_there, solve_many_there;
+  double flops = 0;  ///< of L, without stored zeros; so are the entries
   double factor_entries = 0;
   std::int64_t supernodes = 0;
   std::int64_t panel_bytes = 0;

@@ -72,6 +72,10 @@ json solver_json(const SparseSolver& solver) {
                  {"flops_per_second", solver.flops_per_second()},
                  {"log_determinant", number(solver.log_determinant)},
                  {"backward_error", number(solver.backward_error)}});
+  if (!solver.refactor_there.all_seconds.empty())
+    object["on_device"] = {{"refactor", timing_json(solver.refactor_there)},
+                           {"solve", timing_json(solver.solve_there)},
+                           {"solve_many", timing_json(solver.solve_many_there)}};
   return object;
 }
 
@@ -171,6 +175,12 @@ void print_row(const SparseRow& row) {
   }
   print_solver("ours", row.ours,
                row.fine() && row.peer ? fmt::format("{:.3g}", row.speedup()) : "");
+  if (!row.ours.refactor_there.all_seconds.empty())
+    fmt::print(
+        "  values and vectors on the GPU: refactor {:.4g} s, {:.4g} GFLOP/s; solves {:.4g} and "
+        "{:.4g} s\n",
+        row.ours.refactor_there.seconds, row.ours.flops / row.ours.refactor_there.seconds / 1e9,
+        row.ours.solve_there.seconds, row.ours.solve_many_there.seconds);
   if (row.peer && row.peer->bad_row < 0) print_solver("CHOLMOD", *row.peer, "");
   fmt::print("  log-determinant {:.15g}", row.ours.log_determinant);
   if (row.peer) fmt::print(", CHOLMOD {:.15g}", row.peer->log_determinant);

@@ -14,6 +14,8 @@
 //   factor_front     P ← panel of L, U ← U − P₂·P₂ᵀ, status   operands P, U, status
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
 //                                                                      structure, work
+//   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
+//   order_rows       X ← rows of B, in an order, or back      operands X, B, order
 //
 // Numbers are of type T, double or float, values k × 1; places are int32, k × 1, i + j·rows for
 // element (i, j) of X. The status is always fp64.
@@ -33,6 +35,16 @@
 //   failure the status names the first failing column, counted from the branch's first; P and U
 //   hold no meaning then.
 
+// * sweep_branch: the branch is the whole tree, and has a program. X holds m right-hand sides by
+//   rows: m × n, its columns in the order of elimination. m is at most sweep_columns(). The variant
+//   is one of kSweepForward and kSweepBackward. Updates in `work` are gone afterwards, the
+//   inverses that factor_branch left there are needed.
+
+// * order_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension. Column i
+// of
+//   X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
+//   variant kRowsBack B is written.
+
 #include <cstdint>
 
 #include "kernels/kernel_table.hpp"
@@ -41,6 +53,11 @@ namespace strata {
 
 /// Variant of add_update.
 inline constexpr std::uint32_t kTileOfUpdate = 1;
+/// Variants of sweep_branch.
+inline constexpr std::uint32_t kSweepForward = 1;
+inline constexpr std::uint32_t kSweepBackward = 2;
+/// Variant of order_rows.
+inline constexpr std::uint32_t kRowsBack = 1;
 
 /// A branch as int32 numbers: BranchHeader; then of each supernode, from the first to the last, a
 /// BranchStructure, followed by its `entries` places in the panel, in a branch with a program by as
@@ -109,6 +126,19 @@ inline constexpr Operation factor_branch{.name = "factor_branch",
                                          .work = front_work::of_target,
                                          .nominal_cost = 4};
 
+inline constexpr Operation sweep_branch{
+    .name = "sweep_branch",
+    .operands = 4,
+    .access = {Access::read_write, Access::read, Access::read, Access::write},
+    .work = front_work::of_update};
+
+inline constexpr Operation order_rows{
+    .name = "order_rows",
+    .operands = 3,
+    .access = {Access::read_write, Access::read_write, Access::read},
+    .work = front_work::of_target,
+    .flops_per_work = 0};
+
 /// Functions of the operations above for one backend.
 struct FrontKernels {
   KernelFunction scatter_entries;
@@ -116,6 +146,8 @@ struct FrontKernels {
   KernelFunction add_update;
   KernelFunction factor_front;
   KernelFunction factor_branch;
+  KernelFunction sweep_branch;
+  KernelFunction order_rows;
 };
 /// In plain loops. T: double, float.
 template <class T>
@@ -135,6 +167,8 @@ void add_kernels(KernelTable& table, const FrontKernels& kernels) {
   table.set(factor_front, {kNumber, kNumber, kStatus}, kernels.factor_front);
   table.set(factor_branch, {kNumber, kNumber, kStatus, kNumber, kPlace, kNumber},
             kernels.factor_branch);
+  table.set(sweep_branch, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_branch);
+  table.set(order_rows, {kNumber, kNumber, kPlace}, kernels.order_rows);
 }
 
 }  // namespace strata

@@ -78,6 +78,22 @@ __global__ void __launch_bounds__(kPlainThreads)
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
+    order_rows_kernel(BlockView x, BlockView b, const std::int32_t* order, bool back) {
+  const std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * kPlainThreads + threadIdx.x;
+  if (n >= x.rows * x.cols) return;
+  const std::int64_t i = n / x.rows;
+  const std::int64_t r = n % x.rows;
+  T& here = static_cast<T*>(x.data)[n];
+  if (r >= b.cols) {
+    if (!back) here = 0;
+    return;
+  }
+  T& there = static_cast<T*>(b.data)[(order != nullptr ? order[i] : i) + r * b.ld];
+  back ? there = here : here = there;
+}
+
 }  // namespace
 
 template <class T>
@@ -141,6 +157,23 @@ void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
   }
 }
 
+template <class T>
+void order_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(order_rows, p.variant, kRowsBack);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    const std::int64_t elements = x[0].rows * x[0].cols;
+    if (elements == 0) continue;
+    const auto* order = x[2].rows > 0 ? static_cast<const std::int32_t*>(x[2].data) : nullptr;
+    const auto blocks = static_cast<unsigned>((elements + kPlainThreads - 1) / kPlainThreads);
+    order_rows_kernel<T><<<blocks, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+        x[0], x[1], order, (p.variant & kRowsBack) != 0);
+    blas::require_launched("order_rows");
+  }
+}
+
+template void order_rows_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void order_rows_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 template void scatter_entries_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void scatter_entries_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 template void clear_block_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);

@@ -19,4 +19,10 @@ void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
 template <class T>
 void factor_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
 
+template <class T>
+void sweep_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
+
+template <class T>
+void order_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
+
 }  // namespace strata

@@ -61,6 +61,7 @@ struct Branch {
   [[nodiscard]] __device__ int* flags() const {
     return reinterpret_cast<int*>(diagonal() + program().columns);
   }
+  [[nodiscard]] __device__ int* sweep_flags() const { return flags() + program().flags; }
 };
 
 /// What a thread of a block of kThreads needs of a branch.

@@ -35,18 +35,34 @@ struct BranchProgram {
   std::int32_t small_jobs;  ///< the next ones
   std::int32_t flags;       ///< how many they use
   std::int32_t inverses;    ///< tiles on diagonals
+  // For solves: small fronts as above; of the others these, in either direction.
+  std::int32_t forward_jobs;  ///< place of FrontJobs: tile row i; i < 0: a small front
+  std::int32_t forward_count;
+  std::int32_t backward_jobs;  ///< column j of tiles; i < 0: a small front
+  std::int32_t backward_count;
+  std::int64_t rows;  ///< of all updates
   /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
   /// kDiagonalInverses numbers of double for each tile on a diagonal, one for each column, and the
-  /// flags lie; a multiple of 32.
+  /// flags lie, then kSolveFlags of each front; a multiple of 32.
   std::int64_t bookkeeping;
 };
 inline constexpr std::int64_t kProgramBytes = 4096;
 inline constexpr std::int64_t kDiagonalInverses = 8 * kFrontTile;  ///< of 8 × 8 blocks
+/// All zero at the launch of a sweep: signals of children; tiles of columns solved forward; one
+/// when its rows below are there, and one for each tile of columns solved backward.
+inline constexpr std::int64_t kSolveFlags = 3;
 
 /// Bytes from there on.
 [[nodiscard]] constexpr std::int64_t bookkeeping_bytes(const BranchProgram& program) {
   return kProgramBytes + (program.inverses * kDiagonalInverses + program.columns) * 8 +
-         std::int64_t{program.flags} * 4;
+         (std::int64_t{program.flags} + std::int64_t{program.fronts} * kSolveFlags) * 4;
+}
+
+/// How many right-hand sides a sweep takes at once, of `updates` elements that updates take of the
+/// work memory: 1 or kSweepColumns.
+inline constexpr std::int64_t kSweepColumns = 16;
+[[nodiscard]] constexpr std::int64_t sweep_columns(const BranchProgram& program) {
+  return program.rows * kSweepColumns <= program.bookkeeping ? kSweepColumns : 1;
 }
 
 struct FrontRecord {
@@ -70,6 +86,9 @@ struct FrontRecord {
   std::int32_t child_count;   ///< of those that give something
   std::int32_t flag;      ///< number of its first flag: signals of children; then one a tile row
   std::int32_t expected;  ///< signals of children until all of their updates are there
+  std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
+  std::int32_t padding;
+  std::int64_t rows_before;  ///< rows of updates of fronts before this one
 };
 /// What a front needs to know of a child. At multiples of 2.
 struct ChildRecord {
@@ -79,6 +98,7 @@ struct ChildRecord {
   std::int32_t places;
   std::int32_t
       cuts;  ///< front cut into tiles: place of the first row in each of its tile rows, and r
+  std::int64_t rows_before;  ///< as in FrontRecord
 };
 inline constexpr std::int32_t kChildRecord = sizeof(ChildRecord) / sizeof(std::int32_t);
 inline constexpr std::int32_t kFrontRecord = sizeof(FrontRecord) / sizeof(std::int32_t);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/front.hpp"
+#include "kernels/front_sweep.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
 
@@ -172,6 +173,18 @@ FrontKernels front_kernels() {
     require_variant(factor_branch, p.variant, 0);
     submit_each(queue, calls,
                 [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<T, factor>(x); });
+  };
+  k.sweep_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(sweep_branch, p.variant, kSweepForward | kSweepBackward);
+    submit_each(queue, calls, [variant = p.variant](const BlockView* x) {
+      BranchSweep<T>(x).run((variant & kSweepForward) != 0);
+    });
+  };
+  k.order_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(order_rows, p.variant, kRowsBack);
+    submit_each(queue, calls, [variant = p.variant](const BlockView* x) {
+      put_rows_in_order<T>(x, (variant & kRowsBack) != 0);
+    });
   };
   return k;
 }

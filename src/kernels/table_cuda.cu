@@ -62,7 +62,9 @@ FrontKernels fronts() {
           .clear_block = attempt<clear_block_cuda<T>>,
           .add_update = attempt<add_update_cuda<T>>,
           .factor_front = attempt<factor_front_cuda<T>>,
-          .factor_branch = attempt<factor_branch_cuda<T>>};
+          .factor_branch = attempt<factor_branch_cuda<T>>,
+          .sweep_branch = attempt<sweep_branch_cuda<T>>,
+          .order_rows = attempt<order_rows_cuda<T>>};
 }
 
 class CudaBackend final : public Backend {

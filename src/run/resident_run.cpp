@@ -107,6 +107,17 @@ double ResidentRun::run() {
   return end.seconds() - begin.seconds();
 }
 
+void ResidentRun::call(const Operation& operation, std::initializer_list<BlockView> views,
+                       std::uint32_t variant) {
+  Elements elements;
+  for (const BlockView& view : views) elements.push_back(view.element);
+  const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
+  require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
+          operation.name, to_string(elements));
+  kernel(*queue_, {std::span(views.begin(), views.size()), operation.operands},
+         {.variant = variant});
+}
+
 void ResidentRun::download(int family, MemoryStore& store) {
   for_ids(schedule_->blocks, family, [&](BlockId id) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(schedule_->blocks.bytes(id)));

@@ -6,6 +6,7 @@
 // goes home unless it is asked for: for factors that are used where they are. Blocks are packed,
 // each at a multiple of 256 bytes. The device outlives it. Not thread-safe.
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -35,6 +36,14 @@ class ResidentRun {
   /// Blocks of a family to their home.
   void download(int family, MemoryStore& store);
 
+  /// One call of a kernel behind what was begun before; returns when it has been put into the
+  /// queue. `views` are views of blocks, or of other memory of the device.
+  void call(const Operation& operation, std::initializer_list<BlockView> views,
+            std::uint32_t variant = 0);
+  /// Whether the device's kernels reach host or device memory of the caller as it is.
+  [[nodiscard]] bool reaches(const void* first, std::int64_t bytes) const {
+    return backend_.reaches(0, first, bytes);
+  }
   [[nodiscard]] BlockView view(BlockId id) const;
   [[nodiscard]] Queue& queue() noexcept { return *queue_; }
 

@@ -13,6 +13,8 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/host_memory.hpp"
+#include "kernels/front.hpp"
+#include "kernels/front_program.hpp"
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
 #include "scalar/double_double.hpp"
@@ -151,6 +153,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   planned_ = {};
   panels_.reset();
   resident_.reset();
+  sweeps_ = {};
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();
   if (take_resident(a)) {
@@ -185,7 +188,7 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   const std::int64_t there = smallest_memory(devices_->machine());
   if (elements * bytes_of(element_) > there) return false;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes, element_));
-  if (ResidentRun::bytes_of(layout->blocks) > there) return false;
+  if (ResidentRun::bytes_of(layout->blocks) + sweep_bytes() > there) return false;
   sizes_ = sizes;
   layout_ = std::move(layout);
   resident_ =
@@ -324,6 +327,76 @@ void FrontFactor::bring_home() const {
   MemoryStore store = store_of(nullptr, nullptr);
   self->resident_->download(fronts::kPanels, store);
   at_home_ = true;
+}
+
+bool FrontFactor::solves_there() const noexcept {
+  return resident() && element_ == Element::fp64 && layout_->units.size() == 1 &&
+         layout_->units.front().kind == UnitKind::branch;
+}
+
+/// What solve_there() takes beside the blocks.
+std::int64_t FrontFactor::sweep_bytes() const {
+  const std::int64_t n = std::ssize(analysis_.order);
+  return n * (2 * kSweepColumns * std::int64_t{sizeof(double)} + 4) + 4096;
+}
+
+void FrontFactor::make_sweep_memory() const {
+  if (sweeps_.columns > 0) return;
+  const FrontUnit& unit = layout_->units.front();
+  const std::int32_t* structure =
+      layout_->structure.data() +
+      layout_->blocks.extent({fronts::kStructure, unit.structure, 0}).row;
+  BranchHeader head;
+  std::memcpy(&head, structure, sizeof head);
+  BranchProgram program;
+  std::memcpy(&program, structure + head.program, sizeof program);
+  const std::int64_t n = std::ssize(analysis_.order);
+  const std::int64_t columns = sweep_columns(program);
+  Device& device = devices_->device(0);
+  sweeps_.x = device.allocate(n * columns * std::int64_t{sizeof(double)});
+  sweeps_.b = device.allocate(n * columns * std::int64_t{sizeof(double)});
+  sweeps_.order = device.allocate(n * std::int64_t{sizeof(std::int32_t)});
+  resident_->queue().copy(sweeps_.order.data(), analysis_.order.data(), sweeps_.order.bytes(),
+                          CopyDirection::host_to_device);
+  sweeps_.columns = columns;
+}
+
+void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward) const {
+  make_sweep_memory();
+  const FrontUnit& unit = layout_->units.front();
+  const BlockView panels = resident_->view({fronts::kPanels, unit.panel, 0});
+  const BlockView structure = resident_->view({fronts::kStructure, unit.structure, 0});
+  const BlockView work = resident_->view({fronts::kWork, unit.work, 0});
+  const std::int64_t n = b.rows;
+  const BlockView order{sweeps_.order.data(), n, 1, n, 0, 0, Element::int32};
+  const BlockView none{sweeps_.order.data(), 0, 1, 1, 0, 0, Element::int32};
+  Queue& queue = resident_->queue();
+  for (std::int64_t first = 0; first < b.cols;) {
+    const std::int64_t columns = b.cols - first == 1 ? 1 : sweeps_.columns;
+    const std::int64_t count = std::min(columns, b.cols - first);
+    const MatrixView<double> part = b.block(0, first, n, count);
+    const BlockView x{sweeps_.x.data(), columns, n, columns, 0, 0, Element::fp64};
+    BlockView there{part.data, n, count, part.ld, 0, 0, Element::fp64};
+    const std::int64_t bytes = n * std::int64_t{sizeof(double)};
+    const bool reached = resident_->reaches(part.data, (part.ld * (count - 1) + n) * 8);
+    if (!reached) {
+      there.data = sweeps_.b.data();
+      there.ld = n;
+      for (std::int64_t c = 0; c < count; ++c)
+        queue.copy(sweeps_.b.data() + c * bytes, part.column(c), bytes,
+                   CopyDirection::host_to_device);
+    }
+    resident_->call(order_rows, {x, there, forward ? order : none});
+    if (forward) resident_->call(sweep_branch, {x, panels, structure, work}, kSweepForward);
+    if (backward) resident_->call(sweep_branch, {x, panels, structure, work}, kSweepBackward);
+    resident_->call(order_rows, {x, there, backward ? order : none}, kRowsBack);
+    if (!reached)
+      for (std::int64_t c = 0; c < count; ++c)
+        queue.copy(part.column(c), sweeps_.b.data() + c * bytes, bytes,
+                   CopyDirection::device_to_host);
+    first += count;
+  }
+  queue.synchronize();
 }
 
 /// Units and their columns are in the order of elimination, so the first failure is the one that no

@@ -47,6 +47,12 @@ class FrontFactor {
 
   /// Whether all blocks stay on the device; L goes home when it is asked for.
   [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
+  /// Whether solve_there() can be called: the tree is one branch, in fp64.
+  [[nodiscard]] bool solves_there() const noexcept;
+  /// B ← what the sweeps make of it, on the device, in host memory or in that of the device.
+  /// Rows are in the order of elimination where there is but one sweep, behind forward or before
+  /// backward, else as in A.
+  void solve_there(MatrixView<double> b, bool forward, bool backward) const;
   /// Of L, before panel(), tile() and bytes().
   void bring_home() const;
 
@@ -82,6 +88,8 @@ class FrontFactor {
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
+  [[nodiscard]] std::int64_t sweep_bytes() const;
+  void make_sweep_memory() const;
   void run_resident(std::span<const double> values, const SparseMatrix* a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;
@@ -102,6 +110,11 @@ class FrontFactor {
   bool given_sizes_ = false;
   std::shared_ptr<FamilyMemory> panels_;
   mutable bool at_home_ = true;  // L, where it is resident
+  struct SweepMemory {
+    std::int64_t columns = 0;  ///< at once
+    Buffer x, b, order;
+  };
+  mutable SweepMemory sweeps_;  // made when first needed
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;

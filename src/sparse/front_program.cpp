@@ -19,6 +19,8 @@ constexpr double kSmallFrontTime = 5e-6;  // beside its columns
 constexpr double kSmallColumnTime = 0.3e-6;
 constexpr double kProductTime = 2.6e-6;  // of two tiles
 constexpr double kTileTime = 8e-6;       // beside its products
+constexpr double kSweepStep = 6e-6;  // of a sweep, from one tile on the diagonal to the next one
+constexpr double kSweepTile = 1e-6;  // a tile on its way through
 constexpr double kDiagonalTime = 12e-6;  // from one diagonal tile to the next one
 
 class ProgramMaker {
@@ -30,6 +32,7 @@ class ProgramMaker {
   /// Returns the elements of work memory that it needs.
   std::int64_t make(std::int64_t updates, std::int64_t element_bytes) {
     classify();
+    count_rows();
     list_children();
     find_small_jobs();
     count_signals();
@@ -73,6 +76,13 @@ class ProgramMaker {
     }
   }
 
+  void count_rows() {
+    for (FrontRecord& front : fronts_) {
+      front.rows_before = program_.rows;
+      program_.rows += front.rows;
+    }
+  }
+
   void list_children() {
     first_child_.assign(fronts_.size(), -1);
     std::vector<std::int32_t> next(fronts_.size(), -1);
@@ -90,7 +100,8 @@ class ProgramMaker {
         if (child.rows == 0) continue;
         const std::int32_t cuts = is_small(front) ? -1 : place();
         if (!is_small(front)) cut_places(child, tiles(front));
-        children.push_back({child.update, child.ld_update, child.rows, child.places, cuts});
+        children.push_back(
+            {child.update, child.ld_update, child.rows, child.places, cuts, child.rows_before});
       }
       if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
       front.children = place();
@@ -169,13 +180,16 @@ class ProgramMaker {
       front.inverses = program_.inverses;
       program_.flags += 1 + (is_small(front) ? 0 : tiles(front).count());
       program_.inverses += is_small(front) ? 0 : tiles(front).across();
-      front.expected = 0;
+      front.expected = front.expected_rows = 0;
     }
     for (std::int32_t f = 0; f < count(); ++f) {
       const FrontRecord& front = fronts_[at(f)];
       if (front.parent < 0) continue;
       const bool same = is_small(front) && job_of_[at(f)] == job_of_[at(front.parent)];
-      if (!same) fronts_[at(front.parent)].expected += is_small(front) ? 1 : update_tiles(front);
+      if (same) continue;
+      FrontRecord& parent = fronts_[at(front.parent)];
+      parent.expected += is_small(front) ? 1 : update_tiles(front);
+      parent.expected_rows += is_small(front) ? 1 : tiles(front).count() - tiles(front).across();
     }
   }
 
@@ -225,6 +239,54 @@ class ProgramMaker {
     }
   }
 
+  /// A job of a sweep, and when it is worth to begin it.
+  struct Timed {
+    double begin;
+    FrontJob job;
+  };
+  static void list_by_time(std::vector<Timed>& timed, std::vector<FrontJob>& to) {
+    std::stable_sort(timed.begin(), timed.end(),
+                     [](const Timed& x, const Timed& y) { return x.begin < y.begin; });
+    for (const Timed& one : timed) to.push_back(one.job);
+  }
+
+  /// Of the third part, for sweeps. Forward, rows of tiles below the columns need all columns: they
+  /// begin when these are about done, so that what others wait for is not behind them. Backward,
+  /// columns of tiles begin with the rows below, which are there.
+  void list_sweeps() {
+    std::vector<double> begin(fronts_.size());
+    std::vector<double> end(fronts_.size());
+    std::vector<Timed> timed;
+    for (std::int32_t f = 0; f < count(); ++f) {
+      const FrontRecord& front = fronts_[at(f)];
+      end[at(f)] = begin[at(f)] + (part_[at(f)] == Part::tiles ? sweep_time(front) : 0);
+      if (front.parent >= 0)
+        begin[at(front.parent)] = std::max(begin[at(front.parent)], end[at(f)]);
+      if (part_[at(f)] != Part::tiles) continue;
+      if (is_small(front)) timed.push_back({begin[at(f)], {f, -1, f}});
+      const std::int32_t across = tiles(front).across();
+      for (std::int32_t i = 0; !is_small(front) && i < tiles(front).count(); ++i)
+        timed.push_back({begin[at(f)] + kSweepStep * std::min(i, across), {f, i, 0}});
+    }
+    list_by_time(timed, forward_);
+    timed.clear();
+    for (std::int32_t f = count(); f-- > 0;) {
+      const FrontRecord& front = fronts_[at(f)];
+      if (part_[at(f)] != Part::tiles) continue;
+      begin[at(f)] = front.parent < 0 ? 0 : end[at(front.parent)];
+      end[at(f)] = begin[at(f)] + sweep_time(front);
+      if (is_small(front)) timed.push_back({begin[at(f)], {f, -1, f}});
+      const std::int32_t across = tiles(front).across();
+      for (std::int32_t j = across; !is_small(front) && j-- > 0;)
+        timed.push_back({begin[at(f)] + kSweepStep * (across - 1 - j), {f, 0, j}});
+    }
+    list_by_time(timed, backward_);
+  }
+  [[nodiscard]] static double sweep_time(const FrontRecord& front) {
+    if (is_small(front)) return kSweepStep;
+    return kSweepStep * (1 + tiles(front).across()) + kSweepTile * tiles(front).count();
+  }
+
   void order_jobs() {
     // From the beginning of each front to the end.
     std::vector<double> way(fronts_.size());
@@ -236,6 +298,7 @@ class ProgramMaker {
     std::vector<double> there(fronts_.size());  // when the last child was done
     for (std::int32_t f = 0; f < count(); ++f) missing[at(f)] = fronts_[at(f)].expected;
     list_small_jobs(way, missing);
+    list_sweeps();
     std::priority_queue<Item, std::vector<Item>, Later> pending;
     std::priority_queue<Item, std::vector<Item>, Shorter> ready;
     for (std::int32_t f = 0; f < count(); ++f)
@@ -302,12 +365,19 @@ class ProgramMaker {
     constexpr std::int32_t kProgram = sizeof(BranchProgram) / sizeof(std::int32_t);
     program.records = head + kProgram;
     program.jobs = program.records + count() * kFrontRecord;
-    structure_.resize(at(begin_ + program.jobs + std::ssize(jobs_) * kFrontJob));
+    program.forward_jobs = program.jobs + program.job_count * kFrontJob;
+    program.forward_count = static_cast<std::int32_t>(forward_.size());
+    program.backward_jobs = program.forward_jobs + program.forward_count * kFrontJob;
+    program.backward_count = static_cast<std::int32_t>(backward_.size());
+    structure_.resize(at(begin_ + program.backward_jobs + std::ssize(backward_) * kFrontJob));
     (void)place();
     std::int32_t* base = structure_.data() + begin_;
     std::memcpy(base + head, &program, sizeof program);
     std::memcpy(base + program.records, fronts_.data(), fronts_.size() * sizeof(FrontRecord));
     std::memcpy(base + program.jobs, jobs_.data(), jobs_.size() * sizeof(FrontJob));
+    std::memcpy(base + program.forward_jobs, forward_.data(), forward_.size() * sizeof(FrontJob));
+    std::memcpy(base + program.backward_jobs, backward_.data(),
+                backward_.size() * sizeof(FrontJob));
     base[offsetof(BranchHeader, program) / sizeof(std::int32_t)] = head;
   }
 
@@ -316,7 +386,7 @@ class ProgramMaker {
   std::vector<std::int32_t>& structure_;
   std::vector<FrontJob> small_;
   std::vector<std::int32_t> job_of_;  // of small fronts
-  std::vector<FrontJob> jobs_;
+  std::vector<FrontJob> jobs_, forward_, backward_;
   std::vector<Part> part_;
   std::vector<std::int32_t> first_child_;
   BranchProgram program_{};

@@ -46,14 +46,20 @@ std::uint64_t structure_hash(const SparseAnalysis& a) {
   return hash;
 }
 
-/// L is there, and at home.
-void require_factor(const FrontFactor& factor) {
-  if (factor.info().ok) return factor.bring_home();
+/// L is there.
+void require_success(const FrontFactor& factor) {
+  if (factor.info().ok) return;
   require(factor.info().first_bad_pivot < 0, ErrorKind::misuse, kWhere,
           "there is no factor to solve with: the factorization failed at row {}",
           factor.info().first_bad_pivot);
   fail(ErrorKind::misuse, kWhere,
        "there is no factor to solve with: the last factorization was not completed");
+}
+
+/// And at home.
+void require_factor(const FrontFactor& factor) {
+  require_success(factor);
+  factor.bring_home();
 }
 
 void require_columns(MatrixView<const double> b, std::int64_t n) {
@@ -128,8 +134,11 @@ void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
 }
 
 void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
-  require_factor(factor);
+  require_success(factor);
   require_columns(b, std::ssize(factor.analysis().order));
+  if (factor.solves_there() && b.rows > 0)
+    return factor.solve_there(b, half != Half::backward, half != Half::forward);
+  factor.bring_home();
   factor.element() == Element::fp64 ? sweep<double>(factor, half, b)
                                     : sweep<float>(factor, half, b);
 }

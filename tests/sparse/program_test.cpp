@@ -11,8 +11,10 @@
 #include "kernels/front_program.hpp"
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
+#include "sparse/front_factor.hpp"
 #include "sparse/front_layout.hpp"
 #include "sparse/front_schedule.hpp"
+#include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 
 namespace strata {
@@ -21,6 +23,14 @@ namespace {
 using test::at;
 
 constexpr std::int64_t kWhole = std::int64_t{1} << 60;
+
+bool has_gpu() {
+  try {
+    return choose_devices("cuda:0").indices.size() == 1;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 SparseAnalysis analysis_of(const SparseMatrix& a) {
   AnalysisOptions options;
@@ -314,6 +324,144 @@ TEST(FrontProgram, JobsInTheirOrderMakeTheFactor) {
     ASSERT_EQ(k, expected.size());
     for (const FrontJob& job : interpreter.jobs()) jobs -= job.i >= 0 ? 1 : 0;
     EXPECT_EQ(jobs, 0);
+  }
+}
+
+/// A factor that stays on an emulated device: values alone make another one, solves run where it
+/// is, and it goes home when it is asked for.
+TEST(FrontProgram, AFactorThatStaysSolvesWhereItIs) {
+  for (const SparseMatrix& a : matrices()) {
+    SparseCholeskyOptions options;
+    options.run.devices = "host:1";
+    FrontFactor factor(analysis_of(a), options,
+                       {.panel_order = 4096, .branch_entries = kWhole, .program = 1});
+    factor.factor(a, 0);
+    ASSERT_TRUE(factor.info().ok);
+    ASSERT_TRUE(factor.resident() && factor.solves_there());
+    SparseMatrix b = a;
+    for (double& value : b.value) value *= 1.5;
+    factor.factor_values(b.value, 0.5);
+    ASSERT_TRUE(factor.info().ok);
+    EXPECT_EQ(factor.report().traffic.host_to_device_bytes, 8 * (std::ssize(b.value) + 1));
+    SparseCholesky expected(factor.analysis(), b, [] {
+      SparseCholeskyOptions same;
+      same.run.devices = "host:1";
+      same.shift = 0.5;
+      return same;
+    }());
+    EXPECT_NEAR(factor.info().log_determinant, expected.info().log_determinant,
+                1e-12 * (1 + std::abs(expected.info().log_determinant)));
+    const std::int64_t n = a.rows;
+    constexpr std::int64_t kColumns = 11;
+    std::vector<double> x(at(n * kColumns));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = random_uniform(3, i) - 0.5;
+    for (const bool forward : {true, false}) {
+      for (const bool backward : {true, false}) {
+        if (!forward && !backward) continue;
+        std::vector<double> found = x;
+        std::vector<double> wanted = x;
+        const MatrixView<double> to{wanted.data(), n, kColumns, n};
+        factor.solve_there({found.data(), n, kColumns, n}, forward, backward);
+        if (forward && backward) expected.solve(to);
+        if (!backward) expected.solve_lower(to);
+        if (!forward) expected.solve_lower_transposed(to);
+        for (std::size_t i = 0; i < x.size(); ++i)
+          ASSERT_NEAR(found[i], wanted[i], 1e-11 * (1 + std::abs(wanted[i]))) << i;
+      }
+    }
+    factor.bring_home();
+    EXPECT_EQ(inverse_panels(factor).size() > 0, n > 0);
+  }
+}
+
+TEST(FrontProgram, AFactorThatStaysNamesTheFirstBadPivot) {
+  SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
+  const SparseAnalysis analysis = analysis_of(a);
+  for (const std::int64_t row : {0, 100, 300}) {
+    SparseMatrix bad = a;
+    for (std::int64_t k = bad.start[at(row)]; k < bad.start[at(row + 1)]; ++k)
+      if (bad.column[at(k)] == row) bad.value[at(k)] = -3;
+    SparseCholeskyOptions options;
+    options.run.devices = "host:1";
+    FrontFactor factor(analysis, options,
+                       {.panel_order = 4096, .branch_entries = kWhole, .program = 1});
+    factor.factor(bad, 0);
+    EXPECT_FALSE(factor.info().ok);
+    const SparseCholesky expected(analysis, bad, options);
+    EXPECT_EQ(factor.info().first_bad_pivot, expected.info().first_bad_pivot);
+    EXPECT_THROW(factor.factor_values(std::vector<double>(3), 0), Error);
+  }
+}
+
+/// Where a GPU answers: of each matrix the same as on the host, the same bits again, in core and
+/// with so little memory that the tree is cut.
+TEST(FrontsOnAGpu, AgreeWithTheHost) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  std::vector<SparseMatrix> list = matrices();
+  list.push_back(test::with_values(test::grid(24, 23, 22), 77));
+  for (const SparseMatrix& a : list) {
+    const SparseAnalysis analysis = analysis_of(a);
+    SparseCholeskyOptions options;
+    options.run.devices = "host";
+    const SparseCholesky expected(analysis, a, options);
+    options.run.devices = "cuda:0";
+    std::vector<double> first;
+    for (const std::int64_t megabytes : {2048, 2048, 64}) {
+      options.run.device_memory_bytes = megabytes << 20;
+      SparseCholesky factor(analysis, a, options);
+      ASSERT_TRUE(factor.info().ok);
+      EXPECT_NEAR(factor.info().log_determinant, expected.info().log_determinant,
+                  1e-12 * (1 + std::abs(expected.info().log_determinant)));
+      constexpr std::int64_t kColumns = 10;
+      std::vector<double> x(at(a.rows * kColumns));
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = random_uniform(4, i) - 0.5;
+      std::vector<double> wanted = x;
+      factor.solve({x.data(), a.rows, kColumns, a.rows});
+      expected.solve({wanted.data(), a.rows, kColumns, a.rows});
+      double most = 0;
+      for (const double v : wanted) most = std::max(most, std::abs(v));
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], wanted[i], 1e-10 * most) << i;
+      if (first.empty()) first = x;
+      if (megabytes > 100) {
+        EXPECT_EQ(x, first);
+      }
+      const std::vector<double> variances = factor.inverse_diagonal();
+      const std::vector<double> expected_variances = expected.inverse_diagonal();
+      for (std::size_t i = 0; i < variances.size(); ++i)
+        ASSERT_NEAR(variances[i], expected_variances[i], 1e-9 * expected_variances[i]);
+      const double before = factor.info().log_determinant;
+      EXPECT_EQ(factor.refactor(a).log_determinant, before);
+    }
+  }
+}
+
+TEST(FrontsOnAGpu, NameTheFirstBadPivotAndTakeFloats) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  SparseMatrix a = test::with_values(test::grid(19, 18, 17), 5);
+  const SparseAnalysis analysis = analysis_of(a);
+  SparseCholeskyOptions options;
+  options.run.devices = "cuda:0";
+  options.run.device_memory_bytes = std::int64_t{2} << 30;
+  options.precision = Element::fp32;
+  const SparseCholesky floats(analysis, a, options);
+  std::vector<double> b(at(a.rows), 1.0);
+  std::vector<double> x(at(a.rows));
+  EXPECT_LT(refine(floats, a, {b.data(), a.rows, 1, a.rows}, {x.data(), a.rows, 1, a.rows})
+                .backward_error,
+            1e-15);
+  options.precision = Element::fp64;
+  for (const std::int64_t row : {0, 1000, 5000}) {
+    SparseMatrix bad = a;
+    for (std::int64_t k = bad.start[at(row)]; k < bad.start[at(row + 1)]; ++k)
+      if (bad.column[at(k)] == row) bad.value[at(k)] = -3;
+    const SparseCholesky factor(analysis, bad, options);
+    SparseCholeskyOptions on_host;
+    on_host.run.devices = "host";
+    const SparseCholesky expected(analysis, bad, on_host);
+    EXPECT_FALSE(factor.info().ok);
+    EXPECT_EQ(factor.info().first_bad_pivot, expected.info().first_bad_pivot);
+    EXPECT_NEAR(factor.info().bad_pivot, expected.info().bad_pivot,
+                1e-12 * std::abs(expected.info().bad_pivot));
   }
 }
 

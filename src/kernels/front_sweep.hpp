@@ -1,0 +1,116 @@
+#pragma once
+// Triangular solves with a branch that is the whole tree, on the calling thread.
+//
+// Contract: sweep_branch as front.hpp has it. What rows below a front's columns get, and give, lies
+// in the work memory: rows of updates one after the other, m numbers each.
+
+#include <cstring>
+#include <vector>
+
+#include "kernels/front.hpp"
+#include "kernels/front_program.hpp"
+
+namespace strata {
+
+template <class T>
+class BranchSweep {
+ public:
+  explicit BranchSweep(const BlockView* x)
+      : x_(static_cast<T*>(x[0].data)),
+        m_(x[0].rows),
+        panels_(static_cast<const T*>(x[1].data)),
+        structure_(static_cast<const std::int32_t*>(x[2].data)),
+        below_(static_cast<T*>(x[3].data)) {
+    BranchHeader head;
+    std::memcpy(&head, structure_, sizeof head);
+    BranchProgram program;
+    std::memcpy(&program, structure_ + head.program, sizeof program);
+    fronts_.resize(static_cast<std::size_t>(program.fronts));
+    std::memcpy(fronts_.data(), structure_ + program.records, fronts_.size() * sizeof(FrontRecord));
+  }
+
+  void run(bool forward) {
+    if (forward) {
+      for (const FrontRecord& front : fronts_) go_forward(front);
+    } else {
+      for (std::size_t f = fronts_.size(); f-- > 0;) go_backward(fronts_[f]);
+    }
+  }
+
+ private:
+  [[nodiscard]] T* own(const FrontRecord& f) const { return x_ + f.column * m_; }
+  [[nodiscard]] T* below(const FrontRecord& f) const { return below_ + f.rows_before * m_; }
+  /// Row `row` of a front: of X, or of what is below.
+  [[nodiscard]] T* row_of(const FrontRecord& f, std::int64_t row) const {
+    return row < f.width ? own(f) + row * m_ : below(f) + (row - f.width) * m_;
+  }
+
+  void go_forward(const FrontRecord& f) {
+    std::fill_n(below(f), f.rows * m_, T{0});
+    for (std::int32_t c = 0; c < f.child_count; ++c) {
+      ChildRecord child;
+      std::memcpy(&child, structure_ + f.children + c * kChildRecord, sizeof child);
+      for (std::int64_t k = 0; k < child.rows; ++k) {
+        const T* from = below_ + (child.rows_before + k) * m_;
+        T* to = row_of(f, structure_[child.places + k]);
+        for (std::int64_t r = 0; r < m_; ++r) to[r] += from[r];
+      }
+    }
+    for (std::int64_t j = 0; j < f.width; ++j) {
+      const T* l = panels_ + f.panel + j * f.ld;
+      T* x = own(f) + j * m_;
+      for (std::int64_t r = 0; r < m_; ++r) x[r] /= l[j];
+      for (std::int64_t i = j + 1; i < f.width + f.rows; ++i) {
+        T* y = row_of(f, i);
+        for (std::int64_t r = 0; r < m_; ++r) y[r] -= l[i] * x[r];
+      }
+    }
+  }
+
+  void go_backward(const FrontRecord& f) {
+    if (f.parent >= 0) {
+      const FrontRecord& parent = fronts_[static_cast<std::size_t>(f.parent)];
+      for (std::int64_t k = 0; k < f.rows; ++k)
+        std::copy_n(row_of(parent, structure_[f.places + k]), m_, below(f) + k * m_);
+    }
+    for (std::int64_t j = f.width; j-- > 0;) {
+      const T* l = panels_ + f.panel + j * f.ld;
+      T* x = own(f) + j * m_;
+      for (std::int64_t i = j + 1; i < f.width + f.rows; ++i) {
+        const T* y = row_of(f, i);
+        for (std::int64_t r = 0; r < m_; ++r) x[r] -= l[i] * y[r];
+      }
+      for (std::int64_t r = 0; r < m_; ++r) x[r] /= l[j];
+    }
+  }
+
+  T* x_;
+  std::int64_t m_;
+  const T* panels_;
+  const std::int32_t* structure_;
+  T* below_;
+  std::vector<FrontRecord> fronts_;
+};
+
+/// order_rows.
+template <class T>
+void put_rows_in_order(const BlockView* x, bool back) {
+  auto* to = static_cast<T*>(x[0].data);
+  auto* b = static_cast<T*>(x[1].data);
+  const auto* order = static_cast<const std::int32_t*>(x[2].data);
+  for (std::int64_t i = 0; i < x[0].cols; ++i) {
+    const std::int64_t row = x[2].rows > 0 ? order[i] : i;
+    for (std::int64_t r = 0; r < x[0].rows; ++r) {
+      T& here = to[r + i * x[0].rows];
+      if (r >= x[1].cols) {
+        if (!back) here = 0;
+      } else if (back) {
+        b[row + r * x[1].ld] = here;
+      } else {
+        here = b[row + r * x[1].ld];
+      }
+    }
+  }
+}
+
+}  // namespace strata
