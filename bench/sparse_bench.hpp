@@ -24,6 +24,7 @@ struct SparseBench {
   SparseCholeskyOptions options;  ///< without a shift
   int repeats = 3;
   std::int64_t nrhs = 16;  ///< of the second solve
+  bool once = false;       ///< one analysis and one first factorization, whatever the repeats
 };
 
 struct SparseTiming {

@@ -354,6 +354,8 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
   algorithm.add_option("--nrhs", bench.nrhs, "right-hand sides of the second solve")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
+  algorithm.add_flag("--once", bench.once,
+                     "one analysis and one first factorization, whatever the repeats");
   algorithm.add_option("--peer", peer, "cholmod or none (default: cholmod where it is installed)")
       ->check(CLI::IsMember({"cholmod", "none"}));
   algorithm
