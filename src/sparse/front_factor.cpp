@@ -1,6 +1,7 @@
 #include "sparse/front_factor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -29,10 +30,13 @@ namespace {
 
 constexpr const char* kWhere = "factor";
 
-/// Of where the entries stand, not of their values.
+/// Of the shape and of where the entries stand, not of their values; never 0.
 std::uint64_t arrangement_of(const SparseMatrix& a) {
-  const std::uint64_t start = XXH3_64bits(a.start.data(), a.start.size() * sizeof a.start[0]);
-  return XXH3_64bits_withSeed(a.column.data(), a.column.size() * sizeof a.column[0], start);
+  const std::array<std::int64_t, 3> shape{a.rows, a.cols, std::ssize(a.value)};
+  std::uint64_t hash = XXH3_64bits(shape.data(), sizeof shape);
+  hash = XXH3_64bits_withSeed(a.start.data(), a.start.size() * sizeof a.start[0], hash);
+  hash = XXH3_64bits_withSeed(a.column.data(), a.column.size() * sizeof a.column[0], hash);
+  return std::max<std::uint64_t>(hash, 1);
 }
 
 /// A family whose blocks are ranges of a list.
@@ -43,6 +47,13 @@ std::shared_ptr<FamilyMemory> listed_memory(const BlockTable& blocks, int family
       blocks, family, [&list](const BlockExtent& x, std::byte* to) {
         std::memcpy(to, list.data() + x.row, at(x.rows) * sizeof(T));
       });
+}
+
+/// Sums of zeros are not zero if a factor is not finite.
+bool all_finite(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value * 0.0;
+  return sum == 0;
 }
 
 bool on_gpu(const Options& options) {
@@ -64,6 +75,22 @@ FrontSizes front_sizes(const SparseCholeskyOptions& options) {
   if (options.panel_order > 0) sizes.panel_order = options.panel_order;
   if (options.branch_entries > 0) sizes.branch_entries = options.branch_entries;
   return sizes;
+}
+
+FrontSizes resident_sizes(FrontSizes sizes, bool given) {
+  if (given) return sizes;
+  sizes.panel_order = kPanelOrderMax;
+  sizes.branch_entries = std::int64_t{1} << 60;
+  return sizes;
+}
+
+std::int64_t resident_elements(const SparseAnalysis& analysis) {
+  std::int64_t elements = 0;
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
+    const std::int64_t r = analysis.row_count(s);
+    elements += (analysis.width(s) + r) * analysis.width(s) + r * r;
+  }
+  return elements;
 }
 
 std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
@@ -150,6 +177,7 @@ Options FrontFactor::with_budget() const {
 /// nothing that a later call could take for its own.
 void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
+  one_triangle_ = is_one_triangle(a);
   planned_ = {};
   panels_.reset();
   resident_.reset();
@@ -174,19 +202,9 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
 /// One device that holds all of it keeps it: the whole tree is a branch, unless sizes were given.
 bool FrontFactor::take_resident(const SparseMatrix& a) {
   if (sizes_.program == 0 || devices_->count() != 1) return false;
-  FrontSizes sizes = sizes_;
-  if (!given_sizes_) {
-    constexpr std::int64_t kAll = std::int64_t{1} << 60;
-    sizes.panel_order = kPanelOrderMax;
-    sizes.branch_entries = kAll;
-  }
-  std::int64_t elements = 0;
-  for (std::int32_t s = 0; s < analysis_.supernodes(); ++s) {
-    const std::int64_t r = analysis_.row_count(s);
-    elements += (analysis_.width(s) + r) * analysis_.width(s) + r * r;
-  }
+  const FrontSizes sizes = resident_sizes(sizes_, given_sizes_);
   const std::int64_t there = smallest_memory(devices_->machine());
-  if (elements * bytes_of(element_) > there) return false;
+  if (resident_elements(analysis_) * bytes_of(element_) > there) return false;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes, element_));
   if (ResidentRun::bytes_of(layout->blocks) + sweep_bytes() > there) return false;
   sizes_ = sizes;
@@ -230,8 +248,10 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   report_ = {};
   shift_ = shift;
   require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
-  require_symmetric(a, kWhere);
-  if (planned_.plan == nullptr || arrangement_of(a) != arrangement_) {
+  const bool known = arrangement_ != 0 && arrangement_of(a) == arrangement_;
+  // Of one triangle that is arranged as before, values alone can be wrong.
+  if (!known || !one_triangle_ || !all_finite(a.value)) require_symmetric(a, kWhere);
+  if (!known) {
     require_same_pattern(analysis_, a);
     take_structure(a);
   }

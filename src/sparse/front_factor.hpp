@@ -18,6 +18,11 @@ namespace strata {
 /// The sizes that the options say, or those of CPUs, or of GPUs that do not hold all blocks.
 [[nodiscard]] FrontSizes front_sizes(const SparseCholeskyOptions& options);
 
+/// Of a factor that stays on one device with all updates: unless sizes were given, the whole tree
+/// is one branch. And the elements that it then has at least.
+[[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given);
+[[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
+
 /// The layout for devices of a budget: branches are smaller where those of `sizes` do not fit,
 /// which changes no bit; `sizes` says how large they are.
 [[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
@@ -108,6 +113,7 @@ class FrontFactor {
   PlannedRun planned_;
   std::unique_ptr<ResidentRun> resident_;  // released before the devices
   bool given_sizes_ = false;
+  bool one_triangle_ = false;  // A was given by one
   std::shared_ptr<FamilyMemory> panels_;
   mutable bool at_home_ = true;  // L, where it is resident
   struct SweepMemory {

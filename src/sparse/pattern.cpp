@@ -34,18 +34,12 @@ void fill(const SparseMatrix& a, SymmetricPattern& p) {
 void require_symmetric(const SparseMatrix& a, const char* where) {
   require_well_formed(a);
   require(a.rows == a.cols, ErrorKind::misuse, where, "A is {} by {}, not square", a.rows, a.cols);
-  bool below = false;
-  bool above = false;
   for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      const std::int64_t j = a.column[at(k)];
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
       require(std::isfinite(a.value[at(k)]), ErrorKind::input, where, "element ({}, {}) of A is {}",
-              i, j, a.value[at(k)]);
-      below = below || j < i;
-      above = above || j > i;
-    }
+              i, a.column[at(k)], a.value[at(k)]);
   }
-  if (!below || !above) return;  // one triangle stands for both
+  if (is_one_triangle(a)) return;  // it stands for both
   const Asymmetry pair = find_asymmetry(a, kSymmetryTolerance);
   require(!pair.found, ErrorKind::input, where,
           "A is not symmetric: element ({}, {}) is {}, element ({}, {}) is {}", pair.row, pair.col,

@@ -47,6 +47,19 @@ struct SymmetricPattern {
   return !above;
 }
 
+/// Whether one triangle was given, or none.
+[[nodiscard]] inline bool is_one_triangle(const SparseMatrix& a) {
+  bool below = false;
+  bool above = false;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      below = below || a.column[at(k)] < i;
+      above = above || a.column[at(k)] > i;
+    }
+  }
+  return !below || !above;
+}
+
 /// Calls visit(i, j, k) for the entries k of the diagonal and of one triangle: each pair of
 /// symmetric elements once. Rows ascend, then columns.
 template <class Visit>

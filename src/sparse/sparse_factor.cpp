@@ -484,8 +484,13 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   require_same_pattern(analysis, a);
   require_devices(machine);
   FrontSizes sizes = front_sizes(options);
+  const std::int64_t there = smallest_memory(machine);
+  const bool given = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
+  const bool stays = sizes.program != 0 && machine.devices.size() == 1 &&
+                     resident_elements(analysis) * bytes_of(options.precision) <= there;
+  if (stays) sizes = resident_sizes(sizes, given);
   auto layout = fitting_layout(analysis, a, sizes, options.precision,
-                               static_cast<int>(machine.devices.size()), smallest_memory(machine));
+                               static_cast<int>(machine.devices.size()), there);
   PlannedRun planned = plan_fronts(analysis, std::move(layout), machine, options.run);
   planned.tile = sizes.tile;
   return make_simulated_report(std::move(planned));
