@@ -5,6 +5,7 @@
 // Contract: as front.hpp has it.
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "kernels/front.hpp"
@@ -96,12 +97,12 @@ PivotStatus factor_supernodes(const BlockView* x) {
   PivotStatus total;
   std::int64_t columns = 0;
   BranchHeader header;
-  std::copy_n(structure, kBranchHeader, reinterpret_cast<std::int32_t*>(&header));
+  std::memcpy(&header, structure, sizeof header);
   structure += kBranchHeader;
   const T shift = header.program != 0 ? values[x[3].rows - 1] : T{0};
   for (std::int64_t k = 0; k < header.supernodes; ++k) {
     BranchStructure s;
-    std::copy_n(structure, kBranchRecord, reinterpret_cast<std::int32_t*>(&s));
+    std::memcpy(&s, structure, sizeof s);
     const std::int32_t* places = structure + kBranchRecord;
     const std::int32_t* sources = places + s.entries;
     const std::int32_t* rows = header.program != 0 ? sources + s.entries : sources;

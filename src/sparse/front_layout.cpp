@@ -1,6 +1,7 @@
 #include "sparse/front_layout.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -358,8 +359,7 @@ class LayoutMaker {
       branch.roots.push_back(s);
     }
     (void)here(branch);
-    std::copy_n(reinterpret_cast<const std::int32_t*>(&structure), kBranchRecord,
-                out_.structure.begin() + static_cast<std::ptrdiff_t>(header));
+    std::memcpy(out_.structure.data() + header, &structure, sizeof structure);
     if (sizes_.program == 0) return;
     record.panel = place.panel;
     record.update = place.update;

@@ -106,8 +106,8 @@ class ProgramMaker {
       if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
       front.children = place();
       front.child_count = static_cast<std::int32_t>(children.size());
-      const auto* numbers = reinterpret_cast<const std::int32_t*>(children.data());
-      structure_.insert(structure_.end(), numbers, numbers + children.size() * at(kChildRecord));
+      structure_.resize(structure_.size() + children.size() * at(kChildRecord));
+      put(structure_.data() + begin_ + front.children, children);
     }
   }
 
@@ -363,22 +363,30 @@ class ProgramMaker {
     if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
     const std::int32_t head = place();
     constexpr std::int32_t kProgram = sizeof(BranchProgram) / sizeof(std::int32_t);
+    const std::int64_t all = head + kProgram + std::int64_t{count()} * kFrontRecord +
+                             std::ssize(jobs_) * kFrontJob + std::ssize(forward_) * kFrontJob +
+                             std::ssize(backward_) * kFrontJob;
+    require(all <= std::numeric_limits<std::int32_t>::max(), ErrorKind::misuse, "factor",
+            "a program of {} jobs is beyond what 32 bits count", jobs_.size());
     program.records = head + kProgram;
     program.jobs = program.records + count() * kFrontRecord;
     program.forward_jobs = program.jobs + program.job_count * kFrontJob;
     program.forward_count = static_cast<std::int32_t>(forward_.size());
     program.backward_jobs = program.forward_jobs + program.forward_count * kFrontJob;
     program.backward_count = static_cast<std::int32_t>(backward_.size());
-    structure_.resize(at(begin_ + program.backward_jobs + std::ssize(backward_) * kFrontJob));
-    (void)place();
+    structure_.resize(at(begin_ + all));
     std::int32_t* base = structure_.data() + begin_;
     std::memcpy(base + head, &program, sizeof program);
-    std::memcpy(base + program.records, fronts_.data(), fronts_.size() * sizeof(FrontRecord));
-    std::memcpy(base + program.jobs, jobs_.data(), jobs_.size() * sizeof(FrontJob));
-    std::memcpy(base + program.forward_jobs, forward_.data(), forward_.size() * sizeof(FrontJob));
-    std::memcpy(base + program.backward_jobs, backward_.data(),
-                backward_.size() * sizeof(FrontJob));
+    put(base + program.records, fronts_);
+    put(base + program.jobs, jobs_);
+    put(base + program.forward_jobs, forward_);
+    put(base + program.backward_jobs, backward_);
     base[offsetof(BranchHeader, program) / sizeof(std::int32_t)] = head;
+  }
+
+  template <class T>
+  static void put(std::int32_t* to, const std::vector<T>& list) {
+    if (!list.empty()) std::memcpy(to, list.data(), list.size() * sizeof(T));
   }
 
   std::vector<FrontRecord>& fronts_;

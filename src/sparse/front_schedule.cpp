@@ -23,6 +23,15 @@ struct Target {
   int device;
 };
 
+/// What a part of a front gets of a child's update.
+struct Gift {
+  BlockId update;
+  Hint hint;
+  BlockId places;
+  std::uint32_t variant;
+  double work;
+};
+
 class FrontTasks {
  public:
   FrontTasks(std::shared_ptr<const FrontLayout> layout, int devices)
@@ -68,16 +77,18 @@ class FrontTasks {
   void factor_panel_unit(TaskList& tasks, const FrontUnit& unit, int device) const {
     const BlockId panel = block(fronts::kPanels, unit.panel);
     const BlockId status(fronts::kStatus, 0, unit.status);
+    const BlockId update = block(fronts::kUpdates, unit.update);
+    std::vector<Target> targets{target_of(panel, device)};
+    if (unit.update >= 0) targets.push_back(target_of(update, device));
+    const std::vector<std::vector<Gift>> gifts = gifts_of(unit, targets);
     tasks.add(
         scatter_entries, device,
         {panel, block(fronts::kValues, unit.values), block(fronts::kStructure, unit.structure)});
-    std::vector<Target> targets{target_of(panel, device)};
-    const BlockId update = block(fronts::kUpdates, unit.update);
+    add_gifts(tasks, targets[0], gifts[0]);
     if (unit.update >= 0) {
       tasks.add(clear_block, device, {update});
-      targets.push_back(target_of(update, device));
+      add_gifts(tasks, targets[1], gifts[1]);
     }
-    add_children(tasks, unit, targets);
     if (unit.update < 0)
       tasks.add(potrf, device, {{panel, kDone}, {status, kDone}});
     else
@@ -86,42 +97,50 @@ class FrontTasks {
 
   [[nodiscard]] int device_of_tile(std::int64_t i) const { return device_of_row(i, devices_); }
 
+  /// Tile by tile: what a tile gets, its products and its solve follow each other, so that a device
+  /// that does not hold the front need not hold the tile twice.
   void factor_tiles(TaskList& tasks, const FrontUnit& unit) const {
     const std::int64_t n = unit.tiles();
-    const std::int64_t columns = unit.column_tiles;
     std::vector<Target> targets;
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = j; i < n; ++i)
+        targets.push_back(target_of(unit.tile(i, j), device_of_tile(i)));
+    const std::vector<std::vector<Gift>> gifts = gifts_of(unit, targets);
+    std::size_t t = 0;
     for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t i = j; i < n; ++i) {
-        const int device = device_of_tile(i);
-        const BlockId id = unit.tile(i, j);
-        targets.push_back(target_of(id, device));
-        const std::int64_t values = j < columns ? unit.tile_values[at(id.row() - unit.panel)] : -1;
-        if (values >= 0)
-          tasks.add(scatter_entries, device,
-                    {id, block(fronts::kValues, values), block(fronts::kStructure, values)});
-        else
-          tasks.add(clear_block, device, {id});
+      for (std::int64_t i = j; i < n; ++i, ++t) {
+        start_tile(tasks, unit, targets[t], j);
+        add_gifts(tasks, targets[t], gifts[t]);
+        finish_tile(tasks, unit, i, j);
       }
     }
-    add_children(tasks, unit, targets);
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t i = j; i < n; ++i) {
-        const int device = device_of_tile(i);
-        const BlockId x = unit.tile(i, j);
-        for (std::int64_t k = 0; k < std::min(j, columns); ++k) {
-          if (i == j)
-            tasks.add(syrk, device, {x, unit.tile(i, k)});
-          else
-            tasks.add(gemm, device, {x, unit.tile(i, k), unit.tile(j, k)}, kTransposeB);
-        }
-        if (j >= columns) continue;
-        if (i == j)
-          tasks.add(potrf, device,
-                    {{x, kDone}, {BlockId(fronts::kStatus, 0, unit.status + j), kDone}});
-        else
-          tasks.add(trsm, device, {{x, kDone}, unit.tile(j, j)}, kRightSide | kTransposeL);
-      }
+  }
+
+  void start_tile(TaskList& tasks, const FrontUnit& unit, const Target& target,
+                  std::int64_t j) const {
+    const std::int64_t values =
+        j < unit.column_tiles ? unit.tile_values[at(target.id.row() - unit.panel)] : -1;
+    if (values >= 0)
+      tasks.add(scatter_entries, target.device,
+                {target.id, block(fronts::kValues, values), block(fronts::kStructure, values)});
+    else
+      tasks.add(clear_block, target.device, {target.id});
+  }
+
+  void finish_tile(TaskList& tasks, const FrontUnit& unit, std::int64_t i, std::int64_t j) const {
+    const int device = device_of_tile(i);
+    const BlockId x = unit.tile(i, j);
+    for (std::int64_t k = 0; k < std::min(j, unit.column_tiles); ++k) {
+      if (i == j)
+        tasks.add(syrk, device, {x, unit.tile(i, k)});
+      else
+        tasks.add(gemm, device, {x, unit.tile(i, k), unit.tile(j, k)}, kTransposeB);
     }
+    if (j >= unit.column_tiles) return;
+    if (i == j)
+      tasks.add(potrf, device, {{x, kDone}, {BlockId(fronts::kStatus, 0, unit.status + j), kDone}});
+    else
+      tasks.add(trsm, device, {{x, kDone}, unit.tile(j, j)}, kRightSide | kTransposeL);
   }
 
   [[nodiscard]] Target target_of(BlockId id, int device) const {
@@ -129,17 +148,29 @@ class FrontTasks {
     return {id, x.row, x.col, x.rows, x.cols, device};
   }
 
-  /// Targets are the blocks of a front, by columns.
-  void add_children(TaskList& tasks, const FrontUnit& unit, std::span<const Target> targets) const {
+  /// What targets, the blocks of a front by columns, get of the children: of each, in the
+  /// children's order.
+  [[nodiscard]] std::vector<std::vector<Gift>> gifts_of(const FrontUnit& unit,
+                                                        std::span<const Target> targets) const {
+    std::vector<std::vector<Gift>> gifts(targets.size());
     for (const std::int32_t c : unit.children) {
       const FrontUnit& child = layout_->units[at(c)];
       if (child.kind != UnitKind::tiled) {
-        add_whole(tasks, child, targets);
+        give_whole(child, targets, gifts);
         continue;
       }
       for (std::int64_t j = child.column_tiles; j < child.tiles(); ++j) {
-        for (std::int64_t i = j; i < child.tiles(); ++i) add_tile(tasks, child, i, j, targets);
+        for (std::int64_t i = j; i < child.tiles(); ++i) give_tile(child, i, j, targets, gifts);
       }
+    }
+    return gifts;
+  }
+
+  static void add_gifts(TaskList& tasks, const Target& target, std::span<const Gift> gifts) {
+    for (const Gift& gift : gifts) {
+      Task& task = tasks.add(add_update, target.device,
+                             {target.id, {gift.update, gift.hint}, gift.places}, gift.variant);
+      task.work = gift.work;
     }
   }
 
@@ -148,16 +179,13 @@ class FrontTasks {
     return layout_->places.data() + layout_->blocks.extent(block(fronts::kPlaces, unit.places)).row;
   }
 
-  void add_to(TaskList& tasks, const FrontUnit& child, BlockId update, std::uint32_t variant,
-              std::span<const Target* const> hit) const {
-    for (const Target* target : hit) {
-      const Hint hint = target == hit.back() ? kGone : Hint::none;
-      Task& task =
-          tasks.add(add_update, target->device,
-                    {target->id, {update, hint}, block(fronts::kPlaces, child.places)}, variant);
-      const BlockExtent x = layout_->blocks.extent(update);
-      task.work = static_cast<double>(x.rows * x.cols) / static_cast<double>(hit.size());
-    }
+  void give(const FrontUnit& child, BlockId update, std::uint32_t variant,
+            std::span<const std::size_t> hit, std::vector<std::vector<Gift>>& gifts) const {
+    const BlockExtent x = layout_->blocks.extent(update);
+    const double work = static_cast<double>(x.rows * x.cols) / static_cast<double>(hit.size());
+    for (const std::size_t t : hit)
+      gifts[t].push_back({update, t == hit.back() ? kGone : Hint::none,
+                          block(fronts::kPlaces, child.places), variant, work});
   }
 
   /// Whether a list of places, ascending, has one in [from, from + extent).
@@ -167,7 +195,8 @@ class FrontTasks {
     return first != places.end() && *first < from + extent;
   }
 
-  void add_whole(TaskList& tasks, const FrontUnit& child, std::span<const Target> targets) const {
+  void give_whole(const FrontUnit& child, std::span<const Target> targets,
+                  std::vector<std::vector<Gift>>& gifts) const {
     const std::int32_t* orders = places_of(child) + 2;
     const std::int64_t count = orders[-2];
     std::vector<std::span<const std::int32_t>> updates;
@@ -176,29 +205,31 @@ class FrontTasks {
       updates.emplace_back(next, at(orders[k]));
       next += orders[k];
     }
-    std::vector<const Target*> hit;
-    for (const Target& t : targets) {
+    std::vector<std::size_t> hit;
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      const Target& t = targets[n];
       const bool meets = std::any_of(updates.begin(), updates.end(), [&](const auto& places) {
         return has_place(places, t.row, t.rows) && has_place(places, t.col, t.cols);
       });
-      if (meets) hit.push_back(&t);
+      if (meets) hit.push_back(n);
     }
-    add_to(tasks, child, block(fronts::kUpdates, child.update), 0, hit);
+    give(child, block(fronts::kUpdates, child.update), 0, hit, gifts);
   }
 
-  void add_tile(TaskList& tasks, const FrontUnit& child, std::int64_t i, std::int64_t j,
-                std::span<const Target> targets) const {
+  void give_tile(const FrontUnit& child, std::int64_t i, std::int64_t j,
+                 std::span<const Target> targets, std::vector<std::vector<Gift>>& gifts) const {
     const std::int32_t* places = places_of(child) + 3;  // of the only update
     const std::int64_t first = child.cuts[at(child.column_tiles)];
     const auto part = [&](std::int64_t tile) {
       return std::span(places + (child.cuts[at(tile)] - first),
                        at(child.cuts[at(tile + 1)] - child.cuts[at(tile)]));
     };
-    std::vector<const Target*> hit;
-    for (const Target& t : targets) {
-      if (has_place(part(i), t.row, t.rows) && has_place(part(j), t.col, t.cols)) hit.push_back(&t);
+    std::vector<std::size_t> hit;
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      const Target& t = targets[n];
+      if (has_place(part(i), t.row, t.rows) && has_place(part(j), t.col, t.cols)) hit.push_back(n);
     }
-    add_to(tasks, child, child.tile(i, j), kTileOfUpdate, hit);
+    give(child, child.tile(i, j), kTileOfUpdate, hit, gifts);
   }
 
   std::shared_ptr<const FrontLayout> layout_;

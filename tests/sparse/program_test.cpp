@@ -374,6 +374,17 @@ TEST(FrontProgram, AFactorThatStaysSolvesWhereItIs) {
   }
 }
 
+TEST(FrontProgram, NothingStaysToo) {
+  SparseMatrix nothing;
+  nothing.start = {0};
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  FrontFactor factor(analysis_of(nothing), options, {.branch_entries = kWhole, .program = 1});
+  factor.factor(nothing, 0);
+  EXPECT_TRUE(factor.info().ok);
+  EXPECT_EQ(factor.info().log_determinant, 0);
+}
+
 TEST(FrontProgram, AFactorThatStaysNamesTheFirstBadPivot) {
   SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
   const SparseAnalysis analysis = analysis_of(a);
