@@ -64,11 +64,16 @@ bool on_gpu(const Options& options) {
 
 }  // namespace
 
-FrontSizes front_sizes(const SparseCholeskyOptions& options) {
+FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptions& options) {
   FrontSizes sizes;
   if (on_gpu(options.run)) {
+    // An elastic brick of 61³ nodes in 3.1 GB: 6.1 s in tiles of 1024, 4.6 s in tiles of 2048.
+    constexpr std::int64_t kLargeFront = 8192;
+    std::int64_t order = 0;
+    for (std::int32_t s = 0; s < analysis.supernodes(); ++s)
+      order = std::max<std::int64_t>(order, analysis.width(s) + analysis.row_count(s));
     sizes.program = 1;
-    sizes.tile = sizes.panel_order = 1024;
+    sizes.tile = sizes.panel_order = order >= kLargeFront ? 2048 : 1024;
     sizes.branch_entries = std::int64_t{1} << 24;
   }
   if (options.tile > 0) sizes.tile = options.tile;
@@ -133,7 +138,11 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
 }
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
-    : FrontFactor(std::move(analysis), options, front_sizes(options)) {
+    : options_(options.run),
+      sizes_(front_sizes(analysis, options)),
+      element_(options.precision),
+      analysis_(std::move(analysis)) {
+  begin();
   given_sizes_ = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
@@ -144,6 +153,10 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
       element_(options.precision),
       analysis_(std::move(analysis)),
       given_sizes_(true) {
+  begin();
+}
+
+void FrontFactor::begin() {
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(analysis_.order);
   nothing.start.assign(at(nothing.rows) + 1, 0);

@@ -15,8 +15,10 @@
 
 namespace strata {
 
-/// The sizes that the options say, or those of CPUs, or of GPUs that do not hold all blocks.
-[[nodiscard]] FrontSizes front_sizes(const SparseCholeskyOptions& options);
+/// The sizes that the options say, or those of CPUs, or of GPUs that do not hold all blocks. The
+/// budget has no part in them.
+[[nodiscard]] FrontSizes front_sizes(const SparseAnalysis& analysis,
+                                     const SparseCholeskyOptions& options);
 
 /// Of a factor that stays on one device with all updates: unless sizes were given, the whole tree
 /// is one branch. And the elements that it then has at least.
@@ -89,6 +91,7 @@ class FrontFactor {
   void adopt(const FactorInfo& info, double shift);
 
  private:
+  void begin();
   [[nodiscard]] Options with_budget() const;
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
