@@ -29,20 +29,17 @@
 // * factor_branch: panels stand one after the other in P; `structure`, which says where, is
 //   BranchHeader and so on. Values stand in the order of the supernodes; in a branch with a program
 //   they are those of the whole matrix, and the last one is added to each on the diagonal. Updates
-//   of supernodes whose parent is in the branch lie in `work`, others in
-//   U, each at its offset. Each front is made as scatter_entries does, then gets the updates of its
-//   children in their order, and is factored as by factor_front, with the same bits. After a
-//   failure the status names the first failing column, counted from the branch's first; P and U
-//   hold no meaning then.
-
+//   of supernodes whose parent is in the branch lie in `work`, others in U, each at its offset.
+//   Each front is made as scatter_entries does, then gets the updates of its children in their
+//   order, and is factored as by factor_front, on CPUs with the same bits. After a failure the
+//   status names the first failing column, counted from the branch's first; P and U hold no meaning
+//   then.
 // * sweep_branch: the branch is the whole tree, and has a program. X holds m right-hand sides by
 //   rows: m × n, its columns in the order of elimination. m is at most sweep_columns(). The variant
 //   is one of kSweepForward and kSweepBackward. Updates in `work` are gone afterwards, the
 //   inverses that factor_branch left there are needed.
-
 // * order_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension. Column i
-// of
-//   X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
+//   of X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
 //   variant kRowsBack B is written.
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -60,6 +61,10 @@ bool on_gpu(const Options& options) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
   return std::any_of(choices.begin(), choices.end(),
                      [](const DeviceChoice& choice) { return choice.backend == "cuda"; });
+}
+
+bool are_given(const SparseCholeskyOptions& options) {
+  return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
 }  // namespace
@@ -138,17 +143,19 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
 }
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
-    : options_(options.run),
+    : asked_(options),
+      options_(options.run),
       sizes_(front_sizes(analysis, options)),
       element_(options.precision),
-      analysis_(std::move(analysis)) {
+      analysis_(std::move(analysis)),
+      given_sizes_(are_given(options)) {
   begin();
-  given_sizes_ = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options,
                          const FrontSizes& sizes)
-    : options_(options.run),
+    : asked_(options),
+      options_(options.run),
       sizes_(sizes),
       element_(options.precision),
       analysis_(std::move(analysis)),
@@ -156,6 +163,12 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
   begin();
 }
 
+void FrontFactor::choose_sizes() {
+  sizes_ = front_sizes(analysis_, asked_);
+  given_sizes_ = are_given(asked_);
+}
+
+/// Where there is no matrix yet.
 void FrontFactor::begin() {
   SparseMatrix nothing;
   nothing.rows = nothing.cols = std::ssize(analysis_.order);
@@ -195,6 +208,12 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   panels_.reset();
   resident_.reset();
   sweeps_ = {};
+  // A factor that was made elsewhere may have sizes that these devices have no kernels for.
+  if (adopted_ && (sizes_.program != 0) != on_gpu(options_)) {
+    choose_sizes();
+    begin();
+  }
+  adopted_ = false;
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();
   if (take_resident(a)) {
@@ -236,21 +255,27 @@ template <class T>
 BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
   return [this, &a](const BlockExtent& x, std::byte* to) {
     auto* out = reinterpret_cast<T*>(to);
+    // A float that is no longer normal has lost its digits; off the diagonal that may not matter.
+    const auto checked = [this](double value, bool on_diagonal) {
+      const T held = static_cast<T>(value);
+      require(std::isfinite(held) && (!on_diagonal || value == 0 || std::isnormal(held)),
+              ErrorKind::input, kWhere, "an element of A + shift·I is {}, which {} cannot hold",
+              value, to_string(element_));
+      return held;
+    };
     if (x.col == kRawValues) {
-      std::copy(a.value.begin(), a.value.end(), out);
-      out[x.rows - 1] = static_cast<T>(shift_);
+      for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+        if (i == j) (void)checked(a.value[at(k)] + shift_, true);
+      });
+      for (std::size_t k = 0; k < a.value.size(); ++k) out[k] = checked(a.value[k], false);
+      out[x.rows - 1] = checked(shift_, false);
       return;
     }
     for (std::int64_t k = 0; k < x.rows; ++k) {
       const EntryCode code = layout_->entries[at(x.row + k)];
       const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
-      const double shifted = (code & 1) != 0 ? value + shift_ : value;
-      out[k] = static_cast<T>(shifted);
-      // A float that is no longer normal has lost its digits; off the diagonal that may not matter.
       const bool on_diagonal = (code & 1) != 0;
-      require(std::isfinite(out[k]) && (!on_diagonal || shifted == 0 || std::isnormal(out[k])),
-              ErrorKind::input, kWhere, "an element of A + shift·I is {}, which {} cannot hold",
-              shifted, to_string(element_));
+      out[k] = checked(on_diagonal ? value + shift_ : value, on_diagonal);
     }
   };
 }
@@ -354,11 +379,12 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
 }
 
 void FrontFactor::bring_home() const {
+  const std::lock_guard lock(*one_at_a_time_);
   if (!resident() || at_home_) return;
-  auto* self = const_cast<FrontFactor*>(this);
-  if (panels_ == nullptr) self->reserve();
+  if (panels_ == nullptr)
+    panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
   MemoryStore store = store_of(nullptr, nullptr);
-  self->resident_->download(fronts::kPanels, store);
+  resident_->download(fronts::kPanels, store);
   at_home_ = true;
 }
 
@@ -395,6 +421,7 @@ void FrontFactor::make_sweep_memory() const {
 }
 
 void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward) const {
+  const std::lock_guard lock(*one_at_a_time_);
   make_sweep_memory();
   const FrontUnit& unit = layout_->units.front();
   const BlockView panels = resident_->view({fronts::kPanels, unit.panel, 0});
@@ -506,6 +533,7 @@ std::span<std::byte> FrontFactor::bytes() const {
 void FrontFactor::adopt(const FactorInfo& info, double shift) {
   info_ = info;
   shift_ = shift;
+  adopted_ = true;
 }
 
 template MatrixView<const double> FrontFactor::panel(std::int32_t) const;

@@ -4,6 +4,7 @@
 // Contract: as strata/sparse_factor.hpp has it, in the order of elimination.
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "run/device_set.hpp"
@@ -92,6 +93,7 @@ class FrontFactor {
 
  private:
   void begin();
+  void choose_sizes();
   [[nodiscard]] Options with_budget() const;
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
@@ -106,6 +108,7 @@ class FrontFactor {
   template <class T>
   [[nodiscard]] BlockSource source_of(const SparseMatrix& a) const;
 
+  SparseCholeskyOptions asked_;
   Options options_;
   FrontSizes sizes_;
   Element element_;
@@ -117,7 +120,10 @@ class FrontFactor {
   std::unique_ptr<ResidentRun> resident_;  // released before the devices
   bool given_sizes_ = false;
   bool one_triangle_ = false;  // A was given by one
-  std::shared_ptr<FamilyMemory> panels_;
+  bool adopted_ = false;       // L was made elsewhere
+  mutable std::shared_ptr<FamilyMemory> panels_;
+  /// Solves, and what brings L home, use one queue and one memory.
+  std::unique_ptr<std::mutex> one_at_a_time_ = std::make_unique<std::mutex>();
   mutable bool at_home_ = true;  // L, where it is resident
   struct SweepMemory {
     std::int64_t columns = 0;  ///< at once

@@ -374,6 +374,42 @@ TEST(FrontProgram, AFactorThatStaysSolvesWhereItIs) {
   }
 }
 
+/// One whose program was made elsewhere is opened, solves, and is made again as it suits the host.
+TEST(FrontProgram, AFactorMadeElsewhereIsFactoredAgainAsItSuits) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  const FrontSizes whole{.panel_order = 4096, .branch_entries = kWhole, .program = 1};
+  FrontFactor made(analysis_of(a), options, whole);
+  made.factor(a, 0);
+  made.bring_home();
+  FrontFactor opened(analysis_of(a), options, whole);
+  opened.reserve();
+  std::copy(made.bytes().begin(), made.bytes().end(), opened.bytes().begin());
+  opened.adopt(made.info(), 0);
+  std::vector<double> x(at(a.rows), 1.0);
+  std::vector<double> y = x;
+  sweep_forward<double>(made, {x.data(), a.rows, 1, a.rows});
+  sweep_forward<double>(opened, {y.data(), a.rows, 1, a.rows});
+  EXPECT_EQ(x, y);
+  opened.factor(a, 0);
+  EXPECT_FALSE(opened.resident());
+  EXPECT_EQ(opened.sizes().program, 0);
+  EXPECT_NEAR(opened.info().log_determinant, made.info().log_determinant, 1e-10);
+}
+
+TEST(FrontProgram, FloatsThatHoldNoElementAreRefused) {
+  SparseMatrix a = test::with_values(test::grid(4, 4, 1), 8);
+  a.value.back() = 1e300;
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  options.precision = Element::fp32;
+  FrontFactor factor(analysis_of(a), options, {.branch_entries = kWhole, .program = 1});
+  EXPECT_THROW(factor.factor(a, 0), Error);
+  a.value.back() = 1e-42;  // on the diagonal
+  EXPECT_THROW(factor.factor(a, 0), Error);
+}
+
 TEST(FrontProgram, NothingStaysToo) {
   SparseMatrix nothing;
   nothing.start = {0};
