@@ -16,10 +16,10 @@
 
 namespace strata {
 
-/// The sizes that the options say, or those of CPUs, or of GPUs that do not hold all blocks. The
+/// The sizes that the options say, or those of CPUs, or of `gpu`s that do not hold all blocks. The
 /// budget has no part in them.
 [[nodiscard]] FrontSizes front_sizes(const SparseAnalysis& analysis,
-                                     const SparseCholeskyOptions& options);
+                                     const SparseCholeskyOptions& options, bool gpu);
 
 /// Of a factor that stays on one device with all updates: unless sizes were given, the whole tree
 /// is one branch. And the elements that it then has at least.
