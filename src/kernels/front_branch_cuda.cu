@@ -341,6 +341,7 @@ class Worker {
     __syncthreads();
     part_.signal_parent(front);
   }
+
   Part<T, kThreads> part_;
   T* inverses_;
   T* shared_;

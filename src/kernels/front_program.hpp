@@ -1,5 +1,6 @@
 #pragma once
-// A branch as a static list of jobs, for a GPU: what front_cuda.cu carries out by one launch.
+// A branch as a static list of jobs, for a GPU: front_branch_cuda.cu carries it out, a launch for
+// each part of the list, and front_sweep_cuda.cu solves by it.
 //
 // Contract: plain C++, made by sparse/front_program.cpp, part of the `structure` of factor_branch
 // (front.hpp), in which all places below count int32 numbers from its beginning. Thread blocks draw
@@ -58,8 +59,8 @@ inline constexpr std::int64_t kSolveFlags = 3;
          (std::int64_t{program.flags} + std::int64_t{program.fronts} * kSolveFlags) * 4;
 }
 
-/// How many right-hand sides a sweep takes at once, of `updates` elements that updates take of the
-/// work memory: 1 or kSweepColumns.
+/// How many right-hand sides a sweep takes at once, 1 or kSweepColumns: as many as there is room
+/// for where the updates were.
 inline constexpr std::int64_t kSweepColumns = 16;
 [[nodiscard]] constexpr std::int64_t sweep_columns(const BranchProgram& program) {
   return program.rows * kSweepColumns <= program.bookkeeping ? kSweepColumns : 1;
@@ -87,8 +88,8 @@ struct FrontRecord {
   std::int32_t flag;      ///< number of its first flag: signals of children; then one a tile row
   std::int32_t expected;  ///< signals of children until all of their updates are there
   std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
-  std::int32_t padding;
-  std::int64_t rows_before;  ///< rows of updates of fronts before this one
+  std::int32_t padding;        ///< so that no byte is undefined
+  std::int64_t rows_before;    ///< rows of updates of fronts before this one
 };
 /// What a front needs to know of a child. At multiples of 2.
 struct ChildRecord {

@@ -9,21 +9,9 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
-constexpr std::int64_t kStagingBytes = std::int64_t{32} << 20;
 
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-/// Blocks of a listed family are numbered (i, 0); those of others by rows and columns.
-template <class F>
-void for_ids(const BlockTable& blocks, int family, const F& f) {
-  for (std::int64_t i = 0; i < blocks.block_rows(family); ++i) {
-    for (std::int64_t j = 0; j < blocks.block_cols(family); ++j) {
-      const BlockId id(family, i, j);
-      if (blocks.contains(id)) f(id);
-    }
-  }
 }
 
 }  // namespace
@@ -31,33 +19,29 @@ void for_ids(const BlockTable& blocks, int family, const F& f) {
 std::int64_t ResidentRun::bytes_of(const BlockTable& blocks) {
   std::int64_t bytes = 0;
   for (int f = 0; f < blocks.families(); ++f)
-    for_ids(blocks, f, [&](BlockId id) { bytes += aligned(blocks.bytes(id)); });
+    blocks.for_each(f, [&](BlockId id) { bytes += aligned(blocks.bytes(id)); });
   return std::max<std::int64_t>(bytes, kAlignment);
 }
 
 ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend& backend,
-                         Device& device)
-    : schedule_(std::move(schedule)), backend_(backend) {
+                         int index, Device& device)
+    : schedule_(std::move(schedule)), backend_(backend), index_(index) {
   const BlockTable& blocks = schedule_->blocks;
   std::int64_t bytes = 0;
   for (int f = 0; f < blocks.families(); ++f) {
-    first_.push_back(std::ssize(place_));
-    for_ids(blocks, f, [&](BlockId id) {
+    blocks.for_each(f, [&](BlockId id) {
       place_.push_back(bytes);
       bytes += aligned(blocks.bytes(id));
     });
   }
   memory_ = device.allocate(bytes_of(blocks));
-  staging_ = device.allocate_host(kStagingBytes);
   queue_ = device.make_queue(QueuePriority::normal);
 }
 
 ResidentRun::~ResidentRun() = default;
 
 std::byte* ResidentRun::at(BlockId id) const {
-  const std::int64_t in_family = id.row() * schedule_->blocks.block_cols(id.family()) + id.col();
-  return memory_.data() + place_[static_cast<std::size_t>(
-                              first_[static_cast<std::size_t>(id.family())] + in_family)];
+  return memory_.data() + place_[static_cast<std::size_t>(schedule_->blocks.index(id))];
 }
 
 BlockView ResidentRun::view(BlockId id) const {
@@ -72,7 +56,7 @@ BlockView ResidentRun::view(BlockId id) const {
 }
 
 void ResidentRun::upload(int family, MemoryStore& store) {
-  for_ids(schedule_->blocks, family, [&](BlockId id) {
+  schedule_->blocks.for_each(family, [&](BlockId id) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(schedule_->blocks.bytes(id)));
     store.read(id, bytes.data());
     queue_->copy(at(id), bytes.data(), std::ssize(bytes), CopyDirection::host_to_device);
@@ -81,7 +65,7 @@ void ResidentRun::upload(int family, MemoryStore& store) {
 }
 
 void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data) {
-  const bool there = backend_.reaches(0, data.data(), std::ssize(data));
+  const bool there = reaches(data.data(), std::ssize(data));
   queue_->copy(at(id) + first_byte, data.data(), std::ssize(data),
                there ? CopyDirection::device_to_device : CopyDirection::host_to_device);
 }
@@ -95,11 +79,7 @@ double ResidentRun::run() {
       const auto operands = std::as_const(tasks).operands(task);
       std::vector<BlockView> views;
       for (const TaskOperand& operand : operands) views.push_back(view(operand.id));
-      const Elements elements = elements_of(schedule_->blocks, task, operands);
-      const KernelFunction kernel = backend_.kernels().find(task.operation->name, elements);
-      require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
-              task.operation->name, to_string(elements));
-      kernel(*queue_, {views, task.operation->operands}, {.variant = task.variant});
+      perform(*task.operation, elements_of(schedule_->blocks, task, operands), views, task.variant);
     }
   }
   const Event end = queue_->record();
@@ -111,15 +91,19 @@ void ResidentRun::call(const Operation& operation, std::initializer_list<BlockVi
                        std::uint32_t variant) {
   Elements elements;
   for (const BlockView& view : views) elements.push_back(view.element);
+  perform(operation, elements, {views.begin(), views.size()}, variant);
+}
+
+void ResidentRun::perform(const Operation& operation, const Elements& elements,
+                          std::span<const BlockView> views, std::uint32_t variant) {
   const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
   require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
           operation.name, to_string(elements));
-  kernel(*queue_, {std::span(views.begin(), views.size()), operation.operands},
-         {.variant = variant});
+  kernel(*queue_, {views, operation.operands}, {.variant = variant});
 }
 
 void ResidentRun::download(int family, MemoryStore& store) {
-  for_ids(schedule_->blocks, family, [&](BlockId id) {
+  schedule_->blocks.for_each(family, [&](BlockId id) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(schedule_->blocks.bytes(id)));
     queue_->copy(bytes.data(), at(id), std::ssize(bytes), CopyDirection::device_to_host);
     queue_->synchronize();

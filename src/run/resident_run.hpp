@@ -22,8 +22,9 @@ class ResidentRun {
   /// The bytes that it takes of a device's budget.
   [[nodiscard]] static std::int64_t bytes_of(const BlockTable& blocks);
 
-  /// Throws Error{memory} if they are not there.
-  ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend& backend, Device& device);
+  /// `device` is number `index` of the backend. Throws Error{memory} if they are not there.
+  ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend& backend, int index,
+              Device& device);
   ~ResidentRun();
 
   /// Blocks of a family ← what is at home, or comes from its source.
@@ -42,22 +43,21 @@ class ResidentRun {
             std::uint32_t variant = 0);
   /// Whether the device's kernels reach host or device memory of the caller as it is.
   [[nodiscard]] bool reaches(const void* first, std::int64_t bytes) const {
-    return backend_.reaches(0, first, bytes);
+    return backend_.reaches(index_, first, bytes);
   }
   [[nodiscard]] BlockView view(BlockId id) const;
   [[nodiscard]] Queue& queue() noexcept { return *queue_; }
 
  private:
   [[nodiscard]] std::byte* at(BlockId id) const;
-  template <class Copy>
-  void for_blocks(int family, const Copy& copy);
+  void perform(const Operation& operation, const Elements& elements,
+               std::span<const BlockView> views, std::uint32_t variant);
 
   std::shared_ptr<const Schedule> schedule_;
   const Backend& backend_;
-  std::vector<std::int64_t> first_;  // by family: of its blocks in `place_`
-  std::vector<std::int64_t> place_;  // by block
+  int index_;
+  std::vector<std::int64_t> place_;  // by block, in the order of BlockTable::index
   Buffer memory_;
-  Buffer staging_;
   std::unique_ptr<Queue> queue_;
 };
 

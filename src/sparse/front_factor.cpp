@@ -242,9 +242,9 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   if (ResidentRun::bytes_of(layout->blocks) + sweep_bytes() > there) return false;
   sizes_ = sizes;
   layout_ = std::move(layout);
-  resident_ =
-      std::make_unique<ResidentRun>(std::make_shared<const Schedule>(front_schedule(layout_, 1)),
-                                    devices_->backend(), devices_->device(0));
+  resident_ = std::make_unique<ResidentRun>(
+      std::make_shared<const Schedule>(front_schedule(layout_, 1)), devices_->backend(),
+      choose_all_devices(options_.devices).front().indices.front(), devices_->device(0));
   MemoryStore store = store_of(nullptr, nullptr);
   resident_->upload(fronts::kStructure, store);
   resident_->upload(fronts::kPlaces, store);

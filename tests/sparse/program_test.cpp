@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/backend.hpp"
 #include "kernels/front.hpp"
 #include "kernels/front_program.hpp"
 #include "run/device_set.hpp"
@@ -23,14 +24,6 @@ namespace {
 using test::at;
 
 constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-
-bool has_gpu() {
-  try {
-    return choose_devices("cuda:0").indices.size() == 1;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 SparseAnalysis analysis_of(const SparseMatrix& a) {
   AnalysisOptions options;
@@ -78,7 +71,7 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
   options.devices = backend;
   options.device_memory_bytes = std::int64_t{1} << 28;
   DeviceSet devices(options);
-  ResidentRun run(std::make_shared<const Schedule>(front_schedule(layout, 1)), devices.backend(),
+  ResidentRun run(std::make_shared<const Schedule>(front_schedule(layout, 1)), devices.backend(), 0,
                   devices.device(0));
   const BlockTable& blocks = layout->blocks;
   const auto panels = std::make_shared<FamilyMemory>(blocks, fronts::kPanels);
@@ -443,7 +436,7 @@ TEST(FrontProgram, AFactorThatStaysNamesTheFirstBadPivot) {
 /// Where a GPU answers: of each matrix the same as on the host, the same bits again, in core and
 /// with so little memory that the tree is cut.
 TEST(FrontsOnAGpu, AgreeWithTheHost) {
-  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
   std::vector<SparseMatrix> list = matrices();
   list.push_back(test::with_values(test::grid(24, 23, 22), 77));
   for (const SparseMatrix& a : list) {
@@ -483,7 +476,7 @@ TEST(FrontsOnAGpu, AgreeWithTheHost) {
 }
 
 TEST(FrontsOnAGpu, NameTheFirstBadPivotAndTakeFloats) {
-  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
   SparseMatrix a = test::with_values(test::grid(19, 18, 17), 5);
   const SparseAnalysis analysis = analysis_of(a);
   SparseCholeskyOptions options;
