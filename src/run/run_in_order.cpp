@@ -64,7 +64,7 @@ class InOrder {
     const Operation& operation = *task.operation;
     std::vector<BlockView> views;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      const Access access = operation.access[i % static_cast<std::size_t>(operation.operands)];
+      const Access access = task.access_of(i);
       const BlockExtent x = schedule_.blocks.extent(operands[i].id);
       Block& used = block(operands[i].id, reads(access));
       used.written = used.written || writes(access);
@@ -79,7 +79,8 @@ class InOrder {
     for (const OperationValues& given : options_.values) {
       if (given.operation == operation.name) values = given.values;
     }
-    kernel(*queue_, {views, operation.operands}, {.variant = task.variant, .values = values});
+    kernel(*queue_, {views, operands_of_call(operation, task.calls, views.size())},
+           {.variant = task.variant, .values = values});
     queue_->synchronize();
   }
 

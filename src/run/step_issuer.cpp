@@ -173,7 +173,7 @@ void StepIssuer::compute(Queue& queue, const PlanWindow& window, const Step& ste
                       blocks.element(operands[i])});
   }
   const Kernel& kernel = kernel_of(window, step);
-  kernel.function(queue, {views_, step.operation->operands},
+  kernel.function(queue, {views_, operands_of_call(*step.operation, step.calls, views_.size())},
                   {.variant = step.variant, .values = kernel.values});
 }
 

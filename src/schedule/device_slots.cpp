@@ -14,6 +14,7 @@ DeviceSlots::DeviceSlots(const PlanLayout& layout, std::size_t device, std::int6
       classes_(layout.class_bytes.size()) {
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     slots_[s].size_class = layout.devices[device].slots[s].size_class;
+    if (slots_[s].size_class < 0) continue;  // its block has it to itself
     SizeClass& of = classes_[static_cast<std::size_t>(slots_[s].size_class)];
     leaf_of_[s] = of.slots.size();
     of.slots.push_back(static_cast<int>(s));
@@ -94,7 +95,8 @@ void DeviceSlots::evict(int number) {
 
 void DeviceSlots::drop(int number) {
   evict(number);
-  classes_[static_cast<std::size_t>(slot(number).size_class)].free.push_back(number);
+  if (slot(number).size_class >= 0)
+    classes_[static_cast<std::size_t>(slot(number).size_class)].free.push_back(number);
 }
 
 void DeviceSlots::place(int number, BlockId id, std::int64_t block) {

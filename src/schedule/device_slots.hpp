@@ -98,7 +98,7 @@ class DeviceSlots {
 
   void note_change(int number) {
     Slot& s = slot(number);
-    if (s.changed) return;
+    if (s.changed || s.size_class < 0) return;
     s.changed = true;
     classes_[static_cast<std::size_t>(s.size_class)].changed.push_back(number);
   }

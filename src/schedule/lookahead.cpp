@@ -80,12 +80,11 @@ void Lookahead::read_step() {
 
 void Lookahead::add_uses(Chunk& chunk, const Task& task) {
   const std::span<const TaskOperand> operands = std::as_const(chunk.tasks).operands(task);
-  const auto per_call = static_cast<std::size_t>(task.operation->operands);
   const auto first = static_cast<std::uint32_t>(chunk.uses.size());
-  std::size_t which = 0;  // operand of its call
+  std::size_t which = 0;
   for (const TaskOperand& operand : operands) {
     const auto block = static_cast<std::size_t>(schedule_.blocks.index(operand.id));
-    const Access access = task.operation->access[which];
+    const Access access = task.access_of(which++);
     if (stamped_[block] != read_) {
       stamped_[block] = read_;
       stamp_[block] = static_cast<std::uint32_t>(chunk.uses.size());
@@ -97,7 +96,6 @@ void Lookahead::add_uses(Chunk& chunk, const Task& task) {
       use.hint = use.hint | operand.hint;
     }
     chunk.use_of.push_back(stamp_[block] - first);
-    if (++which == per_call) which = 0;
   }
 }
 

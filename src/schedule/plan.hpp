@@ -8,7 +8,9 @@
 //   a plan cannot deadlock.
 // * Device memory is an arena of slots in size classes: a block lies in a slot of the smallest
 //   class that holds its family's blocks of its element; sizes within an eighth of each other are
-//   one class, or more where a schedule has coarse_slots and a budget does not suffice for all.
+//   one class, or more where a schedule has coarse_slots and a budget does not suffice for all. Of
+//   a schedule with own_places each slot is a *stay* of one block, and slots overlap: of those that
+//   do, one at a time holds its block.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
 //   that is faster by the machine's rates, from a device that has its latest value in a slot; that
 //   slot is not written again before the copy is done. A written (dirty) block is written back as
@@ -115,8 +117,11 @@ struct PlanQueue {
 
 /// A place for a block in the arena of a device.
 struct SlotPlace {
-  std::int64_t offset = 0;  ///< bytes from the arena's start, a multiple of 256
-  std::int32_t size_class = 0;
+  std::int64_t offset = 0;      ///< bytes from the arena's start, a multiple of 256
+  std::int32_t size_class = 0;  ///< −1: this is a stay of one block (Schedule::own_places)
+  std::int64_t block = -1;      ///< of a stay: whose it is, its index
+  std::int64_t bytes = 0;       ///< of a stay
+  std::int64_t from = 0;        ///< of a stay: the task with which it begins
 };
 
 /// The memory and the queues of one device.

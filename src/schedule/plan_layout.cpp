@@ -15,6 +15,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "schedule/own_places.hpp"
 
 namespace strata {
 namespace {
@@ -337,7 +338,29 @@ std::uint64_t new_identity() noexcept {
 }
 
 std::int64_t smallest_budget_bytes(const Schedule& schedule) {
+  if (schedule.own_places) return smallest_own_places_bytes(schedule);
   return smallest_bytes(classes_within(schedule, 0));
+}
+
+/// Of a schedule whose blocks have places of their own.
+PlanLayout layout_of_stays(const Schedule& schedule, const Machine& machine,
+                           const LayoutOptions& options, const Residency& start) {
+  require(start.empty(), ErrorKind::misuse, "plan",
+          "blocks with places of their own do not stay from plan to plan");
+  PlanLayout layout;
+  layout.class_of_family.assign(static_cast<std::size_t>(schedule.blocks.families()), -1);
+  layout.devices.resize(static_cast<std::size_t>(schedule.devices));
+  std::vector<std::vector<SlotPlace>> stays =
+      find_own_places(schedule, options.first_step, machine);
+  const bool peers = schedule.devices > 1 && machine.device_to_device.bytes_per_second > 0;
+  for (std::size_t d = 0; d < layout.devices.size(); ++d) {
+    layout.devices[d].slots = std::move(stays[d]);
+    for (const SlotPlace& stay : layout.devices[d].slots)
+      layout.devices[d].arena_bytes =
+          std::max(layout.devices[d].arena_bytes, stay.offset + stay.bytes);
+    add_queues(layout, d, machine.devices[d].compute_queues, options.urgent_queue, peers);
+  }
+  return layout;
 }
 
 PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
@@ -346,6 +369,7 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
               schedule.devices <= kDevicesMax,
           ErrorKind::misuse, "plan", "a schedule for {} devices cannot run on {}", schedule.devices,
           machine.devices.size());
+  if (schedule.own_places) return layout_of_stays(schedule, machine, options, start);
   const BlockTable& blocks = schedule.blocks;
   std::int64_t budget = machine.devices.front().memory_bytes;
   for (int d = 0; d < schedule.devices; ++d)

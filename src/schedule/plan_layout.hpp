@@ -8,13 +8,15 @@ namespace strata {
 /// What a layout depends on beside the schedule and the machine.
 struct LayoutOptions {
   bool urgent_queue = false;
+  std::int64_t first_step = 0;  ///< of the schedule, that is planned
 };
 
 /// Slots of each size class for the budget of each device: first what one task needs at least; the
 /// rest goes to the smaller classes up to all of their blocks (at most an equal share), then to the
-/// largest. Blocks that `start` has in the families of the schedule keep their places, unless there
-/// would not be room for one task. Throws Error{memory}, naming the device and the smallest budget
-/// that works, and Error{misuse} for a residency that does not fit the schedule.
+/// largest; or places by stays (own_places.hpp). Blocks that `start` has in the families of the
+/// schedule keep their places, unless there would not be room for one task. Throws Error{memory},
+/// naming the device and the smallest budget that works, and Error{misuse} for a residency that
+/// does not fit the schedule.
 [[nodiscard]] PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
                                      const LayoutOptions& options, const Residency& start);
 

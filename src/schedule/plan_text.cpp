@@ -57,7 +57,8 @@ void write_step(std::ostream& out, const Plan& plan, const PlanWindow& window, c
   const std::span<const BlockId> operands = window.operands_of(step);
   const std::int32_t* slots = window.slots_of(step);
   if (step.kind == StepKind::compute) {
-    const auto per_call = static_cast<std::size_t>(step.operation->operands);
+    const auto per_call =
+        static_cast<std::size_t>(operands_of_call(*step.operation, step.calls, operands.size()));
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (i > 0 && i % per_call == 0) out << ';';
       out << ' ' << blocks.name(operands[i]) << '@' << slots[i];

@@ -42,6 +42,8 @@ PlanReader::Planner::Planner(const Plan& plan)
   for (const DeviceLayout& device : layout_.devices)
     peers_.emplace_back(has_peers_ ? device.slots.size() * layout_.devices.size() : 0, 0);
   home_loads_.resize(at(blocks_.count()) * loading_queues(), 0);
+  for (const DeviceLayout& device : layout_.devices)
+    stays_.emplace_back(schedule_.own_places ? device.slots : std::vector<SlotPlace>{});
   if (!layout_.devices.empty()) stream_ = device_of(0).first_compute;  // if there is no task
   set_homes();
   take_over_residents();
@@ -61,8 +63,7 @@ void PlanReader::Planner::set_homes() {
     for (const Task& task : std::as_const(done).tasks()) {
       const auto operands = std::as_const(done).operands(task);
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        if (writes(task.operation->access[i % at(task.operation->operands)]))
-          home(blocks_.index(operands[i].id)).valid = true;
+        if (writes(task.access_of(i))) home(blocks_.index(operands[i].id)).valid = true;
       }
     }
   }
@@ -106,6 +107,10 @@ void PlanReader::Planner::plan_task(const Lookahead::Entry& entry) {
   number_.assign(entry.uses.size(), -1);
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     number_[i] = mine.find(entry.uses[i].block);
+    if (number_[i] >= 0 && moves(device, number_[i])) {
+      leave(device, number_[i]);
+      number_[i] = -1;
+    }
     if (number_[i] >= 0) mine.hold(number_[i]);
   }
   for (std::size_t i = entry.uses.size(); i-- > 0;) {
@@ -157,6 +162,7 @@ void PlanReader::Planner::let_go(int device, int number) {
   note_waste(device, number, blocks_.bytes(slot.id), -1);
   holders_.remove(slot.block, device);
   slots(device).drop(number);
+  if (schedule_.own_places) stays_[at(device)].end(number);
 }
 
 /// Brings a block into a slot of the device, which is then held.
@@ -176,6 +182,20 @@ int PlanReader::Planner::fetch(int device, const BlockUse& use, bool value_neede
 /// A slot for a block: an empty one, or that of the block which is missed last.
 int PlanReader::Planner::make_room(int device, BlockId id) {
   DeviceSlots& mine = slots(device);
+  if (schedule_.own_places) {
+    Stays& stays = stays_[at(device)];
+    const int stay = stays.of(blocks_.index(id), ahead_.position());
+    for (const int other : stays.holders(stay)) {
+      require(!mine.slot(other).held, ErrorKind::memory, "plan",
+              "{}: a task needs more memory than there is on {}", blocks_.family(id.family()).name,
+              machine_.devices[at(device)].name);
+      leave(device, other);
+    }
+    stays.begin(stay);
+    for (const int other : stays.before(stay))
+      mine.slot(stay).idle = std::max(mine.slot(stay).idle, mine.slot(other).idle);
+    return stay;
+  }
   const std::int32_t size_class = layout_.class_of(blocks_, id);
   int number = mine.take_free(size_class);
   if (number >= 0) return number;
@@ -183,12 +203,24 @@ int PlanReader::Planner::make_room(int device, BlockId id) {
   require(number >= 0, ErrorKind::memory, "plan",
           "{}: a task needs more blocks than there are slots on {}",
           blocks_.family(id.family()).name, machine_.devices[at(device)].name);
-  const Slot& slot = mine.slot(number);
+  leave(device, number);
+  return number;
+}
+
+/// A block gives its slot up, which is then nobody's.
+void PlanReader::Planner::leave(int device, int number) {
+  const Slot& slot = slots(device).slot(number);
   holders_.remove(slot.block, device);
   note_waste(device, number, blocks_.bytes(slot.id), -1);
   if (slot.dirty) store(device, number);
-  mine.evict(number);
-  return number;
+  slots(device).evict(number);
+  if (schedule_.own_places) stays_[at(device)].end(number);
+}
+
+/// Whether a block that has places of its own is to have another one from this task on.
+bool PlanReader::Planner::moves(int device, int number) {
+  return schedule_.own_places &&
+         stays_[at(device)].of(slots(device).slot(number).block, ahead_.position()) != number;
 }
 
 /// The device from which a block's latest value comes faster than by the host: of those that have
@@ -251,6 +283,7 @@ void PlanReader::Planner::flush() {
 }
 
 void PlanReader::Planner::note_waste(int device, int number, std::int64_t bytes, int sign) {
+  if (schedule_.own_places) return;  // less than the alignment
   const std::int64_t slot = layout_.class_bytes[at(slots(device).slot(number).size_class)];
   waste_ += sign * (slot - bytes);
   totals_.wasted_bytes = std::max(totals_.wasted_bytes, waste_);
@@ -266,7 +299,7 @@ Residency PlanReader::Planner::residency() const {
       node.arena_bytes = std::max(node.arena_bytes, start_.devices[d].arena_bytes);
     for (int s = 0; s < slots_[d].count(); ++s) {
       const Slot& slot = slots_[d].slot(s);
-      if (slot.block < 0) continue;
+      if (slot.block < 0 || schedule_.own_places) continue;
       const BlockFamily& family = blocks_.family(slot.id.family());
       const std::uint64_t identity = family.identity;
       if (identity == 0 || (slot.dirty && !family.stays)) continue;
@@ -298,7 +331,8 @@ Plan::Plan(std::shared_ptr<const Schedule> schedule, Machine machine, PlanOption
           ErrorKind::misuse, "plan", "a plan that starts at step {} starts with empty devices",
           options_.first_step);
   const bool urgent = options_.urgent_queue && !options_.one_queue && !options_.copies_in_stream;
-  layout_ = make_layout(*schedule_, machine_, {.urgent_queue = urgent}, start_);
+  layout_ = make_layout(*schedule_, machine_,
+                        {.urgent_queue = urgent, .first_step = options_.first_step}, start_);
   require(loses_nothing(start_, layout_), ErrorKind::memory, "plan",
           "blocks that are only on the devices have no place in this plan; they have to be brought "
           "home before it");

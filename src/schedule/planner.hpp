@@ -8,6 +8,7 @@
 #include "schedule/device_slots.hpp"
 #include "schedule/lookahead.hpp"
 #include "schedule/machine_model.hpp"
+#include "schedule/own_places.hpp"
 #include "schedule/plan.hpp"
 
 namespace strata {
@@ -72,6 +73,8 @@ class PlanReader::Planner {
   void let_go(int device, int number);
   int fetch(int device, const BlockUse& use, bool value_needed);
   int make_room(int device, BlockId id);
+  void leave(int device, int number);
+  [[nodiscard]] bool moves(int device, int number);
   [[nodiscard]] int peer_source(int device, BlockId id, std::int64_t block);
   void send_home(BlockId id, std::int64_t block);
   void take_ownership(int device, std::int64_t block);
@@ -114,6 +117,7 @@ class PlanReader::Planner {
   Lookahead ahead_;
   KernelClock kernels_;
   std::vector<DeviceSlots> slots_;       // by device
+  std::vector<Stays> stays_;             // by device, of blocks with places of their own
   std::vector<double> clock_;            // by queue
   std::vector<std::uint64_t> sequence_;  // by queue: steps so far
   std::vector<std::uint64_t> known_;  // by queue and queue: what the first has already waited for

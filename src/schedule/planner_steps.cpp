@@ -217,6 +217,11 @@ void PlanReader::Planner::add_wait(const Step& step, Wait wait) {
 
 /// The step overwrites the slot: everything that wrote or read it comes first.
 void PlanReader::Planner::wait_for_uses(const Step& step, int device, int number) {
+  if (schedule_.own_places) {
+    // And what overlaps it, once: later steps wait for this one.
+    for (const int other : stays_[at(device)].take_before(number))
+      wait_for_uses(step, device, other);
+  }
   add_wait(step, slots(device).slot(number).writer);
   const DeviceLayout& layout = device_of(device);
   for (int q = layout.first_queue; q < layout.first_queue + layout.queue_count; ++q)

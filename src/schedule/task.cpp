@@ -44,12 +44,24 @@ void TaskList::add_call(std::initializer_list<TaskOperand> operands) {
   ++task.calls;
 }
 
+void TaskList::add_more(std::span<const TaskOperand> written, std::span<const TaskOperand> read) {
+  Task& task = tasks_.back();
+  require(task.calls == 1 && task.more_written + task.more_read == 0 &&
+              written.size() <= UINT16_MAX && read.size() <= UINT16_MAX,
+          ErrorKind::misuse, "schedule", "{} with {} calls, and {} and {} operands more",
+          task.operation->name, task.calls, written.size(), read.size());
+  operands_.insert(operands_.end(), written.begin(), written.end());
+  operands_.insert(operands_.end(), read.begin(), read.end());
+  task.more_written = static_cast<std::uint16_t>(written.size());
+  task.more_read = static_cast<std::uint16_t>(read.size());
+}
+
 double work_of(const BlockTable& blocks, const Task& task, std::span<const TaskOperand> operands) {
   if (task.work > 0) return task.work;
   const auto count = static_cast<std::size_t>(task.operation->operands);
   std::array<BlockExtent, kOperandsMax> extents;
   double work = 0;
-  for (std::size_t call = 0; call < operands.size(); call += count) {
+  for (std::size_t call = 0; call < task.calls * count; call += count) {
     for (std::size_t i = 0; i < count; ++i) extents[i] = blocks.extent(operands[call + i].id);
     work += task.operation->work({extents.data(), count}, task.variant);
   }

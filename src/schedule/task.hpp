@@ -50,13 +50,30 @@ struct Task {
   std::uint16_t device = 0;
   bool urgent =
       false;  ///< much waits for it: it goes to a queue of high priority, where there is one
+  /// Operands behind those of the operation, of a task of one call: blocks that it writes, then
+  /// blocks that it reads.
+  std::uint16_t more_written = 0;
+  std::uint16_t more_read = 0;
   /// Of all calls, in the operation's unit, where extents do not tell it; 0: they do.
   double work = 0;
 
   [[nodiscard]] std::size_t operand_count() const noexcept {
-    return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands);
+    return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands) +
+           more_written + more_read;
+  }
+  /// How operand `i` of all is used.
+  [[nodiscard]] Access access_of(std::size_t i) const noexcept {
+    const auto count = static_cast<std::size_t>(operation->operands);
+    if (more_written + more_read == 0 || i < count) return operation->access[i % count];
+    return i < count + more_written ? Access::write : Access::read;
   }
 };
+
+/// Of a kernel's call: its operands with those behind them.
+[[nodiscard]] constexpr int operands_of_call(const Operation& operation, std::uint32_t calls,
+                                             std::size_t all) noexcept {
+  return calls == 1 ? static_cast<int>(all) : operation.operands;
+}
 
 /// Tasks with their operands, in program order.
 class TaskList {
@@ -70,6 +87,8 @@ class TaskList {
             std::uint32_t variant = 0);
   /// One more call of the task that was added last.
   void add_call(std::initializer_list<TaskOperand> operands);
+  /// Blocks that the task which was added last, of one call, writes and reads beside its operands.
+  void add_more(std::span<const TaskOperand> written, std::span<const TaskOperand> read);
   /// Appends a task with all of its calls.
   Task& add_calls(const Operation& operation, int device, std::span<const TaskOperand> operands,
                   std::uint32_t variant = 0);
@@ -115,6 +134,9 @@ struct Schedule {
   /// Blocks are of many sizes, and none stays from plan to plan (which asks for slots of the same
   /// sizes): where a budget does not suffice for slots of each size, sizes may share slots.
   bool coarse_slots = false;
+  /// Blocks are few, and of sizes so different that slots would waste memory: each lies where there
+  /// is room for just it (own_places.hpp). None stays from plan to plan.
+  bool own_places = false;
   /// Appends the tasks of one step, 0 <= step < steps.
   std::function<void(std::int64_t step, TaskList& tasks)> emit;
 };

@@ -77,11 +77,6 @@ inline std::vector<FlatTask> tasks_of(const Schedule& schedule, std::int64_t fir
   return all;
 }
 
-/// How operand `i` of a task with any number of calls is used.
-inline Access access_of(const Operation& operation, std::size_t i) {
-  return operation.access[i % static_cast<std::size_t>(operation.operands)];
-}
-
 class PlanChecker {
  public:
   PlanChecker(const Schedule& schedule, const PlanLayout& layout, const PlanOptions& options = {})
@@ -105,7 +100,7 @@ class PlanChecker {
       if (flat.step.kind == StepKind::peer) copy_from_peer();
       if (flat.step.kind == StepKind::compute) {
         if (next_task == tasks.size() || !same(tasks[next_task], flat)) complain("not due");
-        if (error_.empty()) compute();
+        if (error_.empty()) compute(tasks[next_task].task);
         if (error_.empty()) forget_temporaries(tasks[next_task]);
         ++next_task;
       }
@@ -215,7 +210,7 @@ class PlanChecker {
       for (const Task& task : std::as_const(done).tasks()) {
         const auto operands = std::as_const(done).operands(task);
         for (std::size_t i = 0; i < operands.size(); ++i) {
-          if (strata::writes(access_of(*task.operation, i)))
+          if (strata::writes(task.access_of(i)))
             latest_[operands[i].id] = home_[operands[i].id] = 1;
         }
       }
@@ -281,6 +276,23 @@ class PlanChecker {
     ordered_after(uses.write, "the write of what it overwrites");
     for (const Wait& read : uses.reads) ordered_after(read, "a read of what it overwrites");
     uses = {{step_.queue, step_.sequence}, {}};
+    overwrite_others(place);
+  }
+  /// Places of single blocks may overlap: what else lay there is gone, and its uses are over.
+  void overwrite_others(const Place& place) {
+    const auto [device, number] = place;
+    if (device < 0 || !schedule_.own_places) return;
+    const auto& slots = layout_.devices[at(device)].slots;
+    const SlotPlace& mine = slots[number];
+    for (auto& [other, uses] : uses_) {
+      if (std::get<0>(other) != device || other == place) continue;
+      const SlotPlace& theirs = slots[std::get<1>(other)];
+      if (theirs.offset >= mine.offset + mine.bytes || mine.offset >= theirs.offset + theirs.bytes)
+        continue;
+      ordered_after(uses.write, "a write of what it overlaps");
+      for (const Wait& read : uses.reads) ordered_after(read, "a read of what it overlaps");
+      contents_[other] = {};
+    }
   }
 
   /// The place of operand i on a device.
@@ -291,7 +303,11 @@ class PlanChecker {
       complain("no such slot");
       return {device, 0};
     }
-    const std::int64_t capacity = layout_.class_bytes[at(slots[at(number)].size_class)];
+    const SlotPlace& here = slots[at(number)];
+    if (schedule_.own_places && here.block != schedule_.blocks.index(flat_.operands[i]))
+      complain("in the place of another block");
+    const std::int64_t capacity =
+        schedule_.own_places ? here.bytes : layout_.class_bytes[at(here.size_class)];
     if (schedule_.blocks.bytes(flat_.operands[i]) > capacity) complain("too large for its slot");
     return {device, at(number)};
   }
@@ -351,13 +367,15 @@ class PlanChecker {
 
   /// Every operand is its block at its latest version in a slot of its own; a block that some
   /// operand writes is written once, whatever the others do.
-  void compute() {
+  void compute(const Task& task) {
     std::map<Place, BlockId> blocks;
     std::map<Place, bool> written;
     for (std::size_t i = 0; i < flat_.operands.size(); ++i) {
       const BlockId id = flat_.operands[i];
       const Place place = slot(i, step_.device);
-      const Access access = access_of(*step_.operation, i);
+      const Access access = task.access_of(i);
+      for (const auto& [other, block] : blocks)
+        if (block != id && overlap(place, other)) complain("operands overlap");
       const auto [known, fresh] = blocks.emplace(place, id);
       if (known->second != id) complain("operands share a slot");
       written[place] = written[place] || strata::writes(access);
@@ -375,6 +393,13 @@ class PlanChecker {
       contents_[place] = {id, version};
       latest_[id] = version;
     }
+  }
+
+  [[nodiscard]] bool overlap(const Place& a, const Place& b) const {
+    if (!schedule_.own_places) return false;
+    const SlotPlace& x = layout_.devices[at(std::get<0>(a))].slots[std::get<1>(a)];
+    const SlotPlace& y = layout_.devices[at(std::get<0>(b))].slots[std::get<1>(b)];
+    return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
   }
 
   /// What a task says is its last use may not be used again.
@@ -422,6 +447,11 @@ inline std::string check_plan(const Plan& plan) {
     std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
     for (const SlotPlace& slot : device.slots) {
       if (slot.offset % 256 != 0) return "a slot is not aligned";
+      if (plan.schedule().own_places) {
+        if (slot.offset < 0 || slot.offset + slot.bytes > device.arena_bytes)
+          return "a place past the arena";
+        continue;
+      }
       ranges.emplace_back(
           slot.offset, slot.offset + layout.class_bytes[static_cast<std::size_t>(slot.size_class)]);
     }

@@ -156,9 +156,13 @@ inline Schedule schedule_of(BlockTable blocks, int devices, std::vector<int> ope
   schedule.steps = std::ssize(steps);
   schedule.emit = [steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
     for (const FlatTask& flat : steps[static_cast<std::size_t>(s)]) {
-      Task& task =
-          tasks.add_calls(*flat.task.operation, flat.task.device, flat.operands, flat.task.variant);
+      const std::span<const TaskOperand> all = flat.operands;
+      const std::size_t written = flat.task.more_written;
+      const std::size_t own = all.size() - written - flat.task.more_read;
+      Task& task = tasks.add_calls(*flat.task.operation, flat.task.device, all.first(own),
+                                   flat.task.variant);
       task.urgent = flat.task.urgent;
+      if (own < all.size()) tasks.add_more(all.subspan(own, written), all.subspan(own + written));
     }
   };
   return schedule;

@@ -221,8 +221,8 @@ class ScrambleTasks {
         const bool temporary = operand.id.family() == kTemporary;
         const bool last = touched.insert(operand.id).second;
         if (temporary && last) operand.hint = Hint::last_use;
-        if (writes(access_of(*flat->task.operation, i)) && rewritten.insert(operand.id).second &&
-            !temporary && dice_.roll(2) == 0)
+        if (writes(flat->task.access_of(i)) && rewritten.insert(operand.id).second && !temporary &&
+            dice_.roll(2) == 0)
           operand.hint = operand.hint | Hint::last_write;
         if (dice_.roll(8) == 0)
           operand.hint = operand.hint | (dice_.roll(2) == 0 ? Hint::retain : Hint::release);

@@ -1,0 +1,70 @@
+#pragma once
+// Where blocks of very different sizes lie in the memory of a device: no slots, but for each *stay*
+// of a block a place that is as large as it is.
+//
+// Contract: a stay begins with a task that uses the block, and ends when another one's place
+// overlaps it. Operands of one task never overlap. Pure data, by schedule and budget alone; equal
+// inputs give equal places.
+//
+// Method: tasks in their order, all of whose uses are known. A block gets a gap between those that
+// are used again: one that is not, the highest, where it does not lie on what the task before still
+// has to send home; others the lowest. Where there is none, blocks leave: those of the range of
+// fewest bytes, of several the one that is used again last. If what is there of the operands leaves
+// no room for the others, all of them are placed anew, one behind the other.
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "schedule/plan.hpp"
+
+namespace strata {
+
+/// The stays of each device, in the order in which they begin. `from_step`: of the schedule's steps
+/// the first that is planned. Throws Error{memory}, with the smallest budget that would do.
+[[nodiscard]] std::vector<std::vector<SlotPlace>> find_own_places(const Schedule& schedule,
+                                                                  std::int64_t from_step,
+                                                                  const Machine& machine);
+
+/// The bytes of the operands of the largest task.
+[[nodiscard]] std::int64_t smallest_own_places_bytes(const Schedule& schedule);
+
+/// The stays of one device while a plan is made: which hold their blocks, and which others used
+/// the same memory before.
+class Stays {
+ public:
+  explicit Stays(std::vector<SlotPlace> stays);
+
+  /// The stay of a block at a task.
+  [[nodiscard]] int of(std::int64_t block, std::int64_t position) const;
+  /// Those that hold a block and overlap `stay`.
+  [[nodiscard]] std::vector<int> holders(int stay) const;
+  /// Nobody holds what it overlaps.
+  void begin(int stay);
+  void end(int stay);
+  /// Those that used memory of `stay` before it, and whose last uses nobody has waited for since.
+  [[nodiscard]] const std::vector<int>& before(int stay) const {
+    return before_[static_cast<std::size_t>(stay)];
+  }
+  /// The same, of which the caller takes care.
+  [[nodiscard]] std::vector<int> take_before(int stay) {
+    return std::exchange(before_[static_cast<std::size_t>(stay)], {});
+  }
+
+ private:
+  [[nodiscard]] const SlotPlace& place(int stay) const {
+    return stays_[static_cast<std::size_t>(stay)];
+  }
+  [[nodiscard]] bool overlap(int a, int b) const {
+    return place(a).offset < place(b).offset + place(b).bytes &&
+           place(b).offset < place(a).offset + place(a).bytes;
+  }
+
+  std::vector<SlotPlace> stays_;
+  std::map<std::int64_t, std::vector<int>> of_block_;  // in the order in which they begin
+  std::vector<int> held_;                              // those that hold their block
+  std::vector<int> used_;  // some of whose memory no later stay has taken over
+  std::vector<std::vector<int>> before_;
+};
+
+}  // namespace strata
