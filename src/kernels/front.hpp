@@ -13,7 +13,7 @@
 //   add_update       X ← X + U, at its places                 operands X, U, places
 //   factor_front     P ← panel of L, U ← U − P₂·P₂ᵀ, status   operands P, U, status
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
-//                                                                      structure, work
+//                                                                      structure, work; more
 //   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
 //   order_rows       X ← rows of B, in an order, or back      operands X, B, order
 //
@@ -27,13 +27,14 @@
 //   What falls outside of X is left alone.
 // * factor_front: status as in potrf.hpp, columns counted from the panel's first. P₂ = A₂·L₁₁⁻ᵀ.
 // * factor_branch: panels stand one after the other in P; `structure`, which says where, is
-//   BranchHeader and so on. Values stand in the order of the supernodes; in a branch with a program
-//   they are those of the whole matrix, and the last one is added to each on the diagonal. Updates
-//   of supernodes whose parent is in the branch lie in `work`, others in U, each at its offset.
-//   Each front is made as scatter_entries does, then gets the updates of its children in their
-//   order, and is factored as by factor_front, on CPUs with the same bits. After a failure the
-//   status names the first failing column, counted from the branch's first; P and U hold no meaning
-//   then.
+//   BranchHeader and so on. Values stand in the order of the supernodes. Updates of supernodes
+//   whose parent is in the branch lie in `work`, others in U, each at its offset. A branch with a
+//   program is any range of supernodes in postorder: what it gives to others lies in the operands
+//   behind these that it writes, what it gets from others in those that it reads; its values are
+//   those of the whole matrix, and the last one is added to each on the diagonal. Each front is
+//   made as scatter_entries does, then gets the updates of its children in their order, and is
+//   factored as by factor_front, on CPUs with the same bits. After a failure the status names the
+//   first failing column, counted from the branch's first; P and U hold no meaning then.
 // * sweep_branch: the branch is the whole tree, and has a program. X holds m right-hand sides by
 //   rows: m × n, its columns in the order of elimination. m is at most sweep_columns(). The variant
 //   is one of kSweepForward and kSweepBackward. Updates in `work` are gone afterwards, the
@@ -57,9 +58,9 @@ inline constexpr std::uint32_t kSweepBackward = 2;
 inline constexpr std::uint32_t kRowsBack = 1;
 
 /// A branch as int32 numbers: BranchHeader; then of each supernode, from the first to the last, a
-/// BranchStructure, followed by its `entries` places in the panel, in a branch with a program by as
-/// many numbers that say which of the values each is (-1: zero), and, where `inside` holds, by the
-/// `rows` places of its rows in the front of its parent. Then the program, if there is one.
+/// BranchStructure, followed by its `entries` places in the panel, and, where `inside` holds, by
+/// the `rows` places of its rows in the front of its parent. A branch with a program has that
+/// instead (front_program.hpp).
 struct BranchHeader {
   std::int32_t supernodes;
   std::int32_t program;  ///< place of a BranchProgram (front_program.hpp); 0: there is none
@@ -70,10 +71,9 @@ struct BranchStructure {
   std::int32_t children;  ///< in the branch: the last ones without a parent so far
   std::int32_t entries;   ///< of A
   std::int32_t inside;    ///< 1: its parent is in the branch
-  std::int32_t ld;        ///< of its panel
+  std::int32_t padding;   ///< so that no byte is undefined
   std::int64_t panel;     ///< where that begins
   std::int64_t offset;    ///< of its update, in `work` if inside, else in U
-  std::int64_t ld_update;
 };
 inline constexpr std::int64_t kBranchHeader = sizeof(BranchHeader) / sizeof(std::int32_t);
 inline constexpr std::int64_t kBranchRecord = sizeof(BranchStructure) / sizeof(std::int32_t);

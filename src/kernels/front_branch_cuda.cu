@@ -17,6 +17,7 @@
 #include "kernels/fused_task_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
+#include "strata/error.hpp"
 
 namespace strata {
 namespace front {
@@ -31,13 +32,19 @@ constexpr int kTinyThreads = 32;
 constexpr int kSmallThreads = 128;
 
 template <class T>
-Branch<T> branch_of(const BlockView* x) {
-  return {static_cast<T*>(x[0].data),
-          static_cast<T*>(x[1].data),
-          static_cast<T*>(x[5].data),
-          static_cast<const T*>(x[3].data),
-          static_cast<const std::int32_t*>(x[4].data),
-          x[3].rows};
+Branch<T> branch_of(const BlockView* x, int operands) {
+  Branch<T> branch{static_cast<T*>(x[0].data),
+                   static_cast<T*>(x[1].data),
+                   static_cast<T*>(x[5].data),
+                   static_cast<const T*>(x[3].data),
+                   static_cast<const std::int32_t*>(x[4].data),
+                   x[3].rows,
+                   {}};
+  if (operands > factor_branch.operands + kPlacesMax)
+    throw Error(ErrorKind::misuse, "factor_branch", "more operands than there are places");
+  for (int k = factor_branch.operands; k < operands; ++k)
+    branch.more[k - factor_branch.operands] = static_cast<T*>(x[k].data);
+  return branch;
 }
 
 template <class T>
@@ -331,9 +338,12 @@ class Worker {
     __syncthreads();
     if (whole > 1) task.multiply_stages(sum, 0, whole);
     // The same tile of the update.
-    arguments.ldx = front.ld_update;
-    arguments.x = part_.update_of(front) - across * kTile * (arguments.ldx + 1);
-    if (columns_aligned(part_.update_of(front), front.ld_update)) {
+    const int column = job.j - across;
+    T* own = part_.update_of(front) + update_column(front.ld_update, front.step, column * kTile) +
+             (job.i - across) * kTile;
+    arguments.ldx = front.ld_update - front.step * column;
+    arguments.x = own - job.i * kTile - job.j * kTile * arguments.ldx;
+    if (columns_aligned(own, arguments.ldx)) {
       TileTask<T, kTile, true>{arguments, shared_, job.i, job.j}.put_negative(sum);
     } else {
       TileTask<T, kTile, false>{arguments, shared_, job.i, job.j}.put_negative(sum);
@@ -434,7 +444,7 @@ void factor_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelPara
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, M::kBytes),
                "shared memory of run_tiles");
   for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const Branch<T> branch = branch_of<T>(calls[c]);
+    const Branch<T> branch = branch_of<T>(calls[c], calls.operands);
     clear_flags<T><<<kSumBlocks, kPlainThreads, 0, stream>>>(branch);
     blas::require_launched("clear_flags");
     launch_all(stream, run_small<T, kTinyThreads, kTinyFront>, kTinyThreads, 0, branch);

@@ -33,6 +33,7 @@ struct Branch {
   const T* values;
   const std::int32_t* structure;
   std::int64_t value_count;  ///< the last of them is the shift
+  T* more[kPlacesMax];       ///< operands behind the others
 
   [[nodiscard]] __device__ const BranchProgram& program() const {
     const auto& head = *reinterpret_cast<const BranchHeader*>(structure);
@@ -73,6 +74,7 @@ struct Part {
   const FrontRecord* records;
   T* panels;
   T* outside;
+  T* const* more;
   T* work;
   const T* values;
   T shift;
@@ -85,6 +87,7 @@ struct Part {
         records(branch.records()),
         panels(branch.panels),
         outside(branch.outside),
+        more(branch.more),
         work(branch.work),
         values(branch.values),
         shift(branch.values[branch.value_count - 1]),
@@ -104,7 +107,11 @@ struct Part {
   }
 
   [[nodiscard]] __device__ T* update_of(const FrontRecord& front) const {
-    return (front.outside != 0 ? outside : work) + front.update;
+    return memory_of(front.place) + front.update;
+  }
+  /// That of an update.
+  [[nodiscard]] __device__ T* memory_of(int place) const {
+    return place == 0 ? work : (place < 0 ? outside : more[place - 1]);
   }
   __device__ void wait_for_children(const FrontRecord& front) const {
     if (front.expected > 0 && own_warp() == 0)
@@ -128,8 +135,14 @@ struct Part {
   template <int kColumns = 4>
   __device__ void add_child(T* x, int ld, int row, int col, const ChildRecord& child, int a0,
                             int a1, int b0, int b1) const {
-    const T* u = work + child.update;
+    const T* u = memory_of(child.place) + child.update;
     const std::int32_t* places = structure + child.places;
+    // At most 64 columns, so of two columns of tiles: element (a, b) of each is at
+    // start + b·ld + a.
+    const int border = (b0 / kFrontTile + 1) * kFrontTile;
+    const int lds[2] = {child.ld_update - border + kFrontTile, child.ld_update - border};
+    const int starts[2] = {update_column(child.ld_update, kFrontTile, b0) - b0 * lds[0],
+                           update_column(child.ld_update, kFrontTile, border) - border * lds[1]};
     for (int a = a0 + lane(); a < a1; a += kWarp) {
       T* to = x + places[a] - row;
       const T* from = u + a;
@@ -141,8 +154,9 @@ struct Part {
           const int column = b + k * kWarps;
           const bool inside = column < b1 && column <= a;
           place[k] = inside ? places[column] - col : -1;
-          value[k] =
-              inside ? __ldcg(from + static_cast<std::int64_t>(column) * child.ld_update) : T{0};
+          const int offset =
+              column < border ? starts[0] + column * lds[0] : starts[1] + column * lds[1];
+          value[k] = inside ? __ldcg(from + offset) : T{0};
         }
 #pragma unroll
         for (int k = 0; k < kColumns; ++k)
@@ -157,6 +171,7 @@ struct Part {
     ChildRecord child;
     child.update = __shfl_sync(kAll, mine.update, k);
     child.ld_update = __shfl_sync(kAll, mine.ld_update, k);
+    child.place = __shfl_sync(kAll, mine.place, k);
     child.rows = __shfl_sync(kAll, mine.rows, k);
     child.places = __shfl_sync(kAll, mine.places, k);
     child.cuts = __shfl_sync(kAll, mine.cuts, k);
@@ -252,7 +267,7 @@ struct SmallFronts {
     T* update = part.update_of(front);
     const T* from = x + front.width * (ld + 1);
     for (int b = P::own_warp(); b < front.rows; b += kWarps) {
-      T* to = update + static_cast<std::int64_t>(b) * front.ld_update;
+      T* to = update + update_column(front.ld_update, front.step, b);
       for (int a = b + lane(); a < front.rows; a += kWarp) to[a] = from[a + b * ld];
     }
   }

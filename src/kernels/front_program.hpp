@@ -25,6 +25,20 @@ inline constexpr std::int32_t kFrontTile = 64;
 inline constexpr std::int32_t kSmallFront = 64;
 inline constexpr std::int32_t kTinyFront = 32;
 
+/// Updates have no room above their diagonal tiles: column b of one, of the columns of tiles of
+/// which each has `step` rows less than the one before, `ld` being those of the first. Element
+/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square.
+[[nodiscard]] constexpr std::int32_t update_column(std::int32_t ld, std::int32_t step,
+                                                   std::int32_t b) {
+  const std::int32_t j = b / kFrontTile;
+  const std::int32_t first = kFrontTile * j * ld - step * (kFrontTile / 2) * j * (j - 1);
+  return first + (b - kFrontTile * j) * (ld - step * j) - step * j;
+}
+[[nodiscard]] constexpr std::int64_t update_elements(std::int32_t rows, std::int32_t ld,
+                                                     std::int32_t step) {
+  return rows == 0 ? 0 : std::int64_t{update_column(ld, step, rows - 1)} + ld;
+}
+
 /// At the place in a structure that BranchHeader::program says; a multiple of 2.
 struct BranchProgram {
   std::int32_t fronts;      ///< how many
@@ -69,13 +83,13 @@ inline constexpr std::int64_t kSweepColumns = 16;
 struct FrontRecord {
   std::int64_t
       panel;  ///< its first element among the panels, (w + r) × w, `ld` from column to column
-  std::int64_t
-      update;  ///< likewise of its update, r × r, in the work memory or, if `outside`, in U
-  std::int32_t width;  ///< w
-  std::int32_t rows;   ///< r
+  std::int64_t update;  ///< likewise of its update, r × r: in which memory see `place`
+  std::int32_t width;   ///< w
+  std::int32_t rows;    ///< r
   std::int32_t ld;
-  std::int32_t ld_update;
-  std::int32_t outside;      ///< 1: its parent is not of this branch
+  std::int32_t ld_update;    ///< of the first column of tiles, …
+  std::int32_t step;         ///< … and by how much the next ones are shorter: kFrontTile, or 0
+  std::int32_t place;        ///< of its update. 0: work; k: the k-th operand behind all; −1: U
   std::int32_t parent;       ///< a front; −1: none in this branch
   std::int32_t column;       ///< of the branch, its first
   std::int32_t entries;      ///< place of where its entries of A belong: i + j·ld in the panel …
@@ -88,19 +102,22 @@ struct FrontRecord {
   std::int32_t flag;      ///< number of its first flag: signals of children; then one a tile row
   std::int32_t expected;  ///< signals of children until all of their updates are there
   std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
-  std::int32_t padding;        ///< so that no byte is undefined
   std::int64_t rows_before;    ///< rows of updates of fronts before this one
 };
-/// What a front needs to know of a child. At multiples of 2.
+/// What a front needs to know of a child, in this branch or before it. At multiples of 2.
 struct ChildRecord {
-  std::int64_t update;  ///< as in FrontRecord
+  std::int64_t update;  ///< as in FrontRecord, of step kFrontTile
   std::int32_t ld_update;
+  std::int32_t place;
   std::int32_t rows;
   std::int32_t places;
   std::int32_t
       cuts;  ///< front cut into tiles: place of the first row in each of its tile rows, and r
-  std::int64_t rows_before;  ///< as in FrontRecord
+  std::int32_t padding;      ///< so that no byte is undefined
+  std::int64_t rows_before;  ///< as in FrontRecord; −1: it is not in this branch
 };
+/// Operands of a branch behind the others: updates for other branches, then those of others.
+inline constexpr std::int32_t kPlacesMax = 224;
 inline constexpr std::int32_t kChildRecord = sizeof(ChildRecord) / sizeof(std::int32_t);
 inline constexpr std::int32_t kFrontRecord = sizeof(FrontRecord) / sizeof(std::int32_t);
 

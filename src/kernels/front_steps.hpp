@@ -79,6 +79,84 @@ void add_updates(const BlockView* x, std::uint32_t variant) {
 template <class T>
 using FactorFront = PivotStatus (*)(MatrixView<T> p, MatrixView<T> u);
 
+/// The fronts of a branch that has a program, one after another.
+template <class T, FactorFront<T> factor>
+class ProgramFronts {
+ public:
+  ProgramFronts(const BlockView* x, const std::int32_t* program) : x_(x) {
+    std::memcpy(&program_, program, sizeof program_);
+  }
+
+  PivotStatus run() {
+    PivotStatus total;
+    for (std::int64_t f = 0; f < program_.fronts; ++f) {
+      FrontRecord front;
+      std::memcpy(&front, structure() + program_.records + f * kFrontRecord, sizeof front);
+      const std::int64_t order = std::int64_t{front.width} + front.rows;
+      const MatrixView<T> p{data<T>(0) + front.panel, order, front.width, front.ld};
+      update_.assign(static_cast<std::size_t>(front.rows) * static_cast<std::size_t>(front.rows),
+                     T{0});
+      const MatrixView<T> u{update_.data(), front.rows, front.rows,
+                            std::max<std::int64_t>(front.rows, 1)};
+      put_entries(front, p);
+      for (std::int64_t c = 0; c < front.child_count; ++c) {
+        ChildRecord child;
+        std::memcpy(&child, structure() + front.children + c * kChildRecord, sizeof child);
+        add_child(child, p, u);
+      }
+      const PivotStatus status = factor(p, u);
+      if (status.bad_column >= 0) {
+        total.bad_column = front.column + status.bad_column;
+        total.bad_pivot = status.bad_pivot;
+        return total;
+      }
+      total.log_determinant += status.log_determinant;
+      T* to = place(front.place) + front.update;
+      for (std::int32_t b = 0; b < front.rows; ++b)
+        std::copy_n(&u(b, b), front.rows - b,
+                    to + update_column(front.ld_update, front.step, b) + b);
+    }
+    return total;
+  }
+
+ private:
+  template <class E>
+  [[nodiscard]] E* data(int operand) const {
+    return static_cast<E*>(x_[operand].data);
+  }
+  [[nodiscard]] const std::int32_t* structure() const { return data<const std::int32_t>(4); }
+  /// The memory of an update.
+  [[nodiscard]] T* place(std::int32_t number) const { return data<T>(number < 0 ? 1 : 5 + number); }
+
+  void put_entries(const FrontRecord& front, MatrixView<T> p) const {
+    const auto* values = data<const T>(3);
+    const T shift = values[x_[3].rows - 1];
+    const std::int32_t* places = structure() + front.entries;
+    const std::int32_t* sources = places + front.entry_count;
+    for (std::int64_t j = 0; j < p.cols; ++j) std::fill_n(p.column(j), p.rows, T{0});
+    for (std::int64_t e = 0; e < front.entry_count; ++e) {
+      const bool on_diagonal = places[e] % (p.ld + 1) == 0;
+      p.data[places[e]] =
+          (sources[e] < 0 ? T{0} : values[sources[e]]) + (on_diagonal ? shift : T{0});
+    }
+  }
+
+  void add_child(const ChildRecord& child, MatrixView<T> p, MatrixView<T> u) const {
+    const T* from = place(child.place) + child.update;
+    const std::int32_t* places = structure() + child.places;
+    for (std::int32_t b = 0; b < child.rows; ++b) {
+      const T* column = from + update_column(child.ld_update, kFrontTile, b);
+      const std::int64_t j = places[b];
+      T* to = j < p.cols ? p.column(j) : u.column(j - p.cols) - p.cols;
+      for (std::int32_t a = b; a < child.rows; ++a) to[places[a]] += column[a];
+    }
+  }
+
+  const BlockView* x_;
+  BranchProgram program_{};
+  std::vector<T> update_;
+};
+
 /// All supernodes of a branch, from the first to the last.
 template <class T, FactorFront<T> factor>
 PivotStatus factor_supernodes(const BlockView* x) {
@@ -89,7 +167,6 @@ PivotStatus factor_supernodes(const BlockView* x) {
   auto* work = static_cast<T*>(x[5].data);
   struct Pending {
     const T* update;
-    std::int64_t ld;
     std::int64_t rows;
     const std::int32_t* places;
   };
@@ -98,34 +175,26 @@ PivotStatus factor_supernodes(const BlockView* x) {
   std::int64_t columns = 0;
   BranchHeader header;
   std::memcpy(&header, structure, sizeof header);
+  if (header.program != 0) return ProgramFronts<T, factor>(x, structure + header.program).run();
   structure += kBranchHeader;
-  const T shift = header.program != 0 ? values[x[3].rows - 1] : T{0};
   for (std::int64_t k = 0; k < header.supernodes; ++k) {
     BranchStructure s;
     std::memcpy(&s, structure, sizeof s);
     const std::int32_t* places = structure + kBranchRecord;
-    const std::int32_t* sources = places + s.entries;
-    const std::int32_t* rows = header.program != 0 ? sources + s.entries : sources;
+    const std::int32_t* rows = places + s.entries;
     structure = rows + (s.inside != 0 ? s.rows : 0);
     T* update = (s.inside != 0 ? work : outside) + s.offset;
-    const MatrixView<T> p{panel + s.panel, std::int64_t{s.width} + s.rows, s.width, s.ld};
-    const MatrixView<T> u{update, s.rows, s.rows, std::max<std::int64_t>(s.ld_update, 1)};
-    if (header.program == 0) {
-      scatter<T>(p, s.entries, values, places);
-      values += s.entries;
-    } else {
-      std::fill_n(p.data, p.ld * p.cols, T{0});
-      for (std::int64_t e = 0; e < s.entries; ++e) {
-        const bool on_diagonal = places[e] % (p.ld + 1) == 0;
-        p.data[places[e]] =
-            (sources[e] < 0 ? T{0} : values[sources[e]]) + (on_diagonal ? shift : T{0});
-      }
-    }
+    const std::int64_t order = std::int64_t{s.width} + s.rows;
+    const MatrixView<T> p{panel + s.panel, order, s.width, order};
+    const MatrixView<T> u{update, s.rows, s.rows, std::max<std::int64_t>(s.rows, 1)};
+    scatter<T>(p, s.entries, values, places);
+    values += s.entries;
     std::fill_n(update, u.ld * u.cols, T{0});
     const std::size_t first = pending.size() - static_cast<std::size_t>(s.children);
     for (std::size_t c = first; c < pending.size(); ++c) {
       const Pending& child = pending[c];
-      const UpdatePart<T> part{child.update, child.ld, child.places, 0, 0, child.rows, child.rows};
+      const UpdatePart<T> part{child.update, child.rows, child.places, 0, 0,
+                               child.rows,   child.rows};
       add_part<T>(part, p, 0, 0);
       add_part<T>(part, u, s.width, s.width);
     }
@@ -137,7 +206,7 @@ PivotStatus factor_supernodes(const BlockView* x) {
       return total;
     }
     total.log_determinant += status.log_determinant;
-    if (s.inside != 0) pending.push_back({update, u.ld, s.rows, rows});
+    if (s.inside != 0) pending.push_back({update, s.rows, rows});
     columns += s.width;
   }
   return total;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/host_memory.hpp"
@@ -33,17 +34,24 @@ HostPinning parse_host_pinning(const std::string& name) {
 
 HostPinner::HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, HostPinning pinning,
                        std::int64_t piece_bytes)
+    : HostPinner(devices, std::vector<HostRange>{{data, bytes}}, pinning, piece_bytes) {}
+
+HostPinner::HostPinner(DeviceSet& devices, std::vector<HostRange> ranges, HostPinning pinning,
+                       std::int64_t piece_bytes)
     : devices_(devices),
-      data_(data),
-      bytes_(bytes),
+      ranges_(std::move(ranges)),
       crew_(std::clamp(describe_host().compute_queues, 1, 16) - 1) {
+  std::int64_t bytes = 0;
+  for (const HostRange& range : ranges_) bytes += range.bytes;
   if (devices.all_on_host() || bytes <= 0 || pinning == HostPinning::never) return;
   const bool must = pinning == HostPinning::ahead;
   if (pinning == HostPinning::automatic) {
     pinning = bytes <= piece_bytes ? HostPinning::ahead : HostPinning::background;
   }
-  const WholePages pages(data, bytes);
-  (void)::madvise(pages.first, pages.size, MADV_HUGEPAGE);  // it is an advice
+  for (const HostRange& range : ranges_) {
+    const WholePages pages(range.data, range.bytes);
+    if (pages.size > 0) (void)::madvise(pages.first, pages.size, MADV_HUGEPAGE);  // it is an advice
+  }
   if (pinning == HostPinning::ahead) {
     try {
       pin_all(piece_bytes);
@@ -74,19 +82,26 @@ void HostPinner::wait() {
 }
 
 void HostPinner::pin_all(std::int64_t piece_bytes) {
+  for (const HostRange& range : ranges_) pin(range, piece_bytes);
+}
+
+void HostPinner::pin(const HostRange& range, std::int64_t piece_bytes) {
   const auto start = std::chrono::steady_clock::now();
-  for (std::int64_t offset = 0; offset < bytes_ && !stopped_;) {
+  const double before = seconds_;
+  for (std::int64_t offset = 0; offset < range.bytes && !stopped_;) {
     // Pieces end at multiples of their size, so none ends within a huge page.
-    const auto address = reinterpret_cast<std::uintptr_t>(data_ + offset);
+    std::byte* data = range.data + offset;
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
     const auto beyond =
         static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(piece_bytes));
-    const std::int64_t bytes = std::min(piece_bytes - beyond, bytes_ - offset);
-    touch(data_ + offset, bytes);
-    pieces_.push_back(devices_.pinning_device().pin_host(data_ + offset, bytes));
-    devices_.pinned().add(data_ + offset, bytes);
+    const std::int64_t bytes = std::min(piece_bytes - beyond, range.bytes - offset);
+    touch(data, bytes);
+    pieces_.push_back(devices_.pinning_device().pin_host(data, bytes));
+    devices_.pinned().add(data, bytes);
     offset += bytes;
-    pinned_bytes_ = offset;
-    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    pinned_bytes_ = pinned_bytes_ + bytes;
+    seconds_ =
+        before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 }
 

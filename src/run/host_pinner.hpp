@@ -16,6 +16,12 @@
 
 namespace strata {
 
+/// Memory of the host.
+struct HostRange {
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
 /// "auto", "ahead", "background" or "never". Throws Error{misuse} for anything else.
 [[nodiscard]] HostPinning parse_host_pinning(const std::string& name);
 
@@ -26,6 +32,9 @@ class HostPinner {
   /// `ahead` where one piece is all: then the run could profit from nothing before all is done. On
   /// CPU devices it does nothing.
   HostPinner(DeviceSet& devices, std::byte* data, std::int64_t bytes, HostPinning pinning,
+             std::int64_t piece_bytes = kPinningPieceBytes);
+  /// The same for several ranges, one after the other, of which no two have a page in common.
+  HostPinner(DeviceSet& devices, std::vector<HostRange> ranges, HostPinning pinning,
              std::int64_t piece_bytes = kPinningPieceBytes);
   HostPinner(const HostPinner&) = delete;
   HostPinner& operator=(const HostPinner&) = delete;
@@ -39,11 +48,11 @@ class HostPinner {
 
  private:
   void pin_all(std::int64_t piece_bytes);
+  void pin(const HostRange& range, std::int64_t piece_bytes);
   void touch(std::byte* data, std::int64_t bytes);
 
   DeviceSet& devices_;
-  std::byte* data_;
-  std::int64_t bytes_;
+  std::vector<HostRange> ranges_;
   WorkCrew crew_;
   std::vector<Buffer> pieces_;
   std::atomic<double> seconds_ = 0;

@@ -40,16 +40,6 @@ std::uint64_t arrangement_of(const SparseMatrix& a) {
   return std::max<std::uint64_t>(hash, 1);
 }
 
-/// A family whose blocks are ranges of a list.
-template <class T>
-std::shared_ptr<FamilyMemory> listed_memory(const BlockTable& blocks, int family,
-                                            const std::vector<T>& list) {
-  return std::make_shared<FamilyMemory>(
-      blocks, family, [&list](const BlockExtent& x, std::byte* to) {
-        std::memcpy(to, list.data() + x.row, at(x.rows) * sizeof(T));
-      });
-}
-
 /// Sums of zeros are not zero if a factor is not finite.
 bool all_finite(std::span<const double> values) {
   double sum = 0;
@@ -61,6 +51,26 @@ bool on_gpu(const Options& options) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
   return std::any_of(choices.begin(), choices.end(),
                      [](const DeviceChoice& choice) { return choice.backend == "cuda"; });
+}
+
+std::int64_t panel_elements(const SparseAnalysis& analysis, std::int32_t s) {
+  return (analysis.width(s) + analysis.row_count(s)) * analysis.width(s);
+}
+/// Of an update in a branch with a program.
+std::int64_t packed_elements(const SparseAnalysis& analysis, std::int32_t s) {
+  const auto r = static_cast<std::int32_t>(analysis.row_count(s));
+  return update_elements(r, r + r % 2, kFrontTile);
+}
+
+/// What the largest front takes, with its update and those of its children.
+std::int64_t largest_front_elements(const SparseAnalysis& analysis) {
+  std::vector<std::int64_t> elements(at(analysis.supernodes()));
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
+    elements[at(s)] += panel_elements(analysis, s) + packed_elements(analysis, s);
+    if (analysis.parent[at(s)] >= 0)
+      elements[at(analysis.parent[at(s)])] += packed_elements(analysis, s);
+  }
+  return elements.empty() ? 0 : *std::max_element(elements.begin(), elements.end());
 }
 
 bool are_given(const SparseCholeskyOptions& options) {
@@ -98,22 +108,44 @@ FrontSizes resident_sizes(FrontSizes sizes, bool given) {
 std::int64_t resident_elements(const SparseAnalysis& analysis) {
   std::int64_t elements = 0;
   for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
-    const std::int64_t r = analysis.row_count(s);
-    elements += (analysis.width(s) + r) * analysis.width(s) + r * r;
+    elements += panel_elements(analysis, s) + packed_elements(analysis, s);
   }
   return elements;
 }
 
 std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
                                                   const SparseMatrix& a, FrontSizes& sizes,
-                                                  Element element, int devices,
+                                                  bool given, Element element, int devices,
                                                   std::int64_t budget) {
+  const auto fits = [&](const std::shared_ptr<const FrontLayout>& layout) {
+    return smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
+  };
+  const auto lay_out = [&](const FrontSizes& of) {
+    return std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, of, element));
+  };
+  const bool in_ranges = sizes.program != 0 && devices == 1 && (sizes.range_bytes > 0 || !given) &&
+                         largest_front_elements(analysis) * bytes_of(element) <= budget;
+  if (in_ranges) {
+    // Room for a range while the one before goes home and updates wait for others.
+    constexpr std::int64_t kParts = 6;
+    constexpr std::int64_t kMost = 64;
+    FrontSizes ranges = resident_sizes(sizes, false);
+    if (ranges.range_bytes == 0) ranges.range_bytes = budget / kParts;
+    do {
+      auto layout = lay_out(ranges);
+      if (fits(layout)) {
+        sizes = ranges;
+        return layout;
+      }
+      ranges.range_bytes /= 2;
+    } while (ranges.range_bytes > budget / kMost);
+  }
+  sizes.range_bytes = 0;
   // Below, branches hardly hold more than one supernode, and panels and tiles are what is large.
   constexpr std::int64_t kSmallest = 256;
   for (;;) {
-    auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
-    const bool fits = smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
-    if (fits || sizes.branch_entries <= kSmallest) return layout;
+    auto layout = lay_out(sizes);
+    if (sizes.branch_entries <= kSmallest || fits(layout)) return layout;
     sizes.branch_entries /= 4;
   }
 }
@@ -206,6 +238,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
   one_triangle_ = is_one_triangle(a);
   planned_ = {};
+  homes_.reset();
   panels_.reset();
   resident_.reset();
   sweeps_ = {};
@@ -217,18 +250,20 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   adopted_ = false;
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();
-  if (take_resident(a)) {
+  if (sizes_.range_bytes == 0 && take_resident(a)) {
     arrangement_ = arrangement_of(a);
     return;
   }
-  layout_ =
-      fitting_layout(analysis_, a, sizes_, element_, devices_->count(), smallest_memory(machine));
+  layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->count(),
+                           smallest_memory(machine));
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
   planned.tile = sizes_.tile;
   planned.let_go_of_trace();
   check_host_memory(planned, options_, kWhere);
   reserve();
   planned_ = std::move(planned);
+  homes_ = std::make_unique<FrontHomes>(*layout_, panels_, *devices_, *planned_.plan,
+                                        options_.host_pinning);
   arrangement_ = arrangement_of(a);
 }
 
@@ -264,6 +299,11 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
               value, to_string(element_));
       return held;
     };
+    if (x.col == kRawValues && element_ == Element::fp64) {  // finite, as is known by now
+      std::copy(a.value.begin(), a.value.end(), out);
+      out[x.rows - 1] = static_cast<T>(shift_);
+      return;
+    }
     if (x.col == kRawValues) {
       for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
         if (i == j) (void)checked(a.value[at(k)] + shift_, true);
@@ -295,19 +335,16 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
     take_structure(a);
   }
   if (resident()) return run_resident(a.value, &a);
-  const BlockTable& blocks = layout_->blocks;
-  auto values = std::make_shared<FamilyMemory>(
-      blocks, fronts::kValues,
-      element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
-  auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
-  panels_->reset(nullptr);
-  MemoryStore store = store_of(values, status);
+  MemoryStore store =
+      homes_->store(element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
   RunOptions run_options;
   run_options.progress = options_.progress;
   run_options.what = "factor";
   RunOutcome outcome = run(*planned_.plan, *devices_, store, run_options);
   report_ = make_report(planned_, std::move(outcome.trace));
-  read_statuses(*status);
+  report_.pinning_seconds = homes_->pinner().seconds();
+  report_.pinned_bytes = homes_->pinner().pinned_bytes();
+  read_statuses(homes_->statuses());
 }
 
 MemoryStore FrontFactor::store_of(std::shared_ptr<FamilyMemory> values,
@@ -315,10 +352,9 @@ MemoryStore FrontFactor::store_of(std::shared_ptr<FamilyMemory> values,
   const FrontLayout& layout = *layout_;
   const BlockTable& blocks = layout.blocks;
   return {blocks,
-          {panels_, std::make_shared<FamilyMemory>(blocks, fronts::kUpdates), std::move(values),
+          {panels_, nullptr, std::move(values),
            listed_memory(blocks, fronts::kStructure, layout.structure),
-           listed_memory(blocks, fronts::kPlaces, layout.places), std::move(status),
-           std::make_shared<FamilyMemory>(blocks, fronts::kWork)}};
+           listed_memory(blocks, fronts::kPlaces, layout.places), std::move(status), nullptr}};
 }
 
 void FrontFactor::factor_values(std::span<const double> values, double shift) {

@@ -10,6 +10,7 @@
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
 #include "session/planned_run.hpp"
+#include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
 #include "store/memory_store.hpp"
 #include "strata/sparse_factor.hpp"
@@ -26,12 +27,15 @@ namespace strata {
 [[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
 
-/// The layout for devices of a budget: branches are smaller where those of `sizes` do not fit,
-/// which changes no bit; `sizes` says how large they are.
+/// The layout for devices of a budget, where not all stays on them: branches are smaller where
+/// those of `sizes` do not fit, which changes no bit. On one GPU, unless sizes were `given`, ranges
+/// of the postorder, if the largest front has room there with its children's updates; the bits are
+/// those of a factor that stays. `sizes` says what became of them.
 [[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
                                                                 const SparseMatrix& a,
-                                                                FrontSizes& sizes, Element element,
-                                                                int devices, std::int64_t budget);
+                                                                FrontSizes& sizes, bool given,
+                                                                Element element, int devices,
+                                                                std::int64_t budget);
 
 /// Plans the factorization. Throws Error{memory} for a budget that does not suffice.
 [[nodiscard]] PlannedRun plan_fronts(const SparseAnalysis& analysis,
@@ -122,6 +126,7 @@ class FrontFactor {
   bool one_triangle_ = false;  // A was given by one
   bool adopted_ = false;       // L was made elsewhere
   mutable std::shared_ptr<FamilyMemory> panels_;
+  std::unique_ptr<FrontHomes> homes_;  // where it is planned; released before the devices
   /// Solves, and what brings L home, use one queue and one memory.
   std::unique_ptr<std::mutex> one_at_a_time_ = std::make_unique<std::mutex>();
   mutable bool at_home_ = true;  // L, where it is resident

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "base/check.hpp"
 #include "kernels/front.hpp"
 #include "kernels/potrf.hpp"
+#include "sparse/front_entries.hpp"
 #include "sparse/front_program.hpp"
 #include "sparse/pattern.hpp"
+#include "sparse/work_places.hpp"
 
 namespace strata {
 namespace {
@@ -20,46 +23,6 @@ constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 /// small fronts cost. (Zeroing, adding and BLAS calls; two cores of an AMD EPYC.)
 constexpr double kElementCost = 20;
 constexpr double kSupernodeCost = 20000;
-
-/// Where the entries of A lie: by column of L, their rows of L, and their codes.
-struct PermutedEntries {
-  std::vector<std::int64_t> start;  ///< by column of L
-  std::vector<std::int32_t> row;    ///< of L
-  std::vector<EntryCode> code;
-};
-
-PermutedEntries permuted_entries(const SparseAnalysis& analysis, const SparseMatrix& a) {
-  const auto n = std::ssize(analysis.order);
-  std::vector<std::int32_t> column_of(at(n));
-  for (std::int64_t k = 0; k < n; ++k)
-    column_of[at(analysis.order[at(k)])] = static_cast<std::int32_t>(k);
-  PermutedEntries p;
-  p.start.assign(at(n) + 1, 0);
-  std::vector<char> has_diagonal(at(n));
-  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t) {
-    const std::int32_t c = std::min(column_of[at(i)], column_of[at(j)]);
-    ++p.start[at(c) + 1];
-    if (i == j) has_diagonal[at(c)] = 1;
-  });
-  for (std::int64_t c = 0; c < n; ++c)
-    p.start[at(c) + 1] += p.start[at(c)] + (has_diagonal[at(c)] != 0 ? 0 : 1);
-  p.row.resize(at(p.start.back()));
-  p.code.resize(at(p.start.back()));
-  std::vector<std::int64_t> next(p.start.begin(), p.start.end() - 1);
-  const auto put = [&](std::int32_t c, std::int32_t r, EntryCode code) {
-    const std::int64_t k = next[at(c)]++;
-    p.row[at(k)] = r;
-    p.code[at(k)] = code;
-  };
-  for (std::int32_t c = 0; c < n; ++c)
-    if (has_diagonal[at(c)] == 0) put(c, c, -1);
-  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
-    const std::int32_t u = column_of[at(i)];
-    const std::int32_t v = column_of[at(j)];
-    put(std::min(u, v), std::max(u, v), 2 * k + (i == j ? 1 : 0));
-  });
-  return p;
-}
 
 /// [from, from + extent) in equal parts of at most `tile`.
 void cut_evenly(std::int64_t from, std::int64_t extent, std::int64_t tile,
@@ -79,8 +42,12 @@ class LayoutMaker {
     out_.unit_of.resize(at(count));
     out_.panel_place.assign(at(count), 0);
     out_.panel_ld.assign(at(count), 0);
-    find_branches();
-    for (std::int32_t s = 0; s < count; ++s) {
+    if (sizes_.range_bytes > 0) {
+      make_ranges();
+    } else {
+      find_branches();
+    }
+    for (std::int32_t s = 0; s < count && sizes_.range_bytes == 0; ++s) {
       if (whole_[at(s)] != 0) {
         if (a_.parent[at(s)] < 0 || whole_[at(a_.parent[at(s)])] == 0) add_branch(s);
       } else {
@@ -96,7 +63,7 @@ class LayoutMaker {
     for (std::int32_t u = 0; u < std::ssize(out_.units); ++u) {
       FrontUnit& unit = out_.units[at(u)];
       const std::int32_t parent = a_.parent[at(unit.last)];
-      if (parent < 0) continue;
+      if (parent < 0 || sizes_.range_bytes > 0) continue;  // ranges give to any number of others
       unit.parent = out_.unit_of[at(parent)];
       out_.units[at(unit.parent)].children.push_back(u);
     }
@@ -131,6 +98,27 @@ class LayoutMaker {
     return a_.width(s) + a_.row_count(s);
   }
   [[nodiscard]] bool is_small(std::int32_t s) const { return order_of(s) <= sizes_.panel_order; }
+
+  /// Ranges of the postorder, as large as they may be.
+  void make_ranges() {
+    const std::int64_t size = bytes_of(element_);
+    std::int64_t held = 0;
+    for (std::int32_t s = 0; s < a_.supernodes(); ++s) {
+      const std::int64_t r = a_.row_count(s);
+      const std::int64_t bytes = (order_of(s) * a_.width(s) +
+                                  update_elements(static_cast<std::int32_t>(r),
+                                                  static_cast<std::int32_t>(even(r)), kFrontTile)) *
+                                 size;
+      if (out_.units.empty() || held + bytes > sizes_.range_bytes) {
+        FrontUnit& unit = out_.units.emplace_back();
+        unit.kind = UnitKind::branch;
+        unit.first = s;
+        held = 0;
+      }
+      out_.units.back().last = s;
+      held += bytes;
+    }
+  }
 
   /// Subtrees that one branch can hold.
   void find_branches() {
@@ -167,6 +155,12 @@ class LayoutMaker {
     held_ = size_[at(s)];
   }
 
+  /// Elements of a block that is copied column by column where its home is not page-locked.
+  static BlockExtent in_columns(std::int64_t elements) {
+    constexpr std::int64_t kColumn = 65536;
+    if (elements <= kColumn) return {0, 0, elements, 1};
+    return {0, 0, kColumn, (elements - 1) / kColumn + 1};
+  }
   std::int64_t add_block(std::vector<BlockExtent>& family, BlockExtent extent) {
     family.push_back(extent);
     return std::ssize(family) - 1;
@@ -176,25 +170,6 @@ class LayoutMaker {
   std::int64_t add_list(std::vector<BlockExtent>& family, const std::vector<T>& list,
                         std::int64_t begin) {
     return add_block(family, {begin, 0, std::ssize(list) - begin, 1});
-  }
-
-  /// Places of rows of s in the front of its parent.
-  void append_places(std::int32_t s, std::vector<std::int32_t>& to) const {
-    const std::int32_t p = a_.parent[at(s)];
-    const std::int32_t begin = a_.first[at(p)];
-    const std::int32_t end = a_.first[at(p) + 1];
-    const auto above = a_.rows(p);
-    std::size_t k = 0;
-    for (const std::int32_t row : a_.rows(s)) {
-      if (row < end) {
-        to.push_back(row - begin);
-        continue;
-      }
-      while (k < above.size() && above[k] < row) ++k;
-      require(k < above.size() && above[k] == row, ErrorKind::misuse, "factor",
-              "row {} of supernode {} is no row of its parent", row, s);
-      to.push_back(end - begin + static_cast<std::int32_t>(k));
-    }
   }
 
   /// Calls put(row in the front, column in the front, code) for the entries of s.
@@ -218,38 +193,18 @@ class LayoutMaker {
   /// so that their rows below the columns, and their updates, can be read two at a time.
   struct Place {
     std::int64_t panel, ld, update, ld_update;
+    std::int32_t step, place;  ///< as FrontRecord has them
+  };
+  /// An update on its way to another unit.
+  struct Gift {
+    std::int32_t supernode;
+    std::int64_t block;
+    ChildRecord record;
   };
   [[nodiscard]] bool is_cut(std::int32_t s) const {
     return sizes_.program != 0 && order_of(s) > kSmallFront;
   }
   [[nodiscard]] static std::int64_t even(std::int64_t n) { return n + n % 2; }
-
-  /// Places of updates within a branch's work: the first gap that is large enough.
-  class WorkPlaces {
-   public:
-    std::int64_t take(std::int32_t s, std::int64_t elements) {
-      std::int64_t begin = 0;
-      auto before = live_.begin();
-      for (; before != live_.end() && before->begin - begin < elements; ++before)
-        begin = before->end;
-      live_.insert(before, {s, begin, begin + elements});
-      peak_ = std::max(peak_, begin + elements);
-      return begin;
-    }
-    void give_back(std::int32_t s) {
-      live_.erase(std::find_if(live_.begin(), live_.end(),
-                               [=](const Live& one) { return one.supernode == s; }));
-    }
-    [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-
-   private:
-    struct Live {
-      std::int32_t supernode;
-      std::int64_t begin, end;
-    };
-    std::vector<Live> live_;
-    std::int64_t peak_ = 0;
-  };
 
   /// A branch on its way.
   struct Branch {
@@ -263,6 +218,9 @@ class LayoutMaker {
     std::vector<std::int32_t> roots{};
     std::vector<FrontRecord> records{};
     std::vector<std::int32_t> tile_entries{};
+    std::map<std::int32_t, std::int32_t> place_for{};  ///< by unit that gets updates
+    std::vector<BlockExtent> given{};                  ///< as many
+    std::vector<GivenChild> taken{};
   };
   [[nodiscard]] std::int32_t here(const Branch& branch) const {
     const std::int64_t place = std::ssize(out_.structure) - branch.first_int;
@@ -277,44 +235,98 @@ class LayoutMaker {
     Branch branch{unit.first, unit.last, std::ssize(out_.structure)};
     out_.structure.push_back(unit.last - unit.first + 1);
     out_.structure.push_back(0);
+    if (sizes_.range_bytes > 0) find_places(branch);
     for (std::int32_t s = unit.first; s <= unit.last; ++s) add_to_branch(branch, s, entries);
     std::int64_t work = branch.work.peak();
+    if (sizes_.range_bytes > 0) take_gifts(unit, branch);
     if (sizes_.program != 0) {
       for (FrontRecord& record : branch.records) record.tile_entries += here(branch);
       out_.structure.insert(out_.structure.end(), branch.tile_entries.begin(),
                             branch.tile_entries.end());
-      work = append_program(std::move(branch.records), branch.inner, bytes_of(element_),
-                            branch.first_int, out_.structure);
+      work = append_program(std::move(branch.records), branch.taken, branch.inner,
+                            bytes_of(element_), branch.first_int, out_.structure);
     }
-    unit.panel = add_block(panels_, {0, 0, branch.panels, 1});
+    unit.panel = add_block(panels_, in_columns(branch.panels));
     unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(branch.outside, 1), 1});
     unit.values = add_list(values_, out_.entries, first_code);
     unit.structure = add_list(structures_, out_.structure, branch.first_int);
     if (sizes_.program != 0) unit.values = raw_values_;
-    unit.work = add_block(works_, {0, 0, std::max<std::int64_t>(work, 1), 1});
+    unit.work = add_block(works_, in_columns(std::max<std::int64_t>(work, 1)));
     add_places(unit, branch.roots);
     ++statuses_;
+  }
+
+  /// A place for each unit that gets updates of this range.
+  void find_places(Branch& branch) const {
+    for (std::int32_t s = branch.first; s <= branch.last; ++s) {
+      const std::int32_t p = a_.parent[at(s)];
+      if (p <= branch.last || a_.row_count(s) == 0) continue;
+      const auto next = static_cast<std::int32_t>(branch.place_for.size()) + 1;
+      branch.place_for.emplace(out_.unit_of[at(p)], next);
+    }
+    branch.given.assign(branch.place_for.size(), {0, 0, 0, 1});
+  }
+
+  /// Blocks for what others get of this range, and the updates that it gets.
+  void take_gifts(FrontUnit& unit, Branch& branch) {
+    for (const BlockExtent& x : branch.given)
+      unit.given.push_back(add_block(updates_, in_columns(x.rows)));
+    const auto own = static_cast<std::int32_t>(&unit - out_.units.data());
+    for (std::int32_t s = unit.first; s <= unit.last; ++s) {
+      const FrontRecord& record = branch.records[at(s - unit.first)];
+      if (record.place <= 0 || record.rows == 0) continue;
+      const ChildRecord child{record.update, record.ld_update, 0, record.rows, -1, -1, 0, -1};
+      gifts_[out_.unit_of[at(a_.parent[at(s)])]].push_back(
+          {s, unit.given[at(record.place - 1)], child});
+    }
+    const auto found = gifts_.find(own);
+    if (found == gifts_.end()) return;
+    std::stable_sort(found->second.begin(), found->second.end(), [&](const Gift& x, const Gift& y) {
+      return a_.parent[at(x.supernode)] < a_.parent[at(y.supernode)];
+    });
+    for (Gift& gift : found->second) {
+      const auto known = std::find(unit.taken.begin(), unit.taken.end(), gift.block);
+      const auto number = static_cast<std::int32_t>(known - unit.taken.begin());
+      if (known == unit.taken.end()) unit.taken.push_back(gift.block);
+      gift.record.place = static_cast<std::int32_t>(unit.given.size()) + number + 1;
+      gift.record.places = here(branch);
+      append_places(a_, gift.supernode, out_.structure);
+      branch.taken.push_back({a_.parent[at(gift.supernode)] - unit.first, gift.record});
+    }
+    gifts_.erase(found);
+    require(std::ssize(unit.given) + std::ssize(unit.taken) <= kPlacesMax, ErrorKind::memory,
+            "factor", "a part of the elimination tree has updates of {} others, at most {}",
+            unit.taken.size(), kPlacesMax);
   }
 
   /// Where supernode s lies; children of it that wait no longer give their memory back.
   Place place_in_branch(Branch& branch, std::int32_t s, bool inside, std::int32_t children) {
     const std::int64_t w = a_.width(s);
     const std::int64_t r = a_.row_count(s);
-    Place place{branch.panels, order_of(s), 0, r};
+    Place place{branch.panels, order_of(s), 0, r, 0, inside ? 0 : -1};
+    const bool packed = sizes_.program != 0 && (inside || sizes_.range_bytes > 0);
+    if (packed) place.step = kFrontTile;
     if (is_cut(s)) {
       place.ld = even(order_of(s));
       place.panel += (place.panel + w) % 2;
-      if (inside) place.ld_update = even(r);
+      if (packed) place.ld_update = even(r);
     }
     branch.panels = place.panel + place.ld * w;
     out_.panel_place[at(s)] = place.panel;
     out_.panel_ld[at(s)] = static_cast<std::int32_t>(place.ld);
-    if (!inside) {
+    const std::int64_t packed_elements = update_elements(
+        static_cast<std::int32_t>(r), static_cast<std::int32_t>(place.ld_update), place.step);
+    if (!inside && packed && r > 0) {
+      place.place = branch.place_for.at(out_.unit_of[at(a_.parent[at(s)])]);
+      BlockExtent& block = branch.given[at(place.place - 1)];
+      place.update = even(block.rows);
+      block.rows = place.update + packed_elements;
+    } else if (!inside) {
       place.update = branch.outside;
       branch.outside += r * r;
     } else if (sizes_.program != 0) {  // fronts are in work at once: each has a place of its own
       place.update = even(branch.inner);
-      branch.inner = place.update + place.ld_update * r;
+      branch.inner = place.update + packed_elements;
     } else {
       place.update = branch.work.take(s, r * r);
     }
@@ -332,45 +344,53 @@ class LayoutMaker {
            a_.parent[at(branch.pending[branch.pending.size() - 1 - at(children)])] == s)
       ++children;
     const Place place = place_in_branch(branch, s, inside, children);
-    BranchStructure structure{};
-    structure.width = static_cast<std::int32_t>(a_.width(s));
-    structure.rows = static_cast<std::int32_t>(a_.row_count(s));
-    structure.children = children;
-    structure.inside = inside ? 1 : 0;
-    structure.ld = static_cast<std::int32_t>(place.ld);
-    structure.panel = place.panel;
-    structure.offset = place.update;
-    structure.ld_update = place.ld_update;
-    const std::size_t header = out_.structure.size();
-    out_.structure.resize(header + at(kBranchRecord));
+    if (sizes_.program != 0) {
+      add_record(branch, s, place, inside, entries);
+    } else {
+      BranchStructure structure{};
+      structure.width = static_cast<std::int32_t>(a_.width(s));
+      structure.rows = static_cast<std::int32_t>(a_.row_count(s));
+      structure.children = children;
+      structure.inside = inside ? 1 : 0;
+      structure.panel = place.panel;
+      structure.offset = place.update;
+      const std::size_t header = out_.structure.size();
+      out_.structure.resize(header + at(kBranchRecord));
+      structure.entries = static_cast<std::int32_t>(put_entries(s, entries));
+      if (inside) append_places(a_, s, out_.structure);
+      std::memcpy(out_.structure.data() + header, &structure, sizeof structure);
+    }
+    (void)here(branch);
+    if (inside) {
+      branch.pending.push_back(s);
+    } else if (a_.row_count(s) > 0 && sizes_.range_bytes == 0) {
+      branch.roots.push_back(s);
+    }
+  }
+
+  /// The same in a branch with a program.
+  void add_record(Branch& branch, std::int32_t s, const Place& place, bool inside,
+                  const PermutedEntries& entries) {
     FrontRecord record{};
     record.entries = here(branch);
     record.tile_entries = static_cast<std::int32_t>(branch.tile_entries.size());
-    const std::int64_t count = sizes_.program != 0
-                                   ? put_program_entries(s, place.ld, entries, branch.tile_entries)
-                                   : put_entries(s, entries);
-    structure.entries = static_cast<std::int32_t>(count);
+    record.entry_count =
+        static_cast<std::int32_t>(put_program_entries(s, place.ld, entries, branch.tile_entries));
     record.places = -1;
     if (inside) {
       record.places = here(branch);
-      append_places(s, out_.structure);
-      branch.pending.push_back(s);
-    } else if (structure.rows > 0) {
-      branch.roots.push_back(s);
+      append_places(a_, s, out_.structure);
     }
-    (void)here(branch);
-    std::memcpy(out_.structure.data() + header, &structure, sizeof structure);
-    if (sizes_.program == 0) return;
     record.panel = place.panel;
     record.update = place.update;
-    record.width = structure.width;
-    record.rows = structure.rows;
-    record.ld = structure.ld;
+    record.width = static_cast<std::int32_t>(a_.width(s));
+    record.rows = static_cast<std::int32_t>(a_.row_count(s));
+    record.ld = static_cast<std::int32_t>(place.ld);
     record.ld_update = static_cast<std::int32_t>(place.ld_update);
-    record.outside = inside ? 0 : 1;
+    record.step = place.step;
+    record.place = place.place;
     record.parent = inside ? a_.parent[at(s)] - branch.first : -1;
     record.column = a_.first[at(s)] - a_.first[at(branch.first)];
-    record.entry_count = structure.entries;
     branch.records.push_back(record);
   }
 
@@ -498,7 +518,7 @@ class LayoutMaker {
         unit.kind == UnitKind::branch ? 0 : static_cast<std::int32_t>(a_.width(roots.front())));
     for (const std::int32_t s : roots)
       out_.places.push_back(static_cast<std::int32_t>(a_.row_count(s)));
-    for (const std::int32_t s : roots) append_places(s, out_.places);
+    for (const std::int32_t s : roots) append_places(a_, s, out_.places);
     unit.places = add_list(places_, out_.places, first);
   }
 
@@ -537,6 +557,7 @@ class LayoutMaker {
   std::vector<std::int32_t> place_of_;
   std::vector<PlacedEntry> placed_;
   std::int64_t raw_values_ = -1;
+  std::map<std::int32_t, std::vector<Gift>> gifts_;  // by unit that gets them, in postorder
   std::vector<BlockExtent> panels_, updates_, values_, structures_, places_, works_;
   std::int64_t statuses_ = 0;
 };
@@ -564,6 +585,7 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
           "there is no sparse factorization in {}: fp64 or fp32", to_string(element));
   require_well_formed(analysis);
   FrontLayout layout;
+  layout.ranges = sizes.range_bytes > 0;
   LayoutMaker maker(analysis, sizes, element, layout);
   maker.make_units();
   maker.make_blocks(permuted_entries(analysis, a), a.entries());

@@ -3,9 +3,10 @@
 //
 // Contract: follows from an analysis, FrontSizes, the element and where A has entries. Supernodes
 // are dealt to *units*, in postorder: a *branch* is whole subtrees of small supernodes with one
-// parent, factored by one call; above branches a supernode whose front is small is a unit with one
-// *panel*; a large one is cut into *tiles*, as dense matrices are. How a front is factored, so
-// every bit of L, depends on its own size alone and not on how branches are cut.
+// parent, factored by one call, or, with range_bytes, any range of the postorder; above branches a
+// supernode whose front is small is a unit with one *panel*; a large one is cut into *tiles*, as
+// dense matrices are. How a front is factored, so every bit of L, depends on its own size alone and
+// not on how branches are cut.
 
 #include <array>
 #include <cstdint>
@@ -24,6 +25,9 @@ struct FrontSizes {
   /// Whether branches have a program (kernels/front_program.hpp), with room to read by twos and a
   /// place for each update; their values are those of the whole matrix, as it was given.
   std::int64_t program = 0;  ///< 1: they do
+  /// Of branches with a program: all units are such branches, ranges of the postorder whose panels
+  /// and updates take up to so many bytes, or one supernode that takes more. 0: they are not.
+  std::int64_t range_bytes = 0;
 };
 
 /// The column by which the block of family kValues is told that holds the whole matrix's, and the
@@ -60,6 +64,8 @@ struct FrontUnit {
   std::int64_t places = -1;
   std::int64_t status = 0;  ///< of tiles the first of `column_tiles`
   std::int64_t work = -1;
+  std::vector<std::int64_t> given;  ///< of ranges: updates for other units, a block for each, …
+  std::vector<std::int64_t> taken;  ///< … and those of others that it uses up
   double flops = 0;
   double cost = 0;  ///< in flops at the rate of large products
   // Of tiles: their borders in the front; the first `column_tiles` intervals are its columns.
@@ -84,6 +90,7 @@ struct FrontLayout {
   std::vector<std::int64_t> panel_place;
   std::vector<std::int32_t> panel_ld;
   BlockTable blocks;
+  bool ranges = false;  ///< units are ranges of the postorder
   /// What family kStructure, and kPlaces, hold; a block's extent begins at row `row`.
   std::vector<std::int32_t> structure;
   std::vector<std::int32_t> places;

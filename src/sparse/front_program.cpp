@@ -25,9 +25,9 @@ constexpr double kDiagonalTime = 12e-6;  // from one diagonal tile to the next o
 
 class ProgramMaker {
  public:
-  ProgramMaker(std::vector<FrontRecord>& fronts, std::int64_t begin,
-               std::vector<std::int32_t>& structure)
-      : fronts_(fronts), begin_(begin), structure_(structure) {}
+  ProgramMaker(std::vector<FrontRecord>& fronts, std::span<const GivenChild> given,
+               std::int64_t begin, std::vector<std::int32_t>& structure)
+      : fronts_(fronts), given_(given), begin_(begin), structure_(structure) {}
 
   /// Returns the elements of work memory that it needs.
   std::int64_t make(std::int64_t updates, std::int64_t element_bytes) {
@@ -38,6 +38,10 @@ class ProgramMaker {
     count_signals();
     order_jobs();
     constexpr std::int64_t kAlignment = 32;
+    const bool whole = std::all_of(fronts_.begin(), fronts_.end(), [](const FrontRecord& f) {
+      return f.place == 0 || f.rows == 0;
+    });
+    if (whole && given_.empty()) updates = std::max(updates, program_.rows * kSweepColumns);
     program_.bookkeeping = (updates + kAlignment - 1) / kAlignment * kAlignment;
     write();
     return program_.bookkeeping + (bookkeeping_bytes(program_) + element_bytes - 1) / element_bytes;
@@ -92,16 +96,21 @@ class ProgramMaker {
       next[at(f)] = first_child_[at(p)];
       first_child_[at(p)] = f;
     }
+    std::size_t given = 0;
     for (std::int32_t f = 0; f < count(); ++f) {
       FrontRecord& front = fronts_[at(f)];
       std::vector<ChildRecord> children;
+      const auto add = [&](ChildRecord child) {
+        if (child.rows == 0) return;
+        child.cuts = is_small(front) ? -1 : place();
+        if (!is_small(front)) cut_places(child, tiles(front));
+        children.push_back(child);
+      };
+      // Those from before the branch come first in postorder.
+      for (; given < given_.size() && given_[given].front == f; ++given) add(given_[given].record);
       for (std::int32_t c = first_child_[at(f)]; c >= 0; c = next[at(c)]) {
         const FrontRecord& child = fronts_[at(c)];
-        if (child.rows == 0) continue;
-        const std::int32_t cuts = is_small(front) ? -1 : place();
-        if (!is_small(front)) cut_places(child, tiles(front));
-        children.push_back(
-            {child.update, child.ld_update, child.rows, child.places, cuts, child.rows_before});
+        add({child.update, child.ld_update, 0, child.rows, child.places, -1, 0, child.rows_before});
       }
       if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
       front.children = place();
@@ -111,7 +120,7 @@ class ProgramMaker {
     }
   }
 
-  void cut_places(const FrontRecord& child, const FrontTiles& above) {
+  void cut_places(const ChildRecord& child, const FrontTiles& above) {
     std::int32_t k = 0;
     for (std::int32_t t = 0; t <= above.count(); ++t) {
       while (k < child.rows && structure_[at(begin_ + child.places + k)] < above.begin(t)) ++k;
@@ -390,6 +399,7 @@ class ProgramMaker {
   }
 
   std::vector<FrontRecord>& fronts_;
+  std::span<const GivenChild> given_;
   std::int64_t begin_;
   std::vector<std::int32_t>& structure_;
   std::vector<FrontJob> small_;
@@ -402,10 +412,10 @@ class ProgramMaker {
 
 }  // namespace
 
-std::int64_t append_program(std::vector<FrontRecord> fronts, std::int64_t updates,
-                            std::int64_t element_bytes, std::int64_t begin,
+std::int64_t append_program(std::vector<FrontRecord> fronts, std::span<const GivenChild> given,
+                            std::int64_t updates, std::int64_t element_bytes, std::int64_t begin,
                             std::vector<std::int32_t>& structure) {
-  return ProgramMaker(fronts, begin, structure).make(updates, element_bytes);
+  return ProgramMaker(fronts, given, begin, structure).make(updates, element_bytes);
 }
 
 }  // namespace strata

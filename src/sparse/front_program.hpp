@@ -6,17 +6,28 @@
 // path; Graham 1969). The list changes the order in time only, and no bit.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/front_program.hpp"
 
 namespace strata {
 
+/// A child from before the branch: of which front, and where its update lies. Its `cuts` are not
+/// known yet.
+struct GivenChild {
+  std::int32_t front;
+  ChildRecord record;
+};
+
 /// Completes the records of a branch's fronts, which are in postorder (their children, cuts and
 /// flags), and appends the program to the structure, which begins at `begin` of the list: width,
-/// rows, parent, places and all else is there already. `updates`: elements of work memory that
-/// updates take. Returns how many it needs, in all, of `element_bytes` each.
-[[nodiscard]] std::int64_t append_program(std::vector<FrontRecord> fronts, std::int64_t updates,
+/// rows, parent, places and all else is there already. `given` are sorted by their fronts, those of
+/// one in postorder. `updates`: elements of work memory that updates take; of a branch that is the
+/// whole tree there is also room for right-hand sides. Returns how many it needs, in all, of
+/// `element_bytes` each.
+[[nodiscard]] std::int64_t append_program(std::vector<FrontRecord> fronts,
+                                          std::span<const GivenChild> given, std::int64_t updates,
                                           std::int64_t element_bytes, std::int64_t begin,
                                           std::vector<std::int32_t>& structure);
 

@@ -72,6 +72,12 @@ class FrontTasks {
                             block(fronts::kStructure, unit.structure),
                             {block(fronts::kWork, unit.work), kGone}});
     task.work = std::max(unit.flops, 1.0);
+    if (unit.given.empty() && unit.taken.empty()) return;
+    std::vector<TaskOperand> written;
+    std::vector<TaskOperand> read;
+    for (const std::int64_t k : unit.given) written.emplace_back(block(fronts::kUpdates, k));
+    for (const std::int64_t k : unit.taken) read.emplace_back(block(fronts::kUpdates, k), kGone);
+    tasks.add_more(written, read);
   }
 
   void factor_panel_unit(TaskList& tasks, const FrontUnit& unit, int device) const {
@@ -246,6 +252,7 @@ Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices) 
   schedule.operands = {3, 2, 1, 1, 1, 1, 1};
   schedule.steps = std::ssize(layout->units);
   schedule.coarse_slots = true;
+  schedule.own_places = layout->ranges;
   auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices);
   schedule.emit = [tasks](std::int64_t step, TaskList& list) { tasks->emit(step, list); };
   return schedule;

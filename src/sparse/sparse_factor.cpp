@@ -31,7 +31,7 @@ struct SparseCholesky::State {
 namespace {
 
 constexpr const char* kWhere = "factor";
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 2, .where = kWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 3, .where = kWhere};
 
 /// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
 /// A pattern alone has many of them.
@@ -489,7 +489,7 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   const bool stays = sizes.program != 0 && machine.devices.size() == 1 &&
                      resident_elements(analysis) * bytes_of(options.precision) <= there;
   if (stays) sizes = resident_sizes(sizes, given);
-  auto layout = fitting_layout(analysis, a, sizes, options.precision,
+  auto layout = fitting_layout(analysis, a, sizes, given || stays, options.precision,
                                static_cast<int>(machine.devices.size()), there);
   PlannedRun planned = plan_fronts(analysis, std::move(layout), machine, options.run);
   planned.tile = sizes.tile;

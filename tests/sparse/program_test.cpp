@@ -110,9 +110,9 @@ class Interpreter {
                    layout.blocks.extent({fronts::kStructure, layout.units[0].structure, 0}).row),
         values_(a.value),
         shift_(shift),
-        panels_(at(layout.blocks.extent({fronts::kPanels, 0, 0}).rows), std::nan("")),
-        outside_(at(layout.blocks.extent({fronts::kUpdates, 0, 0}).rows), std::nan("")),
-        work_(at(layout.blocks.extent({fronts::kWork, 0, 0}).rows), std::nan("")) {
+        panels_(at(layout.blocks.bytes({fronts::kPanels, 0, 0}) / 8), std::nan("")),
+        outside_(at(layout.blocks.bytes({fronts::kUpdates, 0, 0}) / 8), std::nan("")),
+        work_(at(layout.blocks.bytes({fronts::kWork, 0, 0}) / 8), std::nan("")) {
     BranchHeader head;
     std::memcpy(&head, structure_, sizeof head);
     EXPECT_GT(head.program, 0);
@@ -150,8 +150,16 @@ class Interpreter {
   [[nodiscard]] const std::vector<FrontJob>& jobs() const { return jobs_; }
 
  private:
-  double* update_of(const FrontRecord& f) {
-    return (f.outside != 0 ? outside_ : work_).data() + f.update;
+  double& update_of(const FrontRecord& f, std::int64_t a, std::int64_t b) {
+    EXPECT_LE(f.place, 0);
+    std::vector<double>& memory = f.place < 0 ? outside_ : work_;
+    return memory[at(f.update + a +
+                     update_column(f.ld_update, f.step, static_cast<std::int32_t>(b)))];
+  }
+  [[nodiscard]] double given(const ChildRecord& child, std::int64_t a, std::int64_t b) const {
+    EXPECT_EQ(child.place, 0);
+    return work_[at(child.update + a +
+                    update_column(child.ld_update, kFrontTile, static_cast<std::int32_t>(b)))];
   }
   [[nodiscard]] ChildRecord child_of(const FrontRecord& f, std::int32_t c) const {
     ChildRecord child;
@@ -178,7 +186,7 @@ class Interpreter {
       const std::int32_t* p = structure_ + child.places;
       for (std::int64_t b = 0; b < child.rows; ++b)
         for (std::int64_t a = b; a < child.rows; ++a)
-          x[at(p[a] + p[b] * order)] += work_[at(child.update + a + b * child.ld_update)];
+          x[at(p[a] + p[b] * order)] += given(child, a, b);
     }
     for (std::int64_t k = 0; k < f.width; ++k) {
       for (std::int64_t j = k + 1; j < order; ++j)
@@ -191,7 +199,7 @@ class Interpreter {
     }
     for (std::int64_t b = 0; b < f.rows; ++b)
       for (std::int64_t a = b; a < f.rows; ++a)
-        update_of(f)[a + b * f.ld_update] = x[at(f.width + a + (f.width + b) * order)];
+        update_of(f, a, b) = x[at(f.width + a + (f.width + b) * order)];
   }
 
   void tile(const FrontRecord& f, std::int32_t i, std::int32_t j) {
@@ -230,8 +238,7 @@ class Interpreter {
       const std::int32_t* cuts = structure_ + child.cuts;
       for (std::int64_t b = cuts[j]; b < cuts[j + 1]; ++b)
         for (std::int64_t a = std::max<std::int64_t>(cuts[i], b); a < cuts[i + 1]; ++a)
-          x[at(p[a] - row + (p[b] - col) * rows)] +=
-              work_[at(child.update + a + b * child.ld_update)];
+          x[at(p[a] - row + (p[b] - col) * rows)] += given(child, a, b);
     }
     const std::int64_t depth = in_panel ? j * kFrontTile : f.width;
     const double* l = panels_.data() + f.panel;
@@ -242,7 +249,7 @@ class Interpreter {
     if (!in_panel) {
       for (std::int64_t b = 0; b < cols; ++b)
         for (std::int64_t a = i == j ? b : 0; a < rows; ++a)
-          update_of(f)[row - f.width + a + (col - f.width + b) * f.ld_update] = x[at(a + b * rows)];
+          update_of(f, row - f.width + a, col - f.width + b) = x[at(a + b * rows)];
       if (f.parent >= 0) ++flags_[at(fronts_[at(f.parent)].flag)];
       return;
     }
@@ -365,6 +372,69 @@ TEST(FrontProgram, AFactorThatStaysSolvesWhereItIs) {
     factor.bring_home();
     EXPECT_EQ(inverse_panels(factor).size() > 0, n > 0);
   }
+}
+
+/// Each packed update has its own elements, and no more memory than columns of tiles need.
+TEST(FrontProgram, UpdatesArePackedByColumnsOfTiles) {
+  for (const std::int32_t rows : {1, 2, 63, 64, 65, 127, 128, 129, 400, 1001}) {
+    const std::int32_t ld = rows + rows % 2;
+    std::vector<int> owners(at(update_elements(rows, ld, kFrontTile)));
+    for (std::int32_t b = 0; b < rows; ++b)
+      for (std::int32_t a = b; a < rows; ++a) ++owners.at(at(update_column(ld, kFrontTile, b) + a));
+    EXPECT_EQ(*std::max_element(owners.begin(), owners.end()), 1);
+    EXPECT_LE(std::ssize(owners), std::int64_t{ld} * (ld + 1) / 2 + std::int64_t{ld} * 33);
+    EXPECT_EQ(update_column(ld, 0, rows - 1), ld * (rows - 1));
+  }
+}
+
+/// A tree that is cut into ranges of the postorder, whatever they are and whatever memory there is,
+/// has the bits of one that stays; what is planned is what is moved.
+TEST(FrontProgram, RangesHaveTheBitsOfTheWholeTree) {
+  std::int64_t ranges = 0;
+  std::int64_t left = 0;
+  for (const SparseMatrix& a : matrices()) {
+    const SparseAnalysis analysis = analysis_of(a);
+    SparseCholeskyOptions options;
+    options.run.devices = "host:1";
+    FrontFactor whole(analysis, options,
+                      {.panel_order = 4096, .branch_entries = kWhole, .program = 1});
+    whole.factor(a, 0.5);
+    whole.bring_home();
+    for (const std::int64_t bytes : {200'000, 20'000, 2'000, 1}) {
+      const FrontSizes sizes{
+          .panel_order = 4096, .branch_entries = kWhole, .program = 1, .range_bytes = bytes};
+      auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes));
+      const std::int64_t least = smallest_budget_bytes(front_schedule(layout, 1));
+      for (const std::int64_t budget : {least, least + least / 2, std::int64_t{1} << 28}) {
+        options.run.device_memory_bytes = budget;
+        FrontFactor factor(analysis, options, sizes);
+        factor.factor(a, 0.5);
+        factor.factor(a, 0.5);
+        ASSERT_FALSE(factor.resident());
+        ASSERT_EQ(factor.sizes().range_bytes, bytes);
+        ASSERT_TRUE(factor.info().ok);
+        EXPECT_EQ(factor.report().traffic, static_cast<Traffic>(factor.report().planned_traffic));
+        EXPECT_LE(factor.report().peak_device_bytes, budget);
+        for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
+          const auto expected = whole.panel<double>(s);
+          const auto found = factor.panel<double>(s);
+          for (std::int64_t j = 0; j < expected.cols; ++j)
+            for (std::int64_t i = j; i < expected.rows; ++i)
+              ASSERT_EQ(found(i, j), expected(i, j)) << s << ' ' << i << ' ' << j;
+        }
+        EXPECT_NEAR(factor.info().log_determinant, whole.info().log_determinant,
+                    1e-12 * (1 + std::abs(whole.info().log_determinant)));
+        ranges += std::ssize(factor.layout().units);
+        left += factor.report().traffic.device_to_host_bytes >
+                        factor.layout().blocks.total_bytes(fronts::kPanels) +
+                            factor.layout().blocks.total_bytes(fronts::kStatus)
+                    ? 1
+                    : 0;
+      }
+    }
+  }
+  EXPECT_GT(ranges, 1000);
+  EXPECT_GT(left, 20) << "updates that had to leave the device";
 }
 
 /// One whose program was made elsewhere is opened, solves, and is made again as it suits the host.
