@@ -207,11 +207,14 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
 
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
                  const CommonOptions& common) {
-  require(arguments.precision != "fp32", ErrorKind::misuse, "options",
-          "--precision fp32: sparse matrices are factored in fp64");
+  FactorArguments factor = arguments.factor;
+  require(file || arguments.precision == "auto", ErrorKind::misuse, "options",
+          "--precision {} says how a matrix is factored, and '{}' is a factor", arguments.precision,
+          factor.matrix);
+  factor.precision = arguments.precision == "fp32" ? "fp32" : "fp64";
   require(!file || arguments.system.matrix.empty(), ErrorKind::misuse, "options",
-          "--matrix is for a factor that was saved, and {} is a matrix", arguments.factor.matrix);
-  return run_sparse_solve(std::move(file), arguments.system, arguments.factor, common);
+          "--matrix is for a factor that was saved, and {} is a matrix", factor.matrix);
+  return run_sparse_solve(std::move(file), arguments.system, factor, common);
 }
 
 /// What the first file is decides: a factor, a sparse matrix or a dense one.
@@ -246,6 +249,8 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   const std::string of_factors = first_given(arguments.of_sparse);
   require(of_factors.empty(), ErrorKind::misuse, "options", "{} is an option of --method cholesky",
           of_factors);
+  require(arguments.precision != "fp32", ErrorKind::misuse, "options",
+          "--precision fp32 is an option of --method cholesky: GMRES solves in fp64");
   return run_gmres({arguments.factor.matrix, system.rhs, system.output}, arguments.gmres, common);
 }
 
@@ -276,7 +281,8 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
       ->required();
   verb->add_option("--precision", arguments->precision,
                    "auto, fp64 or fp32; auto is fp32 where both files hold it (.npy of float32), "
-                   "else fp64. The solution is written in it")
+                   "else fp64. The solution is written in it. Of a sparse A it is that of the "
+                   "factor, by itself fp64; the solution is in fp64, refined with A")
       ->check(CLI::IsMember({"auto", "fp64", "fp32"}))
       ->capture_default_str();
   verb->add_option("--method", arguments->method,

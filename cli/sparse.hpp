@@ -49,9 +49,13 @@ struct FactorArguments {
   std::string matrix;  ///< a file, or the directory of a factor
   AnalysisArguments analysis;
   double shift = 0;
+  std::string precision = "fp64";  ///< of the factor: fp64 or fp32
   std::vector<CLI::Option*> added;
 
+  /// All but --precision.
   void add_to(CLI::App& verb);
+  /// --precision, with a word on what it means for the results of the verb.
+  void add_precision_to(CLI::App& verb, const std::string& results);
   /// Whether `matrix` is the directory of a factor.
   [[nodiscard]] bool is_saved() const;
   /// Files that outputs may not replace.
@@ -76,8 +80,11 @@ struct SparseFactorization {
 [[nodiscard]] SparseFactorization read_factor(const FactorArguments& arguments,
                                               const CommonOptions& common);
 
-/// Fields of the run, `factor`, `shift` and `analysis`.
+/// Fields of the run, `factor`, `precision`, `shift` and `analysis`.
 [[nodiscard]] nlohmann::json to_json(const SparseFactorization& f);
+/// Of what follows from L alone, which nothing refines: a factor in fp32 is that of A + E with ‖E‖
+/// about 2⁻²⁴·‖A‖, so that this is the estimated condition times 2⁻²⁴; NaN where A is not at hand.
+[[nodiscard]] double relative_error_in_fp32(const SparseFactorization& f);
 /// What ran on what.
 void print_run(const SparseFactorization& f);
 /// Log-determinant, entries of L, supernodes, and seconds.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -49,6 +51,14 @@ void check_directory(const CommonOptions& common, std::string directory,
   check_outputs(common, {{"--output", directory}}, inputs);
 }
 
+/// How far results of a factor in fp32 are off at most; `kind` is absolute or relative.
+void print_error_in_fp32(const char* kind, double error) {
+  if (std::isnan(error))
+    return fmt::print("  error             unknown: what is of a factor in fp32 takes A to tell\n");
+  fmt::print("  error             at most about {:.1e} ({}), as the factor is in fp32\n", error,
+             kind);
+}
+
 int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
   require(!a.factor.is_saved(), ErrorKind::misuse, "options",
           "'{}' is a directory: what is factored is a matrix, .mtx or .npy", a.factor.matrix);
@@ -75,9 +85,14 @@ int run_logdet(const FactorArguments& a, const CommonOptions& common) {
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   object["log_determinant"] = number(f.factor.info().log_determinant);
+  // |log det(A + E) − log det A| is about |tr(A⁻¹·E)|, which is at most n·‖A⁻¹‖·‖E‖.
+  const bool single = f.factor.precision() == Element::fp32;
+  const double error = single ? static_cast<double>(f.factor.n()) * relative_error_in_fp32(f) : 0;
+  if (single) object["log_determinant_error"] = number(error);
   return finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
+    if (single) print_error_in_fp32("absolute", error);
     if (!f.saved) print_traffic(f.factor.report());
   });
 }
@@ -114,6 +129,9 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   object["variances"] = {{"smallest", any ? number(*range.first) : json(nullptr)},
                          {"largest", any ? number(*range.second) : json(nullptr)}};
   if (a.selected) object["variances"]["selected_entries"] = inverse.entries();
+  const bool single = f.factor.precision() == Element::fp32;
+  const double error = single ? relative_error_in_fp32(f) : 0;
+  if (single) object["variances"]["relative_error"] = number(error);
   begin_output();
   if (a.selected) {
     write_symmetric_mtx(a.output, inverse);
@@ -126,6 +144,7 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
     print_factor(f);
     if (any) fmt::print("  variances         from {:.6g} to {:.6g}\n", *range.first, *range.second);
     if (a.selected) fmt::print("  of the inverse    {} entries\n", inverse.entries());
+    if (single) print_error_in_fp32("relative", error);
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
   });
@@ -139,6 +158,13 @@ void FactorArguments::add_to(CLI::App& verb) {
   analysis.add_to(verb);
   analysis.add_saved_to(verb);
   added.insert(added.end(), analysis.added.begin(), analysis.added.end());
+}
+
+void FactorArguments::add_precision_to(CLI::App& verb, const std::string& results) {
+  added.push_back(verb.add_option("--precision", precision,
+                                  "of the factor: fp64, or fp32 in half the memory, " + results)
+                      ->check(CLI::IsMember({"fp64", "fp32"}))
+                      ->capture_default_str());
 }
 
 bool FactorArguments::is_saved() const { return fs::is_directory(matrix); }
@@ -158,6 +184,7 @@ SparseCholeskyOptions sparse_options_of(const CommonOptions& common,
           "--path {}: a sparse matrix is factored as planned", common.path);
   options.tile = common.tile;
   options.shift = arguments.shift;
+  options.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   return options;
 }
 
@@ -189,24 +216,34 @@ SparseFactorization read_factor(const FactorArguments& arguments, const CommonOp
 json to_json(const SparseFactorization& f) {
   json object = f.saved ? json{{"n", f.factor.n()}} : to_json(f.factor.report());
   object["factor"] = to_json(f.factor.info());
+  object["precision"] = to_string(f.factor.precision());
   object["shift"] = f.factor.shift();
   object["analysis"] = to_json(f.analysis(), f.file.summed);
   return object;
 }
 
+double relative_error_in_fp32(const SparseFactorization& f) {
+  if (f.saved) return std::numeric_limits<double>::quiet_NaN();
+  return std::ldexp(f.factor.condition(f.file.matrix), -24);
+}
+
 void print_run(const SparseFactorization& f) {
-  if (f.saved) return fmt::print("a factor of order {}, as it was saved\n", f.factor.n());
+  const std::string_view precision = to_string(f.factor.precision());
+  if (f.saved)
+    return fmt::print("a factor of order {} in {}, as it was saved\n", f.factor.n(), precision);
   const RunReport& run = f.factor.report();
-  fmt::print("factored order {} with {} (sparse, tile {}, {})\n", f.factor.n(),
+  fmt::print("factored order {} in {} with {} (sparse, tile {}, {})\n", f.factor.n(), precision,
              fmt::join(run.devices, ", "), run.tile, run.policy);
 }
 
 void print_factor(const SparseFactorization& f) {
   const SparseAnalysis& a = f.analysis();
   if (f.factor.shift() != 0) fmt::print("  shift             {:.6g}\n", f.factor.shift());
-  fmt::print("  log determinant   {:.15g}\n", f.factor.info().log_determinant);
+  const bool single = f.factor.precision() == Element::fp32;
+  fmt::print("  log determinant   {:.{}g}\n", f.factor.info().log_determinant, single ? 7 : 15);
   fmt::print("  L                 {} entries, {:.4g} flops, in {} as panels\n",
-             a.counts.factor_entries, a.counts.flops, format_bytes(a.counts.panel_bytes));
+             a.counts.factor_entries, a.counts.flops,
+             format_bytes(a.counts.panel_bytes / (single ? 2 : 1)));
   fmt::print("  supernodes        {}, ordered by {}\n", a.supernodes(), to_string(a.ordering));
   if (f.saved) return;
   const RunReport& run = f.factor.report();
@@ -218,10 +255,11 @@ ReportData report_of(const SparseFactorization& f) {
   const SparseAnalysis& a = f.analysis();
   ReportData data;
   data.title = fmt::format("A sparse Cholesky factor of order {}", f.factor.n());
-  data.subtitle =
-      fmt::format("{} supernodes, ordered by {}", a.supernodes(), to_string(a.ordering));
+  data.subtitle = fmt::format("{} supernodes, ordered by {}, in {}", a.supernodes(),
+                              to_string(a.ordering), to_string(f.factor.precision()));
+  const int digits = f.factor.precision() == Element::fp32 ? 7 : 8;
   data.figures = {
-      {"Log determinant", fmt::format("{:.8g}", f.factor.info().log_determinant), "", ""},
+      {"Log determinant", fmt::format("{:.{}g}", f.factor.info().log_determinant, digits), "", ""},
       {"Entries of L", fmt::format("{:.3g}", static_cast<double>(a.counts.factor_entries)), "", ""},
       {"Flops", fmt::format("{:.3g}", a.counts.flops), "", "of L"}};
   data.tree = tree_of(a);
@@ -235,11 +273,15 @@ int report_not_definite(const CommonOptions& common, const SparseFactorization& 
   object["definite_shift"] = number(shift);
   end_progress();
   if (common.json) fmt::print("{}\n", object.dump(2));
-  const std::string what =
+  const bool single = f.factor.precision() == Element::fp32;
+  std::string what =
       f.factor.shift() == 0 ? "the matrix" : fmt::format("the matrix + {:.6g} I", f.factor.shift());
+  if (single) what += " in fp32";
   std::string advice;  // none where entries overflowed
   if (shift > f.factor.shift()) {
     advice = fmt::format("; --shift {:.5g} would make it so, by an estimate", shift);
+  } else if (single && std::isfinite(shift)) {
+    advice = "; in --precision fp64 it may be";
   } else if (std::isfinite(shift)) {
     advice = fmt::format("; a --shift above {:.6g} may make it so", f.factor.shift());
   }
@@ -256,6 +298,7 @@ void add_factor(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
   verb->add_option("-o,--output", a->output, "directory that the factor goes to")->required();
   a->factor.add_to(*verb);
+  a->factor.add_precision_to(*verb, "with which 'strata solve --matrix' refines to fp64");
   verb->add_flag("--condition", a->condition, "estimate the condition in the 1-norm");
   verb->callback([&run, &common, a] { run = [&common, a] { return run_factor(*a, common); }; });
 }
@@ -269,6 +312,7 @@ void add_logdet(CLI::App& app, CommonOptions& common, Run& run) {
                    "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
       ->required();
   a->add_to(*verb);
+  a->add_precision_to(*verb, "which has fewer digits; how many is told");
   verb->callback([&run, &common, a] { run = [&common, a] { return run_logdet(*a, common); }; });
 }
 
@@ -284,6 +328,7 @@ void add_variances(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_flag("--selected", a->selected,
                  "write the inverse where L has entries, a symmetric .mtx");
   a->factor.add_to(*verb);
+  a->factor.add_precision_to(*verb, "whose variances have fewer digits; how many is told");
   verb->callback([&run, &common, a] { run = [&common, a] { return run_variances(*a, common); }; });
 }
 

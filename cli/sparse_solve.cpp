@@ -28,6 +28,7 @@ Certificate solve_with(const SparseFactorization& f, bool known, const DenseMatr
   check_interrupt();
   Certificate certificate;
   certificate.factor = f.factor.info();
+  certificate.precision = f.factor.precision();
   certificate.backward_error = std::numeric_limits<double>::quiet_NaN();
   if (known) certificate = refine(f.factor, f.file.matrix, b.view(), x.view());
   certificate.bytes_moved = f.factor.report().traffic.total();
@@ -36,8 +37,8 @@ Certificate solve_with(const SparseFactorization& f, bool known, const DenseMatr
 
 void print_solve(const SparseFactorization& f, const Certificate& c, bool known,
                  std::int64_t columns) {
-  fmt::print("solved {} unknowns, {} right-hand sides, by a sparse factor\n", f.factor.n(),
-             columns);
+  fmt::print("solved {} unknowns, {} right-hand sides, by a sparse factor in {}\n", f.factor.n(),
+             columns, to_string(f.factor.precision()));
   if (known) {
     fmt::print("  backward error    {:.2e}\n  refinement steps  {}\n", c.backward_error,
                c.refinement_steps);

@@ -2,79 +2,17 @@
 // factorization in long doubles.
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "strata/sparse_factor.hpp"
-#include "tests/cli/program.hpp"
-#include "tests/sparse/dense_oracle.hpp"
+#include "tests/cli/sparse_system.hpp"
 
 namespace strata::test {
 namespace {
 
-/// The triangle of a matrix as a symmetric file, digits enough to read the same values back.
-std::string symmetric_text(const SparseMatrix& a, const std::string& banner = "%%MatrixMarket") {
-  std::ostringstream text;
-  text.precision(17);
-  text << banner << " matrix coordinate real symmetric\n"
-       << a.rows << " " << a.cols << " " << a.entries() << "\n";
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
-      text << i + 1 << " " << a.column[at(k)] + 1 << " " << a.value[at(k)] << "\n";
-  return text.str();
-}
-
-void set_diagonal(SparseMatrix& a, std::int64_t row, double value) {
-  for (std::int64_t k = a.start[at(row)]; k < a.start[at(row + 1)]; ++k)
-    if (a.column[at(k)] == row) a.value[at(k)] = value;
-}
-
-class CliSparseFactor : public testing::Test {
- protected:
-  CliSparseFactor() { write_system(with_values(grid(7, 6, 5), 3), 3); }
-  void write_system(const SparseMatrix& matrix, std::int64_t columns) {
-    a = matrix;
-    b = random_columns(a.rows, columns, 8);
-    (void)scratch.put("A.mtx", symmetric_text(a));
-    write_npy(path("b.npy"), std::as_const(b).view());
-  }
-  [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
-  [[nodiscard]] Words solve(const std::string& matrix = "A.mtx",
-                            const std::string& out = "x.npy") const {
-    return Words{"solve", path(matrix), path("b.npy"), "-o", path(out)} + small_device();
-  }
-  [[nodiscard]] Words verb(const std::string& name, const std::string& matrix,
-                           const std::string& out = "") const {
-    const Words words = Words{name, path(matrix)} + small_device();
-    return out.empty() ? words : words + Words{"-o", path(out)};
-  }
-  /// Refused, and no file is left or made.
-  void refuse(const Words& words, int status, const Words& pieces) const {
-    const std::size_t before = scratch.files();
-    expect_refused(words, status, pieces);
-    EXPECT_EQ(scratch.files(), before);
-  }
-  /// X in `file` solves (A + shift·I)·X = B.
-  void expect_solution(const std::string& file, double shift = 0) const {
-    const DenseMatrix<double> x = read_dense(path(file));
-    ASSERT_EQ(x.rows, b.rows);
-    ASSERT_EQ(x.cols, b.cols);
-    const DenseOracle oracle(dense_of(a, shift), a.rows);
-    ASSERT_EQ(oracle.bad_column, -1);
-    for (std::int64_t c = 0; c < b.cols; ++c) {
-      const double* column = b.view().column(c);
-      const std::vector<long double> expected =
-          oracle.solve(std::vector<long double>(column, column + b.rows));
-      for (std::int64_t i = 0; i < b.rows; ++i)
-        ASSERT_NEAR(x.view()(i, c), static_cast<double>(expected[at(i)]), 1e-10);
-    }
-  }
-
-  Scratch scratch;
-  SparseMatrix a;
-  DenseMatrix<double> b;
-};
+using CliSparseFactor = SparseSystemFiles;
 
 TEST_F(CliSparseFactor, SolvesAndCertifies) {
   const json j = expect_json(solve() + Words{"--trace", path("t.json"), "--report", path("r.html"),
@@ -260,22 +198,10 @@ TEST_F(CliSparseFactor, TakesAnAnalysis) {
 }
 
 TEST_F(CliSparseFactor, EstimatesTheCondition) {
-  const DenseOracle oracle(dense_of(a), a.rows);
-  const std::vector<double> full = dense_of(a);
-  long double norm = 0;
-  long double inverse_norm = 0;
-  for (std::int64_t j = 0; j < a.rows; ++j) {
-    long double sum = 0;
-    long double inverse_sum = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i) sum += std::abs(full[at(i + j * a.rows)]);
-    for (const long double value : oracle.inverse_column(j)) inverse_sum += std::abs(value);
-    norm = std::max(norm, sum);
-    inverse_norm = std::max(inverse_norm, inverse_sum);
-  }
-  const auto condition = static_cast<double>(norm * inverse_norm);
+  const double exact = condition();
   const double estimate = expect_json(solve() + Words{"--condition"}).at("condition").get<double>();
-  EXPECT_LE(estimate, condition * (1 + 1e-10));
-  EXPECT_GE(estimate, condition / 3);
+  EXPECT_LE(estimate, exact * (1 + 1e-10));
+  EXPECT_GE(estimate, exact / 3);
   expect_pieces(expect_done(solve() + Words{"--condition"}), {"condition"});
   // With a saved factor it takes A.
   expect_done(verb("factor", "A.mtx", "F"));

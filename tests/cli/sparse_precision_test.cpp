@@ -1,0 +1,158 @@
+// Sparse factors in fp32 as a user has them: solutions of fp64, and what is said of numbers that
+// nothing refines; beside a dense factorization in long doubles.
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/cli/sparse_system.hpp"
+
+namespace strata::test {
+namespace {
+
+const Words kFp32{"--precision", "fp32"};
+
+class CliSparsePrecision : public SparseSystemFiles {
+ protected:
+  [[nodiscard]] double size_of(const std::string& name) const {
+    return static_cast<double>(std::filesystem::file_size(path(name)));
+  }
+};
+
+TEST_F(CliSparsePrecision, SolvesToFp64) {
+  const json wide = expect_json(solve());
+  EXPECT_EQ(wide.at("precision"), "fp64");
+  EXPECT_EQ(wide.at("certificate").at("precision"), "fp64");
+  const json j = expect_json(solve() + kFp32);
+  expect_solution("x.npy");
+  EXPECT_NE(slurp(path("x.npy")).find("'<f8'"), std::string::npos);
+  EXPECT_EQ(j.at("precision"), "fp32");
+  const json& certificate = j.at("certificate");
+  EXPECT_EQ(certificate.at("precision"), "fp32");
+  EXPECT_LE(certificate.at("backward_error").get<double>(), 1e-15);
+  EXPECT_GE(certificate.at("refinement_steps").get<int>(), 1) << "24 bits are not enough unrefined";
+  EXPECT_LT(j.at("host_bytes").get<std::int64_t>(), wide.at("host_bytes").get<std::int64_t>());
+  expect_pieces(expect_done(solve() + kFp32), {"by a sparse factor in fp32", "refinement steps"});
+  expect_json(solve() + kFp32 + Words{"--shift", "0.75"});
+  expect_solution("x.npy", 0.75);
+  // By itself it is fp64.
+  expect_done(solve("A.mtx", "auto.npy") + Words{"--precision", "auto"});
+  expect_done(solve("A.mtx", "fp64.npy") + Words{"--precision", "fp64"});
+  EXPECT_EQ(slurp(path("auto.npy")), slurp(path("fp64.npy")));
+}
+
+TEST_F(CliSparsePrecision, ASavedFactorKeepsIt) {
+  expect_done(verb("factor", "A.mtx", "wide"));
+  const json made = expect_json(verb("factor", "A.mtx", "F") + kFp32);
+  EXPECT_EQ(made.at("precision"), "fp32");
+  EXPECT_NEAR(size_of("F/factor"), size_of("wide/factor") / 2, 200);
+  expect_pieces(expect_done(verb("factor", "A.mtx", "F") + kFp32), {"factored order 210 in fp32"});
+  expect_done(solve() + kFp32);
+  const json refined = expect_json(solve("F", "y.npy") + Words{"--matrix", path("A.mtx")});
+  EXPECT_EQ(slurp(path("y.npy")), slurp(path("x.npy")));
+  EXPECT_EQ(refined.at("certificate").at("precision"), "fp32");
+  EXPECT_GE(refined.at("certificate").at("refinement_steps").get<int>(), 1);
+  // Without A it is what floats say.
+  const json alone = expect_json(solve("F", "z.npy"));
+  EXPECT_EQ(alone.at("precision"), "fp32");
+  EXPECT_EQ(alone.at("certificate").at("precision"), "fp32");
+  EXPECT_EQ(alone.at("certificate").at("refinement_steps"), 0);
+  EXPECT_TRUE(alone.at("certificate").at("backward_error").is_null());
+  const DenseMatrix<double> exact = read_dense(path("y.npy"));
+  const DenseMatrix<double> rough = read_dense(path("z.npy"));
+  double most = 0;
+  double off = 0;
+  for (std::size_t k = 0; k < exact.values.size(); ++k) {
+    most = std::max(most, std::abs(exact.values[k]));
+    off = std::max(off, std::abs(exact.values[k] - rough.values[k]));
+  }
+  EXPECT_GT(off, 1e-9 * most);
+  EXPECT_LT(off, condition() * std::ldexp(most, -24));
+  expect_pieces(expect_done(verb("logdet", "F")), {"in fp32, as it was saved", "takes A"});
+  for (const char* precision : {"fp32", "fp64"})
+    for (const Words& words : {solve("F"), verb("logdet", "F"), verb("variances", "F", "v.npy")})
+      refuse(words + Words{"--precision", precision}, 2, {"--precision", "is a factor"});
+}
+
+/// How far numbers that nothing refines are off at most is told, and they are not further off.
+TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
+  const DenseOracle oracle(dense_of(a), a.rows);
+  const double relative = std::ldexp(condition(), -24);
+  const json logdet = expect_json(verb("logdet", "A.mtx") + kFp32);
+  const double told = logdet.at("log_determinant_error").get<double>();
+  EXPECT_LE(told, static_cast<double>(a.rows) * relative * (1 + 1e-3));
+  EXPECT_GE(told, static_cast<double>(a.rows) * relative / 3);
+  const double off = std::abs(logdet.at("log_determinant").get<double>() -
+                              static_cast<double>(oracle.log_determinant));
+  EXPECT_LT(off, told);
+  EXPECT_GT(off, 1e-10) << "was computed in fp64";
+  const json j = expect_json(verb("variances", "A.mtx", "v.npy") + kFp32);
+  const double bound = j.at("variances").at("relative_error").get<double>();
+  EXPECT_LE(bound, relative * (1 + 1e-3));
+  EXPECT_GE(bound, relative / 3);
+  const DenseMatrix<double> v = read_dense(path("v.npy"));
+  double worst = 0;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    const auto exact = static_cast<double>(oracle.inverse_column(i)[at(i)]);
+    worst = std::max(worst, std::abs(v.values[at(i)] - exact) / exact);
+  }
+  EXPECT_LT(worst, bound);
+  EXPECT_GT(worst, 1e-10) << "were computed in fp64";
+  expect_pieces(expect_done(verb("logdet", "A.mtx") + kFp32), {"at most about", "absolute"});
+  expect_pieces(expect_done(verb("variances", "A.mtx", "z.mtx") + kFp32 + Words{"--selected"}),
+                {"at most about", "relative"});
+  // Of a saved factor nobody knows A; in fp64 there is nothing to say.
+  expect_done(verb("factor", "A.mtx", "F") + kFp32);
+  EXPECT_TRUE(expect_json(verb("logdet", "F")).at("log_determinant_error").is_null());
+  EXPECT_TRUE(
+      expect_json(verb("variances", "F", "v.npy")).at("variances").at("relative_error").is_null());
+  EXPECT_FALSE(expect_json(verb("logdet", "A.mtx")).contains("log_determinant_error"));
+  EXPECT_FALSE(
+      expect_json(verb("variances", "A.mtx", "v.npy")).at("variances").contains("relative_error"));
+}
+
+TEST_F(CliSparsePrecision, WhatOnlyFp64CanFactorIsToldSo) {
+  // A pair of rows whose determinant floats round to 0.
+  (void)scratch.put("A.mtx",
+                    "%%MatrixMarket matrix coordinate real symmetric\n"
+                    "3 3 4\n1 1 1\n2 1 1\n2 2 1.000000001\n3 3 1\n");
+  b = random_columns(3, 1, 5);
+  write_npy(path("b.npy"), std::as_const(b).view());
+  for (const Words& words : {solve(), verb("factor", "A.mtx", "F"), verb("logdet", "A.mtx"),
+                             verb("variances", "A.mtx", "v.npy")})
+    refuse(words + kFp32, 1, {"the matrix in fp32 is not positive", "--precision fp64"});
+  EXPECT_LE(expect_json(solve()).at("certificate").at("backward_error").get<double>(), 1e-15);
+  // What no precision can factor has its shift as ever.
+  set_diagonal(a, 77, -3);
+  (void)scratch.put("A.mtx", symmetric_text(a));
+  refuse(verb("logdet", "A.mtx") + kFp32, 1, {"in fp32", "row 77", "--shift"});
+}
+
+TEST_F(CliSparsePrecision, RefusesWhatFloatsCannotHoldAndOtherPrecisions) {
+  const SparseMatrix before = a;
+  for (const char* precision : {"fp16", "auto", "double"})
+    for (const Words& words : {verb("factor", "A.mtx", "F"), verb("logdet", "A.mtx")})
+      refuse(words + Words{"--precision", precision}, 2, {"--precision", precision});
+  refuse(solve() + Words{"--method", "gmres"} + kFp32, 2, {"fp32", "--method cholesky"});
+  for (const double value : {1e60, 1e-50}) {
+    a = before;
+    set_diagonal(a, 19, value);
+    (void)scratch.put("A.mtx", symmetric_text(a));
+    refuse(verb("factor", "A.mtx", "F") + kFp32, 3, {"1e", "fp32"});
+  }
+}
+
+TEST_F(CliSparsePrecision, SmallOrders) {
+  for (const std::int64_t n : {0, 1}) {
+    write_system(with_values(Edges(n).matrix(), 1), 2);
+    EXPECT_EQ(expect_json(solve() + kFp32).at("certificate").at("precision"), "fp32");
+    EXPECT_EQ(read_dense(path("x.npy")).rows, n);
+    const double error =
+        expect_json(verb("logdet", "A.mtx") + kFp32).at("log_determinant_error").get<double>();
+    EXPECT_EQ(error, std::ldexp(static_cast<double>(n), -24)) << "a condition of 1";
+    expect_done(verb("factor", "A.mtx", "F") + kFp32);
+    expect_done(verb("variances", "F", "v.npy"));
+  }
+}
+
+}  // namespace
+}  // namespace strata::test
