@@ -115,6 +115,7 @@ int main(int argc, char** argv) {
   add_factor(app, common, run);
   add_logdet(app, common, run);
   add_variances(app, common, run);
+  add_schur(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

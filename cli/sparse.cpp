@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -22,20 +21,6 @@ struct AnalyzeArguments {
   std::string output;  // of analyze
   AnalysisArguments analysis;
 };
-
-/// A vector of row numbers from 0 on.
-std::vector<std::int32_t> read_order(const std::string& path) {
-  const DenseMatrix<double> dense = read_dense(path);
-  std::vector<std::int32_t> order;
-  order.reserve(dense.values.size());
-  for (const double value : dense.values) {
-    require(value >= 0 && value < 2147483648.0 && value == std::floor(value), ErrorKind::input,
-            "analyze", "{}: element {} is {}, which is no number of a row", path, order.size(),
-            value);
-    order.push_back(static_cast<std::int32_t>(value));
-  }
-  return order;
-}
 
 std::vector<std::string> inputs_of(const AnalyzeArguments& a, const CommonOptions& common) {
   std::vector<std::string> inputs = a.analysis.inputs();
@@ -291,7 +276,10 @@ AnalysisOptions AnalysisArguments::to_options(std::uint64_t seed) const {
   require(is_file || ordering != "given", ErrorKind::misuse, "options",
           "--ordering given: name the file of the order, .npy or .mtx");
   result.ordering = is_file ? SparseOrdering::given : parse_sparse_ordering(ordering);
-  if (is_file) result.order = read_order(ordering);
+  if (is_file) {
+    const std::vector<std::int64_t> rows = read_rows(ordering);
+    result.order.assign(rows.begin(), rows.end());
+  }
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/app.hpp"
@@ -19,6 +20,14 @@ struct SymmetricFile {
 [[nodiscard]] SymmetricFile symmetric_of(const MatrixMarket& entries, const std::string& path);
 /// The same of any file of a matrix; dense ones without their zeros.
 [[nodiscard]] SymmetricFile read_symmetric(const std::string& path);
+
+/// Numbers of rows from 0 on, separated by commas, spaces or line ends; throws an error of this
+/// kind that names `source` and what is no such number.
+[[nodiscard]] std::vector<std::int64_t> parse_rows(std::string_view text, const std::string& source,
+                                                   ErrorKind kind);
+/// Numbers of rows from 0 on in a .npy or .mtx file; any other is read as text. Throws
+/// Error{input}.
+[[nodiscard]] std::vector<std::int64_t> read_rows(const std::string& path);
 
 /// How the order of elimination and supernodes are found.
 struct AnalysisArguments {
@@ -54,6 +63,8 @@ struct FactorArguments {
 
   /// All but --precision.
   void add_to(CLI::App& verb);
+  /// --shift alone.
+  void add_shift_to(CLI::App& verb);
   /// --precision, with a word on what it means for the results of the verb.
   void add_precision_to(CLI::App& verb, const std::string& results);
   /// Whether `matrix` is the directory of a factor.
@@ -91,8 +102,17 @@ void print_run(const SparseFactorization& f);
 void print_factor(const SparseFactorization& f);
 /// The page's figures of a factor, its tree, and its run.
 [[nodiscard]] ReportData report_of(const SparseFactorization& f);
-/// One line on standard error with the row, its pivot and a shift that may do, and `object` if
-/// --json asks for it; the exit status.
+/// What a factorization failed at.
+struct NotDefinite {
+  std::string what = "the matrix";  ///< that was factored, + shift·I
+  FactorInfo info;
+  double shift = 0;
+  Element precision = Element::fp64;
+};
+/// One line on standard error with the row, its pivot and a shift of `matrix` that may do, and
+/// `object` if --json asks for it; the exit status.
+int report_not_definite(const CommonOptions& common, const SparseMatrix& matrix,
+                        const NotDefinite& failure, nlohmann::json object);
 int report_not_definite(const CommonOptions& common, const SparseFactorization& f,
                         nlohmann::json object);
 

@@ -152,9 +152,13 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-void FactorArguments::add_to(CLI::App& verb) {
+void FactorArguments::add_shift_to(CLI::App& verb) {
   added.push_back(verb.add_option("--shift", shift, "factor A plus this on the diagonal")
                       ->capture_default_str());
+}
+
+void FactorArguments::add_to(CLI::App& verb) {
+  add_shift_to(verb);
   analysis.add_to(verb);
   analysis.add_saved_to(verb);
   added.insert(added.end(), analysis.added.begin(), analysis.added.end());
@@ -267,27 +271,34 @@ ReportData report_of(const SparseFactorization& f) {
   return data;
 }
 
-int report_not_definite(const CommonOptions& common, const SparseFactorization& f, json object) {
-  const FactorInfo& info = f.factor.info();
-  const double shift = definite_shift(f.file.matrix);
+int report_not_definite(const CommonOptions& common, const SparseMatrix& matrix,
+                        const NotDefinite& failure, json object) {
+  const FactorInfo& info = failure.info;
+  const double shift = definite_shift(matrix);
   object["definite_shift"] = number(shift);
   end_progress();
   if (common.json) fmt::print("{}\n", object.dump(2));
-  const bool single = f.factor.precision() == Element::fp32;
-  std::string what =
-      f.factor.shift() == 0 ? "the matrix" : fmt::format("the matrix + {:.6g} I", f.factor.shift());
+  const bool single = failure.precision == Element::fp32;
+  std::string what = failure.what;
+  if (failure.shift != 0) what += fmt::format(" + {:.6g} I", failure.shift);
   if (single) what += " in fp32";
   std::string advice;  // none where entries overflowed
-  if (shift > f.factor.shift()) {
+  if (shift > failure.shift) {
     advice = fmt::format("; --shift {:.5g} would make it so, by an estimate", shift);
   } else if (single && std::isfinite(shift)) {
     advice = "; in --precision fp64 it may be";
   } else if (std::isfinite(shift)) {
-    advice = fmt::format("; a --shift above {:.6g} may make it so", f.factor.shift());
+    advice = fmt::format("; a --shift above {:.6g} may make it so", failure.shift);
   }
   fmt::print(stderr, "strata: {} is not positive definite: in row {} the pivot is {:.6g}{}\n", what,
              info.first_bad_pivot, info.bad_pivot, advice);
   return kNumbersSaidNo;
+}
+
+int report_not_definite(const CommonOptions& common, const SparseFactorization& f, json object) {
+  const NotDefinite failure{
+      .info = f.factor.info(), .shift = f.factor.shift(), .precision = f.factor.precision()};
+  return report_not_definite(common, f.file.matrix, failure, std::move(object));
 }
 
 void add_factor(CLI::App& app, CommonOptions& common, Run& run) {

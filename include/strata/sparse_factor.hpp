@@ -130,6 +130,7 @@ struct SparseSolveResult {
 /// What elimination of some rows leaves of a matrix.
 struct SchurComplement {
   FactorInfo factor;  ///< of the rows that were eliminated; first_bad_pivot is a row of A
+  RunReport run;      ///< of their factorization
   std::int64_t order = 0;
   /// order × order, column-major, both triangles: row i belongs to kept[i]. Empty unless factor.ok.
   std::vector<double> values;

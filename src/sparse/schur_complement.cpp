@@ -91,6 +91,7 @@ SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int
   }
   const SparseCholesky factor(s.eliminated, of_rows);
   result.factor = factor.info();
+  result.run = factor.report();
   if (!result.factor.ok) {
     result.factor.first_bad_pivot = s.row_of[at(result.factor.first_bad_pivot)];
     return result;
