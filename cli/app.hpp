@@ -69,6 +69,7 @@ void add_analyze(CLI::App& app, CommonOptions& common, Run& run);
 void add_factor(CLI::App& app, CommonOptions& common, Run& run);
 void add_logdet(CLI::App& app, CommonOptions& common, Run& run);
 void add_schur(CLI::App& app, CommonOptions& common, Run& run);
+void add_shift(CLI::App& app, CommonOptions& common, Run& run);
 void add_variances(CLI::App& app, CommonOptions& common, Run& run);
 void add_bench(CLI::App& app, CommonOptions& common, Run& run);
 

@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   add_logdet(app, common, run);
   add_variances(app, common, run);
   add_schur(app, common, run);
+  add_shift(app, common, run);
   add_bench(app, common, run);
   try {
     app.parse(argc, argv);

@@ -1,7 +1,8 @@
 // Method: QL iterations with implicit Wilkinson shifts, whose rotations are applied to the first
 // row of the identity (Golub, Welsch, "Calculation of Gauss quadrature rules", Math. Comp. 23,
 // 1969, 221-230; the iteration is that of Dubrulle, Martin, Wilkinson, "The implicit QL algorithm",
-// Numer. Math. 12, 1968, 377-383). Matrices are of order 100 at most, so that O(order²) is nothing.
+// Numer. Math. 12, 1968, 377-383). Matrices have orders from 100 to some thousands, so that
+// O(order²) is little.
 
 #include "cholesky/tridiagonal.hpp"
 

@@ -455,7 +455,7 @@ TEST(CliWords, HelpAndVersion) {
 TEST(CliWords, WordsThatAreNotKnown) {
   expect_refused({}, 2,
                  {"info, plan, solve, loglik, fit, predict, crossval, simulate, kl, qr, lstsq, "
-                  "eigs, analyze, factor, logdet, variances, schur, "
+                  "eigs, analyze, factor, logdet, variances, schur, shift, "
                   "bench",
                   "--help"});
   expect_refused({"conquer"}, 2, {"'conquer'", "info, plan, solve"});
