@@ -119,7 +119,7 @@ class Worker {
     // Vectors that hold nothing but elements of the tile: the columns of a panel would feel others.
     constexpr int kVector = 16 / sizeof(T);
     const bool in_panel = job.j < tiles.across();
-    const T* rows_at = part_.panels + front.panel + (in_panel ? 0 : front.width);
+    const T* rows_at = part_.panel_of(front) + (in_panel ? 0 : front.width);
     const bool vectors =
         columns_aligned(rows_at, front.ld) && (!in_panel || front.width % kVector == 0);
     if (in_panel) {
@@ -146,10 +146,10 @@ class Worker {
     const int col = tiles.begin(j);
     const int columns = tiles.begin(j + 1) - col;
     // Each step's reads are on their way before the next one's: what an entry needs, and a child.
-    const bool in_panel = j < tiles.across();
+    const bool has_entries = j < front.entry_tiles;
     const std::int32_t* range = part_.structure + front.tile_entries + tiles.before(j) + i - j;
-    const int end = in_panel ? range[1] : 0;
-    const int own = (in_panel ? range[0] : 0) + thread();
+    const int end = has_entries ? range[1] : 0;
+    const int own = (has_entries ? range[0] : 0) + thread();
     ChildRecord mine = part_.child_of(front, lane());
     const std::int32_t* places = part_.structure + front.entries;
     const std::int32_t* sources = places + front.entry_count;
@@ -188,13 +188,14 @@ class Worker {
                                         int i, int j) const {
     if (c >= front.child_count) return {0, 0, 0, 0};
     const std::int32_t* cuts = part_.structure + child.cuts;
-    return {cuts[i], cuts[i + 1], cuts[j], cuts[j + 1]};
+    return {cuts[i], cuts[i + 1], max(cuts[j], child.first_column),
+            min(cuts[j + 1], child.last_column)};
   }
 
   /// Of a front as a matrix of tiles of one size.
   [[nodiscard]] __device__ Arguments<T> arguments_of(const FrontRecord& front) const {
     Arguments<T> arguments{};
-    arguments.l = part_.panels + front.panel;
+    arguments.l = part_.panel_of(front);
     arguments.ldx = arguments.ldl = front.ld;
     arguments.first_column = front.column;
     arguments.done = part_.flags + front.flag + 1;
@@ -314,18 +315,21 @@ class Worker {
     using Task = TileTask<T, kTile, kVectors>;
     const int across = tiles.across();
     Arguments<T> arguments = arguments_of(front);
-    arguments.x = part_.panels + front.panel + moved(tiles);
+    arguments.x = part_.panel_of(front) + moved(tiles);
     arguments.l = arguments.x;
     arguments.rows = arguments.cols = across * kTile + front.rows;
     const Task task{arguments, shared_, job.i, job.j};
     // Who made these tiles has seen all children.
-    if (warp() == 0) (void)await(arguments.done + job.i, arguments.done + job.j, across);
-    __syncthreads();
-    // What is no whole stage, and a single one, come while the tile is assembled.
+    if (front.panel_place == 0) {
+      if (warp() == 0) (void)await(arguments.done + job.i, arguments.done + job.j, across);
+      __syncthreads();
+    }
+    // Columns in their order, wherever a supernode is split. Where they are few they come while the
+    // tile is assembled.
     const int whole = front.width / kDepth;
     const int rest = front.width % kDepth;
-    if (rest > 0) fetch_stage(task, whole, rest, shared_);
-    if (whole == 1) fetch_stage(task, 0, kDepth, shared_ + M::kStage);
+    if (whole == 1) fetch_stage(task, 0, kDepth, shared_);
+    if (whole <= 1 && rest > 0) fetch_stage(task, whole, rest, shared_ + M::kStage);
     commit_copies();
     assemble(front, tiles, job.i, job.j);
     typename Task::Sum sum;
@@ -333,10 +337,11 @@ class Worker {
     task.subtract_from(sum, assembled());
     wait_copies<0>();
     __syncthreads();
-    if (rest > 0) multiply_stage(task, sum, shared_);
-    if (whole == 1) multiply_stage(task, sum, shared_ + M::kStage);
+    if (whole == 1) multiply_stage(task, sum, shared_);
+    if (whole <= 1 && rest > 0) multiply_stage(task, sum, shared_ + M::kStage);
     __syncthreads();
-    if (whole > 1) task.multiply_stages(sum, 0, whole);
+    if (whole > 1 && rest == 0) task.multiply_stages(sum, 0, whole);
+    if (whole > 1 && rest > 0) task.template multiply_stages<true>(sum, 0, whole + 1, rest);
     // The same tile of the update.
     const int column = job.j - across;
     T* own = part_.update_of(front) + update_column(front.ld_update, front.step, column * kTile) +

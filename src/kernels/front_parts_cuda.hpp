@@ -111,7 +111,11 @@ struct Part {
   }
   /// That of an update.
   [[nodiscard]] __device__ T* memory_of(int place) const {
-    return place == 0 ? work : (place < 0 ? outside : more[place - 1]);
+    if (place >= 0) return place == 0 ? work : more[place - 1];
+    return place == -1 ? outside : panels;
+  }
+  [[nodiscard]] __device__ T* panel_of(const FrontRecord& front) const {
+    return (front.panel_place == 0 ? panels : more[front.panel_place - 1]) + front.panel;
   }
   __device__ void wait_for_children(const FrontRecord& front) const {
     if (front.expected > 0 && own_warp() == 0)
@@ -154,9 +158,9 @@ struct Part {
           const int column = b + k * kWarps;
           const bool inside = column < b1 && column <= a;
           place[k] = inside ? places[column] - col : -1;
-          const int offset =
-              column < border ? starts[0] + column * lds[0] : starts[1] + column * lds[1];
-          value[k] = inside ? __ldcg(from + offset) : T{0};
+          const bool first = column < border;
+          const T* of_column = first ? from + starts[0] : from + starts[1];
+          value[k] = inside ? __ldcg(of_column + column * (first ? lds[0] : lds[1])) : T{0};
         }
 #pragma unroll
         for (int k = 0; k < kColumns; ++k)
@@ -175,6 +179,8 @@ struct Part {
     child.rows = __shfl_sync(kAll, mine.rows, k);
     child.places = __shfl_sync(kAll, mine.places, k);
     child.cuts = __shfl_sync(kAll, mine.cuts, k);
+    child.first_column = __shfl_sync(kAll, mine.first_column, k);
+    child.last_column = __shfl_sync(kAll, mine.last_column, k);
     return child;
   }
   /// Of child number `c`, if there is one.
@@ -204,7 +210,7 @@ struct SmallFronts {
       const ChildRecord own = first == 0 ? mine : part.child_of(front, first + lane());
       for (int k = 0; k < min(kWarp, front.child_count - first); ++k) {
         const ChildRecord child = P::from_lane(own, k);
-        part.add_child(x, ld, 0, 0, child, 0, child.rows, 0, child.rows);
+        part.add_child(x, ld, 0, 0, child, 0, child.rows, child.first_column, child.last_column);
         P::synchronize();
       }
     }

@@ -87,12 +87,12 @@ struct FrontRecord {
   std::int32_t width;   ///< w
   std::int32_t rows;    ///< r
   std::int32_t ld;
-  std::int32_t ld_update;    ///< of the first column of tiles, …
-  std::int32_t step;         ///< … and by how much the next ones are shorter: kFrontTile, or 0
-  std::int32_t place;        ///< of its update. 0: work; k: the k-th operand behind all; −1: U
+  std::int32_t ld_update;  ///< of the first column of tiles, …
+  std::int32_t step;       ///< … and by how much the next ones are shorter: kFrontTile, or 0
+  std::int32_t place;  ///< of its update. 0: work; k: the k-th operand behind all; −1: U; −2: P
   std::int32_t parent;       ///< a front; −1: none in this branch
   std::int32_t column;       ///< of the branch, its first
-  std::int32_t entries;      ///< place of where its entries of A belong: i + j·ld in the panel …
+  std::int32_t entries;      ///< place of where its entries of A belong: i + j·ld in the front …
   std::int32_t entry_count;  ///< … then, as many, of which value each is: −1: of none, zero
   std::int32_t tile_entries;  ///< cut into tiles: place of the first entry of each, and of the end
   std::int32_t places;        ///< place of its rows' places in the parent's front
@@ -102,7 +102,13 @@ struct FrontRecord {
   std::int32_t flag;      ///< number of its first flag: signals of children; then one a tile row
   std::int32_t expected;  ///< signals of children until all of their updates are there
   std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
-  std::int64_t rows_before;    ///< rows of updates of fronts before this one
+  /// Tile columns of it that are made here, first_tile … last_tile − 1. Of columns of its update
+  /// alone the panel is done, and panel_place tells where it is as `place` does; else that is 0.
+  std::int32_t first_tile;
+  std::int32_t last_tile;
+  std::int32_t panel_place;
+  std::int32_t entry_tiles;  ///< entries of A are in tile columns before this one
+  std::int64_t rows_before;  ///< rows of updates of fronts before this one
 };
 /// What a front needs to know of a child, in this branch or before it. At multiples of 2.
 struct ChildRecord {
@@ -113,8 +119,10 @@ struct ChildRecord {
   std::int32_t places;
   std::int32_t
       cuts;  ///< front cut into tiles: place of the first row in each of its tile rows, and r
-  std::int32_t padding;      ///< so that no byte is undefined
-  std::int64_t rows_before;  ///< as in FrontRecord; −1: it is not in this branch
+  std::int32_t first_column;  ///< of its update, that lies there, …
+  std::int32_t last_column;   ///< … and behind the last
+  std::int32_t none;          ///< so that no byte is undefined
+  std::int64_t rows_before;   ///< as in FrontRecord; −1: it is not in this branch
 };
 /// Operands of a branch behind the others: updates for other branches, then those of others.
 inline constexpr std::int32_t kPlacesMax = 224;

@@ -7,7 +7,7 @@ namespace strata {
 namespace {
 
 template <class T>
-PivotStatus factor_panel(MatrixView<T> p, MatrixView<T> u) {
+PivotStatus factor_panel(MatrixView<T> p) {
   const std::int64_t w = p.cols;
   const PivotStatus status = factor_reference(p.block(0, 0, w, w));
   if (status.bad_column >= 0) return status;
@@ -17,19 +17,31 @@ PivotStatus factor_panel(MatrixView<T> p, MatrixView<T> u) {
       p(i, j) /= p(j, j);
     }
   }
-  for (std::int64_t j = 0; j < u.cols; ++j) {
-    for (std::int64_t i = j; i < u.rows; ++i) {
-      for (std::int64_t k = 0; k < w; ++k) u(i, j) -= p(w + i, k) * p(w + j, k);
-    }
-  }
   return status;
 }
+
+template <class T>
+void subtract_products(MatrixView<T> below, std::int64_t first, MatrixView<T> u) {
+  for (std::int64_t j = 0; j < u.cols; ++j) {
+    for (std::int64_t i = first + j; i < u.rows; ++i) {
+      for (std::int64_t k = 0; k < below.cols; ++k) u(i, j) -= below(i, k) * below(first + j, k);
+    }
+  }
+}
+
+template <class T>
+struct ReferenceFactors {
+  static PivotStatus panel(MatrixView<T> p) { return factor_panel(p); }
+  static void update(MatrixView<T> below, std::int64_t first, MatrixView<T> u) {
+    subtract_products(below, first, u);
+  }
+};
 
 }  // namespace
 
 template <class T>
 FrontKernels front_reference() {
-  return front_kernels<T, factor_panel<T>>();
+  return front_kernels<T, ReferenceFactors<T>>();
 }
 
 template FrontKernels front_reference<double>();

@@ -75,12 +75,22 @@ void add_updates(const BlockView* x, std::uint32_t variant) {
   }
 }
 
+// Factors, below, is how a backend factors a panel P ((w + r) × w), and what it subtracts of an
+// update then: of the columns of P₂·P₂ᵀ from `first` on, r × cols of U, at and below the diagonal.
+//   static PivotStatus panel(MatrixView<T> p);
+//   static void update(MatrixView<T> below, std::int64_t first, MatrixView<T> u);
+
 /// Factors a panel P ((w + r) × w) and subtracts P₂·P₂ᵀ from the lower triangle of U (r × r).
-template <class T>
-using FactorFront = PivotStatus (*)(MatrixView<T> p, MatrixView<T> u);
+template <class T, class Factors>
+PivotStatus factor_front_by(MatrixView<T> p, MatrixView<T> u) {
+  const PivotStatus status = Factors::panel(p);
+  if (status.bad_column < 0 && u.rows > 0)
+    Factors::update(p.block(p.cols, 0, u.rows, p.cols), 0, u);
+  return status;
+}
 
 /// The fronts of a branch that has a program, one after another.
-template <class T, FactorFront<T> factor>
+template <class T, class Factors>
 class ProgramFronts {
  public:
   ProgramFronts(const BlockView* x, const std::int32_t* program) : x_(x) {
@@ -92,29 +102,13 @@ class ProgramFronts {
     for (std::int64_t f = 0; f < program_.fronts; ++f) {
       FrontRecord front;
       std::memcpy(&front, structure() + program_.records + f * kFrontRecord, sizeof front);
-      const std::int64_t order = std::int64_t{front.width} + front.rows;
-      const MatrixView<T> p{data<T>(0) + front.panel, order, front.width, front.ld};
-      update_.assign(static_cast<std::size_t>(front.rows) * static_cast<std::size_t>(front.rows),
-                     T{0});
-      const MatrixView<T> u{update_.data(), front.rows, front.rows,
-                            std::max<std::int64_t>(front.rows, 1)};
-      put_entries(front, p);
-      for (std::int64_t c = 0; c < front.child_count; ++c) {
-        ChildRecord child;
-        std::memcpy(&child, structure() + front.children + c * kChildRecord, sizeof child);
-        add_child(child, p, u);
-      }
-      const PivotStatus status = factor(p, u);
+      const PivotStatus status = perform(front);
       if (status.bad_column >= 0) {
         total.bad_column = front.column + status.bad_column;
         total.bad_pivot = status.bad_pivot;
         return total;
       }
       total.log_determinant += status.log_determinant;
-      T* to = place(front.place) + front.update;
-      for (std::int32_t b = 0; b < front.rows; ++b)
-        std::copy_n(&u(b, b), front.rows - b,
-                    to + update_column(front.ld_update, front.step, b) + b);
     }
     return total;
   }
@@ -126,28 +120,69 @@ class ProgramFronts {
   }
   [[nodiscard]] const std::int32_t* structure() const { return data<const std::int32_t>(4); }
   /// The memory of an update.
-  [[nodiscard]] T* place(std::int32_t number) const { return data<T>(number < 0 ? 1 : 5 + number); }
+  [[nodiscard]] T* place(std::int32_t number) const {
+    if (number >= 0) return data<T>(5 + number);
+    return data<T>(number == -1 ? 1 : 0);
+  }
 
-  void put_entries(const FrontRecord& front, MatrixView<T> p) const {
+  /// The tile columns of a front that are made here.
+  PivotStatus perform(const FrontRecord& front) {
+    const FrontTiles tiles{front.width, front.rows};
+    const std::int64_t order = std::int64_t{front.width} + front.rows;
+    T* panel = front.panel_place == 0 ? data<T>(0) : place(front.panel_place);
+    const MatrixView<T> p{panel + front.panel, order, front.width, front.ld};
+    const bool has_panel = front.first_tile < tiles.across();
+    const std::int64_t first =
+        tiles.begin(std::max(front.first_tile, tiles.across())) - front.width;
+    const std::int64_t last = tiles.begin(std::max(front.last_tile, tiles.across())) - front.width;
+    const std::int64_t columns = last - first;
+    update_.assign(static_cast<std::size_t>(front.rows * columns), T{0});
+    const MatrixView<T> u{update_.data(), front.rows, columns,
+                          std::max<std::int64_t>(front.rows, 1)};
+    if (has_panel)
+      for (std::int64_t j = 0; j < p.cols; ++j) std::fill_n(p.column(j), p.rows, T{0});
+    put_entries(front, p, first, u);
+    for (std::int64_t c = 0; c < front.child_count; ++c) {
+      ChildRecord child;
+      std::memcpy(&child, structure() + front.children + c * kChildRecord, sizeof child);
+      add_child(child, has_panel, p, first, u);
+    }
+    const PivotStatus status = has_panel ? Factors::panel(p) : PivotStatus{};
+    if (status.bad_column >= 0 || columns == 0) return status;
+    Factors::update(p.block(front.width, 0, front.rows, front.width), first, u);
+    T* to = place(front.place) + front.update;
+    for (std::int64_t b = 0; b < columns; ++b) {
+      const auto column = static_cast<std::int32_t>(first + b);
+      std::copy_n(&u(column, b), front.rows - column,
+                  to + update_column(front.ld_update, front.step, column) + column);
+    }
+    return status;
+  }
+
+  void put_entries(const FrontRecord& front, MatrixView<T> p, std::int64_t first,
+                   MatrixView<T> u) const {
     const auto* values = data<const T>(3);
     const T shift = values[x_[3].rows - 1];
     const std::int32_t* places = structure() + front.entries;
     const std::int32_t* sources = places + front.entry_count;
-    for (std::int64_t j = 0; j < p.cols; ++j) std::fill_n(p.column(j), p.rows, T{0});
     for (std::int64_t e = 0; e < front.entry_count; ++e) {
-      const bool on_diagonal = places[e] % (p.ld + 1) == 0;
-      p.data[places[e]] =
-          (sources[e] < 0 ? T{0} : values[sources[e]]) + (on_diagonal ? shift : T{0});
+      const std::int64_t i = places[e] % p.ld;
+      const std::int64_t j = places[e] / p.ld;
+      T& to = j < p.cols ? p(i, j) : u(i - p.cols, j - p.cols - first);
+      to = (sources[e] < 0 ? T{0} : values[sources[e]]) + (i == j ? shift : T{0});
     }
   }
 
-  void add_child(const ChildRecord& child, MatrixView<T> p, MatrixView<T> u) const {
+  void add_child(const ChildRecord& child, bool has_panel, MatrixView<T> p, std::int64_t first,
+                 MatrixView<T> u) const {
     const T* from = place(child.place) + child.update;
     const std::int32_t* places = structure() + child.places;
-    for (std::int32_t b = 0; b < child.rows; ++b) {
+    for (std::int32_t b = child.first_column; b < child.last_column; ++b) {
       const T* column = from + update_column(child.ld_update, kFrontTile, b);
-      const std::int64_t j = places[b];
-      T* to = j < p.cols ? p.column(j) : u.column(j - p.cols) - p.cols;
+      const std::int64_t j = places[b] - p.cols - first;
+      const bool in_panel = places[b] < p.cols;
+      if (in_panel ? !has_panel : j < 0 || j >= u.cols) continue;
+      T* to = in_panel ? p.column(places[b]) : u.column(j) - p.cols;
       for (std::int32_t a = b; a < child.rows; ++a) to[places[a]] += column[a];
     }
   }
@@ -158,7 +193,7 @@ class ProgramFronts {
 };
 
 /// All supernodes of a branch, from the first to the last.
-template <class T, FactorFront<T> factor>
+template <class T, class Factors>
 PivotStatus factor_supernodes(const BlockView* x) {
   auto* panel = static_cast<T*>(x[0].data);
   auto* outside = static_cast<T*>(x[1].data);
@@ -175,7 +210,7 @@ PivotStatus factor_supernodes(const BlockView* x) {
   std::int64_t columns = 0;
   BranchHeader header;
   std::memcpy(&header, structure, sizeof header);
-  if (header.program != 0) return ProgramFronts<T, factor>(x, structure + header.program).run();
+  if (header.program != 0) return ProgramFronts<T, Factors>(x, structure + header.program).run();
   structure += kBranchHeader;
   for (std::int64_t k = 0; k < header.supernodes; ++k) {
     BranchStructure s;
@@ -199,7 +234,7 @@ PivotStatus factor_supernodes(const BlockView* x) {
       add_part<T>(part, u, s.width, s.width);
     }
     pending.resize(first);
-    const PivotStatus status = factor(p, u);
+    const PivotStatus status = factor_front_by<T, Factors>(p, u);
     if (status.bad_column >= 0) {
       total.bad_column = static_cast<double>(columns) + status.bad_column;
       total.bad_pivot = status.bad_pivot;
@@ -213,7 +248,7 @@ PivotStatus factor_supernodes(const BlockView* x) {
 }
 
 /// The kernels of a backend that runs on the host.
-template <class T, FactorFront<T> factor>
+template <class T, class Factors>
 FrontKernels front_kernels() {
   FrontKernels k;
   k.scatter_entries = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
@@ -236,13 +271,13 @@ FrontKernels front_kernels() {
   k.factor_front = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(factor_front, p.variant, 0);
     submit_each(queue, calls, [](const BlockView* x) {
-      *status_of(x[2]) = factor(matrix_of<T>(x[0]), matrix_of<T>(x[1]));
+      *status_of(x[2]) = factor_front_by<T, Factors>(matrix_of<T>(x[0]), matrix_of<T>(x[1]));
     });
   };
   k.factor_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(factor_branch, p.variant, 0);
     submit_each(queue, calls,
-                [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<T, factor>(x); });
+                [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<T, Factors>(x); });
   };
   k.sweep_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(sweep_branch, p.variant, kSweepForward | kSweepBackward);

@@ -261,16 +261,18 @@ struct TileTask {
       stage = end;
     }
   }
-  /// The stages first … end − 1.
-  __device__ void multiply_stages(Sum& sum, int first, int end) const {
+  /// The stages first … end − 1. With kPartial the last one has but `columns` columns.
+  template <bool kPartial = false>
+  __device__ void multiply_stages(Sum& sum, int first, int end, int columns = kDepth) const {
     using Copy = StageCopy<T, kTile, S::kThreads, kVectors>;
     const bool both = !diagonal();
     Copy copy_x(x(0) + first * (kDepth * arguments.ldx), arguments.ldx, rows());
     Copy copy_l(l(0) + first * (kDepth * arguments.ldl), arguments.ldl, both ? cols() : 0);
     const auto copy = [&](int part, int stage) {
       T* to = shared + stage % kStages * S::kStage;
-      copy_x.issue(part, to, stage < end);
-      copy_l.issue(part, to + kDepth * S::kLd, stage < end);
+      const int wanted = stage >= end ? 0 : (kPartial && stage == end - 1 ? columns : kDepth);
+      copy_x.template issue<kPartial>(part, to, wanted);
+      copy_l.template issue<kPartial>(part, to + kDepth * S::kLd, wanted);
     };
 #pragma unroll 1
     for (int stage = first; stage < first + kStages - 1; ++stage) {

@@ -148,6 +148,7 @@ class StageCopy {
     const int thread = static_cast<int>(threadIdx.x);
     const int row = thread % kColumn * kWidth;
     const int col = thread / kColumn;
+    column_ = col;
     const bool inside = row < rows;
     from_ = inside ? global + row + col * ldg : global;
     stride_ = inside ? kStep * ldg : 0;
@@ -155,15 +156,18 @@ class StageCopy {
     // Opaque, lest it is computed again at each copy.
     asm volatile("mov.b32 %0, %1;" : "=r"(ignored_) : "r"(inside ? 0 : 1));
   }
-  /// The next copy: number `part` < kCopies of its stage, whose operand is at `shared`. Zeros if it
-  /// is not `wanted`: cheaper than a branch between products.
-  __device__ void issue(int part, T* shared, bool wanted) {
+  /// The next copy: number `part` < kCopies of its stage, whose operand is at `shared`. Zeros if
+  /// none of the columns is wanted, or with kPartial in columns after the first `wanted`: cheaper
+  /// than a branch between products.
+  template <bool kPartial = false>
+  __device__ void issue(int part, T* shared, int wanted) {
     constexpr int kEach = kVectors ? 1 : kVector;
 #pragma unroll
     for (int c = 0; c < kEach; ++c) {
+      const int step = (part * kEach + c) * kStep;
       copy_async_unless<kWidth * sizeof(T)>(
-          shared + offset_ + (part * kEach + c) * kStep * padded(kTile), from_,
-          wanted ? ignored_ : 1);
+          shared + offset_ + step * padded(kTile), from_,
+          (kPartial ? column_ + step < wanted : wanted > 0) ? ignored_ : 1);
       from_ += stride_;
     }
   }
@@ -176,6 +180,7 @@ class StageCopy {
   const T* from_;
   std::int64_t stride_;
   int offset_;
+  int column_;
   int ignored_;  ///< 1: zeros are to be written
 };
 

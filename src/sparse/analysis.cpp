@@ -94,6 +94,15 @@ void measure_panels(SparseAnalysis& a) {
 
 }  // namespace
 
+void measure_supernodes(SparseAnalysis& a) {
+  AnalysisCounts& c = a.counts;
+  c.critical_flops = c.stored_flops = 0;
+  c.height = c.stored_entries = c.panel_bytes = c.widest = 0;
+  c.largest_panel_bytes = c.largest_update_bytes = c.product_bytes = 0;
+  measure_tree(a);
+  measure_panels(a);
+}
+
 double SparseAnalysis::flops(std::int32_t s) const {
   return panel_flops(static_cast<double>(width(s)), static_cast<double>(row_count(s)));
 }
@@ -125,8 +134,7 @@ SparseAnalysis analyze(const SparseMatrix& matrix, const AnalysisOptions& option
   a.parent = std::move(final.forest.parent);
   a.row_start = std::move(rows.row_start);
   a.row = std::move(rows.row);
-  measure_tree(a);
-  measure_panels(a);
+  measure_supernodes(a);
   a.seconds.symbolic = clock.lap();
   return a;
 }

@@ -62,15 +62,11 @@ std::int64_t packed_elements(const SparseAnalysis& analysis, std::int32_t s) {
   return update_elements(r, r + r % 2, kFrontTile);
 }
 
-/// What the largest front takes, with its update and those of its children.
-std::int64_t largest_front_elements(const SparseAnalysis& analysis) {
-  std::vector<std::int64_t> elements(at(analysis.supernodes()));
-  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
-    elements[at(s)] += panel_elements(analysis, s) + packed_elements(analysis, s);
-    if (analysis.parent[at(s)] >= 0)
-      elements[at(analysis.parent[at(s)])] += packed_elements(analysis, s);
-  }
-  return elements.empty() ? 0 : *std::max_element(elements.begin(), elements.end());
+std::int64_t largest_order(const SparseAnalysis& analysis) {
+  std::int64_t order = 0;
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s)
+    order = std::max<std::int64_t>(order, analysis.width(s) + analysis.row_count(s));
+  return order;
 }
 
 bool are_given(const SparseCholeskyOptions& options) {
@@ -85,11 +81,8 @@ FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptio
   if (gpu) {
     // An elastic brick of 61³ nodes in 3.1 GB: 6.1 s in tiles of 1024, 4.6 s in tiles of 2048.
     constexpr std::int64_t kLargeFront = 8192;
-    std::int64_t order = 0;
-    for (std::int32_t s = 0; s < analysis.supernodes(); ++s)
-      order = std::max<std::int64_t>(order, analysis.width(s) + analysis.row_count(s));
     sizes.program = 1;
-    sizes.tile = sizes.panel_order = order >= kLargeFront ? 2048 : 1024;
+    sizes.tile = sizes.panel_order = largest_order(analysis) >= kLargeFront ? 2048 : 1024;
     sizes.branch_entries = std::int64_t{1} << 24;
   }
   if (options.tile > 0) sizes.tile = options.tile;
@@ -113,27 +106,26 @@ std::int64_t resident_elements(const SparseAnalysis& analysis) {
   return elements;
 }
 
-std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
-                                                  const SparseMatrix& a, FrontSizes& sizes,
-                                                  bool given, Element element, int devices,
-                                                  std::int64_t budget) {
+std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, const SparseMatrix& a,
+                                                  FrontSizes& sizes, bool given, Element element,
+                                                  int devices, std::int64_t budget) {
   const auto fits = [&](const std::shared_ptr<const FrontLayout>& layout) {
     return smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
   };
-  const auto lay_out = [&](const FrontSizes& of) {
-    return std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, of, element));
-  };
   const bool in_ranges = sizes.program != 0 && devices == 1 && (sizes.range_bytes > 0 || !given) &&
-                         largest_front_elements(analysis) * bytes_of(element) <= budget;
+                         largest_order(analysis) <= kPanelOrderMax;
   if (in_ranges) {
     // Room for a range while the one before goes home and updates wait for others.
     constexpr std::int64_t kParts = 6;
-    constexpr std::int64_t kMost = 64;
+    constexpr std::int64_t kMost = 128;
     FrontSizes ranges = resident_sizes(sizes, false);
     if (ranges.range_bytes == 0) ranges.range_bytes = budget / kParts;
     do {
-      auto layout = lay_out(ranges);
+      SplitAnalysis split = split_supernodes(analysis, ranges.range_bytes, element);
+      auto layout = std::make_shared<const FrontLayout>(
+          lay_out_fronts(split.analysis, a, ranges, element, split.parts));
       if (fits(layout)) {
+        analysis = std::move(split.analysis);
         sizes = ranges;
         return layout;
       }
@@ -144,7 +136,7 @@ std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis
   // Below, branches hardly hold more than one supernode, and panels and tiles are what is large.
   constexpr std::int64_t kSmallest = 256;
   for (;;) {
-    auto layout = lay_out(sizes);
+    auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
     if (sizes.branch_entries <= kSmallest || fits(layout)) return layout;
     sizes.branch_entries /= 4;
   }
@@ -514,7 +506,7 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
       return;
     }
   }
-  if (resident()) {
+  if (resident() || layout_->ranges) {
     DoubleDouble sum;
     for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kStatus); ++k)
       sum = sum + DoubleDouble(statuses[k].log_determinant);

@@ -29,9 +29,9 @@ namespace strata {
 
 /// The layout for devices of a budget, where not all stays on them: branches are smaller where
 /// those of `sizes` do not fit, which changes no bit. On one GPU, unless sizes were `given`, ranges
-/// of the postorder, if the largest front has room there with its children's updates; the bits are
-/// those of a factor that stays. `sizes` says what became of them.
-[[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(const SparseAnalysis& analysis,
+/// of the postorder, of an analysis whose wide supernodes are split; the bits are those of a factor
+/// that stays. `sizes` and `analysis` say what became of them.
+[[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis,
                                                                 const SparseMatrix& a,
                                                                 FrontSizes& sizes, bool given,
                                                                 Element element, int devices,

@@ -26,9 +26,21 @@ struct FrontSizes {
   /// place for each update; their values are those of the whole matrix, as it was given.
   std::int64_t program = 0;  ///< 1: they do
   /// Of branches with a program: all units are such branches, ranges of the postorder whose panels
-  /// and updates take up to so many bytes, or one supernode that takes more. 0: they are not.
+  /// and updates take up to so many bytes. A front that takes more is cut: its panel is a unit, and
+  /// so are ranges of the columns of its update. 0: they are not.
   std::int64_t range_bytes = 0;
 };
+
+/// The same tree, with supernodes whose panels take more than so many bytes cut into chains of such
+/// that do not, of a width that is a multiple of kFrontTile. `parts` says how many follow the first
+/// part of each chain, −1 of the others: the first one's front gets the entries of A of all, so
+/// that sums are made in the order in which they were before.
+struct SplitAnalysis {
+  SparseAnalysis analysis;
+  std::vector<std::int32_t> parts;
+};
+[[nodiscard]] SplitAnalysis split_supernodes(const SparseAnalysis& analysis,
+                                             std::int64_t panel_bytes, Element element);
 
 /// The column by which the block of family kValues is told that holds the whole matrix's, and the
 /// shift behind them.
@@ -64,8 +76,17 @@ struct FrontUnit {
   std::int64_t places = -1;
   std::int64_t status = 0;  ///< of tiles the first of `column_tiles`
   std::int64_t work = -1;
-  std::vector<std::int64_t> given;  ///< of ranges: updates for other units, a block for each, …
-  std::vector<std::int64_t> taken;  ///< … and those of others that it uses up
+  // Of ranges: updates for others, those of others, and the panel that it reads.
+  std::vector<std::int64_t> given;
+  struct Taken {
+    std::int64_t block;
+    bool last;  ///< nobody needs it afterwards
+  };
+  std::vector<Taken> taken;
+  std::int64_t source = -1;
+  /// Tile columns of the only front, as front_program.hpp has them, where that is cut; else −1.
+  std::int32_t first_tile = -1;
+  std::int32_t last_tile = -1;
   double flops = 0;
   double cost = 0;  ///< in flops at the rate of large products
   // Of tiles: their borders in the front; the first `column_tiles` intervals are its columns.
@@ -102,6 +123,7 @@ struct FrontLayout {
 /// for sizes that make no sense, an element that is neither fp64 nor fp32, where a block is beyond
 /// what 32 bits count, and for what is no analysis.
 [[nodiscard]] FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
-                                         const FrontSizes& sizes, Element element = Element::fp64);
+                                         const FrontSizes& sizes, Element element = Element::fp64,
+                                         std::span<const std::int32_t> parts = {});
 
 }  // namespace strata

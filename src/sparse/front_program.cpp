@@ -57,6 +57,9 @@ class ProgramMaker {
     const std::int32_t n = tiles(f).count() - tiles(f).across();
     return n * (n + 1) / 2;
   }
+  [[nodiscard]] static bool has_panel(const FrontRecord& f) {
+    return f.first_tile < tiles(f).across();
+  }
   /// The place of what is appended next.
   [[nodiscard]] std::int32_t place() const {
     const std::int64_t here = std::ssize(structure_) - begin_;
@@ -110,7 +113,8 @@ class ProgramMaker {
       for (; given < given_.size() && given_[given].front == f; ++given) add(given_[given].record);
       for (std::int32_t c = first_child_[at(f)]; c >= 0; c = next[at(c)]) {
         const FrontRecord& child = fronts_[at(c)];
-        add({child.update, child.ld_update, 0, child.rows, child.places, -1, 0, child.rows_before});
+        add({child.update, child.ld_update, 0, child.rows, child.places, -1, 0, child.rows, 0,
+             child.rows_before});
       }
       if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
       front.children = place();
@@ -188,7 +192,7 @@ class ProgramMaker {
       front.flag = program_.flags;
       front.inverses = program_.inverses;
       program_.flags += 1 + (is_small(front) ? 0 : tiles(front).count());
-      program_.inverses += is_small(front) ? 0 : tiles(front).across();
+      program_.inverses += is_small(front) || !has_panel(front) ? 0 : tiles(front).across();
       front.expected = front.expected_rows = 0;
     }
     for (std::int32_t f = 0; f < count(); ++f) {
@@ -311,7 +315,9 @@ class ProgramMaker {
     std::priority_queue<Item, std::vector<Item>, Later> pending;
     std::priority_queue<Item, std::vector<Item>, Shorter> ready;
     for (std::int32_t f = 0; f < count(); ++f)
-      if (part_[at(f)] == Part::tiles && missing[at(f)] == 0) ready.push({way[at(f)], f, 0, false});
+      if (part_[at(f)] == Part::tiles && missing[at(f)] == 0)
+        ready.push(
+            {way[at(f)], f, has_panel(fronts_[at(f)]) ? 0 : tiles(fronts_[at(f)]).across(), false});
     double now = 0;
     const auto done = [&](std::int32_t f, double when, std::int32_t signals) {
       const std::int32_t p = fronts_[at(f)].parent;
@@ -357,7 +363,7 @@ class ProgramMaker {
         pending.push({now + kTileTime, item.front, item.column + 1, false});
         continue;
       }
-      for (std::int32_t j = t.across(); j < t.count(); ++j)
+      for (std::int32_t j = std::max(t.across(), front.first_tile); j < front.last_tile; ++j)
         for (std::int32_t i = j; i < t.count(); ++i) jobs_.push_back({item.front, i, j});
       now += work * update_tiles(front) / kWorkers;
       done(item.front, now + work, update_tiles(front));
@@ -368,6 +374,7 @@ class ProgramMaker {
     BranchProgram& program = program_;
     program.fronts = count();
     program.columns = fronts_.back().column + fronts_.back().width;
+    if (!has_panel(fronts_.back())) program.columns = 0;
     program.job_count = static_cast<std::int32_t>(jobs_.size());
     if ((std::ssize(structure_) - begin_) % 2 != 0) structure_.push_back(0);
     const std::int32_t head = place();

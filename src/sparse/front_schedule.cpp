@@ -64,8 +64,11 @@ class FrontTasks {
 
   void factor_branch_unit(TaskList& tasks, const FrontUnit& unit, int device) const {
     const Hint update = unit.parent < 0 ? kGone : Hint::none;
+    const bool in_update = unit.first_tile > 0;  // of a front that is cut, columns of its update
+    const TaskOperand target = in_update ? TaskOperand(block(fronts::kUpdates, unit.given.front()))
+                                         : TaskOperand(block(fronts::kPanels, unit.panel), kDone);
     Task& task = tasks.add(factor_branch, device,
-                           {{block(fronts::kPanels, unit.panel), kDone},
+                           {target,
                             {block(fronts::kUpdates, unit.update), update},
                             {BlockId(fronts::kStatus, 0, unit.status), kDone},
                             block(fronts::kValues, unit.values),
@@ -75,8 +78,11 @@ class FrontTasks {
     if (unit.given.empty() && unit.taken.empty()) return;
     std::vector<TaskOperand> written;
     std::vector<TaskOperand> read;
-    for (const std::int64_t k : unit.given) written.emplace_back(block(fronts::kUpdates, k));
-    for (const std::int64_t k : unit.taken) read.emplace_back(block(fronts::kUpdates, k), kGone);
+    for (const std::int64_t k : unit.given)
+      if (!in_update) written.emplace_back(block(fronts::kUpdates, k));
+    for (const FrontUnit::Taken& one : unit.taken)
+      read.emplace_back(block(fronts::kUpdates, one.block), one.last ? kGone : Hint::none);
+    if (unit.source >= 0) read.emplace_back(block(fronts::kPanels, unit.source));
     tasks.add_more(written, read);
   }
 

@@ -489,9 +489,10 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   const bool stays = sizes.program != 0 && machine.devices.size() == 1 &&
                      resident_elements(analysis) * bytes_of(options.precision) <= there;
   if (stays) sizes = resident_sizes(sizes, given);
-  auto layout = fitting_layout(analysis, a, sizes, given || stays, options.precision,
+  SparseAnalysis laid_out = analysis;
+  auto layout = fitting_layout(laid_out, a, sizes, given || stays, options.precision,
                                static_cast<int>(machine.devices.size()), there);
-  PlannedRun planned = plan_fronts(analysis, std::move(layout), machine, options.run);
+  PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options.run);
   planned.tile = sizes.tile;
   return make_simulated_report(std::move(planned));
 }

@@ -54,6 +54,9 @@ struct FinalForest {
 [[nodiscard]] FinalForest final_forest(const SupernodeForest& forest,
                                        std::span<const std::int32_t> into);
 
+/// Sets what follows from the supernodes, their rows and parents: branches, levels, counts.
+void measure_supernodes(SparseAnalysis& analysis);
+
 /// Rows of all supernodes, ascending: row_start and row as in SparseAnalysis.
 struct RowStructure {
   std::vector<std::int64_t> row_start{0};

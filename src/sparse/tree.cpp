@@ -54,11 +54,15 @@ void require_panels(const SparseAnalysis& a) {
     for (std::size_t k = 0; k < rows.size() && fine; ++k)
       fine = rows[k] >= (k == 0 ? end : rows[k - 1] + 1) && rows[k] < n;
     const std::int32_t p = a.parent[at(s)];
-    if (rows.empty())
+    if (rows.empty()) {
       fine = fine && p == -1;
-    else
+    } else {
+      // Where the parent is the first part of a supernode that was split, it may be one of its
+      // rows.
       fine = fine && p > s && p < a.supernodes() && rows[0] >= a.first[at(p)] &&
-             rows[0] < a.first[at(p) + 1];
+             (rows[0] < a.first[at(p) + 1] ||
+              std::binary_search(a.rows(p).begin(), a.rows(p).end(), rows[0]));
+    }
     require(fine, ErrorKind::misuse, kWhere,
             "supernode {}, columns {} to {}, parent {}: its columns, rows and parent do not fit "
             "together",
