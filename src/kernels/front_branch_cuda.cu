@@ -170,15 +170,15 @@ class Worker {
         mine = part_.child_of(front, first + lane());
         cut = cuts_of(front, mine, first + lane(), i, j);
       }
+      const auto given = part_.given(mine, cut.z);
       // The same in all warps.
       unsigned gives = __ballot_sync(0xffffffffU, cut.x < cut.y && cut.z < cut.w);
       for (; gives != 0; gives &= gives - 1) {
         const int k = __ffs(static_cast<int>(gives)) - 1;
-        const ChildRecord child = Part<T, kThreads>::from_lane(mine, k);
-        part_.template add_child<8>(x, kLd, row, col, child, __shfl_sync(0xffffffffU, cut.x, k),
-                                    __shfl_sync(0xffffffffU, cut.y, k),
-                                    __shfl_sync(0xffffffffU, cut.z, k),
-                                    __shfl_sync(0xffffffffU, cut.w, k));
+        part_.template add_child<8>(
+            x, kLd, row, col, Part<T, kThreads>::from_lane(given, k),
+            __shfl_sync(0xffffffffU, cut.x, k), __shfl_sync(0xffffffffU, cut.y, k),
+            __shfl_sync(0xffffffffU, cut.z, k), __shfl_sync(0xffffffffU, cut.w, k));
         __syncthreads();
       }
     }

@@ -133,56 +133,61 @@ struct Part {
     return place % (front.ld + 1) == 0 ? value + shift : value;
   }
 
+  /// What add_child needs of a child: prepared by a lane each, for columns of its update from `b0`.
+  struct Given {
+    const T* columns;  ///< element (a, b) is at columns + b·ld + a, within a column of tiles
+    int ld;
+    int places;
+  };
+  [[nodiscard]] __device__ Given given(const ChildRecord& child, int b0) const {
+    const int ld = child.ld_update - b0 / kFrontTile * kFrontTile;
+    return {memory_of(child.place) + child.update +
+                (update_column(child.ld_update, kFrontTile, b0) - b0 * ld),
+            ld, child.places};
+  }
+  /// That of lane k.
+  [[nodiscard]] __device__ static Given from_lane(const Given& mine, int k) {
+    constexpr unsigned kAll = 0xffffffffU;
+    return {reinterpret_cast<const T*>(
+                __shfl_sync(kAll, reinterpret_cast<unsigned long long>(mine.columns), k)),
+            __shfl_sync(kAll, mine.ld, k), __shfl_sync(kAll, mine.places, k)};
+  }
+
   /// X, of whose front it begins at (row, col), gets what falls into it of rows a0 … a1 − 1 and
   /// columns b0 … b1 − 1 of a child's update, where that is not above the diagonal.
   /// kColumns of them are on their way at once.
   template <int kColumns = 4>
-  __device__ void add_child(T* x, int ld, int row, int col, const ChildRecord& child, int a0,
-                            int a1, int b0, int b1) const {
-    const T* u = memory_of(child.place) + child.update;
+  __device__ void add_child(T* x, int ld, int row, int col, Given child, int a0, int a1, int b0,
+                            int b1) const {
     const std::int32_t* places = structure + child.places;
-    // At most 64 columns, so of two columns of tiles: element (a, b) of each is at
-    // start + b·ld + a.
-    const int border = (b0 / kFrontTile + 1) * kFrontTile;
-    const int lds[2] = {child.ld_update - border + kFrontTile, child.ld_update - border};
-    const int starts[2] = {update_column(child.ld_update, kFrontTile, b0) - b0 * lds[0],
-                           update_column(child.ld_update, kFrontTile, border) - border * lds[1]};
-    for (int a = a0 + lane(); a < a1; a += kWarp) {
-      T* to = x + places[a] - row;
-      const T* from = u + a;
-      for (int b = b0 + own_warp(); b < b1; b += kColumns * kWarps) {
-        T value[kColumns];
-        int place[kColumns];
+    for (;;) {  // a column of tiles of the update at a time
+      const int end = min(b1, (b0 / kFrontTile + 1) * kFrontTile);
+      for (int a = a0 + lane(); a < a1; a += kWarp) {
+        T* to = x + places[a] - row;
+        const T* from = child.columns + a;
+        for (int b = b0 + own_warp(); b < end; b += kColumns * kWarps) {
+          T value[kColumns];
+          int place[kColumns];
 #pragma unroll
-        for (int k = 0; k < kColumns; ++k) {
-          const int column = b + k * kWarps;
-          const bool inside = column < b1 && column <= a;
-          place[k] = inside ? places[column] - col : -1;
-          const bool first = column < border;
-          const T* of_column = first ? from + starts[0] : from + starts[1];
-          value[k] = inside ? __ldcg(of_column + column * (first ? lds[0] : lds[1])) : T{0};
+          for (int k = 0; k < kColumns; ++k) {
+            const int column = b + k * kWarps;
+            const bool inside = column < end && column <= a;
+            place[k] = inside ? places[column] - col : -1;
+            value[k] = inside ? __ldcg(from + static_cast<std::int64_t>(column) * child.ld) : T{0};
+          }
+#pragma unroll
+          for (int k = 0; k < kColumns; ++k)
+            if (place[k] >= 0) to[place[k] * ld] += value[k];
         }
-#pragma unroll
-        for (int k = 0; k < kColumns; ++k)
-          if (place[k] >= 0) to[place[k] * ld] += value[k];
       }
+      if (end == b1) return;
+      // The next columns lie behind the last of these, and are shorter.
+      child.columns += static_cast<std::int64_t>(end) * kFrontTile - kFrontTile;
+      child.ld -= kFrontTile;
+      b0 = end;
     }
   }
 
-  /// What this lane has, from lane k.
-  [[nodiscard]] __device__ static ChildRecord from_lane(const ChildRecord& mine, int k) {
-    constexpr unsigned kAll = 0xffffffffU;
-    ChildRecord child;
-    child.update = __shfl_sync(kAll, mine.update, k);
-    child.ld_update = __shfl_sync(kAll, mine.ld_update, k);
-    child.place = __shfl_sync(kAll, mine.place, k);
-    child.rows = __shfl_sync(kAll, mine.rows, k);
-    child.places = __shfl_sync(kAll, mine.places, k);
-    child.cuts = __shfl_sync(kAll, mine.cuts, k);
-    child.first_column = __shfl_sync(kAll, mine.first_column, k);
-    child.last_column = __shfl_sync(kAll, mine.last_column, k);
-    return child;
-  }
   /// Of child number `c`, if there is one.
   [[nodiscard]] __device__ ChildRecord child_of(const FrontRecord& front, int c) const {
     if (c >= front.child_count) return {};
@@ -208,9 +213,12 @@ struct SmallFronts {
     assemble_entries(front, order, ld);
     for (int first = 0; first < front.child_count; first += kWarp) {
       const ChildRecord own = first == 0 ? mine : part.child_of(front, first + lane());
+      const auto given = part.given(own, own.first_column);
       for (int k = 0; k < min(kWarp, front.child_count - first); ++k) {
-        const ChildRecord child = P::from_lane(own, k);
-        part.add_child(x, ld, 0, 0, child, 0, child.rows, child.first_column, child.last_column);
+        part.add_child(x, ld, 0, 0, P::from_lane(given, k), 0,
+                       __shfl_sync(0xffffffffU, own.rows, k),
+                       __shfl_sync(0xffffffffU, own.first_column, k),
+                       __shfl_sync(0xffffffffU, own.last_column, k));
         P::synchronize();
       }
     }

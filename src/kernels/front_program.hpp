@@ -34,9 +34,13 @@ inline constexpr std::int32_t kTinyFront = 32;
   const std::int32_t first = kFrontTile * j * ld - step * (kFrontTile / 2) * j * (j - 1);
   return first + (b - kFrontTile * j) * (ld - step * j) - step * j;
 }
-[[nodiscard]] constexpr std::int64_t update_elements(std::int32_t rows, std::int32_t ld,
-                                                     std::int32_t step) {
-  return rows == 0 ? 0 : std::int64_t{update_column(ld, step, rows - 1)} + ld;
+/// How many elements one has; of any order, where update_column is for such as 32 bits count.
+[[nodiscard]] constexpr std::int64_t update_elements(std::int64_t rows, std::int64_t ld,
+                                                     std::int64_t step) {
+  if (rows == 0) return 0;
+  const std::int64_t j = (rows - 1) / kFrontTile;
+  const std::int64_t first = kFrontTile * j * ld - step * (kFrontTile / 2) * j * (j - 1);
+  return first + (rows - kFrontTile * j) * (ld - step * j);
 }
 
 /// At the place in a structure that BranchHeader::program says; a multiple of 2.

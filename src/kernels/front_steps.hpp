@@ -139,8 +139,7 @@ class ProgramFronts {
     update_.assign(static_cast<std::size_t>(front.rows * columns), T{0});
     const MatrixView<T> u{update_.data(), front.rows, columns,
                           std::max<std::int64_t>(front.rows, 1)};
-    if (has_panel)
-      for (std::int64_t j = 0; j < p.cols; ++j) std::fill_n(p.column(j), p.rows, T{0});
+    if (has_panel) std::fill_n(p.data, p.ld * p.cols, T{0});
     put_entries(front, p, first, u);
     for (std::int64_t c = 0; c < front.child_count; ++c) {
       ChildRecord child;

@@ -79,7 +79,8 @@ double ResidentRun::run() {
       const auto operands = std::as_const(tasks).operands(task);
       std::vector<BlockView> views;
       for (const TaskOperand& operand : operands) views.push_back(view(operand.id));
-      perform(*task.operation, elements_of(schedule_->blocks, task, operands), views, task.variant);
+      perform(*task.operation, elements_of(schedule_->blocks, task, operands),
+              {views, operands_of_call(*task.operation, task.calls, views.size())}, task.variant);
     }
   }
   const Event end = queue_->record();
@@ -91,15 +92,15 @@ void ResidentRun::call(const Operation& operation, std::initializer_list<BlockVi
                        std::uint32_t variant) {
   Elements elements;
   for (const BlockView& view : views) elements.push_back(view.element);
-  perform(operation, elements, {views.begin(), views.size()}, variant);
+  perform(operation, elements, {{views.begin(), views.size()}, operation.operands}, variant);
 }
 
 void ResidentRun::perform(const Operation& operation, const Elements& elements,
-                          std::span<const BlockView> views, std::uint32_t variant) {
+                          const KernelCalls& calls, std::uint32_t variant) {
   const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
   require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
           operation.name, to_string(elements));
-  kernel(*queue_, {views, operation.operands}, {.variant = variant});
+  kernel(*queue_, calls, {.variant = variant});
 }
 
 void ResidentRun::download(int family, MemoryStore& store) {

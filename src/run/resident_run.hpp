@@ -50,8 +50,8 @@ class ResidentRun {
 
  private:
   [[nodiscard]] std::byte* at(BlockId id) const;
-  void perform(const Operation& operation, const Elements& elements,
-               std::span<const BlockView> views, std::uint32_t variant);
+  void perform(const Operation& operation, const Elements& elements, const KernelCalls& calls,
+               std::uint32_t variant);
 
   std::shared_ptr<const Schedule> schedule_;
   const Backend& backend_;

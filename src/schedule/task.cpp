@@ -37,9 +37,10 @@ Task& TaskList::add(const Operation& operation, int device,
 
 void TaskList::add_call(std::initializer_list<TaskOperand> operands) {
   Task& task = tasks_.back();
-  require(std::ssize(operands) == task.operation->operands, ErrorKind::misuse, "schedule",
-          "{} takes {} operands, not {}", task.operation->name, task.operation->operands,
-          operands.size());
+  require(
+      std::ssize(operands) == task.operation->operands && task.more_written + task.more_read == 0,
+      ErrorKind::misuse, "schedule", "{} takes {} operands, not {}", task.operation->name,
+      task.operation->operands, operands.size());
   operands_.insert(operands_.end(), operands.begin(), operands.end());
   ++task.calls;
 }

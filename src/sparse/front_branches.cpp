@@ -118,8 +118,8 @@ void LayoutMaker::take(FrontUnit& unit, Branch& branch) {
   }
   if (!more_units) gifts_.erase(found);
   require(std::ssize(unit.given) + std::ssize(unit.taken) < kPlacesMax, ErrorKind::memory, "factor",
-          "a part of the elimination tree has updates of {} others, at most {}", unit.taken.size(),
-          kPlacesMax);
+          "a part of the elimination tree shares updates with {} others: at most {}",
+          unit.given.size() + unit.taken.size(), kPlacesMax - 1);
 }
 
 void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) {

@@ -53,119 +53,11 @@ bool on_gpu(const Options& options) {
                      [](const DeviceChoice& choice) { return choice.backend == "cuda"; });
 }
 
-std::int64_t panel_elements(const SparseAnalysis& analysis, std::int32_t s) {
-  return (analysis.width(s) + analysis.row_count(s)) * analysis.width(s);
-}
-/// Of an update in a branch with a program.
-std::int64_t packed_elements(const SparseAnalysis& analysis, std::int32_t s) {
-  const auto r = static_cast<std::int32_t>(analysis.row_count(s));
-  return update_elements(r, r + r % 2, kFrontTile);
-}
-
-std::int64_t largest_order(const SparseAnalysis& analysis) {
-  std::int64_t order = 0;
-  for (std::int32_t s = 0; s < analysis.supernodes(); ++s)
-    order = std::max<std::int64_t>(order, analysis.width(s) + analysis.row_count(s));
-  return order;
-}
-
 bool are_given(const SparseCholeskyOptions& options) {
   return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
 }  // namespace
-
-FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptions& options,
-                       bool gpu) {
-  FrontSizes sizes;
-  if (gpu) {
-    // An elastic brick of 61³ nodes in 3.1 GB: 6.1 s in tiles of 1024, 4.6 s in tiles of 2048.
-    constexpr std::int64_t kLargeFront = 8192;
-    sizes.program = 1;
-    sizes.tile = sizes.panel_order = largest_order(analysis) >= kLargeFront ? 2048 : 1024;
-    sizes.branch_entries = std::int64_t{1} << 24;
-  }
-  if (options.tile > 0) sizes.tile = options.tile;
-  if (options.panel_order > 0) sizes.panel_order = options.panel_order;
-  if (options.branch_entries > 0) sizes.branch_entries = options.branch_entries;
-  return sizes;
-}
-
-FrontSizes resident_sizes(FrontSizes sizes, bool given) {
-  if (given) return sizes;
-  sizes.panel_order = kPanelOrderMax;
-  sizes.branch_entries = std::int64_t{1} << 60;
-  return sizes;
-}
-
-std::int64_t resident_elements(const SparseAnalysis& analysis) {
-  std::int64_t elements = 0;
-  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
-    elements += panel_elements(analysis, s) + packed_elements(analysis, s);
-  }
-  return elements;
-}
-
-std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, const SparseMatrix& a,
-                                                  FrontSizes& sizes, bool given, Element element,
-                                                  int devices, std::int64_t budget) {
-  const auto fits = [&](const std::shared_ptr<const FrontLayout>& layout) {
-    return smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
-  };
-  const bool in_ranges = sizes.program != 0 && devices == 1 && (sizes.range_bytes > 0 || !given) &&
-                         largest_order(analysis) <= kPanelOrderMax;
-  if (in_ranges) {
-    // Room for a range while the one before goes home and updates wait for others.
-    constexpr std::int64_t kParts = 6;
-    constexpr std::int64_t kMost = 128;
-    FrontSizes ranges = resident_sizes(sizes, false);
-    if (ranges.range_bytes == 0) ranges.range_bytes = budget / kParts;
-    do {
-      SplitAnalysis split = split_supernodes(analysis, ranges.range_bytes, element);
-      auto layout = std::make_shared<const FrontLayout>(
-          lay_out_fronts(split.analysis, a, ranges, element, split.parts));
-      if (fits(layout)) {
-        analysis = std::move(split.analysis);
-        sizes = ranges;
-        return layout;
-      }
-      ranges.range_bytes /= 2;
-    } while (ranges.range_bytes > budget / kMost);
-  }
-  sizes.range_bytes = 0;
-  // Below, branches hardly hold more than one supernode, and panels and tiles are what is large.
-  constexpr std::int64_t kSmallest = 256;
-  for (;;) {
-    auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
-    if (sizes.branch_entries <= kSmallest || fits(layout)) return layout;
-    sizes.branch_entries /= 4;
-  }
-}
-
-PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
-                       const Machine& machine, const Options& options) {
-  require_devices(machine);
-  const auto start = std::chrono::steady_clock::now();
-  auto schedule = std::make_shared<const Schedule>(
-      front_schedule(std::move(layout), static_cast<int>(machine.devices.size())));
-  const std::int64_t needed = smallest_budget_bytes(*schedule);
-  const std::int64_t there = smallest_memory(machine);
-  require(needed <= there, ErrorKind::memory, kWhere,
-          "a device memory of {} ({} bytes) is too small for this factorization: its largest task "
-          "needs {} bytes",
-          format_bytes(there), there, needed);
-  PlannedRun planned =
-      make_planned_run(schedule, machine, options_of(options.policy), to_string(options.policy));
-  planned.n = std::ssize(analysis.order);
-  planned.host_bytes = schedule->blocks.total_bytes(fronts::kPanels) +
-                       schedule->blocks.total_bytes(fronts::kStructure) +
-                       schedule->blocks.total_bytes(fronts::kPlaces);
-  // Values in and the factor out.
-  planned.floor_bytes =
-      schedule->blocks.total_bytes(fronts::kPanels) + schedule->blocks.total_bytes(fronts::kValues);
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return planned;
-}
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
     : asked_(options),
@@ -229,13 +121,16 @@ Options FrontFactor::with_budget() const {
 void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
   one_triangle_ = is_one_triangle(a);
-  planned_ = {};
   homes_.reset();
+  planned_ = {};
   panels_.reset();
   resident_.reset();
   sweeps_ = {};
-  // A factor that was made elsewhere may have sizes that these devices have no kernels for.
-  if (adopted_ && (sizes_.program != 0) != on_gpu(options_)) {
+  if (whole_analysis_) analysis_ = std::move(*whole_analysis_);
+  whole_analysis_.reset();
+  // Sizes follow from the devices and from what was asked for, not from what an earlier matrix, or
+  // those who made this factor elsewhere, had made of that.
+  if (adopted_ || !given_sizes_) {
     choose_sizes();
     begin();
   }
@@ -246,8 +141,10 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
     arrangement_ = arrangement_of(a);
     return;
   }
+  SparseAnalysis whole = analysis_;
   layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->count(),
                            smallest_memory(machine));
+  if (layout_->ranges) whole_analysis_ = std::move(whole);
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
   planned.tile = sizes_.tile;
   planned.let_go_of_trace();
@@ -266,7 +163,7 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   const std::int64_t there = smallest_memory(devices_->machine());
   if (resident_elements(analysis_) * bytes_of(element_) > there) return false;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes, element_));
-  if (ResidentRun::bytes_of(layout->blocks) + sweep_bytes() > there) return false;
+  if (ResidentRun::bytes_of(layout->blocks) + sweep_bytes(analysis_) > there) return false;
   sizes_ = sizes;
   layout_ = std::move(layout);
   resident_ = std::make_unique<ResidentRun>(
@@ -422,12 +319,6 @@ bool FrontFactor::solves_there() const noexcept {
          layout_->units.front().kind == UnitKind::branch;
 }
 
-/// What solve_there() takes beside the blocks.
-std::int64_t FrontFactor::sweep_bytes() const {
-  const std::int64_t n = std::ssize(analysis_.order);
-  return n * (2 * kSweepColumns * std::int64_t{sizeof(double)} + 4) + 4096;
-}
-
 void FrontFactor::make_sweep_memory() const {
   if (sweeps_.columns > 0) return;
   const FrontUnit& unit = layout_->units.front();
@@ -555,7 +446,34 @@ MatrixView<const T> FrontFactor::tile(const FrontUnit& unit, std::int64_t i, std
           x.cols, x.rows};
 }
 
+/// Whoever made L has left above its diagonal, and between panels, what was there before.
+template <class T>
+void FrontFactor::clear_gaps() const {
+  const auto clear = [](T* from, std::int64_t count) {
+    std::fill_n(from, std::max<std::int64_t>(count, 0), T{0});
+  };
+  for (const FrontUnit& unit : layout_->units) {
+    if (unit.kind != UnitKind::branch || unit.first_tile > 0) continue;
+    const BlockId id{fronts::kPanels, unit.panel, 0};
+    T* data = reinterpret_cast<T*>(panels_->data() + layout_->blocks.byte_offset(id));
+    std::int64_t end = 0;
+    for (std::int32_t s = unit.first; s <= unit.last; ++s) {
+      const std::int64_t place = layout_->panel_place[at(s)];
+      const std::int64_t ld = layout_->panel_ld[at(s)];
+      const std::int64_t order = analysis_.width(s) + analysis_.row_count(s);
+      clear(data + end, place - end);
+      for (std::int64_t j = 0; j < analysis_.width(s); ++j) {
+        clear(data + place + j * ld, j);
+        clear(data + place + j * ld + order, ld - order);
+      }
+      end = place + ld * analysis_.width(s);
+    }
+    clear(data + end, layout_->blocks.bytes(id) / std::int64_t{sizeof(T)} - end);
+  }
+}
+
 std::span<std::byte> FrontFactor::bytes() const {
+  element_ == Element::fp64 ? clear_gaps<double>() : clear_gaps<float>();
   return {panels_->data(), at(layout_->blocks.total_bytes(fronts::kPanels))};
 }
 

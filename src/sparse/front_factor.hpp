@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "run/device_set.hpp"
@@ -26,6 +27,8 @@ namespace strata {
 /// is one branch. And the elements that it then has at least.
 [[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
+/// What solves take there, beside the blocks.
+[[nodiscard]] std::int64_t sweep_bytes(const SparseAnalysis& analysis);
 
 /// The layout for devices of a budget, where not all stays on them: branches are smaller where
 /// those of `sizes` do not fit, which changes no bit. On one GPU, unless sizes were `given`, ranges
@@ -89,7 +92,7 @@ class FrontFactor {
     return layout_->units[static_cast<std::size_t>(layout_->unit_of[static_cast<std::size_t>(s)])];
   }
 
-  /// All panels, as they lie in memory, of numbers in element().
+  /// All panels, as they lie in memory, of numbers in element(); zeros where nothing lies.
   [[nodiscard]] std::span<std::byte> bytes() const;
   /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
   void reserve();
@@ -102,13 +105,14 @@ class FrontFactor {
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
-  [[nodiscard]] std::int64_t sweep_bytes() const;
   void make_sweep_memory() const;
   void run_resident(std::span<const double> values, const SparseMatrix* a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;
   template <class T>
   [[nodiscard]] double log_determinant() const;
+  template <class T>
+  void clear_gaps() const;
   template <class T>
   [[nodiscard]] BlockSource source_of(const SparseMatrix& a) const;
 
@@ -117,6 +121,7 @@ class FrontFactor {
   FrontSizes sizes_;
   Element element_;
   SparseAnalysis analysis_;
+  std::optional<SparseAnalysis> whole_analysis_;  ///< where analysis_ has split supernodes
   std::shared_ptr<const FrontLayout> layout_;
   std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
   std::unique_ptr<DeviceSet> devices_;

@@ -272,9 +272,16 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
   require(std::max(sizes.tile, sizes.panel_order) <= kPanelOrderMax, ErrorKind::misuse, "factor",
           "tiles of {} and panels of fronts of order {}: at most {}", sizes.tile, sizes.panel_order,
           kPanelOrderMax);
+  require(sizes.range_bytes == 0 || (sizes.range_bytes > 0 && sizes.program != 0),
+          ErrorKind::misuse, "factor", "ranges of {} bytes, of branches {} a program",
+          sizes.range_bytes, sizes.program != 0 ? "with" : "without");
   require(element == Element::fp64 || element == Element::fp32, ErrorKind::misuse, "factor",
           "there is no sparse factorization in {}: fp64 or fp32", to_string(element));
   require_well_formed(analysis);
+  for (std::int32_t s = 0; s < analysis.supernodes() && sizes.range_bytes > 0; ++s)
+    require(analysis.width(s) + analysis.row_count(s) <= kPanelOrderMax, ErrorKind::misuse,
+            "factor", "a front of order {} in a range: at most {}",
+            analysis.width(s) + analysis.row_count(s), kPanelOrderMax);
   FrontLayout layout;
   layout.ranges = sizes.range_bytes > 0;
   LayoutMaker maker(analysis, sizes, element, parts, layout);

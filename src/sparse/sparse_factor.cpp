@@ -486,12 +486,20 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   FrontSizes sizes = front_sizes(analysis, options, !is_cpu(machine));
   const std::int64_t there = smallest_memory(machine);
   const bool given = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
-  const bool stays = sizes.program != 0 && machine.devices.size() == 1 &&
-                     resident_elements(analysis) * bytes_of(options.precision) <= there;
-  if (stays) sizes = resident_sizes(sizes, given);
   SparseAnalysis laid_out = analysis;
-  auto layout = fitting_layout(laid_out, a, sizes, given || stays, options.precision,
-                               static_cast<int>(machine.devices.size()), there);
+  std::shared_ptr<const FrontLayout> layout;
+  if (sizes.program != 0 && machine.devices.size() == 1 &&
+      resident_elements(analysis) * bytes_of(options.precision) <= there) {
+    const FrontSizes staying = resident_sizes(sizes, given);
+    layout = std::make_shared<const FrontLayout>(
+        lay_out_fronts(analysis, a, staying, options.precision));
+    const bool stays = ResidentRun::bytes_of(layout->blocks) + sweep_bytes(analysis) <= there;
+    if (stays) sizes = staying;
+    if (!stays) layout.reset();
+  }
+  if (layout == nullptr)
+    layout = fitting_layout(laid_out, a, sizes, given, options.precision,
+                            static_cast<int>(machine.devices.size()), there);
   PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options.run);
   planned.tile = sizes.tile;
   return make_simulated_report(std::move(planned));

@@ -1,0 +1,259 @@
+// Ranges of the postorder at their limits: orders, numbers of updates, empty matrices, floats, bad
+// pivots, factors that are opened, bytes that are saved.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "schedule/plan_layout.hpp"
+#include "sparse/front_factor.hpp"
+#include "sparse/front_layout.hpp"
+#include "sparse/front_schedule.hpp"
+#include "strata/error.hpp"
+#include "tests/sparse/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+using test::at;
+constexpr std::int64_t kWhole = std::int64_t{1} << 60;
+
+SparseAnalysis analysis_of(const SparseMatrix& a, SparseOrdering ordering = SparseOrdering::amd) {
+  AnalysisOptions options;
+  options.ordering = ordering;
+  return analyze(a, options);
+}
+
+FrontSizes in_ranges(std::int64_t bytes) {
+  return {.panel_order = 4096, .branch_entries = kWhole, .program = 1, .range_bytes = bytes};
+}
+
+/// One dense supernode of all columns, by a matrix of its diagonal and its last two elements.
+struct Dense {
+  SparseMatrix a;
+  SparseAnalysis analysis;
+  explicit Dense(std::int32_t n) {
+    a.rows = a.cols = n;
+    a.start = {0};
+    for (std::int32_t i = 0; i < n; ++i) {
+      if (i == n - 1) {
+        a.column.push_back(n - 2);
+        a.value.push_back(0.5);
+      }
+      a.column.push_back(i);
+      a.value.push_back(2);
+      a.start.push_back(std::ssize(a.column));
+      analysis.order.push_back(i);
+    }
+    analysis.fingerprint.order = n;
+    analysis.first = {0, n};
+    analysis.parent = {-1};
+    analysis.row_start = {0, 0};
+    analysis.branch = {0};
+    analysis.level = {0};
+    analysis.counts.height = 1;
+  }
+};
+
+/// Places of entries are of 32 bits.
+TEST(FrontRanges, AFrontBeyond32BitsIsRefused) {
+  const Dense dense(50000);
+  EXPECT_THROW((void)lay_out_fronts(dense.analysis, dense.a, in_ranges(std::int64_t{1} << 30)),
+               Error);
+}
+
+/// The same where nobody asked for sizes, on a GPU that has room for such a front.
+TEST(FrontRanges, AFrontBeyond32BitsIsNotInARange) {
+  Dense dense(50000);
+  FrontSizes sizes = front_sizes(dense.analysis, {}, true);
+  const auto layout = fitting_layout(dense.analysis, dense.a, sizes, false, Element::fp64, 1,
+                                     std::int64_t{100} << 30);
+  EXPECT_FALSE(layout->ranges);
+}
+
+/// Leaves of one column, or of two, around a root that all of them reach.
+SparseMatrix star(std::int64_t leaves) {
+  SparseMatrix a;
+  a.rows = a.cols = leaves + 1;
+  a.start = {0};
+  for (std::int64_t i = 0; i <= leaves; ++i) {
+    for (std::int64_t j = 0; j < (i == leaves ? leaves : 0); ++j) {
+      a.column.push_back(static_cast<std::int32_t>(j));
+      a.value.push_back(1);
+    }
+    a.column.push_back(static_cast<std::int32_t>(i));
+    a.value.push_back(static_cast<double>(leaves) * 2);
+    a.start.push_back(std::ssize(a.column));
+  }
+  return a;
+}
+
+TEST(FrontRanges, MoreThan224UpdatesFallBack) {
+  const SparseMatrix a = star(2000);
+  AnalysisOptions options;
+  options.ordering = SparseOrdering::natural;
+  for (const std::int64_t bytes : {100000, 100, 1}) {
+    SparseAnalysis analysis = analyze(a, options);
+    FrontSizes sizes = in_ranges(bytes);
+    const auto layout =
+        fitting_layout(analysis, a, sizes, false, Element::fp64, 1, std::int64_t{1} << 20);
+    EXPECT_EQ(layout->ranges, bytes == 100000) << bytes;
+    EXPECT_EQ(sizes.range_bytes, layout->ranges ? bytes : 0);
+  }
+}
+
+/// Grids side by side that meet in one row, on a GPU with little memory: a layout, whatever the
+/// budget, as long as one without ranges exists.
+TEST(FrontRanges, AWideTreeInASmallBudget) {
+  const std::int64_t arms = 240;
+  const SparseMatrix grid = test::with_values(test::grid(9, 9, 9), 8);
+  SparseMatrix a;
+  a.rows = a.cols = arms * grid.rows + 1;
+  a.start = {0};
+  for (std::int64_t arm = 0; arm < arms; ++arm) {
+    for (std::int64_t i = 0; i < grid.rows; ++i) {
+      for (std::int64_t k = grid.start[at(i)]; k < grid.start[at(i + 1)]; ++k) {
+        if (grid.column[at(k)] > i) continue;
+        a.column.push_back(static_cast<std::int32_t>(arm * grid.rows + grid.column[at(k)]));
+        a.value.push_back(grid.value[at(k)]);
+      }
+      a.start.push_back(std::ssize(a.column));
+    }
+  }
+  for (std::int64_t arm = 0; arm <= arms; ++arm) {
+    a.column.push_back(static_cast<std::int32_t>(arm * grid.rows));
+    a.value.push_back(arm < arms ? 0.01 : 1000);
+  }
+  a.start.push_back(std::ssize(a.column));
+  const SparseAnalysis analysis = analysis_of(a);
+  const std::int64_t values = 8 * std::ssize(a.value);
+  std::int64_t cut = 0;
+  for (const double part : {1.3, 1.2, 1.15}) {
+    const auto budget = static_cast<std::int64_t>(part * static_cast<double>(values));
+    FrontSizes sizes = front_sizes(analysis, {}, true);
+    SparseAnalysis mine = analysis;
+    const auto layout = fitting_layout(mine, a, sizes, false, Element::fp64, 1, budget);
+    EXPECT_LE(smallest_budget_bytes(front_schedule(layout, 1)), budget) << part;
+    cut += layout->ranges ? 0 : 1;
+  }
+  EXPECT_GT(cut, 0) << "budgets for which there are no ranges";
+}
+
+TEST(FrontRanges, NothingAndOne) {
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  SparseMatrix nothing;
+  nothing.start = {0};
+  for (const Element element : {Element::fp64, Element::fp32}) {
+    options.precision = element;
+    FrontFactor empty(analysis_of(nothing), options, in_ranges(1));
+    empty.factor(nothing, 0);
+    EXPECT_TRUE(empty.info().ok);
+    const SparseMatrix one = test::with_values(test::grid(1, 1, 1), 3);
+    FrontFactor factor(analysis_of(one), options, in_ranges(1));
+    factor.factor(one, 0);
+    EXPECT_TRUE(factor.info().ok);
+  }
+}
+
+/// Column c of L, from the diagonal on.
+std::vector<float> column_of(const FrontFactor& factor, std::int32_t c) {
+  const SparseAnalysis& a = factor.analysis();
+  const auto s = static_cast<std::int32_t>(std::upper_bound(a.first.begin(), a.first.end(), c) -
+                                           a.first.begin() - 1);
+  const MatrixView<const float> panel = factor.panel<float>(s);
+  const float* column = panel.column(c - a.first[at(s)]);
+  return {column + (c - a.first[at(s)]), column + panel.rows};
+}
+
+TEST(FrontRanges, FloatsToo) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  SparseCholeskyOptions options;
+  options.run.devices = "reference";
+  options.precision = Element::fp32;
+  FrontFactor whole(analysis_of(a), options,
+                    {.panel_order = 4096, .branch_entries = kWhole, .program = 1});
+  whole.factor(a, 0.5);
+  whole.bring_home();
+  for (const std::int64_t bytes : {100000, 10000, 1000}) {
+    FrontFactor factor(analysis_of(a), options, in_ranges(bytes));
+    factor.factor(a, 0.5);
+    ASSERT_TRUE(factor.info().ok);
+    for (std::int32_t c = 0; c < a.rows; ++c) ASSERT_EQ(column_of(factor, c), column_of(whole, c));
+  }
+}
+
+TEST(FrontRanges, TheFirstBadPivotIsNamed) {
+  const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
+  const SparseAnalysis analysis = analysis_of(a);
+  for (const std::int64_t bytes : {20000, 2000, 1}) {
+    for (const std::int64_t row : {0, 100, 300, 503}) {
+      SparseMatrix bad = a;
+      for (std::int64_t k = bad.start[at(row)]; k < bad.start[at(row + 1)]; ++k)
+        if (bad.column[at(k)] == row) bad.value[at(k)] = -3;
+      SparseCholeskyOptions options;
+      options.run.devices = "host:1";
+      FrontFactor factor(analysis, options, in_ranges(bytes));
+      factor.factor(bad, 0);
+      EXPECT_FALSE(factor.info().ok);
+      const SparseCholesky expected(analysis, bad, options);
+      EXPECT_EQ(factor.info().first_bad_pivot, expected.info().first_bad_pivot);
+      factor.factor(a, 0);
+      EXPECT_TRUE(factor.info().ok);
+    }
+  }
+}
+
+/// Opened elsewhere, it solves as it did, and is made again as it suits.
+TEST(FrontRanges, AFactorInRangesIsOpened) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  FrontFactor made(analysis_of(a), options, in_ranges(20000));
+  made.factor(a, 0);
+  FrontFactor opened(made.analysis(), options, made.sizes());
+  opened.reserve();
+  ASSERT_EQ(made.bytes().size(), opened.bytes().size());
+  std::copy(made.bytes().begin(), made.bytes().end(), opened.bytes().begin());
+  opened.adopt(made.info(), 0);
+  std::vector<double> x(at(a.rows), 1.0);
+  std::vector<double> y = x;
+  sweep_forward<double>(made, {x.data(), a.rows, 1, a.rows});
+  sweep_forward<double>(opened, {y.data(), a.rows, 1, a.rows});
+  EXPECT_EQ(x, y);
+  opened.factor(a, 0);
+  EXPECT_EQ(opened.sizes().program, 0);
+  EXPECT_NEAR(opened.info().log_determinant, made.info().log_determinant, 1e-10);
+}
+
+/// A factor has one set of bytes, whatever memory there was: what is saved is reproducible.
+TEST(FrontRanges, BytesAreThoseOfAnyBudget) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  const SparseAnalysis analysis = analysis_of(a);
+  SparseCholeskyOptions options;
+  options.run.devices = "host:1";
+  const SplitAnalysis split = split_supernodes(analysis, 200000, Element::fp64);
+  const std::int64_t least = smallest_budget_bytes(
+      front_schedule(std::make_shared<const FrontLayout>(lay_out_fronts(
+                         split.analysis, a, in_ranges(200000), Element::fp64, split.parts)),
+                     1));
+  std::vector<std::byte> first;
+  for (const std::int64_t budget : {least, 2 * least, std::int64_t{1} << 26}) {
+    options.run.device_memory_bytes = budget;
+    FrontFactor factor(analysis, options, in_ranges(200000));
+    factor.factor(a, 0.5);
+    ASSERT_EQ(factor.sizes().range_bytes, 200000);
+    std::vector<std::byte> bytes(factor.bytes().begin(), factor.bytes().end());
+    if (first.empty()) first = bytes;
+    EXPECT_TRUE(bytes == first) << budget;
+  }
+}
+
+/// Sizes that make no sense are refused, whoever wrote them.
+TEST(FrontRanges, RangesWithoutAProgramAreRefused) {
+  const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 8);
+  EXPECT_THROW((void)lay_out_fronts(analysis_of(a), a, {.range_bytes = 1}), Error);
+}
+
+}  // namespace
+}  // namespace strata
