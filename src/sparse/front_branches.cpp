@@ -91,7 +91,7 @@ void LayoutMaker::take(FrontUnit& unit, Branch& branch) {
   const auto is_of_front = [&](std::size_t u) {
     return unit.first_tile >= 0 && u < out_.units.size() && out_.units[u].first == unit.first;
   };
-  bool more_units = is_of_front(at(own) + 1);
+  const bool more_units = is_of_front(at(own) + 1);
   const auto place_of_block = [&](std::int64_t block) {
     const auto known = std::find_if(unit.taken.begin(), unit.taken.end(),
                                     [=](const auto& one) { return one.block == block; });

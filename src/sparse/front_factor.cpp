@@ -130,10 +130,8 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   whole_analysis_.reset();
   // Sizes follow from the devices and from what was asked for, not from what an earlier matrix, or
   // those who made this factor elsewhere, had made of that.
-  if (adopted_ || !given_sizes_) {
-    choose_sizes();
-    begin();
-  }
+  if (adopted_ || !given_sizes_) choose_sizes();
+  if (adopted_) begin();
   adopted_ = false;
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();

@@ -98,6 +98,24 @@ TEST_F(Pinner, PinsEverythingInPiecesAndLetsGo) {
   EXPECT_FALSE(devices.pinned().at(data, bytes).pinned);
 }
 
+TEST_F(Pinner, PinsSeveralRangesAndNothingBetweenThem) {
+  constexpr std::int64_t kPage = 4096;
+  const std::vector<HostRange> ranges{
+      {data, kPage}, {data + 3 * kPage, 2 * kPiece}, {data, 0}, {data + 100 * kPage, kPage}};
+  for (const HostPinning how : {HostPinning::ahead, HostPinning::background}) {
+    HostPinner pinner(devices, ranges, how, kPiece);
+    pinner.wait();
+    EXPECT_EQ(pinner.pinned_bytes(), 2 * kPage + 2 * kPiece);
+    EXPECT_EQ(backend.ledger().pinned_bytes, pinner.pinned_bytes());
+    EXPECT_TRUE(devices.pinned().at(data, 1).pinned);
+    EXPECT_FALSE(devices.pinned().at(data + kPage, 1).pinned);
+    EXPECT_TRUE(devices.pinned().at(data + 3 * kPage + 2 * kPiece - 1, 1).pinned);
+    EXPECT_FALSE(devices.pinned().at(data + 3 * kPage + 2 * kPiece, 1).pinned);
+    EXPECT_TRUE(devices.pinned().at(data + 100 * kPage, 1).pinned);
+  }
+  EXPECT_EQ(backend.ledger().pinned_bytes, 0);
+}
+
 TEST_F(Pinner, AutomaticIsAheadWhereOnePieceIsAll) {
   const HostPinner pinner(devices, data, 4096, HostPinning::automatic, kPiece);
   EXPECT_EQ(pinner.pinned_bytes(), 4096);
