@@ -72,7 +72,7 @@ Plan plan_within(const Schedule& schedule, std::int64_t budget, const PlanOption
 }
 
 TEST(OwnPlaces, PlansAreProvenInAnyBudget) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
     const Schedule schedule = scattered(seed);
     Dice dice(seed + 1'000'000);
     const std::int64_t least = smallest_budget_bytes(schedule);
@@ -89,7 +89,7 @@ TEST(OwnPlaces, PlansAreProvenInAnyBudget) {
 }
 
 TEST(OwnPlaces, ScrambledSchedulesAreProven) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Schedule schedule = scramble_pair(seed).first;
     schedule.own_places = true;
     Dice dice(seed + 31);
