@@ -104,7 +104,8 @@ struct SparseAnalysis {
   std::vector<std::int32_t> order;  ///< n: row of A that is eliminated as the k-th
   /// Supernode s has the columns first[s] … first[s + 1] − 1 of L; one more than supernodes.
   std::vector<std::int32_t> first{0};
-  std::vector<std::int32_t> parent;  ///< of each supernode; −1: a root
+  /// Of each supernode; −1: a root. All rows of a supernode are columns or rows of its parent.
+  std::vector<std::int32_t> parent;
   /// Rows of supernode s below its columns: row_start[s] … row_start[s + 1] − 1 of `row`, which
   /// holds numbers of columns of L, ascending.
   std::vector<std::int64_t> row_start{0};

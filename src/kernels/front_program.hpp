@@ -42,6 +42,11 @@ inline constexpr std::int32_t kTinyFront = 32;
   const std::int64_t first = kFrontTile * j * ld - step * (kFrontTile / 2) * j * (j - 1);
   return first + (rows - kFrontTile * j) * (ld - step * j);
 }
+/// That of an update of a branch with a program: its first column is of even length, for reads by
+/// twos.
+[[nodiscard]] constexpr std::int64_t packed_elements(std::int64_t rows) {
+  return update_elements(rows, rows + rows % 2, kFrontTile);
+}
 
 /// At the place in a structure that BranchHeader::program says; a multiple of 2.
 struct BranchProgram {

@@ -9,15 +9,13 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "schedule/lookahead.hpp"
+#include "schedule/plan_layout.hpp"
 
 namespace strata {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
-
 std::int64_t room_for(const BlockTable& blocks, BlockId id) {
-  const std::int64_t bytes = std::max<std::int64_t>(blocks.bytes(id), 1);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return slot_room(std::max<std::int64_t>(blocks.bytes(id), 1));
 }
 
 /// What a task does to a block, all of its operands with that block together.
@@ -212,7 +210,7 @@ std::vector<std::vector<SlotPlace>> find_own_places(const Schedule& schedule,
               model.name, format_bytes(model.memory_bytes), model.memory_bytes,
               smallest_own_places_bytes(schedule));
     }
-    places.emplace_back(model.memory_bytes / kAlignment * kAlignment);
+    places.emplace_back(model.memory_bytes / kSlotAlignment * kSlotAlignment);
   }
   for (std::int64_t t = 0; t < std::ssize(tasks); ++t) {
     const TaskUses& task = tasks[static_cast<std::size_t>(t)];

@@ -20,12 +20,7 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kSlotAlignment = 256;
 constexpr int kDevicesMax = 4096;  // a Wait numbers the queues of all of them in 16 bits
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-}
 
 bool is_uniform(const BlockFamily& family) {
   return family.listed.empty() && family.elements.empty();
@@ -35,10 +30,10 @@ bool is_uniform(const BlockFamily& family) {
 /// where extents are listed.
 std::int64_t slot_bytes(const BlockTable& blocks, BlockId id) {
   const BlockFamily& family = blocks.family(id.family());
-  if (is_uniform(family)) return aligned(blocks.capacity_bytes(id.family()));
-  if (!family.listed.empty()) return aligned(blocks.bytes(id));
-  return aligned(std::min(family.rows, family.tile_rows) * std::min(family.cols, family.tile_cols) *
-                 bytes_of(blocks.element(id)));
+  if (is_uniform(family)) return slot_room(blocks.capacity_bytes(id.family()));
+  if (!family.listed.empty()) return slot_room(blocks.bytes(id));
+  return slot_room(std::min(family.rows, family.tile_rows) *
+                   std::min(family.cols, family.tile_cols) * bytes_of(blocks.element(id)));
 }
 
 /// What the blocks of one size class add up to.
@@ -64,8 +59,8 @@ std::map<std::int64_t, ClassNeeds> sizes_of(const Schedule& schedule, int family
   std::map<std::int64_t, ClassNeeds> sizes;
   if (blocks.count(family) == 0) return sizes;
   if (is_uniform(blocks.family(family))) {
-    sizes[aligned(blocks.capacity_bytes(family))] = {0, blocks.count(family),
-                                                     blocks.total_bytes(family)};
+    sizes[slot_room(blocks.capacity_bytes(family))] = {0, blocks.count(family),
+                                                       blocks.total_bytes(family)};
   } else {
     blocks.for_each(family, [&](BlockId id) {
       ClassNeeds& size = sizes[slot_bytes(blocks, id)];
@@ -381,7 +376,7 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
   for (int f = 0; f < blocks.families(); ++f) {
     const bool known = is_uniform(blocks.family(f)) && blocks.count(f) > 0;
     layout.class_of_family.push_back(
-        known ? static_cast<std::int32_t>(classes.of(aligned(blocks.capacity_bytes(f)))) : -1);
+        known ? static_cast<std::int32_t>(classes.of(slot_room(blocks.capacity_bytes(f)))) : -1);
   }
   layout.devices.resize(static_cast<std::size_t>(schedule.devices));
   const bool peers = schedule.devices > 1 && machine.device_to_device.bytes_per_second > 0;

@@ -5,6 +5,12 @@
 
 namespace strata {
 
+/// Slots and places begin at multiples of this, and are as long.
+inline constexpr std::int64_t kSlotAlignment = 256;
+[[nodiscard]] constexpr std::int64_t slot_room(std::int64_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
+
 /// What a layout depends on beside the schedule and the machine.
 struct LayoutOptions {
   bool urgent_queue = false;

@@ -186,8 +186,7 @@ LayoutMaker::Place LayoutMaker::place_in_branch(Branch& branch, std::int32_t s, 
   branch.panels = place.panel + place.ld * w;
   out_.panel_place[at(s)] = place.panel;
   out_.panel_ld[at(s)] = static_cast<std::int32_t>(place.ld);
-  const std::int64_t elements = update_elements(
-      static_cast<std::int32_t>(r), static_cast<std::int32_t>(place.ld_update), place.step);
+  const std::int64_t elements = update_elements(r, place.ld_update, place.step);
   if (!inside && packed && r > 0) {
     place.place = branch.place_for.at(out_.unit_of[at(a_.parent[at(s)])]);
     BlockExtent& block = branch.given[at(place.place - 1)];

@@ -21,11 +21,6 @@ constexpr const char* kWhere = "factor";
 std::int64_t panel_elements(const SparseAnalysis& analysis, std::int32_t s) {
   return (analysis.width(s) + analysis.row_count(s)) * analysis.width(s);
 }
-/// Of an update in a branch with a program.
-std::int64_t packed_elements(const SparseAnalysis& analysis, std::int32_t s) {
-  const std::int64_t r = analysis.row_count(s);
-  return update_elements(r, r + r % 2, kFrontTile);
-}
 
 std::int64_t largest_order(const SparseAnalysis& analysis) {
   std::int64_t order = 0;
@@ -61,9 +56,8 @@ FrontSizes resident_sizes(FrontSizes sizes, bool given) {
 
 std::int64_t resident_elements(const SparseAnalysis& analysis) {
   std::int64_t elements = 0;
-  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
-    elements += panel_elements(analysis, s) + packed_elements(analysis, s);
-  }
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s)
+    elements += panel_elements(analysis, s) + packed_elements(analysis.row_count(s));
   return elements;
 }
 

@@ -20,7 +20,7 @@ class FrontHomes {
   FrontHomes(const FrontLayout& layout, std::shared_ptr<FamilyMemory> panels, DeviceSet& devices,
              const Plan& plan, HostPinning pinning);
 
-  /// For the next factorization, of values that come from `values`.
+  /// For the next factorization, of values that come from `values` until it ends.
   [[nodiscard]] MemoryStore store(BlockSource values);
   [[nodiscard]] const FamilyMemory& statuses() const noexcept {
     return *families_[fronts::kStatus];

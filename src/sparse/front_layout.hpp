@@ -119,9 +119,10 @@ struct FrontLayout {
   std::vector<EntryCode> entries;
 };
 
-/// `a` has the pattern that was analyzed; L and its updates are in `element`. Throws Error{misuse}
-/// for sizes that make no sense, an element that is neither fp64 nor fp32, where a block is beyond
-/// what 32 bits count, and for what is no analysis.
+/// `a` has the pattern that was analyzed; L and its updates are in `element`; `parts` are those of
+/// a SplitAnalysis. Throws Error{misuse} for sizes that make no sense, an element that is neither
+/// fp64 nor fp32, where a block is beyond what 32 bits count, and for what is no analysis;
+/// Error{memory} where a range shares updates with more others than a call has operands.
 [[nodiscard]] FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
                                          const FrontSizes& sizes, Element element = Element::fp64,
                                          std::span<const std::int32_t> parts = {});

@@ -112,10 +112,6 @@ class LayoutMaker {
   [[nodiscard]] FrontTiles tiles_of(std::int32_t s) const {
     return {static_cast<std::int32_t>(a_.width(s)), static_cast<std::int32_t>(a_.row_count(s))};
   }
-  [[nodiscard]] static std::int64_t packed_elements(std::int64_t rows) {
-    return update_elements(static_cast<std::int32_t>(rows), static_cast<std::int32_t>(even(rows)),
-                           kFrontTile);
-  }
   /// Of the work of a front that is cut, by its tiles.
   [[nodiscard]] double share_of(const FrontUnit& unit) const {
     if (unit.first_tile < 0) return 1;

@@ -17,6 +17,7 @@
 #include "sparse/front_schedule.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/factor_columns.hpp"
 
 namespace strata {
 namespace {
@@ -387,16 +388,6 @@ TEST(FrontProgram, UpdatesArePackedByColumnsOfTiles) {
   }
 }
 
-/// Column c of L, from the diagonal on.
-std::vector<double> column_of(const FrontFactor& factor, std::int32_t c) {
-  const SparseAnalysis& a = factor.analysis();
-  const auto s = static_cast<std::int32_t>(std::upper_bound(a.first.begin(), a.first.end(), c) -
-                                           a.first.begin() - 1);
-  const MatrixView<const double> panel = factor.panel<double>(s);
-  const double* column = panel.column(c - a.first[at(s)]);
-  return {column + (c - a.first[at(s)]), column + panel.rows};
-}
-
 /// A tree that is cut into ranges of the postorder, whatever they are and whatever memory there is,
 /// its large fronts into parts, has the bits of one that stays, where sums are made in the order of
 /// their terms; what is planned is what is moved.
@@ -430,7 +421,7 @@ TEST(FrontProgram, RangesHaveTheBitsOfTheWholeTree) {
         EXPECT_EQ(factor.report().traffic, static_cast<Traffic>(factor.report().planned_traffic));
         EXPECT_LE(factor.report().peak_device_bytes, budget);
         for (std::int32_t c = 0; c < a.rows; ++c)
-          ASSERT_EQ(column_of(factor, c), column_of(whole, c)) << c;
+          ASSERT_EQ(test::column_of<double>(factor, c), test::column_of<double>(whole, c)) << c;
         EXPECT_NEAR(factor.info().log_determinant, whole.info().log_determinant,
                     1e-12 * (1 + std::abs(whole.info().log_determinant)));
         ranges += std::ssize(factor.layout().units);
@@ -499,9 +490,7 @@ TEST(FrontProgram, AFactorThatStaysNamesTheFirstBadPivot) {
   SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
   const SparseAnalysis analysis = analysis_of(a);
   for (const std::int64_t row : {0, 100, 300}) {
-    SparseMatrix bad = a;
-    for (std::int64_t k = bad.start[at(row)]; k < bad.start[at(row + 1)]; ++k)
-      if (bad.column[at(k)] == row) bad.value[at(k)] = -3;
+    const SparseMatrix bad = test::with_bad_row(a, row);
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
     FrontFactor factor(analysis, options,
@@ -572,9 +561,7 @@ TEST(FrontsOnAGpu, NameTheFirstBadPivotAndTakeFloats) {
             1e-15);
   options.precision = Element::fp64;
   for (const std::int64_t row : {0, 1000, 5000}) {
-    SparseMatrix bad = a;
-    for (std::int64_t k = bad.start[at(row)]; k < bad.start[at(row + 1)]; ++k)
-      if (bad.column[at(k)] == row) bad.value[at(k)] = -3;
+    const SparseMatrix bad = test::with_bad_row(a, row);
     const SparseCholesky factor(analysis, bad, options);
     SparseCholeskyOptions on_host;
     on_host.run.devices = "host";

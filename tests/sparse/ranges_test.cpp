@@ -11,6 +11,7 @@
 #include "sparse/front_schedule.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/factor_columns.hpp"
 
 namespace strata {
 namespace {
@@ -156,16 +157,6 @@ TEST(FrontRanges, NothingAndOne) {
   }
 }
 
-/// Column c of L, from the diagonal on.
-std::vector<float> column_of(const FrontFactor& factor, std::int32_t c) {
-  const SparseAnalysis& a = factor.analysis();
-  const auto s = static_cast<std::int32_t>(std::upper_bound(a.first.begin(), a.first.end(), c) -
-                                           a.first.begin() - 1);
-  const MatrixView<const float> panel = factor.panel<float>(s);
-  const float* column = panel.column(c - a.first[at(s)]);
-  return {column + (c - a.first[at(s)]), column + panel.rows};
-}
-
 TEST(FrontRanges, FloatsToo) {
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
   SparseCholeskyOptions options;
@@ -179,7 +170,8 @@ TEST(FrontRanges, FloatsToo) {
     FrontFactor factor(analysis_of(a), options, in_ranges(bytes));
     factor.factor(a, 0.5);
     ASSERT_TRUE(factor.info().ok);
-    for (std::int32_t c = 0; c < a.rows; ++c) ASSERT_EQ(column_of(factor, c), column_of(whole, c));
+    for (std::int32_t c = 0; c < a.rows; ++c)
+      ASSERT_EQ(test::column_of<float>(factor, c), test::column_of<float>(whole, c));
   }
 }
 
@@ -188,9 +180,7 @@ TEST(FrontRanges, TheFirstBadPivotIsNamed) {
   const SparseAnalysis analysis = analysis_of(a);
   for (const std::int64_t bytes : {20000, 2000, 1}) {
     for (const std::int64_t row : {0, 100, 300, 503}) {
-      SparseMatrix bad = a;
-      for (std::int64_t k = bad.start[at(row)]; k < bad.start[at(row + 1)]; ++k)
-        if (bad.column[at(k)] == row) bad.value[at(k)] = -3;
+      const SparseMatrix bad = test::with_bad_row(a, row);
       SparseCholeskyOptions options;
       options.run.devices = "host:1";
       FrontFactor factor(analysis, options, in_ranges(bytes));
