@@ -1,64 +1,19 @@
 #include "bench/sparse_bench.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <numeric>
-#include <thread>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "bench/compensated_sum.hpp"
+#include "bench/numbers_there.hpp"
 #include "bench/sparse_matrices.hpp"
-#include "run/device_set.hpp"
 
 namespace strata::bench {
 namespace {
-
-/// Of all threads, in the program and in the kernel.
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-/// Runs of one thing.
-class Runs {
- public:
-  /// `rested`: threads of a BLAS wait for work by spinning for a while after a call, which would be
-  /// part of what comes next.
-  template <class Work>
-  void time(bool rested, const Work& work) {
-    if (rested) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const double cpu = cpu_seconds();
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-    seconds_.push_back(std::max(wall.count(), 1e-9));
-    cpu_seconds_.push_back(cpu_seconds() - cpu);
-  }
-
-  [[nodiscard]] SparseTiming timing() const {
-    std::vector<std::size_t> order(seconds_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t i, std::size_t j) { return seconds_[i] < seconds_[j]; });
-    if (order.empty()) return {};
-    const std::size_t middle = order[order.size() / 2];
-    return {seconds_[middle], cpu_seconds_[middle], seconds_};
-  }
-
- private:
-  std::vector<double> seconds_;
-  std::vector<double> cpu_seconds_;
-};
 
 struct SolverRuns {
   Runs analysis, factor, refactor, solve, solve_many;
@@ -74,44 +29,6 @@ struct SolverRuns {
     row.solve_there = solve_there.timing();
     row.solve_many_there = solve_many_there.timing();
   }
-};
-
-/// D·A·D of the lower triangle, D of random numbers about 1.
-SparseMatrix rescaled(const SparseMatrix& lower, std::uint64_t seed) {
-  SparseMatrix a = lower;
-  const auto scale = [seed](std::int64_t i) {
-    return 0.95 + 0.1 * random_uniform(seed, static_cast<std::uint64_t>(i));
-  };
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t e = a.start[static_cast<std::size_t>(i)];
-         e < a.start[static_cast<std::size_t>(i + 1)]; ++e)
-      a.value[static_cast<std::size_t>(e)] *=
-          scale(i) * scale(a.column[static_cast<std::size_t>(e)]);
-  }
-  return a;
-}
-
-/// Numbers in the memory of the first device that options name.
-class NumbersThere {
- public:
-  NumbersThere(const Options& options, std::int64_t count) {
-    const DeviceChoice choice = choose_all_devices(options.devices).front();
-    device_ = backend_named(choice.backend, options.devices)
-                  .make_device(choice.indices.front(), (count + 64) * 8);
-    queue_ = device_->make_queue(QueuePriority::normal);
-    memory_ = device_->allocate(count * 8);
-  }
-  double* put(std::span<const double> numbers) {
-    queue_->copy(memory_.data(), numbers.data(), std::ssize(numbers) * 8,
-                 CopyDirection::host_to_device);
-    queue_->synchronize();
-    return reinterpret_cast<double*>(memory_.data());
-  }
-
- private:
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Queue> queue_;
-  Buffer memory_;
 };
 
 class Runner {

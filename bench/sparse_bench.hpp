@@ -16,6 +16,7 @@
 
 #include "bench/cholmod.hpp"
 #include "bench/sparse_figures.hpp"
+#include "bench/timed_runs.hpp"
 #include "strata/sparse_factor.hpp"
 
 namespace strata::bench {
@@ -25,12 +26,6 @@ struct SparseBench {
   int repeats = 3;
   std::int64_t nrhs = 16;  ///< of the second solve
   bool once = false;       ///< one analysis and one first factorization, whatever the repeats
-};
-
-struct SparseTiming {
-  double seconds = 0;      ///< the median, from the call to the return
-  double cpu_seconds = 0;  ///< of all threads of the process, in that run
-  std::vector<double> all_seconds;
 };
 
 /// What one of the two did.

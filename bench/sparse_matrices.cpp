@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/random.hpp"
 
 namespace strata::bench {
 namespace {
@@ -287,6 +288,20 @@ SparseMatrix lower_triangle(const SparseMatrix& a) {
           "the matrix is not symmetric: ({}, {}) is {} and ({}, {}) is {}", found.row, found.col,
           found.value, found.col, found.row, found.transposed);
   return lower;
+}
+
+SparseMatrix rescaled(const SparseMatrix& lower, std::uint64_t seed) {
+  SparseMatrix a = lower;
+  const auto scale = [seed](std::int64_t i) {
+    return 0.95 + 0.1 * random_uniform(seed, static_cast<std::uint64_t>(i));
+  };
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t e = a.start[static_cast<std::size_t>(i)];
+         e < a.start[static_cast<std::size_t>(i + 1)]; ++e)
+      a.value[static_cast<std::size_t>(e)] *=
+          scale(i) * scale(a.column[static_cast<std::size_t>(e)]);
+  }
+  return a;
 }
 
 }  // namespace strata::bench

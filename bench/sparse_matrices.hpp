@@ -62,4 +62,7 @@ enum class Stencil : std::uint8_t {
 /// transposed. Throws Error{input} naming two entries of both triangles that differ.
 [[nodiscard]] SparseMatrix lower_triangle(const SparseMatrix& a);
 
+/// D·A·D of a lower triangle, D diagonal, random by `seed` and within 5 % of the identity.
+[[nodiscard]] SparseMatrix rescaled(const SparseMatrix& lower, std::uint64_t seed);
+
 }  // namespace strata::bench

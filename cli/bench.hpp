@@ -79,6 +79,7 @@ struct SparseBenchArguments {
   bench::SparseBench bench;
   std::vector<std::string> matrices{"2d5:100", "3d7:16", "3d27:12", "hex:6"};
   std::int64_t collection = 0;  ///< generated matrices in their place
+  std::int64_t batch = 0;       ///< so many of each pattern instead, together and one by one
   std::string ordering = "metis";
   std::string peer;  ///< "cholmod", "none"; empty: CHOLMOD where it is installed
   int peer_threads = 0;
@@ -90,5 +91,10 @@ struct SparseBenchArguments {
 
 /// bench sparse. Status 1 if a matrix is not positive definite, or if CHOLMOD finds something else.
 int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOptions& common);
+/// bench sparse --batch. Matrices that are not positive definite are bad input.
+int run_batch_comparison(const SparseBenchArguments& arguments, const bench::SparseBench& bench,
+                         const CommonOptions& common);
+/// A matrix of bench sparse: generated, or from a file.
+[[nodiscard]] SparseMatrix bench_matrix(const std::string& name);
 
 }  // namespace strata::cli

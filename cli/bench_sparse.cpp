@@ -46,11 +46,6 @@ PeerOf peer_of(const SparseBenchArguments& a) {
   return peer;
 }
 
-SparseMatrix matrix_of(const std::string& name) {
-  std::optional<SparseMatrix> generated = bench::generated_matrix(name);
-  return generated ? std::move(*generated) : read_sparse(name);
-}
-
 // ---- JSON
 
 json timing_json(const SparseTiming& timing) {
@@ -337,6 +332,11 @@ int status_of(const std::vector<SparseRow>& rows) {
 
 }  // namespace
 
+SparseMatrix bench_matrix(const std::string& name) {
+  std::optional<SparseMatrix> generated = bench::generated_matrix(name);
+  return generated ? std::move(*generated) : read_sparse(name);
+}
+
 void SparseBenchArguments::add_to(CLI::App& algorithm) {
   add_list(algorithm, "--matrix", matrices,
            "one or more, separated by commas: files .mtx, .npy or these .gz; or 2d5:N, 3d7:N, "
@@ -346,6 +346,11 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
       .add_option("--collection", collection,
                   "so many generated matrices of all families and several sizes instead")
       ->check(CLI::Range(1, 40));
+  algorithm
+      .add_option("--batch", batch,
+                  "so many matrices of each pattern instead, factored and solved together, and "
+                  "one by one beside")
+      ->check(CLI::Range(1, 1'000'000));
   algorithm.add_option("--ordering", ordering, "metis, amd, natural or best, for both")
       ->capture_default_str();
   algorithm.add_option("--repeats", bench.repeats, "runs of which the median counts")
@@ -384,10 +389,15 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
   bench.options.analysis.ordering = parse_sparse_ordering(arguments.ordering);
   require(bench.options.analysis.ordering != SparseOrdering::given, ErrorKind::misuse, "cli",
           "--ordering given: an order of your own is for 'strata analyze'");
+  if (arguments.batch > 0) {
+    require(arguments.collection == 0 && arguments.figures.empty(), ErrorKind::misuse, "cli",
+            "--batch has no collection and no figures");
+    return run_batch_comparison(arguments, bench, common);
+  }
   const PeerOf peer = peer_of(arguments);
   std::vector<SparseRow> rows;
   for (const std::string& name : names) {
-    const SparseMatrix matrix = matrix_of(name);
+    const SparseMatrix matrix = bench_matrix(name);
     check_interrupt();
     rows.push_back(run_sparse_bench(name, matrix, bench, peer.library ? &*peer.library : nullptr));
     end_progress();

@@ -8,10 +8,14 @@
 // of the fused dense kernel is (fused_task_cuda.hpp): products on the tensor cores as soon as the
 // tiles to the left are there, then the solve, or the factorization if it is on the diagonal. Most
 // fronts are narrow: of their columns only as many as there are, by eights, are treated.
+//
+// Calls with one structure that lie evenly are carried out by the same launches: of B such, job j
+// of call c is drawn as number j·B + c, behind all that it needs.
 
 #include <algorithm>
 
 #include "kernels/blas_cuda.hpp"
+#include "kernels/even_calls.hpp"
 #include "kernels/front_cuda.hpp"
 #include "kernels/front_parts_cuda.hpp"
 #include "kernels/fused_task_cuda.hpp"
@@ -47,31 +51,43 @@ Branch<T> branch_of(const BlockView* x, int operands) {
   return branch;
 }
 
+/// The call that a job which was drawn belongs to; constant where there is but one.
+template <bool kMany>
+__device__ int call_of(int drawn, int calls) {
+  return kMany ? drawn % calls : 0;
+}
+template <bool kMany>
+__device__ int job_of(int drawn, int calls) {
+  return kMany ? drawn / calls : drawn;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads) clear_flags(Branch<T> branch) {
   const int first = static_cast<int>(blockIdx.x * kPlainThreads + threadIdx.x);
   const int count = branch.program().flags;
-  int* flags = branch.flags();
+  const int call = static_cast<int>(blockIdx.y);
+  int* flags = branch.flags(call);
   for (int n = first; n < count; n += static_cast<int>(gridDim.x) * kPlainThreads) flags[n] = 0;
-  if (first == 0) *branch.progress() = {};
+  if (first == 0) *branch.progress(call) = {};
 }
 
 /// The first or the second part of the list.
-template <class T, int kThreads, int kOrder>
+template <class T, int kThreads, int kOrder, bool kMany>
 __global__ void __launch_bounds__(kThreads) run_small(const __grid_constant__ Branch<T> branch) {
   constexpr int kPart = kThreads == kTinyThreads ? 0 : 1;
   __shared__ T x[kOrder * (kOrder + 1)];
   __shared__ int drawn;
   const BranchProgram& program = branch.program();
   const FrontJob* jobs = branch.jobs() + (kPart == 0 ? 0 : program.tiny_jobs);
-  const int count = kPart == 0 ? program.tiny_jobs : program.small_jobs;
-  const Part<T, kThreads> part(branch);
+  const int count = (kPart == 0 ? program.tiny_jobs : program.small_jobs) * branch.calls;
+  Part<T, kThreads> part(branch);
   const SmallFronts<T, kThreads> fronts{part, x};
   for (;;) {
     if (threadIdx.x == 0) drawn = atomicAdd(branch.progress()->tickets + kPart, 1);
     part.synchronize();
     if (drawn >= count) return;
-    const FrontJob job = jobs[drawn];
+    const FrontJob job = jobs[job_of<kMany>(drawn, branch.calls)];
+    if constexpr (kMany) part = Part<T, kThreads>(branch, call_of<kMany>(drawn, branch.calls));
     part.wait_for_children(part.records[job.front]);
     for (int f = job.front; f <= job.j; ++f) fronts.factor(f, job.j);
     part.synchronize();
@@ -107,6 +123,11 @@ class Worker {
         shared_(reinterpret_cast<T*>(memory)),
         scratch_(reinterpret_cast<double*>(memory + M::kScratchAt)),
         workspace_{shared_, scratch_, nullptr} {}
+
+  __device__ void turn_to(const Branch<T>& branch, int call) {
+    part_ = Part<T, kThreads>(branch, call);
+    inverses_ = branch.inverses(call);
+  }
 
   __device__ void perform(const FrontJob& job) {
     const FrontRecord front = part_.records[job.front];
@@ -364,7 +385,7 @@ class Worker {
   Workspace<T> workspace_;
 };
 
-template <class T>
+template <class T, bool kMany>
 __global__ void __launch_bounds__(Sizes<T, kTile>::kThreads, Memory<T>::kBlocksPerSm)
     run_tiles(const __grid_constant__ Branch<T> branch) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -372,7 +393,7 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kThreads, Memory<T>::kBlocksP
   const BranchProgram& program = branch.program();
   const int before = program.tiny_jobs + program.small_jobs;
   const FrontJob* jobs = branch.jobs() + before;
-  const int count = program.job_count - before;
+  const int count = (program.job_count - before) * branch.calls;
   Worker<T> worker(branch, memory);
   int* ticket = branch.progress()->tickets + 2;
   for (;;) {
@@ -380,7 +401,8 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kThreads, Memory<T>::kBlocksP
     __syncthreads();
     const int mine = drawn;
     if (mine >= count) return;
-    const FrontJob job = jobs[mine];
+    const FrontJob job = jobs[job_of<kMany>(mine, branch.calls)];
+    if constexpr (kMany) worker.turn_to(branch, call_of<kMany>(mine, branch.calls));
     worker.perform(job);
     __syncthreads();
   }
@@ -388,16 +410,21 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kThreads, Memory<T>::kBlocksP
 
 constexpr int kSumBlocks = 128;
 
-/// Σ 2·log L_jj in one order, and the status.
+/// Σ 2·log L_jj in one order, and the status; of each call by the blocks of a row of the grid, of
+/// which those without a column have nothing to add.
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads)
-    sum_logarithms(Branch<T> branch, PivotStatus* status) {
+    sum_logarithms(const __grid_constant__ Branch<T> branch, std::byte* statuses,
+                   std::int64_t to_status) {
   __shared__ double sums[kPlainThreads];
   __shared__ bool last;
   static_assert(kSumBlocks <= kPlainThreads && kSumBlocks <= kProgramBytes / 16);
-  Progress* progress = branch.progress();
-  const double* diagonal = branch.diagonal();
+  const int call = static_cast<int>(blockIdx.y);
   const int columns = branch.program().columns;
+  const int blocks = min(max((columns + kPlainThreads - 1) / kPlainThreads, 1), kSumBlocks);
+  if (static_cast<int>(blockIdx.x) >= blocks) return;
+  Progress* progress = branch.progress(call);
+  const double* diagonal = branch.diagonal(call);
   const int thread = static_cast<int>(threadIdx.x);
   const auto sum_up = [&](double own) {
     sums[thread] = own;
@@ -415,12 +442,14 @@ __global__ void __launch_bounds__(kPlainThreads)
   if (thread == 0) {
     progress->sums[blockIdx.x] = sums[0];
     __threadfence();
-    last = atomicAdd(&progress->summed, 1) == kSumBlocks - 1;
+    last = atomicAdd(&progress->summed, 1) == blocks - 1;
   }
   __syncthreads();
   if (!last) return;
-  sum_up(thread < kSumBlocks ? __ldcg(progress->sums + thread) : 0.0);
-  if (thread == 0) write_status(&progress->verdict, sums[0], status);
+  sum_up(thread < blocks ? __ldcg(progress->sums + thread) : 0.0);
+  if (thread == 0)
+    write_status(&progress->verdict, sums[0],
+                 reinterpret_cast<PivotStatus*>(statuses + call * to_status));
 }
 
 /// As many blocks as the GPU holds at once.
@@ -436,27 +465,59 @@ void launch_all(cudaStream_t stream, Kernel kernel, int threads, int bytes, cons
   blas::require_launched("factor_branch");
 }
 
+/// All parts of the list.
+template <class T, bool kMany>
+void launch_parts(cudaStream_t stream, const Branch<T>& branch) {
+  using M = Memory<T>;
+  require_cuda(cudaFuncSetAttribute(run_tiles<T, kMany>,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, M::kBytes),
+               "shared memory of run_tiles");
+  launch_all(stream, run_small<T, kTinyThreads, kTinyFront, kMany>, kTinyThreads, 0, branch);
+  launch_all(stream, run_small<T, kSmallThreads, kSmallFront, kMany>, kSmallThreads, 0, branch);
+  launch_all(stream, run_tiles<T, kMany>, Sizes<T, kTile>::kThreads, M::kBytes, branch);
+}
+
+/// As many calls as their structure allows that all read: its size bounds that of the list.
+std::int64_t most_calls(const BlockView* x) {
+  constexpr std::int64_t kRows = 32768;  // of a grid
+  return std::clamp<std::int64_t>((std::int64_t{1} << 30) / x[4].rows, 1, kRows);
+}
+
+template <class T>
+void factor_branches(cudaStream_t stream, const KernelCalls& calls, const EvenCalls& even) {
+  const BlockView* x = calls[even.first];
+  Branch<T> branch = branch_of<T>(x, calls.operands);
+  constexpr std::int64_t kSize = sizeof(T);
+  branch.calls = static_cast<int>(even.count);
+  branch.to_panels = even.stride[0] / kSize;
+  branch.to_outside = even.stride[1] / kSize;
+  branch.to_values = even.stride[3] / kSize;
+  branch.to_work = even.stride[5] / kSize;
+  const auto rows = static_cast<unsigned>(even.count);
+  const dim3 grid(even.count > 1 ? 8 : kSumBlocks, rows);
+  clear_flags<T><<<grid, kPlainThreads, 0, stream>>>(branch);
+  blas::require_launched("clear_flags");
+  even.count > 1 ? launch_parts<T, true>(stream, branch) : launch_parts<T, false>(stream, branch);
+  // No more blocks than the panels have columns for.
+  const std::int64_t blocks = (x[0].rows * x[0].cols + kPlainThreads - 1) / kPlainThreads;
+  const dim3 sums(static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kSumBlocks)), rows);
+  sum_logarithms<T><<<sums, kPlainThreads, 0, stream>>>(branch, static_cast<std::byte*>(x[2].data),
+                                                        even.stride[2]);
+  blas::require_launched("sum_logarithms");
+}
+
 }  // namespace
 }  // namespace front
 
 template <class T>
 void factor_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-  using namespace front;
   require_variant(factor_branch, p.variant, 0);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
-  using M = front::Memory<T>;
-  require_cuda(cudaFuncSetAttribute(front::run_tiles<T>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, M::kBytes),
-               "shared memory of run_tiles");
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const Branch<T> branch = branch_of<T>(calls[c], calls.operands);
-    clear_flags<T><<<kSumBlocks, kPlainThreads, 0, stream>>>(branch);
-    blas::require_launched("clear_flags");
-    launch_all(stream, run_small<T, kTinyThreads, kTinyFront>, kTinyThreads, 0, branch);
-    launch_all(stream, run_small<T, kSmallThreads, kSmallFront>, kSmallThreads, 0, branch);
-    launch_all(stream, front::run_tiles<T>, fused::Sizes<T, kTile>::kThreads, M::kBytes, branch);
-    sum_logarithms<T><<<kSumBlocks, kPlainThreads, 0, stream>>>(branch, status_of(calls[c][2]));
-    blas::require_launched("sum_logarithms");
+  for (std::int64_t c = 0; c < calls.count();) {
+    EvenCalls even = even_calls(calls, c, front::most_calls(calls[c]));
+    if (even.stride[4] != 0) even = {.first = c, .count = 1};  // other structures
+    front::factor_branches<T>(stream, calls, even);
+    c += even.count;
   }
 }
 

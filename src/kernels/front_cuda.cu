@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/blas_cuda.hpp"
+#include "kernels/even_calls.hpp"
 #include "kernels/front_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
@@ -80,17 +81,19 @@ __global__ void __launch_bounds__(kPlainThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads)
-    order_rows_kernel(BlockView x, BlockView b, const std::int32_t* order, bool back) {
+    order_rows_kernel(BlockView x, BlockView b, const std::int32_t* order, bool back,
+                      std::int64_t to_x, std::int64_t to_b) {
   const std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * kPlainThreads + threadIdx.x;
   if (n >= x.rows * x.cols) return;
   const std::int64_t i = n / x.rows;
   const std::int64_t r = n % x.rows;
-  T& here = static_cast<T*>(x.data)[n];
+  const std::int64_t call = blockIdx.y;
+  T& here = static_cast<T*>(x.data)[n + call * to_x];
   if (r >= b.cols) {
     if (!back) here = 0;
     return;
   }
-  T& there = static_cast<T*>(b.data)[(order != nullptr ? order[i] : i) + r * b.ld];
+  T& there = static_cast<T*>(b.data)[(order != nullptr ? order[i] : i) + r * b.ld + call * to_b];
   back ? there = here : here = there;
 }
 
@@ -160,14 +163,21 @@ void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
 template <class T>
 void order_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
   require_variant(order_rows, p.variant, kRowsBack);
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
+  constexpr std::int64_t kRows = 32768;  // of a grid
+  constexpr std::int64_t kSize = sizeof(T);
+  for (std::int64_t c = 0; c < calls.count();) {
     const BlockView* x = calls[c];
+    EvenCalls even = even_calls(calls, c, kRows);
+    if (even.stride[2] != 0) even = {.first = c, .count = 1};  // other orders
+    c += even.count;
     const std::int64_t elements = x[0].rows * x[0].cols;
     if (elements == 0) continue;
     const auto* order = x[2].rows > 0 ? static_cast<const std::int32_t*>(x[2].data) : nullptr;
-    const auto blocks = static_cast<unsigned>((elements + kPlainThreads - 1) / kPlainThreads);
-    order_rows_kernel<T><<<blocks, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
-        x[0], x[1], order, (p.variant & kRowsBack) != 0);
+    const dim3 grid(static_cast<unsigned>((elements + kPlainThreads - 1) / kPlainThreads),
+                    static_cast<unsigned>(even.count));
+    order_rows_kernel<T><<<grid, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+        x[0], x[1], order, (p.variant & kRowsBack) != 0, even.stride[0] / kSize,
+        even.stride[1] / kSize);
     blas::require_launched("order_rows");
   }
 }

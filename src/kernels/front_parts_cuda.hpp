@@ -24,7 +24,8 @@ struct Progress {
 };
 static_assert(sizeof(Progress) <= kProgramBytes);
 
-/// The operands of factor_branch.
+/// The operands of factor_branch: of the first of some calls with one structure. Those of call c
+/// lie c times the distances below further on, in elements.
 template <class T>
 struct Branch {
   T* panels;
@@ -34,6 +35,11 @@ struct Branch {
   const std::int32_t* structure;
   std::int64_t value_count;  ///< the last of them is the shift
   T* more[kPlacesMax];       ///< operands behind the others
+  int calls = 1;
+  std::int64_t to_panels = 0;
+  std::int64_t to_outside = 0;
+  std::int64_t to_work = 0;
+  std::int64_t to_values = 0;
 
   [[nodiscard]] __device__ const BranchProgram& program() const {
     const auto& head = *reinterpret_cast<const BranchHeader*>(structure);
@@ -45,24 +51,26 @@ struct Branch {
   [[nodiscard]] __device__ const FrontJob* jobs() const {
     return reinterpret_cast<const FrontJob*>(structure + program().jobs);
   }
-  [[nodiscard]] __device__ std::byte* bookkeeping() const {
-    return reinterpret_cast<std::byte*>(work + program().bookkeeping);
+  [[nodiscard]] __device__ std::byte* bookkeeping(int call = 0) const {
+    return reinterpret_cast<std::byte*>(work + call * to_work + program().bookkeeping);
   }
-  [[nodiscard]] __device__ Progress* progress() const {
-    return reinterpret_cast<Progress*>(bookkeeping());
+  [[nodiscard]] __device__ Progress* progress(int call = 0) const {
+    return reinterpret_cast<Progress*>(bookkeeping(call));
   }
-  [[nodiscard]] __device__ T* inverses() const {
-    return reinterpret_cast<T*>(bookkeeping() + kProgramBytes);
+  [[nodiscard]] __device__ T* inverses(int call = 0) const {
+    return reinterpret_cast<T*>(bookkeeping(call) + kProgramBytes);
   }
   /// Of L, a number for each column.
-  [[nodiscard]] __device__ double* diagonal() const {
-    return reinterpret_cast<double*>(bookkeeping() + kProgramBytes) +
+  [[nodiscard]] __device__ double* diagonal(int call = 0) const {
+    return reinterpret_cast<double*>(bookkeeping(call) + kProgramBytes) +
            program().inverses * kDiagonalInverses;
   }
-  [[nodiscard]] __device__ int* flags() const {
-    return reinterpret_cast<int*>(diagonal() + program().columns);
+  [[nodiscard]] __device__ int* flags(int call = 0) const {
+    return reinterpret_cast<int*>(diagonal(call) + program().columns);
   }
-  [[nodiscard]] __device__ int* sweep_flags() const { return flags() + program().flags; }
+  [[nodiscard]] __device__ int* sweep_flags(int call = 0) const {
+    return flags(call) + program().flags;
+  }
 };
 
 /// What a thread of a block of kThreads needs of a branch.
@@ -82,18 +90,18 @@ struct Part {
   double* diagonal;
   fused::Verdict* verdict;
 
-  __device__ explicit Part(const Branch<T>& branch)
+  __device__ explicit Part(const Branch<T>& branch, int call = 0)
       : structure(branch.structure),
         records(branch.records()),
-        panels(branch.panels),
-        outside(branch.outside),
+        panels(branch.panels + call * branch.to_panels),
+        outside(branch.outside + call * branch.to_outside),
         more(branch.more),
-        work(branch.work),
-        values(branch.values),
-        shift(branch.values[branch.value_count - 1]),
-        flags(branch.flags()),
-        diagonal(branch.diagonal()),
-        verdict(&branch.progress()->verdict) {}
+        work(branch.work + call * branch.to_work),
+        values(branch.values + call * branch.to_values),
+        shift(values[branch.value_count - 1]),
+        flags(branch.flags(call)),
+        diagonal(branch.diagonal(call)),
+        verdict(&branch.progress(call)->verdict) {}
 
   [[nodiscard]] __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   /// Of this block's warps; constant where there is but one.

@@ -60,11 +60,35 @@ class BranchSweep {
       const T* l = panels_ + f.panel + j * f.ld;
       T* x = own(f) + j * m_;
       for (std::int64_t r = 0; r < m_; ++r) x[r] /= l[j];
-      for (std::int64_t i = j + 1; i < f.width + f.rows; ++i) {
-        T* y = row_of(f, i);
-        for (std::int64_t r = 0; r < m_; ++r) y[r] -= l[i] * x[r];
-      }
+      subtract_products(x + m_, l + j + 1, f.width - j - 1, x);
+      subtract_products(below(f), l + f.width, f.rows, x);
     }
+  }
+
+  /// Y ← Y − l·xᵀ, of `count` rows.
+  void subtract_products(T* y, const T* l, std::int64_t count, const T* x) const {
+    if (m_ == 1) {
+      for (std::int64_t i = 0; i < count; ++i) y[i] -= l[i] * x[0];
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i, y += m_)
+      for (std::int64_t r = 0; r < m_; ++r) y[r] -= l[i] * x[r];
+  }
+
+  /// x ← x − Yᵀ·l, of `count` rows.
+  void subtract_sum(T* x, const T* l, std::int64_t count, const T* y) const {
+    if (m_ == 1) {
+      // Sums that do not wait for each other.
+      T sum[4] = {};
+      std::int64_t i = 0;
+      for (; i + 4 <= count; i += 4)
+        for (std::int64_t k = 0; k < 4; ++k) sum[k] += l[i + k] * y[i + k];
+      for (; i < count; ++i) sum[0] += l[i] * y[i];
+      x[0] -= (sum[0] + sum[1]) + (sum[2] + sum[3]);
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i, y += m_)
+      for (std::int64_t r = 0; r < m_; ++r) x[r] -= l[i] * y[r];
   }
 
   void go_backward(const FrontRecord& f) {
@@ -76,10 +100,8 @@ class BranchSweep {
     for (std::int64_t j = f.width; j-- > 0;) {
       const T* l = panels_ + f.panel + j * f.ld;
       T* x = own(f) + j * m_;
-      for (std::int64_t i = j + 1; i < f.width + f.rows; ++i) {
-        const T* y = row_of(f, i);
-        for (std::int64_t r = 0; r < m_; ++r) x[r] -= l[i] * y[r];
-      }
+      subtract_sum(x, l + j + 1, f.width - j - 1, x + m_);
+      subtract_sum(x, l + f.width, f.rows, below(f));
       for (std::int64_t r = 0; r < m_; ++r) x[r] /= l[j];
     }
   }

@@ -4,11 +4,13 @@
 // fronts, a row or two a lane; larger fronts by rows of tiles forward, and by columns of tiles
 // backward, each by one block, which takes the tiles to the left, or below, as soon as what they
 // are multiplied with is there, and solves with the tile on the diagonal by the inverses of its
-// blocks of 8 × 8. Children are pulled in their order: equal inputs give equal bits.
+// blocks of 8 × 8. Children are pulled in their order: equal inputs give equal bits. Calls with one
+// structure that lie evenly are carried out together, as by front_branch_cuda.cu.
 
 #include <algorithm>
 
 #include "kernels/blas_cuda.hpp"
+#include "kernels/even_calls.hpp"
 #include "kernels/front_cuda.hpp"
 #include "kernels/front_sweep_cuda.hpp"
 #include "kernels/operand.hpp"
@@ -26,26 +28,30 @@ template <class T>
 __global__ void __launch_bounds__(kPlainThreads) clear_sweep(Branch<T> branch) {
   const int first = static_cast<int>(blockIdx.x * kPlainThreads + threadIdx.x);
   const int count = branch.program().fronts * static_cast<int>(kSolveFlags);
-  int* flags = branch.sweep_flags();
+  int* flags = branch.sweep_flags(static_cast<int>(blockIdx.y));
   for (int n = first; n < count; n += static_cast<int>(gridDim.x) * kPlainThreads) flags[n] = 0;
-  if (first < 3) branch.progress()->tickets[first] = 0;
+  if (first < 3) branch.progress(static_cast<int>(blockIdx.y))->tickets[first] = 0;
 }
 
 /// The first two parts of the list, or backward their jobs and fronts from the last to the first.
-template <class T, int m, bool kForward>
+template <class T, int m, bool kForward, bool kMany>
 __global__ void __launch_bounds__(kWarp) sweep_small(const __grid_constant__ Sweep<T, m> sweep) {
   __shared__ T buffer[kSmallFront * m];
   const BranchProgram& program = sweep.branch.program();
   const FrontJob* jobs = sweep.branch.jobs();
-  const int count = program.tiny_jobs + program.small_jobs;
-  const Fronts<T, m> fronts(sweep);
+  const int calls = sweep.branch.calls;
+  const int jobs_each = program.tiny_jobs + program.small_jobs;
+  const int count = jobs_each * calls;
+  Fronts<T, m> fronts(sweep);
   const SmallSweep<T, m> small{fronts, buffer};
   for (;;) {
     int drawn = 0;
     if (lane() == 0) drawn = atomicAdd(sweep.branch.progress()->tickets, 1);
     drawn = __shfl_sync(0xffffffffU, drawn, 0);
     if (drawn >= count) return;
-    const FrontJob job = jobs[kForward ? drawn : count - 1 - drawn];
+    const int number = kMany ? drawn / calls : drawn;
+    if constexpr (kMany) fronts = Fronts<T, m>(sweep, drawn % calls);
+    const FrontJob job = jobs[kForward ? number : jobs_each - 1 - number];
     if constexpr (kForward) {
       const int expected = fronts.records[job.front].expected_rows;
       if (expected > 0) (void)await(fronts.signals(job.front), expected);
@@ -415,7 +421,7 @@ class TileSweep {
 };
 
 /// The third part.
-template <class T, int m, bool kForward>
+template <class T, int m, bool kForward, bool kMany>
 __global__ void __launch_bounds__(kThreads) sweep_tiles(const __grid_constant__ Sweep<T, m> sweep) {
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ int drawn;
@@ -423,8 +429,9 @@ __global__ void __launch_bounds__(kThreads) sweep_tiles(const __grid_constant__ 
   const BranchProgram& program = sweep.branch.program();
   const auto* jobs = reinterpret_cast<const FrontJob*>(
       sweep.branch.structure + (kForward ? program.forward_jobs : program.backward_jobs));
-  const int count = kForward ? program.forward_count : program.backward_count;
-  const Fronts<T, m> fronts(sweep);
+  const int calls = sweep.branch.calls;
+  const int count = (kForward ? program.forward_count : program.backward_count) * calls;
+  Fronts<T, m> fronts(sweep);
   TileSweep<T, m> tiles(fronts, shared);
   const SmallSweep<T, m> small{fronts, shared.b};
   for (;;) {
@@ -432,7 +439,8 @@ __global__ void __launch_bounds__(kThreads) sweep_tiles(const __grid_constant__ 
     __syncthreads();
     const int mine = drawn;
     if (mine >= count) return;
-    const FrontJob job = jobs[mine];
+    const FrontJob job = jobs[kMany ? mine / calls : mine];
+    if constexpr (kMany) fronts = Fronts<T, m>(sweep, mine % calls);
     const FrontRecord front = fronts.records[job.front];
     if (job.i < 0) {
       if (warp() == 0) {
@@ -457,9 +465,10 @@ __global__ void __launch_bounds__(kThreads) sweep_tiles(const __grid_constant__ 
   }
 }
 
-template <class T, int m, bool kForward>
+template <class T, int m, bool kForward, bool kMany>
 void launch_sweep(cudaStream_t stream, const Sweep<T, m>& sweep) {
-  clear_sweep<T><<<kPlainThreads / 2, kPlainThreads, 0, stream>>>(sweep.branch);
+  const dim3 grid(kMany ? 8 : kPlainThreads / 2, static_cast<unsigned>(sweep.branch.calls));
+  clear_sweep<T><<<grid, kPlainThreads, 0, stream>>>(sweep.branch);
   blas::require_launched("clear_sweep");
   const auto launch = [&](auto kernel, int threads, int bytes) {
     require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
@@ -473,21 +482,38 @@ void launch_sweep(cudaStream_t stream, const Sweep<T, m>& sweep) {
     blas::require_launched("sweep_branch");
   };
   constexpr int kBytes = sizeof(typename TileSweep<T, m>::Memory);
-  if (kForward) launch(sweep_small<T, m, kForward>, kWarp, 0);
-  launch(sweep_tiles<T, m, kForward>, kThreads, kBytes);
-  if (!kForward) launch(sweep_small<T, m, kForward>, kWarp, 0);
+  if (kForward) launch(sweep_small<T, m, kForward, kMany>, kWarp, 0);
+  launch(sweep_tiles<T, m, kForward, kMany>, kThreads, kBytes);
+  if (!kForward) launch(sweep_small<T, m, kForward, kMany>, kWarp, 0);
 }
 
-template <class T, int m>
-void sweep(cudaStream_t stream, const BlockView* x, bool forward) {
+template <class T, int m, bool kMany>
+void sweep(cudaStream_t stream, const BlockView* x, const EvenCalls& even, bool forward) {
   Sweep<T, m> arguments{};
+  constexpr std::int64_t kSize = sizeof(T);
   arguments.x = static_cast<T*>(x[0].data);
   arguments.below = static_cast<T*>(x[3].data);
+  arguments.to_x = even.stride[0] / kSize;
   arguments.branch.panels = static_cast<T*>(x[1].data);
   arguments.branch.structure = static_cast<const std::int32_t*>(x[2].data);
   arguments.branch.work = arguments.below;
-  forward ? launch_sweep<T, m, true>(stream, arguments)
-          : launch_sweep<T, m, false>(stream, arguments);
+  arguments.branch.calls = static_cast<int>(even.count);
+  arguments.branch.to_panels = even.stride[1] / kSize;
+  arguments.branch.to_work = even.stride[3] / kSize;
+  forward ? launch_sweep<T, m, true, kMany>(stream, arguments)
+          : launch_sweep<T, m, false, kMany>(stream, arguments);
+}
+
+template <class T, int m>
+void sweep(cudaStream_t stream, const BlockView* x, const EvenCalls& even, bool forward) {
+  even.count > 1 ? sweep<T, m, true>(stream, x, even, forward)
+                 : sweep<T, m, false>(stream, x, even, forward);
+}
+
+/// As many calls as their structure allows: its size bounds that of the list.
+std::int64_t most_calls(const BlockView* x) {
+  constexpr std::int64_t kRows = 32768;  // of a grid
+  return std::clamp<std::int64_t>((std::int64_t{1} << 30) / x[2].rows, 1, kRows);
 }
 
 }  // namespace
@@ -498,12 +524,15 @@ void sweep_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
   require_variant(sweep_branch, p.variant, kSweepForward | kSweepBackward);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
   const bool forward = (p.variant & kSweepForward) != 0;
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
+  for (std::int64_t c = 0; c < calls.count();) {
     const BlockView* x = calls[c];
+    EvenCalls even = even_calls(calls, c, front::most_calls(x));
+    if (even.stride[2] != 0) even = {.first = c, .count = 1};  // other structures
+    c += even.count;
     if (x[0].rows == 1) {
-      front::sweep<T, 1>(stream, x, forward);
+      front::sweep<T, 1>(stream, x, even, forward);
     } else if (x[0].rows == kSweepColumns) {
-      front::sweep<T, kSweepColumns>(stream, x, forward);
+      front::sweep<T, kSweepColumns>(stream, x, even, forward);
     } else {
       throw Error(ErrorKind::misuse, "sweep_branch", "one or kSweepColumns right-hand sides");
     }

@@ -17,6 +17,7 @@ struct Sweep {
   T* x;      ///< m × n
   T* below;  ///< m × rows of updates
   Branch<T> branch;
+  std::int64_t to_x = 0;  ///< elements from call to call
 };
 
 /// What all jobs of a sweep need.
@@ -30,14 +31,14 @@ struct Fronts {
   T* below;
   int* flags;
 
-  __device__ explicit Fronts(const Sweep<T, m>& sweep)
+  __device__ explicit Fronts(const Sweep<T, m>& sweep, int call = 0)
       : structure(sweep.branch.structure),
         records(sweep.branch.records()),
-        panels(sweep.branch.panels),
-        inverses(sweep.branch.inverses()),
-        x(sweep.x),
-        below(sweep.below),
-        flags(sweep.branch.sweep_flags()) {}
+        panels(sweep.branch.panels + call * sweep.branch.to_panels),
+        inverses(sweep.branch.inverses(call)),
+        x(sweep.x + call * sweep.to_x),
+        below(sweep.below + call * sweep.branch.to_work),
+        flags(sweep.branch.sweep_flags(call)) {}
 
   [[nodiscard]] __device__ int* signals(int f) const { return flags + kSolveFlags * f; }
   [[nodiscard]] __device__ int* forward(int f) const { return flags + kSolveFlags * f + 1; }

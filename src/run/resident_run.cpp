@@ -55,11 +55,31 @@ BlockView ResidentRun::view(BlockId id) const {
           schedule_->blocks.element(id)};
 }
 
+template <class Part>
+void ResidentRun::for_parts(int family, const Part& part) {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  const BlockTable& blocks = schedule_->blocks;
+  std::vector<std::byte> buffer;
+  std::vector<BlockId> ids;
+  const auto flush = [&] {
+    if (ids.empty()) return;
+    const std::byte* end = at(ids.back()) + blocks.bytes(ids.back());
+    buffer.resize(static_cast<std::size_t>(end - at(ids.front())));
+    part(std::span<const BlockId>(ids), std::span<std::byte>(buffer));
+    ids.clear();
+  };
+  blocks.for_each(family, [&](BlockId id) {
+    if (!ids.empty() && at(id) + blocks.bytes(id) - at(ids.front()) > kBytes) flush();
+    ids.push_back(id);
+  });
+  flush();
+}
+
 void ResidentRun::upload(int family, MemoryStore& store) {
-  schedule_->blocks.for_each(family, [&](BlockId id) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(schedule_->blocks.bytes(id)));
-    store.read(id, bytes.data());
-    queue_->copy(at(id), bytes.data(), std::ssize(bytes), CopyDirection::host_to_device);
+  for_parts(family, [&](std::span<const BlockId> ids, std::span<std::byte> buffer) {
+    std::byte* first = at(ids.front());
+    for (const BlockId id : ids) store.read(id, buffer.data() + (at(id) - first));
+    queue_->copy(first, buffer.data(), std::ssize(buffer), CopyDirection::host_to_device);
     queue_->synchronize();
   });
 }
@@ -88,11 +108,12 @@ double ResidentRun::run() {
   return end.seconds() - begin.seconds();
 }
 
-void ResidentRun::call(const Operation& operation, std::initializer_list<BlockView> views,
+void ResidentRun::call(const Operation& operation, std::span<const BlockView> views,
                        std::uint32_t variant) {
   Elements elements;
-  for (const BlockView& view : views) elements.push_back(view.element);
-  perform(operation, elements, {{views.begin(), views.size()}, operation.operands}, variant);
+  for (const BlockView& view : views.first(static_cast<std::size_t>(operation.operands)))
+    elements.push_back(view.element);
+  perform(operation, elements, {views, operation.operands}, variant);
 }
 
 void ResidentRun::perform(const Operation& operation, const Elements& elements,
@@ -104,11 +125,11 @@ void ResidentRun::perform(const Operation& operation, const Elements& elements,
 }
 
 void ResidentRun::download(int family, MemoryStore& store) {
-  schedule_->blocks.for_each(family, [&](BlockId id) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(schedule_->blocks.bytes(id)));
-    queue_->copy(bytes.data(), at(id), std::ssize(bytes), CopyDirection::device_to_host);
+  for_parts(family, [&](std::span<const BlockId> ids, std::span<std::byte> buffer) {
+    const std::byte* first = at(ids.front());
+    queue_->copy(buffer.data(), first, std::ssize(buffer), CopyDirection::device_to_host);
     queue_->synchronize();
-    store.write(id, bytes.data());
+    for (const BlockId id : ids) store.write(id, buffer.data() + (at(id) - first));
   });
 }
 

@@ -37,10 +37,15 @@ class ResidentRun {
   /// Blocks of a family to their home.
   void download(int family, MemoryStore& store);
 
-  /// One call of a kernel behind what was begun before; returns when it has been put into the
-  /// queue. `views` are views of blocks, or of other memory of the device.
-  void call(const Operation& operation, std::initializer_list<BlockView> views,
+  /// Calls of a kernel behind what was begun before; returns when they have been put into the
+  /// queue. `views` are views of blocks, or of other memory of the device: the operands of each
+  /// call, one call after the other.
+  void call(const Operation& operation, std::span<const BlockView> views,
             std::uint32_t variant = 0);
+  void call(const Operation& operation, std::initializer_list<BlockView> views,
+            std::uint32_t variant = 0) {
+    call(operation, std::span<const BlockView>(views.begin(), views.size()), variant);
+  }
   /// Whether the device's kernels reach host or device memory of the caller as it is.
   [[nodiscard]] bool reaches(const void* first, std::int64_t bytes) const {
     return backend_.reaches(index_, first, bytes);
@@ -50,6 +55,10 @@ class ResidentRun {
 
  private:
   [[nodiscard]] std::byte* at(BlockId id) const;
+  /// Calls `part` with blocks of a family that follow each other, their bytes from the first one's
+  /// beginning to the last one's end, and a buffer for them: one large block, or many small ones.
+  template <class Part>
+  void for_parts(int family, const Part& part);
   void perform(const Operation& operation, const Elements& elements, const KernelCalls& calls,
                std::uint32_t variant);
 

@@ -137,5 +137,25 @@ TEST(CliSparseBench, NamesWhatItDoesNotKnow) {
                 {"2d5:N", "hex:N", "--collection", "--peer-threads", "--figures", "--ordering"});
 }
 
+TEST(CliSparseBench, ComparesBatchesWithFactorsOneByOne) {
+  const Scratch scratch;
+  const std::string output = scratch.path("batch.json");
+  const json object =
+      expect_json(kSparse + Words{"--matrix", "3d7:4,2d5:5", "--batch", "6", "-o", output});
+  EXPECT_EQ(json::parse(text_of(output)), object);
+  EXPECT_EQ(object.at("benchmark"), "sparse batch");
+  ASSERT_EQ(object.at("results").size(), 2U);
+  for (const json& row : object.at("results")) {
+    EXPECT_EQ(row.at("matrices"), 6);
+    EXPECT_LT(row.at("backward_error").get<double>(), 1e-15);
+    for (const char* who : {"together", "one_by_one"})
+      for (const char* what : {"factor", "solve"})
+        EXPECT_EQ(row.at(who).at(what).at("all_seconds").size(), 1U) << who << ", " << what;
+  }
+  EXPECT_EQ(object.at("results").at(0).at("n"), 64);
+  expect_refused(kSparse + Words{"--batch", "3", "--collection", "2"}, 2, {"--batch"});
+  expect_refused(kSparse + Words{"--batch", "0"}, 2, {"--batch"});
+}
+
 }  // namespace
 }  // namespace strata::test
