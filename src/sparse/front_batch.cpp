@@ -320,13 +320,21 @@ void FrontBatch::upload_values(MatrixView<const double> values, double shift) {
     shift_there_ = shift;
     return;
   }
+  // By one launch; the shift only if it is another one.
+  std::vector<BlockView> views;
   for (std::int64_t k = 0; k < count_; ++k) {
     const BlockId id(fronts::kValues, k, 0);
-    resident_->upload(id, 0, std::as_bytes(std::span(values.column(k), at(values.rows))));
     if (shift_there_ != shift)
       resident_->upload(id, values.rows * kDouble,
                         std::as_bytes(std::span<const double>(&shift, 1)));
+    const BlockView to{resident_->view(id).data, 1, values.rows, 1, 0, 0, Element::fp64};
+    // The view of an operand that is written with other variants.
+    auto* column = const_cast<double*>(values.column(k));
+    views.insert(views.end(), {to,
+                               {column, values.rows, 1, values.rows, 0, 0, Element::fp64},
+                               {nullptr, 0, 1, 1, 0, 0, Element::int32}});
   }
+  resident_->call(order_rows, views);
   shift_there_ = shift;
 }
 
