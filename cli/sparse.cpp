@@ -310,6 +310,10 @@ void AnalysisArguments::add_to(CLI::App& verb) {
       verb.add_option("--relax-entries", options.relax_entries, "zeros that it may store beside")
           ->check(nonnegative_number())
           ->capture_default_str());
+  added.push_back(verb.add_option("--relax-rows", options.relax_rows,
+                                  "and more for each of up to 512 rows below its columns")
+                      ->check(nonnegative_number())
+                      ->capture_default_str());
 }
 
 void AnalysisArguments::add_saved_to(CLI::App& verb) {

@@ -16,10 +16,10 @@ namespace {
 
 void check_options(const AnalysisOptions& o) {
   const auto fine = [](double x) { return std::isfinite(x) && x >= 0; };
-  require(fine(o.relax_bytes) && fine(o.relax_flops) && o.relax_entries >= 0, ErrorKind::misuse,
-          "analyze",
-          "amalgamation by {} of bytes, {} of flops and {} entries: none may be negative",
-          o.relax_bytes, o.relax_flops, o.relax_entries);
+  require(fine(o.relax_bytes) && fine(o.relax_flops) && fine(o.relax_rows) && o.relax_entries >= 0,
+          ErrorKind::misuse, "analyze",
+          "amalgamation by {} of bytes, {} of flops, {} entries and {} a row: none may be negative",
+          o.relax_bytes, o.relax_flops, o.relax_entries, o.relax_rows);
   require(o.threads >= 0, ErrorKind::misuse, "analyze", "{} threads", o.threads);
   require(o.ordering == SparseOrdering::given || o.order.empty(), ErrorKind::misuse, "analyze",
           "an order of {} rows was given, and '{}' was asked for", o.order.size(),

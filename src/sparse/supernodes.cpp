@@ -26,7 +26,9 @@ struct Joined {
 };
 
 bool within_bounds(const Joined& parts, double rows, const AnalysisOptions& options) {
-  const auto spare = static_cast<double>(options.relax_entries);
+  const double spare =
+      static_cast<double>(options.relax_entries) +
+      options.relax_rows * std::min(rows, static_cast<double>(AnalysisOptions::kRelaxRowsMax));
   return panel_entries(parts.width, rows) <= (1 + options.relax_bytes) * parts.entries + spare &&
          panel_flops(parts.width, rows) <= (1 + options.relax_flops) * parts.flops + spare * spare;
 }

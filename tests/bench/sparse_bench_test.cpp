@@ -76,6 +76,7 @@ TEST(SparseFigures, SupernodesAreInTheBinOfTheirWidth) {
   options.ordering = SparseOrdering::natural;
   options.relax_bytes = options.relax_flops = 0;
   options.relax_entries = 0;
+  options.relax_rows = 0;
   // A diagonal matrix, and a dense one of order 5.
   const std::vector<std::int64_t> three{0, 1, 2};
   const std::vector<double> ones(3, 1.0);

@@ -17,7 +17,7 @@ constexpr std::array kOrderings{SparseOrdering::natural, SparseOrdering::given, 
                                 SparseOrdering::metis, SparseOrdering::best};
 
 AnalysisOptions options_of(SparseOrdering ordering, std::int64_t n, double relax = 0.1,
-                           std::int64_t spare = 64) {
+                           std::int64_t spare = 64, double rows = 0) {
   AnalysisOptions options;
   options.ordering = ordering;
   if (ordering == SparseOrdering::given) options.order = test::random_order(n, 5);
@@ -25,6 +25,7 @@ AnalysisOptions options_of(SparseOrdering ordering, std::int64_t n, double relax
   options.relax_bytes = relax;
   options.relax_flops = relax;
   options.relax_entries = spare;
+  options.relax_rows = rows;
   return options;
 }
 
@@ -56,8 +57,10 @@ void expect_panels(const SparseAnalysis& a, const DenseFactor& l, const Analysis
   double stored_flops = 0;
   double stored = 0;
   std::int64_t bytes = 0;
-  const auto spare = static_cast<double>(options.relax_entries);
   for (std::int32_t s = 0; s < a.supernodes(); ++s) {
+    const double spare = static_cast<double>(options.relax_entries) +
+                         options.relax_rows * static_cast<double>(std::min(
+                                                  a.row_count(s), AnalysisOptions::kRelaxRowsMax));
     const Exact exact = expect_columns(a, l, s);
     double entries = 0;
     double flops = 0;
@@ -182,6 +185,7 @@ TEST(Analysis, OfFamiliesIsThatOfElimination) {
       expect_right(family.matrix, options_of(ordering, family.matrix.rows));
       expect_right(family.matrix, options_of(ordering, family.matrix.rows, 0, 0));
       expect_right(family.matrix, options_of(ordering, family.matrix.rows, 0.5, 7));
+      expect_right(family.matrix, options_of(ordering, family.matrix.rows, 0.1, 16, 3));
     }
   }
 }

@@ -125,6 +125,9 @@ TEST(Ordering, OfTheCallerHasToBeAPermutation) {
   options = by(SparseOrdering::amd);
   options.relax_flops = -0.1;
   EXPECT_THROW((void)analyze(a, options), Error);
+  options = by(SparseOrdering::amd);
+  options.relax_rows = -1;
+  EXPECT_THROW((void)analyze(a, options), Error);
 }
 
 TEST(Ordering, HasNames) {
