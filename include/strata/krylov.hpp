@@ -216,7 +216,9 @@ struct EigsOptions {
   EigenEnd which = EigenEnd::largest;
   std::int64_t basis_size = 0;  ///< vectors that are held; 0: max(2·k + 1, 20), at most the order
   /// As of GmresOptions. Where a block would leave A·Q = Q·T in error by more than a hundredth of
-  /// the tolerance, fewer of its vectors are kept (`automatic`).
+  /// the tolerance, fewer of its vectors are kept (`automatic`). Where the blocks of another method
+  /// break down, what was found stays, and the rest is sought vector by vector with cgs2, as a
+  /// decision tells ("single: …"); where cycles run out, `why` says what failed.
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::lanczos;
   QrMethod orthogonalization = QrMethod::automatic;

@@ -41,6 +41,7 @@ class Arnoldi {
   void begin(std::int64_t restart, std::vector<std::vector<double>> h = {},
              std::vector<double> errors = {});
   void set_recurrence(Recurrence recurrence) { recurrence_ = std::move(recurrence); }
+  void set_method(QrMethod method) { options_.method = method; }
 
   /// Adds up to `count` vectors one by one (fewer where the space ends).
   void add_vectors(std::int64_t count);

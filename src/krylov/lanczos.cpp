@@ -9,6 +9,11 @@
 // eigenvalue that comes several times. That goes on until the best pair of what is left is not
 // among the k best.
 //
+// Blocks may break down: errors of A·Q = Q·T that grow from cycle to cycle make Ritz values beyond
+// the norm of A, polynomials of such values let the vectors overflow, and a fixed method that meets
+// a pivot that is not positive leaves vectors that are not orthonormal. Then what is not locked is
+// given up, and the method begins anew, vector by vector, with projections twice.
+//
 // A block's H follows from its recurrence alone, one product a vector. Kept columns of H carry what
 // they are in error by from cycle to cycle, and so do the vectors; how much a block multiplies that
 // by depends on its polynomials, so errors are followed (arnoldi_symmetric.cpp) and blocks are kept
@@ -39,6 +44,12 @@ constexpr std::int64_t kStepsOfScript = 16;
 constexpr double kTold = 0.01;  ///< residual beside a distance: on which side a value is
 /// Of the usual length of A·q beside the vectors before: shorter ones are not scaled to 1.
 constexpr double kSmallCoupling = 1e-3;
+/// Beyond the norm of A by more than this share of it no Ritz value is one.
+constexpr double kBeyondNorm = 1e-6;
+/// Times the tolerance: with an estimated error of A·Q = Q·T above it a pair misses the tolerance,
+/// since estimates are good to a factor of ten.
+constexpr double kErrorMax = 10;
+constexpr double kOrthogonalityMax = 1e-6;  ///< beyond it, the vectors are what is wrong
 
 std::int64_t basis_size_of(const EigsOptions& options, std::int64_t n) {
   const std::int64_t wanted =
@@ -96,7 +107,7 @@ class ThickRestart {
     while (more && info.restarts < options_.restarts_max) {
       fill_basis(info.restarts);
       ++info.restarts;
-      if (arnoldi_.not_finite()) break;
+      if (arnoldi_.not_finite() && spare_ == 0) break;
       more = look(info.restarts == options_.restarts_max);
     }
     finished_ = !more;
@@ -107,10 +118,7 @@ class ThickRestart {
     info.condition_max = arnoldi_.condition_max;
     info.decisions = arnoldi_.decisions;
     info.history = history_;
-    if (!finished_)
-      info.why = arnoldi_.not_finite()
-                     ? "numbers are no longer finite"
-                     : fmt::format("{} cycles of {} vectors were not enough", info.restarts, m_);
+    if (!finished_) info.why = why_not(info.restarts);
   }
 
   [[nodiscard]] bool finished() const noexcept { return finished_; }
@@ -134,6 +142,19 @@ class ThickRestart {
 
  private:
   [[nodiscard]] std::int64_t locked() const { return std::ssize(locked_); }
+  [[nodiscard]] std::string why_not(std::int64_t cycles) const {
+    std::string why = arnoldi_.not_finite() && spare_ == 0
+                          ? "numbers are no longer finite"
+                          : fmt::format("{} cycles of {} vectors were not enough", cycles, m_);
+    if (!broken_.empty())
+      why += fmt::format("; {} with s = {} in the {} basis broke down on the way ({}): 'auto' {}",
+                         to_string(options_.orthogonalization), options_.s,
+                         to_string(options_.basis), broken_,
+                         options_.orthogonalization == QrMethod::automatic
+                             ? "with a smaller s, or more cycles"
+                             : "keeps as much of a block as it can, a smaller s breaks down less");
+    return why;
+  }
   /// Beyond the other value by more than what is not told apart.
   [[nodiscard]] bool better(double x, double than) const {
     const double margin = 10 * options_.tolerance * norm_;
@@ -176,6 +197,12 @@ class ThickRestart {
         set_recurrence();
         arnoldi_.add_block(left);
       }
+    }
+    if (arnoldi_.not_finite()) {
+      eigen_ = {};
+      order_.clear();
+      coupling_.clear();
+      return;
     }
     project();
     learn();
@@ -268,7 +295,7 @@ class ThickRestart {
     for (std::int64_t j = 0; j < active; ++j)
       for (std::int64_t i = j; i < active; ++i) t(i, j) = (h(i, j) + h(j, i)) / 2;
     eigen_ = symmetric_eigen(std::move(t));
-    require(active == 0 || !eigen_.values.empty(), ErrorKind::numerical, "eigs",
+    require(active == 0 || !eigen_.values.empty() || spare_ > 0, ErrorKind::numerical, "eigs",
             "the projected problem of order {} has no eigenvalues that QL finds", active);
     coupling_.clear();
     order_.resize(eigen_.values.size());
@@ -325,6 +352,34 @@ class ThickRestart {
     return i;
   }
 
+  /// Why the vectors of a cycle with blocks are of no use; empty: they are, or there are no blocks.
+  [[nodiscard]] std::string breakdown(std::int64_t wanted_pairs) const {
+    if (spare_ == 0) return "";
+    if (arnoldi_.not_finite() || (order_.empty() && arnoldi_.size() > locked()))
+      return "numbers are no longer finite";
+    for (const double x : eigen_.values) {
+      if (!(std::abs(x) <= (1 + kBeyondNorm) * norm_))
+        return fmt::format("a Ritz value of {:.3g} is beyond {:.3g}, the largest row sum of |A|", x,
+                           norm_);
+    }
+    for (std::int64_t i = 0; i < wanted_pairs; ++i) {
+      if (error(i) > kErrorMax * options_.tolerance * norm_)
+        return fmt::format("A·Q = Q·T is in error by {:.1e} of |A|", error(i) / norm_);
+    }
+    return "";
+  }
+
+  /// From here on there are no blocks, and no fixed method, which may be what let them break down.
+  void go_on_by_vectors(const std::string& why) {
+    spare_ = 0;
+    arnoldi_.set_method(QrMethod::cgs2);
+    KrylovDecision decision;
+    decision.restart = cycle_;
+    decision.column = locked();
+    decision.what = "single: " + why;
+    arnoldi_.decisions.push_back(std::move(decision));
+  }
+
   /// After a cycle: locks, begins anew or restarts; after the last one what is best is locked as it
   /// is. False: there is nothing more to be done.
   bool look(bool last) {
@@ -334,6 +389,12 @@ class ThickRestart {
     for (std::int64_t i = 0; i < w; ++i)
       cycle.estimated_residual = std::max(cycle.estimated_residual, residual(i) / norm_);
     cycle.locked = locked();
+    if (std::string why = breakdown(w); !why.empty()) {
+      if (arnoldi_.not_finite()) cycle.estimated_residual = std::nan("");
+      go_on_by_vectors(why);
+      broken_ = std::move(why);
+      return last || begin_anew();
+    }
     if (w == 0) {
       const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
                         residual(0) <= kTold * std::abs(value(0) - worst_locked());
@@ -348,13 +409,7 @@ class ThickRestart {
       return true;
     }
     if (!lock(w, last)) {
-      // The blocks have lost what is asked for: from here on vector by vector.
-      spare_ = 0;
-      KrylovDecision decision;
-      decision.restart = cycle_;
-      decision.column = locked();
-      decision.what = "single: pairs from blocks miss the tolerance";
-      arnoldi_.decisions.push_back(std::move(decision));
+      go_on_by_vectors("pairs from blocks miss the tolerance");
     }
     return last || begin_anew();
   }
@@ -444,6 +499,7 @@ class ThickRestart {
   std::vector<EigsCycle> history_;
   std::int64_t cycle_ = 0;
   std::uint64_t round_ = 0;
+  std::string broken_;  ///< why blocks were given up
   bool has_ritz_ = false;
   bool finished_ = false;
 };
@@ -487,6 +543,11 @@ EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptio
   }
   info.orthogonality = method.found() > 0 ? method.orthogonality() : 0;
   info.ok = method.finished() && info.converged == options.k;
+  if (!info.ok && info.orthogonality > kOrthogonalityMax) {
+    info.why += fmt::format("{}vectors by {} are orthonormal to {:.1e} only: auto or cgs2 would do",
+                            info.why.empty() ? "" : "; ", to_string(options.orthogonalization),
+                            info.orthogonality);
+  }
   if (!info.ok && info.why.empty())
     info.why = fmt::format("{} of {} pairs are within {:.1e} of the largest row sum of |A|",
                            info.converged, options.k, options.tolerance);

@@ -141,6 +141,60 @@ TEST(Eigs, TakesAsManyProductsInBlocksAsVectorByVector) {
   }
 }
 
+/// Newton's polynomials multiply the error of A·Q = Q·T by 1e3 a cycle, and blocks of monomials
+/// fail at once: a fixed method keeps such blocks as they are, until numbers are no longer finite.
+TEST(Eigs, GoesOnVectorByVectorWhereBlocksOfAFixedMethodBreakDown) {
+  constexpr std::int64_t kEdge = 14;
+  const SparseMatrix a = test::laplacian(kEdge);
+  struct Broken {
+    QrMethod method;
+    KrylovBasis basis;
+    std::int64_t s;
+    EigenEnd which;
+  };
+  for (const Broken& broken :
+       {Broken{QrMethod::cholqr, KrylovBasis::newton, 4, EigenEnd::largest},
+        Broken{QrMethod::cholqr, KrylovBasis::monomial, 12, EigenEnd::smallest},
+        Broken{QrMethod::cholqr, KrylovBasis::lanczos, 20, EigenEnd::smallest},
+        Broken{QrMethod::cholqr2, KrylovBasis::newton, 12, EigenEnd::largest},
+        Broken{QrMethod::cholqr_wide, KrylovBasis::newton, 4, EigenEnd::smallest},
+        Broken{QrMethod::cholqr_wide2, KrylovBasis::monomial, 12, EigenEnd::largest},
+        Broken{QrMethod::cgs, KrylovBasis::newton, 4, EigenEnd::largest},
+        Broken{QrMethod::mgs, KrylovBasis::lanczos, 20, EigenEnd::smallest}}) {
+    EigsOptions options = with(6, broken.which, broken.s, 40, broken.basis);
+    options.orthogonalization = broken.method;
+    options.restarts_max = 60;
+    const Pairs result = pairs(a, options);
+    SCOPED_TRACE(to_string(broken.method));
+    expect_values(result, laplacian_values(kEdge), options, 12);
+    expect_pairs(a, result, 1e-10 * 12);
+    EXPECT_EQ(std::ssize(result.info.history), result.info.restarts);
+    EXPECT_TRUE(std::any_of(
+        result.info.decisions.begin(), result.info.decisions.end(),
+        [](const KrylovDecision& d) { return d.what.find("single: ") != std::string::npos; }));
+  }
+}
+
+TEST(Eigs, ABreakdownWithNoCyclesLeftSaysWhatFailedAndWhatWouldDo) {
+  EigsOptions options = with(6, EigenEnd::largest, 12, 40, KrylovBasis::monomial);
+  options.orthogonalization = QrMethod::cholqr;
+  options.restarts_max = 1;
+  const SparseMatrix a = test::laplacian(14);
+  const Pairs blocks = pairs(a, options);
+  EXPECT_FALSE(blocks.info.ok);
+  for (const char* part : {"cholqr", "s = 12", "monomial", "no longer finite", "auto"})
+    EXPECT_NE(blocks.info.why.find(part), std::string::npos) << blocks.info.why;
+  // Vector by vector there is nothing to fall back to: one projection a vector is what was asked
+  // for, and leaves vectors that are not orthogonal.
+  options.orthogonalization = QrMethod::mgs;
+  options.s = 1;
+  options.restarts_max = 100;
+  const Pairs single = pairs(a, options);
+  EXPECT_FALSE(single.info.ok);
+  EXPECT_NE(single.info.why.find("mgs are orthonormal to"), std::string::npos) << single.info.why;
+  EXPECT_NE(single.info.why.find("cgs2"), std::string::npos) << single.info.why;
+}
+
 TEST(Eigs, WorksWhereTheSpaceEndsAtOnce) {
   const SparseMatrix one = test::diagonal(std::vector<double>(60, 3.0));
   Pairs result = pairs(one, with(5, EigenEnd::largest));
