@@ -140,7 +140,9 @@ QrInfo qr(MatrixView<double> v, MatrixView<double> r, const QrOptions& options =
 /// Sums are in fp64 where they are wide.
 QrInfo qr(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
 /// The same with Q, m × n, in a place of its own; V is not written. It is read once more than Q is
-/// written by the methods of Gram and Schmidt, and for more than kQrColumnsMax columns.
+/// written by the methods of Gram and Schmidt, and for more than kQrColumnsMax columns. By
+/// `automatic`, a V that is larger than the memory of the devices is read by each pass, and Q is
+/// stored by the last alone, whatever the condition, where blocks of both fit there.
 QrInfo qr(const TallInput<double>& v, MatrixView<double> q, MatrixView<double> r,
           const QrOptions& options = {});
 QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
@@ -217,10 +219,10 @@ extern template class TallQr<float>;
 QrInfo qr_in_place(MatrixView<double> v, MatrixView<double> r, const QrOptions& options = {});
 QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
 
-/// What qr() of an m × n matrix of unit columns of condition `condition` would do on `machine` by
-/// the automatic method, without any data: the bytes of its passes, memory and predicted seconds
-/// (`seconds` is 0: nothing runs). n at most kQrColumnsMax. Throws Error{misuse, memory} as qr()
-/// would.
+/// What qr(), with Q in the place of V, of an m × n matrix of unit columns of condition `condition`
+/// would do on `machine` by the automatic method, without any data: the bytes of its passes, memory
+/// and predicted seconds (`seconds` is 0: nothing runs). n at most kQrColumnsMax. Throws
+/// Error{misuse, memory} as qr() would.
 [[nodiscard]] RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
                                     const QrOptions& options = {},
                                     Element precision = Element::fp64, double condition = 1);

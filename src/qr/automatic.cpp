@@ -104,7 +104,7 @@ class Automatic {
   [[nodiscard]] double condition_max() const {
     return p_.wanted() == Wanted::r ? Limits<T>::kUnshifted : Limits<T>::kOneSolve;
   }
-  [[nodiscard]] bool verifies() const { return p_.wanted() == Wanted::q && p_.options().verify; }
+  [[nodiscard]] bool verifies() const { return p_.stores_q() && p_.options().verify; }
 
   Small factor(const Gram& b, BadPivot rule, double tolerance) {
     return small_cholesky(rounded_to<Wide>(b), rule, tolerance, p_.zeros());

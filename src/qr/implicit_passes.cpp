@@ -101,9 +101,7 @@ class ImplicitPass {
   }
 
  private:
-  [[nodiscard]] bool forms() const {
-    return problem_.pass == RowPass::form || problem_.pass == RowPass::form_gram;
-  }
+  [[nodiscard]] bool forms() const { return forms_matrix(problem_.pass); }
   [[nodiscard]] bool transposed() const { return problem_.pass == RowPass::apply_transposed; }
   [[nodiscard]] bool multiplies() const { return problem_.pass == RowPass::apply; }
   [[nodiscard]] bool sums() const { return !multiplies() && problem_.pass != RowPass::form; }

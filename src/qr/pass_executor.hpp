@@ -23,7 +23,9 @@ struct PassData {
   std::byte* sum = nullptr;
   double* maxima = nullptr;  ///< at first 0; the largest magnitude in each column, NaN where one is
   const double* coefficients = nullptr;  ///< C, …
-  TallColumns<T> beside{};               ///< … and Y, of passes with an implicit Q
+  /// … and Y, of passes with an implicit Q; of those that form Q, nothing says that it goes where
+  /// other passes write V, and is V from then on.
+  TallColumns<T> beside{};
 };
 /// largest_j ← the larger of the two, NaN if one is.
 void keep_larger(const std::vector<double>& of_block, double* largest);

@@ -67,6 +67,25 @@ void PassRunner<T>::note(const SquareMatrix<F>& r, const std::vector<double>& d)
   scales_.insert(scales_.end(), d.begin(), d.end());
 }
 
+/// Whether the solve to come is one that stores V, of which some were noted.
+template <class T>
+bool PassRunner<T>::stores_now(bool last) const {
+  return keep_ == KeepMatrix::until_last && !elements_.empty() &&
+         (last || std::ssize(elements_) + 1 == kTrianglesNoted);
+}
+
+/// V ← what the noted triangles make of it, which are forgotten.
+template <class T>
+void PassRunner<T>::store_noted(RowPass pass, Element sum, std::byte* b) {
+  RowProblem problem = problem_of_noted(pass, sum);
+  problem.beside = cols();
+  run_pass(std::move(problem), {.scales = scales_.data(), .factor = factors_.data(), .sum = b});
+  keep_ = KeepMatrix::no;
+  elements_.clear();
+  factors_.clear();
+  scales_.clear();
+}
+
 template <class T>
 template <class W>
 SquareMatrix<W> PassRunner<T>::gram(const std::vector<double>& d) {
@@ -81,13 +100,19 @@ template <class W, class F>
 SquareMatrix<W> PassRunner<T>::solve_gram(const SquareMatrix<F>& r, const std::vector<double>& d,
                                           bool last) {
   SquareMatrix<W> b(cols());
-  if (keep_ == KeepMatrix::yes) {
+  if (stores_now(last)) {
+    note(r, d);
+    store_noted(RowPass::form_gram, element_of<W>, bytes_of_values(b.values));
+    return b;
+  }
+  if (keep_ == KeepMatrix::yes || (keep_ == KeepMatrix::until_last && !last)) {
     note(r, d);
     run_pass(
         problem_of_noted(RowPass::apply_gram, element_of<W>),
         {.scales = scales_.data(), .factor = factors_.data(), .sum = bytes_of_values(b.values)});
     return b;
   }
+  keep_ = KeepMatrix::no;  // of until_last: the first solve is the last
   RowProblem problem = problem_of(RowPass::solve_gram, element_of<W>, element_of<F>);
   problem.stays = !last;
   run_pass(
@@ -109,7 +134,12 @@ SquareMatrix<W> PassRunner<T>::apply_gram(const SquareMatrix<F>& r, const std::v
 template <class T>
 template <class F>
 void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d) {
+  if (stores_now(true)) {
+    note(r, d);
+    return store_noted(RowPass::form, Element::fp64, nullptr);
+  }
   if (keep_ == KeepMatrix::yes) return note(r, d);
+  keep_ = KeepMatrix::no;
   run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>),
            {.scales = d.data(), .factor = bytes_of_values(r.values)});
 }

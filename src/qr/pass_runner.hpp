@@ -3,9 +3,9 @@
 //
 // Contract: an executor carries them out, where V lies. V may stay on the devices between passes,
 // and goes home when a pass is told that it is the last. The reports of all passes are added up.
-// Where V is kept (KeepMatrix), a solve is noted instead of stored: V is then what the noted
-// triangles make of the matrix, and has the bits that it would have if it had been stored. Throws
-// as the executor does.
+// Where V is kept (KeepMatrix), for good or until the last solve, a solve is noted instead of
+// stored: V is then what the noted triangles make of the matrix, and has the bits that it would
+// have if it had been stored. Throws as the executor does.
 
 #include <cstddef>
 #include <memory>
@@ -20,7 +20,13 @@ namespace strata {
 
 /// Whether solves leave the matrix as it is; then the passes are gram and maxima, before the first
 /// solve, solve, solve_gram, and those that only such a matrix has.
-enum class KeepMatrix : bool { no, yes };
+enum class KeepMatrix : std::uint8_t {
+  no,
+  /// Until the last solve, or kTrianglesNoted of them: that one stores what all of them make.
+  until_last,
+  yes,
+};
+inline constexpr int kTrianglesNoted = 3;  ///< of until_last, with that of the last solve
 
 template <class T>
 class PassRunner {
@@ -87,6 +93,8 @@ class PassRunner {
   [[nodiscard]] RowProblem problem_of_noted(RowPass pass, Element sum) const;
   template <class F>
   void note(const SquareMatrix<F>& r, const std::vector<double>& d);
+  [[nodiscard]] bool stores_now(bool last) const;
+  void store_noted(RowPass pass, Element sum, std::byte* b);
   void run_pass(RowProblem problem, const PassData<T>& data);
 
   std::unique_ptr<PassExecutor<T>> executor_;

@@ -83,6 +83,21 @@ PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options, R
           format_bytes(there), there, widest_.n, block_rows(widest_), needed);
 }
 
+template <class T>
+bool PlannedPasses<T>::can_form_streamed(int triangles) {
+  const std::int64_t bytes = rows() * cols() * bytes_of(widest_.element);
+  std::int64_t there = 0;
+  for (const DeviceModel& device : devices_.machine().devices) there += device.memory_bytes;
+  if (bytes <= there) return false;
+  RowProblem widest = widest_;
+  widest.pass = RowPass::form_gram;
+  widest.stages.assign(static_cast<std::size_t>(triangles - 1), widest.factor);
+  widest.beside = cols();
+  if (smallest_budget_bytes(row_pass(widest)) > smallest_memory(devices_.machine())) return false;
+  widest_ = std::move(widest);
+  return true;
+}
+
 /// Blocks for all passes, by the first of them; and room for the widest pass from the beginning:
 /// what lies on a device is lost when its arena grows.
 template <class T>
@@ -178,7 +193,10 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     families.push_back(std::make_shared<FamilyMemory>(
         blocks, f, bytes != nullptr ? source_of_bytes(bytes, blocks, f) : BlockSource()));
   }
-  RowStore<T> store(blocks, matrix_, std::move(families), data.beside);
+  const bool replaced = forms_matrix(problem.pass) && data.beside.to.data == nullptr;
+  RowStore<T> store(
+      blocks, matrix_, std::move(families),
+      replaced ? TallColumns<T>{.from = {.view = matrix_.to}, .to = matrix_.to} : data.beside);
   RunOptions options;
   options.progress = options_.progress;
   options.what = "qr";
@@ -191,7 +209,8 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     report = std::move(*fetched);
   }
   last_ = problem;
-  if (writes_matrix(problem.pass) && matrix_.to.data != nullptr) {
+  if (replaced) identity_ = tsqr_identity_ = new_identity();  // the devices have what was V
+  if ((replaced || writes_matrix(problem.pass)) && matrix_.to.data != nullptr) {
     matrix_.from = {.view = matrix_.to};
     if (matrix_.to_beside.data != nullptr) matrix_.beside = {.view = matrix_.to_beside};
   }

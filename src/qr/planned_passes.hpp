@@ -21,6 +21,10 @@ class PlannedPasses final : public PassExecutor<T> {
   PlannedPasses(TallColumns<T> matrix, const Options& options,
                 RowProblem widest = {.pass = RowPass::solve_gram});
 
+  /// Whether V is more than the devices hold, and there is room for the pass that makes Q of it by
+  /// up to `triangles` triangles, of which there may then be passes too. Before the first pass.
+  [[nodiscard]] bool can_form_streamed(int triangles);
+
   [[nodiscard]] std::int64_t rows() const override { return matrix_.rows(); }
   [[nodiscard]] std::int64_t cols() const override { return matrix_.cols(); }
   [[nodiscard]] RunReport run(RowProblem problem, const PassData<T>& data) override;

@@ -38,9 +38,9 @@ bool reads_what_it_wrote(QrMethod method, std::int64_t n) {
 }
 
 template <class T>
-Orthonormalized orthonormalized(std::unique_ptr<PassExecutor<T>> executor,
-                                const QrOptions& options) {
-  TallProblem<T> problem(std::move(executor), options);
+Orthonormalized orthonormalized(std::unique_ptr<PassExecutor<T>> executor, const QrOptions& options,
+                                Wanted wanted = Wanted::q) {
+  TallProblem<T> problem(std::move(executor), options, 0, wanted);
   run_method(problem);
   SquareMatrix<DoubleDouble> r = problem.r();
   return {problem.take_info(), std::move(r)};
@@ -63,7 +63,12 @@ Orthonormalized orthonormalized(const TallInput<T>& v, MatrixView<T> q, const Qr
     for (std::int64_t j = 0; j < q.cols; ++j) columns.read(0, q.rows, j, 1, q.column(j));
     return orthonormalized(place, options);
   }
-  return orthonormalized<T>(std::make_unique<PlannedPasses<T>>(columns, options.run), options);
+  auto passes = std::make_unique<PlannedPasses<T>>(columns, options.run);
+  // A V that passes through the devices is read once a pass in any case, and need not be stored
+  // between them.
+  const bool apart =
+      options.method == QrMethod::automatic && passes->can_form_streamed(kTrianglesNoted);
+  return orthonormalized<T>(std::move(passes), options, apart ? Wanted::q_apart : Wanted::q);
 }
 
 /// What the caller gets of a V that was orthonormalized in its place.

@@ -86,6 +86,11 @@ inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
          pass == RowPass::orthogonal || pass == RowPass::subtract_columns;
 }
 
+/// Q goes into another matrix than that of which triangles make it.
+[[nodiscard]] constexpr bool forms_matrix(RowPass pass) noexcept {
+  return pass == RowPass::form || pass == RowPass::form_gram;
+}
+
 /// Rows of a block of V.
 [[nodiscard]] std::int64_t block_rows(const RowProblem& problem);
 

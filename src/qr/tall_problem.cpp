@@ -14,6 +14,11 @@
 namespace strata {
 namespace {
 
+KeepMatrix kept_for(Wanted wanted) {
+  if (wanted == Wanted::q) return KeepMatrix::no;
+  return wanted == Wanted::q_apart ? KeepMatrix::until_last : KeepMatrix::yes;
+}
+
 [[noreturn]] void complain_of_length(std::int64_t j) {
   fail(ErrorKind::input, "qr",
        "column {} of V is longer than the largest number of its precision: scale it", j);
@@ -32,8 +37,7 @@ TallProblem<T>::TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrO
       n_(executor->cols()),
       options_(options),
       wanted_(wanted),
-      runner_(std::move(executor), options.run.progress,
-              wanted == Wanted::q ? KeepMatrix::no : KeepMatrix::yes),
+      runner_(std::move(executor), options.run.progress, kept_for(wanted)),
       scale_(static_cast<std::size_t>(n_), 1.0),
       zero_(static_cast<std::size_t>(n_)),
       r_(Gram::identity(n_)),

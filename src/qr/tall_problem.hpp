@@ -68,6 +68,7 @@ template <class F>
 /// What a method is to make of V.
 enum class Wanted : std::uint8_t {
   q,           ///< V ← Q, and R
+  q_apart,     ///< the same, Q being stored once, elsewhere; V is read by every pass
   implicit_q,  ///< R and the triangles that make Q of V, which stays as it is
   r,           ///< R alone: the same, but nobody asks for Q
 };
@@ -95,6 +96,7 @@ class TallProblem {
   [[nodiscard]] std::int64_t m() const { return m_; }
   [[nodiscard]] const QrOptions& options() const { return options_; }
   [[nodiscard]] Wanted wanted() const { return wanted_; }
+  [[nodiscard]] bool stores_q() const { return wanted_ == Wanted::q || wanted_ == Wanted::q_apart; }
   [[nodiscard]] QrInfo& info() { return info_; }
   [[nodiscard]] PassRunner<T>& runner() { return runner_; }
 

@@ -44,6 +44,76 @@ TEST(QrInput, InAPlaceOfItsOwnQHasTheSameBits) {
   }
 }
 
+/// Blocks of V, of 2 MB, and of Q for each of two queues, beside what is small.
+constexpr std::int64_t kRoomForBoth = 6'500'000;
+
+/// In a place of its own, of a V that the devices do not hold: Q is stored once, whatever the
+/// condition, and V is read once a pass.
+template <class T>
+void expect_stored_once(const test::Matrix<T>& v, int passes, QrOptions options) {
+  const auto expected = factored(v, options);
+  ASSERT_EQ(expected.info.passes, passes);
+  const test::Matrix<T> before = v;
+  const std::int64_t bytes = v.rows * v.cols * static_cast<std::int64_t>(sizeof(T));
+  for (const auto& [devices, policy] :
+       {std::pair("host:1", Policy::opt), std::pair("host:2", Policy::v1)}) {
+    options.run.devices = devices;
+    options.run.device_memory_bytes = kRoomForBoth;
+    options.run.policy = policy;
+    test::Matrix<T> q(v.rows, v.cols);
+    test::Matrix<T> r(v.cols, v.cols);
+    const QrInfo info = qr(TallInput<T>{v.view()}, q.view(), r.view(), options);
+    EXPECT_TRUE(test::same_bits(q.data, expected.q.data)) << devices;
+    EXPECT_TRUE(test::same_bits(r.data, expected.r.data)) << devices;
+    EXPECT_TRUE(test::same_bits(v.data, before.data)) << "V was written";
+    EXPECT_TRUE(info.ok);
+    EXPECT_EQ(info.passes, passes);
+    EXPECT_EQ(info.measured, options.verify);
+    EXPECT_EQ(info.orthogonality, expected.info.orthogonality);
+    EXPECT_EQ(info.dependent_columns, expected.info.dependent_columns);
+    ASSERT_EQ(info.steps.size(), expected.info.steps.size());
+    EXPECT_EQ(info.steps.back().what, expected.info.steps.back().what);
+    EXPECT_TRUE(test::executed_as_planned(info.report));
+    EXPECT_GE(info.report.traffic.device_to_host_bytes, bytes);
+    EXPECT_LE(info.report.traffic.device_to_host_bytes, bytes + bytes / 10);
+    EXPECT_LE(info.report.traffic.host_to_device_bytes, passes * (bytes + bytes / 10));
+  }
+}
+
+TEST(QrInput, InAPlaceOfItsOwnQIsStoredOnce) {
+  expect_stored_once(test::with_condition(60000, 30, 1e3, 5), 2, test::plain());
+  expect_stored_once(test::with_condition(60000, 30, 1e12, 5), 3, test::plain());
+  Tall v = test::with_condition(60000, 30, 1e12, 6);
+  for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
+  expect_stored_once(v, 3, test::plain());
+  QrOptions options = test::plain();
+  options.dependent = DependentColumns::fill;
+  options.verify = false;
+  expect_stored_once(test::with_condition(60000, 30, 1e12, 7), 3, options);
+  const Tall wide = test::with_condition(120000, 30, 1e5, 8);
+  expect_stored_once(
+      test::make_matrix<float>(120000, 30, [&](auto i, auto j) { return float(wide(i, j)); }), 3,
+      test::plain());
+}
+
+/// Where Q beside V does not fit, V is stored between the passes as ever.
+TEST(QrInput, WithoutRoomForBothQIsStoredTwice) {
+  const Tall v = test::with_condition(60000, 30, 1e12, 5);
+  const auto expected = factored(v, test::plain());
+  QrOptions options = test::plain();
+  const auto run = [&](std::int64_t budget) {
+    options.run.device_memory_bytes = budget;
+    Tall q(v.rows, v.cols);
+    Tall r(v.cols, v.cols);
+    const QrInfo info = qr(TallInput<double>{v.view()}, q.view(), r.view(), options);
+    EXPECT_TRUE(test::same_bits(q.data, expected.q.data)) << budget;
+    return info.report.traffic.device_to_host_bytes;
+  };
+  const std::int64_t bytes = v.rows * v.cols * 8;
+  EXPECT_LE(run(kRoomForBoth), bytes + bytes / 10);
+  EXPECT_GE(run(3 << 20), 2 * bytes);
+}
+
 TEST(QrInput, DependentColumnsAndManyOfThem) {
   Tall v = test::random_tall(700, 530, 5);
   for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
