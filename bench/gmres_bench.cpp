@@ -17,6 +17,8 @@ struct Case {
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::newton;
   QrMethod method = QrMethod::cgs2;
+  BlockOrthogonalization block = BlockOrthogonalization::classical;
+  Preconditioner preconditioner = Preconditioner::none;
 };
 
 class Runner {
@@ -36,8 +38,12 @@ class Runner {
     how.orthogonalization = what.method;
     how.tolerance = bench_.tolerance;
     how.balance = bench_.balance;
+    how.block_orthogonalization = what.block;
+    if (what.block == BlockOrthogonalization::two_stage) how.panel = bench_.panel;
+    how.preconditioner.kind = what.preconditioner;
+    how.preconditioner.block_size = bench_.block_size;
     how.run = options;
-    GmresRow row{what.s, what.basis, what.method, 1, {}, 0, 0, {}};
+    GmresRow row{what.s, what.basis, what.method, what.block, what.preconditioner, 1, {}, 0, 0, {}};
     std::vector<GmresInfo> infos;
     for (int r = 0; r < bench_.repeats; ++r) {
       std::vector<double> x(b_.size());
@@ -76,30 +82,58 @@ Options with_devices(const Options& options, std::int64_t count) {
   return of;
 }
 
-std::vector<Case> cases_of(const GmresBench& bench) {
-  std::vector<Case> cases{{1, KrylovBasis::newton, QrMethod::cgs2},
-                          {1, KrylovBasis::newton, QrMethod::mgs}};
+/// Those of the yardsticks first.
+std::vector<Case> cases_of(const GmresBench& bench, Preconditioner preconditioner) {
+  const KrylovBasis none = KrylovBasis::newton;
+  const BlockOrthogonalization plain = BlockOrthogonalization::classical;
+  std::vector<Case> cases{{1, none, QrMethod::cgs2, plain, preconditioner},
+                          {1, none, QrMethod::mgs, plain, preconditioner}};
   for (const std::int64_t s : bench.s) {
     for (const KrylovBasis basis : bench.bases) {
-      for (const QrMethod method : bench.methods) cases.push_back({s, basis, method});
+      for (const BlockOrthogonalization block : bench.blocks) {
+        for (const QrMethod method : bench.methods) {
+          if (goes_with(block, method)) cases.push_back({s, basis, method, block, preconditioner});
+        }
+      }
     }
   }
   return cases;
 }
 
-}  // namespace
-
-std::string name_of(const GmresRow& row) {
-  if (row.s == 1) return fmt::format("gmres {}", to_string(row.method));
-  return fmt::format("s = {} {} {}", row.s, to_string(row.basis), to_string(row.method));
-}
-
-std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& options,
-                                      const std::function<void(const GmresRow&)>& told) {
+void check(const GmresBench& bench) {
   require(bench.repeats >= 1, ErrorKind::misuse, "bench", "{} repeats", bench.repeats);
   for (const std::int64_t s : bench.s)
     require(s >= 2 && s <= bench.restart, ErrorKind::misuse, "bench",
             "blocks of s = {} vectors do not fit a restart of {}", s, bench.restart);
+  const auto has = [&](BlockOrthogonalization block) {
+    return std::find(bench.blocks.begin(), bench.blocks.end(), block) != bench.blocks.end();
+  };
+  require(bench.panel == 0 || has(BlockOrthogonalization::two_stage), ErrorKind::misuse, "bench",
+          "a panel of {} vectors is of two-stage orthogonalization", bench.panel);
+  for (const BlockOrthogonalization block : bench.blocks)
+    require(std::any_of(bench.methods.begin(), bench.methods.end(),
+                        [block](QrMethod method) { return goes_with(block, method); }),
+            ErrorKind::misuse, "bench", "{} orthogonalization goes with none of the methods",
+            to_string(block));
+}
+
+}  // namespace
+
+std::string name_of(const GmresRow& row) {
+  const std::string behind = row.preconditioner == Preconditioner::none
+                                 ? ""
+                                 : fmt::format(", {}", to_string(row.preconditioner));
+  if (row.s == 1) return fmt::format("gmres {}{}", to_string(row.method), behind);
+  std::string name =
+      fmt::format("s = {} {} {}", row.s, to_string(row.basis), to_string(row.method));
+  if (row.block != BlockOrthogonalization::classical)
+    name += fmt::format(" {}", to_string(row.block));
+  return name + behind;
+}
+
+std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& options,
+                                      const std::function<void(const GmresRow&)>& told) {
+  check(bench);
   const Runner runner(bench);
   std::vector<GmresRow> rows;
   const auto keep = [&](GmresRow row, double yardstick) {
@@ -108,20 +142,24 @@ std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& op
     rows.push_back(std::move(row));
     if (told) told(rows.back());
   };
-  const std::vector<Case> cases = cases_of(bench);
-  double yardstick = 0;
-  for (const Case& what : cases) {
-    GmresRow row = runner.run(what, options);
-    if (rows.empty()) yardstick = row.seconds;
-    keep(std::move(row), yardstick);
+  for (const Preconditioner preconditioner : bench.preconditioners) {
+    double yardstick = 0;
+    for (const Case& what : cases_of(bench, preconditioner)) {
+      GmresRow row = runner.run(what, options);
+      if (yardstick == 0) yardstick = row.seconds;
+      keep(std::move(row), yardstick);
+    }
   }
   for (const std::int64_t count : bench.device_counts) {
     const Options of = with_devices(options, count);
+    const std::vector<Case> cases = cases_of(bench, bench.preconditioners.back());
     GmresRow first = runner.run(cases.front(), of);
     const double seconds = first.seconds;
     keep(std::move(first), seconds);
-    for (std::size_t c = cases.size() - bench.methods.size(); c < cases.size(); ++c)
-      keep(runner.run(cases[c], of), seconds);
+    for (const Case& what : cases) {
+      if (what.s == bench.s.back() && what.basis == bench.bases.back())
+        keep(runner.run(what, of), seconds);
+    }
   }
   return rows;
 }

@@ -45,6 +45,8 @@ struct GmresBenchArguments {
   std::int64_t side = 0;             ///< of what is generated; 0: 24 or 5
   std::vector<std::string> bases{"monomial", "newton"};
   std::vector<std::string> methods{"cholqr", "cholqr2", "cholqr-wide", "auto"};
+  std::vector<std::string> blocks{"classical"};
+  std::vector<std::string> preconditioners{"none"};
   bool unbalanced = false;
   std::string figures;  ///< a page; empty: none
 

@@ -57,6 +57,9 @@ json row_json(const GmresRow& row) {
   object.update({{"s", row.s},
                  {"basis", to_string(row.basis)},
                  {"orthogonalization", to_string(row.method)},
+                 {"block_orthogonalization", to_string(row.block)},
+                 {"preconditioner", to_string(row.preconditioner)},
+                 {"reductions", row.info.reductions},
                  {"ok", row.info.ok},
                  {"relative_residual", number(row.info.relative_residual)},
                  {"restarts", row.info.restarts},
@@ -93,20 +96,22 @@ json blocks_json(const Blocks& blocks) {
 void print_head(const std::string& matrix, std::int64_t rows, std::int64_t entries) {
   fmt::print("{}: {} unknowns, {} entries\n", matrix, rows, entries);
   fmt::print(
-      "{:<34} {:>3} {:>8} {:>7} {:>9} {:>9} {:>9} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "",
-      "dev", "restarts", "vectors", "failed", "condition", "seconds", "ratio", "products",
-      "project", "gram", "solve", "host", "rest");
+      "{:<52} {:>3} {:>8} {:>7} {:>6} {:>9} {:>9} {:>9} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} "
+      "{:>7}\n",
+      "", "dev", "restarts", "vectors", "sums", "failed", "condition", "seconds", "ratio",
+      "products", "project", "gram", "solve", "host", "rest");
 }
 
 void print_row(const GmresRow& row) {
   const KrylovSeconds& t = row.info.seconds;
   fmt::print(
-      "{:<34} {:>3} {:>7}{} {:>7} {:>4}/{:<4} {:>9.1e} {:>9.4g} {:>6.3g} {:>8.3g} {:>7.3g} "
+      "{:<52} {:>3} {:>7}{} {:>7} {:>6} {:>4}/{:<4} {:>9.1e} {:>9.4g} {:>6.3g} {:>8.3g} {:>7.3g} "
       "{:>7.3g} "
       "{:>7.3g} {:>7.3g} {:>7.3g}\n",
       name_of(row), row.devices, row.info.restarts, row.info.ok ? ' ' : '+', row.info.iterations,
-      row.info.failed_cholesky, row.info.factorizations, row.info.condition_max, row.seconds,
-      row.ratio, t.products, t.projections, t.gram, t.solves, t.host, t.rest);
+      row.info.reductions, row.info.failed_cholesky, row.info.factorizations,
+      row.info.condition_max, row.seconds, row.ratio, t.products, t.projections, t.gram, t.solves,
+      t.host, t.rest);
   std::fflush(stdout);
 }
 
@@ -222,15 +227,16 @@ ReportTable error_table(const Blocks& blocks, std::int64_t restart) {
 }
 
 ReportTable row_table(const std::vector<GmresRow>& rows) {
-  ReportTable table{"Restarts and seconds",
-                    {"", "devices", "restarts", "vectors", "failed factorizations",
-                     "largest condition", "seconds", "GMRES with CGS2 over this"},
-                    {}};
+  ReportTable table{
+      "Restarts and seconds",
+      {"", "devices", "restarts", "vectors", "sums over rows", "failed factorizations",
+       "largest condition", "seconds", "GMRES with CGS2 over this"},
+      {}};
   for (const GmresRow& row : rows)
     table.rows.push_back(
         {name_of(row), fmt::format("{}", row.devices),
          fmt::format("{}{}", row.info.restarts, row.info.ok ? "" : " (not converged)"),
-         fmt::format("{}", row.info.iterations),
+         fmt::format("{}", row.info.iterations), fmt::format("{}", row.info.reductions),
          fmt::format("{} of {}", row.info.failed_cholesky, row.info.factorizations),
          fmt::format("{:.1e}", row.info.condition_max), fmt::format("{:.3g}", row.seconds),
          fmt::format("{:.2f}", row.ratio)});
@@ -281,6 +287,17 @@ void GmresBenchArguments::add_to(CLI::App& algorithm) {
   add_list(algorithm, "--orth", methods,
            "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs, mgs, one or more")
       ->capture_default_str();
+  add_list(algorithm, "--block-orth", blocks,
+           "of a block against the vectors before: classical (two sums a pass), pythagorean (one), "
+           "two-stage (one, and one a panel), one or more; with those of --orth that go with it")
+      ->capture_default_str();
+  algorithm.add_option("--panel", bench.panel, "vectors of the second of two stages; 0: a cycle")
+      ->capture_default_str();
+  add_list(algorithm, "--preconditioner", preconditioners,
+           "from the right: none, jacobi, block-jacobi, one or more, each beside GMRES with it")
+      ->capture_default_str();
+  algorithm.add_option("--block-size", bench.block_size, "rows of a block of block-jacobi")
+      ->capture_default_str();
   algorithm.add_flag("--unbalanced", unbalanced, "do not scale rows and columns of A first");
   add_list(algorithm, "--device-counts", bench.device_counts,
            "also on so many devices, one or more, separated by commas")
@@ -300,8 +317,14 @@ int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptio
   bench.balance = !arguments.unbalanced;
   bench.bases.clear();
   bench.methods.clear();
+  bench.blocks.clear();
+  bench.preconditioners.clear();
   for (const std::string& name : arguments.bases) bench.bases.push_back(parse_krylov_basis(name));
   for (const std::string& name : arguments.methods) bench.methods.push_back(parse_qr_method(name));
+  for (const std::string& name : arguments.blocks)
+    bench.blocks.push_back(parse_block_orthogonalization(name));
+  for (const std::string& name : arguments.preconditioners)
+    bench.preconditioners.push_back(parse_preconditioner(name));
   std::string name;
   bench.matrix = matrix_of(arguments, name);
   check_interrupt();
@@ -325,6 +348,7 @@ int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptio
                  {"n", bench.matrix.rows},   {"entries", bench.matrix.entries()},
                  {"restart", bench.restart}, {"tolerance", bench.tolerance},
                  {"balance", bench.balance}, {"repeats", bench.repeats},
+                 {"panel", bench.panel},     {"block_size", bench.block_size},
                  {"results", json::array()}};
   for (const GmresRow& row : rows) object["results"].push_back(row_json(row));
   for (const Blocks& of_s : blocks) object["blocks"].push_back(blocks_json(of_s));

@@ -57,6 +57,10 @@ enum class BlockOrthogonalization : std::uint8_t {
 [[nodiscard]] std::string_view to_string(BlockOrthogonalization block) noexcept;
 [[nodiscard]] BlockOrthogonalization parse_block_orthogonalization(const std::string& name);
 
+/// Of the methods that gmres() takes for blocks of s > 1 vectors those that go with `block`:
+/// with pythagorean automatic and those by Gram matrices, with two_stage such as have one pass.
+[[nodiscard]] bool goes_with(BlockOrthogonalization block, QrMethod method) noexcept;
+
 /// M in A·M⁻¹·u = b, x = M⁻¹·u: what A is multiplied by from the right.
 enum class Preconditioner : std::uint8_t {
   none,

@@ -60,8 +60,7 @@ void check_block(const GmresOptions& options) {
   if (block == BlockOrthogonalization::classical) return;
   require(options.s > 1, ErrorKind::misuse, "gmres",
           "{} orthogonalization is of blocks, not of s = 1", to_string(block));
-  const bool once = m == QrMethod::automatic || m == QrMethod::cholqr || m == QrMethod::cholqr_wide;
-  require(two ? once : m != QrMethod::cgs && m != QrMethod::mgs, ErrorKind::misuse, "gmres",
+  require(goes_with(block, m), ErrorKind::misuse, "gmres",
           "{} orthogonalization does not go with {}: {}", to_string(block), to_string(m),
           two ? "auto, cholqr or cholqr-wide do" : "methods by Gram matrices do");
 }
@@ -338,6 +337,17 @@ BlockOrthogonalization parse_block_orthogonalization(const std::string& name) {
     names += (names.empty() ? "" : ", ") + std::string(named.name);
   }
   fail(ErrorKind::misuse, "krylov", "there is no block orthogonalization '{}': {}", name, names);
+}
+
+bool goes_with(BlockOrthogonalization block, QrMethod method) noexcept {
+  switch (block) {
+    case BlockOrthogonalization::classical: return true;
+    case BlockOrthogonalization::pythagorean:
+      return method != QrMethod::cgs && method != QrMethod::mgs;
+    default:
+      return method == QrMethod::automatic || method == QrMethod::cholqr ||
+             method == QrMethod::cholqr_wide;
+  }
 }
 
 std::string_view to_string(Preconditioner preconditioner) noexcept {

@@ -262,5 +262,66 @@ TEST(GmresBench, HasTheYardsticksFirstAndEveryCaseOnce) {
   EXPECT_THROW((void)run_gmres_bench(bench, small_host()), Error);
 }
 
+/// One sum a pass, and one a panel, where there were two; fewer cycles with a preconditioner, each
+/// beside GMRES with the same.
+TEST(GmresBench, ComparesOrthogonalizationsOfBlocksAndPreconditioners) {
+  GmresBench bench;
+  bench.matrix = laplacian_matrix(8);
+  // Of different diagonals, so that Jacobi's preconditioner is not a multiple of I.
+  for (std::int64_t i = 0; i < bench.matrix.rows; ++i) {
+    const auto row = static_cast<std::size_t>(i);
+    for (std::int64_t e = bench.matrix.start[row]; e < bench.matrix.start[row + 1]; ++e)
+      bench.matrix.value[static_cast<std::size_t>(e)] *=
+          std::pow(10, 3.0 * static_cast<double>(i % 7) / 6);
+  }
+  bench.balance = false;
+  bench.restart = 20;
+  bench.restarts_max = 200;
+  bench.repeats = 1;
+  bench.s = {5};
+  bench.bases = {KrylovBasis::monomial};
+  bench.methods = {QrMethod::cholqr_wide, QrMethod::cholqr2};
+  bench.blocks = {BlockOrthogonalization::classical, BlockOrthogonalization::pythagorean,
+                  BlockOrthogonalization::two_stage};
+  bench.preconditioners = {Preconditioner::none, Preconditioner::jacobi,
+                           Preconditioner::block_jacobi};
+  bench.block_size = 64;
+  bench.device_counts = {2};
+  const std::vector<GmresRow> rows = run_gmres_bench(bench, small_host());
+  // Two yardsticks; both methods classical and pythagorean, one in two stages.
+  ASSERT_EQ(rows.size(), 3U * (2 + 5) + (1 + 5));
+  std::vector<std::string> names;
+  for (std::size_t i = 7; i < 14; ++i) names.push_back(name_of(rows[i]));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "gmres cgs2, jacobi", "gmres mgs, jacobi", "s = 5 monomial cholqr-wide, jacobi",
+                "s = 5 monomial cholqr2, jacobi", "s = 5 monomial cholqr-wide pythagorean, jacobi",
+                "s = 5 monomial cholqr2 pythagorean, jacobi",
+                "s = 5 monomial cholqr-wide two-stage, jacobi"}));
+  EXPECT_EQ(name_of(rows.back()), "s = 5 monomial cholqr-wide two-stage, block-jacobi");
+  EXPECT_EQ(rows.back().devices, 2);
+  for (std::size_t group = 0; group < 3; ++group) {
+    const auto at = [&](std::size_t i) -> const GmresRow& { return rows[7 * group + i]; };
+    EXPECT_EQ(at(0).ratio, 1);
+    EXPECT_DOUBLE_EQ(at(4).ratio, at(0).seconds / at(4).seconds);
+    for (std::size_t i = 0; i < 7 && group > 0; ++i) {
+      EXPECT_TRUE(at(i).info.ok) << name_of(at(i));
+      EXPECT_LT(at(i).info.iterations, rows[i].info.iterations) << name_of(at(i));
+    }
+    const auto sums = [&](std::size_t i) {
+      return static_cast<double>(at(i).info.reductions) /
+             static_cast<double>(at(i).info.iterations);
+    };
+    EXPECT_LT(sums(4), 0.75 * sums(2));
+    EXPECT_LT(sums(5), 0.75 * sums(3));
+    EXPECT_LT(sums(6), sums(3));
+  }
+  bench.methods = {QrMethod::cholqr2};
+  EXPECT_THROW((void)run_gmres_bench(bench, small_host()), Error);
+  bench.blocks = {BlockOrthogonalization::classical};
+  bench.panel = 10;
+  EXPECT_THROW((void)run_gmres_bench(bench, small_host()), Error);
+}
+
 }  // namespace
 }  // namespace strata::bench

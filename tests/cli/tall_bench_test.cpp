@@ -44,6 +44,52 @@ TEST(CliTallBench, GmresStandsBesideGmresAndDrawsItsFigures) {
                  "Seconds by number of devices", "Restarts and seconds"});
 }
 
+TEST(CliTallBench, GmresTakesOrthogonalizationsOfBlocksAndPreconditioners) {
+  const Words options{"bench",
+                      "gmres",
+                      "--side",
+                      "10",
+                      "--restart",
+                      "20",
+                      "--s",
+                      "5",
+                      "--basis",
+                      "monomial",
+                      "--orth",
+                      "auto",
+                      "--repeats",
+                      "1",
+                      "--block-orth",
+                      "classical,pythagorean,two-stage",
+                      "--panel",
+                      "10",
+                      "--block-size",
+                      "100",
+                      "--preconditioner",
+                      "none,block-jacobi"};
+  const json object = expect_json(options + kHost);
+  EXPECT_EQ(object.at("panel"), 10);
+  EXPECT_EQ(object.at("block_size"), 100);
+  ASSERT_EQ(object.at("results").size(), 10U);
+  const json& classical = object.at("results").at(7);
+  const json& pythagorean = object.at("results").at(8);
+  const json& staged = object.at("results").at(9);
+  EXPECT_EQ(classical.at("block_orthogonalization"), "classical");
+  EXPECT_EQ(pythagorean.at("block_orthogonalization"), "pythagorean");
+  EXPECT_EQ(staged.at("block_orthogonalization"), "two-stage");
+  EXPECT_EQ(staged.at("preconditioner"), "block-jacobi");
+  EXPECT_EQ(object.at("results").at(4).at("preconditioner"), "none");
+  const auto sums_of = [](const json& row) {
+    return row.at("reductions").get<double>() / row.at("iterations").get<double>();
+  };
+  EXPECT_LT(sums_of(pythagorean), sums_of(classical));
+  expect_pieces(expect_done(options + kHost), {"sums", "gmres cgs2, block-jacobi",
+                                               "s = 5 monomial auto two-stage, block-jacobi"});
+  expect_refused({"bench", "gmres", "--block-orth", "odd"}, 2, {"odd"});
+  expect_refused({"bench", "gmres", "--preconditioner", "custom"}, 2, {"custom"});
+  expect_refused({"bench", "gmres", "--panel", "30"}, 2, {"30"});
+}
+
 TEST(CliTallBench, GmresTakesGeneratedMatricesAndFiles) {
   const Scratch scratch;
   const std::string file = scratch.path("A.mtx");
