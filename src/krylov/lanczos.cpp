@@ -107,7 +107,8 @@ class ThickRestart {
     while (more && info.restarts < options_.restarts_max) {
       fill_basis(info.restarts);
       ++info.restarts;
-      if (arnoldi_.not_finite() && spare_ == 0) break;
+      overflowed_ = arnoldi_.not_finite() && spare_ == 0;
+      if (overflowed_) break;
       more = look(info.restarts == options_.restarts_max);
     }
     finished_ = !more;
@@ -143,7 +144,7 @@ class ThickRestart {
  private:
   [[nodiscard]] std::int64_t locked() const { return std::ssize(locked_); }
   [[nodiscard]] std::string why_not(std::int64_t cycles) const {
-    std::string why = arnoldi_.not_finite() && spare_ == 0
+    std::string why = overflowed_
                           ? "numbers are no longer finite"
                           : fmt::format("{} cycles of {} vectors were not enough", cycles, m_);
     if (!broken_.empty())
@@ -499,7 +500,8 @@ class ThickRestart {
   std::vector<EigsCycle> history_;
   std::int64_t cycle_ = 0;
   std::uint64_t round_ = 0;
-  std::string broken_;  ///< why blocks were given up
+  std::string broken_;       ///< why blocks were given up
+  bool overflowed_ = false;  ///< vector by vector
   bool has_ritz_ = false;
   bool finished_ = false;
 };
