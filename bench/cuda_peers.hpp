@@ -1,5 +1,6 @@
 #pragma once
-// What libstrata_peers_cuda.so exports: the C interface between the benchmarks, cuSOLVER and MAGMA.
+// What libstrata_peers_cuda.so exports: the C interface between the benchmarks, cuSOLVER, MAGMA and
+// cuDSS.
 //
 // Contract: matrices are column-major in memory of a GPU, doubles or (fp32) floats; a batch of
 // `count` matrices of order n lies one after another, ld·n elements apart, and matrix b is filled
@@ -60,5 +61,33 @@ enum class TallWork : int {
 /// Its seconds between two events; workspaces are made before.
 using TallTime = int(double* v, std::int64_t m, std::int64_t n, std::int64_t ld, TallWork what,
                      double* seconds, char* message, std::int64_t message_bytes);
+
+/// Symmetric, by its lower triangle compressed by rows, in host memory; copied.
+struct CudssMatrix {
+  std::int64_t n;
+  const std::int64_t* start;   ///< n + 1
+  const std::int32_t* column;  ///< start[n], as many as the values
+  const double* value;
+  std::int64_t nrhs;  ///< right-hand sides that there is room for
+};
+
+/// Loads cuDSS, unless that was done, and writes its version ("1.0.0"). Analyses have the threads
+/// of the layer that $CUDSS_THREADING_LIB names; without it one.
+using CudssStart = int(char* version, std::int64_t version_bytes, char* message,
+                       std::int64_t message_bytes);
+using CudssOpen = int(const CudssMatrix* matrix, int device, void** problem, char* message,
+                      std::int64_t message_bytes);
+/// Order and tree, both cuDSS's defaults. An earlier factor is gone.
+using CudssAnalyze = int(void* problem, std::int64_t* factor_entries, char* message,
+                         std::int64_t message_bytes);
+/// Of values in memory of the host or of the GPU, which are read where they are: a first
+/// factorization behind an analysis, then refactorizations. `bad_row` is −1, or the row at which it
+/// failed, in cuDSS's own order.
+using CudssFactor = int(void* problem, const double* value, std::int64_t* bad_row, char* message,
+                        std::int64_t message_bytes);
+/// X = A⁻¹·B, both n × nrhs, both in memory of the host or both in that of the GPU.
+using CudssSolve = int(void* problem, const double* b, std::int64_t nrhs, double* x, char* message,
+                       std::int64_t message_bytes);
+using CudssClose = int(void* problem, char* message, std::int64_t message_bytes);
 
 }  // namespace strata::bench

@@ -33,27 +33,35 @@ struct SolverRuns {
 
 class Runner {
  public:
-  Runner(SparseMatrix lower, const SparseBench& bench, const CholmodLibrary* peer)
+  Runner(SparseMatrix lower, const SparseBench& bench, const CholmodLibrary* peer,
+         const CudssPeer* cudss)
       : lower_(std::move(lower)), bench_(bench) {
     b_.resize(static_cast<std::size_t>(lower_.rows * bench.nrhs));
     for (std::size_t i = 0; i < b_.size(); ++i) b_[i] = random_uniform(7, i) - 0.5;
     one_.assign(b_.begin(), b_.begin() + lower_.rows);
     if (peer != nullptr) problem_.emplace(*peer, lower_);
+    if (cudss != nullptr) cudss_.emplace(*cudss, lower_, bench.nrhs);
   }
 
   void run(SparseRow& row) {
     if (problem_) row.peer.emplace();
+    if (cudss_) row.cudss.emplace();
     for (int r = 0; r < bench_.repeats; ++r) {
       values_ = rescaled(lower_, static_cast<std::uint64_t>(r) + 1);
       const bool definite = run_ours(row);
       if (problem_) run_peer(*row.peer);
+      if (cudss_) run_cudss(*row.cudss);
       if (!definite) break;
     }
     ours_.put(row.ours);
+    if (cudss_) {
+      cudss_runs_.put(*row.cudss);
+      row.disagreement = solution_disagreement(row.ours, *row.cudss);
+    }
     if (!problem_) return;
     peers_.put(*row.peer);
     row.peer->analysis_given = given_.timing();
-    row.disagreement = disagreement(row.ours, *row.peer);
+    if (row.disagreement.empty()) row.disagreement = disagreement(row.ours, *row.peer);
   }
 
  private:
@@ -127,6 +135,32 @@ class Runner {
     row.backward_error = backward_error(values_, one_, x);
   }
 
+  void run_cudss(SparseSolver& row) {
+    cudss_runs_.analysis.time(true,
+                              [&] { row.factor_entries = static_cast<double>(cudss_->analyze()); });
+    cudss_runs_.factor.time(true, [&] { row.bad_row = cudss_->factor(lower_.value.data()); });
+    if (row.bad_row < 0)
+      cudss_runs_.refactor.time(true, [&] { row.bad_row = cudss_->factor(values_.value.data()); });
+    if (row.bad_row >= 0) return;
+    std::vector<double> x(b_.size());
+    cudss_runs_.solve_many.time(true, [&] { cudss_->solve(b_.data(), bench_.nrhs, x.data()); });
+    cudss_runs_.solve.time(true, [&] { cudss_->solve(one_.data(), 1, x.data()); });
+    row.backward_error = backward_error(values_, one_, std::span(x).first(one_.size()));
+    run_cudss_there(row);
+  }
+
+  void run_cudss_there(SparseSolver& row) {
+    const Options& run = bench_.options.run;
+    NumbersThere numbers(run, std::max(std::ssize(values_.value), std::ssize(b_)));
+    NumbersThere solution(run, std::ssize(b_));
+    double* x = solution.put(b_);
+    const double* given = numbers.put(values_.value);
+    cudss_runs_.refactor_there.time(false, [&] { row.bad_row = cudss_->factor(given); });
+    given = numbers.put(b_);
+    cudss_runs_.solve_many_there.time(false, [&] { cudss_->solve(given, bench_.nrhs, x); });
+    cudss_runs_.solve_there.time(false, [&] { cudss_->solve(given, 1, x); });
+  }
+
   static void describe(const SparseAnalysis& analysis, SparseRow& row) {
     row.ordering = analysis.ordering;
     row.ours.flops = analysis.counts.flops;
@@ -143,11 +177,13 @@ class Runner {
   std::vector<double> b_;
   std::vector<double> one_;  // its first column
   std::optional<CholmodProblem> problem_;
+  std::optional<CudssProblem> cudss_;
   std::vector<std::int64_t> order_;
   SparseMatrix values_;  // of the repeat
   std::optional<SparseCholesky> factor_;
   SolverRuns ours_;
   SolverRuns peers_;
+  SolverRuns cudss_runs_;
   Runs given_;
 };
 
@@ -155,17 +191,22 @@ class Runner {
 
 std::string disagreement(const SparseSolver& ours, const SparseSolver& peer) {
   constexpr double kLogTolerance = 1e-10;
+  const bool definite = ours.bad_row < 0 && peer.bad_row < 0;
+  // Negated, so that what is not a number does not pass.
+  if (definite && !(std::abs(ours.log_determinant - peer.log_determinant) <=
+                    kLogTolerance * std::max(1.0, std::abs(peer.log_determinant))))
+    return fmt::format("log-determinants {:.15g} and {:.15g} (peer)", ours.log_determinant,
+                       peer.log_determinant);
+  return solution_disagreement(ours, peer);
+}
+
+std::string solution_disagreement(const SparseSolver& ours, const SparseSolver& peer) {
   constexpr double kErrorFloor = 1e-13;
   constexpr double kErrorRatio = 100;
   if ((ours.bad_row < 0) != (peer.bad_row < 0))
     return fmt::format("one of the two found it positive definite: bad rows {} and {} (peer)",
                        ours.bad_row, peer.bad_row);
   if (ours.bad_row >= 0) return {};
-  // Negated, so that what is not a number does not pass.
-  if (!(std::abs(ours.log_determinant - peer.log_determinant) <=
-        kLogTolerance * std::max(1.0, std::abs(peer.log_determinant))))
-    return fmt::format("log-determinants {:.15g} and {:.15g} (peer)", ours.log_determinant,
-                       peer.log_determinant);
   if (!(ours.backward_error <= std::max(kErrorFloor, kErrorRatio * peer.backward_error)))
     return fmt::format("backward errors {:.1e} and {:.1e} (peer)", ours.backward_error,
                        peer.backward_error);
@@ -206,7 +247,7 @@ double backward_error(const SparseMatrix& lower, const std::vector<double>& b,
 }
 
 SparseRow run_sparse_bench(const std::string& name, const SparseMatrix& a, const SparseBench& bench,
-                           const CholmodLibrary* peer) {
+                           const CholmodLibrary* peer, const CudssPeer* cudss) {
   require(bench.repeats >= 1 && bench.nrhs >= 1, ErrorKind::misuse, "bench",
           "{} repeats, {} right-hand sides", bench.repeats, bench.nrhs);
   SparseRow row;
@@ -214,7 +255,7 @@ SparseRow run_sparse_bench(const std::string& name, const SparseMatrix& a, const
   SparseMatrix lower = lower_triangle(a);
   row.n = lower.rows;
   row.entries = lower.entries();
-  Runner runner(std::move(lower), bench, peer);
+  Runner runner(std::move(lower), bench, peer, cudss);
   runner.run(row);
   return row;
 }

@@ -1,12 +1,13 @@
 #pragma once
-// bench sparse: sparse Cholesky factorization beside CHOLMOD, in one process.
+// bench sparse: sparse Cholesky factorization beside CHOLMOD and cuDSS, in one process.
 //
 // Contract: a repeat is an analysis, a first factorization, a factorization of other values in the
 // same pattern and solves, by us and then by CHOLMOD; what is told is the run of median seconds of
 // each. CHOLMOD factors in our order of elimination, and analyzes by its own METIS beside. The
 // other values are those of D·A·D, D diagonal and within 5 % of the identity, another in each
 // repeat: so matrices of interior point methods change. Factors of both, solutions and determinants
-// are those of the last repeat.
+// are those of the last repeat. cuDSS has its own order, on the GPU of ours, which holds ours no
+// longer then unless SparseBench::once keeps it.
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "bench/cholmod.hpp"
+#include "bench/cudss_problem.hpp"
 #include "bench/sparse_figures.hpp"
 #include "bench/timed_runs.hpp"
 #include "strata/sparse_factor.hpp"
@@ -61,7 +63,10 @@ struct SparseRow {
   SparseOrdering ordering = SparseOrdering::metis;
   SparseSolver ours;
   std::optional<CholmodRow> peer;
-  std::string disagreement;  ///< see disagreement(); empty: none
+  /// Of cuDSS, which says no operations, supernodes, bytes or determinant; its `bad_row` is in its
+  /// own order.
+  std::optional<SparseSolver> cudss;
+  std::string disagreement;  ///< see disagreement(), of either peer; empty: none
   std::vector<WidthBin> widths;
   std::vector<TreeLevel> levels;
   double stored_flops = 0;
@@ -76,14 +81,17 @@ struct SparseRow {
 /// that differ by more than 1e-10 of them; a backward error of ours above 1e-13 and 100 times that
 /// of the peer.
 [[nodiscard]] std::string disagreement(const SparseSolver& ours, const SparseSolver& peer);
+/// The same without the determinants.
+[[nodiscard]] std::string solution_disagreement(const SparseSolver& ours, const SparseSolver& peer);
 
 /// ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), sums compensated; A by its lower triangle.
 [[nodiscard]] double backward_error(const SparseMatrix& lower, const std::vector<double>& b,
                                     std::span<const double> x);
 
-/// `a` as analyze() takes it; `peer`: null for none. A matrix that is not positive definite has a
-/// bad_row and no times behind it. Throws as lower_triangle() and SparseCholesky do.
+/// `a` as analyze() takes it; `peer`, `cudss`: null for none. A matrix that is not positive
+/// definite has a bad_row and no times behind it. Throws as lower_triangle() and SparseCholesky do.
 [[nodiscard]] SparseRow run_sparse_bench(const std::string& name, const SparseMatrix& a,
-                                         const SparseBench& bench, const CholmodLibrary* peer);
+                                         const SparseBench& bench, const CholmodLibrary* peer,
+                                         const CudssPeer* cudss = nullptr);
 
 }  // namespace strata::bench

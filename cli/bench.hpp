@@ -83,7 +83,7 @@ struct SparseBenchArguments {
   std::int64_t collection = 0;  ///< generated matrices in their place
   std::int64_t batch = 0;       ///< so many of each pattern instead, together and one by one
   std::string ordering = "metis";
-  std::string peer;  ///< "cholmod", "none"; empty: CHOLMOD where it is installed
+  std::string peer;  ///< "cholmod", "cudss", "none"; empty: those that are installed
   int peer_threads = 0;
   std::string output;   ///< of the JSON object; empty: none
   std::string figures;  ///< a page; empty: none
@@ -91,7 +91,7 @@ struct SparseBenchArguments {
   void add_to(CLI::App& algorithm);
 };
 
-/// bench sparse. Status 1 if a matrix is not positive definite, or if CHOLMOD finds something else.
+/// bench sparse. Status 1 if a matrix is not positive definite, or if a peer finds something else.
 int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOptions& common);
 /// bench sparse --batch. Matrices that are not positive definite are bad input.
 int run_batch_comparison(const SparseBenchArguments& arguments, const bench::SparseBench& bench,

@@ -1,4 +1,4 @@
-// strata bench sparse: sparse Cholesky factorization beside CHOLMOD.
+// strata bench sparse: sparse Cholesky factorization beside CHOLMOD and cuDSS.
 
 #include <fmt/format.h>
 
@@ -19,31 +19,47 @@ namespace strata::cli {
 namespace {
 
 using bench::CholmodLibrary;
+using bench::CudssPeer;
 using bench::SparseRow;
 using bench::SparseSolver;
 using bench::SparseTiming;
 using bench::WidthBin;
 using nlohmann::json;
 
-/// The peer, or why there is none.
+/// The peers, or why there are none.
 struct PeerOf {
   std::optional<CholmodLibrary> library;
   std::string why;
+  std::optional<CudssPeer> cudss;
+  std::string why_no_cudss;
 };
 
-PeerOf peer_of(const SparseBenchArguments& a) {
-  PeerOf peer;
-  if (a.peer == "none") {
-    peer.why = "not asked for";
-    return peer;
-  }
+/// Loads a peer, unless another, or none, is asked for; why it is not there.
+template <class Peer, class From>
+std::string load_peer(const std::string& asked, const std::string& name, const From& from,
+                      std::optional<Peer>& peer) {
+  if (!asked.empty() && asked != name) return "not asked for";
   try {
-    peer.library.emplace(a.peer_threads);
+    peer.emplace(from);
+    return {};
   } catch (const Error& error) {
-    if (a.peer == "cholmod" || error.kind() != ErrorKind::device) throw;
-    peer.why = fmt::format("not installed: {}", error.what());
+    if (asked == name || error.kind() != ErrorKind::device) throw;
+    return fmt::format("not installed: {}", error.what());
   }
+}
+
+PeerOf peer_of(const SparseBenchArguments& a, const CommonOptions& common) {
+  PeerOf peer;
+  peer.why = load_peer(a.peer, "cholmod", a.peer_threads, peer.library);
+  peer.why_no_cudss = load_peer(a.peer, "cudss", common.devices, peer.cudss);
   return peer;
+}
+
+bool has_there(const SparseSolver& solver) { return !solver.refactor_there.all_seconds.empty(); }
+
+/// Its seconds over ours, of a refactorization with values on the GPU.
+double cudss_speedup(const SparseRow& row) {
+  return row.cudss->refactor_there.seconds / row.ours.refactor_there.seconds;
 }
 
 // ---- JSON
@@ -67,10 +83,19 @@ json solver_json(const SparseSolver& solver) {
                  {"flops_per_second", solver.flops_per_second()},
                  {"log_determinant", number(solver.log_determinant)},
                  {"backward_error", number(solver.backward_error)}});
-  if (!solver.refactor_there.all_seconds.empty())
+  if (has_there(solver))
     object["on_device"] = {{"refactor", timing_json(solver.refactor_there)},
                            {"solve", timing_json(solver.solve_there)},
                            {"solve_many", timing_json(solver.solve_many_there)}};
+  return object;
+}
+
+json cudss_json(const SparseRow& row) {
+  json object = solver_json(*row.cudss);
+  for (const char* unknown :
+       {"flops", "flops_per_second", "supernodes", "panel_bytes", "log_determinant"})
+    object.erase(unknown);
+  if (row.fine() && has_there(row.ours)) object["ratio"] = cudss_speedup(row);
   return object;
 }
 
@@ -84,6 +109,7 @@ json row_json(const SparseRow& row) {
                  {"ours", solver_json(row.ours)},
                  {"disagreement", row.disagreement}};
   if (row.ours.bad_row < 0) object["run"] = to_json(row.report);
+  if (row.cudss) object["cudss"] = cudss_json(row);
   if (!row.peer) return object;
   object["peer"] = solver_json(*row.peer);
   object["peer"]["own_flops"] = row.peer->own_flops;
@@ -120,6 +146,11 @@ json peer_json(const PeerOf& peer) {
           {"blas", blas_json(about.blas, about.blas_kernels, about.blas_threads)}};
 }
 
+json cudss_about_json(const PeerOf& peer) {
+  if (!peer.cudss) return {{"installed", false}, {"why", peer.why_no_cudss}};
+  return {{"installed", true}, {"version", peer.cudss->version()}};
+}
+
 // ---- text
 
 std::string kernels_text(const std::string& kernels) {
@@ -137,7 +168,10 @@ void print_head(const PeerOf& peer) {
   } else {
     fmt::print("peer: CHOLMOD {}\n", peer.why);
   }
-  fmt::print("cuDSS: not measured here\n");
+  if (peer.cudss)
+    fmt::print("peer: cuDSS {}\n", peer.cudss->version());
+  else
+    fmt::print("peer: cuDSS {}\n", peer.why_no_cudss);
   fmt::print("seconds, and in brackets those of all threads on a processor\n");
   fmt::print("{:<22} {:<8} {:>16} {:>16} {:>16} {:>8} {:>16} {:>16} {:>8} {:>6}\n", "", "",
              "analysis", "first factor", "refactor", "GFLOP/s", "solve 1", "solve many", "error",
@@ -155,6 +189,16 @@ void print_solver(const char* who, const SparseSolver& solver, const std::string
              timing_text(solver.solve_many), solver.backward_error, ratio);
 }
 
+/// Rates by the operations of our L.
+void print_there(const SparseSolver& solver, double flops) {
+  if (!has_there(solver)) return;
+  fmt::print(
+      "  values and vectors on the GPU: refactor {:.4g} s, {:.4g} GFLOP/s; solves {:.4g} and "
+      "{:.4g} s\n",
+      solver.refactor_there.seconds, flops / solver.refactor_there.seconds / 1e9,
+      solver.solve_there.seconds, solver.solve_many_there.seconds);
+}
+
 void print_row(const SparseRow& row) {
   fmt::print("{}: order {}, {} entries below and on the diagonal, by {}\n", row.name, row.n,
              row.entries, to_string(row.ordering));
@@ -170,13 +214,17 @@ void print_row(const SparseRow& row) {
   }
   print_solver("ours", row.ours,
                row.fine() && row.peer ? fmt::format("{:.3g}", row.speedup()) : "");
-  if (!row.ours.refactor_there.all_seconds.empty())
-    fmt::print(
-        "  values and vectors on the GPU: refactor {:.4g} s, {:.4g} GFLOP/s; solves {:.4g} and "
-        "{:.4g} s\n",
-        row.ours.refactor_there.seconds, row.ours.flops / row.ours.refactor_there.seconds / 1e9,
-        row.ours.solve_there.seconds, row.ours.solve_many_there.seconds);
+  print_there(row.ours, row.ours.flops);
   if (row.peer && row.peer->bad_row < 0) print_solver("CHOLMOD", *row.peer, "");
+  if (row.cudss && row.cudss->bad_row < 0) {
+    fmt::print("  cuDSS: {:.0f} entries in L\n", row.cudss->factor_entries);
+    SparseSolver rated = *row.cudss;  // by the operations of our L
+    rated.flops = row.ours.flops;
+    print_solver("cuDSS", rated, "");
+    print_there(*row.cudss, row.ours.flops);
+    if (row.fine() && has_there(row.ours))
+      fmt::print("  refactorization by cuDSS takes {:.3g} times as long\n", cudss_speedup(row));
+  }
   fmt::print("  log-determinant {:.15g}", row.ours.log_determinant);
   if (row.peer) fmt::print(", CHOLMOD {:.15g}", row.peer->log_determinant);
   fmt::print("\n");
@@ -243,12 +291,13 @@ std::string family_of(const std::string& name) {
   return is_file ? "files" : name.substr(0, name.find(':'));
 }
 
-/// A point for each matrix, a line for each family; none without a peer.
-ReportChart speedup_chart(const std::vector<SparseRow>& rows) {
-  ReportChart chart{"Speedup over CHOLMOD", "flops of L", "its seconds over ours", {}};
+/// A point for each matrix that `speedup` has a number for, a line for each family.
+ReportChart speedup_chart(const std::vector<SparseRow>& rows, const std::string& peer,
+                          std::optional<double> (*speedup)(const SparseRow&)) {
+  ReportChart chart{"Speedup over " + peer, "flops of L", "its seconds over ours", {}};
   std::vector<const SparseRow*> sorted;
   for (const SparseRow& row : rows)
-    if (row.peer && row.fine()) sorted.push_back(&row);
+    if (row.fine() && speedup(row)) sorted.push_back(&row);
   std::sort(sorted.begin(), sorted.end(),
             [](const SparseRow* a, const SparseRow* b) { return a->ours.flops < b->ours.flops; });
   for (const SparseRow* row : sorted) {
@@ -257,9 +306,22 @@ ReportChart speedup_chart(const std::vector<SparseRow>& rows) {
                              [&](const ReportSeries& other) { return other.name == family; });
     if (line == chart.series.end()) line = chart.series.insert(line, {family, {}, {}});
     line->x.push_back(row->ours.flops);
-    line->y.push_back(row->speedup());
+    line->y.push_back(*speedup(*row));
   }
   return chart;
+}
+
+/// Those of the peers that are there.
+std::vector<ReportChart> speedup_charts(const std::vector<SparseRow>& rows) {
+  std::vector<ReportChart> charts;
+  charts.push_back(speedup_chart(rows, "CHOLMOD", [](const SparseRow& row) {
+    return row.peer ? std::optional(row.speedup()) : std::nullopt;
+  }));
+  charts.push_back(speedup_chart(rows, "cuDSS", [](const SparseRow& row) {
+    return row.cudss && has_there(row.ours) ? std::optional(cudss_speedup(row)) : std::nullopt;
+  }));
+  std::erase_if(charts, [](const ReportChart& chart) { return chart.series.empty(); });
+  return charts;
 }
 
 ReportTable row_table(const std::vector<SparseRow>& rows) {
@@ -283,10 +345,9 @@ ReportTable row_table(const std::vector<SparseRow>& rows) {
 
 ReportData page_of(const std::vector<SparseRow>& rows, bool collection) {
   ReportData data;
-  data.title = "Sparse Cholesky factorization beside CHOLMOD";
+  data.title = "Sparse Cholesky factorization beside its peers";
   data.subtitle = rows.size() == 1 ? rows[0].name : fmt::format("{} matrices", rows.size());
-  ReportChart speedup = speedup_chart(rows);
-  if (!speedup.series.empty()) data.charts.push_back(std::move(speedup));
+  for (ReportChart& chart : speedup_charts(rows)) data.charts.push_back(std::move(chart));
   data.tables.push_back(row_table(rows));
   data.run = rows.back().report;
   if (collection) return data;  // so many matrices would each have three figures
@@ -309,7 +370,8 @@ json object_of(const std::vector<SparseRow>& rows, const PeerOf& peer,
   json object = {
       {"benchmark", "sparse"},          {"repeats", bench.repeats},
       {"right_hand_sides", bench.nrhs}, {"blas", blas_json(ours.file, ours.kernels, ours.threads)},
-      {"peer", peer_json(peer)},        {"results", json::array()}};
+      {"peer", peer_json(peer)},        {"cudss", cudss_about_json(peer)},
+      {"results", json::array()}};
   for (const SparseRow& row : rows) object["results"].push_back(row_json(row));
   for (const SparseRow& row : rows)
     if (figures) object["figures"].push_back(figures_json(row));
@@ -324,7 +386,7 @@ int status_of(const std::vector<SparseRow>& rows) {
     fmt::print(stderr, "strata: {}: {}\n", row.name,
                row.disagreement.empty()
                    ? fmt::format("not positive definite: row {}", row.ours.bad_row)
-                   : fmt::format("ours and CHOLMOD disagree: {}", row.disagreement));
+                   : fmt::format("ours and a peer disagree: {}", row.disagreement));
     return kNumbersSaidNo;
   }
   return kDone;
@@ -361,8 +423,12 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
       ->capture_default_str();
   algorithm.add_flag("--once", bench.once,
                      "one analysis and one first factorization, whatever the repeats");
-  algorithm.add_option("--peer", peer, "cholmod or none (default: cholmod where it is installed)")
-      ->check(CLI::IsMember({"cholmod", "none"}));
+  algorithm
+      .add_option(
+          "--peer", peer,
+          "cholmod, cudss or none (default: those that are installed, cuDSS where the first "
+          "device is a GPU)")
+      ->check(CLI::IsMember({"cholmod", "cudss", "none"}));
   algorithm
       .add_option("--peer-threads", peer_threads,
                   "of its BLAS, and at most of its loops (default: all cores)")
@@ -394,12 +460,13 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
             "--batch has no collection and no figures");
     return run_batch_comparison(arguments, bench, common);
   }
-  const PeerOf peer = peer_of(arguments);
+  const PeerOf peer = peer_of(arguments, common);
   std::vector<SparseRow> rows;
   for (const std::string& name : names) {
     const SparseMatrix matrix = bench_matrix(name);
     check_interrupt();
-    rows.push_back(run_sparse_bench(name, matrix, bench, peer.library ? &*peer.library : nullptr));
+    rows.push_back(run_sparse_bench(name, matrix, bench, peer.library ? &*peer.library : nullptr,
+                                    peer.cudss ? &*peer.cudss : nullptr));
     end_progress();
     if (rows.size() > 1) rows[rows.size() - 2].report.trace = {};
     if (common.json) continue;

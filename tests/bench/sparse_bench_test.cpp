@@ -151,9 +151,11 @@ TEST(SparseBench, DisagreementIsFound) {
   other.log_determinant = good.log_determinant * (1 + 2e-10);
   EXPECT_NE(disagreement(other, good).find("log-determinants"), std::string::npos);
   EXPECT_NE(disagreement(good, other).find("log-determinants"), std::string::npos);
+  EXPECT_EQ(solution_disagreement(other, good), "") << "determinants are not looked at";
   other = good;
   other.backward_error = 1e-12;
   EXPECT_NE(disagreement(other, good).find("backward errors"), std::string::npos);
+  EXPECT_NE(solution_disagreement(other, good).find("backward errors"), std::string::npos);
   EXPECT_EQ(disagreement(good, other), "") << "the peer's own error is not ours";
   for (double SparseSolver::*value :
        {&SparseSolver::log_determinant, &SparseSolver::backward_error}) {

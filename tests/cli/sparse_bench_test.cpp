@@ -112,6 +112,7 @@ TEST(CliSparseBench, GoesOnWithoutThePlugin) {
   expect_pieces(outcome.out, {"peer: CHOLMOD not installed", "2d5:9: order 81"});
   expect_complaint(run_program(words + Words{"--peer", "cholmod"}, program), 3,
                    {"libstrata_peer_cholmod.so"});
+  expect_complaint(run_program(words + Words{"--peer", "cudss"}, program), 3, {"cuDSS", "no GPU"});
 }
 
 TEST(CliSparseBench, SaysNoToWhatIsNotDefinite) {
