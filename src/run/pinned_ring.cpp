@@ -103,6 +103,22 @@ void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const Bloc
   }
 }
 
+void PinnedRing::send(Queue& queue, std::byte* to, std::span<const std::byte> data) {
+  const std::int64_t all = std::ssize(data);
+  for (std::int64_t first = 0; first < all && !abandoned(); first += shape_.slot_bytes) {
+    const std::int64_t bytes = std::min(shape_.slot_bytes, all - first);
+    Slot& slot = slot_to_fill();
+    const std::int64_t piece = std::max(bytes / (crew_.helpers() + 1) + 1, kPieceBytes);
+    crew_.share((bytes + piece - 1) / piece, [&](std::int64_t i) {
+      const std::int64_t begin = i * piece;
+      std::copy_n(data.data() + first + begin, std::min(piece, bytes - begin),
+                  slot.memory.data() + begin);
+    });
+    queue.copy(to + first, slot.memory.data(), bytes, CopyDirection::host_to_device);
+    slot.copied = queue.record();
+  }
+}
+
 void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
                          const BlockColumns& columns, Arrived arrived) {
   const std::int64_t column = store.blocks().column_bytes(columns.id);

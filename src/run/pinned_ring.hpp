@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -58,6 +59,8 @@ class PinnedRing {
 
   /// Reads columns from the store and copies them to `to` on the device.
   void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
+  /// Copies `data`, which may change as soon as this has returned, to `to` on the device.
+  void send(Queue& queue, std::byte* to, std::span<const std::byte> data);
   /// Copies columns from `from` on the device and writes them into the store. `arrived` is called
   /// once, by a thread of the ring; not at all if the ring was abandoned or the queue failed before
   /// all was home.

@@ -84,10 +84,17 @@ void ResidentRun::upload(int family, MemoryStore& store) {
   });
 }
 
-void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data) {
-  const bool there = reaches(data.data(), std::ssize(data));
-  queue_->copy(at(id) + first_byte, data.data(), std::ssize(data),
-               there ? CopyDirection::device_to_device : CopyDirection::host_to_device);
+void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
+                         PinnedRing& ring) {
+  /// So few bytes a GPU's driver copies at once.
+  constexpr std::int64_t kFew = std::int64_t{64} << 10;
+  std::byte* to = at(id) + first_byte;
+  if (reaches(data.data(), std::ssize(data)))
+    queue_->copy(to, data.data(), std::ssize(data), CopyDirection::device_to_device);
+  else if (std::ssize(data) <= kFew)
+    queue_->copy(to, data.data(), std::ssize(data), CopyDirection::host_to_device);
+  else
+    ring.send(*queue_, to, data);
 }
 
 double ResidentRun::run() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "run/pinned_ring.hpp"
 #include "schedule/task.hpp"
 #include "store/memory_store.hpp"
 
@@ -30,7 +31,10 @@ class ResidentRun {
   /// Blocks of a family ← what is at home, or comes from its source.
   void upload(int family, MemoryStore& store);
   /// One block ← `data`, in host memory or in that of the device: begun, and done when run() is.
-  void upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data);
+  /// What the device does not reach goes through `ring`, one of this device that outlives what was
+  /// begun.
+  void upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
+              PinnedRing& ring);
   /// All tasks; returns when they are done, and the seconds that the queue took for them. Throws
   /// what a kernel throws.
   double run();

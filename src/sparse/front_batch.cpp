@@ -326,7 +326,7 @@ void FrontBatch::upload_values(MatrixView<const double> values, double shift) {
     const BlockId id(fronts::kValues, k, 0);
     if (shift_there_ != shift)
       resident_->upload(id, values.rows * kDouble,
-                        std::as_bytes(std::span<const double>(&shift, 1)));
+                        std::as_bytes(std::span<const double>(&shift, 1)), devices_->ring(0, 0));
     const BlockView to{resident_->view(id).data, 1, values.rows, 1, 0, 0, Element::fp64};
     // The view of an operand that is written with other variants.
     auto* column = const_cast<double*>(values.column(k));

@@ -3,11 +3,14 @@
 //
 // Contract: as strata/sparse_factor.hpp has it, in the order of elimination.
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/work_crew.hpp"
+#include "device/device_host.hpp"
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
 #include "session/planned_run.hpp"
@@ -99,6 +102,9 @@ class FrontFactor {
   void adopt(const FactorInfo& info, double shift);
 
  private:
+  /// As fast as memory is read.
+  static constexpr int kCrewMax = 8;
+
   void begin();
   void choose_sizes();
   [[nodiscard]] Options with_budget() const;
@@ -125,6 +131,9 @@ class FrontFactor {
   std::shared_ptr<const FrontLayout> layout_;
   std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
   std::unique_ptr<DeviceSet> devices_;
+  /// Looks at what callers bring.
+  std::unique_ptr<WorkCrew> crew_ =
+      std::make_unique<WorkCrew>(std::min(describe_host().compute_queues, kCrewMax) - 1);
   PlannedRun planned_;
   std::unique_ptr<ResidentRun> resident_;  // released before the devices
   bool given_sizes_ = false;

@@ -202,6 +202,57 @@ TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
   }
 }
 
+/// Arrays of more than one of the pieces in which they are looked at.
+TEST(SparseFactorUse, OfALargeMatrixEveryPieceIsLookedAt) {
+  constexpr std::int64_t kSide = 300;
+  std::vector<std::int64_t> row;
+  std::vector<std::int64_t> col;
+  std::vector<double> value;
+  const auto put = [&](std::int64_t i, std::int64_t j, double v) {
+    row.push_back(i);
+    col.push_back(j);
+    value.push_back(v);
+  };
+  for (std::int64_t i = 0; i < kSide * kSide; ++i) {
+    put(i, i, 4.5);
+    if (i % kSide > 0) put(i, i - 1, -1);
+    if (i >= kSide) put(i, i - kSide, -1);
+  }
+  const SparseMatrix a = sparse_from_entries(kSide * kSide, kSide * kSide, row, col, value);
+  SparseCholeskyOptions options;
+  options.run.devices = "host";
+  SparseCholesky factor(a, options);
+  ASSERT_TRUE(factor.info().ok);
+  const double log_determinant = factor.info().log_determinant;
+
+  const std::size_t entries = a.value.size();
+  for (const std::size_t k : {std::size_t{0}, std::size_t{65535}, std::size_t{65536}, entries / 2,
+                              entries - 2, entries - 1}) {
+    for (const double wrong :
+         {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::quiet_NaN(),
+          std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
+      SparseMatrix bad = a;
+      bad.value[k] = wrong;
+      try {
+        factor.refactor(bad);
+        ADD_FAILURE() << "element " << k << " was taken for a number: " << wrong;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
+      }
+    }
+    SparseMatrix large = a;  // numbers of the largest exponent are numbers
+    large.value[k] = k == entries - 1 ? 1e308 : std::copysign(1e-308, a.value[k]);
+    EXPECT_NO_THROW((void)factor.refactor(large)) << k;
+  }
+
+  // An entry that moved to where the pattern has none, in the last row alone.
+  SparseMatrix moved = a;
+  --moved.column[entries - 2];
+  EXPECT_THROW((void)factor.refactor(moved), Error);
+  ASSERT_TRUE(factor.refactor(a).ok);
+  EXPECT_EQ(factor.info().log_determinant, log_determinant);
+}
+
 TEST(SparseFactorUse, ANaNStaysInTheCertificate) {
   const std::vector<std::int64_t> zero{0};
   const std::vector<double> one{1};

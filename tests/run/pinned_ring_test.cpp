@@ -1,0 +1,63 @@
+// Plain bytes through bounce buffers: every length, by every number of threads, into the right
+// place.
+
+#include "run/pinned_ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "device/device_host.hpp"
+
+namespace strata::test {
+namespace {
+
+constexpr std::int64_t kSlot = std::int64_t{1} << 20;
+
+std::vector<std::byte> bytes_of(std::int64_t count, unsigned seed) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+  for (std::size_t k = 0; k < bytes.size(); ++k)
+    bytes[k] = static_cast<std::byte>((k * 2654435761U + seed) >> 7U);
+  return bytes;
+}
+
+TEST(PinnedRing, SendsPlainBytesOfAnyLengthThatChangeAtOnce) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  for (const int threads : {1, 4}) {
+    PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = threads});
+    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, kSlot / 4 + 3, kSlot - 1,
+                                     kSlot, kSlot + 1, 7 * kSlot + 12345}) {
+      const std::vector<std::byte> expected = bytes_of(count, 7);
+      const Buffer to = device->allocate(count + 2);
+      std::fill_n(to.data(), count + 2, std::byte{0xA5});
+      std::vector<std::byte> data = expected;
+      ring.send(*queue, to.data() + 1, data);
+      std::ranges::fill(data, std::byte{0});
+      queue->synchronize();
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to.data() + 1))
+          << count << " bytes, " << threads << " threads";
+      EXPECT_EQ(to.data()[0], std::byte{0xA5});
+      EXPECT_EQ(to.data()[count + 1], std::byte{0xA5});
+    }
+  }
+}
+
+/// What was put into the queue before is what lands first: a slow queue makes the ring wait.
+TEST(PinnedRing, WaitsForTheOldestSlotAndKeepsTheOrderOfTheQueue) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = 2});
+  const Buffer to = device->allocate(5 * kSlot);
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    queue->submit([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+    ring.send(*queue, to.data(), bytes_of(5 * kSlot, seed));
+  }
+  queue->synchronize();
+  const std::vector<std::byte> expected = bytes_of(5 * kSlot, 3);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to.data()));
+}
+
+}  // namespace
+}  // namespace strata::test
