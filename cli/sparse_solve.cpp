@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -47,6 +48,20 @@ void print_solve(const SparseFactorization& f, const Certificate& c, bool known,
   }
 }
 
+/// What solutions of symmetric positive definite systems are held to: 4ε·√n, as a backward error.
+int report_accuracy(const Certificate& c, std::int64_t n) {
+  const double promised =
+      4 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(n));
+  if (c.backward_error <= promised || n == 0) return kDone;
+  fmt::print(stderr,
+             "strata: solve: refinement ended at a backward error of {:.2e}, above {:.1e}{}\n",
+             c.backward_error, promised,
+             c.precision == Element::fp64
+                 ? ""
+                 : "; a factor in fp32 is not enough for this matrix: --precision fp64");
+  return kNumbersSaidNo;
+}
+
 }  // namespace
 
 int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& system,
@@ -80,7 +95,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
         {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""});
   begin_output();
   write_dense(system.output, std::as_const(x).view());
-  return finish(common, std::move(data), object, [&] {
+  const int status = finish(common, std::move(data), object, [&] {
     print_run(f);
     print_solve(f, certificate, known, b.cols);
     print_factor(f);
@@ -89,6 +104,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("x written to {}\n", system.output);
   });
+  return known && status == kDone ? report_accuracy(certificate, b.rows) : status;
 }
 
 }  // namespace strata::cli

@@ -127,6 +127,24 @@ TEST_F(CliSparsePrecision, WhatOnlyFp64CanFactorIsToldSo) {
   refuse(verb("logdet", "A.mtx") + kFp32, 1, {"in fp32", "row 77", "--shift"});
 }
 
+TEST_F(CliSparsePrecision, ARefinementThatStopsShortIsStatus1) {
+  // A pair of rows whose determinant is 1e-9 of the product of the diagonal, and 1.6e-7 of it with
+  // elements that are rounded to floats: positive, but a step of refinement brings less than 1 %.
+  (void)scratch.put("A.mtx",
+                    "%%MatrixMarket matrix coordinate real symmetric\n"
+                    "3 3 4\n1 1 1.0951\n2 1 0.7556\n2 2 0.5213508908510014\n3 3 1\n");
+  b = random_columns(3, 1, 5);
+  write_npy(path("b.npy"), std::as_const(b).view());
+  const Outcome short_of_it = run_program(solve() + kFp32);
+  expect_complaint(short_of_it, 1, {"backward error", "fp32", "--precision fp64"});
+  expect_pieces(short_of_it.out, {"x written to"});
+  EXPECT_EQ(read_dense(path("x.npy")).rows, 3) << "written all the same";
+  expect_done(verb("factor", "A.mtx", "F") + kFp32);
+  expect_complaint(run_program(solve("F") + Words{"--matrix", path("A.mtx")}), 1, {"fp32"});
+  expect_done(solve("F"));  // without A nobody knows
+  EXPECT_LE(expect_json(solve()).at("certificate").at("backward_error").get<double>(), 1e-15);
+}
+
 TEST_F(CliSparsePrecision, RefusesWhatFloatsCannotHoldAndOtherPrecisions) {
   const SparseMatrix before = a;
   for (const char* precision : {"fp16", "auto", "double"})
