@@ -103,19 +103,27 @@ void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const Bloc
   }
 }
 
+void PinnedRing::send(Queue& queue, std::byte* to, std::int64_t bytes, std::int64_t pieces,
+                      const std::function<void(std::int64_t, std::byte*)>& fill) {
+  require(bytes <= shape_.slot_bytes, ErrorKind::misuse, "run", "{} bytes in a slot of {}", bytes,
+          shape_.slot_bytes);
+  if (abandoned() || bytes == 0) return;
+  Slot& slot = slot_to_fill();
+  crew_.share(pieces, [&](std::int64_t i) { fill(i, slot.memory.data()); });
+  queue.copy(to, slot.memory.data(), bytes, CopyDirection::host_to_device);
+  slot.copied = queue.record();
+}
+
 void PinnedRing::send(Queue& queue, std::byte* to, std::span<const std::byte> data) {
   const std::int64_t all = std::ssize(data);
-  for (std::int64_t first = 0; first < all && !abandoned(); first += shape_.slot_bytes) {
+  for (std::int64_t first = 0; first < all; first += shape_.slot_bytes) {
     const std::int64_t bytes = std::min(shape_.slot_bytes, all - first);
-    Slot& slot = slot_to_fill();
     const std::int64_t piece = std::max(bytes / (crew_.helpers() + 1) + 1, kPieceBytes);
-    crew_.share((bytes + piece - 1) / piece, [&](std::int64_t i) {
-      const std::int64_t begin = i * piece;
-      std::copy_n(data.data() + first + begin, std::min(piece, bytes - begin),
-                  slot.memory.data() + begin);
-    });
-    queue.copy(to + first, slot.memory.data(), bytes, CopyDirection::host_to_device);
-    slot.copied = queue.record();
+    send(queue, to + first, bytes, (bytes + piece - 1) / piece,
+         [&](std::int64_t i, std::byte* slot) {
+           const std::byte* from = data.data() + first + i * piece;
+           std::copy_n(from, std::min(piece, bytes - i * piece), slot + i * piece);
+         });
   }
 }
 

@@ -59,6 +59,10 @@ class PinnedRing {
 
   /// Reads columns from the store and copies them to `to` on the device.
   void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
+  /// Copies `bytes` bytes, of which a slot holds as many, to `to` on the device, when several
+  /// threads have called fill(0, slot) … fill(pieces − 1, slot).
+  void send(Queue& queue, std::byte* to, std::int64_t bytes, std::int64_t pieces,
+            const std::function<void(std::int64_t, std::byte*)>& fill);
   /// Copies `data`, which may change as soon as this has returned, to `to` on the device.
   void send(Queue& queue, std::byte* to, std::span<const std::byte> data);
   /// Copies columns from `from` on the device and writes them into the store. `arrived` is called

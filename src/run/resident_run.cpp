@@ -56,31 +56,43 @@ BlockView ResidentRun::view(BlockId id) const {
 }
 
 template <class Part>
-void ResidentRun::for_parts(int family, const Part& part) {
-  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+void ResidentRun::for_parts(int family, std::int64_t most, const Part& part) const {
   const BlockTable& blocks = schedule_->blocks;
-  std::vector<std::byte> buffer;
   std::vector<BlockId> ids;
+  std::int64_t bytes = 0;
   const auto flush = [&] {
-    if (ids.empty()) return;
-    const std::byte* end = at(ids.back()) + blocks.bytes(ids.back());
-    buffer.resize(static_cast<std::size_t>(end - at(ids.front())));
-    part(std::span<const BlockId>(ids), std::span<std::byte>(buffer));
+    if (!ids.empty()) part(std::span<const BlockId>(ids), bytes);
     ids.clear();
   };
   blocks.for_each(family, [&](BlockId id) {
-    if (!ids.empty() && at(id) + blocks.bytes(id) - at(ids.front()) > kBytes) flush();
+    if (!ids.empty() && at(id) + blocks.bytes(id) - at(ids.front()) > most) flush();
     ids.push_back(id);
+    bytes = at(id) + blocks.bytes(id) - at(ids.front());
   });
   flush();
 }
 
-void ResidentRun::upload(int family, MemoryStore& store) {
-  for_parts(family, [&](std::span<const BlockId> ids, std::span<std::byte> buffer) {
+void ResidentRun::upload(int family, MemoryStore& store, PinnedRing& ring) {
+  /// Small blocks are read so many at a time: less does not keep a thread that had to be woken
+  /// busy.
+  constexpr std::int64_t kTogether = std::int64_t{256} << 10;
+  const std::int64_t slot = ring.shape().slot_bytes;
+  for_parts(family, slot, [&](std::span<const BlockId> ids, std::int64_t bytes) {
     std::byte* first = at(ids.front());
-    for (const BlockId id : ids) store.read(id, buffer.data() + (at(id) - first));
-    queue_->copy(first, buffer.data(), std::ssize(buffer), CopyDirection::host_to_device);
-    queue_->synchronize();
+    if (bytes > slot) {
+      std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
+      store.read(ids.front(), buffer.data());
+      return ring.send(*queue_, first, buffer);
+    }
+    const std::int64_t count = std::ssize(ids);
+    const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
+    ring.send(*queue_, first, bytes, pieces, [&](std::int64_t k, std::byte* to) {
+      const std::int64_t begin = count * k / pieces;
+      const std::int64_t end = count * (k + 1) / pieces;
+      for (const BlockId id :
+           ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)))
+        store.read(id, to + (at(id) - first));
+    });
   });
 }
 
@@ -132,9 +144,12 @@ void ResidentRun::perform(const Operation& operation, const Elements& elements,
 }
 
 void ResidentRun::download(int family, MemoryStore& store) {
-  for_parts(family, [&](std::span<const BlockId> ids, std::span<std::byte> buffer) {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  std::vector<std::byte> buffer;
+  for_parts(family, kBytes, [&](std::span<const BlockId> ids, std::int64_t bytes) {
+    buffer.resize(static_cast<std::size_t>(bytes));
     const std::byte* first = at(ids.front());
-    queue_->copy(buffer.data(), first, std::ssize(buffer), CopyDirection::device_to_host);
+    queue_->copy(buffer.data(), first, bytes, CopyDirection::device_to_host);
     queue_->synchronize();
     for (const BlockId id : ids) store.write(id, buffer.data() + (at(id) - first));
   });

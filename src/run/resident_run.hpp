@@ -28,11 +28,12 @@ class ResidentRun {
               Device& device);
   ~ResidentRun();
 
-  /// Blocks of a family ← what is at home, or comes from its source.
-  void upload(int family, MemoryStore& store);
+  /// Blocks of a family ← what is at home, or comes from its source, whose calls several threads
+  /// may make at once. Through `ring`, one of this device that outlives what was begun: when run()
+  /// is done, or the queue was waited for.
+  void upload(int family, MemoryStore& store, PinnedRing& ring);
   /// One block ← `data`, in host memory or in that of the device: begun, and done when run() is.
-  /// What the device does not reach goes through `ring`, one of this device that outlives what was
-  /// begun.
+  /// What the device does not reach goes through `ring`, as above.
   void upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
               PinnedRing& ring);
   /// All tasks; returns when they are done, and the seconds that the queue took for them. Throws
@@ -59,10 +60,10 @@ class ResidentRun {
 
  private:
   [[nodiscard]] std::byte* at(BlockId id) const;
-  /// Calls `part` with blocks of a family that follow each other, their bytes from the first one's
-  /// beginning to the last one's end, and a buffer for them: one large block, or many small ones.
+  /// Calls `part` with blocks of a family that follow each other, and their bytes from the first
+  /// one's beginning to the last one's end: at most `most` bytes of many blocks, or one block.
   template <class Part>
-  void for_parts(int family, const Part& part);
+  void for_parts(int family, std::int64_t most, const Part& part) const;
   void perform(const Operation& operation, const Elements& elements, const KernelCalls& calls,
                std::uint32_t variant);
 

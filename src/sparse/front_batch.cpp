@@ -214,7 +214,7 @@ bool FrontBatch::take_resident() {
       schedule_, devices_->backend(), choose_all_devices(options_.devices).front().indices.front(),
       devices_->device(0));
   MemoryStore store = store_of(nullptr, nullptr);
-  resident_->upload(fronts::kStructure, store);
+  resident_->upload(fronts::kStructure, store, devices_->ring(0, 0));
   return true;
 }
 
@@ -316,7 +316,7 @@ void FrontBatch::upload_values(MatrixView<const double> values, double shift) {
     MemoryStore store = store_of(std::make_shared<FamilyMemory>(schedule_->blocks, fronts::kValues,
                                                                 source_of(values, shift)),
                                  nullptr);
-    resident_->upload(fronts::kValues, store);
+    resident_->upload(fronts::kValues, store, devices_->ring(0, 0));
     shift_there_ = shift;
     return;
   }

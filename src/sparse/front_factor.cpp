@@ -210,8 +210,8 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
       std::make_shared<const Schedule>(front_schedule(layout_, 1)), devices_->backend(),
       choose_all_devices(options_.devices).front().indices.front(), devices_->device(0));
   MemoryStore store = store_of(nullptr, nullptr);
-  resident_->upload(fronts::kStructure, store);
-  resident_->upload(fronts::kPlaces, store);
+  resident_->upload(fronts::kStructure, store, devices_->ring(0, 0));
+  resident_->upload(fronts::kPlaces, store, devices_->ring(0, 0));
   return true;
 }
 
@@ -316,7 +316,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
                      blocks, fronts::kValues,
                      element_ == Element::fp64 ? source_of<double>(*a) : source_of<float>(*a)),
                  nullptr);
-    resident_->upload(fronts::kValues, store);
+    resident_->upload(fronts::kValues, store, devices_->ring(0, 0));
     traffic.host_to_device_bytes = blocks.total_bytes(fronts::kValues);
   } else {
     const std::span<const double> shift{&shift_, 1};

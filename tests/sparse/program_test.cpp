@@ -83,7 +83,7 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
                              listed(*layout, fronts::kStructure, layout->structure),
                              listed(*layout, fronts::kPlaces, layout->places), status, nullptr});
   for (const int family : {fronts::kValues, fronts::kStructure, fronts::kPlaces})
-    run.upload(family, store);
+    run.upload(family, store, devices.ring(0, 0));
   EXPECT_GE(run.run(), 0);
   run.download(fronts::kPanels, store);
   run.download(fronts::kStatus, store);
