@@ -58,16 +58,20 @@ BlockView ResidentRun::view(BlockId id) const {
 template <class Part>
 void ResidentRun::for_parts(int family, std::int64_t most, const Part& part) const {
   const BlockTable& blocks = schedule_->blocks;
-  std::vector<BlockId> ids;
+  std::vector<Placed> placed;
+  std::byte* first = nullptr;
   std::int64_t bytes = 0;
   const auto flush = [&] {
-    if (!ids.empty()) part(std::span<const BlockId>(ids), bytes);
-    ids.clear();
+    if (!placed.empty()) part(std::span<const Placed>(placed), first, bytes);
+    placed.clear();
   };
   blocks.for_each(family, [&](BlockId id) {
-    if (!ids.empty() && at(id) + blocks.bytes(id) - at(ids.front()) > most) flush();
-    ids.push_back(id);
-    bytes = at(id) + blocks.bytes(id) - at(ids.front());
+    std::byte* here = at(id);
+    const std::int64_t size = blocks.bytes(id);
+    if (!placed.empty() && here + size - first > most) flush();
+    if (placed.empty()) first = here;
+    placed.push_back({id, here - first});
+    bytes = here + size - first;
   });
   flush();
 }
@@ -77,23 +81,22 @@ void ResidentRun::upload(int family, MemoryStore& store, PinnedRing& ring) {
   /// busy.
   constexpr std::int64_t kTogether = std::int64_t{256} << 10;
   const std::int64_t slot = ring.shape().slot_bytes;
-  for_parts(family, slot, [&](std::span<const BlockId> ids, std::int64_t bytes) {
-    std::byte* first = at(ids.front());
-    if (bytes > slot) {
-      std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
-      store.read(ids.front(), buffer.data());
-      return ring.send(*queue_, first, buffer);
-    }
-    const std::int64_t count = std::ssize(ids);
-    const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
-    ring.send(*queue_, first, bytes, pieces, [&](std::int64_t k, std::byte* to) {
-      const std::int64_t begin = count * k / pieces;
-      const std::int64_t end = count * (k + 1) / pieces;
-      for (const BlockId id :
-           ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)))
-        store.read(id, to + (at(id) - first));
-    });
-  });
+  for_parts(family, slot,
+            [&](std::span<const Placed> blocks, std::byte* first, std::int64_t bytes) {
+              if (bytes > slot) {
+                std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
+                store.read(blocks.front().id, buffer.data());
+                return ring.send(*queue_, first, buffer);
+              }
+              const std::int64_t count = std::ssize(blocks);
+              const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
+              ring.send(*queue_, first, bytes, pieces, [&](std::int64_t k, std::byte* to) {
+                const auto begin = static_cast<std::size_t>(count * k / pieces);
+                const auto end = static_cast<std::size_t>(count * (k + 1) / pieces);
+                for (const Placed& block : blocks.subspan(begin, end - begin))
+                  store.read(block.id, to + block.offset);
+              });
+            });
 }
 
 void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
@@ -146,13 +149,14 @@ void ResidentRun::perform(const Operation& operation, const Elements& elements,
 void ResidentRun::download(int family, MemoryStore& store) {
   constexpr std::int64_t kBytes = std::int64_t{64} << 20;
   std::vector<std::byte> buffer;
-  for_parts(family, kBytes, [&](std::span<const BlockId> ids, std::int64_t bytes) {
-    buffer.resize(static_cast<std::size_t>(bytes));
-    const std::byte* first = at(ids.front());
-    queue_->copy(buffer.data(), first, bytes, CopyDirection::device_to_host);
-    queue_->synchronize();
-    for (const BlockId id : ids) store.write(id, buffer.data() + (at(id) - first));
-  });
+  for_parts(family, kBytes,
+            [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
+              buffer.resize(static_cast<std::size_t>(bytes));
+              queue_->copy(buffer.data(), first, bytes, CopyDirection::device_to_host);
+              queue_->synchronize();
+              for (const Placed& block : blocks)
+                store.write(block.id, buffer.data() + block.offset);
+            });
 }
 
 }  // namespace strata

@@ -60,8 +60,14 @@ class ResidentRun {
 
  private:
   [[nodiscard]] std::byte* at(BlockId id) const;
-  /// Calls `part` with blocks of a family that follow each other, and their bytes from the first
-  /// one's beginning to the last one's end: at most `most` bytes of many blocks, or one block.
+  /// A block, and its bytes behind the first one of its part.
+  struct Placed {
+    BlockId id;
+    std::int64_t offset;
+  };
+  /// Calls part(blocks, first, bytes) with blocks of a family that follow each other, from where
+  /// the first one lies to the end of the last one: at most `most` bytes of many blocks, or one
+  /// block.
   template <class Part>
   void for_parts(int family, std::int64_t most, const Part& part) const;
   void perform(const Operation& operation, const Elements& elements, const KernelCalls& calls,
