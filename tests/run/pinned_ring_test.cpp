@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <chrono>
+#include <thread>
+#include <vector>
 
 #include "device/device_host.hpp"
+#include "strata/error.hpp"
 
 namespace strata::test {
 namespace {
@@ -57,6 +60,26 @@ TEST(PinnedRing, WaitsForTheOldestSlotAndKeepsTheOrderOfTheQueue) {
   queue->synchronize();
   const std::vector<std::byte> expected = bytes_of(5 * kSlot, 3);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to.data()));
+}
+
+TEST(PinnedRing, FillsASlotByPiecesAndRefusesMoreThanItHolds) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = 3});
+  const Buffer to = device->allocate(kSlot + 1);
+  const auto fill = [](std::int64_t k, std::byte* slot) {
+    std::fill_n(slot + k * 1000, 1000, static_cast<std::byte>(k + 1));
+  };
+  ring.send(*queue, to.data(), 7000, 7, fill);
+  queue->synchronize();
+  for (std::int64_t k = 0; k < 7000; ++k)
+    ASSERT_EQ(to.data()[k], static_cast<std::byte>(k / 1000 + 1)) << k;
+  EXPECT_THROW(ring.send(*queue, to.data(), kSlot + 1, 1, fill), Error);
+  // What a piece throws arrives, and the ring goes on.
+  const auto broken = [](std::int64_t, std::byte*) { throw Error(ErrorKind::input, "t", "no"); };
+  EXPECT_THROW(ring.send(*queue, to.data(), 10, 1, broken), Error);
+  ring.send(*queue, to.data(), 1000, 1, fill);
+  queue->synchronize();
 }
 
 }  // namespace

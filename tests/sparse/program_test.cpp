@@ -82,6 +82,8 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
                                                             values_of(*layout, a, shift)),
                              listed(*layout, fronts::kStructure, layout->structure),
                              listed(*layout, fronts::kPlaces, layout->places), status, nullptr});
+  // Many blocks in a slot, and blocks that no slot holds.
+  devices.shape_rings({.slot_bytes = 2048, .slots = 2, .threads = 3});
   for (const int family : {fronts::kValues, fronts::kStructure, fronts::kPlaces})
     run.upload(family, store, devices.ring(0, 0));
   EXPECT_GE(run.run(), 0);
