@@ -6,14 +6,14 @@
 // std::runtime_error with one line where cuDSS is not, or is another. Loaded once, it stays for the
 // rest of the process.
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
+
+#include "bench/installed_library.hpp"
 
 namespace strata::bench {
 
@@ -37,42 +37,31 @@ class CudssLibrary {
   static constexpr int kLowerTriangle = 1;
 
   /// Takes the first of the files that loads.
-  explicit CudssLibrary(std::span<const char* const> files = kFiles) {
-    std::string why;
-    for (const char* file : files) {
-      library_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-      if (library_ != nullptr) break;
-      why += std::string(why.empty() ? "" : "; ") + dlerror();
-    }
-    if (library_ == nullptr) throw std::runtime_error("cuDSS is not installed: " + why);
-    bind(get_property, "cudssGetProperty");
-    for (int k = 0; k < 3; ++k) call("cudssGetProperty", get_property(k, &version_.at(k)));
+  explicit CudssLibrary(std::span<const char* const> files = kFiles) : library_("cuDSS", files) {
+    library_.bind(get_property, "cudssGetProperty");
+    for (int k = 0; k < 3; ++k)
+      InstalledLibrary::check("cudssGetProperty", get_property(k, &version_.at(k)));
     if (version_[0] != 1)
       throw std::runtime_error("cuDSS " + version() + " is here; what is compared with is 1");
-    bind(create, "cudssCreate");
-    bind(set_threading_layer, "cudssSetThreadingLayer");
-    bind(destroy, "cudssDestroy");
-    bind(create_config, "cudssConfigCreate");
-    bind(destroy_config, "cudssConfigDestroy");
-    bind(create_data, "cudssDataCreate");
-    bind(destroy_data, "cudssDataDestroy");
-    bind(get_data, "cudssDataGet");
-    bind(create_sparse, "cudssMatrixCreateCsr");
-    bind(create_dense, "cudssMatrixCreateDn");
-    bind(set_values, "cudssMatrixSetValues");
-    bind(destroy_matrix, "cudssMatrixDestroy");
-    bind(execute, "cudssExecute");
+    library_.bind(create, "cudssCreate");
+    library_.bind(set_threading_layer, "cudssSetThreadingLayer");
+    library_.bind(destroy, "cudssDestroy");
+    library_.bind(create_config, "cudssConfigCreate");
+    library_.bind(destroy_config, "cudssConfigDestroy");
+    library_.bind(create_data, "cudssDataCreate");
+    library_.bind(destroy_data, "cudssDataDestroy");
+    library_.bind(get_data, "cudssDataGet");
+    library_.bind(create_sparse, "cudssMatrixCreateCsr");
+    library_.bind(create_dense, "cudssMatrixCreateDn");
+    library_.bind(set_values, "cudssMatrixSetValues");
+    library_.bind(destroy_matrix, "cudssMatrixDestroy");
+    library_.bind(execute, "cudssExecute");
   }
 
   /// "1.0.0".
   [[nodiscard]] std::string version() const {
     return std::to_string(version_[0]) + "." + std::to_string(version_[1]) + "." +
            std::to_string(version_[2]);
-  }
-
-  static void call(const char* function, int status) {
-    if (status != 0)
-      throw std::runtime_error(std::string(function) + ": status " + std::to_string(status));
   }
 
   // Handles are pointers, enumerations ints; sizes are bytes.
@@ -101,13 +90,7 @@ class CudssLibrary {
                  void* b) = nullptr;
 
  private:
-  template <class F>
-  void bind(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library_, name));
-    if (function == nullptr) throw std::runtime_error(std::string("this cuDSS lacks ") + name);
-  }
-
-  void* library_ = nullptr;
+  InstalledLibrary library_;
   std::array<int, 3> version_{};
 };
 

@@ -6,8 +6,6 @@
 // 32-bit integers (magma_int_t is int). Throws std::runtime_error with one line where MAGMA is not,
 // or is too old. Loaded once, it stays for the rest of the process.
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -16,6 +14,8 @@
 #include <string>
 #include <type_traits>
 
+#include "bench/installed_library.hpp"
+
 namespace strata::bench {
 
 class MagmaLibrary {
@@ -23,21 +23,13 @@ class MagmaLibrary {
   static constexpr std::array<const char*, 2> kFiles{"libmagma.so", "libmagma.so.2"};
 
   /// Takes the first of the files that loads, and calls magma_init.
-  explicit MagmaLibrary(std::span<const char* const> files = kFiles) {
-    std::string why;
-    for (const char* file : files) {
-      library_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-      if (library_ != nullptr) break;
-      why += std::string(why.empty() ? "" : "; ") + dlerror();
-    }
-    if (library_ == nullptr) throw std::runtime_error("MAGMA is not installed: " + why);
-    bind(init_, "magma_init");
-    bind(version_, "magma_version");
-    bind(set_device_, "magma_setdevice");
-    bind(dpotrf_, "magma_dpotrf_native");
-    bind(spotrf_, "magma_spotrf_native");
-    if (const int status = init_(); status != 0)
-      throw std::runtime_error("magma_init: status " + std::to_string(status));
+  explicit MagmaLibrary(std::span<const char* const> files = kFiles) : library_("MAGMA", files) {
+    library_.bind(init_, "magma_init");
+    library_.bind(version_, "magma_version");
+    library_.bind(set_device_, "magma_setdevice");
+    library_.bind(dpotrf_, "magma_dpotrf_native");
+    library_.bind(spotrf_, "magma_spotrf_native");
+    InstalledLibrary::check("magma_init", init_());
   }
 
   /// "2.8.0".
@@ -69,13 +61,7 @@ class MagmaLibrary {
   }
 
  private:
-  template <class F>
-  void bind(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library_, name));
-    if (function == nullptr) throw std::runtime_error(std::string("this MAGMA lacks ") + name);
-  }
-
-  void* library_ = nullptr;
+  InstalledLibrary library_;
   int (*init_)() = nullptr;
   void (*version_)(int*, int*, int*) = nullptr;
   void (*set_device_)(int) = nullptr;

@@ -27,7 +27,9 @@ const CudssLibrary& cudss() {
   return instance;
 }
 
-void call(const char* function, int status) { CudssLibrary::call(function, status); }
+void call(const char* function, int status) {
+  strata::bench::InstalledLibrary::check(function, status);
+}
 
 /// Memory of the GPU in use.
 template <class T>

@@ -1,6 +1,6 @@
 #pragma once
 // PinnedRing: a few slots of pinned host memory through which blocks travel whose home is not
-// pinned, to one device and from it.
+// pinned, and other bytes of the host, to one device and from it.
 //
 // Contract:
 // * One thread at a time calls `send` and `receive`, the one that issues the device's steps. It
@@ -60,7 +60,8 @@ class PinnedRing {
   /// Reads columns from the store and copies them to `to` on the device.
   void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
   /// Copies `bytes` bytes, of which a slot holds as many, to `to` on the device, when several
-  /// threads have called fill(0, slot) … fill(pieces − 1, slot).
+  /// threads have called fill(0, slot) … fill(pieces − 1, slot). Throws Error{misuse} for more
+  /// bytes than that, and what `fill` throws; then nothing is copied.
   void send(Queue& queue, std::byte* to, std::int64_t bytes, std::int64_t pieces,
             const std::function<void(std::int64_t, std::byte*)>& fill);
   /// Copies `data`, which may change as soon as this has returned, to `to` on the device.

@@ -24,6 +24,7 @@
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
+#include "sparse/entry_checks.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
@@ -260,9 +261,7 @@ void FrontBatch::plan() {
 void FrontBatch::check(MatrixView<const double> values) {
   crew_.share(count_, [&](std::int64_t k) {
     const double* column = values.column(k);
-    double sum = 0;  // not zero if one is not finite
-    for (std::int64_t e = 0; e < values.rows; ++e) sum += column[e] * 0.0;
-    if (one_triangle_ && sum == 0) return;
+    if (one_triangle_ && all_finite({column, at(values.rows)})) return;
     SparseMatrix a = pattern_;
     a.value.assign(column, column + values.rows);
     try {

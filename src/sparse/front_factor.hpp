@@ -3,17 +3,16 @@
 //
 // Contract: as strata/sparse_factor.hpp has it, in the order of elimination.
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/work_crew.hpp"
-#include "device/device_host.hpp"
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
 #include "session/planned_run.hpp"
+#include "sparse/entry_checks.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
 #include "store/memory_store.hpp"
@@ -102,9 +101,6 @@ class FrontFactor {
   void adopt(const FactorInfo& info, double shift);
 
  private:
-  /// As fast as memory is read.
-  static constexpr int kCrewMax = 8;
-
   void begin();
   void choose_sizes();
   [[nodiscard]] Options with_budget() const;
@@ -132,8 +128,7 @@ class FrontFactor {
   std::uint64_t arrangement_ = 0;  // of the entries of the matrix that was laid out: a hash
   std::unique_ptr<DeviceSet> devices_;
   /// Looks at what callers bring.
-  std::unique_ptr<WorkCrew> crew_ =
-      std::make_unique<WorkCrew>(std::min(describe_host().compute_queues, kCrewMax) - 1);
+  std::unique_ptr<WorkCrew> crew_ = std::make_unique<WorkCrew>(checking_threads() - 1);
   PlannedRun planned_;
   std::unique_ptr<ResidentRun> resident_;  // released before the devices
   bool given_sizes_ = false;

@@ -38,7 +38,7 @@ TEST(CudssLibrary, IsLoadedWithItsVersion) {
   const CudssLibrary cudss = load("libfake_cudss.so");
   EXPECT_EQ(cudss.version(), "1.2.3");
   const std::string failed =
-      complaint([&] { CudssLibrary::call("cudssDestroy", cudss.destroy(nullptr)); });
+      complaint([&] { InstalledLibrary::check("cudssDestroy", cudss.destroy(nullptr)); });
   EXPECT_EQ(failed, "cudssDestroy: status 7");
 }
 
