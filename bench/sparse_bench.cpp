@@ -15,6 +15,9 @@
 namespace strata::bench {
 namespace {
 
+/// Of log-determinants that are compared.
+constexpr double kLogTolerance = 1e-10;
+
 struct SolverRuns {
   Runs analysis, factor, refactor, solve, solve_many;
   Runs refactor_there, solve_there, solve_many_there;
@@ -54,9 +57,10 @@ class Runner {
       if (!definite) break;
     }
     ours_.put(row.ours);
+    if (bench_.methods && row.ours.bad_row < 0) compare(row);
     if (cudss_) {
       cudss_runs_.put(*row.cudss);
-      row.disagreement = solution_disagreement(row.ours, *row.cudss);
+      if (row.disagreement.empty()) row.disagreement = solution_disagreement(row.ours, *row.cudss);
     }
     if (!problem_) return;
     peers_.put(*row.peer);
@@ -83,7 +87,7 @@ class Runner {
     x = one_;
     ours_.solve.time(rested, [&] { factor->solve({x.data(), n, 1, n}); });
     row.ours.backward_error = backward_error(values_, one_, x);
-    if (row.report.path == "resident") run_there(*factor);
+    if (row.report.path == "resident" && !bench_.options.batches) run_there(*factor);
     if (!bench_.once) factor_.reset();  // its memory is the peer's now
     return true;
   }
@@ -99,6 +103,20 @@ class Runner {
     }
     ours_.factor.time(rested,
                       [&] { factor_.emplace(std::move(analysis), lower_, bench_.options); });
+  }
+
+  /// The ways of sparse_methods.hpp, with the memory that ours had.
+  void compare(SparseRow& row) {
+    factor_.reset();
+    const SparseAnalysis analysis = analyze(lower_, bench_.options.analysis);
+    row.methods = compare_methods(lower_, analysis, bench_.options, bench_.levels, bench_.repeats);
+    for (const SparseMethod& method : row.methods) {
+      if (std::abs(method.log_determinant - row.ours.log_determinant) >
+          kLogTolerance * std::max(1.0, std::abs(row.ours.log_determinant)))
+        row.disagreement =
+            fmt::format("log-determinants {:.15g} and {:.15g} ({})", row.ours.log_determinant,
+                        method.log_determinant, method.name);
+    }
   }
 
   void run_there(SparseCholesky& factor) {
@@ -192,7 +210,6 @@ class Runner {
 }  // namespace
 
 std::string disagreement(const SparseSolver& ours, const SparseSolver& peer) {
-  constexpr double kLogTolerance = 1e-10;
   const bool definite = ours.bad_row < 0 && peer.bad_row < 0;
   // Negated, so that what is not a number does not pass.
   if (definite && !(std::abs(ours.log_determinant - peer.log_determinant) <=

@@ -18,6 +18,7 @@
 #include "bench/cholmod.hpp"
 #include "bench/cudss_problem.hpp"
 #include "bench/sparse_figures.hpp"
+#include "bench/sparse_methods.hpp"
 #include "bench/timed_runs.hpp"
 #include "strata/sparse_factor.hpp"
 
@@ -27,6 +28,8 @@ struct SparseBench {
   SparseCholeskyOptions options;  ///< without a shift
   int repeats = 3;
   std::int64_t nrhs = 16;  ///< of the second solve
+  bool methods = false;    ///< also what sparse_methods.hpp has, …
+  LevelBatches levels;     ///< … so many fronts and streams at once
   bool once = false;       ///< one analysis and one first factorization, whatever the repeats
 };
 
@@ -70,7 +73,8 @@ struct SparseRow {
   std::vector<WidthBin> widths;
   std::vector<TreeLevel> levels;
   double stored_flops = 0;
-  RunReport report;  ///< of our last factorization
+  RunReport report;                   ///< of our last factorization
+  std::vector<SparseMethod> methods;  ///< where SparseBench::methods asks for them
 
   [[nodiscard]] bool fine() const { return ours.bad_row < 0 && disagreement.empty(); }
   /// Seconds of CHOLMOD's factorization of other values over ours.

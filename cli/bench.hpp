@@ -85,6 +85,8 @@ struct SparseBenchArguments {
   std::string ordering = "metis";
   std::string peer;  ///< "cholmod", "cudss", "none"; empty: those that are installed
   int peer_threads = 0;
+  std::string branches = "programs";  ///< or "batched": ours, level by level
+  LevelBatches levels;
   std::string output;   ///< of the JSON object; empty: none
   std::string figures;  ///< a page; empty: none
 

@@ -12,6 +12,7 @@
 #include "base/output_file.hpp"
 #include "bench/sparse_matrices.hpp"
 #include "cli/bench.hpp"
+#include "cli/bench_sparse_methods.hpp"
 #include "cli/krylov.hpp"
 #include "kernels/blas_table.hpp"
 
@@ -109,6 +110,7 @@ json row_json(const SparseRow& row) {
                  {"ours", solver_json(row.ours)},
                  {"disagreement", row.disagreement}};
   if (row.ours.bad_row < 0) object["run"] = to_json(row.report);
+  if (!row.methods.empty()) object["methods"] = methods_json(row);
   if (row.cudss) object["cudss"] = cudss_json(row);
   if (!row.peer) return object;
   object["peer"] = solver_json(*row.peer);
@@ -433,6 +435,21 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
       .add_option("--peer-threads", peer_threads,
                   "of its BLAS, and at most of its loops (default: all cores)")
       ->check(CLI::Range(1, 1024));
+  algorithm
+      .add_option("--branches", branches,
+                  "how ours factors on a GPU: by programs, or batched, level by level, which needs "
+                  "a device that holds all")
+      ->check(CLI::IsMember({"programs", "batched"}))
+      ->capture_default_str();
+  algorithm.add_option("--level-batch", levels.batch, "small fronts of a batch, at most")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  algorithm.add_option("--streams", levels.streams, "of batched branches")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  algorithm.add_flag("--methods", bench.methods,
+                     "also factor on the CPUs, level by level, one by one and batched, and measure "
+                     "small fronts by batches and streams alone");
   algorithm.add_option("-o,--output", output, "also write the JSON object to this file");
   algorithm.add_option("--figures", figures,
                        "write a page: operations and BLAS calls by inner dimension, the levels of "
@@ -455,12 +472,19 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
   bench.options.analysis.ordering = parse_sparse_ordering(arguments.ordering);
   require(bench.options.analysis.ordering != SparseOrdering::given, ErrorKind::misuse, "cli",
           "--ordering given: an order of your own is for 'strata analyze'");
+  const bool batched = arguments.branches == "batched";
+  if (batched) bench.options.batches = arguments.levels;
   if (arguments.batch > 0) {
+    require(!batched && !bench.methods, ErrorKind::misuse, "cli",
+            "--batch has no --branches batched and no --methods");
     require(arguments.collection == 0 && arguments.figures.empty(), ErrorKind::misuse, "cli",
             "--batch has no collection and no figures");
     return run_batch_comparison(arguments, bench, common);
   }
   const PeerOf peer = peer_of(arguments, common);
+  std::vector<bench::SmallFrontRate> rates;
+  if (bench.methods) rates = measure_small_fronts(bench.options.run);
+  bench.levels = arguments.levels;
   std::vector<SparseRow> rows;
   for (const std::string& name : names) {
     const SparseMatrix matrix = bench_matrix(name);
@@ -468,20 +492,28 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
     rows.push_back(run_sparse_bench(name, matrix, bench, peer.library ? &*peer.library : nullptr,
                                     peer.cudss ? &*peer.cudss : nullptr));
     end_progress();
-    if (rows.size() > 1) rows[rows.size() - 2].report.trace = {};
+    if (rows.size() > 1) {
+      rows[rows.size() - 2].report.trace = {};
+      for (bench::SparseMethod& method : rows[rows.size() - 2].methods) method.trace = {};
+    }
     if (common.json) continue;
     if (rows.size() == 1) print_head(peer);
     print_row(rows.back());
+    print_methods(rows.back());
   }
+  if (!common.json) print_small_fronts(rates);
   const bool figures = !arguments.figures.empty();
-  const json object = object_of(rows, peer, bench, figures);
+  json object = object_of(rows, peer, bench, figures);
+  if (!rates.empty()) object["small_fronts"] = small_fronts_json(rates);
+  ReportData page = page_of(rows, arguments.collection > 0);
+  add_method_figures(rows, rates, page);
   if (!arguments.output.empty()) {
     begin_output();
     OutputFile file(arguments.output);
     file.write(object.dump(2) + "\n");
     file.commit();
   }
-  finish(mine, page_of(rows, arguments.collection > 0), object, [&] {
+  finish(mine, page, object, [&] {
     if (!arguments.output.empty()) fmt::print("results written to {}\n", arguments.output);
   });
   return status_of(rows);

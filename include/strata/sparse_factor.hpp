@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,17 @@
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {
+
+/// The tree level by level, as batches of small dense operations on several streams (Rennich,
+/// Stosic, Davis, "Accelerating sparse Cholesky factorization on GPUs", Parallel Computing 59,
+/// 2016): fronts of order up to 64 so many a launch, larger ones one by one by the BLAS. A
+/// yardstick for the programs of branches that GPUs have otherwise, for one device that holds all
+/// blocks.
+struct LevelBatches {
+  int batch = 16;       ///< fronts of a launch, at most
+  int streams = 16;     ///< queues of the device, at most 64
+  bool traced = false;  ///< the report's trace tells when each operation ran, which takes time
+};
 
 struct SparseCholeskyOptions {
   /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
@@ -39,6 +51,7 @@ struct SparseCholeskyOptions {
   std::int64_t tile = 0;
   std::int64_t panel_order = 0;
   std::int64_t branch_entries = 0;
+  std::optional<LevelBatches> batches;  ///< in place of branches and tiles
 };
 
 /// Entries of A⁻¹ where L has entries (and where supernodes store zeros), both triangles.

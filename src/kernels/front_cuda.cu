@@ -6,6 +6,7 @@
 #include "kernels/blas_cuda.hpp"
 #include "kernels/even_calls.hpp"
 #include "kernels/front_cuda.hpp"
+#include "kernels/front_program.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/syrk.hpp"
@@ -15,6 +16,103 @@ namespace strata {
 namespace {
 
 constexpr int kPlainThreads = 256;
+
+/// Calls on small fronts, as the parameter of one launch.
+struct CallPack {
+  static constexpr int kMost = 24;  // of 168 bytes each: less than 4 KiB, which any driver takes
+  BlockView view[kMost][3];
+};
+
+/// Calls launch(pack, count) for the calls from `first` on, `count` in all.
+template <class Launch>
+void launch_in_packs(const KernelCalls& calls, std::int64_t first, std::int64_t count,
+                     const Launch& launch) {
+  CallPack pack;
+  for (std::int64_t begin = 0; begin < count; begin += CallPack::kMost) {
+    const std::int64_t some = std::min<std::int64_t>(CallPack::kMost, count - begin);
+    for (std::int64_t c = 0; c < some; ++c)
+      std::copy_n(calls[first + begin + c], calls.operands, pack.view[c]);
+    launch(pack, static_cast<unsigned>(some));
+    blas::require_launched("small fronts");
+  }
+}
+
+bool is_small(const BlockView& x) { return x.rows * x.cols <= kSmallFront * kSmallFront; }
+
+/// How many calls from `first` on are such that one launch may take them together.
+template <class Together>
+std::int64_t count_together(const KernelCalls& calls, std::int64_t first,
+                            const Together& together) {
+  std::int64_t count = 0;
+  while (first + count < calls.count() && together(calls[first + count])) ++count;
+  return count;
+}
+
+/// A block for each call: X ← 0, but values at places, if there are any.
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
+    scatter_small_kernel(const __grid_constant__ CallPack pack, bool has_values) {
+  const BlockView* v = pack.view[blockIdx.x];
+  auto* x = static_cast<T*>(v[0].data);
+  const int own = static_cast<int>(threadIdx.x);
+  const int elements = static_cast<int>(v[0].rows * v[0].cols);
+  for (int k = own; k < elements; k += kPlainThreads) x[k] = 0;
+  if (!has_values) return;
+  __syncthreads();
+  const auto* values = static_cast<const T*>(v[1].data);
+  const auto* places = static_cast<const std::int32_t*>(v[2].data);
+  for (int k = own; k < v[1].rows; k += kPlainThreads) x[places[k]] = values[k];
+}
+
+/// A block for each front of order up to kSmallFront, eliminated column by column in shared memory.
+/// Columns stay as they were before they are scaled: one barrier each.
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
+    factor_small_kernel(const __grid_constant__ CallPack pack) {
+  __shared__ T x[kSmallFront * (kSmallFront + 1)];
+  constexpr int kWarps = kPlainThreads / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const BlockView* v = pack.view[blockIdx.x];
+  const int width = static_cast<int>(v[0].cols);
+  const int order = width + static_cast<int>(v[1].rows);
+  const int ld = order | 1;
+  auto* panel = static_cast<T*>(v[0].data);   // (w + r) × w
+  auto* update = static_cast<T*>(v[1].data);  // r × r
+  for (int j = warp; j < order; j += kWarps) {
+    const T* from = j < width ? panel + j * v[0].ld : update + (j - width) * v[1].ld - width;
+    for (int i = j + lane; i < order; i += 32) x[i + j * ld] = from[i];
+  }
+  PivotStatus status;
+  __syncthreads();
+  for (int c = 0; c < width; ++c) {
+    const T* column = x + c * ld;
+    const T pivot = column[c];
+    const bool good = pivot > 0 && !isinf(pivot);
+    if (!good && status.bad_column < 0) {
+      status.bad_column = c;
+      status.bad_pivot = static_cast<double>(pivot);
+    }
+    const T inverse = good ? T{1} / pivot : T{0};
+    for (int j = c + 1 + warp; j < order; j += kWarps) {
+      const T factor = column[j] * inverse;
+      for (int i = j + lane; i < order; i += 32) x[i + j * ld] -= column[i] * factor;
+    }
+    __syncthreads();
+  }
+  for (int j = warp; j < order; j += kWarps) {
+    T* to = j < width ? panel + j * v[0].ld : update + (j - width) * v[1].ld - width;
+    const T pivot = x[j + j * ld];
+    const T root = pivot > 0 ? sqrt(pivot) : T{0};
+    const T inverse = j < width ? (root > 0 ? T{1} / root : T{0}) : T{1};
+    for (int i = j + lane; i < order; i += 32)
+      to[i] = i == j && j < width ? root : x[i + j * ld] * inverse;
+  }
+  if (threadIdx.x > 0) return;
+  for (int c = 0; c < width; ++c)
+    status.log_determinant += 2 * log(static_cast<double>(sqrt(x[c + c * ld])));
+  *static_cast<PivotStatus*>(v[2].data) = status;
+}
 
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads)
@@ -47,8 +145,8 @@ __device__ inline int lower_bound(const std::int32_t* list, int count, std::int6
 
 /// One update, or one tile of one: a block takes columns of it.
 template <class T>
-__global__ void __launch_bounds__(kPlainThreads)
-    add_update_kernel(BlockView x, BlockView u, const std::int32_t* list, bool is_tile) {
+__device__ void add_update_to(const BlockView& x, const BlockView& u, const std::int32_t* list,
+                              bool is_tile) {
   const int count = list[0];
   const int begin = list[1];
   const std::int32_t* places = list + 2 + count;
@@ -81,6 +179,20 @@ __global__ void __launch_bounds__(kPlainThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads)
+    add_update_kernel(BlockView x, BlockView u, const std::int32_t* list, bool is_tile) {
+  add_update_to<T>(x, u, list, is_tile);
+}
+
+/// Of each call a block.
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
+    add_small_kernel(const __grid_constant__ CallPack pack, bool is_tile) {
+  const BlockView* v = pack.view[blockIdx.x];
+  add_update_to<T>(v[0], v[1], static_cast<const std::int32_t*>(v[2].data), is_tile);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kPlainThreads)
     order_rows_kernel(BlockView x, BlockView b, const std::int32_t* order, bool back,
                       std::int64_t to_x, std::int64_t to_b) {
   const std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * kPlainThreads + threadIdx.x;
@@ -103,8 +215,15 @@ template <class T>
 void scatter_entries_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
   require_variant(scatter_entries, p.variant, 0);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const BlockView* x = calls[c];
+  for (std::int64_t c = 0; c < calls.count();) {
+    const std::int64_t small =
+        count_together(calls, c, [](const BlockView* x) { return is_small(x[0]); });
+    launch_in_packs(calls, c, small, [&](const CallPack& pack, unsigned count) {
+      scatter_small_kernel<T><<<count, kPlainThreads, 0, stream>>>(pack, true);
+    });
+    c += small;
+    if (c == calls.count()) return;
+    const BlockView* x = calls[c++];
     clear<T>(stream, x[0]);
     if (x[1].rows == 0) continue;
     const auto blocks = static_cast<unsigned>((x[1].rows + kPlainThreads - 1) / kPlainThreads);
@@ -118,22 +237,41 @@ void scatter_entries_cuda(Queue& queue, const KernelCalls& calls, const KernelPa
 template <class T>
 void clear_block_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
   require_variant(clear_block, p.variant, 0);
-  for (std::int64_t c = 0; c < calls.count(); ++c)
-    clear<T>(static_cast<CudaQueue&>(queue).stream(), calls[c][0]);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count();) {
+    const std::int64_t small =
+        count_together(calls, c, [](const BlockView* x) { return is_small(x[0]); });
+    launch_in_packs(calls, c, small, [&](const CallPack& pack, unsigned count) {
+      scatter_small_kernel<T><<<count, kPlainThreads, 0, stream>>>(pack, false);
+    });
+    c += small;
+    if (c < calls.count()) clear<T>(stream, calls[c++][0]);
+  }
 }
 
 template <class T>
 void add_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
   require_variant(add_update, p.variant, kTileOfUpdate);
   const bool is_tile = (p.variant & kTileOfUpdate) != 0;
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
   constexpr unsigned kBlocksMax = 1024;
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const BlockView* x = calls[c];
+  for (std::int64_t c = 0; c < calls.count();) {
+    // What is small is a block's; only with others beside it does that make up for what a few
+    // columns would gain from blocks of their own.
+    const std::int64_t small = count_together(
+        calls, c, [](const BlockView* x) { return is_small(x[0]) && is_small(x[1]); });
+    const std::int64_t together = small > 1 ? small : 0;
+    launch_in_packs(calls, c, together, [&](const CallPack& pack, unsigned count) {
+      add_small_kernel<T><<<count, kPlainThreads, 0, stream>>>(pack, is_tile);
+    });
+    c += together;
+    if (c == calls.count()) return;
+    const BlockView* x = calls[c++];
     // A list of several updates: columns of different ones may meet, so they take turns.
     const bool one = is_tile || x[1].cols > 1;
     const auto blocks =
         one ? static_cast<unsigned>(std::clamp<std::int64_t>(x[1].cols, 1, kBlocksMax)) : 1U;
-    add_update_kernel<T><<<blocks, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+    add_update_kernel<T><<<blocks, kPlainThreads, 0, stream>>>(
         x[0], x[1], static_cast<const std::int32_t*>(x[2].data), is_tile);
     blas::require_launched("add_update");
   }
@@ -142,8 +280,16 @@ void add_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamet
 template <class T>
 void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
   require_variant(factor_front, p.variant, 0);
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const BlockView* x = calls[c];
+  for (std::int64_t c = 0; c < calls.count();) {
+    const std::int64_t small =
+        count_together(calls, c, [](const BlockView* x) { return x[0].rows <= kSmallFront; });
+    launch_in_packs(calls, c, small, [&](const CallPack& pack, unsigned count) {
+      factor_small_kernel<T>
+          <<<count, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(pack);
+    });
+    c += small;
+    if (c == calls.count()) return;
+    const BlockView* x = calls[c++];
     const std::int64_t w = x[0].cols;
     BlockView corner = x[0];
     corner.rows = w;

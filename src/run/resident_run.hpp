@@ -3,18 +3,22 @@
 //
 // Contract: the tasks in order, on one queue, as run_in_order() has it, but that blocks have their
 // places in one buffer from the beginning on, nothing is waited for between tasks, and nothing
-// goes home unless it is asked for: for factors that are used where they are. Blocks are packed,
-// each at a multiple of 256 bytes. The device outlives it. Not thread-safe.
+// goes home unless it is asked for: for factors that are used where they are. On several queues
+// steps of the schedule take turns, and a task waits for those on other queues that it depends on:
+// whoever wrote its operands last, and, of what it writes, whoever read it since. Blocks are
+// packed, each at a multiple of 256 bytes. The device outlives it. Not thread-safe.
 
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/backend.hpp"
 #include "run/pinned_ring.hpp"
 #include "schedule/task.hpp"
 #include "store/memory_store.hpp"
+#include "strata/trace.hpp"
 
 namespace strata {
 
@@ -25,7 +29,7 @@ class ResidentRun {
 
   /// `device` is number `index` of the backend. Throws Error{memory} if they are not there.
   ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend& backend, int index,
-              Device& device);
+              Device& device, int queues = 1);
   ~ResidentRun();
 
   /// Blocks of a family ← what is at home, or comes from its source, whose calls several threads
@@ -36,9 +40,9 @@ class ResidentRun {
   /// What the device does not reach goes through `ring`, as above.
   void upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
               PinnedRing& ring);
-  /// All tasks; returns when they are done, and the seconds that the queue took for them. Throws
-  /// what a kernel throws.
-  double run();
+  /// All tasks; returns when they are done, and the seconds that the device took for them. Throws
+  /// what a kernel throws. `trace` gets a span for each task.
+  double run(Trace* trace = nullptr);
   /// Blocks of a family to their home.
   void download(int family, MemoryStore& store);
 
@@ -56,7 +60,9 @@ class ResidentRun {
     return backend_.reaches(index_, first, bytes);
   }
   [[nodiscard]] BlockView view(BlockId id) const;
-  [[nodiscard]] Queue& queue() noexcept { return *queue_; }
+  /// The first one, on which all but run() takes place.
+  [[nodiscard]] Queue& queue() noexcept { return *queues_.front(); }
+  [[nodiscard]] int queues() const noexcept { return static_cast<int>(queues_.size()); }
 
  private:
   [[nodiscard]] std::byte* at(BlockId id) const;
@@ -70,15 +76,21 @@ class ResidentRun {
   /// block.
   template <class Part>
   void for_parts(int family, std::int64_t most, const Part& part) const;
-  void perform(const Operation& operation, const Elements& elements, const KernelCalls& calls,
-               std::uint32_t variant);
+  void perform(Queue& queue, const Operation& operation, const Elements& elements,
+               const KernelCalls& calls, std::uint32_t variant);
+  struct Mark;
+  [[nodiscard]] Span span_of(const Task& task, std::span<const TaskOperand> operands,
+                             std::size_t queue, Trace& trace) const;
+  /// Waits for all queues; throws the first failure.
+  void synchronize();
 
   std::shared_ptr<const Schedule> schedule_;
   const Backend& backend_;
   int index_;
   std::vector<std::int64_t> place_;  // by block, in the order of BlockTable::index
   Buffer memory_;
-  std::unique_ptr<Queue> queue_;
+  std::string name_;  // of the device
+  std::vector<std::unique_ptr<Queue>> queues_;
 };
 
 }  // namespace strata

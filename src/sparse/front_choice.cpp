@@ -34,6 +34,11 @@ std::int64_t largest_order(const SparseAnalysis& analysis) {
 FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptions& options,
                        bool gpu) {
   FrontSizes sizes;
+  if (options.batches) {
+    sizes.batch = options.batches->batch;
+    sizes.panel_order = kPanelOrderMax;
+    return sizes;
+  }
   if (gpu) {
     // An elastic brick of 61³ nodes in 3.1 GB: 6.1 s in tiles of 1024, 4.6 s in tiles of 2048.
     constexpr std::int64_t kLargeFront = 8192;
@@ -48,7 +53,7 @@ FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptio
 }
 
 FrontSizes resident_sizes(FrontSizes sizes, bool given) {
-  if (given) return sizes;
+  if (given || sizes.batch > 0) return sizes;
   sizes.panel_order = kPanelOrderMax;
   sizes.branch_entries = std::int64_t{1} << 60;
   return sizes;

@@ -34,6 +34,17 @@ bool on_gpu(const Options& options) {
                      [](const DeviceChoice& choice) { return choice.backend == "cuda"; });
 }
 
+void check_batches(const SparseCholeskyOptions& options) {
+  if (!options.batches) return;
+  constexpr int kStreamsMax = 64;
+  const LevelBatches& batches = *options.batches;
+  require(batches.batch >= 1 && batches.streams >= 1 && batches.streams <= kStreamsMax,
+          ErrorKind::misuse, kWhere, "batches of {} fronts on {} streams: at most {} streams",
+          batches.batch, batches.streams, kStreamsMax);
+  require(options.tile == 0 && options.panel_order == 0 && options.branch_entries == 0,
+          ErrorKind::misuse, kWhere, "level batches have no tiles and no branches");
+}
+
 bool are_given(const SparseCholeskyOptions& options) {
   return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
@@ -47,6 +58,7 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
       element_(options.precision),
       analysis_(std::move(analysis)),
       given_sizes_(are_given(options)) {
+  check_batches(options);
   begin();
 }
 
@@ -83,7 +95,7 @@ void FrontFactor::reserve() {
 /// Panels do not come back and updates are gone soon, so more memory than this would only have to
 /// be filled with pages: without a budget a CPU gets what a few stacks of updates take.
 Options FrontFactor::with_budget() const {
-  if (sizes_.program != 0) return options_;
+  if (sizes_.program != 0 || sizes_.batch != 0) return options_;
   constexpr std::int64_t kBeside = std::int64_t{128} << 20;
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
   const bool on_cpu = choices.size() == 1 && choices.front().backend == "host";
@@ -120,6 +132,9 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
     arrangement_ = arrangement_of(a, *crew_);
     return;
   }
+  require(sizes_.batch == 0, ErrorKind::memory, kWhere,
+          "level batches are for one device that holds all blocks: {} devices of {} bytes",
+          devices_->count(), smallest_memory(machine));
   SparseAnalysis whole = analysis_;
   layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->count(),
                            smallest_memory(machine));
@@ -137,7 +152,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
 
 /// One device that holds all of it keeps it: the whole tree is a branch, unless sizes were given.
 bool FrontFactor::take_resident(const SparseMatrix& a) {
-  if (sizes_.program == 0 || devices_->count() != 1) return false;
+  if ((sizes_.program == 0 && sizes_.batch == 0) || devices_->count() != 1) return false;
   const FrontSizes sizes = resident_sizes(sizes_, given_sizes_);
   const std::int64_t there = smallest_memory(devices_->machine());
   if (resident_elements(analysis_) * bytes_of(element_) > there) return false;
@@ -147,7 +162,8 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   layout_ = std::move(layout);
   resident_ = std::make_unique<ResidentRun>(
       std::make_shared<const Schedule>(front_schedule(layout_, 1)), devices_->backend(),
-      choose_all_devices(options_.devices).front().indices.front(), devices_->device(0));
+      choose_all_devices(options_.devices).front().indices.front(), devices_->device(0),
+      asked_.batches ? asked_.batches->streams : 1);
   MemoryStore store = store_of(nullptr, nullptr);
   resident_->upload(fronts::kStructure, store, devices_->ring(0, 0));
   resident_->upload(fronts::kPlaces, store, devices_->ring(0, 0));
@@ -241,9 +257,10 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   const auto start = std::chrono::steady_clock::now();
   const BlockTable& blocks = layout_->blocks;
   const BlockId raw{fronts::kValues, 0, 0};
-  require(blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kWhere,
-          "{} values where {} belong", values.size(), blocks.extent(raw).rows - 1);
-  const bool others = blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
+  const bool batched = sizes_.batch > 0;  // which have no values as they were given
+  require(batched || blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kWhere,
+          "{} values where {} belong", values.size(), batched ? 0 : blocks.extent(raw).rows - 1);
+  const bool others = batched || blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
                       std::any_of(layout_->units.begin(), layout_->units.end(),
                                   [](const FrontUnit& u) { return u.kind != UnitKind::branch; });
   at_home_ = false;
@@ -265,7 +282,8 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
                       ring);
     traffic.host_to_device_bytes = blocks.bytes(raw);
   }
-  const double seconds = resident_->run();
+  const double seconds = resident_->run(
+      batched && asked_.batches && asked_.batches->traced ? &report_.trace : nullptr);
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   MemoryStore store = store_of(nullptr, status);
   resident_->download(fronts::kStatus, store);
@@ -275,7 +293,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   report_.path = "resident";
   report_.policy = "none";
   report_.devices.push_back(devices_->device(0).description().name);
-  report_.compute_queues = 1;
+  report_.compute_queues = resident_->queues();
   report_.trace.seconds = seconds;
   report_.traffic = report_.trace.traffic = traffic;
   static_cast<Traffic&>(report_.planned_traffic) = traffic;

@@ -1,6 +1,7 @@
 #include "sparse/front_layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "kernels/potrf.hpp"
@@ -117,7 +118,7 @@ void LayoutMaker::cut_front(std::int32_t s) {
 
 void LayoutMaker::find_branches() {
   const std::int32_t count = a_.supernodes();
-  whole_.assign(at(count), 1);
+  whole_.assign(at(count), sizes_.batch > 0 ? 0 : 1);
   size_.assign(at(count), 0);
   for (std::int32_t s = 0; s < count; ++s) {
     size_[at(s)] += order_of(s) * a_.width(s);
@@ -272,6 +273,9 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
   require(std::max(sizes.tile, sizes.panel_order) <= kPanelOrderMax, ErrorKind::misuse, "factor",
           "tiles of {} and panels of fronts of order {}: at most {}", sizes.tile, sizes.panel_order,
           kPanelOrderMax);
+  require(sizes.batch >= 0 && (sizes.batch == 0 || sizes.program == 0), ErrorKind::misuse, "factor",
+          "batches of {} fronts, of branches {} a program", sizes.batch,
+          sizes.program != 0 ? "with" : "without");
   require(sizes.range_bytes == 0 || (sizes.range_bytes > 0 && sizes.program != 0),
           ErrorKind::misuse, "factor", "ranges of {} bytes, of branches {} a program",
           sizes.range_bytes, sizes.program != 0 ? "with" : "without");
@@ -287,7 +291,35 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
   LayoutMaker maker(analysis, sizes, element, parts, layout);
   maker.make_units();
   maker.make_blocks(permuted_entries(analysis, a), a.entries());
+  if (sizes.batch > 0) layout.batches = level_batches(layout, sizes.batch);
   return layout;
+}
+
+std::vector<std::vector<std::int32_t>> level_batches(const FrontLayout& layout,
+                                                     std::int64_t batch) {
+  const std::vector<FrontUnit>& units = layout.units;
+  std::vector<std::int32_t> level(units.size(), 0);
+  std::vector<std::int64_t> order(units.size(), 0);  // of small fronts; 0: it comes alone
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const std::int32_t c : units[u].children) level[u] = std::max(level[u], level[at(c)] + 1);
+    if (units[u].kind != UnitKind::panel) continue;
+    const std::int64_t rows = layout.blocks.extent({fronts::kPanels, units[u].panel, 0}).rows;
+    if (rows <= kSmallFront) order[u] = rows;
+  }
+  std::vector<std::int32_t> sorted(units.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](std::int32_t x, std::int32_t y) {
+    return std::pair(level[at(x)], order[at(x)]) < std::pair(level[at(y)], order[at(y)]);
+  });
+  std::vector<std::vector<std::int32_t>> batches;
+  for (const std::int32_t u : sorted) {
+    const bool joins = !batches.empty() && std::ssize(batches.back()) < batch && order[at(u)] > 0 &&
+                       order[at(batches.back().front())] > 0 &&
+                       level[at(u)] == level[at(batches.back().front())];
+    if (!joins) batches.emplace_back();
+    batches.back().push_back(u);
+  }
+  return batches;
 }
 
 }  // namespace strata

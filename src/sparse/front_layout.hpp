@@ -29,6 +29,9 @@ struct FrontSizes {
   /// and updates take up to so many bytes. A front that takes more is cut: its panel is a unit, and
   /// so are ranges of the columns of its update. 0: they are not.
   std::int64_t range_bytes = 0;
+  /// No branches: each supernode is a unit, and up to so many small ones of a level of the tree are
+  /// factored by the same calls. 0: units come one by one.
+  std::int64_t batch = 0;
 };
 
 /// The same tree, with supernodes whose panels take more than so many bytes cut into chains of such
@@ -105,6 +108,8 @@ using EntryCode = std::int64_t;
 
 struct FrontLayout {
   std::vector<FrontUnit> units;
+  /// Where there are batches, the units of each; all children are in batches before.
+  std::vector<std::vector<std::int32_t>> batches;
   std::vector<std::int32_t> unit_of;  ///< of each supernode
   /// Of each supernode that is not cut into tiles: the first element of its panel in its block, and
   /// how many lie from column to column.
@@ -126,5 +131,11 @@ struct FrontLayout {
 [[nodiscard]] FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a,
                                          const FrontSizes& sizes, Element element = Element::fp64,
                                          std::span<const std::int32_t> parts = {});
+
+/// The units of a layout by levels, those without children first; of a level up to `batch` panels
+/// of fronts of order up to kSmallFront together, of orders that are near each other, and others
+/// alone.
+[[nodiscard]] std::vector<std::vector<std::int32_t>> level_batches(const FrontLayout& layout,
+                                                                   std::int64_t batch);
 
 }  // namespace strata

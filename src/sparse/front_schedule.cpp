@@ -48,7 +48,14 @@ class FrontTasks {
     }
   }
 
-  void emit(std::int64_t u, TaskList& tasks) const {
+  void emit(std::int64_t step, TaskList& tasks) const {
+    if (layout_->batches.empty()) return emit_unit(step, tasks);
+    const std::vector<std::int32_t>& batch = layout_->batches[at(step)];
+    batch.size() == 1 ? emit_unit(batch.front(), tasks) : factor_panel_batch(tasks, batch);
+  }
+
+ private:
+  void emit_unit(std::int64_t u, TaskList& tasks) const {
     const FrontUnit& unit = layout_->units[at(u)];
     switch (unit.kind) {
       case UnitKind::branch: return factor_branch_unit(tasks, unit, device_of_[at(u)]);
@@ -57,7 +64,6 @@ class FrontTasks {
     }
   }
 
- private:
   [[nodiscard]] static BlockId block(int family, std::int64_t number) {
     return {family, number, 0};
   }
@@ -105,6 +111,64 @@ class FrontTasks {
       tasks.add(potrf, device, {{panel, kDone}, {status, kDone}});
     else
       tasks.add(factor_front, device, {{panel, kDone}, update, {status, kDone}});
+  }
+
+  /// Panels of one level, by the same calls: each gets what its children give in their order.
+  void factor_panel_batch(TaskList& tasks, std::span<const std::int32_t> batch) const {
+    const int device = device_of_[at(batch.front())];
+    std::vector<TaskOperand> scattered;
+    std::vector<TaskOperand> cleared;
+    std::vector<TaskOperand> factored;
+    std::vector<BlockId> roots;
+    std::vector<Target> targets;
+    std::vector<std::vector<Gift>> gifts;
+    for (const std::int32_t u : batch) {
+      const FrontUnit& unit = layout_->units[at(u)];
+      const BlockId panel = block(fronts::kPanels, unit.panel);
+      const BlockId status(fronts::kStatus, 0, unit.status);
+      std::vector<Target> mine{target_of(panel, device)};
+      for (const BlockId id :
+           {panel, block(fronts::kValues, unit.values), block(fronts::kStructure, unit.structure)})
+        scattered.emplace_back(id);
+      if (unit.update < 0) {
+        roots.insert(roots.end(), {panel, status});
+      } else {
+        const BlockId update = block(fronts::kUpdates, unit.update);
+        cleared.emplace_back(update);
+        mine.push_back(target_of(update, device));
+        factored.insert(factored.end(), {{panel, kDone}, update, {status, kDone}});
+      }
+      for (std::vector<Gift>& given : gifts_of(unit, mine)) gifts.push_back(std::move(given));
+      targets.insert(targets.end(), mine.begin(), mine.end());
+    }
+    (void)tasks.add_calls(scatter_entries, device, scattered);
+    if (!cleared.empty()) (void)tasks.add_calls(clear_block, device, cleared);
+    add_gifts_in_turn(tasks, targets, gifts);
+    if (!factored.empty()) (void)tasks.add_calls(factor_front, device, factored);
+    for (std::size_t k = 0; k < roots.size(); k += 2)
+      tasks.add(potrf, device, {{roots[k], kDone}, {roots[k + 1], kDone}});
+  }
+
+  /// The first gift of each target by the same calls, then the second ones, and so on.
+  static void add_gifts_in_turn(TaskList& tasks, std::span<const Target> targets,
+                                std::span<const std::vector<Gift>> gifts) {
+    for (std::size_t turn = 0;; ++turn) {
+      bool any = false;
+      for (const std::uint32_t variant : {0U, kTileOfUpdate}) {
+        std::vector<TaskOperand> operands;
+        double work = 0;
+        for (std::size_t t = 0; t < targets.size(); ++t) {
+          if (turn >= gifts[t].size() || gifts[t][turn].variant != variant) continue;
+          const Gift& gift = gifts[t][turn];
+          operands.insert(operands.end(), {targets[t].id, {gift.update, gift.hint}, gift.places});
+          work += gift.work;
+        }
+        if (operands.empty()) continue;
+        any = true;
+        tasks.add_calls(add_update, targets.front().device, operands, variant).work = work;
+      }
+      if (!any) return;
+    }
   }
 
   [[nodiscard]] int device_of_tile(std::int64_t i) const { return device_of_row(i, devices_); }
@@ -257,6 +321,12 @@ Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices) 
   schedule.devices = devices;
   schedule.operands = {3, 2, 1, 1, 1, 1, 1};
   schedule.steps = std::ssize(layout->units);
+  if (!layout->batches.empty()) {
+    schedule.steps = std::ssize(layout->batches);
+    std::size_t together = 1;
+    for (const auto& batch : layout->batches) together = std::max(together, batch.size());
+    for (int& count : schedule.operands) count *= static_cast<int>(together);
+  }
   schedule.coarse_slots = true;
   schedule.own_places = layout->ranges;
   auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices);

@@ -483,6 +483,7 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
                                    const Machine& machine, const SparseCholeskyOptions& options) {
   require_same_pattern(analysis, a);
   require_devices(machine);
+  require(!options.batches, ErrorKind::misuse, "plan", "level batches have no plan");
   FrontSizes sizes = front_sizes(analysis, options, !is_cpu(machine));
   const std::int64_t there = smallest_memory(machine);
   const bool given = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;

@@ -263,5 +263,71 @@ TEST(Cholmod, SolvesWithManyRightHandSides) {
 }
 #endif
 
+TEST(SparseMethods, FactorTheSameMatrixEachInItsWay) {
+  const SparseMatrix lower = lower_triangle(*generated_matrix("3d7:9"));
+  const SparseBench bench = small_bench();
+  const SparseAnalysis analysis = analyze(lower, bench.options.analysis);
+  const std::vector<SparseMethod> methods =
+      compare_methods(lower, analysis, bench.options, {.batch = 8, .streams = 3}, 2);
+  ASSERT_EQ(methods.size(), 3U);
+  EXPECT_EQ(methods[0].name, "CPU");
+  EXPECT_EQ(methods[1].name, "one by one");
+  EXPECT_EQ(methods[2].name, "batches");
+  for (const SparseMethod& method : methods) {
+    EXPECT_EQ(method.refactor.all_seconds.size(), 2U);
+    EXPECT_NEAR(method.log_determinant, methods[0].log_determinant,
+                1e-12 * std::abs(methods[0].log_determinant));
+    EXPECT_EQ(method.trace.spans.empty(), method.name == "CPU");
+    EXPECT_EQ(method.device_seconds > 0, method.name != "CPU");
+  }
+  // As many fronts, in fewer tasks.
+  EXPECT_LT(methods[2].trace.spans.size(), methods[1].trace.spans.size());
+  EXPECT_EQ(methods[1].trace.queues.size(), 1U);
+  EXPECT_EQ(methods[2].trace.queues.size(), 3U);
+  EXPECT_NEAR(methods[2].trace.flops, methods[1].trace.flops, 1e-9 * methods[1].trace.flops);
+  SparseMatrix bad = lower;
+  bad.value.front() = -1;
+  EXPECT_THROW((void)compare_methods(bad, analysis, bench.options, {}, 1), Error);
+}
+
+TEST(SparseMethods, WhatTheDeviceCannotHoldIsLeftOut) {
+  const SparseMatrix lower = lower_triangle(*generated_matrix("3d7:12"));
+  SparseBench bench = small_bench();
+  bench.options.run.device_memory_bytes = 1 << 20;
+  const std::vector<SparseMethod> methods = compare_methods(
+      lower, analyze(lower, bench.options.analysis), bench.options, bench.levels, 1);
+  ASSERT_EQ(methods.size(), 1U);
+  EXPECT_EQ(methods[0].name, "CPU");
+}
+
+TEST(SparseMethods, TasksAtWorkAddUpToTheirTime) {
+  Trace trace;
+  trace.seconds = 4;
+  for (const auto& [begin, end] :
+       std::vector<std::pair<double, double>>{{0, 1}, {0.5, 2.5}, {0.75, 4}, {3.9, 4}, {2, 2}}) {
+    Span span;
+    span.begin = begin;
+    span.end = end;
+    trace.spans.push_back(span);
+  }
+  const std::vector<double> work = tasks_at_work(trace, 4);
+  const std::vector<double> expected{1 + 0.5 + 0.25, 2, 1.5, 1.1};
+  for (std::size_t k = 0; k < 4; ++k) EXPECT_NEAR(work[k], expected[k], 1e-12);
+  EXPECT_EQ(tasks_at_work({}, 3), std::vector<double>(3, 0.0));
+}
+
+TEST(SparseMethods, SmallFrontsHaveARateForEachChoice) {
+  Options run;
+  run.devices = "host:1";
+  const auto rates = small_front_rates(run, {2, 9}, {1, 7, 100}, {1, 3}, 2);
+  ASSERT_EQ(rates.size(), 12U);
+  for (const SmallFrontRate& rate : rates) EXPECT_GT(rate.flops_per_second, 0);
+  EXPECT_EQ(rates.front().order, 2);
+  EXPECT_EQ(rates.back().order, 9);
+  EXPECT_EQ(rates.back().batch, 100);
+  EXPECT_EQ(rates.back().streams, 3);
+  EXPECT_THROW((void)small_front_rates(run, {1}, {1}, {1}, 1), Error);
+}
+
 }  // namespace
 }  // namespace strata::bench

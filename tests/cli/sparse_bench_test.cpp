@@ -158,5 +158,32 @@ TEST(CliSparseBench, ComparesBatchesWithFactorsOneByOne) {
   expect_refused(kSparse + Words{"--batch", "0"}, 2, {"--batch"});
 }
 
+TEST(CliSparseBench, MethodsStandBesideOurs) {
+  const Scratch scratch;
+  const std::string page = scratch.path("methods.html");
+  const json object = expect_json(kSparse + Words{"--matrix", "2d5:20,3d7:6", "--peer", "none",
+                                                  "--methods", "--figures", page});
+  for (const json& row : object.at("results")) {
+    ASSERT_EQ(row.at("methods").size(), 3U);
+    for (const json& method : row.at("methods")) {
+      EXPECT_GT(method.at("seconds").get<double>(), 0);
+      EXPECT_GT(method.at("flops_per_second").get<double>(), 0);
+    }
+  }
+  EXPECT_EQ(object.at("small_fronts").size(), 60U);
+  expect_pieces(text_of(page),
+                {"Rates of the methods", "Speedup of batches", "3d7:6: tasks at work",
+                 "Fronts of order 8 by batch and streams", "one by one"});
+}
+
+TEST(CliSparseBench, OursGoesLevelByLevelWhereThatIsAskedFor) {
+  const json object =
+      expect_json(kSparse + Words{"--matrix", "3d7:6", "--peer", "none", "--branches", "batched",
+                                  "--level-batch", "5", "--streams", "3"});
+  expect_solver_fields(object.at("results").at(0).at("ours"));
+  expect_refused(kSparse + Words{"--matrix", "3d7:6", "--branches", "batched", "--batch", "3"}, 2,
+                 {"--batch has no --branches batched and no --methods"});
+}
+
 }  // namespace
 }  // namespace strata::test

@@ -1,10 +1,13 @@
 // Fronts on every backend that has them, against elimination by the definition.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "kernels/front.hpp"
+#include "kernels/potrf.hpp"
 #include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {
@@ -195,6 +198,99 @@ TEST(Front, IsFactored) {
       }
       EXPECT_EQ(call[2].numbers[0], -1);
     }
+  }
+}
+
+/// Fronts on a device, made by all operations in turn: all calls of each at once, or one by one.
+class ManyFronts {
+ public:
+  explicit ManyFronts(const Backend& backend)
+      : backend_(backend),
+        device_(backend.make_device(0, 64_MiB)),
+        queue_(device_->make_queue(QueuePriority::normal)) {}
+
+  /// A front of w columns and r rows below, whose child's update has its order.
+  void add(std::int64_t w, std::int64_t r, std::uint64_t seed) {
+    const std::int64_t order = w + r;
+    const BlockView panel = block(order, w, 0, std::vector<double>(size(order * w), std::nan("")));
+    const BlockView update = block(r, r, w, std::vector<double>(size(r * r), std::nan("")));
+    std::vector<std::int32_t> places;
+    for (std::int64_t j = 0; j < w; ++j)
+      places.push_back(static_cast<std::int32_t>(j * (order + 1)));
+    const std::vector<double> values(places.size(), 70.0 + static_cast<double>(seed));
+    scattered_.insert(scattered_.end(), {panel, block(w, 1, 0, values), block(w, 1, 0, places)});
+    cleared_.push_back(update);
+    std::vector<std::int32_t> list{1, 0, static_cast<std::int32_t>(order)};
+    for (std::int64_t k = 0; k < order; ++k) list.push_back(static_cast<std::int32_t>(k));
+    const BlockView child = block(order, order, 0, random_numbers(order * order, seed));
+    const BlockView rows = block(std::ssize(list), 1, 0, list);
+    for (const BlockView& x : {panel, update}) added_.insert(added_.end(), {x, child, rows});
+    factored_.insert(factored_.end(),
+                     {panel, update, block(kStatusRows, 1, 0, std::vector<double>(3, 9.0))});
+  }
+
+  /// Panels, updates and statuses, of squares the lower triangle.
+  std::vector<double> results(bool together) {
+    carry_out(scatter_entries, scattered_, together);
+    carry_out(clear_block, cleared_, together);
+    carry_out(add_update, added_, together);
+    carry_out(factor_front, factored_, together);
+    std::vector<double> all;
+    for (const BlockView& x : factored_) {
+      std::vector<double> one(size(x.rows * x.cols));
+      queue_->copy(one.data(), x.data, x.rows * x.cols * 8, CopyDirection::device_to_host);
+      queue_->synchronize();
+      for (std::int64_t k = 0; k < x.rows * x.cols; ++k)
+        if (x.rows != x.cols || k % x.rows >= k / x.rows) all.push_back(one[size(k)]);
+    }
+    return all;
+  }
+
+ private:
+  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+  template <class T>
+  BlockView block(std::int64_t rows, std::int64_t cols, std::int64_t at,
+                  const std::vector<T>& data) {
+    const std::int64_t bytes = rows * cols * std::int64_t{sizeof(T)};
+    memory_.push_back(device_->allocate(bytes));
+    queue_->copy(memory_.back().data(), data.data(), bytes, CopyDirection::host_to_device);
+    queue_->synchronize();
+    const Element element = sizeof(T) == 8 ? Element::fp64 : Element::int32;
+    return {memory_.back().data(), rows, cols, rows, at, at, element};
+  }
+
+  void carry_out(const Operation& operation, const std::vector<BlockView>& views, bool together) {
+    const std::size_t count = operation.operands;
+    Elements elements;
+    for (std::size_t k = 0; k < count; ++k) elements.push_back(views[k].element);
+    const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
+    const std::size_t step = together ? views.size() : count;
+    for (std::size_t k = 0; k < views.size(); k += step)
+      kernel(*queue_, {std::span(views).subspan(k, step), operation.operands}, {});
+  }
+
+  const Backend& backend_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Queue> queue_;
+  std::vector<Buffer> memory_;
+  std::vector<BlockView> scattered_, cleared_, added_, factored_;
+};
+
+/// Small fronts and others, more than a launch takes: each has the bits that it has alone.
+TEST(Front, CallsOfOneTaskAreWhatTheyAreAlone) {
+  const std::vector<std::array<std::int64_t, 2>> shapes{
+      {3, 9}, {40, 30}, {1, 63}, {5, 59}, {63, 1}};
+  for (const Backend* backend : backends()) {
+    ManyFronts fronts(*backend);
+    for (std::size_t c = 0; c < 61; ++c)
+      fronts.add(shapes[c % shapes.size()][0], shapes[c % shapes.size()][1], c);
+    for (std::size_t c = 0; c < 30; ++c) fronts.add(2 + static_cast<std::int64_t>(c), 4, c);
+    const std::vector<double> expected = fronts.results(false);
+    const std::vector<double> found = fronts.results(true);
+    ASSERT_EQ(found.size(), expected.size());
+    ASSERT_EQ(std::memcmp(found.data(), expected.data(), 8 * found.size()), 0) << backend->name();
+    EXPECT_TRUE(std::none_of(found.begin(), found.end(), [](double v) { return std::isnan(v); }));
   }
 }
 

@@ -1,0 +1,187 @@
+#include "cli/bench_sparse_methods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace strata::cli {
+namespace {
+
+using bench::SmallFrontRate;
+using bench::SparseMethod;
+using bench::SparseRow;
+using nlohmann::json;
+
+/// The paper draws its timelines in pixels; so many parts show as much.
+constexpr std::int64_t kParts = 200;
+
+/// Seconds by which methods are compared: those of the device, where all of it is there.
+double seconds_of(const SparseMethod& method) {
+  return method.device_seconds > 0 ? method.device_seconds : method.refactor.seconds;
+}
+
+double rate_of(const SparseRow& row, const SparseMethod& method) {
+  return row.stored_flops / seconds_of(method);
+}
+
+const SparseMethod* find(const SparseRow& row, const std::string& name) {
+  const auto found = std::find_if(row.methods.begin(), row.methods.end(),
+                                  [&](const SparseMethod& method) { return method.name == name; });
+  return found == row.methods.end() ? nullptr : &*found;
+}
+
+/// The line of `name` in a chart, which is appended if it is new.
+ReportSeries& line_of(ReportChart& chart, const std::string& name) {
+  const auto found = std::find_if(chart.series.begin(), chart.series.end(),
+                                  [&](const ReportSeries& line) { return line.name == name; });
+  return found == chart.series.end() ? chart.series.emplace_back(ReportSeries{name, {}, {}})
+                                     : *found;
+}
+
+std::vector<const SparseRow*> by_flops(const std::vector<SparseRow>& rows) {
+  std::vector<const SparseRow*> sorted;
+  for (const SparseRow& row : rows)
+    if (row.fine() && !row.methods.empty()) sorted.push_back(&row);
+  std::sort(sorted.begin(), sorted.end(), [](const SparseRow* a, const SparseRow* b) {
+    return a->stored_flops < b->stored_flops;
+  });
+  return sorted;
+}
+
+ReportChart rate_chart(const std::vector<const SparseRow*>& rows) {
+  ReportChart chart{"Rates of the methods", "flops with stored zeros", "GFLOP/s", {},
+                    AxisScale::logarithmic, AxisScale::logarithmic};
+  for (const SparseRow* row : rows) {
+    for (const SparseMethod& method : row->methods) {
+      ReportSeries& line = line_of(chart, method.name);
+      line.x.push_back(row->stored_flops);
+      line.y.push_back(rate_of(*row, method) / 1e9);
+    }
+  }
+  return chart;
+}
+
+/// Seconds of each other method over those of the last one that all rows have.
+ReportChart speedup_chart(const std::vector<const SparseRow*>& rows, const std::string& ours) {
+  ReportChart chart{"Speedup of " + ours,           "flops with stored zeros",
+                    "the others' seconds over its", {},
+                    AxisScale::logarithmic,         AxisScale::logarithmic};
+  for (const SparseRow* row : rows) {
+    const SparseMethod* mine = find(*row, ours);
+    if (mine == nullptr) continue;
+    for (const SparseMethod& method : row->methods) {
+      if (&method == mine) continue;
+      ReportSeries& line = line_of(chart, "over " + method.name);
+      line.x.push_back(row->stored_flops);
+      line.y.push_back(seconds_of(method) / seconds_of(*mine));
+    }
+  }
+  return chart;
+}
+
+ReportChart work_chart(const SparseRow& row) {
+  ReportChart chart{fmt::format("{}: tasks at work", row.name),
+                    "ms",
+                    "tasks at work",
+                    {},
+                    AxisScale::linear,
+                    AxisScale::linear};
+  for (const SparseMethod& method : row.methods) {
+    if (method.trace.spans.empty()) continue;
+    ReportSeries& line = line_of(chart, method.name);
+    line.y = bench::tasks_at_work(method.trace, kParts);
+    for (std::int64_t k = 0; k < kParts; ++k)
+      line.x.push_back(1e3 * method.trace.seconds * (static_cast<double>(k) + 0.5) / kParts);
+  }
+  return chart;
+}
+
+ReportChart small_front_chart(const std::vector<SmallFrontRate>& rates, std::int64_t order) {
+  ReportChart chart{fmt::format("Fronts of order {} by batch and streams", order),
+                    "fronts of a batch",
+                    "GFLOP/s",
+                    {},
+                    AxisScale::logarithmic,
+                    AxisScale::logarithmic};
+  for (const SmallFrontRate& rate : rates) {
+    if (rate.order != order) continue;
+    ReportSeries& line = line_of(chart, fmt::format("{} streams", rate.streams));
+    line.x.push_back(static_cast<double>(rate.batch));
+    line.y.push_back(rate.flops_per_second / 1e9);
+  }
+  return chart;
+}
+
+}  // namespace
+
+std::vector<SmallFrontRate> measure_small_fronts(const Options& run) {
+  constexpr int kRepeats = 3;
+  return bench::small_front_rates(run, {8, 16, 32, 64}, {1, 4, 16, 64, 256}, {1, 4, 16}, kRepeats);
+}
+
+json methods_json(const SparseRow& row) {
+  json list = json::array();
+  for (const SparseMethod& method : row.methods) {
+    json object = {{"name", method.name},
+                   {"seconds", method.refactor.seconds},
+                   {"all_seconds", method.refactor.all_seconds},
+                   {"flops_per_second", rate_of(row, method)}};
+    if (method.device_seconds > 0) object["device_seconds"] = method.device_seconds;
+    if (!method.trace.spans.empty()) {
+      object["tasks"] = method.trace.spans_added;
+      object["traced_seconds"] = method.trace.seconds;
+      object["tasks_at_work"] = bench::tasks_at_work(method.trace, kParts);
+    }
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+json small_fronts_json(const std::vector<SmallFrontRate>& rates) {
+  json list = json::array();
+  for (const SmallFrontRate& rate : rates)
+    list.push_back({{"order", rate.order},
+                    {"batch", rate.batch},
+                    {"streams", rate.streams},
+                    {"flops_per_second", rate.flops_per_second}});
+  return list;
+}
+
+void print_methods(const SparseRow& row) {
+  if (row.methods.empty()) return;
+  fmt::print("  {:<14}{:>14}{:>16}{:>12}\n", "method", "refactor, s", "on the device", "GFLOP/s");
+  for (const SparseMethod& method : row.methods)
+    fmt::print("  {:<14}{:>14.4g}{:>16}{:>12.4g}\n", method.name, method.refactor.seconds,
+               method.device_seconds > 0 ? fmt::format("{:.4g}", method.device_seconds) : "",
+               rate_of(row, method) / 1e9);
+}
+
+void print_small_fronts(const std::vector<SmallFrontRate>& rates) {
+  if (rates.empty()) return;
+  fmt::print("GFLOP/s of small fronts, half of whose columns are eliminated\n");
+  fmt::print("  {:>6}{:>8}{:>9}{:>12}\n", "order", "batch", "streams", "GFLOP/s");
+  for (const SmallFrontRate& rate : rates)
+    fmt::print("  {:>6}{:>8}{:>9}{:>12.4g}\n", rate.order, rate.batch, rate.streams,
+               rate.flops_per_second / 1e9);
+}
+
+void add_method_figures(const std::vector<SparseRow>& rows,
+                        const std::vector<SmallFrontRate>& rates, ReportData& page) {
+  const std::vector<const SparseRow*> sorted = by_flops(rows);
+  if (!sorted.empty()) {
+    page.charts.push_back(rate_chart(sorted));
+    page.charts.push_back(speedup_chart(sorted, sorted.back()->methods.back().name));
+  }
+  if (!rows.empty() && !rows.back().methods.empty()) {
+    page.charts.push_back(work_chart(rows.back()));
+    const SparseMethod* batches = find(rows.back(), "batches");
+    if (batches != nullptr && page.run) page.run->trace = batches->trace;
+  }
+  std::vector<std::int64_t> orders;
+  for (const SmallFrontRate& rate : rates)
+    if (orders.empty() || orders.back() != rate.order) orders.push_back(rate.order);
+  for (const std::int64_t order : orders) page.charts.push_back(small_front_chart(rates, order));
+}
+
+}  // namespace strata::cli

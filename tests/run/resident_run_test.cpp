@@ -1,0 +1,189 @@
+// Schedules on a device that holds all of their blocks: on any number of queues what they are in
+// order, and a failure on any of the queues is told.
+
+#include "run/resident_run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "run/device_set.hpp"
+#include "run/run.hpp"
+#include "strata/error.hpp"
+#include "tests/schedule/scramble.hpp"
+#include "tests/support/stores.hpp"
+
+namespace strata::test {
+namespace {
+
+/// Random bytes in every stored block.
+std::unique_ptr<MemoryStore> stored_bytes(const BlockTable& blocks, std::uint64_t seed) {
+  std::vector<std::shared_ptr<FamilyMemory>> families;
+  for (int f = 0; f < blocks.families(); ++f)
+    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
+  auto store = std::make_unique<MemoryStore>(blocks, families);
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (blocks.family(f).origin != Origin::stored) continue;
+    blocks.for_each(f, [&](BlockId id) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
+      for (std::size_t b = 0; b < bytes.size(); ++b)
+        bytes[b] = static_cast<std::byte>(random_bits(seed + id.bits, b));
+      store->write(id, bytes.data());
+    });
+  }
+  return store;
+}
+
+/// How many tasks there are; `written` gets the blocks that they write.
+std::int64_t tasks_of(const Schedule& schedule, std::set<std::uint64_t>& written) {
+  std::int64_t count = 0;
+  for (std::int64_t step = 0; step < schedule.steps; ++step) {
+    TaskList tasks;
+    schedule.emit(step, tasks);
+    count += std::ssize(tasks.tasks());
+    for (const Task& task : std::as_const(tasks).tasks()) {
+      const auto operands = std::as_const(tasks).operands(task);
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (task.access_of(i) != Access::read) written.insert(operands[i].id.bits);
+    }
+  }
+  return count;
+}
+
+/// The blocks of a family that are in `written`.
+Bytes blocks_of(MemoryStore& store, int family, const std::set<std::uint64_t>& written) {
+  Bytes all = contents_of(store);
+  Bytes some;
+  store.blocks().for_each(family, [&](BlockId id) {
+    if (written.count(id.bits) > 0)
+      some.push_back(all[static_cast<std::size_t>(store.blocks().index(id))]);
+  });
+  return some;
+}
+
+TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
+  const ScrambleBackend host(host_backend());
+  std::int64_t beside = 0;  // spans that begin before those of an earlier step end
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const auto schedule = std::make_shared<const Schedule>(scramble_pair(seed, false).first);
+    const auto in_order = stored_bytes(schedule->blocks, seed);
+    run_in_order(*schedule, host, *in_order);
+    std::set<std::uint64_t> written;
+    const std::int64_t tasks = tasks_of(*schedule, written);
+    for (const int queues : {1, 2, 5}) {
+      Options options;
+      options.device_memory_bytes = 4 << 20;
+      DeviceSet devices({{&host, 0}}, options);
+      const auto store = stored_bytes(schedule->blocks, seed);
+      ResidentRun run(schedule, host, 0, devices.device(0), queues);
+      EXPECT_EQ(run.queues(), queues);
+      for (int f = 0; f < schedule->blocks.families(); ++f)
+        if (schedule->blocks.family(f).origin == Origin::stored)
+          run.upload(f, *store, devices.ring(0, 0));
+      Trace trace;
+      const double seconds = run.run(&trace);
+      for (const int family : {kMapped, kListed, kMade}) {
+        run.download(family, *store);
+        ASSERT_TRUE(blocks_of(*store, family, written) == blocks_of(*in_order, family, written))
+            << "seed " << seed << ", " << queues << " queues, family " << family;
+      }
+      ASSERT_EQ(std::ssize(trace.spans), tasks);
+      ASSERT_EQ(std::ssize(trace.queues), queues);
+      ASSERT_EQ(std::ssize(trace.families), schedule->blocks.families());
+      double before = 0;
+      std::size_t used = 0;
+      for (const Span& span : trace.spans) {
+        ASSERT_LE(0, span.begin);
+        ASSERT_LE(span.begin, span.end);
+        ASSERT_LE(span.end, seconds);
+        used = std::max<std::size_t>(used, span.queue);
+        beside += span.begin < before ? 1 : 0;
+        before = std::max(before, span.end);
+      }
+      if (queues == 1) {
+        EXPECT_EQ(used, 0U);
+      }
+    }
+  }
+  EXPECT_GT(beside, 100) << "queues that work at once";
+}
+
+constexpr Operation kPasses{
+    .name = "passes", .operands = 1, .access = {Access::write}, .work = scramble_work};
+constexpr Operation kFails{
+    .name = "fails", .operands = 1, .access = {Access::write}, .work = scramble_work};
+constexpr Operation kNobodys{
+    .name = "nobody's", .operands = 1, .access = {Access::write}, .work = scramble_work};
+
+/// The host's devices, with an operation that fails in the queue, and none for the last one above.
+class FailingBackend final : public Backend {
+ public:
+  FailingBackend() {
+    kernels_.set(
+        kPasses, {Element::fp64},
+        [](Queue& queue, const KernelCalls&, const KernelParameters&) { queue.submit([] {}); });
+    kernels_.set(kFails, {Element::fp64},
+                 [](Queue& queue, const KernelCalls&, const KernelParameters&) {
+                   queue.submit([] { throw Error(ErrorKind::device, "test", "a kernel failed"); });
+                 });
+  }
+  [[nodiscard]] std::string name() const override { return host_backend().name(); }
+  [[nodiscard]] DeviceKind kind() const override { return host_backend().kind(); }
+  [[nodiscard]] std::vector<DeviceDescription> devices() const override {
+    return host_backend().devices();
+  }
+  [[nodiscard]] std::unique_ptr<Device> make_device(int index,
+                                                    std::int64_t budget_bytes) const override {
+    return host_backend().make_device(index, budget_bytes);
+  }
+  [[nodiscard]] const KernelTable& kernels() const override { return kernels_; }
+  [[nodiscard]] bool reaches(int index, const void* first, std::int64_t bytes) const override {
+    return host_backend().reaches(index, first, bytes);
+  }
+  [[nodiscard]] bool linked(int from, int to) const override {
+    return host_backend().linked(from, to);
+  }
+  [[nodiscard]] bool on_host() const override { return host_backend().on_host(); }
+
+ private:
+  KernelTable kernels_;
+};
+
+/// Eight tasks on columns of their own, of which some step is of this operation.
+std::shared_ptr<const Schedule> eight_steps(const Operation& one, const std::int64_t& at) {
+  auto schedule = std::make_shared<Schedule>();
+  BlockFamily family{.name = "x", .rows = 8, .cols = 8};
+  family.tile_rows = 8;
+  family.tile_cols = 1;
+  family.origin = Origin::generated;
+  (void)schedule->blocks.add(std::move(family));
+  schedule->operands = {1};
+  schedule->steps = 8;
+  schedule->emit = [&one, &at](std::int64_t step, TaskList& tasks) {
+    tasks.add(step == at ? one : kPasses, 0, {BlockId{0, 0, step}});
+  };
+  return schedule;
+}
+
+TEST(ResidentRun, AFailureOnAnyQueueIsThrownOnce) {
+  const FailingBackend backend;
+  const std::unique_ptr<Device> device = backend.make_device(0, 1 << 20);
+  for (const std::int64_t failing : {0, 1, 4, 7}) {
+    std::int64_t step = failing;
+    ResidentRun run(eight_steps(kFails, step), backend, 0, *device, 3);
+    EXPECT_THROW((void)run.run(), Error) << failing;
+    step = -1;  // from now on nothing fails
+    EXPECT_GE(run.run(), 0);
+    step = failing;
+    ResidentRun without(eight_steps(kNobodys, step), backend, 0, *device, 3);
+    EXPECT_THROW((void)without.run(), Error);
+  }
+  const std::int64_t never = -1;
+  EXPECT_THROW(ResidentRun(eight_steps(kFails, never), backend, 0, *device, 0), Error);
+}
+
+}  // namespace
+}  // namespace strata::test
