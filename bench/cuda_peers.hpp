@@ -50,6 +50,12 @@ using MagmaPotrf = int(void* a, std::int64_t n, std::int64_t ld, bool fp32, doub
 using DgemmRate = int(bool fp32, double seconds, double* flops_per_second, char* message,
                       std::int64_t message_bytes);
 
+/// `count` products C ← C − A·Bᵀ of order n, `batch` to a call of cublasDgemmBatched, the calls on
+/// `streams` streams in turn: their seconds by the clock of the host, the GPU that was used last
+/// idle before and after. The arrays of pointers are made before the time begins.
+using SmallProducts = int(std::int64_t n, std::int64_t batch, int streams, std::int64_t count,
+                          double* seconds, char* message, std::int64_t message_bytes);
+
 /// What is done with a tall matrix V, m × n, m below 2³¹ for the last two, which write to it.
 enum class TallWork : int {
   read,         ///< every element once, those between m and ld too

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "bench/cuda_peers.hpp"
+#include "bench/peers_plugin.hpp"
 #include "bench/sparse_matrices.hpp"
 #include "kernels/front.hpp"
 #include "kernels/potrf.hpp"
@@ -15,6 +17,8 @@
 
 namespace strata::bench {
 namespace {
+
+constexpr std::int64_t kSmallCount = 4096;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -58,6 +62,20 @@ Trace trace_of(const SparseMatrix& lower, const SparseAnalysis& analysis,
   return factor.report().trace;
 }
 
+/// Rates of all batches and streams.
+template <class Seconds>
+void add_rates(std::int64_t order, double flops, const SmallRuns& runs,
+               std::vector<SmallRate>& rates, const Seconds& seconds_of) {
+  for (const std::int64_t batch : runs.batches) {
+    for (const int streams : runs.streams) {
+      (void)seconds_of(batch, streams);
+      std::vector<double> seconds;
+      for (int r = 0; r < runs.repeats; ++r) seconds.push_back(seconds_of(batch, streams));
+      rates.push_back({order, batch, streams, flops / std::max(median(seconds), 1e-9)});
+    }
+  }
+}
+
 /// Fronts of one order in device memory, eliminated again and again.
 class SmallFronts {
  public:
@@ -74,24 +92,15 @@ class SmallFronts {
   }
 
   double seconds(std::int64_t batch, int streams) {
-    while (std::ssize(queues_) < streams) queues_.push_back(device_->make_queue({}));
-    std::vector<BlockView> views;
-    auto* numbers = reinterpret_cast<double*>(memory_.data());
-    fill();
-    for (std::int64_t k = 0; k < count_; ++k) {
-      double* front = numbers + k * numbers_each();
-      const std::int64_t r = order_ - width_;
-      views.push_back({front, order_, width_, order_, 0, 0, Element::fp64});
-      views.push_back({front + order_ * width_, r, r, r, width_, width_, Element::fp64});
-      views.push_back(
-          {front + order_ * width_ + r * r, kStatusRows, 1, kStatusRows, 0, 0, Element::fp64});
-    }
+    while (std::ssize(queues_) < streams)
+      queues_.push_back(device_->make_queue(QueuePriority::normal));
+    if (views_.empty()) fill();
     const auto begin = std::chrono::steady_clock::now();
     std::size_t turn = 0;
     for (std::int64_t k = 0; k < count_; k += batch, ++turn) {
       const auto some = static_cast<std::size_t>(3 * std::min(batch, count_ - k));
       kernel_(*queues_[turn % static_cast<std::size_t>(streams)],
-              {std::span(views).subspan(static_cast<std::size_t>(3 * k), some), 3}, {});
+              {std::span(views_).subspan(static_cast<std::size_t>(3 * k), some), 3}, {});
     }
     for (int q = 0; q < streams; ++q) queues_[static_cast<std::size_t>(q)]->synchronize();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -111,8 +120,17 @@ class SmallFronts {
   }
   [[nodiscard]] std::int64_t bytes() const { return count_ * numbers_each() * 8; }
 
-  /// The identity, so that every pivot is good.
+  /// Identities, which elimination leaves as they are.
   void fill() {
+    auto* there = reinterpret_cast<double*>(memory_.data());
+    for (std::int64_t k = 0; k < count_; ++k) {
+      double* front = there + k * numbers_each();
+      const std::int64_t r = order_ - width_;
+      views_.push_back({front, order_, width_, order_, 0, 0, Element::fp64});
+      views_.push_back({front + order_ * width_, r, r, r, width_, width_, Element::fp64});
+      views_.push_back(
+          {front + order_ * width_ + r * r, kStatusRows, 1, kStatusRows, 0, 0, Element::fp64});
+    }
     std::vector<double> numbers(static_cast<std::size_t>(count_ * numbers_each()), 0.0);
     for (std::int64_t k = 0; k < count_; ++k)
       for (std::int64_t j = 0; j < width_; ++j)
@@ -129,6 +147,7 @@ class SmallFronts {
   Buffer memory_;
   std::vector<std::unique_ptr<Queue>> queues_;  // released before the memory and the device
   KernelFunction kernel_ = nullptr;
+  std::vector<BlockView> views_;
 };
 
 }  // namespace
@@ -178,25 +197,39 @@ std::vector<double> tasks_at_work(const Trace& trace, std::int64_t parts) {
   return work;
 }
 
-std::vector<SmallFrontRate> small_front_rates(const Options& run,
-                                              const std::vector<std::int64_t>& orders,
-                                              const std::vector<std::int64_t>& batches,
-                                              const std::vector<int>& streams, int repeats) {
+std::vector<SmallRate> small_front_rates(const Options& run, const SmallRuns& runs) {
   const DeviceChoice choice = choose_all_devices(run.devices).front();
   const Backend& backend = backend_named(choice.backend, run.devices);
-  const std::int64_t count = backend.on_host() ? 256 : 4096;
-  std::vector<SmallFrontRate> rates;
-  for (const std::int64_t order : orders) {
+  const std::int64_t count = backend.on_host() ? 256 : kSmallCount;
+  std::vector<SmallRate> rates;
+  for (const std::int64_t order : runs.orders) {
     require(order >= 2, ErrorKind::misuse, "bench", "fronts of order {}: at least 2", order);
     SmallFronts fronts(backend, choice.indices.front(), order, count);
-    for (const std::int64_t batch : batches) {
-      for (const int queues : streams) {
-        (void)fronts.seconds(batch, queues);
-        std::vector<double> seconds;
-        for (int r = 0; r < repeats; ++r) seconds.push_back(fronts.seconds(batch, queues));
-        rates.push_back({order, batch, queues, fronts.flops() / std::max(median(seconds), 1e-9)});
-      }
-    }
+    add_rates(order, fronts.flops(), runs, rates,
+              [&](std::int64_t batch, int streams) { return fronts.seconds(batch, streams); });
+  }
+  return rates;
+}
+
+std::vector<SmallRate> small_product_rates(const Options& run, const SmallRuns& runs) {
+  std::vector<SmallRate> rates;
+  if (choose_all_devices(run.devices).front().backend != "cuda") return rates;
+  SmallProducts* products = nullptr;
+  try {
+    PeersPlugin().bind(products, "strata_small_products");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device) throw;
+    return rates;
+  }
+  for (const std::int64_t order : runs.orders) {
+    const auto n = static_cast<double>(order);
+    add_rates(order, 2 * n * n * n * static_cast<double>(kSmallCount), runs, rates,
+              [&](std::int64_t batch, int streams) {
+                double seconds = 0;
+                PeersPlugin::call(products, "small products", order, batch, streams, kSmallCount,
+                                  &seconds);
+                return seconds;
+              });
   }
   return rates;
 }

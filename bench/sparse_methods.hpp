@@ -36,18 +36,27 @@ struct SparseMethod {
 /// How many tasks of a trace are at work, on average in each of `parts` equal parts of its time.
 [[nodiscard]] std::vector<double> tasks_at_work(const Trace& trace, std::int64_t parts);
 
-/// Of fronts of order n whose first n / 2 columns are eliminated.
-struct SmallFrontRate {
+/// Of fronts of order n whose first n / 2 columns are eliminated; or of products of order n.
+struct SmallRate {
   std::int64_t order = 0;
-  std::int64_t batch = 0;  ///< fronts of a call
+  std::int64_t batch = 0;  ///< of a call
   int streams = 0;         ///< queues that calls take turns on
   double flops_per_second = 0;
 };
 
-/// 4,096 fronts of each order in the memory of the first device, 256 of CPUs: the median of
-/// `repeats`. Throws Error{memory} if they are not there.
-[[nodiscard]] std::vector<SmallFrontRate> small_front_rates(
-    const Options& run, const std::vector<std::int64_t>& orders,
-    const std::vector<std::int64_t>& batches, const std::vector<int>& streams, int repeats);
+/// What is measured: the median of some repeats of all choices.
+struct SmallRuns {
+  std::vector<std::int64_t> orders{8, 16, 32, 64};
+  std::vector<std::int64_t> batches{1, 4, 16, 64, 256};
+  std::vector<int> streams{1, 4, 16};
+  int repeats = 3;
+};
+
+/// 4,096 fronts of each order in the memory of the first device, 256 of CPUs. Throws Error{memory}
+/// if they are not there.
+[[nodiscard]] std::vector<SmallRate> small_front_rates(const Options& run, const SmallRuns& runs);
+/// As many products by cuBLAS, where the first device is a GPU and libstrata_peers_cuda.so is
+/// there; else none.
+[[nodiscard]] std::vector<SmallRate> small_product_rates(const Options& run, const SmallRuns& runs);
 
 }  // namespace strata::bench

@@ -482,8 +482,8 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
     return run_batch_comparison(arguments, bench, common);
   }
   const PeerOf peer = peer_of(arguments, common);
-  std::vector<bench::SmallFrontRate> rates;
-  if (bench.methods) rates = measure_small_fronts(bench.options.run);
+  SmallRates rates;
+  if (bench.methods) rates = measure_small_rates(bench.options.run);
   bench.levels = arguments.levels;
   std::vector<SparseRow> rows;
   for (const std::string& name : names) {
@@ -501,10 +501,10 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
     print_row(rows.back());
     print_methods(rows.back());
   }
-  if (!common.json) print_small_fronts(rates);
+  if (!common.json) print_small_rates(rates);
   const bool figures = !arguments.figures.empty();
   json object = object_of(rows, peer, bench, figures);
-  if (!rates.empty()) object["small_fronts"] = small_fronts_json(rates);
+  if (bench.methods) object["small"] = small_rates_json(rates);
   ReportData page = page_of(rows, arguments.collection > 0);
   add_method_figures(rows, rates, page);
   if (!arguments.output.empty()) {

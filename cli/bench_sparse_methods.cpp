@@ -8,7 +8,7 @@
 namespace strata::cli {
 namespace {
 
-using bench::SmallFrontRate;
+using bench::SmallRate;
 using bench::SparseMethod;
 using bench::SparseRow;
 using nlohmann::json;
@@ -97,27 +97,46 @@ ReportChart work_chart(const SparseRow& row) {
   return chart;
 }
 
-ReportChart small_front_chart(const std::vector<SmallFrontRate>& rates, std::int64_t order) {
-  ReportChart chart{fmt::format("Fronts of order {} by batch and streams", order),
-                    "fronts of a batch",
-                    "GFLOP/s",
-                    {},
-                    AxisScale::logarithmic,
-                    AxisScale::logarithmic};
-  for (const SmallFrontRate& rate : rates) {
-    if (rate.order != order) continue;
-    ReportSeries& line = line_of(chart, fmt::format("{} streams", rate.streams));
+void add_small_charts(const std::string& what, const std::vector<SmallRate>& rates,
+                      ReportData& page) {
+  std::int64_t order = 0;
+  for (const SmallRate& rate : rates) {
+    if (rate.order != order)
+      page.charts.push_back({fmt::format("{} of order {} by batch and streams", what, rate.order),
+                             "of a batch",
+                             "GFLOP/s",
+                             {},
+                             AxisScale::logarithmic,
+                             AxisScale::logarithmic});
+    order = rate.order;
+    ReportSeries& line = line_of(page.charts.back(), fmt::format("{} streams", rate.streams));
     line.x.push_back(static_cast<double>(rate.batch));
     line.y.push_back(rate.flops_per_second / 1e9);
   }
-  return chart;
+}
+
+json rates_json(const std::vector<SmallRate>& rates) {
+  json list = json::array();
+  for (const SmallRate& rate : rates)
+    list.push_back({{"order", rate.order},
+                    {"batch", rate.batch},
+                    {"streams", rate.streams},
+                    {"flops_per_second", rate.flops_per_second}});
+  return list;
+}
+
+void print_rates(const std::vector<SmallRate>& rates, const std::string& title) {
+  if (rates.empty()) return;
+  fmt::print("{}\n  {:>6}{:>8}{:>9}{:>12}\n", title, "order", "batch", "streams", "GFLOP/s");
+  for (const SmallRate& rate : rates)
+    fmt::print("  {:>6}{:>8}{:>9}{:>12.4g}\n", rate.order, rate.batch, rate.streams,
+               rate.flops_per_second / 1e9);
 }
 
 }  // namespace
 
-std::vector<SmallFrontRate> measure_small_fronts(const Options& run) {
-  constexpr int kRepeats = 3;
-  return bench::small_front_rates(run, {8, 16, 32, 64}, {1, 4, 16, 64, 256}, {1, 4, 16}, kRepeats);
+SmallRates measure_small_rates(const Options& run) {
+  return {bench::small_front_rates(run, {}), bench::small_product_rates(run, {})};
 }
 
 json methods_json(const SparseRow& row) {
@@ -138,14 +157,8 @@ json methods_json(const SparseRow& row) {
   return list;
 }
 
-json small_fronts_json(const std::vector<SmallFrontRate>& rates) {
-  json list = json::array();
-  for (const SmallFrontRate& rate : rates)
-    list.push_back({{"order", rate.order},
-                    {"batch", rate.batch},
-                    {"streams", rate.streams},
-                    {"flops_per_second", rate.flops_per_second}});
-  return list;
+json small_rates_json(const SmallRates& rates) {
+  return {{"fronts", rates_json(rates.fronts)}, {"products", rates_json(rates.products)}};
 }
 
 void print_methods(const SparseRow& row) {
@@ -157,17 +170,13 @@ void print_methods(const SparseRow& row) {
                rate_of(row, method) / 1e9);
 }
 
-void print_small_fronts(const std::vector<SmallFrontRate>& rates) {
-  if (rates.empty()) return;
-  fmt::print("GFLOP/s of small fronts, half of whose columns are eliminated\n");
-  fmt::print("  {:>6}{:>8}{:>9}{:>12}\n", "order", "batch", "streams", "GFLOP/s");
-  for (const SmallFrontRate& rate : rates)
-    fmt::print("  {:>6}{:>8}{:>9}{:>12.4g}\n", rate.order, rate.batch, rate.streams,
-               rate.flops_per_second / 1e9);
+void print_small_rates(const SmallRates& rates) {
+  print_rates(rates.fronts, "GFLOP/s of small fronts, half of whose columns are eliminated");
+  print_rates(rates.products, "GFLOP/s of small products by cublasDgemmBatched");
 }
 
-void add_method_figures(const std::vector<SparseRow>& rows,
-                        const std::vector<SmallFrontRate>& rates, ReportData& page) {
+void add_method_figures(const std::vector<SparseRow>& rows, const SmallRates& rates,
+                        ReportData& page) {
   const std::vector<const SparseRow*> sorted = by_flops(rows);
   if (!sorted.empty()) {
     page.charts.push_back(rate_chart(sorted));
@@ -178,10 +187,8 @@ void add_method_figures(const std::vector<SparseRow>& rows,
     const SparseMethod* batches = find(rows.back(), "batches");
     if (batches != nullptr && page.run) page.run->trace = batches->trace;
   }
-  std::vector<std::int64_t> orders;
-  for (const SmallFrontRate& rate : rates)
-    if (orders.empty() || orders.back() != rate.order) orders.push_back(rate.order);
-  for (const std::int64_t order : orders) page.charts.push_back(small_front_chart(rates, order));
+  add_small_charts("Fronts", rates.fronts, page);
+  add_small_charts("Products", rates.products, page);
 }
 
 }  // namespace strata::cli

@@ -9,19 +9,23 @@
 
 namespace strata::cli {
 
-/// Fronts of order 8 to 64, by batches of 1 to 256 and 1, 4 and 16 streams.
-[[nodiscard]] std::vector<bench::SmallFrontRate> measure_small_fronts(const Options& run);
+/// What is small by batches and streams: our fronts, and products by cuBLAS.
+struct SmallRates {
+  std::vector<bench::SmallRate> fronts;
+  std::vector<bench::SmallRate> products;
+};
+[[nodiscard]] SmallRates measure_small_rates(const Options& run);
 
 [[nodiscard]] nlohmann::json methods_json(const bench::SparseRow& row);
-[[nodiscard]] nlohmann::json small_fronts_json(const std::vector<bench::SmallFrontRate>& rates);
+[[nodiscard]] nlohmann::json small_rates_json(const SmallRates& rates);
 
 /// Nothing where there are none.
 void print_methods(const bench::SparseRow& row);
-void print_small_fronts(const std::vector<bench::SmallFrontRate>& rates);
+void print_small_rates(const SmallRates& rates);
 
 /// Rates and speedups of all matrices, what is at work in the last one, with the timeline of its
-/// batches in the place of that of ours, and small fronts.
-void add_method_figures(const std::vector<bench::SparseRow>& rows,
-                        const std::vector<bench::SmallFrontRate>& rates, ReportData& page);
+/// batches in the place of that of ours, and what is small.
+void add_method_figures(const std::vector<bench::SparseRow>& rows, const SmallRates& rates,
+                        ReportData& page);
 
 }  // namespace strata::cli

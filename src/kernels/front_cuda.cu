@@ -17,23 +17,33 @@ namespace {
 
 constexpr int kPlainThreads = 256;
 
-/// Calls on small fronts, as the parameter of one launch.
+/// Calls on small fronts, as the parameter of one launch; of more than 32 KiB there is none.
+template <int kMost>
 struct CallPack {
-  static constexpr int kMost = 24;  // of 168 bytes each: less than 4 KiB, which any driver takes
+  static constexpr int kCalls = kMost;
   BlockView view[kMost][3];
 };
+static_assert(sizeof(CallPack<192>) < 32764);
 
-/// Calls launch(pack, count) for the calls from `first` on, `count` in all.
+/// Calls launch(pack, count) for the calls from `first` on, `count` in all. A launch takes the
+/// longer the larger its parameter is, so that few calls come in a small one.
 template <class Launch>
 void launch_in_packs(const KernelCalls& calls, std::int64_t first, std::int64_t count,
                      const Launch& launch) {
-  CallPack pack;
-  for (std::int64_t begin = 0; begin < count; begin += CallPack::kMost) {
-    const std::int64_t some = std::min<std::int64_t>(CallPack::kMost, count - begin);
+  const auto put = [&]<int kMost>(std::int64_t begin) {
+    CallPack<kMost> pack;
+    const std::int64_t some = std::min<std::int64_t>(kMost, count - begin);
     for (std::int64_t c = 0; c < some; ++c)
       std::copy_n(calls[first + begin + c], calls.operands, pack.view[c]);
     launch(pack, static_cast<unsigned>(some));
     blas::require_launched("small fronts");
+    return begin + some;
+  };
+  for (std::int64_t begin = 0; begin < count;) {
+    const std::int64_t left = count - begin;
+    begin = left <= 2    ? put.template operator()<2>(begin)
+            : left <= 20 ? put.template operator()<20>(begin)
+                         : put.template operator()<192>(begin);
   }
 }
 
@@ -49,9 +59,9 @@ std::int64_t count_together(const KernelCalls& calls, std::int64_t first,
 }
 
 /// A block for each call: X ← 0, but values at places, if there are any.
-template <class T>
+template <class T, class Pack>
 __global__ void __launch_bounds__(kPlainThreads)
-    scatter_small_kernel(const __grid_constant__ CallPack pack, bool has_values) {
+    scatter_small_kernel(const __grid_constant__ Pack pack, bool has_values) {
   const BlockView* v = pack.view[blockIdx.x];
   auto* x = static_cast<T*>(v[0].data);
   const int own = static_cast<int>(threadIdx.x);
@@ -66,9 +76,9 @@ __global__ void __launch_bounds__(kPlainThreads)
 
 /// A block for each front of order up to kSmallFront, eliminated column by column in shared memory.
 /// Columns stay as they were before they are scaled: one barrier each.
-template <class T>
+template <class T, class Pack>
 __global__ void __launch_bounds__(kPlainThreads)
-    factor_small_kernel(const __grid_constant__ CallPack pack) {
+    factor_small_kernel(const __grid_constant__ Pack pack) {
   __shared__ T x[kSmallFront * (kSmallFront + 1)];
   constexpr int kWarps = kPlainThreads / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -143,10 +153,10 @@ __device__ inline int lower_bound(const std::int32_t* list, int count, std::int6
   return from;
 }
 
-/// One update, or one tile of one: a block takes columns of it.
+/// One update, or one tile of one: a block takes every `step`-th of its columns.
 template <class T>
 __device__ void add_update_to(const BlockView& x, const BlockView& u, const std::int32_t* list,
-                              bool is_tile) {
+                              bool is_tile, int first_column, int step) {
   const int count = list[0];
   const int begin = list[1];
   const std::int32_t* places = list + 2 + count;
@@ -161,7 +171,7 @@ __device__ void add_update_to(const BlockView& x, const BlockView& u, const std:
     const std::int64_t ld = is_tile ? u.ld : order;
     const int first = lower_bound(places + row, rows, x.row);
     const int last = lower_bound(places + row, rows, x.row + x.rows);
-    for (int j = static_cast<int>(blockIdx.x); j < cols; j += static_cast<int>(gridDim.x)) {
+    for (int j = first_column; j < cols; j += step) {
       const std::int64_t column = places[col + j] - x.col;
       if (column < 0 || column >= x.cols) continue;
       const int from = max(first, col + j - row);
@@ -180,15 +190,15 @@ __device__ void add_update_to(const BlockView& x, const BlockView& u, const std:
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads)
     add_update_kernel(BlockView x, BlockView u, const std::int32_t* list, bool is_tile) {
-  add_update_to<T>(x, u, list, is_tile);
+  add_update_to<T>(x, u, list, is_tile, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
 }
 
 /// Of each call a block.
-template <class T>
+template <class T, class Pack>
 __global__ void __launch_bounds__(kPlainThreads)
-    add_small_kernel(const __grid_constant__ CallPack pack, bool is_tile) {
+    add_small_kernel(const __grid_constant__ Pack pack, bool is_tile) {
   const BlockView* v = pack.view[blockIdx.x];
-  add_update_to<T>(v[0], v[1], static_cast<const std::int32_t*>(v[2].data), is_tile);
+  add_update_to<T>(v[0], v[1], static_cast<const std::int32_t*>(v[2].data), is_tile, 0, 1);
 }
 
 template <class T>
@@ -218,7 +228,7 @@ void scatter_entries_cuda(Queue& queue, const KernelCalls& calls, const KernelPa
   for (std::int64_t c = 0; c < calls.count();) {
     const std::int64_t small =
         count_together(calls, c, [](const BlockView* x) { return is_small(x[0]); });
-    launch_in_packs(calls, c, small, [&](const CallPack& pack, unsigned count) {
+    launch_in_packs(calls, c, small, [&](const auto& pack, unsigned count) {
       scatter_small_kernel<T><<<count, kPlainThreads, 0, stream>>>(pack, true);
     });
     c += small;
@@ -241,7 +251,7 @@ void clear_block_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
   for (std::int64_t c = 0; c < calls.count();) {
     const std::int64_t small =
         count_together(calls, c, [](const BlockView* x) { return is_small(x[0]); });
-    launch_in_packs(calls, c, small, [&](const CallPack& pack, unsigned count) {
+    launch_in_packs(calls, c, small, [&](const auto& pack, unsigned count) {
       scatter_small_kernel<T><<<count, kPlainThreads, 0, stream>>>(pack, false);
     });
     c += small;
@@ -261,7 +271,7 @@ void add_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParamet
     const std::int64_t small = count_together(
         calls, c, [](const BlockView* x) { return is_small(x[0]) && is_small(x[1]); });
     const std::int64_t together = small > 1 ? small : 0;
-    launch_in_packs(calls, c, together, [&](const CallPack& pack, unsigned count) {
+    launch_in_packs(calls, c, together, [&](const auto& pack, unsigned count) {
       add_small_kernel<T><<<count, kPlainThreads, 0, stream>>>(pack, is_tile);
     });
     c += together;
@@ -283,7 +293,7 @@ void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
   for (std::int64_t c = 0; c < calls.count();) {
     const std::int64_t small =
         count_together(calls, c, [](const BlockView* x) { return x[0].rows <= kSmallFront; });
-    launch_in_packs(calls, c, small, [&](const CallPack& pack, unsigned count) {
+    launch_in_packs(calls, c, small, [&](const auto& pack, unsigned count) {
       factor_small_kernel<T>
           <<<count, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(pack);
     });

@@ -15,81 +15,7 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Who waits for whom where steps take turns on several queues.
-class QueueOrder {
- public:
-  QueueOrder(std::span<const std::unique_ptr<Queue>> queues, const BlockTable& blocks)
-      : queues_(queues), blocks_(blocks), issued_(queues.size(), 0), recorded_(queues.size()) {
-    if (queues.size() == 1) return;
-    std::int64_t count = 0;
-    for (int f = 0; f < blocks.families(); ++f) count += blocks.count(f);
-    uses_.resize(static_cast<std::size_t>(count));
-    seen_.assign(queues.size(), std::vector<std::int64_t>(queues.size(), 0));
-  }
-
-  /// Before the next task of queue `q`.
-  void wait_for_operands(std::size_t q, const Task& task, std::span<const TaskOperand> operands) {
-    if (queues_.size() == 1) return;
-    const Turn turn{q, ++issued_[q]};
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      Uses& uses = uses_[static_cast<std::size_t>(blocks_.index(operands[i].id))];
-      wait_for(q, uses.writer);
-      if (task.access_of(i) == Access::read) {
-        readers_.push_back({turn, uses.reader});
-        uses.reader = std::ssize(readers_) - 1;
-        continue;
-      }
-      for (std::int64_t r = uses.reader; r >= 0; r = readers_[static_cast<std::size_t>(r)].next)
-        wait_for(q, readers_[static_cast<std::size_t>(r)].turn);
-      uses = {turn, -1};
-    }
-  }
-
- private:
-  /// Task number `number`, from 1 on, of a queue; 0: none.
-  struct Turn {
-    std::size_t queue = 0;
-    std::int64_t number = 0;
-  };
-  /// The last task that wrote a block, and the last one that has read it since: a list.
-  struct Uses {
-    Turn writer;
-    std::int64_t reader = -1;
-  };
-  struct Reader {
-    Turn turn;
-    std::int64_t next;
-  };
-
-  /// One event serves all tasks before it, for each queue once.
-  void wait_for(std::size_t q, const Turn& turn) {
-    if (turn.number == 0 || turn.queue == q || seen_[q][turn.queue] >= turn.number) return;
-    auto& [event, number] = recorded_[turn.queue];
-    if (number < turn.number) {
-      event = queues_[turn.queue]->record();
-      number = issued_[turn.queue];
-    }
-    queues_[q]->wait(event);
-    seen_[q][turn.queue] = number;
-  }
-
-  std::span<const std::unique_ptr<Queue>> queues_;
-  const BlockTable& blocks_;
-  std::vector<std::int64_t> issued_;
-  std::vector<std::pair<Event, std::int64_t>> recorded_;  // up to which task
-  std::vector<Uses> uses_;                                // by block
-  std::vector<Reader> readers_;
-  std::vector<std::vector<std::int64_t>> seen_;  // what a queue has waited for of each other
-};
-
 }  // namespace
-
-/// A task on its way into a trace.
-struct ResidentRun::Mark {
-  Span span;
-  Event begin;
-  Event end;
-};
 
 std::int64_t ResidentRun::bytes_of(const BlockTable& blocks) {
   std::int64_t bytes = 0;
@@ -191,61 +117,68 @@ void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const st
     ring.send(queue(), to, data);
 }
 
-double ResidentRun::run(Trace* trace) {
-  const Event begin = queue().record();
-  for (std::size_t q = 1; q < queues_.size(); ++q) queues_[q]->wait(begin);
-  QueueOrder order(queues_, schedule_->blocks);
-  std::vector<Mark> marks;  // only with a trace
+void ResidentRun::prepare() {
+  tasks_.emplace(schedule_->blocks, queues());
   for (std::int64_t step = 0; step < schedule_->steps; ++step) {
-    const auto q = static_cast<std::size_t>(step % queues());
-    TaskList tasks;
-    schedule_->emit(step, tasks);
-    for (const Task& task : std::as_const(tasks).tasks()) {
-      const auto operands = std::as_const(tasks).operands(task);
+    TaskList list;
+    schedule_->emit(step, list);
+    for (const Task& task : std::as_const(list).tasks()) {
+      const auto operands = std::as_const(list).operands(task);
+      const KernelFunction kernel =
+          kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
       std::vector<BlockView> views;
       for (const TaskOperand& operand : operands) views.push_back(view(operand.id));
-      order.wait_for_operands(q, task, operands);
-      Mark mark;
-      if (trace != nullptr) {
-        mark.span = span_of(task, operands, q, *trace);
-        mark.begin = queues_[q]->record();
-      }
-      perform(*queues_[q], *task.operation, elements_of(schedule_->blocks, task, operands),
-              {views, operands_of_call(*task.operation, task.calls, views.size())}, task.variant);
-      if (trace == nullptr) continue;
-      mark.end = queues_[q]->record();
-      marks.push_back(std::move(mark));
+      tasks_->add(static_cast<int>(step % queues()), task, operands, kernel, views);
     }
+  }
+  tasks_->finish();
+}
+
+double ResidentRun::run(Trace* trace) {
+  if (!tasks_) prepare();
+  const Event begin = queue().record();
+  for (std::size_t q = 1; q < queues_.size(); ++q) queues_[q]->wait(begin);
+  std::vector<std::pair<Event, Event>> times;  // only with a trace
+  std::vector<Event> events(tasks_->events());
+  for (const ResidentTasks::Entry& entry : tasks_->entries()) {
+    Queue& mine = *queues_[static_cast<std::size_t>(entry.queue)];
+    for (const ResidentTasks::Wait& wait : tasks_->waits(entry)) {
+      Event& event = events[wait.event];
+      if (wait.records) event = queues_[static_cast<std::size_t>(wait.queue)]->record();
+      mine.wait(event);
+    }
+    Event before = trace != nullptr ? mine.record() : Event();
+    entry.kernel(mine, tasks_->calls(entry), {.variant = entry.variant});
+    if (trace != nullptr) times.emplace_back(std::move(before), mine.record());
   }
   for (std::size_t q = 1; q < queues_.size(); ++q) queue().wait(queues_[q]->record());
   const Event end = queue().record();
   synchronize();
-  if (trace != nullptr) {
-    for (int q = 0; q < queues(); ++q)
-      trace->queues.push_back({name_, "compute " + std::to_string(q), 0});
-    for (int f = 0; f < schedule_->blocks.families(); ++f)
-      trace->families.push_back(schedule_->blocks.family(f).name);
-    for (Mark& mark : marks) {
-      mark.span.begin = mark.begin.seconds() - begin.seconds();
-      mark.span.end = mark.end.seconds() - begin.seconds();
-      trace->add(mark.span);
-    }
-  }
-  return end.seconds() - begin.seconds();
+  const double zero = begin.seconds();
+  if (trace != nullptr) put_spans(times, zero, *trace);
+  return end.seconds() - zero;
 }
 
-Span ResidentRun::span_of(const Task& task, std::span<const TaskOperand> operands, std::size_t q,
-                          Trace& trace) const {
-  Span span;
-  const BlockId first = operands.front().id;
-  span.family = static_cast<std::uint8_t>(first.family());
-  span.operation = trace.operation_number(task.operation->name);
-  span.queue = static_cast<std::uint16_t>(q);
-  span.row = static_cast<std::int32_t>(first.row());
-  span.col = static_cast<std::int32_t>(first.col());
-  span.calls = task.calls;
-  span.flops = work_of(schedule_->blocks, task, operands);
-  return span;
+void ResidentRun::put_spans(std::span<const std::pair<Event, Event>> times, double zero,
+                            Trace& trace) const {
+  for (int q = 0; q < queues(); ++q)
+    trace.queues.push_back({name_, "compute " + std::to_string(q), 0});
+  for (int f = 0; f < schedule_->blocks.families(); ++f)
+    trace.families.push_back(schedule_->blocks.family(f).name);
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    const ResidentTasks::Entry& entry = tasks_->entries()[k];
+    Span span;
+    span.family = static_cast<std::uint8_t>(entry.first.family());
+    span.operation = trace.operation_number(entry.operation->name);
+    span.queue = static_cast<std::uint16_t>(entry.queue);
+    span.row = static_cast<std::int32_t>(entry.first.row());
+    span.col = static_cast<std::int32_t>(entry.first.col());
+    span.calls = static_cast<std::uint32_t>(tasks_->calls(entry).count());
+    span.flops = entry.work;
+    span.begin = times[k].first.seconds() - zero;
+    span.end = times[k].second.seconds() - zero;
+    trace.add(span);
+  }
 }
 
 void ResidentRun::synchronize() {
@@ -265,15 +198,14 @@ void ResidentRun::call(const Operation& operation, std::span<const BlockView> vi
   Elements elements;
   for (const BlockView& view : views.first(static_cast<std::size_t>(operation.operands)))
     elements.push_back(view.element);
-  perform(queue(), operation, elements, {views, operation.operands}, variant);
+  kernel_of(operation, elements)(queue(), {views, operation.operands}, {.variant = variant});
 }
 
-void ResidentRun::perform(Queue& queue, const Operation& operation, const Elements& elements,
-                          const KernelCalls& calls, std::uint32_t variant) {
+KernelFunction ResidentRun::kernel_of(const Operation& operation, const Elements& elements) const {
   const KernelFunction kernel = backend_.kernels().find(operation.name, elements);
   require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
           operation.name, to_string(elements));
-  kernel(queue, calls, {.variant = variant});
+  return kernel;
 }
 
 void ResidentRun::download(int family, MemoryStore& store) {

@@ -10,12 +10,15 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.hpp"
 #include "run/pinned_ring.hpp"
+#include "run/resident_tasks.hpp"
 #include "schedule/task.hpp"
 #include "store/memory_store.hpp"
 #include "strata/trace.hpp"
@@ -76,11 +79,12 @@ class ResidentRun {
   /// block.
   template <class Part>
   void for_parts(int family, std::int64_t most, const Part& part) const;
-  void perform(Queue& queue, const Operation& operation, const Elements& elements,
-               const KernelCalls& calls, std::uint32_t variant);
-  struct Mark;
-  [[nodiscard]] Span span_of(const Task& task, std::span<const TaskOperand> operands,
-                             std::size_t queue, Trace& trace) const;
+  /// Throws Error{device} if there is none.
+  [[nodiscard]] KernelFunction kernel_of(const Operation& operation,
+                                         const Elements& elements) const;
+  void prepare();
+  /// When each task began and ended, by the device's clock, whose `zero` is the beginning.
+  void put_spans(std::span<const std::pair<Event, Event>> times, double zero, Trace& trace) const;
   /// Waits for all queues; throws the first failure.
   void synchronize();
 
@@ -91,6 +95,7 @@ class ResidentRun {
   Buffer memory_;
   std::string name_;  // of the device
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::optional<ResidentTasks> tasks_;  // from the first run on
 };
 
 }  // namespace strata

@@ -319,14 +319,17 @@ TEST(SparseMethods, TasksAtWorkAddUpToTheirTime) {
 TEST(SparseMethods, SmallFrontsHaveARateForEachChoice) {
   Options run;
   run.devices = "host:1";
-  const auto rates = small_front_rates(run, {2, 9}, {1, 7, 100}, {1, 3}, 2);
+  SmallRuns runs{.orders = {2, 9}, .batches = {1, 7, 100}, .streams = {1, 3}, .repeats = 2};
+  const auto rates = small_front_rates(run, runs);
+  EXPECT_TRUE(small_product_rates(run, runs).empty()) << "there is no cuBLAS for CPUs";
   ASSERT_EQ(rates.size(), 12U);
-  for (const SmallFrontRate& rate : rates) EXPECT_GT(rate.flops_per_second, 0);
+  for (const SmallRate& rate : rates) EXPECT_GT(rate.flops_per_second, 0);
   EXPECT_EQ(rates.front().order, 2);
   EXPECT_EQ(rates.back().order, 9);
   EXPECT_EQ(rates.back().batch, 100);
   EXPECT_EQ(rates.back().streams, 3);
-  EXPECT_THROW((void)small_front_rates(run, {1}, {1}, {1}, 1), Error);
+  runs.orders = {1};
+  EXPECT_THROW((void)small_front_rates(run, runs), Error);
 }
 
 }  // namespace

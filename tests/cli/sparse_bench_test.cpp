@@ -170,7 +170,7 @@ TEST(CliSparseBench, MethodsStandBesideOurs) {
       EXPECT_GT(method.at("flops_per_second").get<double>(), 0);
     }
   }
-  EXPECT_EQ(object.at("small_fronts").size(), 60U);
+  EXPECT_EQ(object.at("small").at("fronts").size(), 60U);
   expect_pieces(text_of(page),
                 {"Rates of the methods", "Speedup of batches", "3d7:6: tasks at work",
                  "Fronts of order 8 by batch and streams", "one by one"});

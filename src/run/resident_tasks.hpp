@@ -1,0 +1,91 @@
+#pragma once
+// ResidentTasks: the tasks of a schedule whose blocks have places for good, with all that is needed
+// to issue them again and again.
+//
+// Contract: tasks are added in program order, each for a queue; each waits for those on other
+// queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
+// it since. Waits are events that are recorded behind all that their queue has been given so far,
+// so that one serves for many; they point backwards.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernel_table.hpp"
+#include "schedule/task.hpp"
+
+namespace strata {
+
+class ResidentTasks {
+ public:
+  struct Entry {
+    const Operation* operation;
+    KernelFunction kernel;
+    std::uint32_t variant;
+    int queue;
+    BlockId first;  ///< of its operands
+    double work;    ///< in the operation's unit
+    std::uint32_t first_wait, waits;
+    std::size_t first_view, views;
+    int operands;  ///< of a call
+  };
+  struct Wait {
+    std::size_t event;  ///< its number
+    int queue;          ///< whose it is
+    bool records;       ///< it is recorded now
+  };
+
+  ResidentTasks(const BlockTable& blocks, int queues);
+  void add(int queue, const Task& task, std::span<const TaskOperand> operands,
+           KernelFunction kernel, std::span<const BlockView> views);
+
+  /// No more tasks: lets go of what only adding needs.
+  void finish();
+
+  [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }
+  [[nodiscard]] std::size_t events() const noexcept { return events_; }
+  [[nodiscard]] std::span<const Wait> waits(const Entry& entry) const {
+    return std::span(waits_).subspan(entry.first_wait, entry.waits);
+  }
+  [[nodiscard]] KernelCalls calls(const Entry& entry) const {
+    return {std::span(views_).subspan(entry.first_view, entry.views), entry.operands};
+  }
+
+ private:
+  /// Task number `number`, from 1 on, of a queue; 0: none.
+  struct Turn {
+    int queue = 0;
+    std::int64_t number = 0;
+  };
+  /// The last task that wrote a block, and the last one that has read it since: a list.
+  struct Uses {
+    Turn writer;
+    std::int64_t reader = -1;
+  };
+  struct Reader {
+    Turn turn;
+    std::int64_t next;
+  };
+  /// The latest event of a queue, and the last task before it.
+  struct Recorded {
+    std::size_t event = 0;
+    std::int64_t number = 0;
+  };
+
+  void wait_for_operands(int queue, const Task& task, std::span<const TaskOperand> operands);
+  void wait_for(int queue, const Turn& turn);
+
+  const BlockTable& blocks_;
+  std::vector<Entry> entries_;
+  std::vector<Wait> waits_;
+  std::vector<BlockView> views_;
+  std::size_t events_ = 0;
+  // While tasks are added, with several queues:
+  std::vector<std::int64_t> issued_;  // tasks, by queue
+  std::vector<Recorded> recorded_;
+  std::vector<Uses> uses_;  // by block
+  std::vector<Reader> readers_;
+  std::vector<std::vector<std::int64_t>> seen_;  // what a queue has waited for of each other
+};
+
+}  // namespace strata
