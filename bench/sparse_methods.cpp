@@ -172,7 +172,11 @@ std::vector<SparseMethod> compare_methods(const SparseMatrix& lower, const Spars
   const auto add = [&](const char* name, const SparseCholeskyOptions& how, bool traced) {
     std::optional<SparseMethod> method = time_method(name, lower, analysis, how, repeats);
     if (!method) return;
-    if (traced) method->trace = trace_of(lower, analysis, how);
+    if (traced) {
+      method->trace = trace_of(lower, analysis, how);
+      method->tasks = method->trace.spans_added;
+      method->at_work = tasks_at_work(method->trace, kTraceParts);
+    }
     methods.push_back(std::move(*method));
   };
   add("CPU", cpu, false);

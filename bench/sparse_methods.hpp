@@ -16,13 +16,18 @@
 
 namespace strata::bench {
 
+/// Parts of a run's time in which what is at work is counted: a drawing shows no more.
+inline constexpr std::int64_t kTraceParts = 200;
+
 struct SparseMethod {
   std::string name;       ///< "CPU", "one by one", "batches", "programs"
   SparseTiming refactor;  ///< other values in host memory, with the checks of the pattern
   /// Of the device alone, the median; 0 where the factor does not stay on it.
   double device_seconds = 0;
   double log_determinant = 0;
-  Trace trace;  ///< of another run, of those that go level by level
+  Trace trace;                  ///< of another run, of those that go level by level; …
+  std::int64_t tasks = 0;       ///< … how many it had, …
+  std::vector<double> at_work;  ///< … and at work at once: see tasks_at_work()
 };
 
 /// With the first device of `options.run` and the CPUs of the host. `repeats` refactorizations

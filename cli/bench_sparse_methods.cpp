@@ -13,9 +13,6 @@ using bench::SparseMethod;
 using bench::SparseRow;
 using nlohmann::json;
 
-/// The paper draws its timelines in pixels; so many parts show as much.
-constexpr std::int64_t kParts = 200;
-
 /// Seconds by which methods are compared: those of the device, where all of it is there.
 double seconds_of(const SparseMethod& method) {
   return method.device_seconds > 0 ? method.device_seconds : method.refactor.seconds;
@@ -90,9 +87,10 @@ ReportChart work_chart(const SparseRow& row) {
   for (const SparseMethod& method : row.methods) {
     if (method.trace.spans.empty()) continue;
     ReportSeries& line = line_of(chart, method.name);
-    line.y = bench::tasks_at_work(method.trace, kParts);
-    for (std::int64_t k = 0; k < kParts; ++k)
-      line.x.push_back(1e3 * method.trace.seconds * (static_cast<double>(k) + 0.5) / kParts);
+    line.y = method.at_work;
+    for (std::size_t k = 0; k < line.y.size(); ++k)
+      line.x.push_back(1e3 * method.trace.seconds * (static_cast<double>(k) + 0.5) /
+                       static_cast<double>(line.y.size()));
   }
   return chart;
 }
@@ -147,10 +145,9 @@ json methods_json(const SparseRow& row) {
                    {"all_seconds", method.refactor.all_seconds},
                    {"flops_per_second", rate_of(row, method)}};
     if (method.device_seconds > 0) object["device_seconds"] = method.device_seconds;
-    if (!method.trace.spans.empty()) {
-      object["tasks"] = method.trace.spans_added;
-      object["traced_seconds"] = method.trace.seconds;
-      object["tasks_at_work"] = bench::tasks_at_work(method.trace, kParts);
+    if (method.tasks > 0) {
+      object["tasks"] = method.tasks;
+      object["tasks_at_work"] = method.at_work;
     }
     list.push_back(std::move(object));
   }

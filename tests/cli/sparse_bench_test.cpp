@@ -168,6 +168,7 @@ TEST(CliSparseBench, MethodsStandBesideOurs) {
     for (const json& method : row.at("methods")) {
       EXPECT_GT(method.at("seconds").get<double>(), 0);
       EXPECT_GT(method.at("flops_per_second").get<double>(), 0);
+      EXPECT_EQ(method.contains("tasks_at_work"), method.at("name") != "CPU");
     }
   }
   EXPECT_EQ(object.at("small").at("fronts").size(), 60U);
