@@ -133,25 +133,49 @@ void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
   const auto delivery =
       std::make_shared<Delivery>(Delivery{.arrived = std::move(arrived), .failure = nullptr});
   const std::vector<BlockColumns> parts = cut(store, columns, shape_.slot_bytes);
-  if (!home_thread_.joinable()) home_thread_ = std::thread([this] { bring_home(); });
   for (const BlockColumns& part : parts) {
-    Slot& slot = slot_to_receive();
-    try {
-      queue.copy(slot.memory.data(), from + (part.first - columns.first) * column,
-                 part.count * column, CopyDirection::device_to_host);
-      slot.copied = queue.record();
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      idle_.push_back(&slot);
-      throw;
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      parcels_.push_back({&slot, queue, store, part, delivery, &part == &parts.back()});
-      ++under_way_;
-    }
-    changed_.notify_all();
+    const auto take = [this, &store, part](const std::byte* memory) {
+      share(store, part, [&](const BlockColumns& piece, std::int64_t offset) {
+        store.write_columns(piece.id, piece.first, piece.count, memory + offset);
+      });
+    };
+    put_parcel(queue, from + (part.first - columns.first) * column, part.count * column, take,
+               delivery, &part == &parts.back());
   }
+}
+
+void PinnedRing::receive(Queue& queue, const std::byte* from, std::int64_t bytes,
+                         std::int64_t pieces,
+                         std::function<void(std::int64_t, const std::byte*)> take,
+                         Arrived arrived) {
+  require(bytes <= shape_.slot_bytes, ErrorKind::misuse, "run", "{} bytes in a slot of {}", bytes,
+          shape_.slot_bytes);
+  const auto delivery =
+      std::make_shared<Delivery>(Delivery{.arrived = std::move(arrived), .failure = nullptr});
+  const auto take_all = [this, pieces, take = std::move(take)](const std::byte* memory) {
+    crew_.share(pieces, [&](std::int64_t i) { take(i, memory); });
+  };
+  put_parcel(queue, from, bytes, take_all, delivery, true);
+}
+
+void PinnedRing::put_parcel(Queue& queue, const std::byte* from, std::int64_t bytes, Take take,
+                            const std::shared_ptr<Delivery>& delivery, bool last) {
+  if (!home_thread_.joinable()) home_thread_ = std::thread([this] { bring_home(); });
+  Slot& slot = slot_to_receive();
+  try {
+    queue.copy(slot.memory.data(), from, bytes, CopyDirection::device_to_host);
+    slot.copied = queue.record();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(&slot);
+    throw;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    parcels_.push_back({&slot, queue, std::move(take), delivery, last});
+    ++under_way_;
+  }
+  changed_.notify_all();
 }
 
 void PinnedRing::bring_home() {
@@ -177,13 +201,7 @@ void PinnedRing::deliver(const Parcel& parcel) {
     parcel.slot->copied = Event();
     // Behind a failure of the queue there is anything in the slot.
     delivery.lost = delivery.lost || abandoned() || parcel.queue.failed();
-    if (!delivery.lost && !delivery.failure) {
-      const std::byte* memory = parcel.slot->memory.data();
-      BlockStore& store = parcel.store;
-      share(store, parcel.columns, [&](const BlockColumns& piece, std::int64_t offset) {
-        store.write_columns(piece.id, piece.first, piece.count, memory + offset);
-      });
-    }
+    if (!delivery.lost && !delivery.failure) parcel.take(parcel.slot->memory.data());
   } catch (...) {
     delivery.failure = std::current_exception();
   }

@@ -71,6 +71,11 @@ class PinnedRing {
   /// all was home.
   void receive(Queue& queue, const std::byte* from, BlockStore& store, const BlockColumns& columns,
                Arrived arrived);
+  /// The same for `bytes` bytes, of which a slot holds as many: when they are there, several
+  /// threads call take(0, slot) … take(pieces − 1, slot). Throws Error{misuse} for more bytes than
+  /// that.
+  void receive(Queue& queue, const std::byte* from, std::int64_t bytes, std::int64_t pieces,
+               std::function<void(std::int64_t, const std::byte*)> take, Arrived arrived);
   /// Blocks until everything that was received is home.
   void finish() noexcept;
   /// From now until `finish` returns nothing is read or written any more.
@@ -81,7 +86,8 @@ class PinnedRing {
     Buffer memory;
     Event copied;
   };
-  /// Columns on their way home, in several slots.
+  using Take = std::function<void(const std::byte*)>;
+  /// What is on its way home, in several slots.
   struct Delivery {
     Arrived arrived;
     std::exception_ptr failure;
@@ -90,8 +96,7 @@ class PinnedRing {
   struct Parcel {
     Slot* slot;
     const Queue& queue;
-    BlockStore& store;
-    BlockColumns columns;
+    Take take;
     std::shared_ptr<Delivery> delivery;
     bool last;
   };
@@ -105,6 +110,8 @@ class PinnedRing {
   /// Calls use(columns, offset in bytes) for parts of `columns`, by several threads.
   void share(const BlockStore& store, const BlockColumns& columns,
              const std::function<void(const BlockColumns&, std::int64_t)>& use);
+  void put_parcel(Queue& queue, const std::byte* from, std::int64_t bytes, Take take,
+                  const std::shared_ptr<Delivery>& delivery, bool last);
   void bring_home();
   void deliver(const Parcel& parcel);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 #include "base/check.hpp"
@@ -10,6 +11,23 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
+/// So few bytes a GPU's driver copies at once.
+constexpr std::int64_t kFew = std::int64_t{64} << 10;
+/// Bytes of small blocks that a thread reads or writes at a time: less does not keep one busy that
+/// had to be woken.
+constexpr std::int64_t kTogether = std::int64_t{256} << 10;
+
+/// What a ring was told to bring home refers to locals of those who told it.
+class Finished {
+ public:
+  explicit Finished(PinnedRing& ring) : ring_(ring) {}
+  Finished(const Finished&) = delete;
+  Finished& operator=(const Finished&) = delete;
+  ~Finished() { ring_.finish(); }
+
+ private:
+  PinnedRing& ring_;
+};
 
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -82,9 +100,6 @@ void ResidentRun::for_parts(int family, std::int64_t most, const Part& part) con
 }
 
 void ResidentRun::upload(int family, MemoryStore& store, PinnedRing& ring) {
-  /// Small blocks are read so many at a time: less does not keep a thread that had to be woken
-  /// busy.
-  constexpr std::int64_t kTogether = std::int64_t{256} << 10;
   const std::int64_t slot = ring.shape().slot_bytes;
   for_parts(family, slot,
             [&](std::span<const Placed> blocks, std::byte* first, std::int64_t bytes) {
@@ -106,8 +121,6 @@ void ResidentRun::upload(int family, MemoryStore& store, PinnedRing& ring) {
 
 void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
                          PinnedRing& ring) {
-  /// So few bytes a GPU's driver copies at once.
-  constexpr std::int64_t kFew = std::int64_t{64} << 10;
   std::byte* to = at(id) + first_byte;
   if (reaches(data.data(), std::ssize(data)))
     queue().copy(to, data.data(), std::ssize(data), CopyDirection::device_to_device);
@@ -208,17 +221,58 @@ KernelFunction ResidentRun::kernel_of(const Operation& operation, const Elements
   return kernel;
 }
 
-void ResidentRun::download(int family, MemoryStore& store) {
-  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
-  std::vector<std::byte> buffer;
-  for_parts(family, kBytes,
-            [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
-              buffer.resize(static_cast<std::size_t>(bytes));
-              queue().copy(buffer.data(), first, bytes, CopyDirection::device_to_host);
-              queue().synchronize();
-              for (const Placed& block : blocks)
-                store.write(block.id, buffer.data() + block.offset);
-            });
+void ResidentRun::download(int family, MemoryStore& store, PinnedRing& ring) {
+  const std::int64_t slot = ring.shape().slot_bytes;
+  std::mutex mutex;  // of what follows
+  std::exception_ptr failure;
+  std::int64_t missing = 0;
+  const auto arrived = [&](std::exception_ptr problem) {
+    const std::lock_guard lock(mutex);
+    --missing;
+    if (problem && !failure) failure = std::move(problem);
+  };
+  {
+    const Finished until_all_is_home(ring);
+    for_parts(family, slot,
+              [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
+                const BlockId id = blocks.front().id;
+                const bool too_wide = bytes > slot && schedule_->blocks.column_bytes(id) > slot;
+                if (bytes <= kFew || too_wide) return download_plainly(blocks, first, bytes, store);
+                {
+                  const std::lock_guard lock(mutex);
+                  ++missing;
+                }
+                if (bytes > slot)
+                  return ring.receive(queue(), first, store,
+                                      {id, 0, schedule_->blocks.extent(id).cols},
+                                      [&store, &arrived, id](std::exception_ptr problem) {
+                                        if (!problem) store.commit(id);  // it is whole
+                                        arrived(std::move(problem));
+                                      });
+                const std::int64_t count = std::ssize(blocks);
+                const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
+                const auto take = [&store, all = std::vector<Placed>(blocks.begin(), blocks.end()),
+                                   count, pieces](std::int64_t k, const std::byte* from) {
+                  for (std::int64_t i = count * k / pieces; i < count * (k + 1) / pieces; ++i) {
+                    const Placed& block = all[static_cast<std::size_t>(i)];
+                    store.write(block.id, from + block.offset);
+                  }
+                };
+                ring.receive(queue(), first, bytes, pieces, take, arrived);
+              });
+  }
+  queue().synchronize();
+  if (failure) std::rethrow_exception(failure);
+  require(missing == 0, ErrorKind::device, "run", "{} parts of a family did not come home",
+          missing);
+}
+
+void ResidentRun::download_plainly(std::span<const Placed> blocks, const std::byte* first,
+                                   std::int64_t bytes, MemoryStore& store) {
+  std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
+  queue().copy(buffer.data(), first, bytes, CopyDirection::device_to_host);
+  queue().synchronize();
+  for (const Placed& block : blocks) store.write(block.id, buffer.data() + block.offset);
 }
 
 }  // namespace strata

@@ -46,8 +46,9 @@ class ResidentRun {
   /// All tasks; returns when they are done, and the seconds that the device took for them. Throws
   /// what a kernel throws. `trace` gets a span for each task.
   double run(Trace* trace = nullptr);
-  /// Blocks of a family to their home.
-  void download(int family, MemoryStore& store);
+  /// Blocks of a family to their home, through `ring`, by several threads that may write different
+  /// blocks, or columns of one, at once.
+  void download(int family, MemoryStore& store, PinnedRing& ring);
 
   /// Calls of a kernel behind what was begun before; returns when they have been put into the
   /// queue. `views` are views of blocks, or of other memory of the device: the operands of each
@@ -74,6 +75,8 @@ class ResidentRun {
     BlockId id;
     std::int64_t offset;
   };
+  void download_plainly(std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes,
+                        MemoryStore& store);
   /// Calls part(blocks, first, bytes) with blocks of a family that follow each other, from where
   /// the first one lies to the end of the last one: at most `most` bytes of many blocks, or one
   /// block.

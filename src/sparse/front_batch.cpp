@@ -344,7 +344,7 @@ void FrontBatch::run_resident(MatrixView<const double> values, double shift) {
   report_.trace.seconds = resident_->run();
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   MemoryStore store = store_of(nullptr, status);
-  resident_->download(fronts::kStatus, store);
+  resident_->download(fronts::kStatus, store, devices_->ring(0, 0));
   read_statuses(*status);
   Traffic traffic;
   traffic.host_to_device_bytes = blocks.total_bytes(fronts::kValues);

@@ -286,7 +286,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
       batched && asked_.batches && asked_.batches->traced ? &report_.trace : nullptr);
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   MemoryStore store = store_of(nullptr, status);
-  resident_->download(fronts::kStatus, store);
+  resident_->download(fronts::kStatus, store, devices_->ring(0, 0));
   traffic.device_to_host_bytes = blocks.total_bytes(fronts::kStatus);
   report_.n = std::ssize(analysis_.order);
   report_.tile = sizes_.tile;
@@ -310,7 +310,7 @@ void FrontFactor::bring_home() const {
   if (panels_ == nullptr)
     panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
   MemoryStore store = store_of(nullptr, nullptr);
-  resident_->download(fronts::kPanels, store);
+  resident_->download(fronts::kPanels, store, devices_->ring(0, 0));
   at_home_ = true;
 }
 

@@ -68,6 +68,8 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
   const ScrambleBackend host(host_backend());
   std::int64_t beside = 0;  // spans that begin before those of an earlier step end
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    // Slots for many blocks, and some that hold but columns of one, or less.
+    const RingShape ring{.slot_bytes = seed % 3 == 0 ? 64 : 4096, .slots = 2, .threads = 3};
     const auto schedule = std::make_shared<const Schedule>(scramble_pair(seed, false).first);
     const auto in_order = stored_bytes(schedule->blocks, seed);
     run_in_order(*schedule, host, *in_order);
@@ -77,6 +79,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
       Options options;
       options.device_memory_bytes = 4 << 20;
       DeviceSet devices({{&host, 0}}, options);
+      devices.shape_rings(ring);
       const auto store = stored_bytes(schedule->blocks, seed);
       ResidentRun run(schedule, host, 0, devices.device(0), queues);
       EXPECT_EQ(run.queues(), queues);
@@ -87,7 +90,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
       const double seconds = run.run(&trace);
       EXPECT_GE(seconds, 0);
       for (const int family : {kMapped, kListed, kMade}) {
-        run.download(family, *store);
+        run.download(family, *store, devices.ring(0, 0));
         ASSERT_TRUE(blocks_of(*store, family, written) == blocks_of(*in_order, family, written))
             << "seed " << seed << ", " << queues << " queues, family " << family;
       }
@@ -182,6 +185,40 @@ TEST(ResidentRun, AFailureOnAnyQueueIsThrownOnce) {
   }
   const std::int64_t never = -1;
   EXPECT_THROW(ResidentRun(eight_steps(kFails, never), backend, 0, *device, 0), Error);
+}
+
+/// Blocks of a family of which none, one, and many fit a slot, come home as they are; what a store
+/// refuses is told.
+TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
+  for (const std::int64_t slot :
+       {std::int64_t{1} << 10, std::int64_t{1} << 17, std::int64_t{1} << 22}) {
+    auto schedule = std::make_shared<Schedule>();
+    BlockFamily family{.name = "x"};
+    for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {300, 400}, {1, 1}, {9000, 1}, {70000, 3}, {0, 5}, {17, 2000}})
+      family.listed.push_back({0, 0, rows, cols});
+    for (std::int64_t k = 0; k < 3000; ++k) family.listed.push_back({0, 0, 1 + k % 90, 1});
+    (void)schedule->blocks.add(std::move(family));
+    schedule->operands = {1};
+    schedule->emit = [](std::int64_t, TaskList&) {};
+    Options options;
+    options.device_memory_bytes = 64 << 20;
+    DeviceSet devices({{&host_backend(), 0}}, options);
+    devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 3});
+    ResidentRun run(schedule, host_backend(), 0, devices.device(0));
+    const auto store = stored_bytes(schedule->blocks, 5);
+    run.upload(0, *store, devices.ring(0, 0));
+    const auto memory = std::make_shared<FamilyMemory>(schedule->blocks, 0);
+    MemoryStore home(schedule->blocks, {memory});
+    run.download(0, home, devices.ring(0, 0));
+    const Bytes found = contents_of(home);
+    const Bytes expected = contents_of(*store);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t k = 0; k < found.size(); ++k)
+      EXPECT_TRUE(found[k] == expected[k]) << "block " << k << ", slots of " << slot;
+    MemoryStore nowhere(schedule->blocks, {nullptr});
+    EXPECT_THROW(run.download(0, nowhere, devices.ring(0, 0)), Error) << slot;
+  }
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
   for (const int family : {fronts::kValues, fronts::kStructure, fronts::kPlaces})
     run.upload(family, store, devices.ring(0, 0));
   EXPECT_GE(run.run(), 0);
-  run.download(fronts::kPanels, store);
-  run.download(fronts::kStatus, store);
+  run.download(fronts::kPanels, store, devices.ring(0, 0));
+  run.download(fronts::kStatus, store, devices.ring(0, 0));
   if (found != nullptr) *found = *reinterpret_cast<const PivotStatus*>(status->data());
   std::vector<double> packed;
   for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
