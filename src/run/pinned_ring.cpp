@@ -158,6 +158,20 @@ void PinnedRing::receive(Queue& queue, const std::byte* from, std::int64_t bytes
   put_parcel(queue, from, bytes, take_all, delivery, true);
 }
 
+void PinnedRing::receive(Queue& queue, const std::byte* from, std::span<std::byte> to) {
+  const std::int64_t all = std::ssize(to);
+  for (std::int64_t first = 0; first < all; first += shape_.slot_bytes) {
+    const std::int64_t bytes = std::min(shape_.slot_bytes, all - first);
+    const std::int64_t piece = std::max(bytes / (crew_.helpers() + 1) + 1, kPieceBytes);
+    std::byte* here = to.data() + first;
+    const auto take = [here, bytes, piece](std::int64_t i, const std::byte* slot) {
+      std::copy_n(slot + i * piece, std::min(piece, bytes - i * piece), here + i * piece);
+    };
+    receive(queue, from + first, bytes, (bytes + piece - 1) / piece, take,
+            [](const std::exception_ptr&) {});
+  }
+}
+
 void PinnedRing::put_parcel(Queue& queue, const std::byte* from, std::int64_t bytes, Take take,
                             const std::shared_ptr<Delivery>& delivery, bool last) {
   if (!home_thread_.joinable()) home_thread_ = std::thread([this] { bring_home(); });

@@ -76,6 +76,9 @@ class PinnedRing {
   /// that.
   void receive(Queue& queue, const std::byte* from, std::int64_t bytes, std::int64_t pieces,
                std::function<void(std::int64_t, const std::byte*)> take, Arrived arrived);
+  /// Copies from `from` on the device to `to`: they are there when finish() has returned, unless
+  /// the ring was abandoned or the queue failed.
+  void receive(Queue& queue, const std::byte* from, std::span<std::byte> to);
   /// Blocks until everything that was received is home.
   void finish() noexcept;
   /// From now until `finish` returns nothing is read or written any more.
@@ -128,6 +131,19 @@ class PinnedRing {
   int under_way_ = 0;       // parcels that are not home
   bool closed_ = false;
   std::thread home_thread_;
+};
+
+/// Until the end of its scope all is home, whatever is thrown: for those who let a ring write to
+/// what may then be gone.
+class RingGuard {
+ public:
+  explicit RingGuard(PinnedRing& ring) : ring_(ring) {}
+  RingGuard(const RingGuard&) = delete;
+  RingGuard& operator=(const RingGuard&) = delete;
+  ~RingGuard() { ring_.finish(); }
+
+ private:
+  PinnedRing& ring_;
 };
 
 }  // namespace strata

@@ -17,18 +17,6 @@ constexpr std::int64_t kFew = std::int64_t{64} << 10;
 /// had to be woken.
 constexpr std::int64_t kTogether = std::int64_t{256} << 10;
 
-/// What a ring was told to bring home refers to locals of those who told it.
-class Finished {
- public:
-  explicit Finished(PinnedRing& ring) : ring_(ring) {}
-  Finished(const Finished&) = delete;
-  Finished& operator=(const Finished&) = delete;
-  ~Finished() { ring_.finish(); }
-
- private:
-  PinnedRing& ring_;
-};
-
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -124,10 +112,27 @@ void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const st
   std::byte* to = at(id) + first_byte;
   if (reaches(data.data(), std::ssize(data)))
     queue().copy(to, data.data(), std::ssize(data), CopyDirection::device_to_device);
-  else if (std::ssize(data) <= kFew)
+  else
+    send(to, data, ring);
+}
+
+void ResidentRun::send(std::byte* to, std::span<const std::byte> data, PinnedRing& ring) {
+  if (std::ssize(data) <= kFew)
     queue().copy(to, data.data(), std::ssize(data), CopyDirection::host_to_device);
   else
     ring.send(queue(), to, data);
+}
+
+void ResidentRun::receive(const std::byte* from, std::span<std::byte> data, PinnedRing& ring) {
+  if (std::ssize(data) <= kFew)
+    queue().copy(data.data(), from, std::ssize(data), CopyDirection::device_to_host);
+  else
+    ring.receive(queue(), from, data);
+}
+
+void ResidentRun::finish(PinnedRing& ring) {
+  ring.finish();
+  queue().synchronize();
 }
 
 void ResidentRun::prepare() {
@@ -232,7 +237,7 @@ void ResidentRun::download(int family, MemoryStore& store, PinnedRing& ring) {
     if (problem && !failure) failure = std::move(problem);
   };
   {
-    const Finished until_all_is_home(ring);
+    const RingGuard until_all_is_home(ring);
     for_parts(family, slot,
               [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
                 const BlockId id = blocks.front().id;

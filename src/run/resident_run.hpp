@@ -43,6 +43,12 @@ class ResidentRun {
   /// What the device does not reach goes through `ring`, as above.
   void upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
               PinnedRing& ring);
+  /// Numbers of the caller, in host memory, to memory of the device and back: begun; done when
+  /// finish() has returned. Through `ring`, as above.
+  void send(std::byte* to, std::span<const std::byte> data, PinnedRing& ring);
+  void receive(const std::byte* from, std::span<std::byte> data, PinnedRing& ring);
+  /// Waits for what was begun; throws what failed.
+  void finish(PinnedRing& ring);
   /// All tasks; returns when they are done, and the seconds that the device took for them. Throws
   /// what a kernel throws. `trace` gets a span for each task.
   double run(Trace* trace = nullptr);

@@ -49,6 +49,17 @@ bool are_given(const SparseCholeskyOptions& options) {
   return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
+/// Calls copy(bytes, first byte where columns are packed) for the columns of B, all at once where
+/// they are.
+template <class Copy>
+void for_columns(MatrixView<double> b, const Copy& copy) {
+  const bool packed = b.ld == b.rows;
+  const std::int64_t count = packed ? b.rows * b.cols : b.rows;
+  for (std::int64_t c = 0; c < (packed ? 1 : b.cols); ++c)
+    copy(std::as_writable_bytes(std::span(b.column(c), at(count))),
+         c * count * std::int64_t{sizeof(double)});
+}
+
 }  // namespace
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
@@ -350,33 +361,33 @@ void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward)
   const std::int64_t n = b.rows;
   const BlockView order{sweeps_.order.data(), n, 1, n, 0, 0, Element::int32};
   const BlockView none{sweeps_.order.data(), 0, 1, 1, 0, 0, Element::int32};
-  Queue& queue = resident_->queue();
+  PinnedRing& ring = devices_->ring(0, 0);
+  const RingGuard until_all_is_home(ring);
   for (std::int64_t first = 0; first < b.cols;) {
     const std::int64_t columns = b.cols - first == 1 ? 1 : sweeps_.columns;
     const std::int64_t count = std::min(columns, b.cols - first);
     const MatrixView<double> part = b.block(0, first, n, count);
     const BlockView x{sweeps_.x.data(), columns, n, columns, 0, 0, Element::fp64};
     BlockView there{part.data, n, count, part.ld, 0, 0, Element::fp64};
-    const std::int64_t bytes = n * std::int64_t{sizeof(double)};
     const bool reached = resident_->reaches(part.data, (part.ld * (count - 1) + n) * 8);
     if (!reached) {
       there.data = sweeps_.b.data();
       there.ld = n;
-      for (std::int64_t c = 0; c < count; ++c)
-        queue.copy(sweeps_.b.data() + c * bytes, part.column(c), bytes,
-                   CopyDirection::host_to_device);
+      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
+        resident_->send(sweeps_.b.data() + first_byte, some, ring);
+      });
     }
     resident_->call(order_rows, {x, there, forward ? order : none});
     if (forward) resident_->call(sweep_branch, {x, panels, structure, work}, kSweepForward);
     if (backward) resident_->call(sweep_branch, {x, panels, structure, work}, kSweepBackward);
     resident_->call(order_rows, {x, there, backward ? order : none}, kRowsBack);
     if (!reached)
-      for (std::int64_t c = 0; c < count; ++c)
-        queue.copy(part.column(c), sweeps_.b.data() + c * bytes, bytes,
-                   CopyDirection::device_to_host);
+      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
+        resident_->receive(sweeps_.b.data() + first_byte, some, ring);
+      });
     first += count;
   }
-  queue.synchronize();
+  resident_->finish(ring);
 }
 
 /// Units and their columns are in the order of elimination, so the first failure is the one that no

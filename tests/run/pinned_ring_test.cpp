@@ -47,6 +47,33 @@ TEST(PinnedRing, SendsPlainBytesOfAnyLengthThatChangeAtOnce) {
   }
 }
 
+TEST(PinnedRing, ReceivesPlainBytesOfAnyLength) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  for (const int threads : {1, 4}) {
+    PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = threads});
+    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, kSlot / 4 + 3, kSlot - 1,
+                                     kSlot, kSlot + 1, 7 * kSlot + 12345}) {
+      const std::vector<std::byte> expected = bytes_of(count, 9);
+      const Buffer there = device->allocate(count + 1);
+      std::copy(expected.begin(), expected.end(), there.data());
+      std::vector<std::byte> found(static_cast<std::size_t>(count + 2), std::byte{0xA5});
+      ring.receive(*queue, there.data(),
+                   std::span(found).subspan(1, static_cast<std::size_t>(count)));
+      ring.finish();
+      queue->synchronize();
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found.begin() + 1))
+          << count << " bytes, " << threads << " threads";
+      EXPECT_EQ(found.front(), std::byte{0xA5});
+      EXPECT_EQ(found.back(), std::byte{0xA5});
+    }
+    EXPECT_THROW(ring.receive(
+                     *queue, nullptr, kSlot + 1, 1, [](std::int64_t, const std::byte*) {},
+                     [](const std::exception_ptr&) {}),
+                 Error);
+  }
+}
+
 /// What was put into the queue before is what lands first: a slow queue makes the ring wait.
 TEST(PinnedRing, WaitsForTheOldestSlotAndKeepsTheOrderOfTheQueue) {
   const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
