@@ -20,7 +20,6 @@ constexpr int kPlainThreads = 256;
 /// Calls on small fronts, as the parameter of one launch; of more than 32 KiB there is none.
 template <int kMost>
 struct CallPack {
-  static constexpr int kCalls = kMost;
   BlockView view[kMost][3];
 };
 static_assert(sizeof(CallPack<192>) < 32764);

@@ -136,7 +136,7 @@ void ResidentRun::finish(PinnedRing& ring) {
 }
 
 void ResidentRun::prepare() {
-  tasks_.emplace(schedule_->blocks, queues());
+  ResidentTasks tasks(schedule_->blocks, queues());
   for (std::int64_t step = 0; step < schedule_->steps; ++step) {
     TaskList list;
     schedule_->emit(step, list);
@@ -146,10 +146,11 @@ void ResidentRun::prepare() {
           kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
       std::vector<BlockView> views;
       for (const TaskOperand& operand : operands) views.push_back(view(operand.id));
-      tasks_->add(static_cast<int>(step % queues()), task, operands, kernel, views);
+      tasks.add(static_cast<int>(step % queues()), task, operands, kernel, views);
     }
   }
-  tasks_->finish();
+  tasks.finish();
+  tasks_.emplace(std::move(tasks));
 }
 
 double ResidentRun::run(Trace* trace) {

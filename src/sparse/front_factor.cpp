@@ -268,9 +268,10 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   const auto start = std::chrono::steady_clock::now();
   const BlockTable& blocks = layout_->blocks;
   const BlockId raw{fronts::kValues, 0, 0};
-  const bool batched = sizes_.batch > 0;  // which have no values as they were given
-  require(batched || blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kWhere,
-          "{} values where {} belong", values.size(), batched ? 0 : blocks.extent(raw).rows - 1);
+  const bool batched = sizes_.batch > 0;  // which has no block of values as they were given
+  if (!batched)
+    require(blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kWhere,
+            "{} values where {} belong", values.size(), blocks.extent(raw).rows - 1);
   const bool others = batched || blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
                       std::any_of(layout_->units.begin(), layout_->units.end(),
                                   [](const FrontUnit& u) { return u.kind != UnitKind::branch; });

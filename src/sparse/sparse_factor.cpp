@@ -303,6 +303,18 @@ double SparseCholesky::condition(const SparseMatrix& a) const {
   return estimate * norm_of(a, shift());
 }
 
+namespace {
+
+/// Those that say where panels lie, in the order in which files have them.
+template <class Each>
+void for_saved_sizes(FrontSizes& sizes, const Each& each) {
+  for (std::int64_t* size :
+       {&sizes.tile, &sizes.panel_order, &sizes.branch_entries, &sizes.program, &sizes.range_bytes})
+    each(*size);
+}
+
+}  // namespace
+
 void SparseCholesky::save(const std::string& directory) const {
   require_factor(state_->factor);
   std::error_code error;
@@ -313,7 +325,9 @@ void SparseCholesky::save(const std::string& directory) const {
   ChecksumWriter writer(directory + "/factor", kFactorFormat);
   const FrontFactor& factor = state_->factor;
   writer.add(structure_hash(analysis()));
-  writer.add(factor.sizes());
+  FrontSizes sizes = factor.sizes();
+  if (sizes.batch > 0) sizes.branch_entries = 1;  // the same panels
+  for_saved_sizes(sizes, [&](std::int64_t& size) { writer.add(size); });
   writer.add(shift());
   writer.add(info().log_determinant);
   writer.add(factor.element());
@@ -333,7 +347,7 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   require(structure == structure_hash(analysis), ErrorKind::input, kWhere,
           "'{}' is not a factor by the analysis beside it", path);
   FrontSizes sizes;
-  reader.read(sizes);
+  for_saved_sizes(sizes, [&](std::int64_t& size) { reader.read(size); });
   SparseCholeskyOptions as_saved = options;
   double shift = 0;
   FactorInfo info;

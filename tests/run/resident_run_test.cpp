@@ -182,6 +182,7 @@ TEST(ResidentRun, AFailureOnAnyQueueIsThrownOnce) {
     EXPECT_THROW((void)run.run(), Error) << "and again";
     ResidentRun without(eight_steps(kNobodys, step), backend, 0, *device, 3);
     EXPECT_THROW((void)without.run(), Error);
+    EXPECT_THROW((void)without.run(), Error) << "half a list of tasks is none";
   }
   const std::int64_t never = -1;
   EXPECT_THROW(ResidentRun(eight_steps(kFails, never), backend, 0, *device, 0), Error);

@@ -2,9 +2,13 @@
 // make, whatever the batch and the streams.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <string>
+#include <utility>
 
 #include "kernels/backend.hpp"
 #include "kernels/front_program.hpp"
@@ -170,6 +174,27 @@ TEST(LevelBatches, SolveInvertAndTellWhatIsNotDefinite) {
               SparseCholesky(analysis, bad, plain).info().first_bad_pivot);
   }
   EXPECT_TRUE(factor.refactor(a).ok);
+}
+
+/// Their panels lie in files as those of other units do.
+TEST(LevelBatches, AreSavedAndOpened) {
+  const std::string directory = ::testing::TempDir() + "/strata_level_batches_" +
+                                std::to_string(static_cast<unsigned>(::getpid()));
+  for (const SparseMatrix& a : matrices()) {
+    if (a.rows == 0) continue;
+    const SparseCholesky factor(analysis_of(a), a, batched("host:1", 8, 4));
+    factor.save(directory);
+    SparseCholeskyOptions options;
+    options.run.devices = "host:1";
+    SparseCholesky opened = SparseCholesky::open(directory, options);
+    std::vector<double> x(at(a.rows), 1.0);
+    std::vector<double> y = x;
+    factor.solve({x.data(), a.rows, 1, a.rows});
+    opened.solve({y.data(), a.rows, 1, a.rows});
+    EXPECT_EQ(x, y);
+    EXPECT_TRUE(opened.refactor(a, 1).ok);
+  }
+  std::filesystem::remove_all(directory);
 }
 
 TEST(LevelBatches, AreTracedWhereThatIsAskedFor) {
