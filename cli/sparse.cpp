@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -127,16 +126,9 @@ void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machin
       "", p.flop_seconds, p.critical_seconds, p.transfer_seconds);
 }
 
-/// What the schedule makes of it on the machine; GPUs have no kernels for fronts yet, so that only
-/// emulated ones are simulated.
-std::optional<RunReport> simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix,
-                                       const Machine& machine, const CommonOptions& common,
-                                       const Options& run) {
-  const bool real = machine.devices.front().name.rfind("emulated", 0) != 0;
-  const bool any_gpu =
-      std::any_of(machine.devices.begin(), machine.devices.end(),
-                  [](const DeviceModel& device) { return device.kind == DeviceKind::gpu; });
-  if (real && any_gpu) return std::nullopt;
+/// What the schedule makes of it on the machine.
+RunReport simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix, const Machine& machine,
+                        const CommonOptions& common, const Options& run) {
   SparseCholeskyOptions options;
   options.run = run;
   options.tile = common.tile;
@@ -155,7 +147,7 @@ void print_simulated(const RunReport& report, bool measured_rates) {
 }
 
 ReportData report_of(const SparseAnalysis& a, const AnalyzeArguments& arguments,
-                     const FactorPrediction& prediction, const std::optional<RunReport>& run) {
+                     const FactorPrediction& prediction, const RunReport& run) {
   ReportData data;
   data.title =
       fmt::format("Plan of a sparse Cholesky factorization of order {}", a.fingerprint.order);
@@ -166,9 +158,9 @@ ReportData report_of(const SparseAnalysis& a, const AnalyzeArguments& arguments,
       {"Entries of L", fmt::format("{:.3g}", double(a.counts.factor_entries)), "", ""},
       {"Factor", format_bytes(a.counts.panel_bytes), "", "as panels"},
       {"Seconds", fmt::format("{:.3g}", prediction.seconds), "s", "at least, by rates alone"}};
-  if (run && run->predicted_seconds)
+  if (run.predicted_seconds)
     data.figures.push_back(
-        {"Simulated", fmt::format("{:.3g}", *run->predicted_seconds), "s", "by the schedule"});
+        {"Simulated", fmt::format("{:.3g}", *run.predicted_seconds), "s", "by the schedule"});
   data.tree = tree_of(a);
   data.run = run;
   data.simulated = true;
@@ -184,7 +176,7 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   const SparseAnalysis a = analysis_of(arguments.analysis, file.matrix, common.seed);
   const FactorPrediction p = predict_factorization(a, machine);
   const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
-  const std::optional<RunReport> simulated = simulated_run(a, file.matrix, machine, common, run);
+  const RunReport simulated = simulated_run(a, file.matrix, machine, common, run);
   json object = to_json(a, file.summed);
   json names = json::array();
   for (const DeviceModel& device : machine.devices) names.push_back(device.name);
@@ -196,11 +188,11 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   object["branches"] = {{"device_memory_bytes", machine.devices.front().memory_bytes},
                         {"count", branches.count},
                         {"flops", branches.flops}};
-  object["simulated"] = simulated ? to_json(*simulated) : json(nullptr);
+  object["simulated"] = to_json(simulated);
   return finish(common, report_of(a, arguments, p, simulated), object, [&] {
     print_analysis(a, file.summed);
     print_plan(a, p, machine, branches, run.rates.has_value());
-    if (simulated) print_simulated(*simulated, run.rates.has_value());
+    print_simulated(simulated, run.rates.has_value());
   });
 }
 
