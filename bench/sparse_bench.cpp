@@ -15,8 +15,14 @@
 namespace strata::bench {
 namespace {
 
-/// Of log-determinants that are compared.
-constexpr double kLogTolerance = 1e-10;
+/// In words, where two log-determinants differ; empty: they do not.
+std::string determinant_disagreement(double ours, double other, const std::string& name) {
+  constexpr double kTolerance = 1e-10;
+  // Negated, so that what is not a number does not pass.
+  if (!(std::abs(ours - other) <= kTolerance * std::max(1.0, std::abs(other))))
+    return fmt::format("log-determinants {:.15g} and {:.15g} ({})", ours, other, name);
+  return {};
+}
 
 struct SolverRuns {
   Runs analysis, factor, refactor, solve, solve_many;
@@ -110,13 +116,10 @@ class Runner {
     factor_.reset();
     const SparseAnalysis analysis = analyze(lower_, bench_.options.analysis);
     row.methods = compare_methods(lower_, analysis, bench_.options, bench_.levels, bench_.repeats);
-    for (const SparseMethod& method : row.methods) {
-      if (std::abs(method.log_determinant - row.ours.log_determinant) >
-          kLogTolerance * std::max(1.0, std::abs(row.ours.log_determinant)))
+    for (const SparseMethod& method : row.methods)
+      if (row.disagreement.empty())
         row.disagreement =
-            fmt::format("log-determinants {:.15g} and {:.15g} ({})", row.ours.log_determinant,
-                        method.log_determinant, method.name);
-    }
+            determinant_disagreement(row.ours.log_determinant, method.log_determinant, method.name);
   }
 
   void run_there(SparseCholesky& factor) {
@@ -211,11 +214,9 @@ class Runner {
 
 std::string disagreement(const SparseSolver& ours, const SparseSolver& peer) {
   const bool definite = ours.bad_row < 0 && peer.bad_row < 0;
-  // Negated, so that what is not a number does not pass.
-  if (definite && !(std::abs(ours.log_determinant - peer.log_determinant) <=
-                    kLogTolerance * std::max(1.0, std::abs(peer.log_determinant))))
-    return fmt::format("log-determinants {:.15g} and {:.15g} (peer)", ours.log_determinant,
-                       peer.log_determinant);
+  std::string found =
+      definite ? determinant_disagreement(ours.log_determinant, peer.log_determinant, "peer") : "";
+  if (!found.empty()) return found;
   return solution_disagreement(ours, peer);
 }
 

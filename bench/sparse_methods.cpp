@@ -80,8 +80,7 @@ void add_rates(std::int64_t order, double flops, const SmallRuns& runs,
 class SmallFronts {
  public:
   SmallFronts(const Backend& backend, int index, std::int64_t order, std::int64_t count)
-      : backend_(backend),
-        width_(order / 2),
+      : width_(order / 2),
         order_(order),
         count_(count),
         device_(backend.make_device(index, bytes() + 4096)),
@@ -139,7 +138,6 @@ class SmallFronts {
     queues_.front()->synchronize();
   }
 
-  const Backend& backend_;
   std::int64_t width_;
   std::int64_t order_;
   std::int64_t count_;

@@ -449,7 +449,7 @@ void SparseBenchArguments::add_to(CLI::App& algorithm) {
       ->capture_default_str();
   algorithm.add_flag("--methods", bench.methods,
                      "also factor on the CPUs, level by level, one by one and batched, and measure "
-                     "small fronts by batches and streams alone");
+                     "small fronts and products by batches and streams alone");
   algorithm.add_option("-o,--output", output, "also write the JSON object to this file");
   algorithm.add_option("--figures", figures,
                        "write a page: operations and BLAS calls by inner dimension, the levels of "

@@ -59,7 +59,7 @@ ReportChart rate_chart(const std::vector<const SparseRow*>& rows) {
   return chart;
 }
 
-/// Seconds of each other method over those of the last one that all rows have.
+/// Seconds of each other method over those of the method `ours`, where a row has it.
 ReportChart speedup_chart(const std::vector<const SparseRow*>& rows, const std::string& ours) {
   ReportChart chart{"Speedup of " + ours,           "flops with stored zeros",
                     "the others' seconds over its", {},

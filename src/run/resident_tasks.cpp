@@ -12,9 +12,7 @@ ResidentTasks::ResidentTasks(const BlockTable& blocks, int queues) : blocks_(blo
   issued_.assign(at(queues), 0);
   recorded_.resize(at(queues));
   seen_.assign(at(queues), std::vector<std::int64_t>(at(queues), 0));
-  std::int64_t count = 0;
-  for (int f = 0; f < blocks.families(); ++f) count += blocks.count(f);
-  uses_.resize(at(count));
+  uses_.resize(at(blocks.count()));
 }
 
 void ResidentTasks::add(int queue, const Task& task, std::span<const TaskOperand> operands,

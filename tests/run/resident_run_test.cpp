@@ -19,24 +19,6 @@
 namespace strata::test {
 namespace {
 
-/// Random bytes in every stored block.
-std::unique_ptr<MemoryStore> stored_bytes(const BlockTable& blocks, std::uint64_t seed) {
-  std::vector<std::shared_ptr<FamilyMemory>> families;
-  for (int f = 0; f < blocks.families(); ++f)
-    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
-  auto store = std::make_unique<MemoryStore>(blocks, families);
-  for (int f = 0; f < blocks.families(); ++f) {
-    if (blocks.family(f).origin != Origin::stored) continue;
-    blocks.for_each(f, [&](BlockId id) {
-      std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
-      for (std::size_t b = 0; b < bytes.size(); ++b)
-        bytes[b] = static_cast<std::byte>(random_bits(seed + id.bits, b));
-      store->write(id, bytes.data());
-    });
-  }
-  return store;
-}
-
 /// How many tasks there are; `written` gets the blocks that they write.
 std::int64_t tasks_of(const Schedule& schedule, std::set<std::uint64_t>& written) {
   std::int64_t count = 0;
@@ -71,7 +53,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
     // Slots for many blocks, and some that hold but columns of one, or less.
     const RingShape ring{.slot_bytes = seed % 3 == 0 ? 64 : 4096, .slots = 2, .threads = 3};
     const auto schedule = std::make_shared<const Schedule>(scramble_pair(seed, false).first);
-    const auto in_order = stored_bytes(schedule->blocks, seed);
+    const auto in_order = scrambled_store(schedule->blocks, seed);
     run_in_order(*schedule, host, *in_order);
     std::set<std::uint64_t> written;
     const std::int64_t tasks = tasks_of(*schedule, written);
@@ -80,7 +62,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
       options.device_memory_bytes = 4 << 20;
       DeviceSet devices({{&host, 0}}, options);
       devices.shape_rings(ring);
-      const auto store = stored_bytes(schedule->blocks, seed);
+      const auto store = scrambled_store(schedule->blocks, seed);
       ResidentRun run(schedule, host, 0, devices.device(0), queues);
       EXPECT_EQ(run.queues(), queues);
       for (int f = 0; f < schedule->blocks.families(); ++f)
@@ -207,7 +189,7 @@ TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
     DeviceSet devices({{&host_backend(), 0}}, options);
     devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 3});
     ResidentRun run(schedule, host_backend(), 0, devices.device(0));
-    const auto store = stored_bytes(schedule->blocks, 5);
+    const auto store = scrambled_store(schedule->blocks, 5);
     run.upload(0, *store, devices.ring(0, 0));
     const auto memory = std::make_shared<FamilyMemory>(schedule->blocks, 0);
     MemoryStore home(schedule->blocks, {memory});

@@ -15,24 +15,6 @@
 namespace strata::test {
 namespace {
 
-/// Random bytes in every stored block; temporaries have memory too, for those that must leave.
-std::unique_ptr<MemoryStore> scrambled_store(const BlockTable& blocks, std::uint64_t seed) {
-  std::vector<std::shared_ptr<FamilyMemory>> families;
-  for (int f = 0; f < blocks.families(); ++f)
-    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
-  auto store = std::make_unique<MemoryStore>(blocks, families);
-  for (int f = 0; f < blocks.families(); ++f) {
-    if (blocks.family(f).origin != Origin::stored) continue;
-    blocks.for_each(f, [&](BlockId id) {
-      std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
-      for (std::size_t b = 0; b < bytes.size(); ++b)
-        bytes[b] = static_cast<std::byte>(random_bits(seed + id.bits, b));
-      store->write(id, bytes.data());
-    });
-  }
-  return store;
-}
-
 /// What counts when all is done: temporary blocks do not.
 Bytes results_of(MemoryStore& store) {
   Bytes all = contents_of(store);

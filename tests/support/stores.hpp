@@ -16,6 +16,24 @@ namespace strata::test {
 
 using Bytes = std::vector<std::vector<std::byte>>;
 
+/// Random bytes in every stored block; temporaries have memory too, for those that must leave.
+inline std::unique_ptr<MemoryStore> scrambled_store(const BlockTable& blocks, std::uint64_t seed) {
+  std::vector<std::shared_ptr<FamilyMemory>> families;
+  for (int f = 0; f < blocks.families(); ++f)
+    families.push_back(std::make_shared<FamilyMemory>(blocks, f));
+  auto store = std::make_unique<MemoryStore>(blocks, families);
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (blocks.family(f).origin != Origin::stored) continue;
+    blocks.for_each(f, [&](BlockId id) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(blocks.bytes(id)));
+      for (std::size_t b = 0; b < bytes.size(); ++b)
+        bytes[b] = static_cast<std::byte>(random_bits(seed + id.bits, b));
+      store->write(id, bytes.data());
+    });
+  }
+  return store;
+}
+
 /// Every block of a store, by index; a block that is nowhere is empty.
 inline Bytes contents_of(BlockStore& store) {
   const BlockTable& blocks = store.blocks();
