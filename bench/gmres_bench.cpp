@@ -19,6 +19,7 @@ struct Case {
   QrMethod method = QrMethod::cgs2;
   BlockOrthogonalization block = BlockOrthogonalization::classical;
   Preconditioner preconditioner = Preconditioner::none;
+  Element precision = Element::fp64;
 };
 
 class Runner {
@@ -36,6 +37,7 @@ class Runner {
     how.s = what.s;
     how.basis = what.basis;
     how.orthogonalization = what.method;
+    how.precision = what.precision;
     how.tolerance = bench_.tolerance;
     how.balance = bench_.balance;
     how.block_orthogonalization = what.block;
@@ -43,7 +45,13 @@ class Runner {
     how.preconditioner.kind = what.preconditioner;
     how.preconditioner.block_size = bench_.block_size;
     how.run = options;
-    GmresRow row{what.s, what.basis, what.method, what.block, what.preconditioner, 1, {}, 0, 0, {}};
+    GmresRow row;
+    row.s = what.s;
+    row.basis = what.basis;
+    row.method = what.method;
+    row.block = what.block;
+    row.preconditioner = what.preconditioner;
+    row.precision = what.precision;
     std::vector<GmresInfo> infos;
     for (int r = 0; r < bench_.repeats; ++r) {
       std::vector<double> x(b_.size());
@@ -86,15 +94,20 @@ Options with_devices(const Options& options, std::int64_t count) {
 std::vector<Case> cases_of(const GmresBench& bench, Preconditioner preconditioner) {
   const KrylovBasis none = KrylovBasis::newton;
   const BlockOrthogonalization plain = BlockOrthogonalization::classical;
-  std::vector<Case> cases{{1, none, QrMethod::cgs2, plain, preconditioner},
-                          {1, none, QrMethod::mgs, plain, preconditioner}};
+  const Element first = bench.precisions.front();
+  std::vector<Case> cases{{1, none, QrMethod::cgs2, plain, preconditioner, first},
+                          {1, none, QrMethod::mgs, plain, preconditioner, first}};
+  const auto add = [&](std::int64_t s, KrylovBasis basis, Element precision) {
+    for (const BlockOrthogonalization block : bench.blocks) {
+      for (const QrMethod method : bench.methods) {
+        if (goes_with(block, method))
+          cases.push_back({s, basis, method, block, preconditioner, precision});
+      }
+    }
+  };
   for (const std::int64_t s : bench.s) {
     for (const KrylovBasis basis : bench.bases) {
-      for (const BlockOrthogonalization block : bench.blocks) {
-        for (const QrMethod method : bench.methods) {
-          if (goes_with(block, method)) cases.push_back({s, basis, method, block, preconditioner});
-        }
-      }
+      for (const Element precision : bench.precisions) add(s, basis, precision);
     }
   }
   return cases;
@@ -102,6 +115,7 @@ std::vector<Case> cases_of(const GmresBench& bench, Preconditioner preconditione
 
 void check(const GmresBench& bench) {
   require(bench.repeats >= 1, ErrorKind::misuse, "bench", "{} repeats", bench.repeats);
+  require(!bench.precisions.empty(), ErrorKind::misuse, "bench", "no precision to compare");
   for (const std::int64_t s : bench.s)
     require(s >= 2 && s <= bench.restart, ErrorKind::misuse, "bench",
             "blocks of s = {} vectors do not fit a restart of {}", s, bench.restart);
@@ -120,9 +134,9 @@ void check(const GmresBench& bench) {
 }  // namespace
 
 std::string name_of(const GmresRow& row) {
-  const std::string behind = row.preconditioner == Preconditioner::none
-                                 ? ""
-                                 : fmt::format(", {}", to_string(row.preconditioner));
+  std::string behind = row.precision == Element::fp64 ? "" : ", fp32";
+  if (row.preconditioner != Preconditioner::none)
+    behind += fmt::format(", {}", to_string(row.preconditioner));
   if (row.s == 1) return fmt::format("gmres {}{}", to_string(row.method), behind);
   std::string name =
       fmt::format("s = {} {} {}", row.s, to_string(row.basis), to_string(row.method));

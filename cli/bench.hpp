@@ -47,6 +47,7 @@ struct GmresBenchArguments {
   std::vector<std::string> methods{"cholqr", "cholqr2", "cholqr-wide", "auto"};
   std::vector<std::string> blocks{"classical"};
   std::vector<std::string> preconditioners{"none"};
+  std::vector<std::string> precisions{"fp64"};
   bool unbalanced = false;
   std::string figures;  ///< a page; empty: none
 

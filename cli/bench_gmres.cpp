@@ -59,6 +59,7 @@ json row_json(const GmresRow& row) {
                  {"orthogonalization", to_string(row.method)},
                  {"block_orthogonalization", to_string(row.block)},
                  {"preconditioner", to_string(row.preconditioner)},
+                 {"precision", to_string(row.precision)},
                  {"reductions", row.info.reductions},
                  {"ok", row.info.ok},
                  {"relative_residual", number(row.info.relative_residual)},
@@ -293,6 +294,9 @@ void GmresBenchArguments::add_to(CLI::App& algorithm) {
       ->capture_default_str();
   algorithm.add_option("--panel", bench.panel, "vectors of the second of two stages; 0: a cycle")
       ->capture_default_str();
+  add_list(algorithm, "--precisions", precisions,
+           "of the vectors: fp64, fp32, separated by commas; yardsticks are in the first")
+      ->check(CLI::IsMember({"fp64", "fp32"}));
   add_list(algorithm, "--preconditioner", preconditioners,
            "from the right: none, jacobi, block-jacobi, one or more, each beside GMRES with it")
       ->capture_default_str();
@@ -319,10 +323,13 @@ int run_gmres_comparison(const GmresBenchArguments& arguments, const CommonOptio
   bench.methods.clear();
   bench.blocks.clear();
   bench.preconditioners.clear();
+  bench.precisions.clear();
   for (const std::string& name : arguments.bases) bench.bases.push_back(parse_krylov_basis(name));
   for (const std::string& name : arguments.methods) bench.methods.push_back(parse_qr_method(name));
   for (const std::string& name : arguments.blocks)
     bench.blocks.push_back(parse_block_orthogonalization(name));
+  for (const std::string& name : arguments.precisions)
+    bench.precisions.push_back(name == "fp32" ? Element::fp32 : Element::fp64);
   for (const std::string& name : arguments.preconditioners)
     bench.preconditioners.push_back(parse_preconditioner(name));
   std::string name;

@@ -59,6 +59,7 @@ json gmres_json(const GmresInfo& info, const GmresOptions& options) {
                      {"restart", options.restart},
                      {"s", options.s},
                      {"basis", to_string(options.basis)},
+                     {"precision", to_string(options.precision)},
                      {"orthogonalization", to_string(options.orthogonalization)},
                      {"block_orthogonalization", to_string(options.block_orthogonalization)},
                      {"panel", options.panel},
@@ -133,10 +134,10 @@ ReportChart residual_chart(const std::vector<double>& residuals) {
 
 void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& options,
                  const std::string& output) {
-  fmt::print("{} {} unknowns with {} (gmres({}), s = {}, {} basis, {})\n",
+  fmt::print("{} {} unknowns with {} (gmres({}), s = {}, {} basis, {}, vectors in {})\n",
              info.ok ? "solved" : "did not solve", n, fmt::join(info.report.devices, ", "),
              options.restart, options.s, to_string(options.basis),
-             to_string(options.orthogonalization));
+             to_string(options.orthogonalization), to_string(options.precision));
   fmt::print("  residual          {:.2e} of |b|\n  cycles            {}\n  vectors           {}\n",
              info.relative_residual, info.restarts, info.iterations);
   if (info.factorizations > 0)
@@ -309,6 +310,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   options.s = arguments.block.s;
   options.basis = parse_krylov_basis(arguments.block.basis);
   options.orthogonalization = parse_qr_method(arguments.block.orth);
+  options.precision = arguments.precision;
   options.tolerance = arguments.tolerance;
   options.balance = arguments.balance;
   options.block_orthogonalization = parse_block_orthogonalization(arguments.block_orth);

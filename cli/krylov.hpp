@@ -35,6 +35,7 @@ struct GmresArguments {
   std::int64_t panel = 0;
   std::string preconditioner = "none";
   std::int64_t block_size = 32;
+  Element precision = Element::fp64;  ///< of the vectors; the verb has the option
 
   void add_to(CLI::App& verb);
   /// The name of the first of its options that was on the command line; empty: none.

@@ -249,9 +249,9 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   const std::string of_factors = first_given(arguments.of_sparse);
   require(of_factors.empty(), ErrorKind::misuse, "options", "{} is an option of --method cholesky",
           of_factors);
-  require(arguments.precision != "fp32", ErrorKind::misuse, "options",
-          "--precision fp32 is an option of --method cholesky: GMRES solves in fp64");
-  return run_gmres({arguments.factor.matrix, system.rhs, system.output}, arguments.gmres, common);
+  GmresArguments gmres = arguments.gmres;
+  gmres.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
+  return run_gmres({arguments.factor.matrix, system.rhs, system.output}, gmres, common);
 }
 
 void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {

@@ -112,6 +112,13 @@ struct GmresOptions {
   /// Vectors of the second stage of two_stage, s … restart; 0: a whole cycle. The residual is
   /// looked at after each such panel.
   std::int64_t panel = 0;
+  /// In which the vectors of the basis are kept, with A to multiply them by: fp64 or fp32. With
+  /// fp32 a cycle solves for a correction, and x, residuals and what sums are formed in stay fp64,
+  /// so that any tolerance can be reached that can with fp64, if κ(A) leaves fp32 some digits
+  /// (iterative refinement: Lindquist, Luszczek, Dongarra, "Accelerating restarted GMRES with mixed
+  /// precision arithmetic", IEEE Transactions on Parallel and Distributed Systems 33, 2022). Sums
+  /// of cholqr are in fp32 then, those of cholqr_wide and of `automatic` in fp64; A is kept twice.
+  Element precision = Element::fp64;
   double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
   double absolute_tolerance = 0;    ///< … or this, whichever is larger
   std::int64_t restarts_max = 500;  ///< cycles
@@ -144,7 +151,7 @@ struct KrylovDecision {
   std::int64_t restart = 0;  ///< cycle, from 0
   std::int64_t column = 0;   ///< of the basis, before the block
   std::int64_t s = 0;        ///< vectors of the block that were kept
-  bool wide = false;         ///< whether its sums were in double-double
+  bool wide = false;         ///< whether its sums were in twice the precision of its vectors
   int passes = 0;            ///< of orthogonalization
   /// Sums over the rows that were waited for one after the other; of two_stage, the last block of a
   /// panel has the one of the second stage.

@@ -1,6 +1,6 @@
 #pragma once
-// Steps of Krylov methods on a tall block V (h × n, fp64), whose columns are vectors. A kernel
-// touches a range of columns, a *panel*, and leaves the others as they are.
+// Steps of Krylov methods on a tall block V (h × n, fp64 or fp32), whose columns are vectors. A
+// kernel touches a range of columns, a *panel*, and leaves the others as they are.
 //
 //   spmv          v_to ← γ·(A·x − α·v_from − β·v_before)        operands V, P, J, A, H, K
 //   halo_pack     g_i ← v_from[I_i]                             operands G, V, I
@@ -14,16 +14,21 @@
 //   panel_rotate  Z ← X·S, Z in the place of V's columns        operands V, S
 //   panel_take    c ← v_from                                    operands C, V
 //   panel_put     v_from ← c                                    operands V, C
+//   panel_correct w ← w − X·s                                   operands W, V, S
+//   panel_narrow  v_to ← w_from/√s, or w_from                   operands V, W, S
 //
 // A is the part of a sparse matrix in the rows of V, compressed by rows: P (h + 1, int32) says
-// where each row begins in J (columns, int32) and A (values, fp64). A column below h is a row of V,
+// where each row begins in J (columns, int32) and A (values). A column below h is a row of V,
 // column h + i is element i of the halo H, which holds what other blocks have of x. x is v_from, or
 // with kSpmvOfLast the last column of V, where a preconditioner's result lies. K is 3 × n: α, β and
 // γ for each column as `to`; where β is 0 v_before is not read. I is int32, R upper triangular in
-// fp64 or dd, d powers of two in fp64, the rest fp64; B and S are fp64 or dd.
+// fp64 or dd, d powers of two in fp64; A, H, G and C are in the element of V, K in fp64; B and S
+// are fp64 or dd, of V in fp32 also fp32. W are columns in fp64 beside V in fp32.
 //
 // Contract. The order of every sum is part of it, so that all backends, and any cut of a matrix
 // into blocks of whole chunks, give the same bits:
+// * Elements in fp32 are widened as they are read, everything is computed in fp64 as for V in fp64,
+//   and what is written is rounded once (sums B in fp32 are those of `inner`).
 // * A row of spmv is filled up with zeros to a multiple of four entries; entry k belongs to lane
 //   k mod 4, a lane is a sum by fused multiply-adds from 0, lanes are added as (0 + 1) + (2 + 3).
 //   Then t ← fma(−α, v_from, t), t ← fma(−β, v_before, t), and γ·t is rounded. Whoever cuts the
@@ -33,13 +38,14 @@
 // * panel_start and panel_add add the chunks in their order, each sum rounded (dd: by the addition
 //   of IEEE's kind).
 // * panel_update takes the columns of X in ascending order, each product subtracted by a fused
-//   multiply-add; with kNormalize it divides y by √s instead, unless s is not positive. panel_solve
-//   is solve_right of gram.hpp.
+//   multiply-add; with kNormalize it divides y by √s instead, unless s is not positive; so does
+//   panel_narrow, and panel_correct is an update. panel_solve is solve_right of gram.hpp.
 // * panel_rotate multiplies all of V's first p columns by S (p × q, q <= p) and puts the result
 // into
 //   the first q: an element is a sum by fused multiply-adds from 0, columns of X ascending.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/kernel_table.hpp"
 
@@ -91,6 +97,12 @@ inline double inner(std::span<const BlockExtent> x, std::uint32_t variant) {
 }
 inline double update(std::span<const BlockExtent> x, std::uint32_t) {
   return 2 * static_cast<double>(x[0].rows) * elements(x[1]);
+}
+inline double correct(std::span<const BlockExtent> x, std::uint32_t) {
+  return 2 * static_cast<double>(x[0].rows) * elements(x[2]);
+}
+inline double rows(std::span<const BlockExtent> x, std::uint32_t) {
+  return static_cast<double>(x[0].rows);
 }
 }  // namespace panel_work
 
@@ -154,6 +166,16 @@ inline constexpr Operation panel_put{.name = "panel_put",
                                      .work = panel_work::second,
                                      .flops_per_work = 0,
                                      .nominal_cost = 50};
+inline constexpr Operation panel_correct{.name = "panel_correct",
+                                         .operands = 3,
+                                         .access = {Access::read_write, Access::read, Access::read},
+                                         .work = panel_work::correct,
+                                         .nominal_cost = 2};
+inline constexpr Operation panel_narrow{.name = "panel_narrow",
+                                        .operands = 3,
+                                        .access = {Access::read_write, Access::read, Access::read},
+                                        .work = panel_work::rows,
+                                        .nominal_cost = 50};
 inline constexpr Operation panel_take{.name = "panel_take",
                                       .operands = 2,
                                       .access = {Access::write, Access::read},
@@ -162,15 +184,27 @@ inline constexpr Operation panel_take{.name = "panel_take",
                                       .nominal_cost = 50};
 
 /// V, P, J, A, H, K.
-inline constexpr Elements kSpmvElements{Element::fp64, Element::int32, Element::int32,
-                                        Element::fp64, Element::fp64,  Element::fp64};
-inline constexpr Elements kHaloPackElements{Element::fp64, Element::fp64, Element::int32};
+inline constexpr Elements kSpmvElements[] = {
+    {Element::fp64, Element::int32, Element::int32, Element::fp64, Element::fp64, Element::fp64},
+    {Element::fp32, Element::int32, Element::int32, Element::fp32, Element::fp32, Element::fp64}};
+inline constexpr Elements kHaloPackElements[] = {{Element::fp64, Element::fp64, Element::int32},
+                                                 {Element::fp32, Element::fp32, Element::int32}};
+/// Of what copies.
+inline constexpr Elements kPanelCopyElements[] = {Elements(2, Element::fp64),
+                                                  Elements(2, Element::fp32)};
 inline constexpr Elements kPanelInnerElements[] = {{Element::fp64, Element::fp64},
-                                                   {Element::dd, Element::fp64}};
-inline constexpr Elements kPanelSumElements[] = {Elements(2, Element::fp64),
-                                                 Elements(2, Element::dd)};
+                                                   {Element::dd, Element::fp64},
+                                                   {Element::fp64, Element::fp32},
+                                                   {Element::fp32, Element::fp32}};
+inline constexpr Elements kPanelSumElements[] = {
+    Elements(2, Element::fp64), Elements(2, Element::dd), Elements(2, Element::fp32)};
+inline constexpr Elements kPanelUpdateElements[] = {{Element::fp64, Element::fp64},
+                                                    {Element::fp32, Element::fp64}};
 inline constexpr Elements kPanelSolveElements[] = {{Element::fp64, Element::fp64, Element::fp64},
-                                                   {Element::fp64, Element::dd, Element::fp64}};
+                                                   {Element::fp64, Element::dd, Element::fp64},
+                                                   {Element::fp32, Element::fp64, Element::fp64}};
+inline constexpr Elements kPanelCorrectElements{Element::fp64, Element::fp32, Element::fp64};
+inline constexpr Elements kPanelNarrowElements{Element::fp32, Element::fp64, Element::fp64};
 
 /// The kernels of a backend; each takes all of the elements above.
 struct PanelKernels {
@@ -186,32 +220,46 @@ struct PanelKernels {
   KernelFunction rotate;
   KernelFunction take;
   KernelFunction put;
+  KernelFunction correct;
+  KernelFunction narrow;
 };
 inline void add_kernels(KernelTable& table, const PanelKernels& kernels) {
-  constexpr Elements kPair(2, Element::fp64);
-  table.set(spmv, kSpmvElements, kernels.spmv);
-  table.set(halo_pack, kHaloPackElements, kernels.halo_pack);
-  table.set(halo_start, kPair, kernels.halo_start);
-  table.set(halo_put, kPair, kernels.halo_put);
-  for (const Elements& elements : kPanelInnerElements)
-    table.set(panel_inner, elements, kernels.inner);
-  for (const Elements& elements : kPanelSumElements) {
-    table.set(panel_start, elements, kernels.start);
-    table.set(panel_add, elements, kernels.add);
-  }
-  table.set(panel_update, kPair, kernels.update);
-  for (const Elements& elements : kPanelSolveElements)
-    table.set(panel_solve, elements, kernels.solve);
-  table.set(panel_rotate, kPair, kernels.rotate);
-  table.set(panel_take, kPair, kernels.take);
-  table.set(panel_put, kPair, kernels.put);
+  const auto add = [&table](const Operation& operation, const auto& lists, KernelFunction kernel) {
+    for (const Elements& elements : lists) table.set(operation, elements, kernel);
+  };
+  add(spmv, kSpmvElements, kernels.spmv);
+  add(halo_pack, kHaloPackElements, kernels.halo_pack);
+  add(halo_start, kPanelCopyElements, kernels.halo_start);
+  add(halo_put, kPanelCopyElements, kernels.halo_put);
+  add(panel_inner, kPanelInnerElements, kernels.inner);
+  add(panel_start, kPanelSumElements, kernels.start);
+  add(panel_add, kPanelSumElements, kernels.add);
+  add(panel_update, kPanelUpdateElements, kernels.update);
+  add(panel_solve, kPanelSolveElements, kernels.solve);
+  table.set(panel_rotate, Elements(2, Element::fp64), kernels.rotate);
+  add(panel_take, kPanelCopyElements, kernels.take);
+  add(panel_put, kPanelCopyElements, kernels.put);
+  table.set(panel_correct, kPanelCorrectElements, kernels.correct);
+  table.set(panel_narrow, kPanelNarrowElements, kernels.narrow);
+}
+
+/// Calls f with the type of the elements of a vector, as std::type_identity.
+template <class F>
+void with_vectors(Element element, F&& f) {
+  if (element == Element::fp32) return f(std::type_identity<float>{});
+  f(std::type_identity<double>{});
+}
+
+/// The element that is `count` elements behind the first of a block.
+[[nodiscard]] inline void* element_at(const BlockView& v, std::int64_t count) {
+  return static_cast<std::byte*>(v.data) + count * bytes_of(v.element);
 }
 
 /// Columns first … first + count − 1 of V as a block of their own.
 [[nodiscard]] inline BlockView panel_of(const BlockView& v, std::int64_t first,
                                         std::int64_t count) {
   BlockView panel = v;
-  panel.data = static_cast<double*>(v.data) + first * v.ld;
+  panel.data = element_at(v, first * v.ld);
   panel.cols = count;
   return panel;
 }
@@ -226,9 +274,9 @@ inline void add_kernels(KernelTable& table, const PanelKernels& kernels) {
   for (std::int64_t k = 0; k < chunks; ++k) {
     BlockView sum = b;
     sum.cols = b.cols / chunks;
-    sum.data = static_cast<std::byte*>(b.data) + k * sum.cols * b.ld * bytes_of(b.element);
+    sum.data = element_at(b, k * sum.cols * b.ld);
     BlockView rows = v;
-    rows.data = static_cast<double*>(v.data) + k * height;
+    rows.data = element_at(v, k * height);
     rows.rows = v.rows - k * height < height ? v.rows - k * height : height;
     views.push_back(sum);
     views.push_back(panel_of(rows, columns.first, b.rows));

@@ -26,20 +26,22 @@ unsigned blocks_for(std::int64_t count, std::int64_t of_block) {
   return static_cast<unsigned>((count + of_block - 1) / of_block);
 }
 
+template <class T>
 struct Product {
   std::int64_t rows;
   const std::int32_t* start;
   const std::int32_t* column;
-  const double* value;
-  const double* x;
-  const double* from;
-  const double* halo;
-  const double* before;
-  double* to;
+  const T* value;
+  const T* x;
+  const T* from;
+  const T* halo;
+  const T* before;
+  T* to;
   const double* k;  ///< α, β, γ
 };
 
-__global__ void __launch_bounds__(kThreads) multiply_rows(Product p) {
+template <class T>
+__global__ void __launch_bounds__(kThreads) multiply_rows(Product<T> p) {
   const std::int64_t thread = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   const int lane = static_cast<int>(thread % kSpmvLanes);
   const std::int64_t row = thread / kSpmvLanes;
@@ -51,8 +53,8 @@ __global__ void __launch_bounds__(kThreads) multiply_rows(Product p) {
       double with = 0;
       if (e + lane < end) {
         const std::int32_t j = p.column[e + lane];
-        a = p.value[e + lane];
-        with = j < p.rows ? p.x[j] : p.halo[j - p.rows];
+        a = static_cast<double>(p.value[e + lane]);
+        with = static_cast<double>(j < p.rows ? p.x[j] : p.halo[j - p.rows]);
       }
       sum = fused(a, with, sum);
     }
@@ -61,15 +63,25 @@ __global__ void __launch_bounds__(kThreads) multiply_rows(Product p) {
   sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 1));
   sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 2));
   if (row >= p.rows || lane != 0) return;
-  double t = fused(-p.k[0], p.from[row], sum);
-  if (p.k[1] != 0) t = fused(-p.k[1], p.before[row], t);
-  p.to[row] = rounded_product(p.k[2], t);
+  double t = fused(-p.k[0], static_cast<double>(p.from[row]), sum);
+  if (p.k[1] != 0) t = fused(-p.k[1], static_cast<double>(p.before[row]), t);
+  p.to[row] = static_cast<T>(rounded_product(p.k[2], t));
 }
 
+template <class T>
 __global__ void __launch_bounds__(kThreads)
-    gather(double* to, const double* from, const std::int32_t* index, std::int64_t count) {
+    gather(T* to, const T* from, const std::int32_t* index, std::int64_t count) {
   const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   if (i < count) to[i] = from[index == nullptr ? i : index[i]];
+}
+
+template <class T>
+void launch_gather(Queue& queue, T* to, const T* from, const std::int32_t* index,
+                   std::int64_t count, const char* what) {
+  if (count == 0) return;
+  gather<<<blocks_for(count, kThreads), kThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+      to, from, index, count);
+  require_cuda(cudaGetLastError(), what);
 }
 
 // ---- sums over the rows of chunks
@@ -119,11 +131,12 @@ __global__ void __launch_bounds__(kThreads) add_chunk_units(const W* units, Chun
   if (c.pairs.symmetric) to[j + i * c.ld] = sum;
 }
 
-/// All chunks of a call at once: sums in fp64, and symmetric ones in double-double. False for the
-/// others.
+/// All chunks of a call at once: of V in fp64 sums in fp64, and symmetric ones in double-double.
+/// False for the others.
 bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
                  const PanelColumns& columns) {
   const std::int64_t height = std::int64_t{1} << columns.third;
+  if (v.element != Element::fp64) return false;
   if (v.rows == 0 || b.rows == 0 || height < kGramTileRows) return false;
   const std::int64_t chunks = (v.rows + height - 1) / height;
   const std::int64_t cols = b.cols / chunks;
@@ -161,6 +174,7 @@ bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
   return true;
 }
 
+__device__ float sum_of(float a, float b) { return rounded_sum(a, b); }
 __device__ double sum_of(double a, double b) { return rounded_sum(a, b); }
 __device__ DoubleDouble sum_of(const DoubleDouble& a, const DoubleDouble& b) { return a + b; }
 
@@ -180,10 +194,67 @@ __global__ void __launch_bounds__(kThreads)
   s[i + j * s_ld] = sum;
 }
 
+/// y ← x/√s, or x where s is not positive. y may be x.
+template <class X, class Y>
 __global__ void __launch_bounds__(kThreads)
-    normalize(double* y, std::int64_t rows, const double* s) {
+    normalize(const X* x, Y* y, std::int64_t rows, const double* s) {
   const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
-  if (row < rows && s[0] > 0) y[row] = rounded_quotient(y[row], __dsqrt_rn(s[0]));
+  if (row >= rows) return;
+  const auto value = static_cast<double>(x[row]);
+  y[row] = static_cast<Y>(s[0] > 0 ? rounded_quotient(value, __dsqrt_rn(s[0])) : value);
+}
+
+constexpr int kUpdateColumns = 16;  // of Y, in registers
+constexpr int kUpdateDepth = 64;    // rows of S in shared memory
+
+/// Y ← Y − X·S for columns blockIdx.y · kUpdateColumns … of Y, a thread a row. X is in fp32, so
+/// that the products cost no more time than reading it.
+template <class Y>
+__global__ void __launch_bounds__(kThreads)
+    subtract_products(const float* x, std::int64_t x_ld, std::int64_t rows, const double* s,
+                      std::int64_t s_ld, std::int64_t p, Y* y, std::int64_t y_ld, std::int64_t q) {
+  __shared__ double part[kUpdateDepth][kUpdateColumns];
+  const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  const std::int64_t first = blockIdx.y * std::int64_t{kUpdateColumns};
+  const int columns = static_cast<int>(min(q - first, std::int64_t{kUpdateColumns}));
+  double sum[kUpdateColumns];
+#pragma unroll
+  for (int j = 0; j < kUpdateColumns; ++j)
+    sum[j] = row < rows && j < columns ? static_cast<double>(y[row + (first + j) * y_ld]) : 0.0;
+  for (std::int64_t begin = 0; begin < p; begin += kUpdateDepth) {
+    const int depth = static_cast<int>(min(p - begin, std::int64_t{kUpdateDepth}));
+    __syncthreads();
+    for (int k = static_cast<int>(threadIdx.x); k < depth * kUpdateColumns; k += kThreads) {
+      const int i = k / kUpdateColumns;
+      const int j = k % kUpdateColumns;
+      part[i][j] = j < columns ? -s[begin + i + (first + j) * s_ld] : 0.0;
+    }
+    __syncthreads();
+    if (row >= rows) continue;
+#pragma unroll 4
+    for (int i = 0; i < depth; ++i) {
+      const auto value = static_cast<double>(x[row + (begin + i) * x_ld]);
+#pragma unroll
+      for (int j = 0; j < kUpdateColumns; ++j) sum[j] = fused(part[i][j], value, sum[j]);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kUpdateColumns; ++j) {
+    if (row < rows && j < columns) y[row + (first + j) * y_ld] = static_cast<Y>(sum[j]);
+  }
+}
+
+/// X being columns of V from `first` on.
+template <class Y>
+void launch_subtract(Queue& queue, const BlockView& v, std::int64_t first, const BlockView& s,
+                     std::int64_t without, Y* y, std::int64_t y_ld) {
+  const std::int64_t cols = s.cols - without;
+  if (v.rows == 0 || cols == 0) return;
+  const dim3 grid(blocks_for(v.rows, kThreads), blocks_for(cols, kUpdateColumns));
+  subtract_products<<<grid, kThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+      static_cast<const float*>(v.data) + first * v.ld, v.ld, v.rows,
+      static_cast<const double*>(s.data) + without * s.ld, s.ld, s.rows, y, y_ld, cols);
+  require_cuda(cudaGetLastError(), "products subtracted");
 }
 
 constexpr int kRotatedRows = 8;  // of a thread block; a thread has every 32nd column of one of them
@@ -208,8 +279,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-const double* column_of(const BlockView& v, std::int64_t j) {
-  return static_cast<const double*>(v.data) + j * v.ld;
+template <class T = double>
+T* column_of(const BlockView& v, std::int64_t j) {
+  return static_cast<T*>(v.data) + j * v.ld;
 }
 
 void sum_calls(Queue& queue, const KernelCalls& calls, bool fresh) {
@@ -225,60 +297,62 @@ void sum_calls(Queue& queue, const KernelCalls& calls, bool fresh) {
           static_cast<W*>(s.data), s.ld, static_cast<const W*>(b.data), b.ld, s.rows, s.cols,
           b.cols / s.cols, fresh);
     };
-    s.element == Element::dd ? add(static_cast<DoubleDouble*>(nullptr))
-                             : add(static_cast<double*>(nullptr));
+    gram_gpu::with_type(s.element, add);
     require_cuda(cudaGetLastError(), "panel_sum");
   }
 }
 
 void put_calls(Queue& queue, const KernelCalls& calls) {
-  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    if (x[1].rows == 0) continue;
-    gather<<<blocks_for(x[1].rows, kThreads), kThreads, 0, stream>>>(
-        static_cast<double*>(x[0].data) + x[1].row, static_cast<const double*>(x[1].data), nullptr,
-        x[1].rows);
-    require_cuda(cudaGetLastError(), "halo_put");
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      launch_gather(queue, static_cast<T*>(x[0].data) + x[1].row, static_cast<const T*>(x[1].data),
+                    nullptr, x[1].rows, "halo_put");
+    });
   }
+}
+
+template <class T>
+void launch_product(Queue& queue, const BlockView* x, std::uint32_t variant) {
+  const PanelColumns columns = panel_columns(variant);
+  const bool of_last = (variant & kSpmvOfLast) != 0;
+  const Product<T> product{x[0].rows,
+                           static_cast<const std::int32_t*>(x[1].data),
+                           static_cast<const std::int32_t*>(x[2].data),
+                           static_cast<const T*>(x[3].data),
+                           column_of<T>(x[0], of_last ? x[0].cols - 1 : columns.first),
+                           column_of<T>(x[0], columns.first),
+                           static_cast<const T*>(x[4].data),
+                           column_of<T>(x[0], columns.third),
+                           column_of<T>(x[0], columns.second),
+                           column_of(x[5], columns.second)};
+  multiply_rows<<<blocks_for(product.rows * kSpmvLanes, kThreads), kThreads, 0,
+                  static_cast<CudaQueue&>(queue).stream()>>>(product);
+  require_cuda(cudaGetLastError(), "spmv");
 }
 
 }  // namespace
 
 void spmv_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(spmv, parameters.variant, kPanelVariants | kSpmvOfLast);
-  const PanelColumns columns = panel_columns(parameters.variant);
-  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
     if (x[0].rows == 0) continue;
-    const bool of_last = (parameters.variant & kSpmvOfLast) != 0;
-    const Product product{x[0].rows,
-                          static_cast<const std::int32_t*>(x[1].data),
-                          static_cast<const std::int32_t*>(x[2].data),
-                          static_cast<const double*>(x[3].data),
-                          column_of(x[0], of_last ? x[0].cols - 1 : columns.first),
-                          column_of(x[0], columns.first),
-                          static_cast<const double*>(x[4].data),
-                          column_of(x[0], columns.third),
-                          static_cast<double*>(x[0].data) + columns.second * x[0].ld,
-                          column_of(x[5], columns.second)};
-    multiply_rows<<<blocks_for(product.rows * kSpmvLanes, kThreads), kThreads, 0, stream>>>(
-        product);
-    require_cuda(cudaGetLastError(), "spmv");
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      launch_product<T>(queue, x, parameters.variant);
+    });
   }
 }
 
 void halo_pack_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(halo_pack, parameters.variant, 1023U);
-  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  const std::int64_t from = panel_columns(parameters.variant).first;
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    if (x[0].rows == 0) continue;
-    gather<<<blocks_for(x[0].rows, kThreads), kThreads, 0, stream>>>(
-        static_cast<double*>(x[0].data), column_of(x[1], panel_columns(parameters.variant).first),
-        static_cast<const std::int32_t*>(x[2].data), x[0].rows);
-    require_cuda(cudaGetLastError(), "halo_pack");
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      launch_gather<T>(queue, static_cast<T*>(x[0].data), column_of<T>(x[1], from),
+                       static_cast<const std::int32_t*>(x[2].data), x[0].rows, "halo_pack");
+    });
   }
 }
 
@@ -321,18 +395,46 @@ void panel_update_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
     const BlockView& v = calls[c][0];
     const BlockView& s = calls[c][1];
     if (v.rows == 0) continue;
-    const unsigned blocks = blocks_for(v.rows, kThreads);
-    auto* y = static_cast<double*>(v.data) + columns.second * v.ld;
-    const double* factor = column_of(s, columns.third);
-    const std::int64_t cols = s.cols - columns.third;
     if ((parameters.variant & kPanelNormalize) != 0) {
-      normalize<<<blocks, kThreads, 0, stream>>>(y, v.rows, factor);
+      with_vectors(v.element, [&]<class T>(std::type_identity<T>) {
+        T* y = column_of<T>(v, columns.second);
+        normalize<T, T><<<blocks_for(v.rows, kThreads), kThreads, 0, stream>>>(
+            y, y, v.rows, column_of(s, columns.third));
+      });
+    } else if (v.element == Element::fp32) {
+      launch_subtract(queue, v, columns.first, s, columns.third,
+                      column_of<float>(v, columns.second), v.ld);
     } else {
       gram_gpu::tensor_update(
-          stream, gram_gpu::columns_of<double>(panel_of(v, columns.first, s.rows), nullptr), factor,
-          s.ld, y, v.ld, cols);
+          stream, gram_gpu::columns_of<double>(panel_of(v, columns.first, s.rows), nullptr),
+          column_of(s, columns.third), s.ld, column_of(v, columns.second), v.ld,
+          s.cols - columns.third);
     }
     require_cuda(cudaGetLastError(), "panel_update");
+  }
+}
+
+void panel_correct_cuda(Queue& queue, const KernelCalls& calls,
+                        const KernelParameters& parameters) {
+  require_variant(panel_correct, parameters.variant, kPanelVariants);
+  const PanelColumns columns = panel_columns(parameters.variant);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    launch_subtract(queue, x[1], columns.first, x[2], 0, column_of(x[0], columns.second), x[0].ld);
+  }
+}
+
+void panel_narrow_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_narrow, parameters.variant, kPanelVariants);
+  const PanelColumns columns = panel_columns(parameters.variant);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    if (x[0].rows == 0) continue;
+    normalize<double, float><<<blocks_for(x[0].rows, kThreads), kThreads, 0, stream>>>(
+        column_of(x[1], columns.first), column_of<float>(x[0], columns.second), x[0].rows,
+        column_of(x[2], 0));
+    require_cuda(cudaGetLastError(), "panel_narrow");
   }
 }
 
@@ -363,27 +465,25 @@ void panel_rotate_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
 
 void panel_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_put, parameters.variant, 1023U);
-  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  const std::int64_t to = panel_columns(parameters.variant).first;
   for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const BlockView& v = calls[c][0];
-    if (v.rows == 0) continue;
-    double* to = static_cast<double*>(v.data) + panel_columns(parameters.variant).first * v.ld;
-    gather<<<blocks_for(v.rows, kThreads), kThreads, 0, stream>>>(
-        to, static_cast<const double*>(calls[c][1].data), nullptr, v.rows);
-    require_cuda(cudaGetLastError(), "panel_put");
+    const BlockView* x = calls[c];
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      launch_gather(queue, column_of<T>(x[0], to), static_cast<const T*>(x[1].data), nullptr,
+                    x[0].rows, "panel_put");
+    });
   }
 }
 
 void panel_take_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_take, parameters.variant, 1023U);
-  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  const std::int64_t from = panel_columns(parameters.variant).first;
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    if (x[1].rows == 0) continue;
-    gather<<<blocks_for(x[1].rows, kThreads), kThreads, 0, stream>>>(
-        static_cast<double*>(x[0].data), column_of(x[1], panel_columns(parameters.variant).first),
-        nullptr, x[1].rows);
-    require_cuda(cudaGetLastError(), "panel_take");
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      launch_gather<T>(queue, static_cast<T*>(x[0].data), column_of<T>(x[1], from), nullptr,
+                       x[1].rows, "panel_take");
+    });
   }
 }
 

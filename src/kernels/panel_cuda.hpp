@@ -17,5 +17,7 @@ void panel_solve_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
 void panel_rotate_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_put_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void panel_take_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void panel_correct_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void panel_narrow_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 
 }  // namespace strata

@@ -6,6 +6,7 @@
 // copies takes the reference's way.
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/gram.hpp"
 #include "kernels/operand.hpp"
@@ -18,26 +19,43 @@ namespace {
 
 static_assert(kSpmvLanes == kLanes);
 
+/// Four elements side by side, widened.
+[[gnu::always_inline]] inline Lanes load_lanes(const double* from) { return Lanes::load(from); }
+[[gnu::always_inline]] inline Lanes load_lanes(const float* from) {
+  using Four [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return Lanes(__builtin_convertvector(four, Lanes::Vector));
+}
+[[gnu::always_inline]] inline void store_lanes(const Lanes& lanes, double* to) { lanes.store(to); }
+[[gnu::always_inline]] inline void store_lanes(const Lanes& lanes, float* to) {
+  using Four [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+  const Four four = __builtin_convertvector(lanes.values, Four);
+  std::memcpy(to, &four, sizeof four);
+}
+
 /// What a row of A meets, and what becomes of its sum.
+template <class T>
 struct Product {
   std::int64_t rows = 0;
   const std::int32_t* start = nullptr;
   const std::int32_t* column = nullptr;
-  const double* value = nullptr;
-  const double* x = nullptr;
-  const double* from = nullptr;
-  const double* halo = nullptr;
-  const double* before = nullptr;
-  double* to = nullptr;
+  const T* value = nullptr;
+  const T* x = nullptr;
+  const T* from = nullptr;
+  const T* halo = nullptr;
+  const T* before = nullptr;
+  T* to = nullptr;
   double alpha = 0, beta = 0, gamma = 1;
 };
 
+template <class T>
 struct Multiply {
-  [[gnu::always_inline]] static double at(const Product& p, std::int32_t j) {
-    return j < p.rows ? p.x[j] : p.halo[j - p.rows];
+  [[gnu::always_inline]] static double at(const Product<T>& p, std::int32_t j) {
+    return static_cast<double>(j < p.rows ? p.x[j] : p.halo[j - p.rows]);
   }
-  [[gnu::always_inline]] static void run(const Product* product) {
-    const Product p = *product;
+  [[gnu::always_inline]] static void run(const Product<T>* product) {
+    const Product<T> p = *product;
     for (std::int64_t row = 0; row < p.rows; ++row) {
       const std::int32_t end = p.start[row + 1];
       std::int32_t e = p.start[row];
@@ -45,44 +63,50 @@ struct Multiply {
       for (; e + kLanes <= end; e += kLanes) {
         const std::int32_t* j = p.column + e;
         const Lanes with(Lanes::Vector{at(p, j[0]), at(p, j[1]), at(p, j[2]), at(p, j[3])});
-        sum = fused(Lanes::load(p.value + e), with, sum);
+        sum = fused(load_lanes(p.value + e), with, sum);
       }
       if (e < end) {
         Lanes a;
         Lanes with;
         for (int i = 0; e + i < end; ++i) {
-          a.values[i] = p.value[e + i];
+          a.values[i] = static_cast<double>(p.value[e + i]);
           with.values[i] = at(p, p.column[e + i]);
         }
         sum = fused(a, with, sum);
       }
       double t = (sum.values[0] + sum.values[1]) + (sum.values[2] + sum.values[3]);
-      t = __builtin_fma(-p.alpha, p.from[row], t);
-      if (p.beta != 0) t = __builtin_fma(-p.beta, p.before[row], t);
-      p.to[row] = p.gamma * t;
+      t = __builtin_fma(-p.alpha, static_cast<double>(p.from[row]), t);
+      if (p.beta != 0) t = __builtin_fma(-p.beta, static_cast<double>(p.before[row]), t);
+      p.to[row] = static_cast<T>(p.gamma * t);
     }
   }
 };
 
+template <class T>
+void multiply_rows(const BlockView* x, std::uint32_t variant) {
+  const PanelColumns columns = panel_columns(variant);
+  const auto v = matrix_of<T>(x[0]);
+  const auto k = matrix_of<const double>(x[5]);
+  const Product<T> product{.rows = v.rows,
+                           .start = static_cast<const std::int32_t*>(x[1].data),
+                           .column = static_cast<const std::int32_t*>(x[2].data),
+                           .value = static_cast<const T*>(x[3].data),
+                           .x = v.column((variant & kSpmvOfLast) != 0 ? v.cols - 1 : columns.first),
+                           .from = v.column(columns.first),
+                           .halo = static_cast<const T*>(x[4].data),
+                           .before = v.column(columns.third),
+                           .to = v.column(columns.second),
+                           .alpha = k(0, columns.second),
+                           .beta = k(1, columns.second),
+                           .gamma = k(2, columns.second)};
+  run_fused<Multiply<T>>(&product);
+}
+
 void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(spmv, parameters.variant, kPanelVariants | kSpmvOfLast);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
-    const PanelColumns columns = panel_columns(variant);
-    const auto v = matrix_of<double>(x[0]);
-    const auto k = matrix_of<const double>(x[5]);
-    const Product product{.rows = v.rows,
-                          .start = static_cast<const std::int32_t*>(x[1].data),
-                          .column = static_cast<const std::int32_t*>(x[2].data),
-                          .value = static_cast<const double*>(x[3].data),
-                          .x = v.column((variant & kSpmvOfLast) != 0 ? v.cols - 1 : columns.first),
-                          .from = v.column(columns.first),
-                          .halo = static_cast<const double*>(x[4].data),
-                          .before = v.column(columns.third),
-                          .to = v.column(columns.second),
-                          .alpha = k(0, columns.second),
-                          .beta = k(1, columns.second),
-                          .gamma = k(2, columns.second)};
-    run_fused<Multiply>(&product);
+    with_vectors(x[0].element,
+                 [&]<class T>(std::type_identity<T>) { multiply_rows<T>(x, variant); });
   });
 }
 
@@ -97,43 +121,66 @@ void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 constexpr std::int64_t kStripRows = 256;
 
 /// y ← y − X·s on a strip of rows; X has p columns.
+template <class T, class Y>
 struct Update {
-  [[gnu::always_inline]] static void run(const double* x, double* y, std::int64_t ld,
-                                         std::int64_t rows, const double* s, std::int64_t p) {
+  [[gnu::always_inline]] static void run(const T* x, Y* y, std::int64_t ld, std::int64_t rows,
+                                         const double* s, std::int64_t p) {
     constexpr int kVectors = 4;
     std::int64_t r = 0;
     for (; r + kVectors * kLanes <= rows; r += kVectors * kLanes) {
       Lanes sum[kVectors];
-      for (int k = 0; k < kVectors; ++k) sum[k] = Lanes::load(y + r + k * kLanes);
+      for (int k = 0; k < kVectors; ++k) sum[k] = load_lanes(y + r + k * kLanes);
       for (std::int64_t i = 0; i < p; ++i) {
         const Lanes minus(-s[i]);
         for (int k = 0; k < kVectors; ++k)
-          sum[k] = fused(minus, Lanes::load(x + i * ld + r + k * kLanes), sum[k]);
+          sum[k] = fused(minus, load_lanes(x + i * ld + r + k * kLanes), sum[k]);
       }
-      for (int k = 0; k < kVectors; ++k) sum[k].store(y + r + k * kLanes);
+      for (int k = 0; k < kVectors; ++k) store_lanes(sum[k], y + r + k * kLanes);
     }
     for (; r < rows; ++r) {
-      double sum = y[r];
-      for (std::int64_t i = 0; i < p; ++i) sum = __builtin_fma(-s[i], x[i * ld + r], sum);
-      y[r] = sum;
+      auto sum = static_cast<double>(y[r]);
+      for (std::int64_t i = 0; i < p; ++i)
+        sum = __builtin_fma(-s[i], static_cast<double>(x[i * ld + r]), sum);
+      y[r] = static_cast<Y>(sum);
     }
   }
 };
+
+/// Y ← Y − X·S, strip by strip.
+template <class T, class Y>
+void subtract_products(const MatrixView<T>& x, const MatrixView<const double>& s,
+                       const MatrixView<Y>& y) {
+  for (std::int64_t row = 0; row < y.rows; row += kStripRows) {
+    const std::int64_t rows = std::min(kStripRows, y.rows - row);
+    for (std::int64_t j = 0; j < s.cols; ++j)
+      run_fused<Update<T, Y>>(static_cast<const T*>(x.data) + row, y.column(j) + row, x.ld, rows,
+                              s.column(j), s.rows);
+  }
+}
 
 void run_update(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   if ((parameters.variant & kPanelNormalize) != 0)
     return panel_reference().update(queue, calls, parameters);
   require_variant(panel_update, parameters.variant, kPanelVariants);
   submit_each(queue, calls, [columns = panel_columns(parameters.variant)](const BlockView* x) {
-    const auto v = matrix_of<double>(x[0]);
     const auto whole = matrix_of<const double>(x[1]);
     const auto s = whole.block(0, columns.third, whole.rows, whole.cols - columns.third);
-    for (std::int64_t row = 0; row < v.rows; row += kStripRows) {
-      const std::int64_t rows = std::min(kStripRows, v.rows - row);
-      for (std::int64_t j = 0; j < s.cols; ++j)
-        run_fused<Update>(static_cast<const double*>(v.column(columns.first)) + row,
-                          v.column(columns.second + j) + row, v.ld, rows, s.column(j), s.rows);
-    }
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      const auto v = matrix_of<T>(x[0]);
+      subtract_products(v.block(0, columns.first, v.rows, s.rows), s,
+                        v.block(0, columns.second, v.rows, s.cols));
+    });
+  });
+}
+
+void run_correct(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_correct, parameters.variant, kPanelVariants);
+  submit_each(queue, calls, [columns = panel_columns(parameters.variant)](const BlockView* x) {
+    const auto w = matrix_of<double>(x[0]);
+    const auto v = matrix_of<float>(x[1]);
+    const auto s = matrix_of<const double>(x[2]);
+    subtract_products(v.block(0, columns.first, v.rows, s.rows), s,
+                      w.block(0, columns.second, w.rows, s.cols));
   });
 }
 
@@ -154,8 +201,9 @@ void run_rotate(Queue& queue, const KernelCalls& calls, const KernelParameters& 
         std::copy_n(v.column(i) + row, rows, strip.data() + i * kStripRows);
       for (std::int64_t j = 0; j < s.cols; ++j) {
         std::fill_n(v.column(j) + row, rows, 0.0);
-        run_fused<Update>(static_cast<const double*>(strip.data()), v.column(j) + row, kStripRows,
-                          rows, static_cast<const double*>(minus.data() + j * s.rows), s.rows);
+        run_fused<Update<double, double>>(
+            static_cast<const double*>(strip.data()), v.column(j) + row, kStripRows, rows,
+            static_cast<const double*>(minus.data() + j * s.rows), s.rows);
       }
     }
   });
@@ -180,6 +228,7 @@ PanelKernels panel_host() {
   kernels.update = run_update;
   kernels.solve = run_solve;
   kernels.rotate = run_rotate;
+  kernels.correct = run_correct;
   return kernels;
 }
 

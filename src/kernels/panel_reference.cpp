@@ -4,6 +4,7 @@
 #include "kernels/panel.hpp"
 
 #include <cmath>
+#include <cstring>
 
 #include "kernels/gram.hpp"
 #include "kernels/operand.hpp"
@@ -12,13 +13,14 @@
 namespace strata {
 namespace {
 
+template <class T>
 void spmv_of(const BlockView* x, std::uint32_t variant) {
   const PanelColumns columns = panel_columns(variant);
-  const auto v = matrix_of<double>(x[0]);
+  const auto v = matrix_of<T>(x[0]);
   const auto* start = static_cast<const std::int32_t*>(x[1].data);
   const auto* column = static_cast<const std::int32_t*>(x[2].data);
-  const auto* value = static_cast<const double*>(x[3].data);
-  const auto* halo = static_cast<const double*>(x[4].data);
+  const auto* value = static_cast<const T*>(x[3].data);
+  const auto* halo = static_cast<const T*>(x[4].data);
   const auto k = matrix_of<const double>(x[5]);
   const double alpha = k(0, columns.second);
   const double beta = k(1, columns.second);
@@ -33,38 +35,40 @@ void spmv_of(const BlockView* x, std::uint32_t variant) {
       double with = 0;
       if (e < entries) {
         const std::int64_t j = column[start[row] + e];
-        a = value[start[row] + e];
-        with = j < v.rows ? v(j, of) : halo[j - v.rows];
+        a = static_cast<double>(value[start[row] + e]);
+        with = static_cast<double>(j < v.rows ? v(j, of) : halo[j - v.rows]);
       }
       lane[e % kSpmvLanes] = fused(a, with, lane[e % kSpmvLanes]);
     }
     double t = (lane[0] + lane[1]) + (lane[2] + lane[3]);
-    t = fused(-alpha, v(row, columns.first), t);
-    if (beta != 0) t = fused(-beta, v(row, columns.third), t);
-    v(row, columns.second) = gamma * t;
+    t = fused(-alpha, static_cast<double>(v(row, columns.first)), t);
+    if (beta != 0) t = fused(-beta, static_cast<double>(v(row, columns.third)), t);
+    v(row, columns.second) = static_cast<T>(gamma * t);
   }
 }
 
 void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(spmv, parameters.variant, kPanelVariants | kSpmvOfLast);
-  submit_each(queue, calls,
-              [variant = parameters.variant](const BlockView* x) { spmv_of(x, variant); });
+  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) { spmv_of<T>(x, variant); });
+  });
 }
 
 void run_halo_pack(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(halo_pack, parameters.variant, 1023U);
   submit_each(queue, calls, [from = panel_columns(parameters.variant).first](const BlockView* x) {
-    auto* g = static_cast<double*>(x[0].data);
-    const double* v = matrix_of<double>(x[1]).column(from);
-    const auto* index = static_cast<const std::int32_t*>(x[2].data);
-    for (std::int64_t i = 0; i < x[0].rows; ++i) g[i] = v[index[i]];
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      auto* g = static_cast<T*>(x[0].data);
+      const T* v = matrix_of<T>(x[1]).column(from);
+      const auto* index = static_cast<const std::int32_t*>(x[2].data);
+      for (std::int64_t i = 0; i < x[0].rows; ++i) g[i] = v[index[i]];
+    });
   });
 }
 
 void put_halo(const BlockView* x) {
-  auto* h = static_cast<double*>(x[0].data) + x[1].row;
-  const auto* g = static_cast<const double*>(x[1].data);
-  for (std::int64_t i = 0; i < x[1].rows; ++i) h[i] = g[i];
+  std::memcpy(element_at(x[0], x[1].row), x[1].data,
+              static_cast<std::size_t>(x[1].rows * bytes_of(x[1].element)));
 }
 
 void run_halo_start(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
@@ -114,25 +118,59 @@ void run_add(Queue& queue, const KernelCalls& calls, const KernelParameters& par
   sum_chunks(queue, calls, false);
 }
 
+/// Y ← Y − X·S, each element in fp64 until it is complete.
+template <class T, class Y>
+void subtract_products(const MatrixView<T>& x, const MatrixView<const double>& s,
+                       const MatrixView<Y>& y) {
+  for (std::int64_t j = 0; j < s.cols; ++j) {
+    for (std::int64_t r = 0; r < y.rows; ++r) {
+      auto sum = static_cast<double>(y(r, j));
+      for (std::int64_t i = 0; i < s.rows; ++i)
+        sum = fused(-s(i, j), static_cast<double>(x(r, i)), sum);
+      y(r, j) = static_cast<Y>(sum);
+    }
+  }
+}
+
+/// x/√s, unless s is not positive.
+double normalized(double x, double s) { return s > 0 ? x / std::sqrt(s) : x; }
+
 void run_update(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_update, parameters.variant, kPanelVariants | kPanelNormalize);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
     const PanelColumns columns = panel_columns(variant);
-    const auto v = matrix_of<double>(x[0]);
     const auto whole = matrix_of<const double>(x[1]);
     const auto s = whole.block(0, columns.third, whole.rows, whole.cols - columns.third);
-    for (std::int64_t j = 0; j < s.cols; ++j) {
-      double* y = v.column(columns.second + j);
-      if ((variant & kPanelNormalize) != 0) {
-        const double length = std::sqrt(s(0, 0));
-        for (std::int64_t r = 0; r < v.rows && s(0, 0) > 0; ++r) y[r] /= length;
-        return;
-      }
-      for (std::int64_t i = 0; i < s.rows; ++i) {
-        const double* with = v.column(columns.first + i);
-        for (std::int64_t r = 0; r < v.rows; ++r) y[r] = fused(-s(i, j), with[r], y[r]);
-      }
-    }
+    with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
+      const auto v = matrix_of<T>(x[0]);
+      const auto y = v.block(0, columns.second, v.rows, s.cols);
+      if ((variant & kPanelNormalize) == 0)
+        return subtract_products(v.block(0, columns.first, v.rows, s.rows), s, y);
+      for (std::int64_t r = 0; r < v.rows; ++r)
+        y(r, 0) = static_cast<T>(normalized(static_cast<double>(y(r, 0)), s(0, 0)));
+    });
+  });
+}
+
+void run_correct(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_correct, parameters.variant, kPanelVariants);
+  submit_each(queue, calls, [columns = panel_columns(parameters.variant)](const BlockView* x) {
+    const auto w = matrix_of<double>(x[0]);
+    const auto v = matrix_of<float>(x[1]);
+    const auto s = matrix_of<const double>(x[2]);
+    subtract_products(v.block(0, columns.first, v.rows, s.rows), s,
+                      w.block(0, columns.second, w.rows, s.cols));
+  });
+}
+
+void run_narrow(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+  require_variant(panel_narrow, parameters.variant, kPanelVariants);
+  submit_each(queue, calls, [columns = panel_columns(parameters.variant)](const BlockView* x) {
+    float* v = matrix_of<float>(x[0]).column(columns.second);
+    const double* w = matrix_of<double>(x[1]).column(columns.first);
+    const double square = *static_cast<const double*>(x[2].data);
+    for (std::int64_t r = 0; r < x[0].rows; ++r)
+      v[r] = static_cast<float>(normalized(w[r], square));
   });
 }
 
@@ -167,18 +205,16 @@ void run_rotate(Queue& queue, const KernelCalls& calls, const KernelParameters& 
 void run_put(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_put, parameters.variant, 1023U);
   submit_each(queue, calls, [to = panel_columns(parameters.variant).first](const BlockView* x) {
-    double* v = matrix_of<double>(x[0]).column(to);
-    const auto* c = static_cast<const double*>(x[1].data);
-    for (std::int64_t r = 0; r < x[0].rows; ++r) v[r] = c[r];
+    std::memcpy(element_at(x[0], to * x[0].ld), x[1].data,
+                static_cast<std::size_t>(x[0].rows * bytes_of(x[0].element)));
   });
 }
 
 void run_take(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_take, parameters.variant, 1023U);
   submit_each(queue, calls, [from = panel_columns(parameters.variant).first](const BlockView* x) {
-    auto* c = static_cast<double*>(x[0].data);
-    const double* v = matrix_of<double>(x[1]).column(from);
-    for (std::int64_t r = 0; r < x[1].rows; ++r) c[r] = v[r];
+    std::memcpy(x[0].data, element_at(x[1], from * x[1].ld),
+                static_cast<std::size_t>(x[1].rows * bytes_of(x[1].element)));
   });
 }
 
@@ -196,7 +232,9 @@ PanelKernels panel_reference() {
           .solve = run_solve,
           .rotate = run_rotate,
           .take = run_take,
-          .put = run_put};
+          .put = run_put,
+          .correct = run_correct,
+          .narrow = run_narrow};
 }
 
 }  // namespace strata

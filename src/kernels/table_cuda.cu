@@ -101,7 +101,9 @@ class CudaBackend final : public Backend {
                            .solve = attempt<panel_solve_cuda>,
                            .rotate = attempt<panel_rotate_cuda>,
                            .take = attempt<panel_take_cuda>,
-                           .put = attempt<panel_put_cuda>});
+                           .put = attempt<panel_put_cuda>,
+                           .correct = attempt<panel_correct_cuda>,
+                           .narrow = attempt<panel_narrow_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
     (void)describe_cuda_devices();  // throws if no GPU answers

@@ -16,9 +16,6 @@
 namespace strata {
 namespace {
 
-/// Beside the length of A·q, what is left of it is rounding.
-constexpr double kNothingLeft = 1e-14;
-
 double length_of(const std::vector<double>& x) {
   double sum = 0;
   for (const double value : x) sum += value * value;
@@ -26,6 +23,24 @@ double length_of(const std::vector<double>& x) {
 }
 
 }  // namespace
+
+RoundingLimits rounding_limits(Element element) noexcept {
+  if (element == Element::fp32)
+    return {.unit = static_cast<double>(std::numeric_limits<float>::epsilon()),
+            .nothing_left = 1e-6,
+            .plain_condition = 0,  // sums in fp64 cost no more than those in fp32
+            .loss_max = 1e-3,
+            .pythagoras_loss_max = 1e-3,
+            .amplification_max = 1e5,
+            .amplification_once = 1e3};
+  return {.unit = std::numeric_limits<double>::epsilon(),
+          .nothing_left = 1e-14,
+          .plain_condition = 1e3,
+          .loss_max = 1e-8,
+          .pythagoras_loss_max = 1e-9,
+          .amplification_max = 1e8,
+          .amplification_once = 1e5};
+}
 
 void Arnoldi::begin(std::int64_t restart, std::vector<std::vector<double>> h,
                     std::vector<double> errors) {
@@ -96,13 +111,14 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
     not_finite_ = true;
     return;
   }
-  if (length <= kNothingLeft * options_.norm) std::fill(column.begin(), column.end(), 0.0);
-  if (column.back() <= kNothingLeft * length) {
+  if (length <= options_.limits.nothing_left * options_.norm)
+    std::fill(column.begin(), column.end(), 0.0);
+  if (column.back() <= options_.limits.nothing_left * length) {
     column.back() = 0;
     ended_ = true;
   }
   h_.push_back(std::move(column));
-  errors_.push_back(std::numeric_limits<double>::epsilon() * options_.norm);
+  errors_.push_back(options_.limits.unit * options_.norm);
 }
 
 /// Of w_0 … w_k in the basis that the block was projected against and has become part of, with R.

@@ -16,13 +16,26 @@
 
 namespace strata {
 
+/// What rounding is, and how much of it is taken, by the element of the vectors.
+struct RoundingLimits {
+  double unit = 0;  ///< the distance from 1 to the next number
+  /// Beside the length of A·q, what is left of it by this is rounding.
+  double nothing_left = 0;
+  double plain_condition = 0;      ///< with which sums in the element itself do; 0: none
+  double loss_max = 0;             ///< of orthogonality, before blocks have a second pass
+  double pythagoras_loss_max = 0;  ///< of one pass by Pythagoras that is taken as it is
+  /// Of rounding, by projection and solve of a block: up to this columns are kept, …
+  double amplification_max = 0;
+  double amplification_once = 0;  ///< … and up to this one pass is enough
+};
+[[nodiscard]] RoundingLimits rounding_limits(Element element) noexcept;
+
 struct ArnoldiOptions {
   std::int64_t s = 1;
   QrMethod method = QrMethod::automatic;
-  double norm = 0;  ///< of A, about: what is rounding beside it is zero
-  /// Of rounding, by projection and solve of a block: up to this columns are kept, …
-  double amplification_max = 1e8;
-  double amplification_once = 1e5;  ///< … and up to this one pass is enough
+  double norm = 0;                  ///< of A, about: what is rounding beside it is zero
+  Element element = Element::fp64;  ///< of the vectors; the limits are those of it
+  RoundingLimits limits = rounding_limits(element);
   BlockOrthogonalization block = BlockOrthogonalization::classical;
   std::int64_t panel = 0;  ///< of two_stage, at least s
   /// A is symmetric, and so H but for rounding: what A·q_c has in the vectors before q_c is known.
@@ -122,11 +135,12 @@ class Arnoldi {
   void note_loss(const Look& seen, const Block& block, bool by_pythagoras);
   void read_projection(Block& block, const PanelSum& p, std::int64_t without);
   void read_lengths(Block& block, const PanelSum& gram) const;
-  Look look(const Block& block, const PanelSum& gram, bool wide);
+  Look look(const Block& block, const PanelSum& gram, Element element);
   [[nodiscard]] std::int64_t related(const Block& block, const Look& seen, std::int64_t most) const;
   void truncate(Block& block, Look& seen) const;
   void finish_pass(Block& block, const Gram& r, const std::vector<double>& scale);
-  void second_pass(Block& block);
+  void second_pass(Block& block, Element element = Element::fp64);
+  [[nodiscard]] Element sums_in(bool wide) const noexcept;
   bool ends_here(Block& block, const Look& seen);
   void adapt(const Block& block, const Look& seen, std::int64_t asked);
   void keep_decision(KrylovDecision decision, const Block& block);

@@ -8,7 +8,7 @@
 //
 // * Columns are kept as far as μ is below a limit; the next block asks for no more, and
 //   grows again while μ is small.
-// * Beyond another limit, or once a loss beyond kLossMax was measured, there is a second pass.
+// * Beyond another limit, or once a loss beyond loss_max was measured, there is a second pass.
 // * Of a symmetric A also as far as A·Q = Q·H holds as it is asked for (arnoldi_symmetric.cpp).
 // * The first Gram matrix is in double-double, unless the last one had a condition with which
 //   doubles do (κ²·ε); where that turns out wrong it is formed again.
@@ -33,10 +33,6 @@
 namespace strata {
 namespace {
 
-constexpr double kNothingLeft = 1e14;    // amplification of one column: it is in the space
-constexpr double kPlainCondition = 1e3;  // with which sums in doubles do
-constexpr double kLossMax = 1e-8;
-constexpr double kPythagorasLossMax = 1e-9;  // of one pass by Pythagoras that is taken as it is
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 SquareMatrix<DoubleDouble> square_of(const PanelSum& sum) {
@@ -57,24 +53,27 @@ struct Factor {
   std::int64_t done = 0;  ///< columns before the first pivot that is not positive
 };
 
-/// In the precision of the sums.
-Factor factor_of(const SquareMatrix<DoubleDouble>& gram, bool wide) {
-  Factor factor;
-  if (wide) {
-    SmallCholesky<DoubleDouble> small = small_cholesky(gram, BadPivot::stop);
-    factor.done = small.failed_column < 0 ? gram.n : small.failed_column;
-    factor.r = std::move(small.r);
-    return factor;
-  }
-  SquareMatrix<double> narrow(gram.n);
+template <class W>
+Factor factor_in(const SquareMatrix<DoubleDouble>& gram) {
+  SquareMatrix<W> narrow(gram.n);
   std::transform(gram.values.begin(), gram.values.end(), narrow.values.begin(),
-                 [](const DoubleDouble& x) { return x.hi; });
-  const SmallCholesky<double> small = small_cholesky(std::move(narrow), BadPivot::stop);
+                 [](const DoubleDouble& x) { return static_cast<W>(x.hi); });
+  const SmallCholesky<W> small = small_cholesky(std::move(narrow), BadPivot::stop);
+  Factor factor;
   factor.done = small.failed_column < 0 ? gram.n : small.failed_column;
   factor.r = SquareMatrix<DoubleDouble>(gram.n);
   std::transform(small.r.values.begin(), small.r.values.end(), factor.r.values.begin(),
-                 [](double x) { return DoubleDouble(x); });
+                 [](W x) { return DoubleDouble(static_cast<double>(x)); });
   return factor;
+}
+
+/// In the precision of the sums.
+Factor factor_of(const SquareMatrix<DoubleDouble>& gram, Element element) {
+  if (element == Element::fp32) return factor_in<float>(gram);
+  if (element == Element::fp64) return factor_in<double>(gram);
+  SmallCholesky<DoubleDouble> small = small_cholesky(gram, BadPivot::stop);
+  const std::int64_t done = small.failed_column < 0 ? gram.n : small.failed_column;
+  return {std::move(small.r), done};
 }
 
 double power_near_inverse_root(double square) {
@@ -111,6 +110,12 @@ FixedMethod fixed_method(QrMethod method) {
 }
 
 }  // namespace
+
+/// Sums in the element of the vectors, or in twice its bits.
+Element Arnoldi::sums_in(bool wide) const noexcept {
+  if (options_.element == Element::fp32) return wide ? Element::fp64 : Element::fp32;
+  return wide ? Element::dd : Element::fp64;
+}
 
 void Arnoldi::add_block(std::int64_t count) {
   if (options_.method == QrMethod::mgs || options_.method == QrMethod::cgs)
@@ -187,12 +192,12 @@ PanelSum Arnoldi::pass(Block& block, bool measured, Element element) {
   return std::move(sums[static_cast<std::size_t>(gram)]);
 }
 
-/// WᵀW − PᵀP from the one sum [Q W]ᵀW; the host provides the projection P.
+/// WᵀW − PᵀP from the one sum [Q W]ᵀW, in fp64 at least; the host provides the projection P.
 PanelSum Arnoldi::pass_by_pythagoras(Block& block, bool measured, Element element) {
   const std::int64_t above = block.column + 1;
   const std::int64_t extra = measured ? 1 : 0;
-  const int number =
-      pending_.inner(0, above + block.count, above - extra, block.count + extra, element);
+  const int number = pending_.inner(0, above + block.count, above - extra, block.count + extra,
+                                    element == Element::fp32 ? Element::fp64 : element);
   const PanelSum sum = flush()[static_cast<std::size_t>(number)];
   PanelSum projection{above, block.count + extra, {}};
   for (std::int64_t j = 0; j < projection.cols; ++j)
@@ -239,7 +244,7 @@ void Arnoldi::read_lengths(Block& block, const PanelSum& gram) const {
   }
 }
 
-Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) {
+Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, Element element) {
   Look seen;
   Gram gram = square_of(sum);
   const std::int64_t k = block.count;
@@ -249,11 +254,11 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
       gram(i, j) = scaled(scaled(gram(i, j), seen.scale[static_cast<std::size_t>(i)]),
                           seen.scale[static_cast<std::size_t>(j)]);
   }
-  const Factor factor = factor_of(gram, wide);
+  const Factor factor = factor_of(gram, element);
   ++factorizations;
   // What is known of A·q_c is off already for a symmetric A: then small is what is left of it.
   const double length = options_.symmetric ? std::sqrt(sum(0, 0).hi) : block.before[0];
-  if (!(length * kNothingLeft > options_.norm * step(0).gamma)) return seen;
+  if (!(length > options_.limits.nothing_left * options_.norm * step(0).gamma)) return seen;
   seen.failed = factor.done < k;
   failed_cholesky += seen.failed ? 1 : 0;
   seen.r = factor.r;
@@ -267,7 +272,9 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, bool wide) 
       shortened = std::max(shortened, block.before[static_cast<std::size_t>(j)] / after);
     }
     seen.amplification = seen.condition * shortened;
-    if (seen.amplification <= (seen.kept > 1 ? options_.amplification_max : kNothingLeft)) break;
+    if (seen.amplification <=
+        (seen.kept > 1 ? options_.limits.amplification_max : 1 / options_.limits.nothing_left))
+      break;
   }
   return seen;
 }
@@ -299,9 +306,9 @@ void Arnoldi::finish_pass(Block& block, const Gram& r, const std::vector<double>
   block.r = upper_product(unscaled(r, scale), block.r);
 }
 
-/// The projection again, and sums in doubles.
-void Arnoldi::second_pass(Block& block) {
-  const Factor factor = factor_of(square_of(pass(block, false, Element::fp64)), false);
+/// The projection again, and sums in doubles unless a fixed method has others.
+void Arnoldi::second_pass(Block& block, Element element) {
+  const Factor factor = factor_of(square_of(pass(block, false, element)), element);
   ++factorizations;
   failed_cholesky += factor.done < block.count ? 1 : 0;
   finish_pass(block, factor.r, {});
@@ -310,15 +317,16 @@ void Arnoldi::second_pass(Block& block) {
 Arnoldi::Block Arnoldi::by_fixed_passes(std::int64_t column, std::int64_t k) {
   const FixedMethod method = fixed_method(options_.method);
   Block block = start_block(column, k, method.wide);
-  const PanelSum of_block = pass(block, column > 0, method.wide ? Element::dd : Element::fp64);
+  const Element element = sums_in(method.wide);
+  const PanelSum of_block = pass(block, column > 0, element);
   read_lengths(block, of_block);
-  const Factor factor = factor_of(square_of(of_block), method.wide);
+  const Factor factor = factor_of(square_of(of_block), element);
   ++factorizations;
   failed_cholesky += factor.done < k ? 1 : 0;
   block.decision.condition = factor.done < k ? kInfinity : condition_of(factor.r, {}).estimate;
   condition_max = std::max(condition_max, block.decision.condition);
   finish_pass(block, factor.r, {});
-  if (method.passes == 2) second_pass(block);
+  if (method.passes == 2) second_pass(block, sums_in(false));
   block.decision.s = k;
   keep_decision(block.decision, block);
   return block;
@@ -387,7 +395,7 @@ bool Arnoldi::ends_here(Block& block, const Look& seen) {
     return true;
   }
   if (seen.kept > 0) return false;
-  if (block.before[0] * kNothingLeft <= options_.norm * step(0).gamma)
+  if (block.before[0] <= options_.limits.nothing_left * options_.norm * step(0).gamma)
     std::fill(block.top[0].begin(), block.top[0].end(), 0.0);
   block.count = 1;
   block.r = Gram(1);
@@ -402,15 +410,15 @@ bool Arnoldi::ends_here(Block& block, const Look& seen) {
 /// Whether Pythagoras' Gram matrix is not to be relied on.
 bool Arnoldi::is_lost(const Look& seen, std::int64_t asked) const {
   if (options_.block == BlockOrthogonalization::classical) return false;
-  const double error = loss_ + std::numeric_limits<double>::epsilon();
+  const double error = loss_ + options_.limits.unit;
   return seen.failed || seen.kept < asked ||
-         !(error * seen.amplification * seen.amplification <= kPythagorasLossMax);
+         !(error * seen.amplification * seen.amplification <= options_.limits.pythagoras_loss_max);
 }
 
 /// What the vectors have lost by this block, about.
 void Arnoldi::note_loss(const Look& seen, const Block& block, bool by_pythagoras) {
   if (block.decision.passes > 1) return;
-  const double error = loss_ + std::numeric_limits<double>::epsilon();
+  const double error = loss_ + options_.limits.unit;
   loss_ = error * seen.amplification * (by_pythagoras ? seen.amplification : 1.0);
 }
 
@@ -418,26 +426,27 @@ Arnoldi::Block Arnoldi::by_decision(std::int64_t column, std::int64_t count) {
   const std::int64_t asked = std::min(count, s_now_);
   Block block = start_block(column, asked, wide_);
   const std::int64_t c = block.column;
-  const PanelSum first = pass(block, c > 0, wide_ ? Element::dd : Element::fp64);
+  const PanelSum first = pass(block, c > 0, sums_in(wide_));
   read_lengths(block, first);
-  Look seen = look(block, first, wide_);
+  Look seen = look(block, first, sums_in(wide_));
   const bool cut = seen.kept < asked && seen.related;
-  const bool blurred = !wide_ && (seen.failed || seen.condition > kPlainCondition || cut);
+  const bool blurred =
+      !wide_ && (seen.failed || seen.condition > options_.limits.plain_condition || cut);
   const bool lost = is_lost(seen, asked);
   if (block.finite && (blurred || lost)) {
     block.decision.what =
         blurred ? fmt::format("wide: a condition of {:.1e} in doubles", seen.condition)
                 : fmt::format("projected: amplification {:.1e}", seen.amplification);
     wide_ = block.decision.wide = wide_ || blurred;
-    (void)pending_.inner(c + 1, asked, c + 1, asked, wide_ ? Element::dd : Element::fp64);
+    (void)pending_.inner(c + 1, asked, c + 1, asked, sums_in(wide_));
     const std::vector<PanelSum> sums = flush();
-    seen = look(block, sums[0], wide_);
+    seen = look(block, sums[0], sums_in(wide_));
   }
   if (ends_here(block, seen)) return block;
   if (seen.kept < asked) truncate(block, seen);
   finish_pass(block, seen.r, seen.scale);
-  careful_ = careful_ || block.decision.loss > kLossMax;
-  if (careful_ || seen.amplification > options_.amplification_once) second_pass(block);
+  careful_ = careful_ || block.decision.loss > options_.limits.loss_max;
+  if (careful_ || seen.amplification > options_.limits.amplification_once) second_pass(block);
   note_loss(seen, block, options_.block != BlockOrthogonalization::classical && !lost && !blurred);
   block.decision.s = block.count;
   block.decision.condition = seen.condition;
@@ -513,11 +522,11 @@ void Arnoldi::adapt(const Block& block, const Look& seen, std::int64_t asked) {
                     seen.related ? "can be told apart" : "have A·Q = Q·H within the tolerance"));
     s_now_ = block.count;
   } else if (asked == s_now_ && s_now_ < options_.s &&
-             seen.amplification <= std::sqrt(options_.amplification_max)) {
+             seen.amplification <= std::sqrt(options_.limits.amplification_max)) {
     s_now_ = std::min(options_.s, 2 * s_now_);
     say(fmt::format("grow: {} vectors next, amplification {:.1e}", s_now_, seen.amplification));
   }
-  if (wide_ && seen.condition <= kPlainCondition) {
+  if (wide_ && seen.condition <= options_.limits.plain_condition) {
     wide_ = false;
     say(fmt::format("plain: sums in doubles next, condition {:.1e}", seen.condition));
   }

@@ -33,6 +33,14 @@ BlockSource source_of_array(std::span<const T> array) {
   };
 }
 
+/// The values times a power of two, in fp32.
+std::vector<float> narrowed(std::span<const double> values, double scale) {
+  std::vector<float> narrow(values.size());
+  std::transform(values.begin(), values.end(), narrow.begin(),
+                 [scale](double x) { return static_cast<float>(x * scale); });
+  return narrow;
+}
+
 BlockSource source_of_columns(const std::vector<GivenColumn>& given) {
   return [&given](const BlockExtent& x, std::byte* to) {
     auto* packed = reinterpret_cast<double*>(to);
@@ -41,6 +49,13 @@ BlockSource source_of_columns(const std::vector<GivenColumn>& given) {
       const std::int64_t j = one.column - x.col;
       if (j >= 0 && j < x.cols) std::copy_n(one.values.data() + x.row, x.rows, packed + j * x.rows);
     }
+  };
+}
+
+/// Of columns that products, sums and copies write before they are read.
+BlockSource source_of_zeros(Element element) {
+  return [element](const BlockExtent& x, std::byte* to) {
+    std::fill_n(to, x.rows * x.cols * bytes_of(element), std::byte{0});
   };
 }
 
@@ -70,6 +85,13 @@ void write_factor(MemoryStore& store, std::int64_t number, const PanelFactor& fa
 PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Sum& sum) {
   const bool wide = sum.element == Element::dd;
   const auto count = static_cast<std::size_t>(sum.rows * sum.cols);
+  if (sum.element == Element::fp32) {
+    std::vector<float> packed(count);
+    store.read(BlockId(basis::kSums, number, 0), reinterpret_cast<std::byte*>(packed.data()));
+    PanelSum read{sum.rows, sum.cols, {}};
+    for (const float x : packed) read.values.emplace_back(static_cast<double>(x));
+    return read;
+  }
   std::vector<double> packed(count * (wide ? 2 : 1));
   store.read(BlockId(basis::kSums, number, 0), reinterpret_cast<std::byte*>(packed.data()));
   PanelSum read{sum.rows, sum.cols, std::vector<DoubleDouble>(count)};
@@ -83,17 +105,21 @@ PanelSum read_sum(MemoryStore& store, std::int64_t number, const BasisScript::Su
 
 BasisRunner::BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
                          std::vector<GivenColumn> given, const Options& options, const char* what,
-                         std::int64_t rotated, RightInverse right, std::int64_t ghost_depth)
+                         std::int64_t rotated, RightInverse right, std::int64_t ghost_depth,
+                         const VectorFormat& format)
     : a_(a),
       columns_(columns),
       given_(std::move(given)),
       options_(options),
       what_(what),
       devices_(options_),
-      identities_{new_identity(), new_identity(), new_identity(), new_identity(), new_identity(),
+      identities_{new_identity(), new_identity(), new_identity(), new_identity(),
+                  new_identity(), new_identity(), new_identity(), new_identity(),
+                  new_identity(), new_identity(), new_identity(), new_identity(),
                   new_identity(), new_identity(), new_identity(), new_identity()},
       right_(std::move(right)),
-      ghost_depth_(ghost_depth) {
+      ghost_depth_(ghost_depth),
+      format_(format) {
   halo_.asked_for_ghost_zones = ghost_depth > 0;
   if (ghost_depth_ == 1) {
     halo_.why = "plain products: blocks of one vector";
@@ -114,10 +140,17 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
   // As if it began behind another vector, which is a second column to exchange.
   const std::int64_t steps = ghost_depth_ > 0 ? std::min(block, ghost_depth_) : block;
   if (block > 1) script.powers(1, 0, std::vector<BasisScript::Step>(at(steps), {0, 1, 1}));
-  (void)script.inner(0, columns_, 0, width, Element::dd);
+  const bool narrow = format_.element == Element::fp32;
+  const Element widest = narrow ? Element::fp64 : Element::dd;
+  (void)script.inner(0, columns_, 0, width, widest);
   (void)script.inner(0, columns_, 0, width, Element::fp64);
-  (void)script.inner(0, width, 0, width, Element::dd);
-  for (const Element element : {Element::fp64, Element::dd}) {
+  (void)script.inner(0, width, 0, width, widest);
+  if (format_.wide_columns > 0) {
+    script.correct(0, 0, {columns_, 1, Element::fp64, std::vector<DoubleDouble>(at(columns_)), {}});
+    script.multiply(0, 1, 0, 0, 1, 1, true);
+    script.narrow(1, 0, script.inner(1, 1, 1, 1, Element::fp64, true));
+  }
+  for (const Element element : {Element::fp64, widest}) {
     const auto count = static_cast<std::size_t>(width * width);
     script.solve(0, {width, width, element, std::vector<DoubleDouble>(count), {}});
   }
@@ -200,21 +233,39 @@ void BasisRunner::make_memory() {
   const auto memory = [&](int family, BlockSource source) {
     fixed_[family] = std::make_shared<FamilyMemory>(empty.blocks, family, std::move(source));
   };
-  memory(basis::kVectors, source_of_columns(given_));
+  const bool narrow = format_.element == Element::fp32;
+  if (narrow) {
+    values_ = narrowed(a_.value, format_.scale);
+    ghost_values_ = narrowed(ghosts_.value, format_.scale);
+    if (right_.matrix != nullptr)
+      inverse_values_ = narrowed(right_.matrix->value, format_.inverse_scale);
+  }
+  const auto values_of = [&](std::span<const double> wide, std::span<const float> single) {
+    return narrow ? source_of_array(single) : source_of_array(wide);
+  };
+  memory(basis::kVectors,
+         format_.wide_columns > 0 ? source_of_zeros(format_.element) : source_of_columns(given_));
   memory(basis::kStarts, source_of_array(std::span<const std::int32_t>(slabs_.start)));
   memory(basis::kColumns, source_of_array(std::span<const std::int32_t>(slabs_.column)));
-  memory(basis::kValues, source_of_array(std::span<const double>(a_.value)));
+  memory(basis::kValues, values_of(a_.value, values_));
   memory(basis::kHalo, nullptr);
   memory(basis::kIndex, source_of_array(std::span<const std::int32_t>(index_)));
   memory(basis::kGhostStarts, source_of_array(std::span<const std::int32_t>(ghosts_.start)));
   memory(basis::kGhostColumns, source_of_array(std::span<const std::int32_t>(ghosts_.column)));
-  memory(basis::kGhostValues, source_of_array(std::span<const double>(ghosts_.value)));
+  memory(basis::kGhostValues, values_of(ghosts_.value, ghost_values_));
   memory(basis::kGhostIndex, source_of_array(std::span<const std::int32_t>(ghost_index_)));
+  if (format_.wide_columns > 0) {
+    memory(basis::kWide, source_of_columns(given_));
+    memory(basis::kWideValues, source_of_array(std::span<const double>(a_.value)));
+  }
   if (right_.matrix == nullptr) return;
   const RowSlabs& slabs = inverse_slabs_;
   memory(basis::kInverseStarts, source_of_array(std::span<const std::int32_t>(slabs.start)));
   memory(basis::kInverseColumns, source_of_array(std::span<const std::int32_t>(slabs.column)));
-  memory(basis::kInverseValues, source_of_array(std::span<const double>(right_.matrix->value)));
+  memory(basis::kInverseValues, values_of(right_.matrix->value, inverse_values_));
+  if (format_.wide_columns > 0)
+    memory(basis::kWideInverseValues,
+           source_of_array(std::span<const double>(right_.matrix->value)));
   memory(basis::kInverseIndex, source_of_array(std::span<const std::int32_t>(inverse_index_)));
 }
 
@@ -227,6 +278,8 @@ BasisProblem BasisRunner::problem() const {
           .inverse = by_matrix ? &inverse_slabs_ : nullptr,
           .ghosts = ghosts_.depth > 0 ? &ghosts_ : nullptr,
           .columns = columns_,
+          .element = format_.element,
+          .wide_columns = format_.wide_columns,
           .devices = devices_.count(),
           .identities = identities_};
 }
@@ -244,7 +297,9 @@ PlannedRun BasisRunner::plan_of(const BasisProblem& of, const BasisScript& scrip
   try {
     return planned(of, script, devices_.residency());
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::memory || !devices_.residency().only_here(identities_.vectors))
+    const Residency& there = devices_.residency();
+    if (error.kind() != ErrorKind::memory ||
+        !(there.only_here(identities_.vectors) || there.only_here(identities_.wide)))
       throw;
   }
   bring_home();
@@ -275,33 +330,64 @@ std::unique_ptr<MemoryStore> BasisRunner::store_of(const BlockTable& blocks,
                                              : std::make_shared<FamilyMemory>(blocks, f));
   }
   auto store = std::make_unique<MemoryStore>(blocks, std::move(families));
-  std::vector<double> three(static_cast<std::size_t>(3 * columns_));
+  write_small(script, *store);
+  return store;
+}
+
+/// What the host provides: coefficients of products, factors, columns.
+void BasisRunner::write_small(const BasisScript& script, MemoryStore& store) const {
+  const auto bytes_of_values = [](const auto& values) {
+    return reinterpret_cast<const std::byte*>(values.data());
+  };
+  std::vector<double> three(at(3 * columns_));
+  std::vector<double> wide_three(at(3 * format_.wide_columns));
   for (const BasisScript::Coefficients& c : script.coefficients) {
+    std::vector<double>& of = c.wide ? wide_three : three;
     const auto to = static_cast<std::size_t>(3 * c.to);
-    three[to] = c.alpha;
-    three[to + 1] = c.beta;
-    three[to + 2] = c.gamma;
+    of[to] = c.alpha;
+    of[to + 1] = c.beta;
+    of[to + 2] = c.gamma;
   }
   if (right_.matrix != nullptr) three.back() = 1;  // of products with M⁻¹
-  store->write(BlockId(basis::kThree, 0, 0), reinterpret_cast<const std::byte*>(three.data()));
+  if (right_.matrix != nullptr && !wide_three.empty()) wide_three.back() = 1;
+  store.write(BlockId(basis::kThree, 0, 0), bytes_of_values(three));
+  if (!wide_three.empty())
+    store.write(BlockId(basis::kWideThree, 0, 0), bytes_of_values(wide_three));
   // Of ghost rows: what they have in column i + 2 is that of V's column first + i + 1.
   for (std::size_t p = 0; ghosts_.depth > 0 && p < script.ranges.size(); ++p) {
     std::vector<double> part(at(3 * (ghosts_.depth + 1)));
     const BasisScript::Range& range = script.ranges[p];
     const std::int64_t steps = std::min(range.count, ghosts_.depth) - 1;
     if (steps > 0) std::copy_n(three.begin() + 3 * (range.first + 1), 3 * steps, part.begin() + 6);
-    store->write(BlockId(basis::kThree, static_cast<std::int64_t>(p) + 1, 0),
-                 reinterpret_cast<const std::byte*>(part.data()));
+    store.write(BlockId(basis::kThree, static_cast<std::int64_t>(p) + 1, 0), bytes_of_values(part));
   }
   for (std::size_t f = 0; f < script.factors.size(); ++f)
-    write_factor(*store, static_cast<std::int64_t>(f), script.factors[f]);
+    write_factor(store, static_cast<std::int64_t>(f), script.factors[f]);
   std::int64_t block = 0;
-  for (const std::vector<double>& values : script.given) {
+  for (const BasisScript::Given& given : script.given) {
+    const bool narrow = !given.wide && format_.element == Element::fp32;
+    const std::vector<float> single = narrow ? narrowed(given.values, 1) : std::vector<float>();
     for (const RowSlab& slab : slabs_.slabs)
-      store->write(BlockId(basis::kGiven, block++, 0),
-                   reinterpret_cast<const std::byte*>(values.data() + slab.first));
+      store.write(BlockId(basis::kGiven, block++, 0),
+                  narrow ? reinterpret_cast<const std::byte*>(single.data() + slab.first)
+                         : reinterpret_cast<const std::byte*>(given.values.data() + slab.first));
   }
-  return store;
+}
+
+void BasisRunner::read_taken(MemoryStore& store, const Taken& taken) const {
+  std::vector<float> single;
+  for (std::size_t s = 0; taken.column >= 0 && s < slabs_.slabs.size(); ++s) {
+    const RowSlab& slab = slabs_.slabs[s];
+    const BlockId block(basis::kTaken, static_cast<std::int64_t>(s), 0);
+    double* to = taken.to.data() + slab.first;
+    if (taken.wide || format_.element == Element::fp64) {
+      store.read(block, reinterpret_cast<std::byte*>(to));
+      continue;
+    }
+    single.resize(at(slab.rows));
+    store.read(block, reinterpret_cast<std::byte*>(single.data()));
+    std::copy(single.begin(), single.end(), to);
+  }
 }
 
 /// A sum is one of a block with itself where no update follows that takes what it says off others.
@@ -320,7 +406,7 @@ void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
     const double time = (span.end - span.begin) / devices_.count();
     double* part = nullptr;
     if (name == spmv.name || name.starts_with("halo")) part = &seconds.products;
-    if (name == panel_update.name) part = &seconds.projections;
+    if (name == panel_update.name || name == panel_correct.name) part = &seconds.projections;
     if (name == panel_solve.name) part = &seconds.solves;
     if (name == panel_rotate.name) part = &seconds.rotations;
     // The blocks of a sum are numbered by the sum; those of its parts by the slabs beside.
@@ -341,24 +427,26 @@ void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
   seconds_.rest += trace.seconds - busy;
 }
 
-std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64_t taken,
-                                           std::span<double> to) {
+std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, const Taken& taken) {
   const auto begin = std::chrono::steady_clock::now();
   require(!options_.progress || options_.progress({.what = what_}), ErrorKind::cancelled, what_,
           "cancelled before step {}", scripts_ + 1);
   BasisProblem of = problem();
-  of.taken = taken;
+  of.taken = taken.column;
+  of.taken_wide = taken.wide;
   PlannedRun planned = plan_of(of, script);
   const BlockTable& blocks = planned.plan->schedule().blocks;
   planned.n = a_.rows;
   planned.tile = std::int64_t{1} << slabs_.chunk_log2;
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const int f : {basis::kVectors, basis::kValues, basis::kColumns, basis::kStarts,
-                      basis::kInverseValues, basis::kInverseColumns, basis::kInverseStarts})
+                      basis::kInverseValues, basis::kInverseColumns, basis::kInverseStarts,
+                      basis::kWide, basis::kWideValues, basis::kWideInverseValues})
     planned.host_bytes += blocks.total_bytes(f);
   for (int f = basis::kThree; f <= basis::kGiven; ++f) {
     if (f != basis::kParts) planned.floor_bytes += blocks.total_bytes(f);
   }
+  planned.floor_bytes += blocks.total_bytes(basis::kWideThree);
   for (const auto& [f, memory] : fixed_)
     planned.floor_bytes += scripts_ == 0 ? blocks.total_bytes(f) : 0;
   const std::unique_ptr<MemoryStore> store = store_of(blocks, script);
@@ -381,31 +469,34 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, std::int64
   std::vector<PanelSum> sums;
   for (std::size_t s = 0; s < script.sums.size(); ++s)
     sums.push_back(read_sum(*store, static_cast<std::int64_t>(s), script.sums[s]));
-  for (std::size_t s = 0; taken >= 0 && s < slabs_.slabs.size(); ++s)
-    store->read(BlockId(basis::kTaken, static_cast<std::int64_t>(s), 0),
-                reinterpret_cast<std::byte*>(to.data() + slabs_.slabs[s].first));
+  read_taken(*store, taken);
   return sums;
 }
 
 /// The host multiplies by M⁻¹ between the parts.
-std::vector<PanelSum> BasisRunner::perform_by_parts(const BasisScript& script, std::int64_t taken,
-                                                    std::span<double> to) {
+std::vector<PanelSum> BasisRunner::perform_by_parts(const BasisScript& script, const Taken& taken) {
   std::vector<BasisScript> parts = cut_before_products(script);
   std::vector<PanelSum> sums;
   std::vector<double> v(static_cast<std::size_t>(a_.rows));
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::vector<BasisScript::Action>& actions = parts[i].actions;
     if (i > 0) {
+      const bool wide = actions.front().wide;
       std::vector<double> inverted(v.size());
       right_.apply(v, inverted);
-      std::vector<BasisScript::Action>& actions = parts[i].actions;
-      parts[i].put(columns_ - 1, std::move(inverted));
+      if (!wide)
+        for (double& x : inverted) x *= format_.inverse_scale;
+      parts[i].put((wide ? format_.wide_columns : columns_) - 1, std::move(inverted), wide);
       std::rotate(actions.begin(), actions.end() - 1, actions.end());
     }
     const bool more = i + 1 < parts.size();
-    const std::vector<PanelSum> of_part =
-        more ? perform(parts[i], parts[i + 1].actions.front().first, v)
-             : perform(parts[i], taken, to);
-    sums.insert(sums.end(), of_part.begin(), of_part.end());
+    Taken of_part = taken;
+    if (more) {
+      const BasisScript::Action& product = parts[i + 1].actions.front();
+      of_part = {product.first, v, product.wide};
+    }
+    const std::vector<PanelSum> part = perform(parts[i], of_part);
+    sums.insert(sums.end(), part.begin(), part.end());
   }
   return sums;
 }
@@ -415,8 +506,9 @@ std::vector<PanelSum> BasisRunner::run(const BasisScript& script) {
 }
 
 std::vector<PanelSum> BasisRunner::run_and_take(const BasisScript& script, std::int64_t column,
-                                                std::span<double> to) {
-  return right_.apply ? perform_by_parts(script, column, to) : perform(script, column, to);
+                                                std::span<double> to, bool wide) {
+  const Taken taken{column, to, wide};
+  return right_.apply ? perform_by_parts(script, taken) : perform(script, taken);
 }
 
 }  // namespace strata

@@ -32,10 +32,20 @@ namespace strata {
 /// slab's rows the products take longer than what exchanges cost.
 inline constexpr double kGhostShareMax = 0.5;
 
-/// A column of V that is not zeros at first; it outlives the runner.
+/// A column of V, or of W if there is one, that is not zeros at first; it outlives the runner.
 struct GivenColumn {
   std::int64_t column = 0;
   std::span<const double> values;
+};
+
+/// In which element V and the matrices are, and what lies beside. With W, the columns that are
+/// given are those of W, and products of V are with what is left of γ·A and δ·M⁻¹ in that element:
+/// powers of two by which neither overflows.
+struct VectorFormat {
+  Element element = Element::fp64;  ///< or fp32
+  std::int64_t wide_columns = 0;  ///< of W, in fp64; the last one is of work with a preconditioner
+  double scale = 1;               ///< γ
+  double inverse_scale = 1;       ///< δ
 };
 
 /// M⁻¹; one of both, or neither. The matrix outlives the runner.
@@ -53,13 +63,14 @@ class BasisRunner {
   /// rows than kGhostShareMax of its own, or there is a preconditioner.
   BasisRunner(const SparseMatrix& a, std::int64_t columns, std::int64_t block,
               std::vector<GivenColumn> given, const Options& options, const char* what,
-              std::int64_t rotated = 0, RightInverse right = {}, std::int64_t ghost_depth = 0);
+              std::int64_t rotated = 0, RightInverse right = {}, std::int64_t ghost_depth = 0,
+              const VectorFormat& format = {});
 
   /// Runs the script and returns its sums.
   std::vector<PanelSum> run(const BasisScript& script);
-  /// Runs the script, then copies a column of V into `to`.
+  /// Runs the script, then copies a column of V, or of W, into `to`.
   std::vector<PanelSum> run_and_take(const BasisScript& script, std::int64_t column,
-                                     std::span<double> to);
+                                     std::span<double> to, bool wide = false);
 
   [[nodiscard]] std::int64_t rows() const noexcept { return slabs_.rows; }
   [[nodiscard]] std::int64_t scripts() const noexcept { return scripts_; }
@@ -78,12 +89,18 @@ class BasisRunner {
   [[nodiscard]] BasisProblem problem() const;
   [[nodiscard]] PlannedRun plan_of(const BasisProblem& of, const BasisScript& script);
   void bring_home();
-  std::vector<PanelSum> perform_by_parts(const BasisScript& script, std::int64_t taken,
-                                         std::span<double> to);
+  /// A column that is copied to the host behind a script; −1: none.
+  struct Taken {
+    std::int64_t column = -1;
+    std::span<double> to;
+    bool wide = false;
+  };
+  std::vector<PanelSum> perform_by_parts(const BasisScript& script, const Taken& taken);
   [[nodiscard]] std::unique_ptr<MemoryStore> store_of(const BlockTable& blocks,
                                                       const BasisScript& script) const;
-  std::vector<PanelSum> perform(const BasisScript& script, std::int64_t taken,
-                                std::span<double> to);
+  std::vector<PanelSum> perform(const BasisScript& script, const Taken& taken);
+  void write_small(const BasisScript& script, MemoryStore& store) const;
+  void read_taken(MemoryStore& store, const Taken& taken) const;
   void add_seconds(const BasisScript& script, const Trace& trace);
   [[nodiscard]] PlannedRun planned(const BasisProblem& of, const BasisScript& script,
                                    Residency start) const;
@@ -102,6 +119,8 @@ class BasisRunner {
   HaloReport halo_;
   std::vector<std::int32_t> index_, inverse_index_;  ///< of all links
   std::vector<std::int32_t> ghost_index_;            ///< of all links, halos and borders
+  VectorFormat format_;
+  std::vector<float> values_, inverse_values_, ghost_values_;  ///< where V is in fp32
   /// Families that are the same in all scripts: V and what belongs to the matrices.
   std::map<int, std::shared_ptr<FamilyMemory>> fixed_;
   BasisScript last_;  ///< the script that was run last

@@ -18,9 +18,10 @@
 namespace strata {
 
 void BasisScript::multiply(std::int64_t from, std::int64_t to, std::int64_t before, double alpha,
-                           double beta, double gamma) {
-  actions.push_back({.kind = Kind::multiply, .first = from, .second = to, .third = before});
-  coefficients.push_back({to, alpha, beta, gamma});
+                           double beta, double gamma, bool wide) {
+  actions.push_back(
+      {.kind = Kind::multiply, .first = from, .second = to, .third = before, .wide = wide});
+  coefficients.push_back({to, alpha, beta, gamma, wide});
 }
 
 void BasisScript::powers(std::int64_t first, std::int64_t before, const std::vector<Step>& steps) {
@@ -30,14 +31,15 @@ void BasisScript::powers(std::int64_t first, std::int64_t before, const std::vec
                      .third = before,
                      .factor = static_cast<int>(ranges.size())});
   ranges.push_back({first, std::ssize(steps)});
-  for (const Step& s : steps) coefficients.push_back({++first, s.alpha, s.beta, s.gamma});
+  for (const Step& s : steps) coefficients.push_back({++first, s.alpha, s.beta, s.gamma, false});
 }
 
 int BasisScript::inner(std::int64_t first, std::int64_t rows, std::int64_t second,
-                       std::int64_t cols, Element element) {
+                       std::int64_t cols, Element element, bool wide) {
   const int number = static_cast<int>(sums.size());
   sums.push_back({rows, cols, element});
-  actions.push_back({.kind = Kind::inner, .first = first, .second = second, .sum = number});
+  actions.push_back(
+      {.kind = Kind::inner, .first = first, .second = second, .sum = number, .wide = wide});
   return number;
 }
 
@@ -69,9 +71,23 @@ void BasisScript::rotate(PanelFactor factor) {
   factors.push_back(std::move(factor));
 }
 
-void BasisScript::put(std::int64_t column, std::vector<double> values) {
-  actions.push_back({.kind = Kind::put, .first = column, .factor = static_cast<int>(given.size())});
-  given.push_back(std::move(values));
+void BasisScript::put(std::int64_t column, std::vector<double> values, bool wide) {
+  actions.push_back(
+      {.kind = Kind::put, .first = column, .factor = static_cast<int>(given.size()), .wide = wide});
+  given.push_back({std::move(values), wide});
+}
+
+void BasisScript::correct(std::int64_t first, std::int64_t to, PanelFactor factor) {
+  actions.push_back({.kind = Kind::correct,
+                     .first = first,
+                     .second = to,
+                     .factor = static_cast<int>(factors.size()),
+                     .wide = true});
+  factors.push_back(std::move(factor));
+}
+
+void BasisScript::narrow(std::int64_t from, std::int64_t to, int sum) {
+  actions.push_back({.kind = Kind::narrow, .first = from, .second = to, .sum = sum, .wide = true});
 }
 
 namespace {
@@ -143,13 +159,25 @@ BlockId block(int family, std::int64_t number) { return {family, number, 0}; }
 
 /// Where a matrix and what is exchanged for products with it lie.
 struct MatrixFamilies {
-  int starts, columns, values, halo, index, packed;
+  int starts, columns, values, halo, index, packed, vectors, three;
 };
-constexpr MatrixFamilies kOfMatrix{basis::kStarts, basis::kColumns, basis::kValues,
-                                   basis::kHalo,   basis::kIndex,   basis::kPacked};
-constexpr MatrixFamilies kOfInverse{basis::kInverseStarts, basis::kInverseColumns,
-                                    basis::kInverseValues, basis::kInverseHalo,
-                                    basis::kInverseIndex,  basis::kInversePacked};
+constexpr MatrixFamilies kOfMatrix{basis::kStarts, basis::kColumns, basis::kValues,  basis::kHalo,
+                                   basis::kIndex,  basis::kPacked,  basis::kVectors, basis::kThree};
+constexpr MatrixFamilies kOfInverse{
+    basis::kInverseStarts, basis::kInverseColumns, basis::kInverseValues, basis::kInverseHalo,
+    basis::kInverseIndex,  basis::kInversePacked,  basis::kVectors,       basis::kThree};
+/// Of W: where the entries are is known already.
+constexpr MatrixFamilies kOfWide{basis::kStarts,   basis::kColumns,  basis::kWideValues,
+                                 basis::kWideHalo, basis::kIndex,    basis::kWidePacked,
+                                 basis::kWide,     basis::kWideThree};
+constexpr MatrixFamilies kOfWideInverse{basis::kInverseStarts,
+                                        basis::kInverseColumns,
+                                        basis::kWideInverseValues,
+                                        basis::kWideInverseHalo,
+                                        basis::kInverseIndex,
+                                        basis::kWideInversePacked,
+                                        basis::kWide,
+                                        basis::kWideThree};
 /// Whether these products are done with ghost rows.
 bool with_ghosts(const BasisProblem& problem, const BasisScript::Action& powers) {
   return problem.ghosts != nullptr && !problem.ghosts->links.empty() && powers.second > 1 &&
@@ -158,9 +186,9 @@ bool with_ghosts(const BasisProblem& problem, const BasisScript::Action& powers)
 
 /// Whether the first product reads the column before.
 bool reads_before(const BasisScript& script, const BasisScript::Action& powers) {
-  const auto found =
-      std::find_if(script.coefficients.begin(), script.coefficients.end(),
-                   [&](const BasisScript::Coefficients& c) { return c.to == powers.first + 1; });
+  const auto found = std::find_if(
+      script.coefficients.begin(), script.coefficients.end(),
+      [&](const BasisScript::Coefficients& c) { return !c.wide && c.to == powers.first + 1; });
   return found != script.coefficients.end() && found->beta != 0;
 }
 
@@ -181,6 +209,8 @@ class Emitter {
       case BasisScript::Kind::solve: solve(action); break;
       case BasisScript::Kind::rotate: rotate(action); break;
       case BasisScript::Kind::put: put(action); break;
+      case BasisScript::Kind::correct: correct(action); break;
+      case BasisScript::Kind::narrow: narrow(action); break;
     }
   }
 
@@ -189,16 +219,18 @@ class Emitter {
     return slabs_.slabs[static_cast<std::size_t>(slab)].device;
   }
   [[nodiscard]] std::int64_t count() const { return std::ssize(slabs_.slabs); }
+  [[nodiscard]] static int vectors_of(bool wide) { return wide ? basis::kWide : basis::kVectors; }
 
   void multiply(const BasisScript::Action& action) {
     const PanelColumns columns{action.first, action.second, action.third};
+    const MatrixFamilies& matrix = action.wide ? kOfWide : kOfMatrix;
     if (problem_.preconditioned == Preconditioned::not_at_all)
-      return product(slabs_, kOfMatrix, action.first, columns, 0);
-    const std::int64_t last = problem_.columns - 1;
+      return product(slabs_, matrix, action.first, columns, 0);
+    const std::int64_t last = (action.wide ? problem_.wide_columns : problem_.columns) - 1;
     if (problem_.preconditioned == Preconditioned::by_matrix)
-      product(*problem_.inverse, kOfInverse, action.first,
+      product(*problem_.inverse, action.wide ? kOfWideInverse : kOfInverse, action.first,
               {.first = action.first, .second = last, .third = action.first}, 0);
-    product(slabs_, kOfMatrix, last, columns, kSpmvOfLast);
+    product(slabs_, matrix, last, columns, kSpmvOfLast);
   }
 
   /// Of column `of` with one of the two matrices.
@@ -207,7 +239,7 @@ class Emitter {
     for (std::int64_t l = 0; l < std::ssize(slabs.links); ++l) {
       const int from = slabs.links[static_cast<std::size_t>(l)].from;
       tasks_.add(halo_pack, device(from),
-                 {block(matrix.packed, l), block(basis::kVectors, from), block(matrix.index, l)},
+                 {block(matrix.packed, l), block(matrix.vectors, from), block(matrix.index, l)},
                  panel_variant({.first = of}));
     }
     std::size_t l = 0;
@@ -225,11 +257,11 @@ class Emitter {
                 const PanelColumns& columns, std::uint32_t flags) {
     // A slab without neighbours reads no halo: any numbers are one.
     tasks_.add(spmv, device(s),
-               {block(basis::kVectors, s), block(matrix.starts, s), block(matrix.columns, s),
+               {block(matrix.vectors, s), block(matrix.starts, s), block(matrix.columns, s),
                 block(matrix.values, s),
                 halo ? TaskOperand(block(matrix.halo, s), Hint::last_use)
-                     : TaskOperand(block(basis::kThree, 0)),
-                block(basis::kThree, 0)},
+                     : TaskOperand(block(matrix.values, s)),
+                block(matrix.three, 0)},
                panel_variant(columns) | flags);
   }
 
@@ -314,7 +346,7 @@ class Emitter {
       return block(basis::kParts, action.sum * count() + s);
     };
     for (std::int64_t s = 0; s < count(); ++s)
-      tasks_.add(panel_inner, device(s), {part(s), block(basis::kVectors, s)},
+      tasks_.add(panel_inner, device(s), {part(s), block(vectors_of(action.wide), s)},
                  panel_variant(
                      {.first = action.first, .second = action.second, .third = slabs_.chunk_log2}));
     for (std::int64_t s = 0; s < count(); ++s)
@@ -349,16 +381,34 @@ class Emitter {
 
   void put(const BasisScript::Action& action) {
     for (std::int64_t s = 0; s < count(); ++s)
-      tasks_.add(panel_put, device(s),
-                 {block(basis::kVectors, s), block(basis::kGiven, action.factor * count() + s)},
-                 panel_variant({.first = action.first}));
+      tasks_.add(
+          panel_put, device(s),
+          {block(vectors_of(action.wide), s), block(basis::kGiven, action.factor * count() + s)},
+          panel_variant({.first = action.first}));
+  }
+
+  void correct(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(panel_correct, device(s),
+                 {block(basis::kWide, s), block(basis::kVectors, s),
+                  block(basis::kFactors, action.factor)},
+                 panel_variant({.first = action.first, .second = action.second}));
+  }
+
+  void narrow(const BasisScript::Action& action) {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(
+          panel_narrow, device(s),
+          {block(basis::kVectors, s), block(basis::kWide, s), block(basis::kSums, action.sum)},
+          panel_variant({.first = action.first, .second = action.second}));
   }
 
   void take() {
     for (std::int64_t s = 0; s < count(); ++s)
-      tasks_.add(panel_take, device(s),
-                 {{block(basis::kTaken, s), Hint::last_write}, block(basis::kVectors, s)},
-                 panel_variant({.first = problem_.taken}));
+      tasks_.add(
+          panel_take, device(s),
+          {{block(basis::kTaken, s), Hint::last_write}, block(vectors_of(problem_.taken_wide), s)},
+          panel_variant({.first = problem_.taken}));
   }
 
   const BasisProblem& problem_;
@@ -366,137 +416,6 @@ class Emitter {
   const RowSlabs& slabs_;
   TaskList& tasks_;
 };
-
-BlockFamily listed(const char* name, Element element, Origin origin, std::uint64_t identity = 0) {
-  return {.name = name, .element = element, .origin = origin, .identity = identity};
-}
-
-/// Names and identities of the families of a matrix.
-struct MatrixNames {
-  const char *starts, *columns, *values, *halo, *index, *packed;
-  std::uint64_t starts_id, columns_id, values_id, index_id;
-};
-
-/// Of what a slab has: blocks that lie one behind the other in the host's arrays. An array of
-/// nothing has one element, so that there is a block.
-void add_matrix(const RowSlabs& slabs, const MatrixNames& names, BlockTable& blocks) {
-  BlockFamily starts = listed(names.starts, Element::int32, Origin::stored, names.starts_id);
-  BlockFamily columns = listed(names.columns, Element::int32, Origin::stored, names.columns_id);
-  BlockFamily values = listed(names.values, Element::fp64, Origin::stored, names.values_id);
-  BlockFamily halo = listed(names.halo, Element::fp64, Origin::temporary);
-  std::int64_t number = 0;
-  for (const RowSlab& slab : slabs.slabs) {
-    starts.listed.push_back({slab.first + number++, 0, slab.rows + 1, 1});
-    const std::int64_t entries = std::max<std::int64_t>(slab.entries, 1);
-    columns.listed.push_back({slab.first_entry, 0, entries, 1});
-    values.listed.push_back({slab.first_entry, 0, entries, 1});
-    halo.listed.push_back({0, 0, std::max<std::int64_t>(slab.halo, 1), 1});
-  }
-  for (BlockFamily* family : {&starts, &columns, &values, &halo}) blocks.add(std::move(*family));
-}
-
-void add_links(const RowSlabs& slabs, const MatrixNames& names, BlockTable& blocks) {
-  BlockFamily index = listed(names.index, Element::int32, Origin::stored, names.index_id);
-  BlockFamily packed = listed(names.packed, Element::fp64, Origin::temporary);
-  std::int64_t first = 0;
-  for (const HaloLink& link : slabs.links) {
-    const std::int64_t count = std::ssize(link.index);
-    index.listed.push_back({first, 0, count, 1});
-    packed.listed.push_back({link.offset, 0, count, 1});
-    first += count;
-  }
-  blocks.add(std::move(index));
-  blocks.add(std::move(packed));
-}
-
-/// Of ghost rows: as of slabs, what is nothing has one element.
-void add_ghosts(const BasisProblem& problem, BlockTable& blocks) {
-  const BasisIdentities& ids = problem.identities;
-  BlockFamily starts = listed("Pg", Element::int32, Origin::stored, ids.ghost_starts);
-  BlockFamily columns = listed("Jg", Element::int32, Origin::stored, ids.ghost_columns);
-  BlockFamily values = listed("Ag", Element::fp64, Origin::stored, ids.ghost_values);
-  BlockFamily index = listed("Ig", Element::int32, Origin::stored, ids.ghost_index);
-  if (problem.ghosts != nullptr) {
-    std::int64_t first = 0;
-    const auto add_index = [&](std::int64_t count) {
-      index.listed.push_back({first, 0, std::max<std::int64_t>(count, 1), 1});
-      first += count;
-    };
-    for (const HaloLink& link : problem.ghosts->links) add_index(std::ssize(link.index));
-    for (const GhostZone& zone : problem.ghosts->zones) add_index(std::ssize(zone.halo));
-    for (const GhostZone& zone : problem.ghosts->zones) {
-      add_index(std::ssize(zone.border));
-      const std::int64_t entries = std::max<std::int64_t>(zone.entries, 1);
-      starts.listed.push_back({zone.first_row, 0, zone.rows + 1, 1});
-      columns.listed.push_back({zone.first_entry, 0, entries, 1});
-      values.listed.push_back({zone.first_entry, 0, entries, 1});
-    }
-  }
-  for (BlockFamily* family : {&starts, &columns, &values, &index}) blocks.add(std::move(*family));
-}
-
-/// What scripts exchange of ghost rows.
-void add_exchanged(const BasisProblem& problem, BlockTable& blocks) {
-  BlockFamily ghosts = listed("Z", Element::fp64, Origin::temporary);
-  BlockFamily ghost_packed = listed("Gg", Element::fp64, Origin::temporary);
-  BlockFamily column = listed("Cg", Element::fp64, Origin::temporary);
-  BlockFamily border = listed("Y", Element::fp64, Origin::temporary);
-  if (problem.ghosts != nullptr) {
-    for (const HaloLink& link : problem.ghosts->links)
-      ghost_packed.listed.push_back({link.offset, 0, std::ssize(link.index), 1});
-    for (const GhostZone& zone : problem.ghosts->zones) {
-      const std::int64_t rows = std::max<std::int64_t>(zone.rows, 1);
-      ghosts.listed.push_back({0, 0, rows, problem.ghosts->depth + 1});
-      column.listed.push_back({0, 0, rows, 1});
-      border.listed.push_back({0, 0, std::max<std::int64_t>(std::ssize(zone.border), 1), 1});
-    }
-  }
-  for (BlockFamily* family : {&ghosts, &ghost_packed, &column, &border})
-    blocks.add(std::move(*family));
-}
-
-void add_vectors(const BasisProblem& problem, BlockTable& blocks) {
-  BlockFamily vectors = listed("V", Element::fp64, Origin::stored, problem.identities.vectors);
-  vectors.stays = problem.stays;
-  for (const RowSlab& slab : problem.slabs->slabs)
-    vectors.listed.push_back({slab.first, 0, slab.rows, problem.columns});
-  blocks.add(std::move(vectors));
-}
-
-void add_small(const BasisProblem& problem, const BasisScript& script, BlockTable& blocks) {
-  BlockFamily three = listed("K", Element::fp64, Origin::stored);
-  three.listed.push_back({0, 0, 3, problem.columns});
-  for (std::size_t i = 0; problem.ghosts != nullptr && i < script.ranges.size(); ++i)
-    three.listed.push_back({0, 0, 3, problem.ghosts->depth + 1});
-  BlockFamily factors = listed("R", Element::fp64, Origin::stored);
-  BlockFamily scales = listed("d", Element::fp64, Origin::stored);
-  BlockFamily parts = listed("B", Element::fp64, Origin::temporary);
-  BlockFamily sums = listed("S", Element::fp64, Origin::generated);
-  BlockFamily taken = listed("C", Element::fp64, Origin::generated);
-  for (const PanelFactor& factor : script.factors) {
-    factors.listed.push_back({0, 0, factor.rows, factor.cols});
-    factors.elements.push_back(factor.element);
-    scales.listed.push_back({0, 0, factor.cols, 1});
-  }
-  for (const BasisScript::Sum& sum : script.sums) {
-    sums.listed.push_back({0, 0, sum.rows, sum.cols});
-    sums.elements.push_back(sum.element);
-    for (const RowSlab& slab : problem.slabs->slabs) {
-      parts.listed.push_back({0, 0, sum.rows, sum.cols * slab.chunks});
-      parts.elements.push_back(sum.element);
-    }
-  }
-  for (const RowSlab& slab : problem.slabs->slabs) {
-    if (problem.taken >= 0) taken.listed.push_back({slab.first, 0, slab.rows, 1});
-  }
-  BlockFamily given = listed("N", Element::fp64, Origin::stored);
-  for (std::size_t i = 0; i < script.given.size(); ++i) {
-    for (const RowSlab& slab : problem.slabs->slabs)
-      given.listed.push_back({slab.first, 0, slab.rows, 1});
-  }
-  for (BlockFamily* family : {&three, &factors, &scales, &parts, &sums, &taken, &given})
-    blocks.add(std::move(*family));
-}
 
 std::int64_t elements_of(const std::vector<HaloLink>& links) {
   std::int64_t elements = 0;
@@ -508,12 +427,14 @@ std::int64_t elements_of(const std::vector<HaloLink>& links) {
 
 HaloTraffic halo_traffic(const BasisProblem& problem, const BasisScript& script) {
   HaloTraffic traffic;
+  Element element = problem.element;
   const auto add = [&](std::int64_t times, std::int64_t columns, const std::vector<HaloLink>& by) {
     if (by.empty()) return;
     traffic.exchanges += times;
-    traffic.bytes += times * columns * elements_of(by) * bytes_of(Element::fp64);
+    traffic.bytes += times * columns * elements_of(by) * bytes_of(element);
   };
   for (const BasisScript::Action& action : script.actions) {
+    element = action.wide ? Element::fp64 : problem.element;
     const bool powers = action.kind == BasisScript::Kind::powers;
     if (powers && with_ghosts(problem, action)) {
       add(1, reads_before(script, action) ? 2 : 1, problem.ghosts->links);
@@ -528,29 +449,7 @@ HaloTraffic halo_traffic(const BasisProblem& problem, const BasisScript& script)
 Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) {
   Schedule schedule;
   schedule.devices = problem.devices;
-  const BasisIdentities& ids = problem.identities;
-  const MatrixNames of_matrix{"P", "J",        "A",         "H",        "I",
-                              "G", ids.starts, ids.columns, ids.values, ids.index};
-  const MatrixNames of_inverse{"MP",
-                               "MJ",
-                               "M",
-                               "MH",
-                               "MI",
-                               "MG",
-                               ids.inverse_starts,
-                               ids.inverse_columns,
-                               ids.inverse_values,
-                               ids.inverse_index};
-  const RowSlabs nothing;
-  const RowSlabs& inverse = problem.inverse != nullptr ? *problem.inverse : nothing;
-  add_vectors(problem, schedule.blocks);
-  add_matrix(*problem.slabs, of_matrix, schedule.blocks);
-  add_links(*problem.slabs, of_matrix, schedule.blocks);
-  add_matrix(inverse, of_inverse, schedule.blocks);
-  add_links(inverse, of_inverse, schedule.blocks);
-  add_ghosts(problem, schedule.blocks);
-  add_exchanged(problem, schedule.blocks);
-  add_small(problem, script, schedule.blocks);
+  schedule.blocks = basis_blocks(problem, script);
   for (int f = 0; f < basis::kFamilies; ++f)
     schedule.operands.push_back(schedule.blocks.count(f) > 0 ? 1 : 0);
   schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? 1 : 0);

@@ -1,6 +1,8 @@
 #pragma once
 // BasisScript: what is to be done to the vectors of a Krylov method, as the columns of one tall
-// matrix V, until the host has to look at sums; and its tasks.
+// matrix V, until the host has to look at sums; and its tasks. Where V is in fp32 there are a few
+// columns W in fp64 beside it, with A in fp64, for what has to be exact to that: x, b and
+// residuals.
 //
 // Contract: actions are done in the order in which they are added. Sums are numbered from 0 as they
 // are added, and so are factors that the host provides. basis_schedule() emits tasks only: an
@@ -19,7 +21,7 @@
 
 namespace strata {
 
-/// Sums over rows, p × q, column-major; in double-double where they were asked for so.
+/// Sums over rows, p × q, column-major; in the element that was asked for.
 struct PanelSum {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -41,14 +43,26 @@ struct PanelFactor {
 
 class BasisScript {
  public:
-  enum class Kind : std::uint8_t { multiply, powers, inner, update, normalize, solve, rotate, put };
+  enum class Kind : std::uint8_t {
+    multiply,
+    powers,
+    inner,
+    update,
+    normalize,
+    solve,
+    rotate,
+    put,
+    correct,
+    narrow,
+  };
   struct Action {
     Kind kind = Kind::multiply;
     std::int64_t first = 0;   ///< column of X; `from`
     std::int64_t second = 0;  ///< column of Y; `to`; of powers: how many
     std::int64_t third = 0;   ///< `before`; of update: columns of the sum that are left out
     int sum = -1;             ///< written by inner; read by update and normalize
-    int factor = -1;          ///< read by update, solve and rotate; of put and powers: its number
+    int factor = -1;    ///< read by update, solve, rotate, correct; of put and powers: its number
+    bool wide = false;  ///< of columns of W; of correct and narrow those of V and W
   };
   struct Sum {
     std::int64_t rows = 0;
@@ -59,7 +73,7 @@ class BasisScript {
   /// v_to ← γ·(A·v_from − α·v_from − β·v_before), with A·M⁻¹ in the place of A if there is a right
   /// preconditioner.
   void multiply(std::int64_t from, std::int64_t to, std::int64_t before, double alpha, double beta,
-                double gamma);
+                double gamma, bool wide = false);
   /// One product after the other, from `first` into first + 1, …, a step each; each but the first
   /// has as `before` what the one before it came from, the first the column `before`. With ghost
   /// zones they are one exchange between slabs, else one each; their bits are the same.
@@ -69,7 +83,7 @@ class BasisScript {
   void powers(std::int64_t first, std::int64_t before, const std::vector<Step>& steps);
   /// Sum ← XᵀY, X being `rows` columns from `first` on, Y `cols` columns from `second` on.
   int inner(std::int64_t first, std::int64_t rows, std::int64_t second, std::int64_t cols,
-            Element element = Element::fp64);
+            Element element = Element::fp64, bool wide = false);
   /// Y ← Y − X·S with a sum in fp64, from its column `without` on, or with a factor.
   void update(std::int64_t first, std::int64_t second, int sum, std::int64_t without = 0);
   void update_by(std::int64_t first, std::int64_t second, PanelFactor factor);
@@ -80,19 +94,28 @@ class BasisScript {
 
   /// The first `factor.cols` columns of V ← its first `factor.rows` columns times the factor.
   void rotate(PanelFactor factor);
-  /// A column of V ← numbers of the host.
-  void put(std::int64_t column, std::vector<double> values);
+  /// A column of V or W ← numbers of the host.
+  void put(std::int64_t column, std::vector<double> values, bool wide = false);
+  /// w ← w − X·f, X being columns of V from `first` on, f one column, w the column `to` of W.
+  void correct(std::int64_t first, std::int64_t to, PanelFactor factor);
+  /// v ← w/√s, or w where s is not positive; w is the column `from` of W, v `to` of V.
+  void narrow(std::int64_t from, std::int64_t to, int sum);
 
   [[nodiscard]] bool empty() const noexcept { return actions.empty(); }
 
   struct Coefficients {
     std::int64_t to = 0;
     double alpha = 0, beta = 0, gamma = 1;
+    bool wide = false;  ///< `to` is a column of W
+  };
+  struct Given {
+    std::vector<double> values;
+    bool wide = false;
   };
   std::vector<Action> actions;
   std::vector<Sum> sums;
   std::vector<PanelFactor> factors;
-  std::vector<std::vector<double>> given;
+  std::vector<Given> given;
   std::vector<Coefficients> coefficients;  ///< of the products, each column `to` at most once
   struct Range {
     std::int64_t first = 0, count = 0;
@@ -134,7 +157,15 @@ inline constexpr int kParts = 24;    ///< sums of chunks: by sum, then slab; tem
 inline constexpr int kSums = 25;     ///< by number
 inline constexpr int kTaken = 26;    ///< a column of V, a block for each slab
 inline constexpr int kGiven = 27;    ///< what is put: by number, then slab
-inline constexpr int kFamilies = 28;
+inline constexpr int kWide = 28;     ///< W, a block for each slab
+inline constexpr int kWideValues = 29;  ///< of entries, in fp64 as the rest that is of W
+inline constexpr int kWideHalo = 30;
+inline constexpr int kWidePacked = 31;
+inline constexpr int kWideInverseValues = 32;
+inline constexpr int kWideInverseHalo = 33;
+inline constexpr int kWideInversePacked = 34;
+inline constexpr int kWideThree = 35;
+inline constexpr int kFamilies = 36;
 }  // namespace basis
 
 /// What stays on the devices from script to script.
@@ -142,6 +173,7 @@ struct BasisIdentities {
   std::uint64_t vectors = 0, starts = 0, columns = 0, values = 0, index = 0;
   std::uint64_t inverse_starts = 0, inverse_columns = 0, inverse_values = 0, inverse_index = 0;
   std::uint64_t ghost_starts = 0, ghost_columns = 0, ghost_values = 0, ghost_index = 0;
+  std::uint64_t wide = 0, wide_values = 0, wide_inverse_values = 0;
 };
 
 /// How a product with A is preconditioned from the right; M⁻¹·v_from lies in the last column of V
@@ -158,10 +190,13 @@ struct BasisProblem {
   const RowSlabs* inverse = nullptr;   ///< of M⁻¹, by_matrix
   const GhostZones* ghosts = nullptr;  ///< none: an exchange for each product
   std::int64_t columns = 0;            ///< of V
+  Element element = Element::fp64;     ///< of V: fp64 or fp32
+  std::int64_t wide_columns = 0;       ///< of W; 0: there is none
   int devices = 1;
   BasisIdentities identities;
-  bool stays = true;        ///< V need not go home
+  bool stays = true;        ///< V and W need not go home
   std::int64_t taken = -1;  ///< a column that goes home after the script; −1: none
+  bool taken_wide = false;  ///< of W
 };
 
 /// How often slabs exchange elements of vectors in the script, and the bytes of these.
@@ -170,6 +205,9 @@ struct HaloTraffic {
   std::int64_t bytes = 0;
 };
 [[nodiscard]] HaloTraffic halo_traffic(const BasisProblem& problem, const BasisScript& script);
+
+/// The families of a script, in the order of their numbers.
+[[nodiscard]] BlockTable basis_blocks(const BasisProblem& problem, const BasisScript& script);
 
 /// Both outlive the schedule.
 [[nodiscard]] Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script);

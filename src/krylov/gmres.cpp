@@ -3,7 +3,9 @@
 // Method: a cycle builds a basis of up to `restart` vectors behind the residual (arnoldi.hpp),
 // vector by vector or in blocks of s, solves the projected problem on the host and adds Q·y to x;
 // the residual is then computed with A, and begins the next cycle. So what is reported is never the
-// estimate of the recurrence. The first cycle of a basis that needs Ritz values goes vector by
+// estimate of the recurrence. With vectors in fp32 x, b and the residual lie beside them in fp64, a
+// cycle solves for the correction of x, and A and M⁻¹ are scaled by powers of two so that floats
+// hold them. The first cycle of a basis that needs Ritz values goes vector by
 // vector, as in Yamazaki, Tomov and Dongarra (2015): its H has them. Columns of V behind the basis
 // are x and b, so that a residual is one more product.
 
@@ -43,6 +45,9 @@ constexpr std::array kBlocks{NamedBlock{BlockOrthogonalization::classical, "clas
                              NamedBlock{BlockOrthogonalization::two_stage, "two-stage"}};
 
 constexpr std::int64_t kStepsOfScript = 16;  // vector by vector, between looks at the residual
+/// Of the residual at the beginning of a cycle, with vectors in fp32: beyond that only the estimate
+/// would fall.
+constexpr double kSingleGain = 1e-6;
 /// The residual has to fall by this in so many cycles.
 constexpr std::int64_t kPatience = 20;
 constexpr double kProgress = 0.99;
@@ -86,7 +91,28 @@ void check_options(const GmresOptions& options) {
           "{} does not orthogonalize blocks of {}: {}", to_string(m), options.s,
           options.s == 1 ? "auto, cgs, cgs2 or mgs do"
                          : "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs or mgs do");
+  require(options.precision == Element::fp64 || options.precision == Element::fp32,
+          ErrorKind::misuse, "gmres", "vectors in {} are none: fp64 or fp32",
+          to_string(options.precision));
   check_block(options);
+}
+
+double power_near_inverse(double x) {
+  return x > 0 && std::isfinite(x) ? std::ldexp(1.0, -std::ilogb(x)) : 1.0;
+}
+
+/// How the vectors are kept, with scales by which elements of A and of A·M⁻¹ are near 1.
+VectorFormat format_of(const LinearSystem& system, Element element) {
+  VectorFormat format;
+  format.element = element;
+  if (element == Element::fp64) return format;
+  format.wide_columns = 3 + (system.preconditioned() ? 1 : 0);
+  double largest = 0;
+  for (const double x : system.matrix().value) largest = std::max(largest, std::abs(x));
+  format.scale = power_near_inverse(largest);
+  if (system.preconditioned())
+    format.inverse_scale = power_near_inverse(format.scale * system.norm());
+  return format;
 }
 
 /// Vectors that are made orthonormal together.
@@ -106,6 +132,9 @@ RightInverse inverse_of(const LinearSystem& system) {
 }
 
 class Gmres {
+  /// The columns of W.
+  static constexpr std::int64_t kX = 0, kB = 1, kResidual = 2;
+
  public:
   /// `rhs_norm`: what residuals are told relative to.
   Gmres(const LinearSystem& system, std::vector<double> b, std::vector<double> u, double rhs_norm,
@@ -113,17 +142,21 @@ class Gmres {
       : options_(options),
         observer_(observer),
         restart_(std::min(options.restart, system.matrix().rows)),
-        norm_(system.norm()),
+        format_(format_of(system, options.precision)),
+        scale_(format_.scale * format_.inverse_scale),
+        norm_(system.norm() * scale_),
         b_(std::move(b)),
         u_(std::move(u)),
         rhs_norm_(rhs_norm),
-        runner_(system.matrix(), restart_ + 3 + (system.preconditioned() ? 1 : 0),
-                widest_block(options, restart_), {{restart_ + 1, u_}, {restart_ + 2, b_}},
+        runner_(system.matrix(), restart_ + (single() ? 1 : 3) + (system.preconditioned() ? 1 : 0),
+                widest_block(options, restart_),
+                {{single() ? kX : restart_ + 1, u_}, {single() ? kB : restart_ + 2, b_}},
                 options.run, "gmres", 0, inverse_of(system),
-                options.ghost_zones ? std::min(options.s, restart_) : 0),
+                options.ghost_zones ? std::min(options.s, restart_) : 0, format_),
         arnoldi_(runner_, {.s = std::min(options.s, restart_),
                            .method = options.orthogonalization,
-                           .norm = system.norm(),
+                           .norm = norm_,
+                           .element = options.precision,
                            .block = options.block_orthogonalization,
                            .panel = widest_block(options, restart_)}) {
     arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));
@@ -149,23 +182,31 @@ class Gmres {
   }
 
   void take_solution(std::span<double> u) {
-    (void)runner_.run_and_take(BasisScript(), restart_ + 1, u);
+    (void)runner_.run_and_take(BasisScript(), single() ? kX : restart_ + 1, u, single());
   }
   [[nodiscard]] RunReport take_report() { return runner_.take_report(); }
   [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return runner_.seconds(); }
 
  private:
+  [[nodiscard]] bool single() const noexcept { return format_.element == Element::fp32; }
+
   /// x ← x + Q·y; q_0 ← r/‖r‖ with r = b − A·x. Returns ‖r‖.
   double finish_cycle(const std::vector<double>& y) {
     BasisScript& script = arnoldi_.pending();
-    if (!y.empty()) {
-      PanelFactor minus{std::ssize(y), 1, Element::fp64, {}, {}};
-      for (const double value : y) minus.values.emplace_back(-value);
-      script.update_by(0, restart_ + 1, std::move(minus));
+    PanelFactor minus{std::ssize(y), 1, Element::fp64, {}, {}};
+    for (const double value : y) minus.values.emplace_back(-value * scale_);
+    int norm = 0;
+    if (single()) {
+      if (!y.empty()) script.correct(0, kX, std::move(minus));
+      script.multiply(kX, kResidual, kB, 0, 1, -1, true);
+      norm = script.inner(kResidual, 1, kResidual, 1, Element::fp64, true);
+      script.narrow(kResidual, 0, norm);
+    } else {
+      if (!y.empty()) script.update_by(0, restart_ + 1, std::move(minus));
+      script.multiply(restart_ + 1, 0, restart_ + 2, 0, 1, -1);
+      norm = script.inner(0, 1, 0, 1);
+      script.normalize(0, norm);
     }
-    script.multiply(restart_ + 1, 0, restart_ + 2, 0, 1, -1);
-    const int norm = script.inner(0, 1, 0, 1);
-    script.normalize(0, norm);
     const std::vector<PanelSum> sums = arnoldi_.flush();
     return std::sqrt(sums[static_cast<std::size_t>(norm)](0, 0).hi);
   }
@@ -177,6 +218,7 @@ class Gmres {
   void cycle(double target, GmresInfo& info) {
     KrylovCycle record;
     const double before = residual_;
+    if (single()) target = std::max(target, kSingleGain * before);
     const std::int64_t failed = arnoldi_.failed_cholesky;
     const std::size_t decided = arnoldi_.decisions.size();
     HessenbergSolver projected(residual_);
@@ -253,7 +295,9 @@ class Gmres {
   GmresOptions options_;
   const BlockObserver& observer_;
   std::int64_t restart_;
-  double norm_;
+  VectorFormat format_;
+  double scale_;  ///< of what the basis is multiplied by; 1 in fp64
+  double norm_;   ///< of that
   std::vector<double> b_, u_;
   double rhs_norm_;
   BasisRunner runner_;

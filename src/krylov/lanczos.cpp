@@ -82,6 +82,13 @@ void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView
           pair.col, pair.row, pair.transposed);
 }
 
+/// A second pass costs less than a cycle that has lost what it locked.
+RoundingLimits limits_of_symmetric() {
+  RoundingLimits limits = rounding_limits(Element::fp64);
+  limits.amplification_once = 10;
+  return limits;
+}
+
 class ThickRestart {
  public:
   ThickRestart(const LinearSystem& system, const EigsOptions& options)
@@ -95,8 +102,7 @@ class ThickRestart {
         arnoldi_(runner_, {.s = options.s,
                            .method = options.orthogonalization,
                            .norm = system.norm(),
-                           .amplification_max = 1e8,
-                           .amplification_once = 10,
+                           .limits = limits_of_symmetric(),
                            .symmetric = true,
                            .relation_max = options.tolerance * system.norm() / 100}) {
     arnoldi_.set_recurrence(make_recurrence(KrylovBasis::monomial, options.s, {}, norm_));

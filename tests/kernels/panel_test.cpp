@@ -105,6 +105,12 @@ std::vector<Operand> product(std::int64_t rows, std::int64_t cols, std::int64_t 
           Operand::of(3, numbers(3 * cols, 4))};
 }
 
+/// The same numbers in fp32, rounded.
+Operand narrowed(const Operand& x) {
+  const std::vector<double> wide = x.as<double>();
+  return Operand::of(x.rows, std::vector<float>(wide.begin(), wide.end()), x.row);
+}
+
 class Panel : public ::testing::TestWithParam<const Backend*> {
  protected:
   void same(const Operation& operation, std::vector<Operand> operands, std::uint32_t variant) {
@@ -235,6 +241,60 @@ TEST_P(Panel, CopiesHaveTheBitsOfTheReference) {
   same(panel_put, {v, Operand::of(300, numbers(300, 17))}, 2);
 }
 
+TEST_P(Panel, InSinglePrecisionToo) {
+  for (const std::int64_t rows : kRows) {
+    const std::int64_t chunks = (rows + 127) / 128;
+    for (const std::int64_t halo : {0, 60}) {
+      std::vector<Operand> x = product(rows, 5, halo);
+      for (const std::size_t i : {0, 3, 4}) x[i] = narrowed(x[i]);
+      same(spmv, x, panel_variant({.first = 3, .second = 1, .third = 2}));
+      same(spmv, x, panel_variant({.first = 1, .second = 2, .third = 0}) | kSpmvOfLast);
+    }
+    const Operand v = narrowed(Operand::of(rows, numbers(rows * 110, 9)));
+    for (const std::int64_t p : {1, 7, 65}) {
+      for (const std::int64_t q : {1, 3, 17, 33}) {
+        const Operand s = Operand::of(p, numbers(p * q, 10));
+        same(panel_update, {v, s}, panel_variant({.first = 2, .second = 70}));
+        if (q > 1) same(panel_update, {v, s}, panel_variant({.second = 70, .third = 1}));
+        same(panel_correct, {Operand::of(rows, numbers(rows * 40, 18)), v, s},
+             panel_variant({.first = 2, .second = 3}));
+        if (p * q > 250) continue;
+        const std::uint32_t variant = panel_variant({.first = 2, .second = 70, .third = 7});
+        const auto parts = static_cast<std::size_t>(p * q * chunks);
+        same(panel_inner, {Operand::of(p, std::vector<double>(parts, kNan)), v}, variant);
+        same(panel_inner, {Operand::of(p, std::vector<float>(parts)), v}, variant);
+        for (const Operation* sum : {&panel_start, &panel_add})
+          same(*sum,
+               {narrowed(Operand::of(p, numbers(p * q, 7))),
+                narrowed(Operand::of(p, numbers(p * q * chunks, 6)))},
+               0);
+      }
+    }
+    for (const double square : {7.3, 0.0, -1.0, kNan}) {
+      const Operand s = Operand::of(1, std::vector<double>{square});
+      same(panel_update, {v, s}, panel_variant({.second = 5}) | kPanelNormalize);
+      same(panel_narrow, {v, Operand::of(rows, numbers(rows * 3, 19)), s},
+           panel_variant({.first = 2, .second = 4}));
+    }
+    std::vector<double> r(36, kNan);
+    for (std::size_t j = 0; j < 6; ++j)
+      for (std::size_t i = 0; i <= j; ++i) r[i + 6 * j] = i == j ? 1.5 : 0.3 / (1.0 + i + j);
+    same(panel_solve,
+         {v, Operand::of(6, r), Operand::of(6, std::vector<double>{1, 2, 0.5, 4, 0, 1})}, 3);
+  }
+  const Operand v = narrowed(Operand::of(300, numbers(900, 11)));
+  same(halo_pack,
+       {Operand::of(4, std::vector<float>(4)), v,
+        Operand::of(4, std::vector<std::int32_t>{299, 0, 7, 7})},
+       2);
+  for (const Operation* put : {&halo_start, &halo_put})
+    same(*put,
+         {narrowed(Operand::of(20, numbers(20, 12))), narrowed(Operand::of(5, numbers(5, 13), 9))},
+         0);
+  same(panel_take, {Operand::of(300, std::vector<float>(300)), v}, 1);
+  same(panel_put, {v, narrowed(Operand::of(300, numbers(300, 17)))}, 2);
+}
+
 // ---- by hand, on every backend
 
 class PanelAlone : public ::testing::TestWithParam<const Backend*> {};
@@ -258,6 +318,33 @@ TEST_P(PanelAlone, AProductByHand) {
   const std::vector<double> of_last{
       5, 7, 11, -4 * (41 - 10 - 0.5), -4 * (0 - 14 - 5.0), -4 * (125 - 22 - 50.0), 1, 10, 100};
   EXPECT_EQ(x[0].as<double>(), of_last);
+}
+
+/// What sums in fp32 would lose: 2^24 + 1 − 2^24, 1 − 2^-40.
+TEST_P(PanelAlone, SinglePrecisionIsRoundedOnce) {
+  const float large = 0x1p24F;
+  std::vector<Operand> x{Operand::of(3, std::vector<float>{large, 1, large, 0, 0, 0}),
+                         Operand::of(4, std::vector<std::int32_t>{0, 3, 3, 4}),
+                         Operand::of(4, std::vector<std::int32_t>{0, 1, 2, 3}),
+                         Operand::of(4, std::vector<float>{1, 1, -1, 3}),
+                         Operand::of(1, std::vector<float>{0.5F}),
+                         Operand::of(3, std::vector<double>{0, 0, 0, 0, 0, 2})};
+  run(*GetParam(), spmv, x, panel_variant({.first = 0, .second = 1}));
+  EXPECT_EQ(x[0].as<float>(), (std::vector<float>{large, 1, large, 2, 0, 3}));
+  std::vector<Operand> update{Operand::of(1, std::vector<float>{large, 1, large, 1}),
+                              Operand::of(3, std::vector<double>{1, -1, -1})};
+  run(*GetParam(), panel_update, update, panel_variant({.first = 0, .second = 3}));
+  EXPECT_EQ(update[0].as<float>().back(), 2);  // 1 − 2^24 + 1 + 2^24
+  std::vector<Operand> correct{Operand::of(1, std::vector<double>{5, 1}),
+                               Operand::of(1, std::vector<float>{7, 0x1p-20F}),
+                               Operand::of(1, std::vector<double>{0x1p-20})};
+  run(*GetParam(), panel_correct, correct, panel_variant({.first = 1, .second = 1}));
+  EXPECT_EQ(correct[0].as<double>(), (std::vector<double>{5, 1 - 0x1p-40}));
+  std::vector<Operand> narrow{Operand::of(2, std::vector<float>{9, 9, 9, 9}),
+                              Operand::of(2, std::vector<double>{3, 2 + 0x1p-30}),
+                              Operand::of(1, std::vector<double>{4})};
+  run(*GetParam(), panel_narrow, narrow, panel_variant({.first = 0, .second = 1}));
+  EXPECT_EQ(narrow[0].as<float>(), (std::vector<float>{9, 9, 1.5F, 1}));
 }
 
 TEST_P(PanelAlone, WithoutBetaTheVectorBeforeIsNotRead) {

@@ -155,6 +155,30 @@ TEST_P(GhostProducts, HaveTheBitsOfPlainOnesInOneExchange) {
   }
 }
 
+TEST(GhostZones, LeaveVectorsInSinglePrecisionAsTheyAre) {
+  const SparseMatrix a = test::grid(80, 5, 5);
+  const std::vector<double> b = test::row_sums(a);
+  std::vector<double> x[2];
+  GmresInfo info[2];
+  for (const bool ghosts : {false, true}) {
+    GmresOptions options;
+    options.s = 4;
+    options.restart = 20;
+    options.precision = Element::fp32;
+    options.tolerance = 1e-11;
+    options.ghost_zones = ghosts;
+    options.run.devices = "host:3";
+    options.run.device_memory_bytes = 64 << 20;
+    x[ghosts ? 1 : 0].resize(b.size());
+    info[ghosts ? 1 : 0] = gmres(a, b, x[ghosts ? 1 : 0], options);
+    EXPECT_TRUE(info[ghosts ? 1 : 0].ok);
+  }
+  EXPECT_EQ(x[0], x[1]);
+  EXPECT_TRUE(info[1].halo.ghost_zones) << info[1].halo.why;
+  EXPECT_LT(info[1].halo.exchanges, info[0].halo.exchanges);
+  EXPECT_EQ(info[1].report.traffic, static_cast<const Traffic&>(info[1].report.planned_traffic));
+}
+
 TEST(GhostZones, LeaveGmresAndEigsAsTheyAre) {
   const SparseMatrix a = test::grid(80, 5, 5);
   std::vector<double> x[2];

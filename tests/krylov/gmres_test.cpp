@@ -10,52 +10,19 @@
 #include "krylov/gmres_blocks.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
+#include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
 #include "tests/support/backends.hpp"
 
 namespace strata {
 namespace {
 
+using test::residual_of;
+using test::solved;
+using test::Solved;
+using test::with;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-GmresOptions with(std::int64_t s, std::int64_t restart, QrMethod method,
-                  KrylovBasis basis = KrylovBasis::monomial) {
-  GmresOptions options;
-  options.s = s;
-  options.restart = restart;
-  options.orthogonalization = method;
-  options.basis = basis;
-  options.run.devices = "host:1";
-  options.run.device_memory_bytes = 256 << 20;
-  return options;
-}
-
-struct Solved {
-  std::vector<double> x;
-  GmresInfo info;
-};
-Solved solved(const SparseMatrix& a, const std::vector<double>& b, const GmresOptions& options) {
-  Solved result{std::vector<double>(b.size()), {}};
-  result.info = gmres(a, b, result.x, options);
-  return result;
-}
-
-/// ‖b − A·x‖/‖b‖ in long double, entry by entry.
-double residual_of(const SparseMatrix& a, const std::vector<double>& b,
-                   const std::vector<double>& x) {
-  long double square = 0;
-  long double length = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    long double r = b[i];
-    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k) {
-      const auto e = static_cast<std::size_t>(k);
-      r -= static_cast<long double>(a.value[e]) * x[static_cast<std::size_t>(a.column[e])];
-    }
-    square += r * r;
-    length += static_cast<long double>(b[i]) * b[i];
-  }
-  return static_cast<double>(std::sqrt(square / length));
-}
 
 TEST(Gmres, SolvesByEveryMethodInEveryBasis) {
   const SparseMatrix a = test::grid(9, 7, 5, 0.3);
@@ -208,16 +175,21 @@ TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
   SparseMatrix a = test::grid(13, 11, 17, 0.2);
   const std::vector<double> b = test::row_sums(a);
   const auto classical = BlockOrthogonalization::classical;
-  for (const auto& [s, method, basis, block] :
-       {std::tuple(1, QrMethod::mgs, KrylovBasis::monomial, classical),
-        std::tuple(10, QrMethod::automatic, KrylovBasis::monomial, classical),
-        std::tuple(6, QrMethod::automatic, KrylovBasis::newton, classical),
-        std::tuple(5, QrMethod::cholqr_wide2, KrylovBasis::chebyshev, classical),
+  const Element fp64 = Element::fp64;
+  for (const auto& [s, method, basis, block, precision] :
+       {std::tuple(1, QrMethod::mgs, KrylovBasis::monomial, classical, fp64),
+        std::tuple(10, QrMethod::automatic, KrylovBasis::monomial, classical, fp64),
+        std::tuple(6, QrMethod::automatic, KrylovBasis::newton, classical, fp64),
+        std::tuple(6, QrMethod::automatic, KrylovBasis::newton, classical, Element::fp32),
+        std::tuple(5, QrMethod::cholqr2, KrylovBasis::monomial, classical, Element::fp32),
+        std::tuple(5, QrMethod::cholqr_wide2, KrylovBasis::chebyshev, classical, fp64),
         std::tuple(5, QrMethod::cholqr_wide, KrylovBasis::chebyshev,
-                   BlockOrthogonalization::pythagorean),
-        std::tuple(6, QrMethod::automatic, KrylovBasis::newton,
-                   BlockOrthogonalization::two_stage)}) {
+                   BlockOrthogonalization::pythagorean, fp64),
+        std::tuple(6, QrMethod::automatic, KrylovBasis::newton, BlockOrthogonalization::two_stage,
+                   fp64)}) {
     GmresOptions options = with(s, 20, method, basis);
+    options.precision = precision;
+    if (precision == Element::fp32) options.tolerance = 1e-10;
     options.block_orthogonalization = block;
     const Solved expected = solved(a, b, options);
     ASSERT_TRUE(expected.info.ok);
@@ -475,6 +447,9 @@ TEST(Gmres, BadInputIsNamed) {
   (void)in_blocks(5, BlockOrthogonalization::two_stage, QrMethod::cholqr, 31);
   EXPECT_EQ(parse_block_orthogonalization("two-stage"), BlockOrthogonalization::two_stage);
   EXPECT_THROW((void)parse_block_orthogonalization("three-stage"), Error);
+  GmresOptions half = with(5, 30, QrMethod::automatic);
+  half.precision = Element::fp16;
+  EXPECT_NE(message(ErrorKind::misuse, half).find("fp16"), std::string::npos);
   GmresOptions none = with(1, 30, QrMethod::automatic);
   none.tolerance = kNan;
   (void)message(ErrorKind::misuse, none);
