@@ -242,8 +242,8 @@ std::int64_t sum_bytes(std::int64_t rows, std::int64_t columns, const Pairs& pai
 /// Whether sums of units come from kernels of their own, and take nothing beside.
 template <class W, class T>
 constexpr bool reads_once(bool symmetric) {
-  return std::is_same_v<T, double> &&
-         (std::is_same_v<W, double> || (symmetric && std::is_same_v<W, DoubleDouble>));
+  return std::is_same_v<W, double> ||
+         (symmetric && std::is_same_v<W, DoubleDouble> && std::is_same_v<T, double>);
 }
 
 /// Bytes that add_up() takes.

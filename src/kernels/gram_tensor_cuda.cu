@@ -1,4 +1,4 @@
-// Sums of units in fp64 on the tensor cores of a GPU.
+// Sums of units in fp64, of doubles or floats, on the tensor cores of a GPU.
 //
 // Method: mma.m16n8k4 of doubles is, bit for bit, a chain of fused multiply-adds over its depth in
 // ascending order (on an H200, of 2 million elements with exponents of −1200 … 500 none differed).
@@ -12,7 +12,8 @@
 // worth it. Warps run freely, a few tiles apart: a barrier in shared memory tells when all have
 // read a stage, and each warp in turn fills one again. Beyond 64 columns, panels of 64 are
 // multiplied with each other; thread blocks of one unit run side by side, so most of what they read
-// more than once comes from the second cache.
+// more than once comes from the second cache. Floats lie in shared memory as they are, and become
+// doubles in registers.
 
 #include "kernels/gram_tensor_cuda.hpp"
 #include "kernels/tensor_map_cuda.hpp"
@@ -77,7 +78,7 @@ struct Deal {
   static constexpr int kTiles = kColumns <= 8 ? 4 : kColumns <= 16 ? 2 : 1;  // of a stage
   static constexpr int kLeft = S::kFirstRight > 0 ? kEight* S::kFirstRight : kColumns;
   static constexpr int kRight = kColumns - kLeft;
-  static constexpr int kStage = kColumns * kTiles * kGramTileRows;  // doubles
+  static constexpr int kStage = kColumns * kTiles * kGramTileRows;  // elements
   static constexpr int kExchange = kSets * kEach * 4 * kWarpSize;   // doubles
   /// Of registers; sums take 32 a product.
   static constexpr int kResident =
@@ -103,14 +104,15 @@ __device__ void each(F&& f) {
 }
 
 /// What a thread block adds up: columns of x with themselves, or with those of y.
+template <class T>
 struct Job {
-  Columns<double> x, y;       ///< y has no columns in a triangle
+  Columns<T> x, y;            ///< y has no columns in a triangle
   std::int64_t i0, j0;        ///< of their first columns in the result, and in what the maps are of
   const void *x_map, *y_map;  ///< null: the columns are not aligned
 };
 
 /// Brings the tiles of a job to shared memory: those of x, then those of y.
-template <class S>
+template <class S, class T>
 class Stages {
  public:
   using D = Deal<S>;
@@ -119,7 +121,7 @@ class Stages {
   };
 
   /// `rows` of a stage.
-  __device__ Stages(const Job& job, int rows, double* memory, Barriers& barriers)
+  __device__ Stages(const Job<T>& job, int rows, T* memory, Barriers& barriers)
       : job_(job), rows_(rows), memory_(memory), barriers_(barriers) {}
 
   /// By one thread, before all meet.
@@ -130,7 +132,7 @@ class Stages {
   /// A warp starts the copies of the rows from `row` on into a stage. What the accelerator does not
   /// take, the last rows and columns that are not aligned, its threads copy.
   __device__ void start(int stage, std::int64_t row) const {
-    double* to = memory_ + stage * D::kStage;
+    T* to = memory_ + stage * D::kStage;
     unsigned long long* full = &barriers_.full[stage];
     if (job_.x_map == nullptr || row + rows_ > job_.x.rows) {
       copy<D::kLeft>(job_.x, row, to);
@@ -139,7 +141,7 @@ class Stages {
       return;
     }
     if (tile::lane() > 0) return tile::arrive(full);
-    tile::arrive_expecting(full, D::kColumns * rows_ * 8);
+    tile::arrive_expecting(full, D::kColumns * rows_ * static_cast<int>(sizeof(T)));
     const int group = static_cast<int>(row / kGroupRows);
     tile::copy_groups_by_tma(to, job_.x_map, static_cast<int>(job_.i0), group, full);
     if constexpr (D::kRight > 0)
@@ -147,7 +149,7 @@ class Stages {
                                full);
   }
   /// Waits until a stage is full the phase-th time, or all warps have read it as often.
-  __device__ const double* wait_full(int stage, int phase) const {
+  __device__ const T* wait_full(int stage, int phase) const {
     tile::wait_phase(&barriers_.full[stage], phase % 2);
     return memory_ + stage * D::kStage;
   }
@@ -159,21 +161,30 @@ class Stages {
 
  private:
   template <int kCols>
-  __device__ void copy(const Columns<double>& x, std::int64_t row, double* to) const {
+  __device__ void copy(const Columns<T>& x, std::int64_t row, T* to) const {
     for (int c = 0; c < kCols; ++c) {
       for (int r = tile::lane(); r < rows_; r += kWarpSize) {
         const bool inside = c < x.cols && row + r < x.rows;
-        tile::copy_async<8>(to + grouped_place(r, c, kCols),
-                            inside ? x.data + row + r + c * x.ld : x.data, inside ? 8 : 0);
+        constexpr int kBytes = sizeof(T);
+        tile::copy_async<kBytes>(to + grouped_place<T>(r, c, kCols),
+                                 inside ? x.data + row + r + c * x.ld : x.data,
+                                 inside ? kBytes : 0);
       }
     }
   }
 
-  const Job& job_;
+  const Job<T>& job_;
   int rows_;
-  double* memory_;
+  T* memory_;
   Barriers& barriers_;
 };
+
+/// Two neighbours, widened.
+__device__ double2 pair_at(const double* from) { return *reinterpret_cast<const double2*>(from); }
+__device__ double2 pair_at(const float* from) {
+  const float2 pair = *reinterpret_cast<const float2*>(from);
+  return make_double2(static_cast<double>(pair.x), static_cast<double>(pair.y));
+}
 
 /// The sums of a warp: of the unit so far, for two lanes.
 template <class S>
@@ -181,8 +192,8 @@ struct Sums {
   double unit[Deal<S>::kEach][2][4];
 
   /// Elements of 16 rows.
-  template <int kSet, bool kScaled>
-  static __device__ void read(const double* left, const double* right, const double* scales,
+  template <int kSet, bool kScaled, class T>
+  static __device__ void read(const T* left, const T* right, const double* scales,
                               double2 (&to)[S::kEights]) {
     using D = Deal<S>;
     each<S::kEights>([&](auto eight) {
@@ -190,7 +201,7 @@ struct Sums {
         constexpr int kColumn = kEight * eight;
         constexpr bool kIsRight = D::kRight > 0 && kColumn >= D::kLeft;
         constexpr int kFirst = (kIsRight ? kColumn - D::kLeft : kColumn) * kGroupRows;
-        to[eight] = *reinterpret_cast<const double2*>((kIsRight ? right : left) + kFirst);
+        to[eight] = pair_at((kIsRight ? right : left) + kFirst);
         if constexpr (kScaled) {
           const double d = scales[kColumn];
           to[eight] =
@@ -209,8 +220,8 @@ struct Sums {
   }
   /// Adds a tile of a stage: `left` and `right` are where this thread begins to read, of
   /// x and of y.
-  template <int kSet, bool kScaled>
-  __device__ void add(const double* left, const double* right, const double* scales) {
+  template <int kSet, bool kScaled, class T>
+  __device__ void add(const T* left, const T* right, const double* scales) {
     using D = Deal<S>;
     double part[D::kEach][2][4];
 #pragma unroll
@@ -261,9 +272,9 @@ __device__ void meet(int set) {
 }
 
 /// The sums of lanes 0 and 1 and of 2 and 3 are added by the warp of the former.
-template <class S>
-__device__ void put_unit(const Role& role, const Job& job, const Pairs& pairs, const Sums<S>& sums,
-                         double* exchange, double* to) {
+template <class S, class T>
+__device__ void put_unit(const Role& role, const Job<T>& job, const Pairs& pairs,
+                         const Sums<S>& sums, double* exchange, double* to) {
   using D = Deal<S>;
   const bool triangle = job.y.cols == 0;
   const std::int64_t cols = triangle ? job.x.cols : job.y.cols;
@@ -321,12 +332,12 @@ struct Cursor {
 
 /// What the warps of one set do. The registers of its sums are the same throughout, which they
 /// would not be if sets were told apart within the loop.
-template <class S, int kSet, bool kScaled>
-__device__ void add_set(const Role& role, const Job& job, const Pairs& pairs, const Units& units,
-                        const Stages<S>& stages, const double* scales, double* exchange,
+template <class S, int kSet, bool kScaled, class T>
+__device__ void add_set(const Role& role, const Job<T>& job, const Pairs& pairs, const Units& units,
+                        const Stages<S, T>& stages, const double* scales, double* exchange,
                         double* to) {
   using D = Deal<S>;
-  const int mine = grouped_place(4 * role.q + 2 * role.lanes, role.g, 0);
+  const int mine = grouped_place<T>(4 * role.q + 2 * role.lanes, role.g, 0);
   Cursor ahead{units.first, 0};
   for (int stage = 0; stage < units.stages && ahead.unit < units.count; ++stage) {
     if (stage % D::kWarps == tile::warp()) stages.start(stage, ahead.row(units));
@@ -350,7 +361,7 @@ __device__ void add_set(const Role& role, const Job& job, const Pairs& pairs, co
         turn = turn + 1 == D::kWarps ? 0 : turn + 1;
       }
       begun = true;
-      const double* tile = stages.wait_full(stage, phase) + mine;
+      const T* tile = stages.wait_full(stage, phase) + mine;
       for (int t = 0; t < units.tiles; ++t)
         sums.template add<kSet, kScaled>(
             tile + t * kGramTileRows * D::kLeft,
@@ -365,25 +376,25 @@ __device__ void add_set(const Role& role, const Job& job, const Pairs& pairs, co
   }
 }
 
-template <class S>
-__device__ void add_up_units(const Job& job, const Pairs& pairs, const Units& units, double* memory,
+template <class S, class T>
+__device__ void add_up_units(const Job<T>& job, const Pairs& pairs, const Units& units, T* memory,
                              double* to) {
   using D = Deal<S>;
-  __shared__ typename Stages<S>::Barriers barriers;
+  __shared__ typename Stages<S, T>::Barriers barriers;
   __shared__ double scales[D::kColumns];
-  double* exchange = memory + units.stages * D::kStage;
+  auto* exchange = reinterpret_cast<double*>(memory + units.stages * D::kStage);
   bool differs = false;
   for (int c = static_cast<int>(threadIdx.x); c < D::kColumns; c += D::kThreads) {
-    const Columns<double>& from = c < D::kLeft ? job.x : job.y;
+    const Columns<T>& from = c < D::kLeft ? job.x : job.y;
     const int of_it = c < D::kLeft ? c : c - D::kLeft;
     scales[c] = from.d == nullptr || of_it >= from.cols ? 1.0 : from.d[of_it];
     differs = differs || scales[c] != 1.0;
   }
-  if (threadIdx.x == 0) Stages<S>::init(barriers);
+  if (threadIdx.x == 0) Stages<S, T>::init(barriers);
   tile::fence_async_proxy();
   const bool scaled = __syncthreads_or(differs ? 1 : 0) != 0;
   const Role role{tile::warp() / 2, tile::warp() % 2, tile::lane() / 4, tile::lane() % 4};
-  const Stages<S> stages(job, units.tiles * kGramTileRows, memory, barriers);
+  const Stages<S, T> stages(job, units.tiles * kGramTileRows, memory, barriers);
   each<D::kSets>([&](auto set) {
     if (role.set != set) return;
     if (scaled) {
@@ -394,19 +405,20 @@ __device__ void add_up_units(const Job& job, const Pairs& pairs, const Units& un
   });
 }
 
-__device__ Columns<double> panel_of(const Columns<double>& x, std::int64_t first,
-                                    std::int64_t width) {
-  Columns<double> panel = x;
+template <class T>
+__device__ Columns<T> panel_of(const Columns<T>& x, std::int64_t first, std::int64_t width) {
+  Columns<T> panel = x;
   panel.data += first * x.ld;
   panel.cols = min(width, x.cols - first);
   if (x.d != nullptr) panel.d += first;
   return panel;
 }
 
+template <class T>
 struct Launch {
   TensorMap left, right;  ///< of x and y, or both of x; where `mapped`
   bool mapped;
-  Columns<double> x, y;  ///< y has no columns where the sums are symmetric
+  Columns<T> x, y;  ///< y has no columns where the sums are symmetric
   Pairs pairs;
   std::int64_t units;
   int tiles_of_unit;
@@ -414,22 +426,23 @@ struct Launch {
   double* to;
 };
 
-template <class S>
-__device__ void add_up_block(const Launch& l, const Columns<double>& x, const Columns<double>& y,
+template <class S, class T>
+__device__ void add_up_block(const Launch<T>& l, const Columns<T>& x, const Columns<T>& y,
                              std::int64_t i0, std::int64_t j0) {
-  extern __shared__ __align__(1024) double memory[];
-  const Job job{x, y, i0, j0, l.mapped ? &l.left : nullptr, l.mapped ? &l.right : nullptr};
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const Job<T> job{x, y, i0, j0, l.mapped ? &l.left : nullptr, l.mapped ? &l.right : nullptr};
   const unsigned beyond = tile::shared_address(memory) % 1024;
   const Units units{
       blockIdx.y, gridDim.y, l.units, l.tiles_of_unit, min(Deal<S>::kTiles, l.tiles_of_unit),
       l.stages};
-  add_up_units<S>(job, l.pairs, units, memory + (beyond == 0 ? 0 : (1024 - beyond) / 8), l.to);
+  auto* stages = reinterpret_cast<T*>(memory + (beyond == 0 ? 0 : 1024 - beyond));
+  add_up_units<S, T>(job, l.pairs, units, stages, l.to);
 }
 
 /// All of x with itself.
-template <class S>
+template <class S, class T>
 __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
-    add_triangle(const __grid_constant__ Launch l) {
+    add_triangle(const __grid_constant__ Launch<T> l) {
   add_up_block<S>(l, l.x, l.y, 0, 0);
 }
 
@@ -438,8 +451,9 @@ using HalfPanels = Rectangle<kPanel / (2 * kEight), kPanel / (2 * kEight), Whole
 static_assert(Deal<WholePanel>::kThreads == Deal<HalfPanels>::kThreads);
 
 /// Panels of x with themselves, then with halves of those behind them.
+template <class T>
 __global__ void __launch_bounds__(Deal<WholePanel>::kThreads, 1)
-    add_panels(const __grid_constant__ Launch l) {
+    add_panels(const __grid_constant__ Launch<T> l) {
   const int panels = static_cast<int>((l.x.cols + kPanel - 1) / kPanel);
   int which = static_cast<int>(blockIdx.x);
   if (which < panels) {
@@ -457,9 +471,9 @@ __global__ void __launch_bounds__(Deal<WholePanel>::kThreads, 1)
 }
 
 /// Columns of x with those of y.
-template <class S>
+template <class S, class T>
 __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
-    add_rectangles(const __grid_constant__ Launch l) {
+    add_rectangles(const __grid_constant__ Launch<T> l) {
   using D = Deal<S>;
   const auto across = static_cast<unsigned>((l.x.cols + D::kLeft - 1) / D::kLeft);
   const std::int64_t i0 = std::int64_t{blockIdx.x % across} * D::kLeft;
@@ -468,10 +482,10 @@ __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
 }
 
 /// `blocks` thread blocks a unit, of which each has room for two stages or more.
-template <class S>
-void launch(cudaStream_t stream, void (*kernel)(Launch), Launch l, std::int64_t blocks) {
+template <class S, class T>
+void launch(cudaStream_t stream, void (*kernel)(Launch<T>), Launch<T> l, std::int64_t blocks) {
   using D = Deal<S>;
-  constexpr int kStageBytes = 8 * D::kStage;
+  constexpr int kStageBytes = static_cast<int>(sizeof(T)) * D::kStage;
   constexpr int kBeside = 8 * D::kExchange + 1024;  // dynamic: it is aligned to 1024
   constexpr int kStatic = 1024 + 8 * D::kColumns + 8 * 2 * kStagesMost;
   constexpr int kLeast = 2 * kStageBytes + kBeside + kStatic;
@@ -487,8 +501,8 @@ void launch(cudaStream_t stream, void (*kernel)(Launch), Launch l, std::int64_t 
   l.mapped = is_aligned && l.x.rows >= kGramTileRows;
   if (l.mapped) {
     const int groups = std::min(D::kTiles, l.tiles_of_unit) * (kGramTileRows / kGroupRows);
-    const auto map_of = [&](const Columns<double>& x, int cols) {
-      return make_group_map({x.data, x.rows, x.cols, x.ld}, groups, cols);
+    const auto map_of = [&](const Columns<T>& x, int cols) {
+      return make_group_map(MatrixView<const T>{x.data, x.rows, x.cols, x.ld}, groups, cols);
     };
     l.left = map_of(l.x, D::kLeft);
     if constexpr (D::kRight > 0) l.right = map_of(l.y.cols > 0 ? l.y : l.x, D::kRight);
@@ -501,16 +515,16 @@ void launch(cudaStream_t stream, void (*kernel)(Launch), Launch l, std::int64_t 
   require_cuda(cudaGetLastError(), "sums of units");
 }
 
-template <int kBlocks>
-void launch_triangle(cudaStream_t stream, const Launch& l) {
+template <int kBlocks, class T>
+void launch_triangle(cudaStream_t stream, const Launch<T>& l) {
   if constexpr (kBlocks < kPanel / kEight) {
     if (l.x.cols > kEight * kBlocks) return launch_triangle<kBlocks + 1>(stream, l);
   }
-  launch<Triangle<kBlocks>>(stream, add_triangle<Triangle<kBlocks>>, l, 1);
+  launch<Triangle<kBlocks>, T>(stream, add_triangle<Triangle<kBlocks>, T>, l, 1);
 }
 
-template <int kLeft, int kRight>
-void launch_rectangles(cudaStream_t stream, const Launch& l) {
+template <int kLeft, int kRight, class T>
+void launch_rectangles(cudaStream_t stream, const Launch<T>& l) {
   if constexpr (kLeft < 4) {
     if (l.x.cols > 2 * kEight * kLeft) return launch_rectangles<2 * kLeft, kRight>(stream, l);
   }
@@ -519,13 +533,14 @@ void launch_rectangles(cudaStream_t stream, const Launch& l) {
   }
   using S = Rectangle<kLeft, kRight>;
   const auto pieces = [](std::int64_t columns, int of) { return (columns + of - 1) / of; };
-  launch<S>(stream, add_rectangles<S>, l,
-            pieces(l.x.cols, 2 * kEight * kLeft) * pieces(l.y.cols, kEight * kRight));
+  launch<S, T>(stream, add_rectangles<S, T>, l,
+               pieces(l.x.cols, 2 * kEight * kLeft) * pieces(l.y.cols, kEight * kRight));
 }
 
-Launch sums_of(const Columns<double>& x, const Columns<double>& y, const Pairs& pairs,
-               int tiles_of_unit, double* units) {
-  Launch l{};
+template <class T>
+Launch<T> sums_of(const Columns<T>& x, const Columns<T>& y, const Pairs& pairs, int tiles_of_unit,
+                  double* units) {
+  Launch<T> l{};
   l.x = x;
   l.y = y;
   l.pairs = pairs;
@@ -537,20 +552,28 @@ Launch sums_of(const Columns<double>& x, const Columns<double>& y, const Pairs& 
 
 }  // namespace
 
-void tensor_unit_sums(cudaStream_t stream, const Columns<double>& x, int tiles_of_unit,
-                      double* units) {
+template <class T>
+void tensor_unit_sums(cudaStream_t stream, const Columns<T>& x, int tiles_of_unit, double* units) {
   if (x.rows == 0 || x.cols == 0) return;
-  const Launch l =
-      sums_of(x, {x.data, x.rows, 0, x.ld, nullptr}, {x.cols, x.cols, true}, tiles_of_unit, units);
+  const Columns<T> none{x.data, x.rows, 0, x.ld, nullptr};
+  const Launch<T> l = sums_of(x, none, {x.cols, x.cols, true}, tiles_of_unit, units);
   if (x.cols <= kPanel) return launch_triangle<1>(stream, l);
   const std::int64_t panels = (x.cols + kPanel - 1) / kPanel;
-  launch<HalfPanels>(stream, add_panels, l, panels * panels);
+  launch<HalfPanels, T>(stream, add_panels<T>, l, panels * panels);
 }
 
-void tensor_unit_sums(cudaStream_t stream, const Columns<double>& x, const Columns<double>& y,
+template <class T>
+void tensor_unit_sums(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y,
                       int tiles_of_unit, double* units) {
   if (x.rows == 0 || x.cols == 0 || y.cols == 0) return;
   launch_rectangles<1, 1>(stream, sums_of(x, y, {x.cols, y.cols, false}, tiles_of_unit, units));
 }
+
+template void tensor_unit_sums(cudaStream_t, const Columns<double>&, int, double*);
+template void tensor_unit_sums(cudaStream_t, const Columns<float>&, int, double*);
+template void tensor_unit_sums(cudaStream_t, const Columns<double>&, const Columns<double>&, int,
+                               double*);
+template void tensor_unit_sums(cudaStream_t, const Columns<float>&, const Columns<float>&, int,
+                               double*);
 
 }  // namespace strata::gram_gpu

@@ -131,18 +131,17 @@ __global__ void __launch_bounds__(kThreads) add_chunk_units(const W* units, Chun
   if (c.pairs.symmetric) to[j + i * c.ld] = sum;
 }
 
-/// All chunks of a call at once: of V in fp64 sums in fp64, and symmetric ones in double-double.
-/// False for the others.
+/// All chunks of a call at once: sums in fp64, and symmetric ones in double-double. False for the
+/// others.
 bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
                  const PanelColumns& columns) {
   const std::int64_t height = std::int64_t{1} << columns.third;
-  if (v.element != Element::fp64) return false;
   if (v.rows == 0 || b.rows == 0 || height < kGramTileRows) return false;
   const std::int64_t chunks = (v.rows + height - 1) / height;
   const std::int64_t cols = b.cols / chunks;
   const bool symmetric = columns.first == columns.second && b.rows == cols;
   const bool wide = b.element == Element::dd;
-  if (cols == 0 || (wide && !symmetric)) return false;
+  if (cols == 0 || b.element == Element::fp32 || (wide && !symmetric)) return false;
   const auto tiles =
       static_cast<int>(std::min<std::int64_t>(height / kGramTileRows, gram_gpu::kTilesOfUnit));
   ChunkSums c{gram_gpu::units_of(v.rows, tiles),
@@ -151,8 +150,8 @@ bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
               b.rows,
               cols,
               b.ld};
-  const auto x = gram_gpu::columns_of<double>(panel_of(v, columns.first, b.rows), nullptr);
-  const auto y = gram_gpu::columns_of<double>(panel_of(v, columns.second, cols), nullptr);
+  const BlockView x = panel_of(v, columns.first, b.rows);
+  const BlockView y = panel_of(v, columns.second, cols);
   const dim3 grid(blocks_for(c.pairs.count(), kThreads), static_cast<unsigned>(chunks));
   const auto run = [&](auto* type, auto&& sums_of_units) {
     using W = std::remove_pointer_t<decltype(type)>;
@@ -163,12 +162,18 @@ bool sum_at_once(CudaQueue& queue, const BlockView& b, const BlockView& v,
     require_cuda(cudaGetLastError(), "panel_inner");
   };
   if (wide) {
-    run(static_cast<DoubleDouble*>(nullptr),
-        [&](DoubleDouble* units) { gram_gpu::wide_unit_sums(queue.stream(), x, tiles, units); });
+    run(static_cast<DoubleDouble*>(nullptr), [&](DoubleDouble* units) {
+      gram_gpu::wide_unit_sums(queue.stream(), gram_gpu::columns_of<double>(x, nullptr), tiles,
+                               units);
+    });
   } else {
     run(static_cast<double*>(nullptr), [&](double* units) {
-      symmetric ? gram_gpu::tensor_unit_sums(queue.stream(), x, tiles, units)
-                : gram_gpu::tensor_unit_sums(queue.stream(), x, y, tiles, units);
+      with_vectors(v.element, [&]<class T>(std::type_identity<T>) {
+        const auto of_x = gram_gpu::columns_of<T>(x, nullptr);
+        symmetric ? gram_gpu::tensor_unit_sums(queue.stream(), of_x, tiles, units)
+                  : gram_gpu::tensor_unit_sums(queue.stream(), of_x,
+                                               gram_gpu::columns_of<T>(y, nullptr), tiles, units);
+      });
     });
   }
   return true;

@@ -1,6 +1,6 @@
 #pragma once
-// Tensor maps of matrices of doubles: what the tensor memory accelerator (TMA) has to know to copy
-// boxes of them to shared memory (cp.async.bulk.tensor).
+// Tensor maps of matrices of doubles or floats: what the tensor memory accelerator (TMA) has to
+// know to copy boxes of them to shared memory (cp.async.bulk.tensor).
 //
 // Contract: column-major, in device memory. Only for *_cuda.cu.
 
@@ -25,12 +25,17 @@ using TensorMap = CUtensorMap;
 /// above.
 inline constexpr int kGroupRows = 16;
 [[nodiscard]] TensorMap make_group_map(MatrixView<const double> matrix, int groups, int cols);
+[[nodiscard]] TensorMap make_group_map(MatrixView<const float> matrix, int groups, int cols);
 
 /// Pairs of rows change places with the column, so that threads that read a pair of neighbouring
-/// columns each have no bank conflicts (the swizzle of 128 bytes).
+/// columns each have no bank conflicts (the swizzle of 128 bytes); of floats fours of rows do,
+/// which leaves conflicts of two threads (the swizzle of 64 bytes).
+template <class T>
 [[nodiscard]] constexpr int grouped_place(int row, int col, int cols) noexcept {
-  const int pair = row % kGroupRows / 2 ^ (col & 7);
-  return ((row / kGroupRows * cols + col) * 8 + pair) * 2 + row % 2;
+  constexpr int kTogether = 16 / static_cast<int>(sizeof(T));
+  const int swizzle = sizeof(T) == 8 ? col & 7 : col >> 1 & 3;
+  const int place = (row % kGroupRows / kTogether ^ swizzle) * kTogether + row % kTogether;
+  return (row / kGroupRows * cols + col) * kGroupRows + place;
 }
 
 }  // namespace strata
