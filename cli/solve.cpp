@@ -282,7 +282,8 @@ void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--precision", arguments->precision,
                    "auto, fp64 or fp32; auto is fp32 where both files hold it (.npy of float32), "
                    "else fp64. The solution is written in it. Of a sparse A it is that of the "
-                   "factor, by itself fp64; the solution is in fp64, refined with A")
+                   "factor, or of the vectors of gmres, by itself fp64; the solution is in fp64, "
+                   "refined with A")
       ->check(CLI::IsMember({"auto", "fp64", "fp32"}))
       ->capture_default_str();
   verb->add_option("--method", arguments->method,

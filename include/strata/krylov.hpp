@@ -113,11 +113,12 @@ struct GmresOptions {
   /// looked at after each such panel.
   std::int64_t panel = 0;
   /// In which the vectors of the basis are kept, with A to multiply them by: fp64 or fp32. With
-  /// fp32 a cycle solves for a correction, and x, residuals and what sums are formed in stay fp64,
-  /// so that any tolerance can be reached that can with fp64, if κ(A) leaves fp32 some digits
-  /// (iterative refinement: Lindquist, Luszczek, Dongarra, "Accelerating restarted GMRES with mixed
-  /// precision arithmetic", IEEE Transactions on Parallel and Distributed Systems 33, 2022). Sums
-  /// of cholqr are in fp32 then, those of cholqr_wide and of `automatic` in fp64; A is kept twice.
+  /// fp32 a cycle solves for a correction, and x, b and residuals stay fp64, so that any tolerance
+  /// can be reached that can with fp64, if κ(A) leaves fp32 some digits (iterative refinement:
+  /// Lindquist, Luszczek, Dongarra, "Accelerating restarted GMRES with mixed precision arithmetic",
+  /// IEEE Transactions on Parallel and Distributed Systems 33, 2022). Gram matrices of cholqr and
+  /// cholqr2, and the second of cholqr_wide2, are in fp32 then, all other sums in fp64; A is kept
+  /// twice.
   Element precision = Element::fp64;
   double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
   double absolute_tolerance = 0;    ///< … or this, whichever is larger

@@ -98,7 +98,8 @@ void check_options(const GmresOptions& options) {
 }
 
 double power_near_inverse(double x) {
-  return x > 0 && std::isfinite(x) ? std::ldexp(1.0, -std::ilogb(x)) : 1.0;
+  constexpr int kMost = 1000;  // beyond it the power would be infinite
+  return x > 0 && std::isfinite(x) ? std::ldexp(1.0, std::min(-std::ilogb(x), kMost)) : 1.0;
 }
 
 /// How the vectors are kept, with scales by which elements of A and of A·M⁻¹ are near 1.

@@ -64,6 +64,20 @@ TEST_F(CliKrylov, SolvesAndTellsTheHistory) {
   EXPECT_TRUE(std::filesystem::exists(path("y.mtx")));
 }
 
+TEST_F(CliKrylov, SolvesWithVectorsInSinglePrecision) {
+  const Outcome outcome = strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"),
+                                  "--method", "gmres", "--precision", "fp32", "--s", "5",
+                                  "--restart", "20", "--tolerance", "1e-12", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json object = json::parse(outcome.out);
+  EXPECT_EQ(object["gmres"]["precision"], "fp32");
+  EXPECT_LE(object["gmres"]["relative_residual"].get<double>(), 1e-12);
+  EXPECT_EQ(object["traffic"]["host_to_device_bytes"],
+            object["planned_traffic"]["host_to_device_bytes"]);
+  const DenseMatrix<double> x = read_dense(path("x.npy"));
+  for (const double value : x.values) EXPECT_NEAR(value, 1, 1e-10);
+}
+
 TEST_F(CliKrylov, MakesBlocksOrthogonalInOneSum) {
   const Outcome outcome =
       strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres",
