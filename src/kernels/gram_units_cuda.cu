@@ -197,8 +197,7 @@ struct Sums {
       for (int j = 0; j < kEdge; ++j) unit[i][j] = DoubleDouble{};
     }
   }
-  /// Two rows of products at a time, each operation of all of them before the next one, so that
-  /// none waits for the one before it.
+  /// Each operation of all products before the next one, so that none waits for the one before it.
   template <bool kDiagonal>
   __device__ void add(const double* xi, const double* xj, int apart, const int* fields_i,
                       const int* fields_j) {
@@ -219,24 +218,21 @@ struct Sums {
 #pragma unroll
       for (int j = 0; j < kEdge; ++j)
         y[j] = kDiagonal ? x[j] : xj[j * apart * kColumn + k * kGramLanes];
+      double t[kEdge][kEdge], q[kEdge][kEdge];
+      const auto each = [&](auto&& operation) {
 #pragma unroll
-      for (int first = 0; first < kEdge; first += 2) {
-        double t[2][kEdge], q[2][kEdge];
-        const auto each = [&](auto&& operation) {
+        for (int i = 0; i < kEdge; ++i) {
 #pragma unroll
-          for (int i = first; i < kEdge && i < first + 2; ++i) {
-#pragma unroll
-            for (int j = kDiagonal ? i : 0; j < kEdge; ++j) operation(i, j, i - first);
-          }
-        };
-        each([&](int i, int j, int p) { t[p][j] = fused(x[i], y[j], a[i][j]); });
-        each([&](int i, int j, int p) { q[p][j] = rounded_sum(t[p][j], -a[i][j]); });
-        each([&](int i, int j, int p) { q[p][j] = fused(x[i], y[j], -q[p][j]); });
-        each([&](int i, int j, int p) {
-          low[i][j] = rounded_sum(low[i][j], q[p][j]);
-          a[i][j] = t[p][j];
-        });
-      }
+          for (int j = kDiagonal ? i : 0; j < kEdge; ++j) operation(i, j);
+        }
+      };
+      each([&](int i, int j) { t[i][j] = fused(x[i], y[j], a[i][j]); });
+      each([&](int i, int j) { q[i][j] = rounded_sum(t[i][j], -a[i][j]); });
+      each([&](int i, int j) { q[i][j] = fused(x[i], y[j], -q[i][j]); });
+      each([&](int i, int j) {
+        low[i][j] = rounded_sum(low[i][j], q[i][j]);
+        a[i][j] = t[i][j];
+      });
     }
 #pragma unroll
     for (int i = 0; i < kEdge; ++i) {
