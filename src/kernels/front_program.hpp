@@ -15,7 +15,8 @@
 // (j, 0 …), solved or factored if it is in the panel.
 //
 // The list has three parts, each of which needs only what is in it and before it: subtrees of tiny
-// fronts; fronts above them whose subtrees have none but small ones; all others.
+// fronts; fronts above them whose subtrees have none but small ones; all others. What counts is the
+// whole subtree, also where it begins before the branch.
 
 #include <cstdint>
 
@@ -64,7 +65,7 @@ struct BranchProgram {
   std::int32_t forward_count;
   std::int32_t backward_jobs;  ///< column j of tiles; i < 0: a small front
   std::int32_t backward_count;
-  std::int64_t rows;  ///< of all updates
+  std::int64_t rows;  ///< of all updates, and of those of others that come in
   /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
   /// kDiagonalInverses numbers of double for each tile on a diagonal, one for each column, and the
   /// flags lie, then kSolveFlags of each front; a multiple of 32.
@@ -104,7 +105,9 @@ struct FrontRecord {
   std::int32_t entries;      ///< place of where its entries of A belong: i + j·ld in the front …
   std::int32_t entry_count;  ///< … then, as many, of which value each is: −1: of none, zero
   std::int32_t tile_entries;  ///< cut into tiles: place of the first entry of each, and of the end
-  std::int32_t places;        ///< place of its rows' places in the parent's front
+  /// Place of its rows' places in the parent's front; of one whose parent is not in this branch, of
+  /// their columns of L, as counted from the branch's first.
+  std::int32_t places;
   std::int32_t inverses;      ///< number of its first tile on the diagonal
   std::int32_t children;      ///< place of a ChildRecord each, in the order in which they are added
   std::int32_t child_count;   ///< of those that give something
@@ -117,7 +120,7 @@ struct FrontRecord {
   std::int32_t last_tile;
   std::int32_t panel_place;
   std::int32_t entry_tiles;  ///< entries of A are in tile columns before this one
-  std::int64_t rows_before;  ///< rows of updates of fronts before this one
+  std::int64_t rows_before;  ///< where its rows begin among those of all updates
 };
 /// What a front needs to know of a child, in this branch or before it. At multiples of 2.
 struct ChildRecord {
@@ -131,7 +134,7 @@ struct ChildRecord {
   std::int32_t first_column;  ///< of its update, that lies there, …
   std::int32_t last_column;   ///< … and behind the last
   std::int32_t none;          ///< so that no byte is undefined
-  std::int64_t rows_before;   ///< as in FrontRecord; −1: it is not in this branch
+  std::int64_t rows_before;   ///< as in FrontRecord; of one from before, behind all of these
 };
 /// Operands of a branch behind the others: updates for other branches, then those of others.
 inline constexpr std::int32_t kPlacesMax = 224;

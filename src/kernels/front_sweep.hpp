@@ -1,5 +1,5 @@
 #pragma once
-// Triangular solves with a branch that is the whole tree, on the calling thread.
+// Triangular solves with a branch, on the calling thread.
 //
 // Contract: sweep_branch as front.hpp has it. What rows below a front's columns get, and give, lies
 // in the work memory: rows of updates one after the other, m numbers each.
@@ -92,10 +92,11 @@ class BranchSweep {
   }
 
   void go_backward(const FrontRecord& f) {
-    if (f.parent >= 0) {
-      const FrontRecord& parent = fronts_[static_cast<std::size_t>(f.parent)];
-      for (std::int64_t k = 0; k < f.rows; ++k)
-        std::copy_n(row_of(parent, structure_[f.places + k]), m_, below(f) + k * m_);
+    for (std::int64_t k = 0; k < f.rows; ++k) {
+      const std::int32_t place = structure_[f.places + k];
+      const T* from = f.parent < 0 ? x_ + place * m_
+                                   : row_of(fronts_[static_cast<std::size_t>(f.parent)], place);
+      std::copy_n(from, m_, below(f) + k * m_);
     }
     for (std::int64_t j = f.width; j-- > 0;) {
       const T* l = panels_ + f.panel + j * f.ld;

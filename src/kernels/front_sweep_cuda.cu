@@ -247,12 +247,12 @@ class TileSweep {
   /// What is below, from the parent; the others wait for it.
   __device__ void gather_below(int f, const FrontRecord& front) const {
     if (front.rows > 0) {
-      const FrontRecord& parent = fronts_.records[front.parent];
-      if (warp() == 0) (void)await(fronts_.backward(front.parent), fronts_.all_backward(parent));
+      if (front.parent >= 0 && warp() == 0)
+        (void)await(fronts_.backward(front.parent),
+                    fronts_.all_backward(fronts_.records[front.parent]));
       __syncthreads();
       T* to = fronts_.below + front.rows_before * m;
-      for (int n = thread(); n < front.rows * m; n += kThreads)
-        to[n] = fronts_.from_parent(front, parent, n);
+      for (int n = thread(); n < front.rows * m; n += kThreads) to[n] = fronts_.from_above(front, n);
     }
     __syncthreads();
     if (thread() == 0) publish(fronts_.backward(f), 1);

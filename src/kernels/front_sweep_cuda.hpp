@@ -58,10 +58,12 @@ struct Fronts {
     return row < f.width ? x + static_cast<std::int64_t>(f.column + row) * m
                          : below + (f.rows_before + row - f.width) * m;
   }
-  /// Number n of what is below a front, from its parent.
-  [[nodiscard]] __device__ T from_parent(const FrontRecord& f, const FrontRecord& parent,
-                                         int n) const {
-    return __ldcg(row_of(parent, structure[f.places + n / m]) + n % m);
+  /// Number n of what is below a front, from its parent; from X where that is in another branch.
+  [[nodiscard]] __device__ T from_above(const FrontRecord& f, int n) const {
+    const int place = structure[f.places + n / m];
+    const T* from = f.parent < 0 ? x + static_cast<std::int64_t>(place) * m
+                                 : row_of(records[f.parent], place);
+    return __ldcg(from + n % m);
   }
 };
 
@@ -151,10 +153,9 @@ struct SmallSweep {
     for (int n = lane(); n < f.width * m; n += kWarp)
       buffer[n] = __ldcg(fronts.x + std::int64_t{f.column} * m + n);
     if (f.rows > 0) {
-      const FrontRecord& parent = fronts.records[f.parent];
       T* to = fronts.below + f.rows_before * m;
       for (int n = lane(); n < f.rows * m; n += kWarp)
-        to[n] = buffer[f.width * m + n] = fronts.from_parent(f, parent, n);
+        to[n] = buffer[f.width * m + n] = fronts.from_above(f, n);
     }
     __syncwarp();
     Rows rows;

@@ -7,12 +7,26 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-ResidentTasks::ResidentTasks(const BlockTable& blocks, int queues) : blocks_(blocks) {
-  if (queues == 1) return;
-  issued_.assign(at(queues), 0);
-  recorded_.resize(at(queues));
-  seen_.assign(at(queues), std::vector<std::int64_t>(at(queues), 0));
-  uses_.resize(at(blocks.count()));
+ResidentTasks::ResidentTasks(const BlockTable& blocks, int queues, int devices) : blocks_(blocks) {
+  const int all = queues * devices;
+  if (all == 1) return;
+  issued_.assign(at(all), 0);
+  recorded_.resize(at(all));
+  seen_.assign(at(all), std::vector<std::int64_t>(at(all), 0));
+  uses_.resize(at(blocks.count() * devices));
+  if (devices == 1) return;
+  writer_.assign(at(blocks.count()), -1);
+  copied_.assign(uses_.size(), 0);
+}
+
+std::size_t ResidentTasks::index_of(BlockId id, int device) const {
+  return at(blocks_.count() * device + blocks_.index(id));
+}
+
+int ResidentTasks::source_of(BlockId id, int device) const {
+  if (writer_.empty()) return -1;
+  const int writer = writer_[at(blocks_.index(id))];
+  return writer == device || copied_[index_of(id, device)] != 0 ? -1 : writer;
 }
 
 void ResidentTasks::add(int queue, const Task& task, std::span<const TaskOperand> operands,
@@ -33,29 +47,65 @@ void ResidentTasks::add(int queue, const Task& task, std::span<const TaskOperand
   views_.insert(views_.end(), views.begin(), views.end());
 }
 
+void ResidentTasks::add_copy(int queue, BlockId id, int from_device, const BlockView& from,
+                             int to_device, const BlockView& to) {
+  const auto first_wait = static_cast<std::uint32_t>(waits_.size());
+  const Turn turn{queue, ++issued_[at(queue)]};
+  wait_to_read(turn, uses_[index_of(id, from_device)]);
+  wait_to_write(turn, uses_[index_of(id, to_device)]);
+  copied_[index_of(id, to_device)] = 1;
+  entries_.push_back({.operation = nullptr,
+                      .kernel = nullptr,
+                      .variant = 0,
+                      .queue = queue,
+                      .first = id,
+                      .work = 0,
+                      .first_wait = first_wait,
+                      .waits = static_cast<std::uint32_t>(waits_.size()) - first_wait,
+                      .first_view = views_.size(),
+                      .views = 2,
+                      .operands = 2});
+  views_.insert(views_.end(), {to, from});
+}
+
 void ResidentTasks::finish() {
   issued_ = {};
   recorded_ = {};
   uses_ = {};
   readers_ = {};
   seen_ = {};
+  copied_ = {};
 }
 
 void ResidentTasks::wait_for_operands(int queue, const Task& task,
                                       std::span<const TaskOperand> operands) {
   const Turn turn{queue, ++issued_[at(queue)]};
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    Uses& uses = uses_[at(blocks_.index(operands[i].id))];
-    wait_for(queue, uses.writer);
+    Uses& uses = uses_[index_of(operands[i].id, task.device)];
     if (task.access_of(i) == Access::read) {
-      readers_.push_back({turn, uses.reader});
-      uses.reader = std::ssize(readers_) - 1;
+      wait_to_read(turn, uses);
       continue;
     }
-    for (std::int64_t r = uses.reader; r >= 0; r = readers_[at(r)].next)
-      wait_for(queue, readers_[at(r)].turn);
-    uses = {turn, -1};
+    wait_to_write(turn, uses);
+    if (writer_.empty()) continue;
+    const std::int64_t block = blocks_.index(operands[i].id);
+    writer_[at(block)] = task.device;
+    for (std::size_t here = at(block); here < copied_.size(); here += at(blocks_.count()))
+      copied_[here] = 0;
   }
+}
+
+void ResidentTasks::wait_to_read(const Turn& turn, Uses& uses) {
+  wait_for(turn.queue, uses.writer);
+  readers_.push_back({turn, uses.reader});
+  uses.reader = std::ssize(readers_) - 1;
+}
+
+void ResidentTasks::wait_to_write(const Turn& turn, Uses& uses) {
+  wait_for(turn.queue, uses.writer);
+  for (std::int64_t r = uses.reader; r >= 0; r = readers_[at(r)].next)
+    wait_for(turn.queue, readers_[at(r)].turn);
+  uses = {turn, -1};
 }
 
 void ResidentTasks::wait_for(int queue, const Turn& turn) {

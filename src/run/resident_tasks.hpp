@@ -5,7 +5,8 @@
 // Contract: tasks are added in program order, each for a queue; each waits for those on other
 // queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
 // it since. Waits are events that are recorded behind all that their queue has been given so far,
-// so that one serves for many; they point backwards.
+// so that one serves for many; they point backwards. A block has a place on each device that uses
+// it: what another device has written last is copied there.
 
 #include <cstdint>
 #include <span>
@@ -19,7 +20,7 @@ namespace strata {
 class ResidentTasks {
  public:
   struct Entry {
-    const Operation* operation;
+    const Operation* operation;  ///< null: a copy, of the second view to the first
     KernelFunction kernel;
     std::uint32_t variant;
     int queue;
@@ -35,9 +36,20 @@ class ResidentTasks {
     bool records;       ///< it is recorded now
   };
 
-  ResidentTasks(const BlockTable& blocks, int queues);
+  /// Queues are numbered device by device, `queues` of each.
+  ResidentTasks(const BlockTable& blocks, int queues, int devices = 1);
+  /// For a queue of the task's device.
   void add(int queue, const Task& task, std::span<const TaskOperand> operands,
            KernelFunction kernel, std::span<const BlockView> views);
+  /// The device whose value of a block has to be copied to `device` before it is used there; −1: its
+  /// own is the latest.
+  [[nodiscard]] int source_of(BlockId id, int device) const;
+  /// The device that has written a block last; −1: none has, or there is but one.
+  [[nodiscard]] int writer_of(BlockId id) const {
+    return writer_.empty() ? -1 : writer_[static_cast<std::size_t>(blocks_.index(id))];
+  }
+  void add_copy(int queue, BlockId id, int from_device, const BlockView& from, int to_device,
+                const BlockView& to);
 
   /// No more tasks: lets go of what only adding needs.
   void finish();
@@ -73,7 +85,10 @@ class ResidentTasks {
   };
 
   void wait_for_operands(int queue, const Task& task, std::span<const TaskOperand> operands);
+  void wait_to_read(const Turn& turn, Uses& uses);
+  void wait_to_write(const Turn& turn, Uses& uses);
   void wait_for(int queue, const Turn& turn);
+  [[nodiscard]] std::size_t index_of(BlockId id, int device) const;
 
   const BlockTable& blocks_;
   std::vector<Entry> entries_;
@@ -83,7 +98,9 @@ class ResidentTasks {
   // While tasks are added, with several queues:
   std::vector<std::int64_t> issued_;  // tasks, by queue
   std::vector<Recorded> recorded_;
-  std::vector<Uses> uses_;  // by block
+  std::vector<Uses> uses_;  // by block, of each device
+  std::vector<int> writer_;  // by block, with several devices: who has its latest value; −1: all
+  std::vector<char> copied_;  // as uses_: also who has got it from there
   std::vector<Reader> readers_;
   std::vector<std::vector<std::int64_t>> seen_;  // what a queue has waited for of each other
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "sparse/front_layout_maker.hpp"
@@ -25,8 +26,13 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
     for (FrontRecord& record : branch.records) record.tile_entries += here(branch);
     out_.structure.insert(out_.structure.end(), branch.tile_entries.begin(),
                           branch.tile_entries.end());
-    work = append_program(std::move(branch.records), branch.taken, branch.inner, bytes_of(element_),
-                          branch.first_int, out_.structure);
+    const bool whole = unit.first == 0 && unit.last + 1 == a_.supernodes();
+    const bool solves = whole || sizes_.range_bytes == kRangesThatStay;
+    const std::vector<std::int32_t> largest(largest_below_.begin() + unit.first,
+                                            largest_below_.begin() + unit.last + 1);
+    work = append_program(std::move(branch.records), branch.taken,
+                          {branch.inner, bytes_of(element_), solves, largest}, branch.first_int,
+                          out_.structure);
   }
   unit.panel = add_block(panels_, in_columns(branch.panels));
   unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(branch.outside, 1), 1});
@@ -49,8 +55,14 @@ void LayoutMaker::find_places(Branch& branch) const {
 }
 
 void LayoutMaker::give(FrontUnit& unit, const Branch& branch) {
-  for (const BlockExtent& x : branch.given)
-    unit.given.push_back(add_block(updates_, in_columns(x.rows)));
+  std::int64_t rows = 0;  // of updates that stay, then also of those for others
+  std::vector<std::int64_t> of_place(branch.given.size(), 0);
+  for (const FrontRecord& record : branch.records)
+    (record.place > 0 ? of_place[at(record.place - 1)] : rows) += record.rows;
+  for (std::size_t k = 0; k < branch.given.size(); ++k) {
+    unit.given.push_back(add_block(updates_, in_columns(branch.given[k].rows)));
+    unit.given_rows.push_back(std::exchange(rows, rows + of_place[k]));
+  }
   for (std::int32_t s = unit.first; s <= unit.last; ++s) {
     const FrontRecord& record = branch.records[at(s - unit.first)];
     if (record.place > 0)
@@ -66,7 +78,6 @@ void LayoutMaker::give_to_parent(std::int32_t s, std::int64_t block, const Front
   gift.record.rows = record.rows;
   gift.record.first_column = static_cast<std::int32_t>(first);
   gift.record.last_column = static_cast<std::int32_t>(last);
-  gift.record.rows_before = -1;
   append_places(a_, s, gift.places);
   gifts_[out_.unit_of[at(a_.parent[at(s)])]].push_back(std::move(gift));
 }
@@ -108,6 +119,19 @@ void LayoutMaker::take(FrontUnit& unit, Branch& branch) {
   };
   const std::int32_t before =
       unit.first_tile > 0 ? 0 : static_cast<std::int32_t>(unit.given.size());
+  // Rows of one giver lie side by side, in the order in which it has them.
+  std::vector<std::size_t> by_supernode(gifts.size());
+  std::iota(by_supernode.begin(), by_supernode.end(), std::size_t{0});
+  std::stable_sort(by_supernode.begin(), by_supernode.end(), [&](std::size_t x, std::size_t y) {
+    return gifts[x].supernode < gifts[y].supernode;
+  });
+  std::int64_t rows = a_.row_start[at(unit.last + 1)] - a_.row_start[at(unit.first)];
+  for (const std::size_t k : by_supernode) {
+    if (!falls_into(gifts[k], unit)) continue;
+    if (at(place_of_block(gifts[k].block)) == unit.taken_rows.size())
+      unit.taken_rows.push_back(rows);
+    gifts[k].record.rows_before = std::exchange(rows, rows + gifts[k].record.rows);
+  }
   for (const Gift& gift : gifts) {
     if (!falls_into(gift, unit)) continue;
     ChildRecord record = gift.record;
@@ -162,8 +186,10 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   if (!has_panel) record.panel_place = static_cast<std::int32_t>(unit.taken.size()) + 1;
   record.tile_entries = here(branch) - tiles.before(unit.first_tile);
   out_.structure.insert(out_.structure.end(), tile_entries.begin(), tile_entries.end());
-  const std::int64_t work = append_program({record}, branch.taken, 0, bytes_of(element_),
-                                           branch.first_int, out_.structure);
+  const std::int64_t work =
+      append_program({record}, branch.taken,
+                     {0, bytes_of(element_), false, {static_cast<std::int32_t>(order_of(s))}},
+                     branch.first_int, out_.structure);
   unit.update = add_block(updates_, {0, 0, 1, 1});
   unit.structure = add_list(structures_, out_.structure, branch.first_int);
   unit.values = raw_values_;
@@ -258,6 +284,11 @@ void LayoutMaker::add_record(Branch& branch, std::int32_t s, const Place& place,
   if (inside) {
     record.places = here(branch);
     append_places(a_, s, out_.structure);
+  }
+  if (!inside && record.rows > 0) {
+    record.places = here(branch);
+    for (const std::int32_t row : a_.rows(s))
+      out_.structure.push_back(row - a_.first[at(branch.first)]);
   }
   record.parent = inside ? a_.parent[at(s)] - branch.first : -1;
   record.column = a_.first[at(s)] - a_.first[at(branch.first)];

@@ -52,11 +52,40 @@ FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptio
   return sizes;
 }
 
-FrontSizes resident_sizes(FrontSizes sizes, bool given) {
+FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices) {
   if (given || sizes.batch > 0) return sizes;
   sizes.panel_order = kPanelOrderMax;
   sizes.branch_entries = std::int64_t{1} << 60;
+  sizes.devices = devices;
+  if (devices > 1) sizes.range_bytes = kRangesThatStay;
   return sizes;
+}
+
+bool are_alike(const Machine& machine) {
+  return std::all_of(
+      machine.devices.begin(), machine.devices.end(),
+      [&](const DeviceModel& device) { return device.kind == machine.devices.front().kind; });
+}
+
+std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysis,
+                                                   const SparseMatrix& a, FrontSizes& sizes,
+                                                   bool given, Element element,
+                                                   const Machine& machine) {
+  const auto devices = static_cast<int>(machine.devices.size());
+  const bool in_ranges = sizes.range_bytes == kRangesThatStay || (devices > 1 && !given);
+  const bool stays = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
+  if ((sizes.program == 0 && sizes.batch == 0) || !stays) return nullptr;
+  if (devices > 1 && (!in_ranges || sizes.batch > 0 || !are_alike(machine))) return nullptr;
+  const FrontSizes staying = resident_sizes(sizes, given, devices);
+  const std::int64_t there = smallest_memory(machine);
+  if (in_ranges && largest_order(analysis) > kPanelOrderMax) return nullptr;
+  if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
+  auto layout =
+      std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
+  for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices)))
+    if (bytes + ResidentSweeps::bytes_of(analysis) > there) return nullptr;
+  sizes = staying;
+  return layout;
 }
 
 std::int64_t resident_elements(const SparseAnalysis& analysis) {
@@ -72,13 +101,14 @@ std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, cons
   const auto fits = [&](const std::shared_ptr<const FrontLayout>& layout) {
     return smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
   };
-  const bool in_ranges = sizes.program != 0 && devices == 1 && (sizes.range_bytes > 0 || !given) &&
+  const bool in_ranges = sizes.program != 0 && (sizes.range_bytes > 0 || !given) &&
                          largest_order(analysis) <= kPanelOrderMax;
   if (in_ranges) {
     // Room for a range while the one before goes home and updates wait for others.
     constexpr std::int64_t kParts = 6;
     constexpr std::int64_t kMost = 128;
     FrontSizes ranges = resident_sizes(sizes, false);
+    ranges.devices = devices;
     if (ranges.range_bytes == 0) ranges.range_bytes = budget / kParts;
     do {
       SplitAnalysis split = split_supernodes(analysis, ranges.range_bytes, element);
@@ -133,11 +163,6 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
       schedule->blocks.total_bytes(fronts::kPanels) + schedule->blocks.total_bytes(fronts::kValues);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return planned;
-}
-
-std::int64_t sweep_bytes(const SparseAnalysis& analysis) {
-  const std::int64_t n = std::ssize(analysis.order);
-  return n * (2 * kSweepColumns * std::int64_t{sizeof(double)} + 4) + 4096;
 }
 
 }  // namespace strata

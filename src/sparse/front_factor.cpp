@@ -49,17 +49,6 @@ bool are_given(const SparseCholeskyOptions& options) {
   return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
-/// Calls copy(bytes, first byte where columns are packed) for the columns of B, all at once where
-/// they are.
-template <class Copy>
-void for_columns(MatrixView<double> b, const Copy& copy) {
-  const bool packed = b.ld == b.rows;
-  const std::int64_t count = packed ? b.rows * b.cols : b.rows;
-  for (std::int64_t c = 0; c < (packed ? 1 : b.cols); ++c)
-    copy(std::as_writable_bytes(std::span(b.column(c), at(count))),
-         c * count * std::int64_t{sizeof(double)});
-}
-
 }  // namespace
 
 FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& options)
@@ -128,8 +117,8 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   homes_.reset();
   planned_ = {};
   panels_.reset();
+  sweeps_.reset();
   resident_.reset();
-  sweeps_ = {};
   if (whole_analysis_) analysis_ = std::move(*whole_analysis_);
   whole_analysis_.reset();
   // Sizes follow from the devices and from what was asked for, not from what an earlier matrix, or
@@ -139,7 +128,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   adopted_ = false;
   if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
   const Machine& machine = devices_->machine();
-  if (sizes_.range_bytes == 0 && take_resident(a)) {
+  if (take_resident(a)) {
     arrangement_ = arrangement_of(a, *crew_);
     return;
   }
@@ -147,8 +136,8 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
           "level batches are for one device that holds all blocks: {} devices of {} bytes",
           devices_->count(), smallest_memory(machine));
   SparseAnalysis whole = analysis_;
-  layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->count(),
-                           smallest_memory(machine));
+  layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_ || !are_alike(machine), element_,
+                           devices_->count(), smallest_memory(machine));
   if (layout_->ranges) whole_analysis_ = std::move(whole);
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
   planned.tile = sizes_.tile;
@@ -161,23 +150,27 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = arrangement_of(a, *crew_);
 }
 
-/// One device that holds all of it keeps it: the whole tree is a branch, unless sizes were given.
+/// Devices that hold all of it keep it. Those of one backend, whose queues wait for each other.
 bool FrontFactor::take_resident(const SparseMatrix& a) {
-  if ((sizes_.program == 0 && sizes_.batch == 0) || devices_->count() != 1) return false;
-  const FrontSizes sizes = resident_sizes(sizes_, given_sizes_);
-  const std::int64_t there = smallest_memory(devices_->machine());
-  if (resident_elements(analysis_) * bytes_of(element_) > there) return false;
-  auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis_, a, sizes, element_));
-  if (ResidentRun::bytes_of(layout->blocks) + sweep_bytes(analysis_) > there) return false;
-  sizes_ = sizes;
+  const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
+  if (choices.size() > 1) return false;
+  auto layout =
+      resident_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->machine());
+  if (layout == nullptr) return false;
   layout_ = std::move(layout);
+  std::vector<ResidentRun::Place> places;
+  for (int d = 0; d < devices_->count(); ++d)
+    places.push_back({choices.front().indices[at(d)], &devices_->device(d)});
+  // With several devices a subtree begins where another one's last fronts leave room.
+  const int queues = asked_.batches ? asked_.batches->streams : (devices_->count() > 1 ? 2 : 1);
   resident_ = std::make_unique<ResidentRun>(
-      std::make_shared<const Schedule>(front_schedule(layout_, 1)), devices_->backend(),
-      choose_all_devices(options_.devices).front().indices.front(), devices_->device(0),
-      asked_.batches ? asked_.batches->streams : 1);
+      std::make_shared<const Schedule>(front_schedule(layout_, devices_->count())),
+      devices_->backend(), places, queues);
   MemoryStore store = store_of(nullptr, nullptr);
-  resident_->upload(fronts::kStructure, store, devices_->ring(0, 0));
-  resident_->upload(fronts::kPlaces, store, devices_->ring(0, 0));
+  for (int d = 0; d < devices_->count(); ++d) {
+    resident_->upload(fronts::kStructure, store, ring(d), d);
+    resident_->upload(fronts::kPlaces, store, ring(d), d);
+  }
   return true;
 }
 
@@ -264,8 +257,7 @@ void FrontFactor::factor_values(std::span<const double> values, double shift) {
 }
 
 /// `a` is null where only values are known: then nothing but a branch may need them.
-void FrontFactor::run_resident(std::span<const double> values, const SparseMatrix* a) {
-  const auto start = std::chrono::steady_clock::now();
+std::int64_t FrontFactor::upload_values(std::span<const double> values, const SparseMatrix* a) {
   const BlockTable& blocks = layout_->blocks;
   const BlockId raw{fronts::kValues, 0, 0};
   const bool batched = sizes_.batch > 0;  // which has no block of values as they were given
@@ -275,8 +267,6 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   const bool others = batched || blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
                       std::any_of(layout_->units.begin(), layout_->units.end(),
                                   [](const FrontUnit& u) { return u.kind != UnitKind::branch; });
-  at_home_ = false;
-  Traffic traffic;
   if (others || element_ != Element::fp64) {
     require(a != nullptr, ErrorKind::misuse, kWhere, "values alone are for one branch in fp64");
     MemoryStore store =
@@ -284,34 +274,45 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
                      blocks, fronts::kValues,
                      element_ == Element::fp64 ? source_of<double>(*a) : source_of<float>(*a)),
                  nullptr);
-    resident_->upload(fronts::kValues, store, devices_->ring(0, 0));
-    traffic.host_to_device_bytes = blocks.total_bytes(fronts::kValues);
-  } else {
-    const std::span<const double> shift{&shift_, 1};
-    PinnedRing& ring = devices_->ring(0, 0);
-    resident_->upload(raw, 0, std::as_bytes(values), ring);
-    resident_->upload(raw, std::ssize(values) * std::int64_t{sizeof(double)}, std::as_bytes(shift),
-                      ring);
-    traffic.host_to_device_bytes = blocks.bytes(raw);
+    for (int d = 0; d < resident_->devices(); ++d)
+      resident_->upload(fronts::kValues, store, ring(d), d);
+    return resident_->devices() * blocks.total_bytes(fronts::kValues);
   }
-  const double seconds = resident_->run(
-      batched && asked_.batches && asked_.batches->traced ? &report_.trace : nullptr);
+  const std::span<const double> shift{&shift_, 1};
+  resident_->upload(raw, 0, std::as_bytes(values), ring());
+  resident_->upload(raw, std::ssize(values) * std::int64_t{sizeof(double)}, std::as_bytes(shift),
+                    ring());
+  resident_->share(raw);
+  return blocks.bytes(raw);
+}
+
+void FrontFactor::run_resident(std::span<const double> values, const SparseMatrix* a) {
+  const auto start = std::chrono::steady_clock::now();
+  const BlockTable& blocks = layout_->blocks;
+  at_home_ = false;
+  Traffic traffic;
+  traffic.host_to_device_bytes = upload_values(values, a);
+  const bool traced = asked_.batches && asked_.batches->traced;
+  const double seconds = resident_->run(traced ? &report_.trace : nullptr);
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
   MemoryStore store = store_of(nullptr, status);
-  resident_->download(fronts::kStatus, store, devices_->ring(0, 0));
+  for (int d = 0; d < resident_->devices(); ++d) {
+    resident_->download(fronts::kStatus, store, ring(d), d);
+    report_.devices.push_back(devices_->device(d).description().name);
+  }
   traffic.device_to_host_bytes = blocks.total_bytes(fronts::kStatus);
+  traffic.device_to_device_bytes = resident_->copied_bytes();
   report_.n = std::ssize(analysis_.order);
   report_.tile = sizes_.tile;
   report_.path = "resident";
   report_.policy = "none";
-  report_.devices.push_back(devices_->device(0).description().name);
   report_.compute_queues = resident_->queues();
   report_.trace.seconds = seconds;
   report_.traffic = report_.trace.traffic = traffic;
   static_cast<Traffic&>(report_.planned_traffic) = traffic;
   report_.flops = analysis_.counts.stored_flops;
   report_.tasks = std::ssize(layout_->units);
-  report_.peak_device_bytes = ResidentRun::bytes_of(blocks);
+  report_.peak_device_bytes = resident_->largest_bytes();
   read_statuses(*status);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -322,73 +323,22 @@ void FrontFactor::bring_home() const {
   if (panels_ == nullptr)
     panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
   MemoryStore store = store_of(nullptr, nullptr);
-  resident_->download(fronts::kPanels, store, devices_->ring(0, 0));
+  for (int d = 0; d < resident_->devices(); ++d)
+    resident_->download(fronts::kPanels, store, ring(d), d);
   at_home_ = true;
 }
 
 bool FrontFactor::solves_there() const noexcept {
-  return resident() && element_ == Element::fp64 && layout_->units.size() == 1 &&
-         layout_->units.front().kind == UnitKind::branch;
-}
-
-void FrontFactor::make_sweep_memory() const {
-  if (sweeps_.columns > 0) return;
-  const FrontUnit& unit = layout_->units.front();
-  const std::int32_t* structure =
-      layout_->structure.data() +
-      layout_->blocks.extent({fronts::kStructure, unit.structure, 0}).row;
-  BranchHeader head;
-  std::memcpy(&head, structure, sizeof head);
-  BranchProgram program;
-  std::memcpy(&program, structure + head.program, sizeof program);
-  const std::int64_t n = std::ssize(analysis_.order);
-  const std::int64_t columns = sweep_columns(program);
-  Device& device = devices_->device(0);
-  sweeps_.x = device.allocate(n * columns * std::int64_t{sizeof(double)});
-  sweeps_.b = device.allocate(n * columns * std::int64_t{sizeof(double)});
-  sweeps_.order = device.allocate(n * std::int64_t{sizeof(std::int32_t)});
-  resident_->queue().copy(sweeps_.order.data(), analysis_.order.data(), sweeps_.order.bytes(),
-                          CopyDirection::host_to_device);
-  sweeps_.columns = columns;
+  const bool whole =
+      layout_->units.size() == 1 && layout_->units.front().kind == UnitKind::branch;
+  return resident() && element_ == Element::fp64 && (whole || layout_->ranges);
 }
 
 void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward) const {
   const std::lock_guard lock(*one_at_a_time_);
-  make_sweep_memory();
-  const FrontUnit& unit = layout_->units.front();
-  const BlockView panels = resident_->view({fronts::kPanels, unit.panel, 0});
-  const BlockView structure = resident_->view({fronts::kStructure, unit.structure, 0});
-  const BlockView work = resident_->view({fronts::kWork, unit.work, 0});
-  const std::int64_t n = b.rows;
-  const BlockView order{sweeps_.order.data(), n, 1, n, 0, 0, Element::int32};
-  const BlockView none{sweeps_.order.data(), 0, 1, 1, 0, 0, Element::int32};
-  PinnedRing& ring = devices_->ring(0, 0);
-  const RingGuard until_all_is_home(ring);
-  for (std::int64_t first = 0; first < b.cols;) {
-    const std::int64_t columns = b.cols - first == 1 ? 1 : sweeps_.columns;
-    const std::int64_t count = std::min(columns, b.cols - first);
-    const MatrixView<double> part = b.block(0, first, n, count);
-    const BlockView x{sweeps_.x.data(), columns, n, columns, 0, 0, Element::fp64};
-    BlockView there{part.data, n, count, part.ld, 0, 0, Element::fp64};
-    const bool reached = resident_->reaches(part.data, (part.ld * (count - 1) + n) * 8);
-    if (!reached) {
-      there.data = sweeps_.b.data();
-      there.ld = n;
-      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
-        resident_->send(sweeps_.b.data() + first_byte, some, ring);
-      });
-    }
-    resident_->call(order_rows, {x, there, forward ? order : none});
-    if (forward) resident_->call(sweep_branch, {x, panels, structure, work}, kSweepForward);
-    if (backward) resident_->call(sweep_branch, {x, panels, structure, work}, kSweepBackward);
-    resident_->call(order_rows, {x, there, backward ? order : none}, kRowsBack);
-    if (!reached)
-      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
-        resident_->receive(sweeps_.b.data() + first_byte, some, ring);
-      });
-    first += count;
-  }
-  resident_->finish(ring);
+  if (sweeps_ == nullptr)
+    sweeps_ = std::make_unique<ResidentSweeps>(analysis_, *layout_, *resident_, *devices_);
+  sweeps_->solve(b, forward, backward);
 }
 
 /// Units and their columns are in the order of elimination, so the first failure is the one that no

@@ -15,6 +15,7 @@
 #include "sparse/entry_checks.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
+#include "sparse/resident_sweeps.hpp"
 #include "store/memory_store.hpp"
 #include "strata/sparse_factor.hpp"
 
@@ -25,16 +26,26 @@ namespace strata {
 [[nodiscard]] FrontSizes front_sizes(const SparseAnalysis& analysis,
                                      const SparseCholeskyOptions& options, bool gpu);
 
-/// Of a factor that stays on one device with all updates: unless sizes were given, the whole tree
-/// is one branch. And the elements that it then has at least.
-[[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given);
+/// Of a factor that stays on devices with all updates: unless sizes were given, the whole tree is
+/// one branch, or, for several devices, ranges that are dealt to them. And the elements that it then
+/// has at least.
+[[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices = 1);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
-/// What solves take there, beside the blocks.
-[[nodiscard]] std::int64_t sweep_bytes(const SparseAnalysis& analysis);
+
+/// Whether a machine's devices are of one kind: all GPUs, or all CPUs.
+[[nodiscard]] bool are_alike(const Machine& machine);
+
+/// The layout of a factor that stays on the machine's devices; null where they do not hold it, or
+/// are not alike. `sizes` say what became of them.
+[[nodiscard]] std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysis,
+                                                                 const SparseMatrix& a,
+                                                                 FrontSizes& sizes, bool given,
+                                                                 Element element,
+                                                                 const Machine& machine);
 
 /// The layout for devices of a budget, where not all stays on them: branches are smaller where
-/// those of `sizes` do not fit, which changes no bit. On one GPU, unless sizes were `given`, ranges
-/// of the postorder, of an analysis whose wide supernodes are split; the bits are those of a factor
+/// those of `sizes` do not fit, which changes no bit. On GPUs, unless sizes were `given`, ranges of
+/// the postorder, of an analysis whose wide supernodes are split; the bits are those of a factor
 /// that stays. `sizes` and `analysis` say what became of them.
 [[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis,
                                                                 const SparseMatrix& a,
@@ -62,13 +73,11 @@ class FrontFactor {
   /// only for a factor that is resident(). In host memory or in that of the device.
   void factor_values(std::span<const double> values, double shift);
 
-  /// Whether all blocks stay on the device; L goes home when it is asked for.
+  /// Whether all blocks stay on the devices; L goes home when it is asked for.
   [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
-  /// Whether solve_there() can be called: the tree is one branch, in fp64.
+  /// Whether solve_there() can be called: the tree is one branch, or ranges, in fp64.
   [[nodiscard]] bool solves_there() const noexcept;
-  /// B ← what the sweeps make of it, on the device, in host memory or in that of the device.
-  /// Rows are in the order of elimination where there is but one sweep, behind forward or before
-  /// backward, else as in A.
+  /// As ResidentSweeps::solve().
   void solve_there(MatrixView<double> b, bool forward, bool backward) const;
   /// Of L, before panel(), tile() and bytes().
   void bring_home() const;
@@ -107,7 +116,9 @@ class FrontFactor {
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
-  void make_sweep_memory() const;
+  [[nodiscard]] PinnedRing& ring(int device = 0) const { return devices_->ring(device, 0); }
+  /// What a factorization on the devices takes, before it begins; returns what was sent.
+  std::int64_t upload_values(std::span<const double> values, const SparseMatrix* a);
   void run_resident(std::span<const double> values, const SparseMatrix* a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;
@@ -139,11 +150,7 @@ class FrontFactor {
   /// Solves, and what brings L home, use one queue and one memory.
   std::unique_ptr<std::mutex> one_at_a_time_ = std::make_unique<std::mutex>();
   mutable bool at_home_ = true;  // L, where it is resident
-  struct SweepMemory {
-    std::int64_t columns = 0;  ///< at once
-    Buffer x, b, order;
-  };
-  mutable SweepMemory sweeps_;  // made when first needed
+  mutable std::unique_ptr<ResidentSweeps> sweeps_;  // made when first needed
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;

@@ -29,6 +29,13 @@ void LayoutMaker::make_units() {
   out_.unit_of.resize(at(count));
   out_.panel_place.assign(at(count), 0);
   out_.panel_ld.assign(at(count), 0);
+  largest_below_.assign(at(count), 0);
+  for (std::int32_t s = 0; s < count; ++s) {
+    largest_below_[at(s)] =
+        std::max(largest_below_[at(s)], static_cast<std::int32_t>(order_of(s)));
+    const std::int32_t p = a_.parent[at(s)];
+    if (p >= 0) largest_below_[at(p)] = std::max(largest_below_[at(p)], largest_below_[at(s)]);
+  }
   if (sizes_.range_bytes > 0) {
     make_ranges();
   } else {
@@ -81,24 +88,41 @@ void LayoutMaker::make_blocks(const PermutedEntries& entries, std::int64_t value
 }
 
 void LayoutMaker::make_ranges() {
+  DealingTimes times;
+  if (sizes_.handover >= 0) times.handover = sizes_.handover;
+  const SubtreeDealing dealing = deal_subtrees(a_, static_cast<int>(sizes_.devices), times);
   std::int64_t held = 0;
   bool joins = false;  // the next supernode may join the last range
   for (std::int32_t s = 0; s < a_.supernodes(); ++s) {
+    const std::size_t before = out_.units.size();
+    joins = joins && may_join(dealing, s);
     const std::int64_t bytes =
         (order_of(s) * a_.width(s) + packed_elements(a_.row_count(s))) * bytes_of(element_);
     if (bytes > sizes_.range_bytes && is_cut(s)) {
       cut_front(s);
       joins = false;
-      continue;
+    } else {
+      if (!joins || held + bytes > sizes_.range_bytes) {
+        add_range(s, s);
+        held = 0;
+      }
+      out_.units.back().last = s;
+      held += bytes;
+      joins = true;
     }
-    if (!joins || held + bytes > sizes_.range_bytes) {
-      add_range(s, s);
-      held = 0;
-    }
-    out_.units.back().last = s;
-    held += bytes;
-    joins = true;
+    for (std::size_t u = before; u < out_.units.size(); ++u)
+      out_.units[u].device = dealing.device[at(s)];
   }
+}
+
+bool LayoutMaker::may_join(const SubtreeDealing& dealing, std::int32_t s) const {
+  if (dealing.device[at(s)] != dealing.device[at(s - 1)] ||
+      dealing.top[at(s)] != dealing.top[at(s - 1)])
+    return false;
+  // The supernode before s in postorder is its last child; of an only one the subtree begins where
+  // its own does.
+  return dealing.top[at(s)] == 0 ||
+         (a_.parent[at(s - 1)] == s && a_.branch[at(s - 1)] == a_.branch[at(s)]);
 }
 
 void LayoutMaker::cut_front(std::int32_t s) {
@@ -281,6 +305,8 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
           sizes.range_bytes, sizes.program != 0 ? "with" : "without");
   require(element == Element::fp64 || element == Element::fp32, ErrorKind::misuse, "factor",
           "there is no sparse factorization in {}: fp64 or fp32", to_string(element));
+  require(sizes.devices >= 1 && (sizes.devices == 1 || sizes.range_bytes > 0), ErrorKind::misuse,
+          "factor", "units that are no ranges, dealt to {} devices", sizes.devices);
   require_well_formed(analysis);
   for (std::int32_t s = 0; s < analysis.supernodes() && sizes.range_bytes > 0; ++s)
     require(analysis.width(s) + analysis.row_count(s) <= kPanelOrderMax, ErrorKind::misuse,

@@ -29,10 +29,19 @@ struct FrontSizes {
   /// and updates take up to so many bytes. A front that takes more is cut: its panel is a unit, and
   /// so are ranges of the columns of its update. 0: they are not.
   std::int64_t range_bytes = 0;
+  /// Of ranges: to how many devices they are dealt, by subtrees (subtree_dealing.hpp).
+  std::int64_t devices = 1;
+  /// Seconds from the end of a range on one device to the begin of one on another, as dealing
+  /// weighs them; negative: those of DealingTimes.
+  double handover = -1;
   /// No branches: each supernode is a unit, and up to so many small ones of a level of the tree are
   /// factored by the same calls. 0: units come one by one.
   std::int64_t batch = 0;
 };
+
+/// The range_bytes of a factor that stays on devices: whatever a range takes. Its work memory then
+/// has room for right-hand sides.
+inline constexpr std::int64_t kRangesThatStay = std::int64_t{1} << 60;
 
 /// The same tree, with supernodes whose panels take more than so many bytes cut into chains of such
 /// that do not, of a width that is a multiple of kFrontTile. `parts` says how many follow the first
@@ -87,6 +96,11 @@ struct FrontUnit {
   };
   std::vector<Taken> taken;
   std::int64_t source = -1;
+  int device = 0;  ///< of ranges: which one makes it
+  /// Of ranges, for solves: where the rows of right-hand sides that go with each of `given` begin,
+  /// and those that come with each of `taken`, among the rows of updates in the work memory.
+  std::vector<std::int64_t> given_rows;
+  std::vector<std::int64_t> taken_rows;
   /// Tile columns of the only front, as front_program.hpp has them, where that is cut; else −1.
   std::int32_t first_tile = -1;
   std::int32_t last_tile = -1;

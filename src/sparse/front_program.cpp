@@ -30,21 +30,20 @@ class ProgramMaker {
       : fronts_(fronts), given_(given), begin_(begin), structure_(structure) {}
 
   /// Returns the elements of work memory that it needs.
-  std::int64_t make(std::int64_t updates, std::int64_t element_bytes) {
-    classify();
+  std::int64_t make(const ProgramOptions& options) {
+    classify(options.largest_below);
     count_rows();
     list_children();
     find_small_jobs();
     count_signals();
     order_jobs();
     constexpr std::int64_t kAlignment = 32;
-    const bool whole = std::all_of(fronts_.begin(), fronts_.end(), [](const FrontRecord& f) {
-      return f.place == 0 || f.rows == 0;
-    });
-    if (whole && given_.empty()) updates = std::max(updates, program_.rows * kSweepColumns);
+    std::int64_t updates = options.updates;
+    if (options.solves) updates = std::max(updates, program_.rows * kSweepColumns);
     program_.bookkeeping = (updates + kAlignment - 1) / kAlignment * kAlignment;
     write();
-    return program_.bookkeeping + (bookkeeping_bytes(program_) + element_bytes - 1) / element_bytes;
+    return program_.bookkeeping +
+           (bookkeeping_bytes(program_) + options.element_bytes - 1) / options.element_bytes;
   }
 
  private:
@@ -70,24 +69,26 @@ class ProgramMaker {
 
   /// Which part of the list a front is for.
   enum class Part : std::uint8_t { tiny, small, tiles };
-  void classify() {
+  void classify(const std::vector<std::int32_t>& largest_below) {
     part_.assign(fronts_.size(), Part::tiny);
     for (std::int32_t f = 0; f < count(); ++f) {
-      const FrontRecord& front = fronts_[at(f)];
-      const std::int32_t order = front.width + front.rows;
-      const Part own =
+      const std::int32_t order = largest_below[at(f)];
+      part_[at(f)] =
           order <= kTinyFront ? Part::tiny : (order <= kSmallFront ? Part::small : Part::tiles);
-      part_[at(f)] = std::max(part_[at(f)], own);
-      if (front.parent >= 0)
-        part_[at(front.parent)] = std::max(part_[at(front.parent)], part_[at(f)]);
     }
   }
 
   void count_rows() {
-    for (FrontRecord& front : fronts_) {
-      front.rows_before = program_.rows;
-      program_.rows += front.rows;
+    std::int32_t places = 0;
+    for (const FrontRecord& front : fronts_) places = std::max(places, front.place);
+    for (std::int32_t place = 0; place <= places; ++place) {
+      for (FrontRecord& front : fronts_) {
+        if (std::max(front.place, 0) != place) continue;
+        front.rows_before = program_.rows;
+        program_.rows += front.rows;
+      }
     }
+    for (const GivenChild& child : given_) program_.rows += child.record.rows;
   }
 
   void list_children() {
@@ -420,9 +421,9 @@ class ProgramMaker {
 }  // namespace
 
 std::int64_t append_program(std::vector<FrontRecord> fronts, std::span<const GivenChild> given,
-                            std::int64_t updates, std::int64_t element_bytes, std::int64_t begin,
+                            const ProgramOptions& options, std::int64_t begin,
                             std::vector<std::int32_t>& structure) {
-  return ProgramMaker(fronts, given, begin, structure).make(updates, element_bytes);
+  return ProgramMaker(fronts, given, begin, structure).make(options);
 }
 
 }  // namespace strata

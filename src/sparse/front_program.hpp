@@ -20,15 +20,25 @@ struct GivenChild {
   ChildRecord record;
 };
 
+/// What a branch's program has to know beside its fronts.
+struct ProgramOptions {
+  std::int64_t updates;        ///< elements of work memory that updates take
+  std::int64_t element_bytes;  ///< of each
+  bool solves;                 ///< there is also to be room for right-hand sides
+  /// Of each front the largest order in its whole subtree, in this branch or before it: a small
+  /// front above larger ones is factored as these are, however the tree is cut.
+  std::vector<std::int32_t> largest_below;
+};
+
 /// Completes the records of a branch's fronts, which are in postorder (their children, cuts and
 /// flags), and appends the program to the structure, which begins at `begin` of the list: width,
 /// rows, parent, places and all else is there already. `given` are sorted by their fronts, those of
-/// one in postorder. `updates`: elements of work memory that updates take; of a branch that is the
-/// whole tree there is also room for right-hand sides. Returns how many it needs, in all, of
-/// `element_bytes` each.
+/// one in postorder. Rows of updates lie one after the other: those for fronts of this branch, those
+/// for each operand behind the others, those of `given`, whose places are known. Returns how many
+/// elements of work memory it needs, in all.
 [[nodiscard]] std::int64_t append_program(std::vector<FrontRecord> fronts,
-                                          std::span<const GivenChild> given, std::int64_t updates,
-                                          std::int64_t element_bytes, std::int64_t begin,
+                                          std::span<const GivenChild> given,
+                                          const ProgramOptions& options, std::int64_t begin,
                                           std::vector<std::int32_t>& structure);
 
 }  // namespace strata

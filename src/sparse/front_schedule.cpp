@@ -36,6 +36,11 @@ class FrontTasks {
  public:
   FrontTasks(std::shared_ptr<const FrontLayout> layout, int devices)
       : layout_(std::move(layout)), devices_(devices) {
+    if (layout_->ranges) {
+      for (const FrontUnit& unit : layout_->units)
+        device_of_.push_back(std::min(unit.device, devices_ - 1));
+      return;
+    }
     // Subtrees stay together: units are dealt in postorder, each device as much work as another.
     double total = 0;
     for (const FrontUnit& unit : layout_->units) total += unit.cost;

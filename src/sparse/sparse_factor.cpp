@@ -31,7 +31,7 @@ struct SparseCholesky::State {
 namespace {
 
 constexpr const char* kWhere = "factor";
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 3, .where = kWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 4, .where = kWhere};
 
 /// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
 /// A pattern alone has many of them.
@@ -309,7 +309,8 @@ namespace {
 template <class Each>
 void for_saved_sizes(FrontSizes& sizes, const Each& each) {
   for (std::int64_t* size :
-       {&sizes.tile, &sizes.panel_order, &sizes.branch_entries, &sizes.program, &sizes.range_bytes})
+       {&sizes.tile, &sizes.panel_order, &sizes.branch_entries, &sizes.program, &sizes.range_bytes,
+        &sizes.devices})
     each(*size);
 }
 
@@ -502,18 +503,10 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   const std::int64_t there = smallest_memory(machine);
   const bool given = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
   SparseAnalysis laid_out = analysis;
-  std::shared_ptr<const FrontLayout> layout;
-  if (sizes.program != 0 && machine.devices.size() == 1 &&
-      resident_elements(analysis) * bytes_of(options.precision) <= there) {
-    const FrontSizes staying = resident_sizes(sizes, given);
-    layout = std::make_shared<const FrontLayout>(
-        lay_out_fronts(analysis, a, staying, options.precision));
-    const bool stays = ResidentRun::bytes_of(layout->blocks) + sweep_bytes(analysis) <= there;
-    if (stays) sizes = staying;
-    if (!stays) layout.reset();
-  }
+  std::shared_ptr<const FrontLayout> layout =
+      resident_layout(analysis, a, sizes, given, options.precision, machine);
   if (layout == nullptr)
-    layout = fitting_layout(laid_out, a, sizes, given, options.precision,
+    layout = fitting_layout(laid_out, a, sizes, given || !are_alike(machine), options.precision,
                             static_cast<int>(machine.devices.size()), there);
   PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options.run);
   planned.tile = sizes.tile;

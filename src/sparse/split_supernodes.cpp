@@ -33,10 +33,14 @@ SplitAnalysis split_supernodes(const SparseAnalysis& a, std::int64_t panel_bytes
     first_part.push_back(split.supernodes());
     const std::int32_t end = a.first[at(s) + 1];
     const std::int64_t width = part_width(a, s, panel_bytes, element);
-    all.parts.push_back(static_cast<std::int32_t>((a.width(s) - 1) / width));
-    all.parts.insert(all.parts.end(), at(all.parts.back()), -1);
-    for (std::int64_t column = a.first[at(s)]; column < end; column += width) {
-      const auto next = static_cast<std::int32_t>(std::min<std::int64_t>(column + width, end));
+    const std::size_t first_of_chain = all.parts.size();
+    for (std::int64_t column = a.first[at(s)]; column < end;) {
+      auto next = static_cast<std::int32_t>(std::min<std::int64_t>(column + width, end));
+      // A part of a front that is cut into tiles has to be one itself, or other kernels would
+      // factor it, with other bits.
+      if (end - next + a.row_count(s) <= kSmallFront) next = end;
+      column = next;
+      all.parts.push_back(-1);
       split.first.push_back(next);
       // The next part; of the last one, what was the parent: its first part, which is not known
       // yet.
@@ -46,6 +50,7 @@ SplitAnalysis split_supernodes(const SparseAnalysis& a, std::int64_t panel_bytes
       split.row.insert(split.row.end(), rows.begin(), rows.end());
       split.row_start.push_back(std::ssize(split.row));
     }
+    all.parts[first_of_chain] = static_cast<std::int32_t>(all.parts.size() - first_of_chain) - 1;
   }
   first_part.push_back(split.supernodes());
   for (std::int32_t s = 0; s < a.supernodes(); ++s)

@@ -46,13 +46,24 @@ Bytes blocks_of(MemoryStore& store, int family, const std::set<std::uint64_t>& w
   return some;
 }
 
+/// The same tasks on so many devices.
+std::shared_ptr<const Schedule> on_devices(const Schedule& schedule, int count) {
+  auto same = std::make_shared<Schedule>(schedule);
+  same->devices = count;
+  same->emit = [emit = schedule.emit, count](std::int64_t step, TaskList& tasks) {
+    emit(step, tasks);
+    for (Task& task : tasks.tasks()) task.device = static_cast<std::uint16_t>(task.device % count);
+  };
+  return same;
+}
+
 TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
   const ScrambleBackend host(host_backend());
   std::int64_t beside = 0;  // spans that begin before those of an earlier step end
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     // Slots for many blocks, and some that hold but columns of one, or less.
     const RingShape ring{.slot_bytes = seed % 3 == 0 ? 64 : 4096, .slots = 2, .threads = 3};
-    const auto schedule = std::make_shared<const Schedule>(scramble_pair(seed, false).first);
+    const auto schedule = on_devices(scramble_pair(seed, false).first, 1);
     const auto in_order = scrambled_store(schedule->blocks, seed);
     run_in_order(*schedule, host, *in_order);
     std::set<std::uint64_t> written;
@@ -95,6 +106,52 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
     }
   }
   EXPECT_GT(beside, 100) << "queues that work at once";
+}
+
+/// Blocks that tasks of several devices write and read are copied to whom they concern, and no
+/// others; each goes home from where it was made last.
+TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
+  const ScrambleBackend host(host_backend());
+  std::int64_t copied = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Schedule random = scramble_pair(seed, false).first;
+    const auto in_order = scrambled_store(random.blocks, seed);
+    run_in_order(random, host, *in_order);
+    std::set<std::uint64_t> written;
+    (void)tasks_of(random, written);
+    for (const int count : {1, 2, 3, 5}) {
+      const auto schedule = on_devices(random, count);
+      Options options;
+      options.device_memory_bytes = 4 << 20;
+      DeviceSet devices(std::vector<DevicePlace>(static_cast<std::size_t>(count), {&host, 0}),
+                        options);
+      const std::vector<std::int64_t> bytes = ResidentRun::bytes_of(*schedule);
+      std::vector<ResidentRun::Place> places;
+      for (int d = 0; d < count; ++d) places.push_back({0, &devices.device(d)});
+      for (const int queues : {1, 3}) {
+        const auto store = scrambled_store(schedule->blocks, seed);
+        ResidentRun run(schedule, host, places, queues);
+        EXPECT_EQ(run.devices(), count);
+        for (int d = 0; d < count; ++d) {
+          EXPECT_EQ(devices.device(d).allocated_bytes(), bytes[static_cast<std::size_t>(d)]);
+          for (int f = 0; f < schedule->blocks.families(); ++f)
+            if (schedule->blocks.family(f).origin == Origin::stored)
+              run.upload(f, *store, devices.ring(d, 0), d);
+        }
+        EXPECT_GE(run.run(), 0);
+        copied += run.copied_bytes();
+        if (count == 1) {
+          EXPECT_EQ(run.copied_bytes(), 0);
+        }
+        for (const int family : {kMapped, kListed, kMade}) {
+          for (int d = 0; d < count; ++d) run.download(family, *store, devices.ring(d, 0), d);
+          ASSERT_TRUE(blocks_of(*store, family, written) == blocks_of(*in_order, family, written))
+              << "seed " << seed << ", " << count << " devices, " << queues << " queues";
+        }
+      }
+    }
+  }
+  EXPECT_GT(copied, 10000);
 }
 
 constexpr Operation kPasses{

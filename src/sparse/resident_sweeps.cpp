@@ -1,0 +1,196 @@
+#include "sparse/resident_sweeps.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "kernels/front.hpp"
+#include "kernels/front_program.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+namespace {
+
+constexpr std::int64_t kNumber = sizeof(double);
+
+BranchProgram program_of(const FrontLayout& layout, const FrontUnit& unit) {
+  const std::int32_t* structure =
+      layout.structure.data() + layout.blocks.extent({fronts::kStructure, unit.structure, 0}).row;
+  BranchHeader head;
+  std::memcpy(&head, structure, sizeof head);
+  BranchProgram program;
+  std::memcpy(&program, structure + head.program, sizeof program);
+  return program;
+}
+
+/// Calls copy(bytes, first byte where columns are packed) for the columns of B, all at once where
+/// they are.
+template <class Copy>
+void for_columns(MatrixView<double> b, const Copy& copy) {
+  const bool packed = b.ld == b.rows;
+  const std::int64_t count = packed ? b.rows * b.cols : b.rows;
+  for (std::int64_t c = 0; c < (packed ? 1 : b.cols); ++c)
+    copy(std::as_writable_bytes(std::span(b.column(c), at(count))), c * count * kNumber);
+}
+
+}  // namespace
+
+std::int64_t ResidentSweeps::bytes_of(const SparseAnalysis& analysis) {
+  const std::int64_t n = std::ssize(analysis.order);
+  return n * (2 * kSweepColumns * kNumber + 4) + 4096;
+}
+
+ResidentSweeps::ResidentSweeps(const SparseAnalysis& analysis, const FrontLayout& layout,
+                               ResidentRun& run, DeviceSet& devices)
+    : run_(run), devices_(devices), columns_(kSweepColumns) {
+  const std::int64_t n = std::ssize(analysis.order);
+  for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
+    columns_ = std::min(columns_, sweep_columns(program_of(layout, layout.units[at(u)])));
+    add_unit(analysis, layout, u);
+  }
+  connect(layout);
+  for (int d = 0; d < run_.devices(); ++d)
+    x_.push_back(devices_.device(d).allocate(n * columns_ * kNumber));
+  b_ = devices_.device(0).allocate(n * columns_ * kNumber);
+  order_ = devices_.device(0).allocate(n * std::int64_t{sizeof(std::int32_t)});
+  run_.queue().copy(order_.data(), analysis.order.data(), order_.bytes(),
+                    CopyDirection::host_to_device);
+}
+
+void ResidentSweeps::add_unit(const SparseAnalysis& analysis, const FrontLayout& layout,
+                              std::int32_t u) {
+  const FrontUnit& from = layout.units[at(u)];
+  Unit unit;
+  unit.device = from.device;
+  unit.first = analysis.first[at(from.first)];
+  unit.columns = analysis.first[at(from.last + 1)] - unit.first;
+  for (std::int32_t s = from.first; s <= from.last; ++s) {
+    if (analysis.parent[at(s)] <= from.last) continue;  // in this unit, or it has none
+    for (std::int32_t p = analysis.parent[at(s)]; p >= 0; p = analysis.parent[at(p)])
+      unit.ancestors.push_back(layout.unit_of[at(p)]);
+  }
+  std::sort(unit.ancestors.begin(), unit.ancestors.end());
+  unit.ancestors.erase(std::unique(unit.ancestors.begin(), unit.ancestors.end()),
+                       unit.ancestors.end());
+  unit.panels = run_.view({fronts::kPanels, from.panel, 0}, unit.device);
+  unit.structure = run_.view({fronts::kStructure, from.structure, 0}, unit.device);
+  unit.work = run_.view({fronts::kWork, from.work, 0}, unit.device);
+  units_.push_back(std::move(unit));
+}
+
+/// What each unit takes, and from whom: rows of a block of updates are side by side on both sides.
+void ResidentSweeps::connect(const FrontLayout& layout) {
+  struct Giver {
+    std::int32_t unit;
+    std::size_t number;
+  };
+  std::map<std::int64_t, Giver> giver_of;  // by block
+  for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
+    const FrontUnit& unit = layout.units[at(u)];
+    for (std::size_t k = 0; k < unit.given.size(); ++k)
+      giver_of.emplace(unit.given[k], Giver{u, k});
+  }
+  for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
+    const FrontUnit& unit = layout.units[at(u)];
+    const std::int64_t end = program_of(layout, unit).rows;
+    for (std::size_t k = 0; k < unit.taken.size(); ++k) {
+      const Giver giver = giver_of.at(unit.taken[k].block);
+      const std::int64_t from =
+          layout.units[at(giver.unit)].given_rows[giver.number];
+      const std::int64_t to = unit.taken_rows[k];
+      const std::int64_t next = k + 1 < unit.taken.size() ? unit.taken_rows[k + 1] : end;
+      units_[at(u)].incoming.push_back({giver.unit, from, to, next - to});
+    }
+  }
+}
+
+void ResidentSweeps::copy_columns(const Unit& unit, std::int64_t columns, int from, int to) {
+  run_.queue(to).copy(x_of(to) + unit.first * columns, x_of(from) + unit.first * columns,
+                      unit.columns * columns * kNumber, CopyDirection::device_to_device);
+}
+
+void ResidentSweeps::sweep(Unit& unit, std::int64_t columns, std::uint32_t variant) {
+  const BlockView x{x_of(unit.device) + unit.first * columns,
+                    columns,
+                    unit.columns,
+                    columns,
+                    0,
+                    0,
+                    Element::fp64};
+  run_.call(sweep_branch, {x, unit.panels, unit.structure, unit.work}, variant, unit.device);
+  if (run_.devices() > 1) unit.done = run_.queue(unit.device).record();
+}
+
+void ResidentSweeps::sweep_units(std::int64_t columns, bool forward, bool backward) {
+  const Event there = run_.devices() > 1 ? run_.queue().record() : Event();
+  for (Unit& unit : units_) {
+    if (unit.device == 0) continue;
+    run_.queue(unit.device).wait(there);
+    copy_columns(unit, columns, 0, unit.device);
+  }
+  for (std::size_t u = 0; u < units_.size() && forward; ++u) {
+    Unit& unit = units_[u];
+    Queue& queue = run_.queue(unit.device);
+    for (const Incoming& one : unit.incoming) {
+      const Unit& other = units_[at(one.unit)];
+      if (other.device != unit.device) queue.wait(other.done);
+      queue.copy(static_cast<double*>(unit.work.data) + one.to * columns,
+                 static_cast<const double*>(other.work.data) + one.from * columns,
+                 one.rows * columns * kNumber, CopyDirection::device_to_device);
+    }
+    sweep(unit, columns, kSweepForward);
+  }
+  // Which device has which unit's columns, solved.
+  std::vector<std::vector<char>> has(x_.size(), std::vector<char>(units_.size(), 0));
+  for (std::size_t u = units_.size(); u-- > 0 && backward;) {
+    Unit& unit = units_[u];
+    for (const std::int32_t a : unit.ancestors) {
+      const Unit& above = units_[at(a)];
+      char& known = has[at(unit.device)][at(a)];
+      if (above.device == unit.device || known != 0) continue;
+      run_.queue(unit.device).wait(above.done);
+      copy_columns(above, columns, above.device, unit.device);
+      known = 1;
+    }
+    sweep(unit, columns, kSweepBackward);
+  }
+  for (const Unit& unit : units_) {
+    if (unit.device == 0 || (backward && has[0][at(&unit - units_.data())] != 0)) continue;
+    run_.queue().wait(unit.done);
+    copy_columns(unit, columns, unit.device, 0);
+  }
+}
+
+void ResidentSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
+  const std::int64_t n = b.rows;
+  const BlockView order{order_.data(), n, 1, n, 0, 0, Element::int32};
+  const BlockView none{order_.data(), 0, 1, 1, 0, 0, Element::int32};
+  PinnedRing& ring = devices_.ring(0, 0);
+  const RingGuard until_all_is_home(ring);
+  for (std::int64_t first = 0; first < b.cols;) {
+    const std::int64_t columns = b.cols - first == 1 ? 1 : columns_;
+    const std::int64_t count = std::min(columns, b.cols - first);
+    const MatrixView<double> part = b.block(0, first, n, count);
+    const BlockView x{x_of(0), columns, n, columns, 0, 0, Element::fp64};
+    BlockView there{part.data, n, count, part.ld, 0, 0, Element::fp64};
+    const bool reached = run_.reaches(part.data, (part.ld * (count - 1) + n) * kNumber);
+    if (!reached) {
+      there.data = b_.data();
+      there.ld = n;
+      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
+        run_.send(b_.data() + first_byte, some, ring);
+      });
+    }
+    run_.call(order_rows, {x, there, forward ? order : none});
+    sweep_units(columns, forward, backward);
+    run_.call(order_rows, {x, there, backward ? order : none}, kRowsBack);
+    if (!reached)
+      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
+        run_.receive(b_.data() + first_byte, some, ring);
+      });
+    first += count;
+  }
+  run_.finish(ring);
+}
+
+}  // namespace strata

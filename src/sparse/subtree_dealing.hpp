@@ -1,0 +1,41 @@
+#pragma once
+// Which device factors which supernode, where several GPUs hold a factor between them.
+//
+// Contract: subtrees of the elimination tree, each factored by one device without a word from the
+// others, and above them the *top*, whose supernodes need what more than one of them gives. Follows
+// from the tree and the times below alone; changes no bit.
+//
+// Method: as Geist and Ng, "Task scheduling for parallel sparse Cholesky factorization" (1989): from
+// the roots down the most costly subtree is replaced by its children, until dealing them, the most
+// costly first to the device that has least, would no longer end sooner; here the end is that of
+// the whole tree, in which a supernode of the top goes to the device that would be done with it
+// first, when what the others give has travelled there.
+
+#include <cstdint>
+#include <vector>
+
+#include "strata/sparse_cholesky.hpp"
+
+namespace strata {
+
+/// What a GPU takes, in seconds, as far as the dealing depends on it: on an H200, in a
+/// factorization whose fronts are at work together.
+struct DealingTimes {
+  double flop = 1 / 40e12;
+  double element = 10e-12;    ///< of a front
+  double supernode = 50e-9;   ///< beside these
+  double byte = 1 / 100e9;    ///< from a device to another
+  double handover = 100e-6;   ///< beside the bytes: the end of one launch, the begin of another
+};
+
+struct SubtreeDealing {
+  std::vector<std::int32_t> device;  ///< of each supernode
+  std::vector<char> top;             ///< of each: 1 if it is not in a subtree that is dealt whole
+  double seconds = 0;                ///< until all is done, by the times above
+};
+
+/// `devices` >= 1. All goes to the first one where that is as fast.
+[[nodiscard]] SubtreeDealing deal_subtrees(const SparseAnalysis& analysis, int devices,
+                                           const DealingTimes& times = {});
+
+}  // namespace strata

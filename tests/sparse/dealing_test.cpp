@@ -1,0 +1,314 @@
+// Factors that several devices hold between them: subtrees that each factors alone, and what meets
+// above them.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "kernels/backend.hpp"
+#include "sparse/front_factor.hpp"
+#include "sparse/front_schedule.hpp"
+#include "sparse/subtree_dealing.hpp"
+#include "strata/error.hpp"
+#include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/factor_columns.hpp"
+
+namespace strata {
+namespace {
+
+using test::at;
+
+constexpr std::int64_t kWhole = std::int64_t{1} << 60;
+/// A dealing that no price of a handover keeps from.
+constexpr DealingTimes kFree{.byte = 0, .handover = 0};
+
+SparseAnalysis analysis_of(const SparseMatrix& a) {
+  AnalysisOptions options;
+  options.ordering = SparseOrdering::amd;
+  return analyze(a, options);
+}
+
+std::vector<SparseMatrix> matrices() {
+  std::vector<SparseMatrix> list;
+  for (const test::Family& family : test::families())
+    if (family.matrix.rows > 0) list.push_back(family.matrix);
+  list.push_back(test::grid(13, 12, 11));
+  list.push_back(test::grid(40, 41, 1));
+  list.push_back(test::grid(9, 9, 8, true, 3));
+  list.push_back(test::random_pattern(300, 0.05, 5, test::Give::upper));
+  for (std::size_t k = 0; k < list.size(); ++k) list[k] = test::with_values(list[k], 61 + k);
+  return list;
+}
+
+FrontSizes whole_tree() {
+  return {.panel_order = 4096, .branch_entries = kWhole, .program = 1};
+}
+FrontSizes dealt_to(std::int64_t devices, std::int64_t range_bytes = kRangesThatStay) {
+  FrontSizes sizes = whole_tree();
+  sizes.range_bytes = range_bytes;
+  sizes.devices = devices;
+  sizes.handover = 0;
+  return sizes;
+}
+
+SparseCholeskyOptions options_on(const std::string& devices, std::int64_t bytes = 0) {
+  SparseCholeskyOptions options;
+  options.run.devices = devices;
+  options.run.device_memory_bytes = bytes;
+  return options;
+}
+
+/// Of each subtree that is dealt, all is one device's; what is above one that is in the top, too.
+void check_dealing(const SparseAnalysis& a, const SubtreeDealing& dealing, int devices) {
+  ASSERT_EQ(std::ssize(dealing.device), a.supernodes());
+  ASSERT_EQ(std::ssize(dealing.top), a.supernodes());
+  for (std::int32_t s = 0; s < a.supernodes(); ++s) {
+    ASSERT_GE(dealing.device[at(s)], 0);
+    ASSERT_LT(dealing.device[at(s)], devices);
+    const std::int32_t p = a.parent[at(s)];
+    if (p < 0) continue;
+    if (dealing.top[at(p)] == 0) {
+      ASSERT_EQ(dealing.top[at(s)], 0);
+      ASSERT_EQ(dealing.device[at(s)], dealing.device[at(p)]);
+    }
+  }
+}
+
+TEST(SubtreeDealing, LeavesSubtreesWhole) {
+  for (const SparseMatrix& a : matrices()) {
+    const SparseAnalysis analysis = analysis_of(a);
+    const double alone = deal_subtrees(analysis, 1).seconds;
+    for (const int devices : {1, 2, 3, 4, 7}) {
+      for (const DealingTimes& times : {DealingTimes(), kFree}) {
+        const SubtreeDealing dealing = deal_subtrees(analysis, devices, times);
+        check_dealing(analysis, dealing, devices);
+        EXPECT_LE(dealing.seconds, alone * (1 + 1e-12));
+        EXPECT_GE(dealing.seconds, alone / devices * (1 - 1e-12));
+      }
+    }
+  }
+  EXPECT_THROW((void)deal_subtrees(analysis_of(matrices().front()), 0), Error);
+}
+
+/// What is small is not worth a handover; many trees that are alike are dealt evenly; two halves of
+/// a grid below their separator, too.
+TEST(SubtreeDealing, WeighsWhatItCosts) {
+  const SparseAnalysis small = analysis_of(test::with_values(test::grid(10, 10, 1), 1));
+  for (const std::int32_t d : deal_subtrees(small, 4).device) EXPECT_EQ(d, 0);
+  AnalysisOptions options;
+  options.ordering = SparseOrdering::metis;
+  const SparseAnalysis grid = analyze(test::with_values(test::grid(20, 20, 20), 1), options);
+  const double alone = deal_subtrees(grid, 1, kFree).seconds;
+  const SubtreeDealing two = deal_subtrees(grid, 2, kFree);
+  EXPECT_LT(two.seconds, 0.75 * alone);
+  std::set<std::int32_t> used(two.device.begin(), two.device.end());
+  EXPECT_EQ(used.size(), 2U);
+  EXPECT_LT(deal_subtrees(grid, 4, kFree).seconds, two.seconds);
+  EXPECT_GT(deal_subtrees(grid, 2, {.handover = 1}).seconds, 0.99 * alone);
+}
+
+/// Whatever devices share a factor, its bits, the solutions and the first failing pivot are those of
+/// one that has it to itself; and values alone make another one.
+TEST(DealtFactor, HasTheBitsOfOneDevice) {
+  std::int64_t units = 0;
+  std::int64_t copied = 0;
+  for (const SparseMatrix& a : matrices()) {
+    const SparseAnalysis analysis = analysis_of(a);
+    FrontFactor whole(analysis, options_on("host:1"), whole_tree());
+    whole.factor(a, 0.5);
+    constexpr std::int64_t kColumns = 35;
+    const std::int64_t ld = a.rows + 3;
+    std::vector<double> b(at(ld * kColumns));
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_uniform(3, i) - 0.5;
+    for (const int devices : {2, 3, 4}) {
+      FrontFactor dealt(analysis, options_on("host:" + std::to_string(devices)),
+                        dealt_to(devices));
+      SparseMatrix other = a;
+      for (double& value : other.value) value *= 1.5;
+      dealt.factor(other, 0);
+      dealt.factor_values(a.value, 0.5);
+      ASSERT_TRUE(dealt.info().ok && dealt.resident() && dealt.solves_there());
+      units += std::ssize(dealt.layout().units);
+      copied += dealt.report().traffic.device_to_device_bytes;
+      EXPECT_EQ(std::ssize(dealt.report().devices), devices);
+      for (const bool forward : {true, false}) {
+        for (const bool backward : {true, false}) {
+          if (!forward && !backward) continue;
+          for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{5}, kColumns}) {
+            std::vector<double> x = b;
+            std::vector<double> wanted = b;
+            dealt.solve_there({x.data(), a.rows, columns, ld}, forward, backward);
+            whole.solve_there({wanted.data(), a.rows, columns, ld}, forward, backward);
+            ASSERT_EQ(x, wanted) << devices << " devices, " << columns << " columns";
+          }
+        }
+      }
+      dealt.bring_home();
+      whole.bring_home();
+      for (std::int32_t c = 0; c < a.rows; ++c)
+        ASSERT_EQ(test::column_of<double>(dealt, c), test::column_of<double>(whole, c)) << c;
+      EXPECT_NEAR(dealt.info().log_determinant, whole.info().log_determinant,
+                  1e-12 * (1 + std::abs(whole.info().log_determinant)));
+    }
+  }
+  EXPECT_GT(units, 200);
+  EXPECT_GT(copied, 100000);
+}
+
+TEST(DealtFactor, OfFloatsIsSolvedAtHome) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  const SparseAnalysis analysis = analysis_of(a);
+  SparseCholeskyOptions options = options_on("host:1");
+  options.precision = Element::fp32;
+  FrontFactor whole(analysis, options, whole_tree());
+  whole.factor(a, 0);
+  whole.bring_home();
+  options.run.devices = "host:3";
+  FrontFactor dealt(analysis, options, dealt_to(3));
+  dealt.factor(a, 0);
+  ASSERT_TRUE(dealt.resident());
+  EXPECT_FALSE(dealt.solves_there());
+  EXPECT_THROW(dealt.factor_values(a.value, 0), Error);
+  dealt.bring_home();
+  for (std::int32_t c = 0; c < a.rows; ++c)
+    ASSERT_EQ(test::column_of<float>(dealt, c), test::column_of<float>(whole, c)) << c;
+}
+
+TEST(DealtFactor, NamesTheFirstBadPivot) {
+  const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
+  const SparseAnalysis analysis = analysis_of(a);
+  for (const std::int64_t row : {0, 1, 100, 222, 300, 503}) {
+    const SparseMatrix bad = test::with_bad_row(a, row);
+    const SparseCholesky expected(analysis, bad, options_on("host:1"));
+    for (const int devices : {2, 4}) {
+      FrontFactor dealt(analysis, options_on("host:" + std::to_string(devices)),
+                        dealt_to(devices));
+      dealt.factor(bad, 0);
+      EXPECT_FALSE(dealt.info().ok);
+      EXPECT_EQ(dealt.info().first_bad_pivot, expected.info().first_bad_pivot);
+      dealt.factor(a, 0);
+      EXPECT_TRUE(dealt.info().ok);
+    }
+  }
+}
+
+/// Where devices do not hold it, ranges of the postorder are dealt to them in the same way.
+TEST(DealtFactor, InRangesHasTheBitsOfOneDevice) {
+  std::int64_t both = 0;  // plans in which each device has work
+  for (const SparseMatrix& a : matrices()) {
+    const SparseAnalysis analysis = analysis_of(a);
+    FrontFactor whole(analysis, options_on("reference"), whole_tree());
+    whole.factor(a, 0.5);
+    whole.bring_home();
+    for (const std::int64_t bytes : {200'000, 5'000}) {
+      for (const int devices : {2, 3}) {
+        const FrontSizes sizes = dealt_to(devices, bytes);
+        const SplitAnalysis split = split_supernodes(analysis, bytes, Element::fp64);
+        const auto layout = std::make_shared<const FrontLayout>(
+            lay_out_fronts(split.analysis, a, sizes, Element::fp64, split.parts));
+        std::set<int> used;
+        for (const FrontUnit& unit : layout->units) used.insert(unit.device);
+        both += std::ssize(used) == devices ? 1 : 0;
+        const std::int64_t least = smallest_budget_bytes(front_schedule(layout, devices));
+        for (const std::int64_t budget : {least, 2 * least}) {
+          FrontFactor dealt(analysis,
+                            options_on("reference:" + std::to_string(devices), budget), sizes);
+          dealt.factor(a, 0);
+          dealt.factor(a, 0.5);
+          ASSERT_TRUE(dealt.info().ok);
+          ASSERT_FALSE(dealt.resident());
+          EXPECT_EQ(dealt.report().traffic, static_cast<Traffic>(dealt.report().planned_traffic));
+          EXPECT_LE(dealt.report().peak_device_bytes, budget);
+          for (std::int32_t c = 0; c < a.rows; ++c)
+            ASSERT_EQ(test::column_of<double>(dealt, c), test::column_of<double>(whole, c)) << c;
+        }
+      }
+    }
+  }
+  EXPECT_GT(both, 20);
+}
+
+TEST(DealtFactor, OfOtherUnitsIsRefused) {
+  const SparseMatrix a = test::with_values(test::grid(4, 4, 1), 8);
+  EXPECT_THROW((void)lay_out_fronts(analysis_of(a), a, {.program = 1, .devices = 2}), Error);
+  EXPECT_THROW((void)lay_out_fronts(analysis_of(a), a, dealt_to(0)), Error);
+}
+
+/// Nothing at all, and one row, on several devices.
+TEST(DealtFactor, OfNothingAndOne) {
+  SparseMatrix nothing;
+  nothing.start = {0};
+  FrontFactor none(analysis_of(nothing), options_on("host:2"), dealt_to(2));
+  none.factor(nothing, 0);
+  EXPECT_TRUE(none.info().ok);
+  none.solve_there({nullptr, 0, 1, 1}, true, true);
+  SparseMatrix one;
+  one.rows = one.cols = 1;
+  one.start = {0, 1};
+  one.column = {0};
+  one.value = {4};
+  FrontFactor single(analysis_of(one), options_on("host:2"), dealt_to(2));
+  single.factor(one, 0);
+  double x = 8;
+  single.solve_there({&x, 1, 1, 1}, true, true);
+  EXPECT_EQ(x, 2);
+}
+
+/// A factor that several devices made is saved and opened, and solves.
+TEST(DealtFactor, IsOpenedFromItsBytes) {
+  const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
+  FrontFactor made(analysis_of(a), options_on("host:3"), dealt_to(3));
+  made.factor(a, 0);
+  made.bring_home();
+  FrontFactor opened(analysis_of(a), options_on("host:1"), dealt_to(3));
+  opened.reserve();
+  ASSERT_EQ(opened.bytes().size(), made.bytes().size());
+  std::copy(made.bytes().begin(), made.bytes().end(), opened.bytes().begin());
+  opened.adopt(made.info(), 0);
+  std::vector<double> x(at(a.rows), 1.0);
+  std::vector<double> y = x;
+  sweep_forward<double>(made, {x.data(), a.rows, 1, a.rows});
+  sweep_forward<double>(opened, {y.data(), a.rows, 1, a.rows});
+  EXPECT_EQ(x, y);
+}
+
+/// Where there are several GPUs: the same bits as on one, in core and in ranges; solutions, too.
+TEST(DealtFactorOnGpus, HasTheBitsOfOneGpu) {
+  if (cuda_backend() == nullptr || cuda_backend()->devices().size() < 2)
+    GTEST_SKIP() << "fewer than two GPUs";
+  AnalysisOptions options;
+  options.ordering = SparseOrdering::metis;
+  for (const SparseMatrix& a : {test::with_values(test::grid(30, 29, 28), 7),
+                                test::with_values(test::grid(9, 9, 8, true, 3), 8)}) {
+    const SparseAnalysis analysis = analyze(a, options);
+    FrontFactor whole(analysis, options_on("cuda:0", std::int64_t{2} << 30), whole_tree());
+    whole.factor(a, 0);
+    whole.bring_home();
+    constexpr std::int64_t kColumns = 19;
+    std::vector<double> b(at(a.rows * kColumns));
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = random_uniform(3, i) - 0.5;
+    std::vector<double> wanted = b;
+    whole.solve_there({wanted.data(), a.rows, kColumns, a.rows}, true, true);
+    for (const std::int64_t range : {kRangesThatStay, std::int64_t{2} << 20}) {
+      FrontFactor dealt(analysis, options_on("cuda:0,1", std::int64_t{2} << 30),
+                        dealt_to(2, range));
+      for (int run = 0; run < 3; ++run) {
+        dealt.factor(a, 0);
+        ASSERT_TRUE(dealt.info().ok);
+        ASSERT_EQ(dealt.resident(), range == kRangesThatStay);
+        dealt.bring_home();
+        for (std::int32_t c = 0; c < a.rows; ++c)
+          ASSERT_EQ(test::column_of<double>(dealt, c), test::column_of<double>(whole, c)) << c;
+        if (!dealt.resident()) continue;
+        std::vector<double> x = b;
+        dealt.solve_there({x.data(), a.rows, kColumns, a.rows}, true, true);
+        ASSERT_EQ(x, wanted);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
