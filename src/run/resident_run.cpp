@@ -227,10 +227,17 @@ void ResidentRun::finish(PinnedRing& ring) {
 
 void ResidentRun::prepare() {
   ResidentTasks tasks(schedule_->blocks, stride_, devices());
+  struct Turn {
+    std::int64_t step = -1;
+    int queue = -1;
+  };
+  std::vector<Turn> turn(places_.size());  // of each device: its last step, and on which queue
   for_tasks(*schedule_, [&](std::int64_t step, const Task& task,
                             std::span<const TaskOperand> operands) {
     const int device = task.device;
-    const auto number = static_cast<int>(device * stride_ + step % queues());
+    Turn& mine = turn[static_cast<std::size_t>(device)];
+    if (mine.step != step) mine = {step, (mine.queue + 1) % queues()};
+    const int number = device * stride_ + mine.queue;
     const KernelFunction kernel =
         kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
     std::vector<BlockView> views;
@@ -327,12 +334,12 @@ void ResidentRun::synchronize() {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-void ResidentRun::call(const Operation& operation, std::span<const BlockView> views,
-                       std::uint32_t variant, int device) {
+void ResidentRun::call_on(Queue& queue, const Operation& operation,
+                          std::span<const BlockView> views, std::uint32_t variant) {
   Elements elements;
   for (const BlockView& view : views.first(static_cast<std::size_t>(operation.operands)))
     elements.push_back(view.element);
-  kernel_of(operation, elements)(queue(device), {views, operation.operands}, {.variant = variant});
+  kernel_of(operation, elements)(queue, {views, operation.operands}, {.variant = variant});
 }
 
 KernelFunction ResidentRun::kernel_of(const Operation& operation, const Elements& elements) const {

@@ -4,8 +4,9 @@
 // Contract: the tasks in order, on one queue, as run_in_order() has it, but that blocks have their
 // places in one buffer from the beginning on, nothing is waited for between tasks, and nothing
 // goes home unless it is asked for: for factors that are used where they are. On several queues
-// steps of the schedule take turns, and a task waits for those on other queues that it depends on:
-// whoever wrote its operands last, and, of what it writes, whoever read it since. On several devices
+// steps of the schedule take turns, of those of one device, and a task waits for those on other
+// queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
+// it since. On several devices
 // of one backend each holds the blocks that its tasks use, and what another one has made of them is
 // copied to it, on a queue of its own. Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not
 // thread-safe.
@@ -77,20 +78,25 @@ class ResidentRun {
   /// queue. `views` are views of blocks, or of other memory of the device: the operands of each
   /// call, one call after the other.
   void call(const Operation& operation, std::span<const BlockView> views,
-            std::uint32_t variant = 0, int device = 0);
-  void call(const Operation& operation, std::initializer_list<BlockView> views,
-            std::uint32_t variant = 0, int device = 0) {
-    call(operation, std::span<const BlockView>(views.begin(), views.size()), variant, device);
+            std::uint32_t variant = 0) {
+    call_on(queue(), operation, views, variant);
   }
+  void call(const Operation& operation, std::initializer_list<BlockView> views,
+            std::uint32_t variant = 0) {
+    call_on(queue(), operation, std::span<const BlockView>(views.begin(), views.size()), variant);
+  }
+  /// The same on any of its queues.
+  void call_on(Queue& queue, const Operation& operation, std::span<const BlockView> views,
+               std::uint32_t variant);
   /// Whether the device's kernels reach host or device memory of the caller as it is.
   [[nodiscard]] bool reaches(const void* first, std::int64_t bytes) const {
     return backend_.reaches(places_.front().index, first, bytes);
   }
   /// Of a block that the device holds.
   [[nodiscard]] BlockView view(BlockId id, int device = 0) const;
-  /// The first one of a device, on which all but run() takes place.
-  [[nodiscard]] Queue& queue(int device = 0) noexcept {
-    return *queues_[static_cast<std::size_t>(device * stride_)];
+  /// Number `q` of a device's; the first one is that on which all but run() takes place.
+  [[nodiscard]] Queue& queue(int device = 0, int q = 0) noexcept {
+    return *queues_[static_cast<std::size_t>(device * stride_ + q)];
   }
   /// Of each device, those for tasks.
   [[nodiscard]] int queues() const noexcept { return queues_each_; }

@@ -88,9 +88,9 @@ void LayoutMaker::make_blocks(const PermutedEntries& entries, std::int64_t value
 }
 
 void LayoutMaker::make_ranges() {
-  DealingTimes times;
-  if (sizes_.handover >= 0) times.handover = sizes_.handover;
-  const SubtreeDealing dealing = deal_subtrees(a_, static_cast<int>(sizes_.devices), times);
+  const SubtreeDealing dealing =
+      deal_subtrees(a_, static_cast<int>(sizes_.devices),
+                    sizes_.free_handover ? kFreeHandover : DealingTimes());
   std::int64_t held = 0;
   bool joins = false;  // the next supernode may join the last range
   for (std::int32_t s = 0; s < a_.supernodes(); ++s) {

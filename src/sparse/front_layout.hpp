@@ -31,9 +31,8 @@ struct FrontSizes {
   std::int64_t range_bytes = 0;
   /// Of ranges: to how many devices they are dealt, by subtrees (subtree_dealing.hpp).
   std::int64_t devices = 1;
-  /// Seconds from the end of a range on one device to the begin of one on another, as dealing
-  /// weighs them; negative: those of DealingTimes.
-  double handover = -1;
+  /// They are dealt as if it cost nothing to hand over from one to another: for tests.
+  bool free_handover = false;
   /// No branches: each supernode is a unit, and up to so many small ones of a level of the tree are
   /// factored by the same calls. 0: units come one by one.
   std::int64_t batch = 0;

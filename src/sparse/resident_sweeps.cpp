@@ -1,6 +1,7 @@
 #include "sparse/resident_sweeps.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -62,6 +63,9 @@ void ResidentSweeps::add_unit(const SparseAnalysis& analysis, const FrontLayout&
   const FrontUnit& from = layout.units[at(u)];
   Unit unit;
   unit.device = from.device;
+  const auto before = std::count_if(units_.begin(), units_.end(),
+                                    [&](const Unit& other) { return other.device == unit.device; });
+  unit.queue = static_cast<int>(before % run_.queues());
   unit.first = analysis.first[at(from.first)];
   unit.columns = analysis.first[at(from.last + 1)] - unit.first;
   for (std::int32_t s = from.first; s <= from.last; ++s) {
@@ -104,12 +108,13 @@ void ResidentSweeps::connect(const FrontLayout& layout) {
   }
 }
 
-void ResidentSweeps::copy_columns(const Unit& unit, std::int64_t columns, int from, int to) {
-  run_.queue(to).copy(x_of(to) + unit.first * columns, x_of(from) + unit.first * columns,
-                      unit.columns * columns * kNumber, CopyDirection::device_to_device);
+void ResidentSweeps::copy_columns(const Unit& unit, std::int64_t columns, int from, int to,
+                                  Queue& queue) {
+  queue.copy(x_of(to) + unit.first * columns, x_of(from) + unit.first * columns,
+             unit.columns * columns * kNumber, CopyDirection::device_to_device);
 }
 
-void ResidentSweeps::sweep(Unit& unit, std::int64_t columns, std::uint32_t variant) {
+void ResidentSweeps::call(Unit& unit, std::int64_t columns, std::uint32_t variant) {
   const BlockView x{x_of(unit.device) + unit.first * columns,
                     columns,
                     unit.columns,
@@ -117,47 +122,59 @@ void ResidentSweeps::sweep(Unit& unit, std::int64_t columns, std::uint32_t varia
                     0,
                     0,
                     Element::fp64};
-  run_.call(sweep_branch, {x, unit.panels, unit.structure, unit.work}, variant, unit.device);
-  if (run_.devices() > 1) unit.done = run_.queue(unit.device).record();
+  run_.call_on(queue_of(unit), sweep_branch,
+               std::array{x, unit.panels, unit.structure, unit.work}, variant);
+  if (units_.size() > 1) unit.done = queue_of(unit).record();
+}
+
+void ResidentSweeps::sweep_forward(Unit& unit, std::int64_t columns) {
+  Queue& queue = queue_of(unit);
+  for (const Incoming& one : unit.incoming) {
+    const Unit& other = units_[at(one.unit)];
+    queue.wait(other.done);
+    queue.copy(static_cast<double*>(unit.work.data) + one.to * columns,
+               static_cast<const double*>(other.work.data) + one.from * columns,
+               one.rows * columns * kNumber, CopyDirection::device_to_device);
+  }
+  call(unit, columns, kSweepForward);
+}
+
+void ResidentSweeps::sweep_backward(Unit& unit, std::int64_t columns) {
+  Queue& queue = queue_of(unit);
+  for (const std::int32_t a : unit.ancestors) {
+    const Unit& above = units_[at(a)];
+    if (above.device == unit.device) {
+      queue.wait(above.done);
+      continue;
+    }
+    Event& there = there_[at(unit.device)][at(a)];
+    if (there.state() == nullptr) {
+      queue.wait(above.done);
+      copy_columns(above, columns, above.device, unit.device, queue);
+      there = queue.record();
+    } else {
+      queue.wait(there);
+    }
+  }
+  call(unit, columns, kSweepBackward);
 }
 
 void ResidentSweeps::sweep_units(std::int64_t columns, bool forward, bool backward) {
-  const Event there = run_.devices() > 1 ? run_.queue().record() : Event();
-  for (Unit& unit : units_) {
-    if (unit.device == 0) continue;
-    run_.queue(unit.device).wait(there);
-    copy_columns(unit, columns, 0, unit.device);
-  }
-  for (std::size_t u = 0; u < units_.size() && forward; ++u) {
-    Unit& unit = units_[u];
-    Queue& queue = run_.queue(unit.device);
-    for (const Incoming& one : unit.incoming) {
-      const Unit& other = units_[at(one.unit)];
-      if (other.device != unit.device) queue.wait(other.done);
-      queue.copy(static_cast<double*>(unit.work.data) + one.to * columns,
-                 static_cast<const double*>(other.work.data) + one.from * columns,
-                 one.rows * columns * kNumber, CopyDirection::device_to_device);
+  if (units_.size() > 1) {
+    const Event begin = run_.queue().record();
+    for (const Unit& unit : units_) {
+      queue_of(unit).wait(begin);
+      if (unit.device != 0) copy_columns(unit, columns, 0, unit.device, queue_of(unit));
     }
-    sweep(unit, columns, kSweepForward);
   }
-  // Which device has which unit's columns, solved.
-  std::vector<std::vector<char>> has(x_.size(), std::vector<char>(units_.size(), 0));
-  for (std::size_t u = units_.size(); u-- > 0 && backward;) {
-    Unit& unit = units_[u];
-    for (const std::int32_t a : unit.ancestors) {
-      const Unit& above = units_[at(a)];
-      char& known = has[at(unit.device)][at(a)];
-      if (above.device == unit.device || known != 0) continue;
-      run_.queue(unit.device).wait(above.done);
-      copy_columns(above, columns, above.device, unit.device);
-      known = 1;
-    }
-    sweep(unit, columns, kSweepBackward);
-  }
+  for (std::size_t u = 0; u < units_.size() && forward; ++u) sweep_forward(units_[u], columns);
+  there_ = std::vector<std::vector<Event>>(x_.size());
+  for (std::vector<Event>& events : there_) events.resize(units_.size());
+  for (std::size_t u = units_.size(); u-- > 0 && backward;) sweep_backward(units_[u], columns);
+  if (units_.size() == 1) return;
   for (const Unit& unit : units_) {
-    if (unit.device == 0 || (backward && has[0][at(&unit - units_.data())] != 0)) continue;
     run_.queue().wait(unit.done);
-    copy_columns(unit, columns, unit.device, 0);
+    if (unit.device != 0) copy_columns(unit, columns, unit.device, 0, run_.queue());
   }
 }
 

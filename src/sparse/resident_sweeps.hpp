@@ -41,6 +41,7 @@ class ResidentSweeps {
   };
   struct Unit {
     int device;
+    int queue;                           ///< of those of the device
     std::int64_t first, columns;         ///< of L
     std::vector<Incoming> incoming;      ///< forward
     std::vector<std::int32_t> ancestors;  ///< units whose columns are rows of this one's fronts
@@ -51,9 +52,14 @@ class ResidentSweeps {
   void add_unit(const SparseAnalysis& analysis, const FrontLayout& layout, std::int32_t u);
   void connect(const FrontLayout& layout);
   void sweep_units(std::int64_t columns, bool forward, bool backward);
-  void sweep(Unit& unit, std::int64_t columns, std::uint32_t variant);
-  /// Copies columns of X of a unit from a device to another, on the queue of that.
-  void copy_columns(const Unit& unit, std::int64_t columns, int from, int to);
+  void sweep_forward(Unit& unit, std::int64_t columns);
+  void sweep_backward(Unit& unit, std::int64_t columns);
+  void call(Unit& unit, std::int64_t columns, std::uint32_t variant);
+  /// Copies columns of X of a unit from a device to another, on a queue of that.
+  void copy_columns(const Unit& unit, std::int64_t columns, int from, int to, Queue& queue);
+  [[nodiscard]] Queue& queue_of(const Unit& unit) const {
+    return run_.queue(unit.device, unit.queue);
+  }
   [[nodiscard]] double* x_of(int device) const {
     return reinterpret_cast<double*>(x_[static_cast<std::size_t>(device)].data());
   }
@@ -63,6 +69,8 @@ class ResidentSweeps {
   std::int64_t columns_ = 1;  ///< at once
   std::vector<Unit> units_;
   std::vector<Buffer> x_;  // of each device, all rows
+  /// Of each device: by unit, when its columns are there, solved. Empty: nobody has asked for them.
+  std::vector<std::vector<Event>> there_;
   Buffer b_, order_;       // of the first one
 };
 

@@ -117,7 +117,8 @@ class Dealer {
           const bool travels = dealing.device[at(c)] != d;
           begin = std::max(begin, done[at(c)] + (travels ? update * times_.byte : 0));
         }
-        const double end = begin + times_.handover + own_[at(s)];
+        const double end = begin + times_.handover + own_[at(s)] +
+                           times_.column * static_cast<double>(a_.width(s));
         if (dealing.device[at(s)] >= 0 && end >= soonest) continue;
         soonest = end;
         dealing.device[at(s)] = d;

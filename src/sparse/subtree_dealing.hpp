@@ -19,14 +19,17 @@
 namespace strata {
 
 /// What a GPU takes, in seconds, as far as the dealing depends on it: on an H200, in a
-/// factorization whose fronts are at work together.
+/// factorization whose fronts are at work together; between two H100 (docs/benchmarks.md).
 struct DealingTimes {
   double flop = 1 / 40e12;
-  double element = 10e-12;    ///< of a front
-  double supernode = 50e-9;   ///< beside these
-  double byte = 1 / 100e9;    ///< from a device to another
-  double handover = 100e-6;   ///< beside the bytes: the end of one launch, the begin of another
+  double element = 10e-12;   ///< of a front
+  double supernode = 50e-9;  ///< beside these
+  double column = 0.1e-6;    ///< of the top: its first and last tiles do not fill a GPU
+  double byte = 1 / 350e9;   ///< from a device to another
+  double handover = 300e-6;  ///< beside the bytes: the end of one launch, the begin of another
 };
+
+inline constexpr DealingTimes kFreeHandover{.column = 0, .byte = 0, .handover = 0};
 
 struct SubtreeDealing {
   std::vector<std::int32_t> device;  ///< of each supernode

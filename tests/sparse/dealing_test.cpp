@@ -21,8 +21,6 @@ namespace {
 using test::at;
 
 constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-/// A dealing that no price of a handover keeps from.
-constexpr DealingTimes kFree{.byte = 0, .handover = 0};
 
 SparseAnalysis analysis_of(const SparseMatrix& a) {
   AnalysisOptions options;
@@ -49,7 +47,7 @@ FrontSizes dealt_to(std::int64_t devices, std::int64_t range_bytes = kRangesThat
   FrontSizes sizes = whole_tree();
   sizes.range_bytes = range_bytes;
   sizes.devices = devices;
-  sizes.handover = 0;
+  sizes.free_handover = true;
   return sizes;
 }
 
@@ -81,7 +79,7 @@ TEST(SubtreeDealing, LeavesSubtreesWhole) {
     const SparseAnalysis analysis = analysis_of(a);
     const double alone = deal_subtrees(analysis, 1).seconds;
     for (const int devices : {1, 2, 3, 4, 7}) {
-      for (const DealingTimes& times : {DealingTimes(), kFree}) {
+      for (const DealingTimes& times : {DealingTimes(), kFreeHandover}) {
         const SubtreeDealing dealing = deal_subtrees(analysis, devices, times);
         check_dealing(analysis, dealing, devices);
         EXPECT_LE(dealing.seconds, alone * (1 + 1e-12));
@@ -100,12 +98,12 @@ TEST(SubtreeDealing, WeighsWhatItCosts) {
   AnalysisOptions options;
   options.ordering = SparseOrdering::metis;
   const SparseAnalysis grid = analyze(test::with_values(test::grid(20, 20, 20), 1), options);
-  const double alone = deal_subtrees(grid, 1, kFree).seconds;
-  const SubtreeDealing two = deal_subtrees(grid, 2, kFree);
+  const double alone = deal_subtrees(grid, 1, kFreeHandover).seconds;
+  const SubtreeDealing two = deal_subtrees(grid, 2, kFreeHandover);
   EXPECT_LT(two.seconds, 0.75 * alone);
   std::set<std::int32_t> used(two.device.begin(), two.device.end());
   EXPECT_EQ(used.size(), 2U);
-  EXPECT_LT(deal_subtrees(grid, 4, kFree).seconds, two.seconds);
+  EXPECT_LT(deal_subtrees(grid, 4, kFreeHandover).seconds, two.seconds);
   EXPECT_GT(deal_subtrees(grid, 2, {.handover = 1}).seconds, 0.99 * alone);
 }
 
