@@ -90,7 +90,7 @@ ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend
       backend_(backend),
       places_(devices.begin(), devices.end()),
       queues_each_(queues),
-      stride_(queues + (devices.size() > 1 ? 1 : 0)) {
+      stride_(queues + (devices.size() > 1 ? 2 : 0)) {
   require(queues >= 1, ErrorKind::misuse, "run", "{} queues", queues);
   require(std::ssize(places_) == schedule_->devices, ErrorKind::misuse, "run",
           "a schedule for {} devices on {}", schedule_->devices, places_.size());
@@ -99,7 +99,8 @@ ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend
   for (std::size_t d = 0; d < places_.size(); ++d) {
     memory_.push_back(places_[d].device->allocate(bytes[d]));
     for (int q = 0; q < stride_; ++q)
-      queues_.push_back(places_[d].device->make_queue(QueuePriority::normal));
+      queues_.push_back(places_[d].device->make_queue(q < queues ? QueuePriority::normal
+                                                                 : QueuePriority::high));
   }
 }
 
@@ -236,8 +237,9 @@ void ResidentRun::prepare() {
                             std::span<const TaskOperand> operands) {
     const int device = task.device;
     Turn& mine = turn[static_cast<std::size_t>(device)];
-    if (mine.step != step) mine = {step, (mine.queue + 1) % queues()};
-    const int number = device * stride_ + mine.queue;
+    const bool urgent = task.urgent && devices() > 1;
+    if (mine.step != step && !urgent) mine = {step, (mine.queue + 1) % queues()};
+    const int number = device * stride_ + (urgent ? queues() : mine.queue);
     const KernelFunction kernel =
         kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
     std::vector<BlockView> views;
@@ -246,7 +248,7 @@ void ResidentRun::prepare() {
       views.push_back(view(id, device));
       const int source = task.access_of(i) == Access::write ? -1 : tasks.source_of(id, device);
       if (source >= 0)
-        tasks.add_copy(device * stride_ + queues(), id, source, view(id, source), device,
+        tasks.add_copy(device * stride_ + queues() + 1, id, source, view(id, source), device,
                        views.back());
     }
     tasks.add(number, task, operands, kernel, views);

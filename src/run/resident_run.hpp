@@ -8,7 +8,8 @@
 // queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
 // it since. On several devices
 // of one backend each holds the blocks that its tasks use, and what another one has made of them is
-// copied to it, on a queue of its own. Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not
+// copied to it, on a queue of its own; tasks that are urgent, so that what waits for them does not
+// wait for others too, follow each other on a queue of high priority. Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not
 // thread-safe.
 
 #include <array>
@@ -141,7 +142,7 @@ class ResidentRun {
   std::vector<std::vector<std::int64_t>> offset_;
   std::vector<Buffer> memory_;  // of each device
   int queues_each_;
-  int stride_;  // queues of each device: with several the last one is for copies
+  int stride_;  // of each device: with several also a queue for urgent tasks, and one for copies
   std::vector<std::unique_ptr<Queue>> queues_;  // device by device
   std::optional<ResidentTasks> tasks_;  // from the first run on
   std::int64_t shared_bytes_ = 0;       // for the next run

@@ -110,9 +110,16 @@ void LayoutMaker::make_ranges() {
       held += bytes;
       joins = true;
     }
-    for (std::size_t u = before; u < out_.units.size(); ++u)
+    for (std::size_t u = before; u < out_.units.size(); ++u) {
       out_.units[u].device = dealing.device[at(s)];
+      out_.units[u].top = dealing.top[at(s)] != 0;
+    }
   }
+  if (sizes_.range_bytes != kRangesThatStay) return;
+  out_.turns.resize(out_.units.size());
+  std::iota(out_.turns.begin(), out_.turns.end(), 0);
+  std::stable_partition(out_.turns.begin(), out_.turns.end(),
+                        [&](std::int32_t u) { return !out_.units[at(u)].top; });
 }
 
 bool LayoutMaker::may_join(const SubtreeDealing& dealing, std::int32_t s) const {

@@ -95,7 +95,9 @@ struct FrontUnit {
   };
   std::vector<Taken> taken;
   std::int64_t source = -1;
-  int device = 0;  ///< of ranges: which one makes it
+  // Of ranges: which device makes it, and whether it takes what several make (subtree_dealing.hpp).
+  int device = 0;
+  bool top = false;
   /// Of ranges, for solves: where the rows of right-hand sides that go with each of `given` begin,
   /// and those that come with each of `taken`, among the rows of updates in the work memory.
   std::vector<std::int64_t> given_rows;
@@ -121,6 +123,9 @@ using EntryCode = std::int64_t;
 
 struct FrontLayout {
   std::vector<FrontUnit> units;
+  /// Of ranges that stay: units in the order in which they are begun, whole subtrees first, then
+  /// what waits for them. Else empty: they come as they are.
+  std::vector<std::int32_t> turns;
   /// Where there are batches, the units of each; all children are in batches before.
   std::vector<std::vector<std::int32_t>> batches;
   std::vector<std::int32_t> unit_of;  ///< of each supernode

@@ -54,6 +54,7 @@ class FrontTasks {
   }
 
   void emit(std::int64_t step, TaskList& tasks) const {
+    if (!layout_->turns.empty()) return emit_unit(layout_->turns[at(step)], tasks);
     if (layout_->batches.empty()) return emit_unit(step, tasks);
     const std::vector<std::int32_t>& batch = layout_->batches[at(step)];
     batch.size() == 1 ? emit_unit(batch.front(), tasks) : factor_panel_batch(tasks, batch);
@@ -86,6 +87,7 @@ class FrontTasks {
                             block(fronts::kStructure, unit.structure),
                             {block(fronts::kWork, unit.work), kGone}});
     task.work = std::max(unit.flops, 1.0);
+    task.urgent = unit.top && !layout_->turns.empty();
     if (unit.given.empty() && unit.taken.empty()) return;
     std::vector<TaskOperand> written;
     std::vector<TaskOperand> read;

@@ -46,13 +46,16 @@ Bytes blocks_of(MemoryStore& store, int family, const std::set<std::uint64_t>& w
   return some;
 }
 
-/// The same tasks on so many devices.
+/// The same tasks on so many devices, some of them urgent.
 std::shared_ptr<const Schedule> on_devices(const Schedule& schedule, int count) {
   auto same = std::make_shared<Schedule>(schedule);
   same->devices = count;
   same->emit = [emit = schedule.emit, count](std::int64_t step, TaskList& tasks) {
     emit(step, tasks);
-    for (Task& task : tasks.tasks()) task.device = static_cast<std::uint16_t>(task.device % count);
+    for (Task& task : tasks.tasks()) {
+      task.device = static_cast<std::uint16_t>(task.device % count);
+      task.urgent = (step + task.first) % 3 == 0;
+    }
   };
   return same;
 }
