@@ -37,7 +37,7 @@ struct LevelBatches {
 
 struct SparseCholeskyOptions {
   /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
-  /// and all updates, L stays there until it is asked for.
+  /// and all updates, or several do between them, L stays there until it is asked for.
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
@@ -84,9 +84,9 @@ class SparseCholesky {
   const FactorInfo& refactor(const SparseMatrix& a, double shift = 0);
 
   /// The same with values alone, as many and in the order of those of the last matrix, in host
-  /// memory or in that of the device: for a factor in fp64 that stays on a GPU. Nothing is checked:
-  /// one triangle is read, and what is no number is no positive pivot. Throws Error{misuse} for
-  /// other factors.
+  /// memory or in that of the first device: for a factor in fp64 that stays on GPUs. Nothing is
+  /// checked: one triangle is read, and what is no number is no positive pivot. Throws
+  /// Error{misuse} for other factors.
   const FactorInfo& refactor_values(std::span<const double> values, double shift = 0);
 
   // Below: throw Error{misuse} if shapes do not fit, or the last factorization failed or was not

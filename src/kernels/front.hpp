@@ -36,12 +36,12 @@
 //   factored as by factor_front, on CPUs with the same bits. After a failure the status names the
 //   first failing column, counted from the branch's first; P and U hold no meaning then.
 // * sweep_branch: the branch has a program, and was made by factor_branch. X holds m right-hand
-//   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on. m
-//   is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates in
-//   `work` are gone afterwards, the inverses that factor_branch left there are needed. Of a branch
-//   that is not the whole tree: forward, `work` holds what rows below other branches' fronts give,
-//   each where ChildRecord::rows_before says, and what its own give is there afterwards; backward,
-//   the columns of X that are rows of its fronts are solved already.
+//   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
+//   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
+//   in `work` are gone afterwards, the inverses that factor_branch left there are needed. Of a
+//   branch that is not the whole tree: forward, `work` holds what rows below other branches' fronts
+//   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
+//   backward, the columns of X that are rows of its fronts are solved already.
 // * order_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension. Column i
 //   of X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
 //   variant kRowsBack B is written.

@@ -410,15 +410,16 @@ __global__ void __launch_bounds__(Sizes<T, kTile>::kThreads, Memory<T>::kBlocksP
 
 constexpr int kSumBlocks = 128;
 
-/// Σ 2·log L_jj in one order, and the status; of each call by the blocks of a row of the grid, of
+/// Σ 2·log L_jj, and the status; of each call by the blocks of a row of the grid, of
 /// which those without a column have nothing to add.
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads)
     sum_logarithms(const __grid_constant__ Branch<T> branch, std::byte* statuses,
                    std::int64_t to_status) {
-  __shared__ double sums[kPlainThreads];
+  __shared__ __align__(alignof(LogSum)) unsigned char memory[kPlainThreads * sizeof(LogSum)];
+  LogSum* sums = reinterpret_cast<LogSum*>(memory);
   __shared__ bool last;
-  static_assert(kSumBlocks <= kPlainThreads && kSumBlocks <= kProgramBytes / 16);
+  static_assert(kSumBlocks <= kPlainThreads && kSumBlocks <= kProgramBytes / 32);
   const int call = static_cast<int>(blockIdx.y);
   const int columns = branch.program().columns;
   const int blocks = min(max((columns + kPlainThreads - 1) / kPlainThreads, 1), kSumBlocks);
@@ -426,18 +427,18 @@ __global__ void __launch_bounds__(kPlainThreads)
   Progress* progress = branch.progress(call);
   const double* diagonal = branch.diagonal(call);
   const int thread = static_cast<int>(threadIdx.x);
-  const auto sum_up = [&](double own) {
+  const auto sum_up = [&](const LogSum& own) {
     sums[thread] = own;
     for (int half = kPlainThreads / 2; half > 0; half /= 2) {
       __syncthreads();
-      if (thread < half) sums[thread] += sums[thread + half];
+      if (thread < half) sums[thread].add(sums[thread + half]);
     }
     __syncthreads();
   };
-  double own = 0;
+  LogSum own;
   for (int c = static_cast<int>(blockIdx.x) * kPlainThreads + thread; c < columns;
        c += kSumBlocks * kPlainThreads)
-    own += 2 * log(diagonal[c]);
+    if (diagonal[c] > 0) own.add(2 * log(diagonal[c]));  // else it has failed
   sum_up(own);
   if (thread == 0) {
     progress->sums[blockIdx.x] = sums[0];
@@ -446,10 +447,10 @@ __global__ void __launch_bounds__(kPlainThreads)
   }
   __syncthreads();
   if (!last) return;
-  sum_up(thread < blocks ? __ldcg(progress->sums + thread) : 0.0);
+  sum_up(thread < blocks ? progress->sum_of(thread) : LogSum());
   if (thread == 0)
-    write_status(&progress->verdict, sums[0],
-                 reinterpret_cast<PivotStatus*>(statuses + call * to_status));
+    write_status(&progress->verdict, sums[0].whole(),
+                 reinterpret_cast<PivotStatus*>(statuses + call * to_status), sums[0].fraction());
 }
 
 /// As many blocks as the GPU holds at once.

@@ -6,10 +6,12 @@
 // first-level cache, behind a wait for its flag. T is double or float.
 
 #include <cstddef>
+#include <cstring>
 
 #include "kernels/front.hpp"
 #include "kernels/front_program.hpp"
 #include "kernels/fused_state_cuda.hpp"
+#include "scalar/log_sum.hpp"
 
 namespace strata::front {
 
@@ -20,7 +22,17 @@ struct Progress {
   int tickets[3];  ///< drawn of each part of the list
   int summed;      ///< blocks of sum_logarithms that are done
   fused::Verdict verdict;
-  double sums[kProgramBytes / 16];
+  LogSum sums[kProgramBytes / 32];
+
+  /// One that another block has written.
+  [[nodiscard]] __device__ LogSum sum_of(int block) const {
+    const auto* from = reinterpret_cast<const long long*>(sums + block);
+    const long long raw[2] = {__ldcg(from), __ldcg(from + 1)};
+    static_assert(sizeof(LogSum) == sizeof raw);
+    LogSum sum;
+    memcpy(&sum, raw, sizeof raw);
+    return sum;
+  }
 };
 static_assert(sizeof(Progress) <= kProgramBytes);
 

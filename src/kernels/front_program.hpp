@@ -108,11 +108,11 @@ struct FrontRecord {
   /// Place of its rows' places in the parent's front; of one whose parent is not in this branch, of
   /// their columns of L, as counted from the branch's first.
   std::int32_t places;
-  std::int32_t inverses;      ///< number of its first tile on the diagonal
-  std::int32_t children;      ///< place of a ChildRecord each, in the order in which they are added
-  std::int32_t child_count;   ///< of those that give something
-  std::int32_t flag;      ///< number of its first flag: signals of children; then one a tile row
-  std::int32_t expected;  ///< signals of children until all of their updates are there
+  std::int32_t inverses;     ///< number of its first tile on the diagonal
+  std::int32_t children;     ///< place of a ChildRecord each, in the order in which they are added
+  std::int32_t child_count;  ///< of those that give something
+  std::int32_t flag;         ///< number of its first flag: signals of children; then one a tile row
+  std::int32_t expected;     ///< signals of children until all of their updates are there
   std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
   /// Tile columns of it that are made here, first_tile … last_tile − 1. Of columns of its update
   /// alone the panel is done, and panel_place tells where it is as `place` does; else that is 0.

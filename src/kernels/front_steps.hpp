@@ -5,6 +5,7 @@
 // Contract: as front.hpp has it.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "kernels/front_sweep.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
+#include "scalar/log_sum.hpp"
 
 namespace strata {
 
@@ -99,6 +101,7 @@ class ProgramFronts {
 
   PivotStatus run() {
     PivotStatus total;
+    logarithms_ = LogSum();
     for (std::int64_t f = 0; f < program_.fronts; ++f) {
       FrontRecord front;
       std::memcpy(&front, structure() + program_.records + f * kFrontRecord, sizeof front);
@@ -108,8 +111,9 @@ class ProgramFronts {
         total.bad_pivot = status.bad_pivot;
         return total;
       }
-      total.log_determinant += status.log_determinant;
     }
+    total.log_determinant = logarithms_.whole();
+    total.log_fraction = logarithms_.fraction();
     return total;
   }
 
@@ -147,7 +151,10 @@ class ProgramFronts {
       add_child(child, has_panel, p, first, u);
     }
     const PivotStatus status = has_panel ? Factors::panel(p) : PivotStatus{};
-    if (status.bad_column >= 0 || columns == 0) return status;
+    if (status.bad_column >= 0) return status;
+    for (std::int64_t j = 0; has_panel && j < front.width; ++j)
+      logarithms_.add(2 * std::log(static_cast<double>(p(j, j))));
+    if (columns == 0) return status;
     Factors::update(p.block(front.width, 0, front.rows, front.width), first, u);
     T* to = place(front.place) + front.update;
     for (std::int64_t b = 0; b < columns; ++b) {
@@ -189,6 +196,7 @@ class ProgramFronts {
   const BlockView* x_;
   BranchProgram program_{};
   std::vector<T> update_;
+  LogSum logarithms_;
 };
 
 /// All supernodes of a branch, from the first to the last.

@@ -252,7 +252,8 @@ class TileSweep {
                     fronts_.all_backward(fronts_.records[front.parent]));
       __syncthreads();
       T* to = fronts_.below + front.rows_before * m;
-      for (int n = thread(); n < front.rows * m; n += kThreads) to[n] = fronts_.from_above(front, n);
+      for (int n = thread(); n < front.rows * m; n += kThreads)
+        to[n] = fronts_.from_above(front, n);
     }
     __syncthreads();
     if (thread() == 0) publish(fronts_.backward(f), 1);

@@ -61,8 +61,8 @@ struct Fronts {
   /// Number n of what is below a front, from its parent; from X where that is in another branch.
   [[nodiscard]] __device__ T from_above(const FrontRecord& f, int n) const {
     const int place = structure[f.places + n / m];
-    const T* from = f.parent < 0 ? x + static_cast<std::int64_t>(place) * m
-                                 : row_of(records[f.parent], place);
+    const T* from =
+        f.parent < 0 ? x + static_cast<std::int64_t>(place) * m : row_of(records[f.parent], place);
     return __ldcg(from + n % m);
   }
 };

@@ -2,7 +2,7 @@
 // potrf: A ← L with L·Lᵀ = A, one diagonal block.
 //
 // Contract: operands A (n × n; only its lower triangle is read and written) and its status, a block
-// of three fp64 numbers (PivotStatus), which is overwritten: bad_column is the first column whose
+// of four fp64 numbers (PivotStatus), which is overwritten: bad_column is the first column whose
 // pivot, after the columns before it are eliminated, is not positive and finite (a NaN and +∞ count
 // as bad), bad_pivot that pivot before its square root, and log_determinant = Σ 2·log L_jj. After a
 // failure the columns from bad_column on hold no meaning. A failure is a value: no kernel throws
@@ -21,8 +21,10 @@ struct PivotStatus {
   double bad_column = -1;
   double bad_pivot = 0;        ///< the value of that pivot before its square root; NaN if it is NaN
   double log_determinant = 0;  ///< Σ 2·log L_jj over the block, valid if bad_column is −1
+  /// To be added to it: of factor_branch, whose sum is a LogSum, the fraction; else 0.
+  double log_fraction = 0;
 };
-inline constexpr std::int64_t kStatusRows = 3;
+inline constexpr std::int64_t kStatusRows = 4;
 static_assert(sizeof(PivotStatus) == kStatusRows * sizeof(double));
 
 /// What a status block holds; memory of the device.

@@ -99,8 +99,8 @@ ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend
   for (std::size_t d = 0; d < places_.size(); ++d) {
     memory_.push_back(places_[d].device->allocate(bytes[d]));
     for (int q = 0; q < stride_; ++q)
-      queues_.push_back(places_[d].device->make_queue(q < queues ? QueuePriority::normal
-                                                                 : QueuePriority::high));
+      queues_.push_back(
+          places_[d].device->make_queue(q < queues ? QueuePriority::normal : QueuePriority::high));
   }
 }
 
@@ -233,26 +233,26 @@ void ResidentRun::prepare() {
     int queue = -1;
   };
   std::vector<Turn> turn(places_.size());  // of each device: its last step, and on which queue
-  for_tasks(*schedule_, [&](std::int64_t step, const Task& task,
-                            std::span<const TaskOperand> operands) {
-    const int device = task.device;
-    Turn& mine = turn[static_cast<std::size_t>(device)];
-    const bool urgent = task.urgent && devices() > 1;
-    if (mine.step != step && !urgent) mine = {step, (mine.queue + 1) % queues()};
-    const int number = device * stride_ + (urgent ? queues() : mine.queue);
-    const KernelFunction kernel =
-        kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
-    std::vector<BlockView> views;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const BlockId id = operands[i].id;
-      views.push_back(view(id, device));
-      const int source = task.access_of(i) == Access::write ? -1 : tasks.source_of(id, device);
-      if (source >= 0)
-        tasks.add_copy(device * stride_ + queues() + 1, id, source, view(id, source), device,
-                       views.back());
-    }
-    tasks.add(number, task, operands, kernel, views);
-  });
+  for_tasks(
+      *schedule_, [&](std::int64_t step, const Task& task, std::span<const TaskOperand> operands) {
+        const int device = task.device;
+        Turn& mine = turn[static_cast<std::size_t>(device)];
+        const bool urgent = task.urgent && devices() > 1;
+        if (mine.step != step && !urgent) mine = {step, (mine.queue + 1) % queues()};
+        const int number = device * stride_ + (urgent ? queues() : mine.queue);
+        const KernelFunction kernel =
+            kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
+        std::vector<BlockView> views;
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+          const BlockId id = operands[i].id;
+          views.push_back(view(id, device));
+          const int source = task.access_of(i) == Access::write ? -1 : tasks.source_of(id, device);
+          if (source >= 0)
+            tasks.add_copy(device * stride_ + queues() + 1, id, source, view(id, source), device,
+                           views.back());
+        }
+        tasks.add(number, task, operands, kernel, views);
+      });
   tasks.finish();
   tasks_.emplace(std::move(tasks));
 }
@@ -363,33 +363,35 @@ void ResidentRun::download(int family, MemoryStore& store, PinnedRing& ring, int
   };
   {
     const RingGuard until_all_is_home(ring);
-    for_parts(family, device, slot, [&](BlockId id) { return has_latest(id, device); },
-              [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
-                const BlockId id = blocks.front().id;
-                const bool too_wide = bytes > slot && schedule_->blocks.column_bytes(id) > slot;
-                if (bytes <= kFew || too_wide) return download_plainly(blocks, first, bytes, store, device);
-                {
-                  const std::lock_guard lock(mutex);
-                  ++missing;
-                }
-                if (bytes > slot)
-                  return ring.receive(queue(device), first, store,
-                                      {id, 0, schedule_->blocks.extent(id).cols},
-                                      [&store, &arrived, id](std::exception_ptr problem) {
-                                        if (!problem) store.commit(id);  // it is whole
-                                        arrived(std::move(problem));
-                                      });
-                const std::int64_t count = std::ssize(blocks);
-                const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
-                const auto take = [&store, all = std::vector<Placed>(blocks.begin(), blocks.end()),
-                                   count, pieces](std::int64_t k, const std::byte* from) {
-                  for (std::int64_t i = count * k / pieces; i < count * (k + 1) / pieces; ++i) {
-                    const Placed& block = all[static_cast<std::size_t>(i)];
-                    store.write(block.id, from + block.offset);
-                  }
-                };
-                ring.receive(queue(device), first, bytes, pieces, take, arrived);
-              });
+    for_parts(
+        family, device, slot, [&](BlockId id) { return has_latest(id, device); },
+        [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
+          const BlockId id = blocks.front().id;
+          const bool too_wide = bytes > slot && schedule_->blocks.column_bytes(id) > slot;
+          if (bytes <= kFew || too_wide)
+            return download_plainly(blocks, first, bytes, store, device);
+          {
+            const std::lock_guard lock(mutex);
+            ++missing;
+          }
+          if (bytes > slot)
+            return ring.receive(queue(device), first, store,
+                                {id, 0, schedule_->blocks.extent(id).cols},
+                                [&store, &arrived, id](std::exception_ptr problem) {
+                                  if (!problem) store.commit(id);  // it is whole
+                                  arrived(std::move(problem));
+                                });
+          const std::int64_t count = std::ssize(blocks);
+          const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
+          const auto take = [&store, all = std::vector<Placed>(blocks.begin(), blocks.end()), count,
+                             pieces](std::int64_t k, const std::byte* from) {
+            for (std::int64_t i = count * k / pieces; i < count * (k + 1) / pieces; ++i) {
+              const Placed& block = all[static_cast<std::size_t>(i)];
+              store.write(block.id, from + block.offset);
+            }
+          };
+          ring.receive(queue(device), first, bytes, pieces, take, arrived);
+        });
   }
   queue(device).synchronize();
   if (failure) std::rethrow_exception(failure);

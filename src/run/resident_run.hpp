@@ -9,8 +9,8 @@
 // it since. On several devices
 // of one backend each holds the blocks that its tasks use, and what another one has made of them is
 // copied to it, on a queue of its own; tasks that are urgent, so that what waits for them does not
-// wait for others too, follow each other on a queue of high priority. Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not
-// thread-safe.
+// wait for others too, follow each other on a queue of high priority. Blocks are packed, each at a
+// multiple of 256 bytes. The devices outlive it. Not thread-safe.
 
 #include <array>
 #include <initializer_list>
@@ -51,9 +51,9 @@ class ResidentRun {
 
   // What follows concerns the first device unless another one is named.
 
-  /// Blocks of a family, of those that the device holds ← what is at home, or comes from its source,
-  /// whose calls several threads may make at once. Through `ring`, one of this device that outlives
-  /// what was begun: when run() is done, or the queue was waited for.
+  /// Blocks of a family, of those that the device holds ← what is at home, or comes from its
+  /// source, whose calls several threads may make at once. Through `ring`, one of this device that
+  /// outlives what was begun: when run() is done, or the queue was waited for.
   void upload(int family, MemoryStore& store, PinnedRing& ring, int device = 0);
   /// One block ← `data`, in host memory or in that of the device: begun, and done when run() is.
   /// What the device does not reach goes through `ring`, as above.
@@ -71,8 +71,8 @@ class ResidentRun {
   /// what a kernel throws. `trace`, of one device, gets a span for each task.
   double run(Trace* trace = nullptr);
   /// Blocks of a family to their home, of those that the device has made last, or that nobody makes
-  /// and it is the first to hold; through `ring`, by several threads that may write different blocks,
-  /// or columns of one, at once.
+  /// and it is the first to hold; through `ring`, by several threads that may write different
+  /// blocks, or columns of one, at once.
   void download(int family, MemoryStore& store, PinnedRing& ring, int device = 0);
 
   /// Calls of a kernel behind what was begun before; returns when they have been put into the
@@ -120,11 +120,10 @@ class ResidentRun {
   void download_plainly(std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes,
                         MemoryStore& store, int device);
   /// Calls part(blocks, first, bytes) with blocks of a family that follow each other on a device,
-  /// from where the first one lies to the end of the last one, of blocks for which has(block) holds:
-  /// at most `most` bytes of many, or one.
+  /// from where the first one lies to the end of the last one, of blocks for which has(block)
+  /// holds: at most `most` bytes of many, or one.
   template <class Has, class Part>
-  void for_parts(int family, int device, std::int64_t most, const Has& has,
-                 const Part& part) const;
+  void for_parts(int family, int device, std::int64_t most, const Has& has, const Part& part) const;
   /// Throws Error{device} if there is none.
   [[nodiscard]] KernelFunction kernel_of(const Operation& operation,
                                          const Elements& elements) const;
@@ -144,8 +143,8 @@ class ResidentRun {
   int queues_each_;
   int stride_;  // of each device: with several also a queue for urgent tasks, and one for copies
   std::vector<std::unique_ptr<Queue>> queues_;  // device by device
-  std::optional<ResidentTasks> tasks_;  // from the first run on
-  std::int64_t shared_bytes_ = 0;       // for the next run
+  std::optional<ResidentTasks> tasks_;          // from the first run on
+  std::int64_t shared_bytes_ = 0;               // for the next run
   std::int64_t copied_bytes_ = 0;
 };
 

@@ -41,8 +41,8 @@ class ResidentTasks {
   /// For a queue of the task's device.
   void add(int queue, const Task& task, std::span<const TaskOperand> operands,
            KernelFunction kernel, std::span<const BlockView> views);
-  /// The device whose value of a block has to be copied to `device` before it is used there; −1: its
-  /// own is the latest.
+  /// The device whose value of a block has to be copied to `device` before it is used there; −1:
+  /// its own is the latest.
   [[nodiscard]] int source_of(BlockId id, int device) const;
   /// The device that has written a block last; −1: none has, or there is but one.
   [[nodiscard]] int writer_of(BlockId id) const {
@@ -98,8 +98,8 @@ class ResidentTasks {
   // While tasks are added, with several queues:
   std::vector<std::int64_t> issued_;  // tasks, by queue
   std::vector<Recorded> recorded_;
-  std::vector<Uses> uses_;  // by block, of each device
-  std::vector<int> writer_;  // by block, with several devices: who has its latest value; −1: all
+  std::vector<Uses> uses_;    // by block, of each device
+  std::vector<int> writer_;   // by block, with several devices: who has its latest value; −1: all
   std::vector<char> copied_;  // as uses_: also who has got it from there
   std::vector<Reader> readers_;
   std::vector<std::vector<std::int64_t>> seen_;  // what a queue has waited for of each other

@@ -381,7 +381,7 @@ void FrontBatch::read_statuses(const FamilyMemory& memory) {
   const auto* statuses = reinterpret_cast<const PivotStatus*>(memory.data());
   for (std::int64_t k = 0; k < count_; ++k) {
     FactorInfo info;
-    info.log_determinant = statuses[k].log_determinant;
+    info.log_determinant = statuses[k].log_determinant + statuses[k].log_fraction;
     if (statuses[k].bad_column >= 0) {
       info.ok = false;
       info.first_bad_pivot = analysis_.order[static_cast<std::size_t>(statuses[k].bad_column)];

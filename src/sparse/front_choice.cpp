@@ -80,8 +80,7 @@ std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysi
   const std::int64_t there = smallest_memory(machine);
   if (in_ranges && largest_order(analysis) > kPanelOrderMax) return nullptr;
   if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
-  auto layout =
-      std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
+  auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
   for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices)))
     if (bytes + ResidentSweeps::bytes_of(analysis) > there) return nullptr;
   sizes = staying;

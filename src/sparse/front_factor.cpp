@@ -17,6 +17,7 @@
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
 #include "scalar/double_double.hpp"
+#include "scalar/log_sum.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
@@ -154,8 +155,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
 bool FrontFactor::take_resident(const SparseMatrix& a) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
   if (choices.size() > 1) return false;
-  auto layout =
-      resident_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->machine());
+  auto layout = resident_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->machine());
   if (layout == nullptr) return false;
   layout_ = std::move(layout);
   std::vector<ResidentRun::Place> places;
@@ -331,8 +331,7 @@ void FrontFactor::bring_home() const {
 }
 
 bool FrontFactor::solves_there() const noexcept {
-  const bool whole =
-      layout_->units.size() == 1 && layout_->units.front().kind == UnitKind::branch;
+  const bool whole = layout_->units.size() == 1 && layout_->units.front().kind == UnitKind::branch;
   return resident() && element_ == Element::fp64 && (whole || layout_->ranges);
 }
 
@@ -362,10 +361,12 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
     }
   }
   if (resident() || layout_->ranges) {
-    DoubleDouble sum;
-    for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kStatus); ++k)
-      sum = sum + DoubleDouble(statuses[k].log_determinant);
-    info.log_determinant = sum.hi;
+    LogSum sum;
+    for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kStatus); ++k) {
+      sum.add(statuses[k].log_determinant);
+      sum.add(statuses[k].log_fraction);
+    }
+    info.log_determinant = sum.value();
   } else {
     info.log_determinant =
         element_ == Element::fp64 ? log_determinant<double>() : log_determinant<float>();

@@ -27,8 +27,8 @@ namespace strata {
                                      const SparseCholeskyOptions& options, bool gpu);
 
 /// Of a factor that stays on devices with all updates: unless sizes were given, the whole tree is
-/// one branch, or, for several devices, ranges that are dealt to them. And the elements that it then
-/// has at least.
+/// one branch, or, for several devices, ranges that are dealt to them. And the elements that it
+/// then has at least.
 [[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices = 1);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
 
@@ -149,7 +149,7 @@ class FrontFactor {
   std::unique_ptr<FrontHomes> homes_;  // where it is planned; released before the devices
   /// Solves, and what brings L home, use one queue and one memory.
   std::unique_ptr<std::mutex> one_at_a_time_ = std::make_unique<std::mutex>();
-  mutable bool at_home_ = true;  // L, where it is resident
+  mutable bool at_home_ = true;                     // L, where it is resident
   mutable std::unique_ptr<ResidentSweeps> sweeps_;  // made when first needed
   FactorInfo info_;
   RunReport report_;

@@ -31,8 +31,7 @@ void LayoutMaker::make_units() {
   out_.panel_ld.assign(at(count), 0);
   largest_below_.assign(at(count), 0);
   for (std::int32_t s = 0; s < count; ++s) {
-    largest_below_[at(s)] =
-        std::max(largest_below_[at(s)], static_cast<std::int32_t>(order_of(s)));
+    largest_below_[at(s)] = std::max(largest_below_[at(s)], static_cast<std::int32_t>(order_of(s)));
     const std::int32_t p = a_.parent[at(s)];
     if (p >= 0) largest_below_[at(p)] = std::max(largest_below_[at(p)], largest_below_[at(s)]);
   }
@@ -88,9 +87,8 @@ void LayoutMaker::make_blocks(const PermutedEntries& entries, std::int64_t value
 }
 
 void LayoutMaker::make_ranges() {
-  const SubtreeDealing dealing =
-      deal_subtrees(a_, static_cast<int>(sizes_.devices),
-                    sizes_.free_handover ? kFreeHandover : DealingTimes());
+  const SubtreeDealing dealing = deal_subtrees(
+      a_, static_cast<int>(sizes_.devices), sizes_.free_handover ? kFreeHandover : DealingTimes());
   std::int64_t held = 0;
   bool joins = false;  // the next supernode may join the last range
   for (std::int32_t s = 0; s < a_.supernodes(); ++s) {

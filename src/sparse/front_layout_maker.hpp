@@ -40,8 +40,8 @@ class LayoutMaker {
 
   /// Ranges of the postorder, as large as they may be, each for one device.
   void make_ranges();
-  /// Whether s can be in one range with the supernode before it: they are of subtrees of one device,
-  /// or of the top, where a range begins as soon as what it takes is there.
+  /// Whether s can be in one range with the supernode before it: they are of subtrees of one
+  /// device, or of the top, where a range begins as soon as what it takes is there.
   [[nodiscard]] bool may_join(const SubtreeDealing& dealing, std::int32_t s) const;
   FrontUnit& add_range(std::int32_t first, std::int32_t last) {
     FrontUnit& unit = out_.units.emplace_back();
@@ -211,9 +211,9 @@ class LayoutMaker {
   std::span<const std::int32_t> parts_;
   FrontLayout& out_;
   std::vector<std::int32_t> largest_below_;  // by supernode: order of a front, in its subtree
-  std::vector<char> whole_;         // by supernode: a branch holds all of its subtree
-  std::vector<std::int64_t> size_;  // of its subtree's panels
-  std::int64_t held_ = 0;           // by the branch that was begun last
+  std::vector<char> whole_;                  // by supernode: a branch holds all of its subtree
+  std::vector<std::int64_t> size_;           // of its subtree's panels
+  std::int64_t held_ = 0;                    // by the branch that was begun last
   std::vector<std::int32_t> place_of_;
   std::vector<PlacedEntry> placed_;
   std::int64_t raw_values_ = -1;

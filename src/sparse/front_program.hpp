@@ -33,9 +33,9 @@ struct ProgramOptions {
 /// Completes the records of a branch's fronts, which are in postorder (their children, cuts and
 /// flags), and appends the program to the structure, which begins at `begin` of the list: width,
 /// rows, parent, places and all else is there already. `given` are sorted by their fronts, those of
-/// one in postorder. Rows of updates lie one after the other: those for fronts of this branch, those
-/// for each operand behind the others, those of `given`, whose places are known. Returns how many
-/// elements of work memory it needs, in all.
+/// one in postorder. Rows of updates lie one after the other: those for fronts of this branch,
+/// those for each operand behind the others, those of `given`, whose places are known. Returns how
+/// many elements of work memory it needs, in all.
 [[nodiscard]] std::int64_t append_program(std::vector<FrontRecord> fronts,
                                           std::span<const GivenChild> given,
                                           const ProgramOptions& options, std::int64_t begin,

@@ -99,8 +99,7 @@ void ResidentSweeps::connect(const FrontLayout& layout) {
     const std::int64_t end = program_of(layout, unit).rows;
     for (std::size_t k = 0; k < unit.taken.size(); ++k) {
       const Giver giver = giver_of.at(unit.taken[k].block);
-      const std::int64_t from =
-          layout.units[at(giver.unit)].given_rows[giver.number];
+      const std::int64_t from = layout.units[at(giver.unit)].given_rows[giver.number];
       const std::int64_t to = unit.taken_rows[k];
       const std::int64_t next = k + 1 < unit.taken.size() ? unit.taken_rows[k + 1] : end;
       units_[at(u)].incoming.push_back({giver.unit, from, to, next - to});
@@ -122,8 +121,8 @@ void ResidentSweeps::call(Unit& unit, std::int64_t columns, std::uint32_t varian
                     0,
                     0,
                     Element::fp64};
-  run_.call_on(queue_of(unit), sweep_branch,
-               std::array{x, unit.panels, unit.structure, unit.work}, variant);
+  run_.call_on(queue_of(unit), sweep_branch, std::array{x, unit.panels, unit.structure, unit.work},
+               variant);
   if (units_.size() > 1) unit.done = queue_of(unit).record();
 }
 

@@ -2,8 +2,8 @@
 // ResidentSweeps: triangular solves with a factor on the devices that hold it.
 //
 // Contract: the layout's units are branches with programs, all of whose blocks stay
-// (ResidentRun). Right-hand sides are taken one, or kSweepColumns, at a time. The bits do not depend
-// on how units are cut and dealt. One call at a time.
+// (ResidentRun). Right-hand sides are taken one, or kSweepColumns, at a time. The bits do not
+// depend on how units are cut and dealt. One call at a time.
 //
 // Method: units in their order forward, and from the last to the first backward, each on its device
 // by sweep_branch. Between them go rows of right-hand sides: forward those below the fronts at a
@@ -35,15 +35,15 @@ class ResidentSweeps {
  private:
   /// A part of a unit's right-hand sides that comes from another unit.
   struct Incoming {
-    std::int32_t unit;        ///< whose
-    std::int64_t from, to;    ///< rows of updates, in its work memory and in this unit's
+    std::int32_t unit;      ///< whose
+    std::int64_t from, to;  ///< rows of updates, in its work memory and in this unit's
     std::int64_t rows;
   };
   struct Unit {
     int device;
-    int queue;                           ///< of those of the device
-    std::int64_t first, columns;         ///< of L
-    std::vector<Incoming> incoming;      ///< forward
+    int queue;                            ///< of those of the device
+    std::int64_t first, columns;          ///< of L
+    std::vector<Incoming> incoming;       ///< forward
     std::vector<std::int32_t> ancestors;  ///< units whose columns are rows of this one's fronts
     BlockView panels, structure, work;
     Event done;  ///< its last sweep
@@ -71,7 +71,7 @@ class ResidentSweeps {
   std::vector<Buffer> x_;  // of each device, all rows
   /// Of each device: by unit, when its columns are there, solved. Empty: nobody has asked for them.
   std::vector<std::vector<Event>> there_;
-  Buffer b_, order_;       // of the first one
+  Buffer b_, order_;  // of the first one
 };
 
 }  // namespace strata

@@ -308,9 +308,8 @@ namespace {
 /// Those that say where panels lie, in the order in which files have them.
 template <class Each>
 void for_saved_sizes(FrontSizes& sizes, const Each& each) {
-  for (std::int64_t* size :
-       {&sizes.tile, &sizes.panel_order, &sizes.branch_entries, &sizes.program, &sizes.range_bytes,
-        &sizes.devices})
+  for (std::int64_t* size : {&sizes.tile, &sizes.panel_order, &sizes.branch_entries, &sizes.program,
+                             &sizes.range_bytes, &sizes.devices})
     each(*size);
 }
 

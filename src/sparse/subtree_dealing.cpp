@@ -21,7 +21,8 @@ class Dealer {
     children_.resize(at(count));
     for (std::int32_t s = 0; s < count; ++s) {
       const auto order = static_cast<double>(a_.width(s) + a_.row_count(s));
-      own_[at(s)] = a_.flops(s) * times_.flop + order * order / 2 * times_.element + times_.supernode;
+      own_[at(s)] =
+          a_.flops(s) * times_.flop + order * order / 2 * times_.element + times_.supernode;
       subtree_[at(s)] += own_[at(s)];
       if (a_.parent[at(s)] < 0) continue;
       subtree_[at(a_.parent[at(s)])] += subtree_[at(s)];

@@ -5,10 +5,10 @@
 // others, and above them the *top*, whose supernodes need what more than one of them gives. Follows
 // from the tree and the times below alone; changes no bit.
 //
-// Method: as Geist and Ng, "Task scheduling for parallel sparse Cholesky factorization" (1989): from
-// the roots down the most costly subtree is replaced by its children, until dealing them, the most
-// costly first to the device that has least, would no longer end sooner; here the end is that of
-// the whole tree, in which a supernode of the top goes to the device that would be done with it
+// Method: as Geist and Ng, "Task scheduling for parallel sparse Cholesky factorization" (1989):
+// from the roots down the most costly subtree is replaced by its children, until dealing them, the
+// most costly first to the device that has least, would no longer end sooner; here the end is that
+// of the whole tree, in which a supernode of the top goes to the device that would be done with it
 // first, when what the others give has travelled there.
 
 #include <cstdint>

@@ -225,8 +225,9 @@ class ManyFronts {
     const BlockView child = block(order, order, 0, random_numbers(order * order, seed));
     const BlockView rows = block(std::ssize(list), 1, 0, list);
     for (const BlockView& x : {panel, update}) added_.insert(added_.end(), {x, child, rows});
-    factored_.insert(factored_.end(),
-                     {panel, update, block(kStatusRows, 1, 0, std::vector<double>(3, 9.0))});
+    factored_.insert(
+        factored_.end(),
+        {panel, update, block(kStatusRows, 1, 0, std::vector<double>(kStatusRows, 9.0))});
   }
 
   /// Panels, updates and statuses, of squares the lower triangle.
