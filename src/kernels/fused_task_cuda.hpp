@@ -483,10 +483,9 @@ struct Finisher {
 __device__ inline void write_status(const Verdict* verdict, double log_determinant,
                                     PivotStatus* status, double log_fraction = 0) {
   const bool failed = acquire(&verdict->failed) != 0;
-  status->bad_column = failed ? static_cast<double>(__ldcg(&verdict->bad_column)) : -1.0;
-  status->bad_pivot = failed ? __ldcg(&verdict->bad_pivot) : 0;
-  status->log_determinant = failed ? 0 : log_determinant;
-  status->log_fraction = failed ? 0 : log_fraction;
+  *status = failed ? PivotStatus{static_cast<double>(__ldcg(&verdict->bad_column)),
+                                 __ldcg(&verdict->bad_pivot)}
+                   : PivotStatus{-1, 0, log_determinant, log_fraction};
 }
 /// The same with log det = Σ 2·log L_jj, by one block, always in the same order.
 template <int kThreads, class T>

@@ -6,11 +6,10 @@
 // goes home unless it is asked for: for factors that are used where they are. On several queues
 // steps of the schedule take turns, of those of one device, and a task waits for those on other
 // queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
-// it since. On several devices
-// of one backend each holds the blocks that its tasks use, and what another one has made of them is
-// copied to it, on a queue of its own; tasks that are urgent, so that what waits for them does not
-// wait for others too, follow each other on a queue of high priority. Blocks are packed, each at a
-// multiple of 256 bytes. The devices outlive it. Not thread-safe.
+// it since. On several devices of one backend each holds the blocks that its tasks use, and what
+// another one has made of them is copied to it, on a queue of its own; tasks that are urgent follow
+// each other on a queue of high priority, so that what waits for them does not wait for others,
+// too. Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not thread-safe.
 
 #include <array>
 #include <initializer_list>

@@ -161,10 +161,10 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < devices_->count(); ++d)
     places.push_back({choices.front().indices[at(d)], &devices_->device(d)});
-  // With several units a device begins one where the last fronts of another leave room.
+  // Of several units a device begins one where the last fronts of another leave room.
   constexpr int kQueues = 4;
   const int queues =
-      asked_.batches ? asked_.batches->streams : (layout_->units.size() > 1 ? kQueues : 1);
+      asked_.batches ? asked_.batches->streams : (devices_->count() > 1 ? kQueues : 1);
   resident_ = std::make_unique<ResidentRun>(
       std::make_shared<const Schedule>(front_schedule(layout_, devices_->count())),
       devices_->backend(), places, queues);
