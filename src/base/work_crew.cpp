@@ -48,15 +48,22 @@ void WorkCrew::share(std::int64_t count, const std::function<void(std::int64_t)>
   }
   Batch batch{.piece = piece, .count = count, .failure = nullptr, .finished = {}};
   std::unique_lock lock(mutex_);
-  while (std::ssize(threads_) < std::min<std::int64_t>(helpers_, count - 1)) {
-    threads_.emplace_back([this] { help(); });
-  }
   batches_.push_back(&batch);
+  start_threads();
   arrived_.notify_all();
   while (batch.next < batch.count) batch.run_one(lock);
   std::erase(batches_, &batch);
   batch.finished.wait(lock, [&] { return batch.running == 0; });
   if (batch.failure) std::rethrow_exception(batch.failure);
+}
+
+/// As many as there are pieces that nobody has begun, also where pieces bring pieces: a recursion
+/// that brings two at a time is work for all.
+void WorkCrew::start_threads() {
+  std::int64_t waiting = -1;  // whoever brings a batch begins one
+  for (const Batch* batch : batches_) waiting += batch->count - batch->next;
+  while (std::ssize(threads_) < std::min(std::int64_t{helpers_}, busy_ + waiting))
+    threads_.emplace_back([this] { help(); });
 }
 
 void WorkCrew::help() {
@@ -66,7 +73,9 @@ void WorkCrew::help() {
     if (closed_) return;
     Batch* batch = batches_.front();
     if (batch->next < batch->count) {
+      ++busy_;
       batch->run_one(lock);
+      --busy_;
     } else {
       batches_.pop_front();  // nothing is left of it to begin
     }

@@ -29,11 +29,13 @@ class WorkCrew {
  private:
   struct Batch;
   void help();
+  void start_threads();
 
   int helpers_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Batch*> batches_;  // that have pieces left
+  std::int64_t busy_ = 0;       // threads of the crew that run a piece
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

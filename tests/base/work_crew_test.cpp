@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 
 #include "base/check.hpp"
 
@@ -39,6 +40,26 @@ TEST(WorkCrew, WorksBesideTheCaller) {
     met &= changed.wait_for(lock, std::chrono::seconds(5), [&] { return together == 3; });
   });
   EXPECT_TRUE(met) << "three pieces were not under way at once";
+}
+
+TEST(WorkCrew, PiecesThatBringTwoAtATimeAreWorkForAll) {
+  WorkCrew crew(7);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int together = 0;
+  bool met = true;
+  const std::function<void(int)> halve = [&](int depth) {
+    if (depth < 3) {
+      crew.share(2, [&](std::int64_t) { halve(depth + 1); });
+      return;
+    }
+    std::unique_lock lock(mutex);
+    ++together;
+    changed.notify_all();
+    met &= changed.wait_for(lock, std::chrono::seconds(5), [&] { return together == 8; });
+  };
+  halve(0);
+  EXPECT_TRUE(met) << "the eight leaves of a recursion were not under way at once";
 }
 
 TEST(WorkCrew, PassesOnAFailureAndLivesOn) {
