@@ -2,10 +2,11 @@
 // the same method.
 //
 // Method: the top of the recursion is ours, so that the parts, which have nothing to do with each
-// other, are ordered by several threads; where a part is small METIS goes on by itself, with the
-// same separators and minimum degree at the bottom. Each call of METIS has a seed of its own, by
-// the path to its part. Rows with very many neighbours would be in all separators; they go last, as
-// in AMD, beyond 10·√n neighbours (Amestoy, Davis, Duff 1996).
+// other, are ordered by several threads, which also share the search for the separators of large
+// parts (vertex_separator.cpp); where a part is small METIS goes on by itself, with separators of
+// its own and minimum degree at the bottom. Each part has a seed of its own, by the path to it.
+// Rows with very many neighbours would be in all separators; they go last, as in AMD, beyond 10·√n
+// neighbours (Amestoy, Davis, Duff 1996).
 
 #include "sparse/nested_dissection.hpp"
 
@@ -16,6 +17,7 @@
 
 #include "base/check.hpp"
 #include "base/random.hpp"
+#include "sparse/vertex_separator.hpp"
 
 namespace strata {
 namespace {
@@ -75,7 +77,8 @@ class Dissection {
       for (std::size_t i = 0; i < k.size(); ++i) out[i] = part.vertex[at(k[i])];
       return;
     }
-    const std::vector<std::int32_t> side = metis_.separate(part.graph, seed);
+    const std::vector<std::int32_t> side =
+        vertex_separator(metis_, part.graph, random_bits(seed_, path), crew_);
     std::vector<std::int32_t> number(side.size());
     std::array<Part, 2> half{extract(part, side, 0, number), extract(part, side, 1, number)};
     std::size_t last = half[0].vertex.size() + half[1].vertex.size();

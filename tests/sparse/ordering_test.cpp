@@ -37,6 +37,13 @@ TEST(Ordering, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_NE(analyze(a, by(SparseOrdering::metis, 1, 2)).order, one.order);
 }
 
+TEST(Ordering, OfManyVerticesIsTheSameOnAnyNumberOfThreads) {
+  const SparseMatrix a = test::grid(44, 43, 42);  // coarsened by several threads
+  const SparseAnalysis one = analyze(a, by(SparseOrdering::metis));
+  for (const int threads : {2, 16})
+    EXPECT_EQ(analyze(a, by(SparseOrdering::metis, threads)).order, one.order) << threads;
+}
+
 TEST(Ordering, OfPartsIsAboutAsGoodAsThatOfTheWhole) {
   const SymmetricPattern p = symmetric_pattern(large_grid());
   const std::vector<std::int32_t> whole = MetisLibrary::get().node_nd(compress(p).graph, 4321);
