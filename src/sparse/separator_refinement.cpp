@@ -20,12 +20,15 @@
 namespace strata {
 namespace {
 
-constexpr int kPasses = 20;
+constexpr int kPasses = 10;
 /// A pass goes on for 300 moves without a lighter separator, as METIS's does, and where they cost
 /// little for more: on the 7-point grid of 64³ vertices orders by separators with 1,000 in place of
 /// 300 take 14 % fewer operations, with 3,000 37 % fewer.
 constexpr std::int64_t kFruitlessMoves = 300;
 constexpr std::int64_t kFruitlessEdges = 300'000;
+/// Small graphs are many: a bound for each vertex of them takes 10 % off the time of orders and
+/// leaves their operations; 0.5 in its place would add 7 to 17 %.
+constexpr std::int64_t kFruitlessEdgesOfVertex = 2;
 /// METIS's bound: a part may have 1.2 times one half.
 constexpr double kShareMax = 0.6;
 
@@ -129,9 +132,10 @@ class Refinement {
     const auto before = cost();
     auto best = before;
     std::size_t kept = 0;
+    const std::int64_t edges =
+        std::min(kFruitlessEdges, kFruitlessEdgesOfVertex * std::ssize(side_));
     work_ = 0;
-    for (std::int64_t fruitless = 0; fruitless <= kFruitlessMoves || work_ <= kFruitlessEdges;
-         ++fruitless) {
+    for (std::int64_t fruitless = 0; fruitless <= kFruitlessMoves || work_ <= edges; ++fruitless) {
       const std::int32_t v = choose();
       if (v < 0) break;
       move(v);
