@@ -160,14 +160,14 @@ TEST(Separator, OfLargeGraphsIsLightAndTheSameOnAnyNumberOfThreads) {
     WeightedGraph graph;
     std::int64_t at_most;
   };
-  Edges star(70001);
-  for (int i = 1; i < 70001; ++i) star.add(0, i);
-  Edges apart(80000);
-  for (int i = 1; i < 80000; ++i)
-    if (i % 40000 != 0) apart.add(i, i - 1);
-  const std::vector<Case> cases{{"grid", graph_of(test::grid(44, 43, 42)), 42 * 43 * 105 / 100},
-                                {"plane", graph_of(test::grid(300, 270, 1)), 290},
-                                {"star", graph_of(star.matrix()), 70001},
+  Edges star(130001);
+  for (int i = 1; i < 130001; ++i) star.add(0, i);
+  Edges apart(130000);
+  for (int i = 1; i < 130000; ++i)
+    if (i % 65000 != 0) apart.add(i, i - 1);
+  const std::vector<Case> cases{{"grid", graph_of(test::grid(51, 50, 49)), 50 * 49 * 105 / 100},
+                                {"plane", graph_of(test::grid(400, 310, 1)), 330},
+                                {"star", graph_of(star.matrix()), 130001},
                                 {"two paths", graph_of(apart.matrix()), 2}};
   for (const Case& c : cases) {
     WorkCrew one(0);
