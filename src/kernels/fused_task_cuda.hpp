@@ -483,9 +483,10 @@ struct Finisher {
 __device__ inline void write_status(const Verdict* verdict, double log_determinant,
                                     PivotStatus* status, double log_fraction = 0) {
   const bool failed = acquire(&verdict->failed) != 0;
-  *status = failed ? PivotStatus{static_cast<double>(__ldcg(&verdict->bad_column)),
-                                 __ldcg(&verdict->bad_pivot)}
-                   : PivotStatus{-1, 0, log_determinant, log_fraction};
+  status->bad_column = failed ? static_cast<double>(__ldcg(&verdict->bad_column)) : -1.0;
+  status->bad_pivot = failed ? __ldcg(&verdict->bad_pivot) : 0;
+  status->log_determinant = failed ? 0 : log_determinant;
+  status->log_fraction = failed ? 0 : log_fraction;
 }
 /// The same with log det = Σ 2·log L_jj, by one block, always in the same order.
 template <int kThreads, class T>
@@ -493,9 +494,8 @@ __device__ void write_status(const T* a, std::int64_t n, std::int64_t ld, const 
                              PivotStatus* status, double* sums) {
   const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
-  for (std::int64_t j = thread; j < n; j += kThreads) {
+  for (std::int64_t j = thread; j < n; j += kThreads)
     sum += 2 * log(static_cast<double>(__ldcg(a + j + j * ld)));
-  }
   __syncthreads();
   sums[thread] = sum;
   for (int half = kThreads / 2; half > 0; half /= 2) {
