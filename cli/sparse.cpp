@@ -17,7 +17,8 @@ using nlohmann::json;
 
 struct AnalyzeArguments {
   std::string matrix;
-  std::string output;  // of analyze
+  std::string output;              // of analyze
+  std::string precision = "fp64";  // of a factor that is planned
   AnalysisArguments analysis;
 };
 
@@ -106,19 +107,23 @@ void print_levels(const SparseAnalysis& a) {
 }
 
 void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machine& machine,
-                const Branches& branches, bool measured_rates) {
+                const Branches& branches, Element element, bool measured_rates) {
   const AnalysisCounts& c = a.counts;
   print_levels(a);
-  fmt::print("  {:18}{:>14} for the factor\n", "memory", format_bytes(c.panel_bytes));
+  const auto bytes = [&](std::int64_t in_fp64) {
+    return format_bytes(in_fp64 / bytes_of(Element::fp64) * bytes_of(element));
+  };
+  fmt::print("  {:18}{:>14} for the factor in {}\n", "memory", bytes(c.panel_bytes),
+             to_string(element));
   fmt::print("  {:18}{:>14} multifrontal: updates and a panel, at most\n", "",
-             format_bytes(c.stack_bytes));
-  fmt::print("  {:18}{:>14} left-looking: the largest product\n", "",
-             format_bytes(c.product_bytes));
-  fmt::print("  {:18}{:>14} the largest panel\n", "", format_bytes(c.largest_panel_bytes));
+             bytes(c.stack_bytes));
+  fmt::print("  {:18}{:>14} left-looking: the largest product\n", "", bytes(c.product_bytes));
+  fmt::print("  {:18}{:>14} the largest panel\n", "", bytes(c.largest_panel_bytes));
   fmt::print("  {:18}{:>14} with {:.1f} % of the flops fit {} each\n", "branches", branches.count,
              100 * ratio(branches.flops, c.stored_flops),
              format_bytes(machine.devices.front().memory_bytes));
-  fmt::print("  {:18}{:>12.3g} s at least, by rates alone{}\n", "predicted", p.seconds,
+  fmt::print("  {:18}{:>12.3g} s at least, by rates alone{}{}\n", "predicted", p.seconds,
+             element == Element::fp64 ? "" : ", in fp64",
              measured_rates ? "" : " (nominal rates, see strata info --calibrate)");
   fmt::print(
       "  {:18}{:>12.3g} s for all flops, {:.3g} s along the longest way, {:.3g} s of "
@@ -128,9 +133,10 @@ void print_plan(const SparseAnalysis& a, const FactorPrediction& p, const Machin
 
 /// What the schedule makes of it on the machine.
 RunReport simulated_run(const SparseAnalysis& a, const SparseMatrix& matrix, const Machine& machine,
-                        const CommonOptions& common, const Options& run) {
+                        const CommonOptions& common, const Options& run, Element element) {
   SparseCholeskyOptions options;
   options.run = run;
+  options.precision = element;
   options.tile = common.tile;
   return simulate_sparse_cholesky(a, matrix, machine, options);
 }
@@ -176,8 +182,10 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   const SparseAnalysis a = analysis_of(arguments.analysis, file.matrix, common.seed);
   const FactorPrediction p = predict_factorization(a, machine);
   const Branches branches = branches_of(a, machine.devices.front().memory_bytes);
-  const RunReport simulated = simulated_run(a, file.matrix, machine, common, run);
+  const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
+  const RunReport simulated = simulated_run(a, file.matrix, machine, common, run, element);
   json object = to_json(a, file.summed);
+  object["precision"] = to_string(element);
   json names = json::array();
   for (const DeviceModel& device : machine.devices) names.push_back(device.name);
   object["devices"] = std::move(names);
@@ -191,7 +199,7 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   object["simulated"] = to_json(simulated);
   return finish(common, report_of(a, arguments, p, simulated), object, [&] {
     print_analysis(a, file.summed);
-    print_plan(a, p, machine, branches, run.rates.has_value());
+    print_plan(a, p, machine, branches, element, run.rates.has_value());
     print_simulated(simulated, run.rates.has_value());
   });
 }
@@ -342,6 +350,10 @@ void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run) {
   algorithm->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
   a->analysis.add_to(*algorithm);
   a->analysis.add_saved_to(*algorithm);
+  algorithm
+      ->add_option("--precision", a->precision, "of the factor: fp64, or fp32 in half the memory")
+      ->check(CLI::IsMember({"fp64", "fp32"}))
+      ->capture_default_str();
   algorithm->callback(
       [&run, &common, a] { run = [&common, a] { return run_plan_sparse(*a, common); }; });
 }

@@ -104,6 +104,16 @@ TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
                  "host to device", "peak memory"});
   expect_refused({"plan", "sparse", file, "--devices", "emulated:2", "--device-memory", "64KiB"}, 3,
                  {"64.0 KiB", "needs"});
+  // Floats take half the memory, and travel in half the bytes.
+  const Words floats = Words{"plan", "sparse", file, "--precision", "fp32"} + devices;
+  const json half = expect_json(floats);
+  EXPECT_EQ(fresh["precision"], "fp64");
+  EXPECT_EQ(half["precision"], "fp32");
+  const std::int64_t home = simulated["planned_traffic"]["device_to_host_bytes"];
+  EXPECT_LT(half["simulated"]["planned_traffic"]["device_to_host_bytes"], 0.7 * home);
+  expect_pieces(expect_done(floats), {"for the factor in fp32", "by rates alone, in fp64"});
+  expect_complaint(run_program(Words{"plan", "sparse", file, "--precision", "fp16"} + devices), 2,
+                   {"fp16"});
   // Another matrix than was analyzed, and a file that is damaged.
   const std::string other = put_symmetric(scratch, "other.mtx", grid(9, 9, 8));
   expect_complaint(run_program(Words{"plan", "sparse", other, "--analysis", saved} + devices), 2,
