@@ -73,7 +73,7 @@ TEST(PinnedFactor, IsTheSameHoweverItsMemoryIsPinned) {
         EXPECT_EQ(result.report.traffic, expected.report.traffic);
         if (how == HostPinning::ahead || how == HostPinning::automatic) {
           // All but the statuses of the diagonal tiles, which come home by the ring.
-          const std::int64_t statuses = 3 * 8 * ((n + tile - 1) / tile);
+          const std::int64_t statuses = 4 * 8 * ((n + tile - 1) / tile);
           EXPECT_EQ(result.report.pinned_bytes, result.report.host_bytes - statuses);
           EXPECT_GT(result.report.pinning_seconds, 0);
         }

@@ -208,10 +208,10 @@ TEST(Cholesky, MisuseIsNamed) {
   options.host_memory_bytes = 100;
   try {
     (void)cholesky(a.view(), options);
-    FAIL() << "a factor of 288 bytes and a status of 24 were kept in 100";
+    FAIL() << "a factor of 288 bytes and a status of 32 were kept in 100";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::memory);
-    EXPECT_NE(std::string(error.what()).find("312 bytes"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("320 bytes"), std::string::npos) << error.what();
   }
 }
 

@@ -93,8 +93,8 @@ TEST(CliPlan, TheHostMemoryThatIsNamedWorks) {
   expect_complaint(outcome, 3, {"1.00 MiB", "order 1001", "235 KiB"});
   const std::string needed = bytes_in(outcome.err);
   // Ten rows of tiles of 100, and one of one row: 55 tiles, ten strips and a corner. Each of the
-  // eleven diagonal tiles has a status of three numbers.
-  EXPECT_EQ(needed, std::to_string(8 * (55 * 100 * 100 + 10 * 100 + 1 + 11 * 3)));
+  // eleven diagonal tiles has a status of four numbers.
+  EXPECT_EQ(needed, std::to_string(8 * (55 * 100 * 100 + 10 * 100 + 1 + 11 * 4)));
   const Outcome works = run_program(command + Words{needed});
   EXPECT_EQ(json::parse(works.out).at("host_bytes"), std::stoll(needed));
   expect_refused(command + Words{std::to_string(std::stoll(needed) - 1)}, 3, {needed});
