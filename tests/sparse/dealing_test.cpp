@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "kernels/backend.hpp"
@@ -14,6 +12,7 @@
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
+#include "tests/sparse/front_matrices.hpp"
 
 namespace strata {
 namespace {
@@ -22,23 +21,7 @@ using test::at;
 
 constexpr std::int64_t kWhole = std::int64_t{1} << 60;
 
-SparseAnalysis analysis_of(const SparseMatrix& a) {
-  AnalysisOptions options;
-  options.ordering = SparseOrdering::amd;
-  return analyze(a, options);
-}
-
-std::vector<SparseMatrix> matrices() {
-  std::vector<SparseMatrix> list;
-  for (const test::Family& family : test::families())
-    if (family.matrix.rows > 0) list.push_back(family.matrix);
-  list.push_back(test::grid(13, 12, 11));
-  list.push_back(test::grid(40, 41, 1));
-  list.push_back(test::grid(9, 9, 8, true, 3));
-  list.push_back(test::random_pattern(300, 0.05, 5, test::Give::upper));
-  for (std::size_t k = 0; k < list.size(); ++k) list[k] = test::with_values(list[k], 61 + k);
-  return list;
-}
+std::vector<SparseMatrix> matrices() { return test::front_matrices(61); }
 
 FrontSizes whole_tree() { return {.panel_order = 4096, .branch_entries = kWhole, .program = 1}; }
 FrontSizes dealt_to(std::int64_t devices, std::int64_t range_bytes = kRangesThatStay) {
@@ -74,7 +57,7 @@ void check_dealing(const SparseAnalysis& a, const SubtreeDealing& dealing, int d
 
 TEST(SubtreeDealing, LeavesSubtreesWhole) {
   for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     const double alone = deal_subtrees(analysis, 1).seconds;
     for (const int devices : {1, 2, 3, 4, 7}) {
       for (const DealingTimes& times : {DealingTimes(), kFreeHandover}) {
@@ -85,13 +68,13 @@ TEST(SubtreeDealing, LeavesSubtreesWhole) {
       }
     }
   }
-  EXPECT_THROW((void)deal_subtrees(analysis_of(matrices().front()), 0), Error);
+  EXPECT_THROW((void)deal_subtrees(test::analysis_by_amd(matrices().front()), 0), Error);
 }
 
 /// What is small is not worth a handover; many trees that are alike are dealt evenly; two halves of
 /// a grid below their separator, too.
 TEST(SubtreeDealing, WeighsWhatItCosts) {
-  const SparseAnalysis small = analysis_of(test::with_values(test::grid(10, 10, 1), 1));
+  const SparseAnalysis small = test::analysis_by_amd(test::with_values(test::grid(10, 10, 1), 1));
   for (const std::int32_t d : deal_subtrees(small, 4).device) EXPECT_EQ(d, 0);
   AnalysisOptions options;
   options.ordering = SparseOrdering::metis;
@@ -111,7 +94,7 @@ TEST(DealtFactor, HasTheBitsOfOneDevice) {
   std::int64_t units = 0;
   std::int64_t copied = 0;
   for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     FrontFactor whole(analysis, options_on("host:1"), whole_tree());
     whole.factor(a, 0.5);
     constexpr std::int64_t kColumns = 35;
@@ -153,7 +136,7 @@ TEST(DealtFactor, HasTheBitsOfOneDevice) {
 
 TEST(DealtFactor, OfFloatsIsSolvedAtHome) {
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = test::analysis_by_amd(a);
   SparseCholeskyOptions options = options_on("host:1");
   options.precision = Element::fp32;
   FrontFactor whole(analysis, options, whole_tree());
@@ -172,7 +155,7 @@ TEST(DealtFactor, OfFloatsIsSolvedAtHome) {
 
 TEST(DealtFactor, NamesTheFirstBadPivot) {
   const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = test::analysis_by_amd(a);
   for (const std::int64_t row : {0, 1, 100, 222, 300, 503}) {
     const SparseMatrix bad = test::with_bad_row(a, row);
     const SparseCholesky expected(analysis, bad, options_on("host:1"));
@@ -191,7 +174,7 @@ TEST(DealtFactor, NamesTheFirstBadPivot) {
 TEST(DealtFactor, InRangesHasTheBitsOfOneDevice) {
   std::int64_t both = 0;  // plans in which each device has work
   for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     FrontFactor whole(analysis, options_on("reference"), whole_tree());
     whole.factor(a, 0.5);
     whole.bring_home();
@@ -226,15 +209,16 @@ TEST(DealtFactor, InRangesHasTheBitsOfOneDevice) {
 
 TEST(DealtFactor, OfOtherUnitsIsRefused) {
   const SparseMatrix a = test::with_values(test::grid(4, 4, 1), 8);
-  EXPECT_THROW((void)lay_out_fronts(analysis_of(a), a, {.program = 1, .devices = 2}), Error);
-  EXPECT_THROW((void)lay_out_fronts(analysis_of(a), a, dealt_to(0)), Error);
+  EXPECT_THROW((void)lay_out_fronts(test::analysis_by_amd(a), a, {.program = 1, .devices = 2}),
+               Error);
+  EXPECT_THROW((void)lay_out_fronts(test::analysis_by_amd(a), a, dealt_to(0)), Error);
 }
 
 /// Nothing at all, and one row, on several devices.
 TEST(DealtFactor, OfNothingAndOne) {
   SparseMatrix nothing;
   nothing.start = {0};
-  FrontFactor none(analysis_of(nothing), options_on("host:2"), dealt_to(2));
+  FrontFactor none(test::analysis_by_amd(nothing), options_on("host:2"), dealt_to(2));
   none.factor(nothing, 0);
   EXPECT_TRUE(none.info().ok);
   none.solve_there({nullptr, 0, 1, 1}, true, true);
@@ -243,7 +227,7 @@ TEST(DealtFactor, OfNothingAndOne) {
   one.start = {0, 1};
   one.column = {0};
   one.value = {4};
-  FrontFactor single(analysis_of(one), options_on("host:2"), dealt_to(2));
+  FrontFactor single(test::analysis_by_amd(one), options_on("host:2"), dealt_to(2));
   single.factor(one, 0);
   double x = 8;
   single.solve_there({&x, 1, 1, 1}, true, true);
@@ -253,10 +237,10 @@ TEST(DealtFactor, OfNothingAndOne) {
 /// A factor that several devices made is saved and opened, and solves.
 TEST(DealtFactor, IsOpenedFromItsBytes) {
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
-  FrontFactor made(analysis_of(a), options_on("host:3"), dealt_to(3));
+  FrontFactor made(test::analysis_by_amd(a), options_on("host:3"), dealt_to(3));
   made.factor(a, 0);
   made.bring_home();
-  FrontFactor opened(analysis_of(a), options_on("host:1"), dealt_to(3));
+  FrontFactor opened(test::analysis_by_amd(a), options_on("host:1"), dealt_to(3));
   opened.reserve();
   ASSERT_EQ(opened.bytes().size(), made.bytes().size());
   std::copy(made.bytes().begin(), made.bytes().end(), opened.bytes().begin());

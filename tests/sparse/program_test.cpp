@@ -18,6 +18,7 @@
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
+#include "tests/sparse/front_matrices.hpp"
 
 namespace strata {
 namespace {
@@ -25,12 +26,6 @@ namespace {
 using test::at;
 
 constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-
-SparseAnalysis analysis_of(const SparseMatrix& a) {
-  AnalysisOptions options;
-  options.ordering = SparseOrdering::amd;
-  return analyze(a, options);
-}
 
 std::shared_ptr<const FrontLayout> layout_of(const SparseAnalysis& analysis, const SparseMatrix& a,
                                              bool program, std::int64_t branch = kWhole) {
@@ -279,22 +274,11 @@ class Interpreter {
   std::vector<double> panels_, outside_, work_;
 };
 
-/// Matrices with fronts of all kinds: small ones, of tiles, with odd and even widths.
-std::vector<SparseMatrix> matrices() {
-  std::vector<SparseMatrix> list;
-  for (const test::Family& family : test::families())
-    if (family.matrix.rows > 0) list.push_back(family.matrix);
-  list.push_back(test::grid(13, 12, 11));
-  list.push_back(test::grid(40, 41, 1));
-  list.push_back(test::grid(9, 9, 8, true, 3));
-  list.push_back(test::random_pattern(300, 0.05, 5, test::Give::upper));
-  for (std::size_t k = 0; k < list.size(); ++k) list[k] = test::with_values(list[k], 31 + k);
-  return list;
-}
+std::vector<SparseMatrix> matrices() { return test::front_matrices(31); }
 
 TEST(FrontProgram, SerialKernelsFindTheSameFactor) {
   for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     for (const double shift : {0.0, 0.5}) {
       const std::vector<double> expected =
           factor_by("host", analysis, layout_of(analysis, a, false), a, shift);
@@ -305,7 +289,7 @@ TEST(FrontProgram, SerialKernelsFindTheSameFactor) {
 
 TEST(FrontProgram, JobsInTheirOrderMakeTheFactor) {
   for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     const auto layout = layout_of(analysis, a, true);
     ASSERT_EQ(layout->units.size(), 1U);
     Interpreter interpreter(*layout, a, 0.25);
@@ -336,7 +320,7 @@ TEST(FrontProgram, AFactorThatStaysSolvesWhereItIs) {
   for (const SparseMatrix& a : matrices()) {
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
-    FrontFactor factor(analysis_of(a), options,
+    FrontFactor factor(test::analysis_by_amd(a), options,
                        {.panel_order = 4096, .branch_entries = kWhole, .program = 1});
     factor.factor(a, 0);
     ASSERT_TRUE(factor.info().ok);
@@ -398,7 +382,7 @@ TEST(FrontProgram, RangesHaveTheBitsOfTheWholeTree) {
   std::int64_t parts = 0;
   std::int64_t left = 0;
   for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     SparseCholeskyOptions options;
     options.run.devices = "reference";
     FrontFactor whole(analysis, options,
@@ -446,10 +430,10 @@ TEST(FrontProgram, AFactorMadeElsewhereIsFactoredAgainAsItSuits) {
   SparseCholeskyOptions options;
   options.run.devices = "host:1";
   const FrontSizes whole{.panel_order = 4096, .branch_entries = kWhole, .program = 1};
-  FrontFactor made(analysis_of(a), options, whole);
+  FrontFactor made(test::analysis_by_amd(a), options, whole);
   made.factor(a, 0);
   made.bring_home();
-  FrontFactor opened(analysis_of(a), options, whole);
+  FrontFactor opened(test::analysis_by_amd(a), options, whole);
   opened.reserve();
   std::copy(made.bytes().begin(), made.bytes().end(), opened.bytes().begin());
   opened.adopt(made.info(), 0);
@@ -470,7 +454,7 @@ TEST(FrontProgram, FloatsThatHoldNoElementAreRefused) {
   SparseCholeskyOptions options;
   options.run.devices = "host:1";
   options.precision = Element::fp32;
-  FrontFactor factor(analysis_of(a), options, {.branch_entries = kWhole, .program = 1});
+  FrontFactor factor(test::analysis_by_amd(a), options, {.branch_entries = kWhole, .program = 1});
   EXPECT_THROW(factor.factor(a, 0), Error);
   a.value.back() = 1e-42;  // on the diagonal
   EXPECT_THROW(factor.factor(a, 0), Error);
@@ -481,7 +465,8 @@ TEST(FrontProgram, NothingStaysToo) {
   nothing.start = {0};
   SparseCholeskyOptions options;
   options.run.devices = "host:1";
-  FrontFactor factor(analysis_of(nothing), options, {.branch_entries = kWhole, .program = 1});
+  FrontFactor factor(test::analysis_by_amd(nothing), options,
+                     {.branch_entries = kWhole, .program = 1});
   factor.factor(nothing, 0);
   EXPECT_TRUE(factor.info().ok);
   EXPECT_EQ(factor.info().log_determinant, 0);
@@ -489,7 +474,7 @@ TEST(FrontProgram, NothingStaysToo) {
 
 TEST(FrontProgram, AFactorThatStaysNamesTheFirstBadPivot) {
   SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = test::analysis_by_amd(a);
   for (const std::int64_t row : {0, 100, 300}) {
     const SparseMatrix bad = test::with_bad_row(a, row);
     SparseCholeskyOptions options;
@@ -511,7 +496,7 @@ TEST(FrontsOnAGpu, AgreeWithTheHost) {
   std::vector<SparseMatrix> list = matrices();
   list.push_back(test::with_values(test::grid(24, 23, 22), 77));
   for (const SparseMatrix& a : list) {
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = test::analysis_by_amd(a);
     SparseCholeskyOptions options;
     options.run.devices = "host";
     const SparseCholesky expected(analysis, a, options);
@@ -549,7 +534,7 @@ TEST(FrontsOnAGpu, AgreeWithTheHost) {
 TEST(FrontsOnAGpu, NameTheFirstBadPivotAndTakeFloats) {
   if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
   SparseMatrix a = test::with_values(test::grid(19, 18, 17), 5);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = test::analysis_by_amd(a);
   SparseCholeskyOptions options;
   options.run.devices = "cuda:0";
   options.run.device_memory_bytes = std::int64_t{2} << 30;
