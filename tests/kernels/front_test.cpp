@@ -176,7 +176,7 @@ TEST(Front, IsFactored) {
           update.push_back(i >= j ? full[static_cast<std::size_t>(i + j * order)] : 77.0);
       std::vector<Operand> call{Operand::of(panel, {0, 0, order, w}),
                                 Operand::of(update, {w, w, r, r}),
-                                Operand::of({9, 9, 9}, {0, 0, 3, 1})};
+                                Operand::of({9, 9, 9, 9}, {0, 0, kStatusRows, 1})};
       run_one(*backend, factor_front, call);
       const auto a = [&](std::int64_t i, std::int64_t j) -> double& {
         return full[static_cast<std::size_t>(i + j * order)];
@@ -298,7 +298,8 @@ TEST(Front, CallsOfOneTaskAreWhatTheyAreAlone) {
 TEST(Front, SaysWhichColumnFails) {
   for (const Backend* backend : backends()) {
     std::vector<Operand> call{Operand::of({1, 0, 0, 0, 0, 4, 2, 2, 0, 0, 0.5, 1}, {0, 0, 4, 3}),
-                              Operand::of({1}, {3, 3, 1, 1}), Operand::of({9, 9, 9}, {0, 0, 3, 1})};
+                              Operand::of({1}, {3, 3, 1, 1}),
+                              Operand::of({9, 9, 9, 9}, {0, 0, kStatusRows, 1})};
     run_one(*backend, factor_front, call);
     EXPECT_EQ(call[2].numbers[0], 2);
     EXPECT_EQ(call[2].numbers[1], -0.5);
