@@ -27,6 +27,7 @@ struct QrBench {
   int repeats = 5;
   bool peers = false;             ///< also the peers; on a GPU the plugin is needed
   std::vector<QrMethod> methods;  ///< whole calls
+  bool verify = true;             ///< whole calls measure the orthogonality themselves
   double condition = 1;           ///< of V, to a small factor
   std::uint64_t seed = 1;
 };
@@ -40,7 +41,8 @@ struct QrBenchRow {
   bool whole = false;  ///< a whole call, by us or by the peer
   /// Of a whole call of qr(): seconds of the peer's Householder QR over those; 0: not measured.
   double ratio_to_peer = 0;
-  std::optional<QrInfo> info{};  ///< of the last whole call; without its trace
+  /// Of the last whole call, without its trace; of calls that do not verify, of one more that does.
+  std::optional<QrInfo> info{};
 };
 
 struct QrBenchResult {

@@ -298,6 +298,10 @@ void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
   add_list(*algorithm, "--methods", arguments->methods,
            "whole calls by these methods, separated by commas, all, or none")
       ->capture_default_str();
+  algorithm->add_flag(
+      "!--no-verify", bench->verify,
+      "time whole calls that do not measure the orthogonality of Q, as the peers do "
+      "not; one more call tells it");
   algorithm->add_option("--condition", bench->condition, "of V, about: 1 is uniformly random")
       ->check(CLI::Range(1.0, 1e30))
       ->capture_default_str();

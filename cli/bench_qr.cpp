@@ -271,6 +271,7 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   json object = {{"benchmark", "qr"}, {"device", result.device},  {"model", result.model},
                  {"m", result.m},     {"repeats", bench.repeats}, {"results", rows}};
   object["condition"] = bench.condition;
+  object["verify"] = bench.verify;
   ReportData data;
   if (!arguments.figures.empty()) {
     const Figures figures = figures_of(bench, result.m, arguments.passes, common.to_options());

@@ -76,15 +76,18 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
   return object;
 }
 
+std::string orthogonality_of(const QrInfo& info) {
+  if (std::isnan(info.orthogonality)) return "not measured";
+  return fmt::format("{:.2e} ({})", info.orthogonality, info.measured ? "measured" : "bound");
+}
+
 void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const QrArguments& a) {
   const RunReport& run = info.report;
   fmt::print("{} {} by {} in {} {} with {} ({}, blocks of {} rows)\n",
              a.r_only ? "R of" : "orthonormalized", rows, cols, info.passes,
              info.passes == 1 ? "pass" : "passes", fmt::join(run.devices, ", "),
              to_string(info.method), run.tile);
-  if (!a.r_only)
-    fmt::print("  orthogonality     {:.2e} ({})\n", info.orthogonality,
-               info.measured ? "measured" : "bound");
+  if (!a.r_only) fmt::print("  orthogonality     {}\n", orthogonality_of(info));
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
   if (info.numerical_rank < info.rank)
     fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
@@ -171,9 +174,7 @@ int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptio
   data.figures = {{"Condition", fmt::format("{:.1e}", info.condition), "", "of unit columns"},
                   {"Rank", fmt::format("{}", info.rank), "", fmt::format("of {}", n)}};
   if (!a.r_only)
-    data.figures.insert(data.figures.begin(),
-                        {"‖I − QᵀQ‖", fmt::format("{:.1e}", info.orthogonality), "",
-                         info.measured ? "measured" : "bound"});
+    data.figures.insert(data.figures.begin(), {"‖I − QᵀQ‖", orthogonality_of(info), "", ""});
   data.qr_steps = info.steps;
   data.run = info.report;
   begin_output();
@@ -287,7 +288,8 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_flag("--r-only", a->r_only,
                  "R, rank and condition alone: V is read once, or twice where it is very "
                  "ill-conditioned");
-  verb->add_flag("--no-verify", a->no_verify, "bound the orthogonality instead of measuring it");
+  verb->add_flag("--no-verify", a->no_verify,
+                 "bound the orthogonality instead of measuring it, by auto and tsqr");
   verb->add_option("--rank-tolerance", a->rank_tolerance,
                    "columns that are this near, beside their length, to the span of those before "
                    "them are dependent; 0: only those that are so exactly")

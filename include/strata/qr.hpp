@@ -93,7 +93,8 @@ struct QrStep {
 
 struct QrInfo {
   /// Whether Q is what the method promises: of `automatic` orthogonality within 1e-14·√n (fp32:
-  /// 1e-5·√n); of the others that the last Cholesky factorization did not fail and Q is finite.
+  /// 1e-5·√n); of the others that the last Cholesky factorization did not fail and that Q is
+  /// finite, where it was measured.
   bool ok = false;
   std::int64_t rank = 0;
   /// Columns farther than n roundings of T, beside their length, from the span of those before
@@ -105,7 +106,7 @@ struct QrInfo {
   double condition = 0;
   /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
   /// of the 2-norm; of `automatic` with (4·√n + n)·2^-53 for what rounding does to sums in fp64.
-  /// Else a bound from the condition; NaN where no Q was asked for.
+  /// Else a bound, of `automatic` and TSQR; NaN of the other methods, and where no Q was asked for.
   double orthogonality = 0;
   bool measured = false;
   int passes = 0;           ///< over V

@@ -2,10 +2,12 @@
 //
 // Method: 128 rows of all columns are copied into a buffer in the first-level or second-level
 // cache, solved there, put back, and added to the sums of all pairs; so a block is read once
-// whatever is done to it. A vector holds the four lanes of a pair, and four pairs with one column
-// in common go side by side: enough sums that do not wait for each other, and five loads for four
-// products. A sum by extraction is four instructions a product, which on a processor with two units
-// for fused multiply-adds and two for additions takes one cycle for four rows. fp32 → fp32 takes
+// whatever is done to it, and what is read next is fetched meanwhile. A vector holds the four lanes
+// of a pair. Six columns stay in the first-level cache while all others meet them: in fp64 two at a
+// time, twelve sums for eight loads, in dd one, six sums for seven. A sum by extraction is four
+// instructions a product, which on a processor with two units for fused multiply-adds and two for
+// additions takes one cycle for four rows. Substitution multiplies by rounded reciprocals and mends
+// what is not rounded correctly, since a division takes as long as many products. fp32 → fp32 takes
 // the reference's way: nobody is in a hurry for fewer digits than fp64 gives at the same speed.
 
 #include <algorithm>
@@ -94,6 +96,19 @@ void load_tile(const BlockView& v, const double* d, std::int64_t row, double* x)
     for (std::int64_t r = 0; r < rows; ++r) to[r] = static_cast<double>(column[r]) * scale;
     std::fill(to + rows, to + kGramTileRows, 0.0);
   }
+}
+
+/// What is read after the tile at `row`.
+template <class T>
+tile::Ahead after_tile(const BlockView& v, std::int64_t row) {
+  const auto from = matrix_of<const T>(v);
+  const std::int64_t next = row + kGramTileRows;
+  if (next >= v.rows) return {};
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  return {.first = reinterpret_cast<const char*>(from.data + next),
+          .columns = from.cols,
+          .stride = from.ld * kBytes,
+          .bytes = std::min<std::int64_t>(kGramTileRows, v.rows - next) * kBytes};
 }
 
 /// Rounds the tile to T, in the block and in the tile itself.
@@ -201,14 +216,25 @@ void perform(const BlockView& v, const double* d, const Pass& pass) {
   const auto r =
       pass.factor != nullptr && !wide ? factor_of<double>(*pass.factor) : std::vector<double>();
   const auto r_wide = wide ? factor_of<DoubleDouble>(*pass.factor) : std::vector<DoubleDouble>();
+  std::vector<tile::Divisor> divisors;
+  for (std::int64_t j = 0; j < n && pass.factor != nullptr; ++j) {
+    const auto at = static_cast<std::size_t>(j + j * n);
+    divisors.emplace_back(wide ? r_wide[at].hi : r[at]);
+  }
   double* x = scratch.x.data();
   for (std::int64_t row = 0; row < v.rows; row += kGramTileRows) {
     load_tile<T>(v, d, row, x);
-    if (wide) run_fused<tile::SolveWide>(x, scratch.low.data(), n, r_wide.data());
-    if (pass.factor != nullptr && !wide) run_fused<tile::Solve>(x, n, r.data());
+    // The longest of the steps has the time to wait for what comes next.
+    const tile::Ahead ahead = after_tile<T>(v, row);
+    const tile::Ahead with_solve = pass.sums == nullptr ? ahead : tile::Ahead{};
+    if (wide)
+      run_fused<tile::SolveWide>(x, scratch.low.data(), n, r_wide.data(), divisors.data(),
+                                 with_solve);
+    if (pass.factor != nullptr && !wide)
+      run_fused<tile::Solve>(x, n, r.data(), divisors.data(), with_solve);
     if (pass.factor != nullptr) store_tile<T>(x, row, v, pass.stored);
     if (pass.sums == nullptr) continue;
-    run_fused<tile::AddTile>(sum, x, n, scratch.fields.data(), scratch.sums.data());
+    run_fused<tile::AddTile>(sum, x, n, ahead, scratch.fields.data(), scratch.sums.data());
     if (ends_unit(row, v.rows)) end_unit(scratch.sums, tree, pass.variant);
   }
   if (pass.sums != nullptr) put_gram(*pass.sums, tree.sums());
@@ -285,7 +311,8 @@ void inner_of(const BlockView& b, const BlockView& x, const BlockView& y) {
     load_tile<T>(x, nullptr, row, scratch.x.data());
     load_tile<T>(y, nullptr, row, scratch.y.data());
     run_fused<tile::AddInner>(sum, scratch.x.data(), x.cols, scratch.y.data(), y.cols,
-                              scratch.fields.data(), scratch.sums.data());
+                              after_tile<T>(x, row), after_tile<T>(y, row), scratch.fields.data(),
+                              scratch.sums.data());
     if (ends_unit(row, x.rows)) end_unit(scratch.sums, tree);
   }
   const auto out = matrix_of<W>(b);

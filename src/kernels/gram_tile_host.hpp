@@ -5,7 +5,9 @@
 // Everything is inlined into functions that are compiled for the processor (run_fused). Only for
 // gram_host.cpp, which is compiled with -ffp-contract=off.
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -20,6 +22,46 @@ static_assert(kLanes == kGramLanes);
 [[nodiscard]] constexpr std::int64_t pairs(std::int64_t n) noexcept { return n * (n + 1) / 2; }
 [[nodiscard]] constexpr std::int64_t first_pair(std::int64_t i, std::int64_t n) noexcept {
   return i * n - i * (i - 1) / 2;
+}
+
+/// The rows that are read next, brought into the second-level cache while others are computed with:
+/// a column of a tile is a kilobyte, too short a stream for the processor to see it coming.
+struct Ahead {
+  const char* first = nullptr;
+  std::int64_t columns = 0;  ///< 0: nothing is read next
+  std::int64_t stride = 0;   ///< from a column to the next, bytes
+  std::int64_t bytes = 0;    ///< of a column
+
+  /// What lies between two of `steps` steps: few columns at a time, so that nobody who computes
+  /// waits for many.
+  [[gnu::always_inline]] void fetch(std::int64_t from, std::int64_t to, std::int64_t steps) const {
+    constexpr std::int64_t kLine = 64;
+    const std::int64_t end = columns * to / steps;
+    for (std::int64_t j = columns * from / steps; j < end; ++j) {
+      for (std::int64_t byte = 0; byte < bytes; byte += kLine)
+        __builtin_prefetch(first + j * stride + byte, 0, 2);
+    }
+  }
+};
+
+/// Columns are taken in groups that stay in the first-level cache while all others go by. Six of
+/// them: as many sums in dd as sixteen registers hold, and in fp64 with two others at a time.
+constexpr std::int64_t kGroup = 6;
+[[nodiscard]] constexpr std::int64_t groups_of(std::int64_t n) noexcept {
+  return (n + kGroup - 1) / kGroup;
+}
+/// The columns of the next group of `left`, a multiple of `multiple` but for the last. They are
+/// dealt evenly: sums are made side by side because each waits four cycles for itself, which a rest
+/// of one or two columns would not hide.
+[[nodiscard]] constexpr std::int64_t next_group(std::int64_t left, std::int64_t multiple) noexcept {
+  const std::int64_t even = (left + groups_of(left) - 1) / groups_of(left);
+  return std::min(left, (even + multiple - 1) / multiple * multiple);
+}
+/// Columns that the groups of a tile meet, themselves among them.
+[[nodiscard]] constexpr std::int64_t meetings(std::int64_t n, std::int64_t multiple) noexcept {
+  std::int64_t sum = 0;
+  for (std::int64_t j = 0; j < n;) sum += j += next_group(n - j, multiple);
+  return sum;
 }
 
 /// The biased exponent of the largest magnitude in a column.
@@ -43,42 +85,121 @@ static_assert(kLanes == kGramLanes);
                                std::uint64_t{1} << 51);
 }
 
+/// A sum of a tile joins that of the tiles before it.
+[[gnu::always_inline]] inline void add_to(double* sum, const Lanes& of_tile) {
+  rounded_sum(Lanes::load(sum), of_tile).store(sum);
+}
+
 /// The sums of kRows columns x with kCols columns y, added to those of tiles before: `to` holds for
-/// each x where its sums are, a vector a pair. Eight sums at a time do not wait for each other.
+/// each x where its sums are, a vector a pair.
 template <int kRows, int kCols>
 [[gnu::always_inline]] inline void add_products(const double* x, const double* y,
                                                 double* const (&to)[kRows]) {
   Lanes c[kRows][kCols];
   for (int k = 0; k < kGramTileRows; k += kLanes) {
     Lanes xk[kRows];
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) xk[i] = Lanes::load(x + i * kGramTileRows + k);
+#pragma GCC unroll 8
     for (int j = 0; j < kCols; ++j) {
       const Lanes yk = Lanes::load(y + j * kGramTileRows + k);
+#pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) c[i][j] = fused(xk[i], yk, c[i][j]);
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kCols; ++j) {
-      double* sum = to[i] + j * kLanes;
-      rounded_sum(Lanes::load(sum), c[i][j]).store(sum);
-    }
+#pragma GCC unroll 8
+    for (int j = 0; j < kCols; ++j) add_to(to[i] + j * kLanes, c[i][j]);
   }
 }
 
-/// Columns x with the `count` columns from y on.
+/// Two columns x with each other and with the kCols columns behind them; `to`: where the sum of
+/// each with itself is.
+template <int kCols>
+[[gnu::always_inline]] inline void add_corner(const double* x, double* const (&to)[2]) {
+  constexpr int kOwn = 3;
+  Lanes own[kOwn];
+  Lanes c[2][kCols + 1];
+  for (int k = 0; k < kGramTileRows; k += kLanes) {
+    const Lanes x0 = Lanes::load(x + k);
+    const Lanes x1 = Lanes::load(x + kGramTileRows + k);
+    own[0] = fused(x0, x0, own[0]);
+    own[1] = fused(x0, x1, own[1]);
+    own[2] = fused(x1, x1, own[2]);
+#pragma GCC unroll 8
+    for (int j = 0; j < kCols; ++j) {
+      const Lanes yk = Lanes::load(x + (j + 2) * kGramTileRows + k);
+      c[0][j] = fused(x0, yk, c[0][j]);
+      c[1][j] = fused(x1, yk, c[1][j]);
+    }
+  }
+  add_to(to[0], own[0]);
+  add_to(to[0] + kLanes, own[1]);
+  add_to(to[1], own[2]);
+#pragma GCC unroll 8
+  for (int j = 0; j < kCols; ++j) {
+    add_to(to[0] + (2 + j) * kLanes, c[0][j]);
+    add_to(to[1] + (1 + j) * kLanes, c[1][j]);
+  }
+}
+
+/// kRows columns x with a group of columns y.
 template <int kRows>
-[[gnu::always_inline]] inline void add_products_of(const double* x, const double* y,
-                                                   std::int64_t count, double* const (&to)[kRows]) {
-  std::int64_t j = 0;
-  double* at[kRows];
-  const auto advance = [&] {
-    for (int i = 0; i < kRows; ++i) at[i] = to[i] + j * kLanes;
-    return y + j * kGramTileRows;
-  };
-  for (; j + 4 <= count; j += 4) add_products<kRows, 4>(x, advance(), at);
-  if (count - j == 1) add_products<kRows, 1>(x, advance(), at);
-  if (count - j == 2) add_products<kRows, 2>(x, advance(), at);
-  if (count - j == 3) add_products<kRows, 3>(x, advance(), at);
+[[gnu::always_inline]] inline void add_group(const double* x, const double* y, std::int64_t group,
+                                             double* const (&to)[kRows]) {
+  if (group == 1) add_products<kRows, 1>(x, y, to);
+  if (group == 2) add_products<kRows, 2>(x, y, to);
+  if (group == 3) add_products<kRows, 3>(x, y, to);
+  if (group == 4) add_products<kRows, 4>(x, y, to);
+  if (group == 5) add_products<kRows, 5>(x, y, to);
+  if (group == 6) add_products<kRows, 6>(x, y, to);
+}
+
+/// Sums of a tile by extraction, side by side.
+template <int kCount>
+struct Extraction {
+  double start[kCount];
+  Lanes a[kCount];
+  Lanes low[kCount];
+
+  [[gnu::always_inline]] void begin(int p, int field_x, int field_y) {
+    start[p] = extraction_start(field_x, field_y);
+    a[p] = Lanes(start[p]);
+  }
+  [[gnu::always_inline]] void add(int p, const Lanes& x, const Lanes& y) {
+    const Lanes t = fused(x, y, a[p]);
+    const Lanes q = rounded_sum(t, -a[p]);
+    low[p] = rounded_sum(low[p], fused(x, y, -q));
+    a[p] = t;
+  }
+  /// Joins the sum of the tiles before: a vector of high parts, then one of low ones.
+  [[gnu::always_inline]] void end(int p, double* to) const {
+    const DoubleDoubleOf<Lanes> before{Lanes::load(to), Lanes::load(to + kLanes)};
+    const auto after =
+        add_cray(before, DoubleDoubleOf<Lanes>{rounded_sum(a[p], -Lanes(start[p])), low[p]});
+    after.hi.store(to);
+    after.lo.store(to + kLanes);
+  }
+};
+
+/// The sums in dd of three columns x with themselves and each other; `to`: where the sum of each
+/// with itself is.
+[[gnu::always_inline]] inline void extract_corner(const double* x, const int* fields,
+                                                  double* const (&to)[3]) {
+  constexpr int kPairs[6][2] = {{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}};
+  Extraction<6> sum;
+#pragma GCC unroll 8
+  for (int p = 0; p < 6; ++p) sum.begin(p, fields[kPairs[p][0]], fields[kPairs[p][1]]);
+  for (int k = 0; k < kGramTileRows; k += kLanes) {
+#pragma GCC unroll 8
+    for (int p = 0; p < 6; ++p)
+      sum.add(p, Lanes::load(x + kPairs[p][0] * kGramTileRows + k),
+              Lanes::load(x + kPairs[p][1] * kGramTileRows + k));
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < 6; ++p)
+    sum.end(p, to[kPairs[p][0]] + (kPairs[p][1] - kPairs[p][0]) * 2 * kLanes);
 }
 
 /// The sums in dd of one column x with `kCount` columns y, tile by tile. `sums` holds for each pair
@@ -88,27 +209,16 @@ struct WideProducts {
   /// By extraction; fields: the exponents of the columns.
   [[gnu::always_inline]] static void extract(const double* x, const double* y, int field_x,
                                              const int* fields, double* sums) {
-    Lanes a[kCount];
-    Lanes low[kCount];
-    for (int p = 0; p < kCount; ++p) a[p] = Lanes(extraction_start(field_x, fields[p]));
+    Extraction<kCount> sum;
+#pragma GCC unroll 8
+    for (int p = 0; p < kCount; ++p) sum.begin(p, field_x, fields[p]);
     for (int k = 0; k < kGramTileRows; k += kLanes) {
       const Lanes xk = Lanes::load(x + k);
-      for (int p = 0; p < kCount; ++p) {
-        const Lanes yk = Lanes::load(y + p * kGramTileRows + k);
-        const Lanes t = fused(xk, yk, a[p]);
-        const Lanes q = rounded_sum(t, -a[p]);
-        low[p] = rounded_sum(low[p], fused(xk, yk, -q));
-        a[p] = t;
-      }
+#pragma GCC unroll 8
+      for (int p = 0; p < kCount; ++p) sum.add(p, xk, Lanes::load(y + p * kGramTileRows + k));
     }
-    for (int p = 0; p < kCount; ++p) {
-      const Lanes start(extraction_start(field_x, fields[p]));
-      double* to = sums + p * 2 * kLanes;
-      const DoubleDoubleOf<Lanes> before{Lanes::load(to), Lanes::load(to + kLanes)};
-      const auto after = add_cray(before, DoubleDoubleOf<Lanes>{rounded_sum(a[p], -start), low[p]});
-      after.hi.store(to);
-      after.lo.store(to + kLanes);
-    }
+#pragma GCC unroll 8
+    for (int p = 0; p < kCount; ++p) sum.end(p, sums + p * 2 * kLanes);
   }
 
   /// By the other variants, for comparison.
@@ -151,66 +261,108 @@ template <int kCount>
   }
 }
 
-/// Column x with the `count` columns from y on, in dd.
-[[gnu::always_inline]] inline void add_wide_row(const Sum& sum, const double* x, const double* y,
-                                                std::int64_t count, int field_x, const int* fields,
-                                                double* sums) {
-  constexpr std::int64_t kStride = 2 * kLanes;
-  std::int64_t p = 0;
-  for (; p + 4 <= count; p += 4)
-    add_wide<4>(sum, x, y + p * kGramTileRows, field_x, fields + p, sums + p * kStride);
-  const double* rest = y + p * kGramTileRows;
-  if (count - p == 1) add_wide<1>(sum, x, rest, field_x, fields + p, sums + p * kStride);
-  if (count - p == 2) add_wide<2>(sum, x, rest, field_x, fields + p, sums + p * kStride);
-  if (count - p == 3) add_wide<3>(sum, x, rest, field_x, fields + p, sums + p * kStride);
+/// Column x with a group of columns y, in dd.
+[[gnu::always_inline]] inline void add_wide_group(const Sum& sum, const double* x, const double* y,
+                                                  std::int64_t group, int field_x,
+                                                  const int* fields, double* sums) {
+  if (group == 1) add_wide<1>(sum, x, y, field_x, fields, sums);
+  if (group == 2) add_wide<2>(sum, x, y, field_x, fields, sums);
+  if (group == 3) add_wide<3>(sum, x, y, field_x, fields, sums);
+  if (group == 4) add_wide<4>(sum, x, y, field_x, fields, sums);
+  if (group == 5) add_wide<5>(sum, x, y, field_x, fields, sums);
+  if (group == 6) add_wide<6>(sum, x, y, field_x, fields, sums);
 }
 
-/// The pairs of a tile, in fp64 of two columns at a time.
+/// The pairs of a tile: those of a group of columns with the ones before it, then its own.
 struct AddTile {
   [[gnu::always_inline]] static void run(const Sum& sum, const double* x, std::int64_t n,
-                                         int* fields, double* sums) {
-    if (!sum.wide) return add(x, n, sums);
+                                         const Ahead& ahead, int* fields, double* sums) {
+    if (!sum.wide) return add(x, n, ahead, sums);
     for (std::int64_t j = 0; j < n; ++j) fields[j] = exponent_field(x + j * kGramTileRows);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double* xi = x + i * kGramTileRows;
-      add_wide_row(sum, xi, xi, n - i, fields[i], fields + i, sums + first_pair(i, n) * 2 * kLanes);
+    constexpr std::int64_t kStride = 2 * kLanes;
+    const std::int64_t steps = meetings(n, 1);
+    std::int64_t step = 0;
+    for (std::int64_t j = 0, stop = 0; j < n; j = stop) {
+      stop = j + next_group(n - j, 1);
+      for (std::int64_t i = 0; i < stop; ++i, ++step) {
+        ahead.fetch(step, step + 1, steps);
+        const double* xi = x + i * kGramTileRows;
+        const std::int64_t first = std::max(i, j);
+        double* to = sums + (first_pair(i, n) + first - i) * kStride;
+        if (i >= j && stop - i == 3 && sum.variant == kExtraction) {
+          extract_corner(
+              xi, fields + i,
+              {to, sums + first_pair(i + 1, n) * kStride, sums + first_pair(i + 2, n) * kStride});
+          ahead.fetch(step + 1, step + 3, steps);
+          step += 3;
+          break;
+        }
+        add_wide_group(sum, xi, x + first * kGramTileRows, stop - first, fields[i], fields + first,
+                       to);
+      }
     }
   }
 
  private:
-  [[gnu::always_inline]] static void add(const double* x, std::int64_t n, double* sums) {
-    for (std::int64_t i = 0; i < n; i += 2) {
-      const double* xi = x + i * kGramTileRows;
-      double* first = sums + first_pair(i, n) * kLanes;
-      if (i + 1 == n) return add_products_of<1>(xi, xi, 1, {first});
-      double* second = sums + first_pair(i + 1, n) * kLanes;
-      add_products_of<1>(xi, xi, 1, {first});
-      add_products_of<2>(xi, xi + kGramTileRows, n - i - 1, {first + kLanes, second});
+  [[gnu::always_inline]] static void add(const double* x, std::int64_t n, const Ahead& ahead,
+                                         double* sums) {
+    const std::int64_t steps = meetings(n, 2);
+    std::int64_t step = 0;
+    for (std::int64_t j = 0, stop = 0; j < n; j = stop) {
+      stop = j + next_group(n - j, 2);
+      for (std::int64_t i = 0; i < stop; i += 2, step += 2) {
+        ahead.fetch(step, step + 2, steps);
+        const double* xi = x + i * kGramTileRows;
+        double* first = sums + first_pair(i, n) * kLanes;
+        double* second = sums + first_pair(i + 1, n) * kLanes;
+        if (i < j) {
+          add_group<2>(xi, x + j * kGramTileRows, stop - j,
+                       {first + (j - i) * kLanes, second + (j - i - 1) * kLanes});
+        } else {
+          add_own(xi, stop - i, {first, second});
+        }
+      }
     }
+  }
+  /// The first two of the `left` columns of a group that have not met it yet.
+  [[gnu::always_inline]] static void add_own(const double* x, std::int64_t left,
+                                             double* const (&to)[2]) {
+    if (left == 1) add_products<1, 1>(x, x, {to[0]});
+    if (left == 2) add_corner<0>(x, to);
+    if (left == 3) add_corner<1>(x, to);
+    if (left == 4) add_corner<2>(x, to);
+    if (left == 5) add_corner<3>(x, to);
+    if (left == 6) add_corner<4>(x, to);
   }
 };
 
 /// All pairs of two tiles of p and q columns.
 struct AddInner {
   [[gnu::always_inline]] static void run(const Sum& sum, const double* x, std::int64_t p,
-                                         const double* y, std::int64_t q, int* fields,
-                                         double* sums) {
-    if (!sum.wide) return add(x, p, y, q, sums);
-    for (std::int64_t j = 0; j < q; ++j) fields[j] = exponent_field(y + j * kGramTileRows);
-    for (std::int64_t i = 0; i < p; ++i) {
-      const double* xi = x + i * kGramTileRows;
-      add_wide_row(sum, xi, y, q, exponent_field(xi), fields, sums + i * q * 2 * kLanes);
+                                         const double* y, std::int64_t q, const Ahead& ahead_x,
+                                         const Ahead& ahead_y, int* fields, double* sums) {
+    const std::int64_t steps = p * groups_of(q);
+    std::int64_t step = 0;
+    for (std::int64_t j = 0, group = 0; j < q; j += group) {
+      group = next_group(q - j, 1);
+      const double* yj = y + j * kGramTileRows;
+      for (std::int64_t i = 0; i < group && sum.wide; ++i)
+        fields[i] = exponent_field(yj + i * kGramTileRows);
+      const std::int64_t rows = sum.wide ? 1 : 2;
+      for (std::int64_t i = 0; i < p; i += rows, step += rows) {
+        ahead_x.fetch(step, std::min(step + rows, steps), steps);
+        ahead_y.fetch(step, std::min(step + rows, steps), steps);
+        const double* xi = x + i * kGramTileRows;
+        double* to = sums + (i * q + j) * kLanes * (sum.wide ? 2 : 1);
+        if (sum.wide) {
+          add_wide_group(sum, xi, yj, group, exponent_field(xi), fields, to);
+        } else if (i + 1 < p) {
+          add_group<2>(xi, yj, group, {to, to + q * kLanes});
+        } else {
+          add_group<1>(xi, yj, group, {to});
+        }
+      }
     }
-  }
-
- private:
-  [[gnu::always_inline]] static void add(const double* x, std::int64_t p, const double* y,
-                                         std::int64_t q, double* sums) {
-    std::int64_t i = 0;
-    for (; i + 2 <= p; i += 2)
-      add_products_of<2>(x + i * kGramTileRows, y, q,
-                         {sums + i * q * kLanes, sums + (i + 1) * q * kLanes});
-    if (i < p) add_products_of<1>(x + i * kGramTileRows, y, q, {sums + i * q * kLanes});
   }
 };
 
@@ -232,50 +384,138 @@ struct Subtract {
   }
 };
 
-/// X ← X·R⁻¹ in fp64, four vectors of rows at a time. R: upper triangle, ld n.
-struct Solve {
-  [[gnu::always_inline]] static void run(double* x, std::int64_t n, const double* r) {
-    constexpr int kVectors = 4;
-    for (int k = 0; k < kGramTileRows; k += kVectors * kLanes) {
-      for (std::int64_t j = 0; j < n; ++j) {
-        double* xj = x + j * kGramTileRows + k;
-        Lanes acc[kVectors];
-        for (int v = 0; v < kVectors; ++v) acc[v] = Lanes::load(xj + v * kLanes);
-        for (std::int64_t i = 0; i < j; ++i) {
-          const double* xi = x + i * kGramTileRows + k;
-          const Lanes rij(r[i + j * n]);
-          for (int v = 0; v < kVectors; ++v)
-            acc[v] = fused(-Lanes::load(xi + v * kLanes), rij, acc[v]);
-        }
-        const Lanes rjj(r[j + j * n]);
-        for (int v = 0; v < kVectors; ++v) rounded_quotient(acc[v], rjj).store(xj + v * kLanes);
-      }
+/// Quotients by one divisor, rounded correctly without a division where that is possible: with y
+/// the rounded reciprocal of b and q within an ulp of a/b, q + y·(a − b·q) is (Markstein,
+/// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990), if nothing
+/// underflows. A processor multiplies four times while it divides once.
+struct Divisor {
+  double b = 1;
+  double reciprocal = 1;
+  bool ordinary = true;  ///< quotients of ordinary numbers by it are far from under- and overflow
+
+  static constexpr double kLeast = 0x1p-400, kMost = 0x1p400;  ///< of what is ordinary
+
+  Divisor() = default;
+  explicit Divisor(double divisor)
+      : b(divisor),
+        reciprocal(1 / divisor),
+        ordinary(std::abs(divisor) > kLeast && std::abs(divisor) < kMost) {}
+
+  /// a ← a/b.
+  template <int kVectors>
+  [[gnu::always_inline]] void divide(Lanes (&a)[kVectors]) const {
+    using Bits [[gnu::vector_size(sizeof(Lanes::Vector))]] = std::int64_t;
+    Bits inside = ~Bits{};
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const auto size = std::bit_cast<Lanes::Vector>(std::bit_cast<Bits>(a[v].values) &
+                                                     std::numeric_limits<std::int64_t>::max());
+      inside &= (size > kLeast) & (size < kMost);
+    }
+    if (!ordinary || (inside[0] & inside[1] & inside[2] & inside[3]) == 0) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) a[v] = rounded_quotient(a[v], Lanes(b));
+      return;
+    }
+    const Lanes y(reciprocal);
+    const Lanes divisor(b);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      Lanes q = rounded_product(a[v], y);
+      q = fused(fused(-q, divisor, a[v]), y, q);
+      a[v] = fused(fused(-q, divisor, a[v]), y, q);
     }
   }
 };
 
-/// The same in dd; `low` takes the low parts of X·R⁻¹, as x the high ones.
+/// X ← X·R⁻¹ in fp64, four vectors of rows and two columns at a time: eight sums that do not wait
+/// for each other. R: upper triangle, ld n; divisors: its diagonal.
+struct Solve {
+  [[gnu::always_inline]] static void run(double* x, std::int64_t n, const double* r,
+                                         const Divisor* divisors, const Ahead& ahead) {
+    for (int k = 0; k < kGramTileRows; k += kVectors * kLanes) {
+      ahead.fetch(k, k + kVectors * kLanes, kGramTileRows);
+      std::int64_t j = 0;
+      for (; j + 2 <= n; j += 2) columns<2>(x + k, j, r + j * n, n, divisors + j);
+      if (j < n) columns<1>(x + k, j, r + j * n, n, divisors + j);
+    }
+  }
+
+ private:
+  static constexpr int kVectors = 4;
+
+  /// sum ← sum − x·r.
+  [[gnu::always_inline]] static void subtract(const double* x, double r, Lanes (&sum)[kVectors]) {
+    const Lanes factor(r);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sum[v] = fused(-Lanes::load(x + v * kLanes), factor, sum[v]);
+  }
+
+  /// The columns j … j + kColumns − 1; r: R's column j.
+  template <int kColumns>
+  [[gnu::always_inline]] static void columns(double* x, std::int64_t j, const double* r,
+                                             std::int64_t n, const Divisor* divisors) {
+    Lanes sum[kColumns][kVectors];
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v)
+        sum[c][v] = Lanes::load(x + (j + c) * kGramTileRows + v * kLanes);
+    }
+    for (std::int64_t i = 0; i < j; ++i) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kColumns; ++c) subtract(x + i * kGramTileRows, r[i + c * n], sum[c]);
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) {
+      if (c == 1) subtract(x + j * kGramTileRows, r[j + n], sum[c]);
+      divisors[c].divide(sum[c]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sum[c][v].store(x + (j + c) * kGramTileRows + v * kLanes);
+    }
+  }
+};
+
+/// The same in dd; `low` takes the low parts of X·R⁻¹, as x the high ones. A step of a sum waits
+/// more than twenty cycles for the one before it, in which four vectors do theirs. divisors: of the
+/// high parts of the diagonal.
 struct SolveWide {
   [[gnu::always_inline]] static void run(double* x, double* low, std::int64_t n,
-                                         const DoubleDouble* r) {
-    constexpr int kVectors = 2;
+                                         const DoubleDouble* r, const Divisor* divisors,
+                                         const Ahead& ahead) {
+    using Wide = DoubleDoubleOf<Lanes>;
+    constexpr int kVectors = 4;
     for (int k = 0; k < kGramTileRows; k += kVectors * kLanes) {
+      ahead.fetch(k, k + kVectors * kLanes, kGramTileRows);
       for (std::int64_t j = 0; j < n; ++j) {
         const std::int64_t at = j * kGramTileRows + k;
-        DoubleDoubleOf<Lanes> acc[kVectors];
-        for (int v = 0; v < kVectors; ++v) acc[v].hi = Lanes::load(x + at + v * kLanes);
+        Wide sum[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) sum[v].hi = Lanes::load(x + at + v * kLanes);
         for (std::int64_t i = 0; i < j; ++i) {
           const DoubleDouble& rij = r[i + j * n];
-          const DoubleDoubleOf<Lanes> factor{Lanes(rij.hi), Lanes(rij.lo)};
+          const Wide factor{Lanes(rij.hi), Lanes(rij.lo)};
+#pragma GCC unroll 8
           for (int v = 0; v < kVectors; ++v) {
             const std::int64_t from = i * kGramTileRows + k + v * kLanes;
-            const DoubleDoubleOf<Lanes> q{Lanes::load(x + from), Lanes::load(low + from)};
-            acc[v] = subtract_product(acc[v], q, factor);
+            const Wide q{Lanes::load(x + from), Lanes::load(low + from)};
+            sum[v] = subtract_product(sum[v], q, factor);
           }
         }
-        const DoubleDouble& rjj = r[j + j * n];
+        // The quotient of double_double.hpp, several at a time.
+        const Wide diagonal{Lanes(r[j + j * n].hi), Lanes(r[j + j * n].lo)};
+        Lanes first[kVectors];
+        Lanes second[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) first[v] = sum[v].hi;
+        divisors[j].divide(first);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v)
+          second[v] = subtract_product(sum[v], Wide(first[v]), diagonal).hi;
+        divisors[j].divide(second);
+#pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
-          const auto q = acc[v] / DoubleDoubleOf<Lanes>{Lanes(rjj.hi), Lanes(rjj.lo)};
+          const Wide q = fast_two_sum(first[v], second[v]);
           q.hi.store(x + at + v * kLanes);
           q.lo.store(low + at + v * kLanes);
         }

@@ -90,13 +90,12 @@ class FixedPasses {
       const bool last = k + 1 == passes.size();
       const double condition = failed ? std::numeric_limits<double>::infinity()
                                       : condition_of(r, p_.zero_columns()).estimate;
-      b = p_.solve(pass.wide_solve ? r : widened(rounded_to<T>(r)), pass.wide_solve, true,
-                   last || passes[k + 1].wide_sum, last);
+      b = p_.solve(pass.wide_solve ? r : widened(rounded_to<T>(r)), pass.wide_solve,
+                   !last || p_.options().verify, last || passes[k + 1].wide_sum, last);
       p_.note_step({name_of(pass.small), pass.wide_sum, pass.wide_solve, condition}, b);
     }
-    p_.info().measured = true;
-    p_.info().orthogonality = distance_from_identity(b, p_.zero_columns());
-    p_.info().ok = !failed && std::isfinite(p_.info().orthogonality);
+    p_.tell_orthogonality(b);
+    p_.info().ok = p_.info().ok && !failed;
   }
 
  private:

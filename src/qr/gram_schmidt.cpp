@@ -43,10 +43,9 @@ void run_gram_schmidt(TallProblem<T>& p) {
     }
   }
   p.accumulate_factor(r);
-  const Gram b = widened(p.runner().template gram<Wide>(p.scales()));
-  p.info().measured = true;
-  p.info().orthogonality = distance_from_identity(b, p.zero_columns());
-  p.info().ok = std::isfinite(p.info().orthogonality);
+  Gram b;
+  if (p.options().verify) b = widened(p.runner().template gram<Wide>(p.scales()));
+  p.tell_orthogonality(b);
   p.note_step({std::string(to_string(p.options().method)), false, false,
                condition_of(p.r(), p.zero_columns()).estimate},
               b);

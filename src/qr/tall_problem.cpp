@@ -217,6 +217,14 @@ void TallProblem<T>::note_step(QrStep step, const Gram& b) {
 }
 
 template <class T>
+void TallProblem<T>::tell_orthogonality(const Gram& b) {
+  info_.measured = b.n > 0;
+  info_.orthogonality = info_.measured ? distance_from_identity(b, zero_columns())
+                                       : std::numeric_limits<double>::quiet_NaN();
+  info_.ok = !info_.measured || std::isfinite(info_.orthogonality);
+}
+
+template <class T>
 std::vector<std::int64_t> TallProblem<T>::zero_columns() const {
   std::vector<std::int64_t> columns;
   for (std::int64_t j = 0; j < n(); ++j) {

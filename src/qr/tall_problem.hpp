@@ -132,6 +132,9 @@ class TallProblem {
 
   /// Tells of a step behind which the Gram matrix is b; b is empty where it was not formed.
   void note_step(QrStep step, const Gram& b);
+  /// Of Q, whose Gram matrix is b; b is empty where it was not formed, and nothing speaks against
+  /// ok then.
+  void tell_orthogonality(const Gram& b);
 
   /// Throws Error{input} with the first element that is not finite; or for column j, whose length
   /// is not.

@@ -323,6 +323,11 @@ TEST(CliBench, Qr) {
                      row.at("seconds").get<double>() / read.at("seconds").get<double>());
   }
   expect_pieces(expect_done(command), {"3000 rows", "times read", "gram dd", "solve"});
+  const json bare =
+      expect_json(command + Words{"--repeats", "1", "--methods", "cholqr2", "--no-verify"});
+  EXPECT_TRUE(object.at("verify"));
+  EXPECT_FALSE(bare.at("verify"));
+  EXPECT_LT(bare.at("results").back().at("orthogonality"), 1e-14);  // it is told all the same
   expect_refused({"bench", "qr", "--devices", "host", "--m", "3", "--n", "4"}, 2, {"4 columns"});
 }
 

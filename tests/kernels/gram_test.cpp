@@ -136,8 +136,9 @@ std::vector<Block> solve_operands(const Elements& e, const Extents& x) {
   return {make(e[0], x.rows, x.cols, uneven), triangle(e[1], x.cols), make(e[2], x.cols, 1, power)};
 }
 std::vector<Block> inner_operands(const Elements& e, const Extents& x) {
-  return {Block(e[0], x.cols, 5), make(e[1], x.rows, x.cols, uneven),
-          make(e[2], x.rows, 5, [](auto i, auto j) { return uneven(i + 1, j + 40); })};
+  const std::int64_t other = 1 + 5 * x.cols % 23;
+  return {Block(e[0], x.cols, other), make(e[1], x.rows, x.cols, uneven),
+          make(e[2], x.rows, other, [](auto i, auto j) { return uneven(i + 1, j + 40); })};
 }
 std::vector<Block> sum_operands(const Elements& e, const Extents& x) {
   return {Block(e[0], x.rows, x.cols), make(e[1], x.rows, x.cols, uneven),
@@ -183,6 +184,36 @@ TEST_P(Gram, OfWhatIsSolvedHasTheBitsOfTheReference) {
 }
 TEST_P(Gram, SolveRightHasTheBitsOfTheReference) {
   has_the_bits_of_the_reference(solve_right, kSolveElements, solve_operands);
+}
+/// Dividends and divisors of all sizes and of awkward significands: quotients are rounded correctly
+/// whether or not the backend divides.
+TEST_P(Gram, QuotientsHaveTheBitsOfTheReference) {
+  const double significands[] = {1, 1 + 0x1p-52, 2 - 0x1p-52, 1.5, 4.0 / 3, 5.0 / 3, 1.1};
+  const auto divisor = [&](std::int64_t j) {
+    const int exponents[] = {0, -1, 3, -398, 399, 400, -401, 820, -1022, 1020};
+    return std::ldexp(significands[j % 7], exponents[j % 10]) * (j % 3 == 0 ? -1 : 1);
+  };
+  const auto dividend = [&](std::int64_t i, std::int64_t j) {
+    const double significand = i % 5 == 0 ? significands[(i / 5) % 7] : 1 + uniform(8, i, j) / 2;
+    if (i % 61 == 17) return i % 2 == 0 ? 0.0 : -0.0;
+    const bool all_sizes = (i / 128) % 3 == 1;  // rows of ordinary numbers before and after
+    return std::ldexp(significand, static_cast<int>(all_sizes ? i * 37 % 2090 - 1070 : i % 31));
+  };
+  // A column at a time: beside a quotient that overflows, others would be NaN, whose sign is open.
+  for (const Elements& elements : kSolveElements) {
+    if (elements[0] != Element::fp64) continue;
+    for (std::int64_t j = 0; j < 70; ++j) {
+      std::vector<Block> found{
+          make(elements[0], 2600, 1, [&](auto i, auto) { return dividend(i, j); }),
+          make(elements[1], 1, 1, [&](auto, auto) { return divisor(j); }),
+          make(elements[2], 1, 1, [](auto, auto) { return 1.0; })};
+      std::vector<Block> expected = found;
+      run(reference_backend(), solve_right, expected);
+      run(*GetParam(), solve_right, found);
+      EXPECT_TRUE(test::same_bits(found[0].bytes, expected[0].bytes))
+          << to_string(elements) << " by " << divisor(j);
+    }
+  }
 }
 TEST_P(Gram, InnerHasTheBitsOfTheReference) {
   has_the_bits_of_the_reference(inner, kInnerElements, inner_operands);

@@ -272,5 +272,23 @@ TEST(QrStability, TheRankOfIntegersIsExact) {
   }
 }
 
+TEST(Stability, WhatIsNotMeasuredIsMadeAlike) {
+  const Tall v = test::with_condition(3000, 12, 1e5, 9);
+  for (const QrMethod method : qr_methods()) {
+    SCOPED_TRACE(to_string(method));
+    const Factored measured = factored(v, method);
+    const Factored bare = factored(v, method, false);
+    EXPECT_TRUE(test::same_bits(bare.q.data, measured.q.data));
+    EXPECT_TRUE(test::same_bits(bare.r.data, measured.r.data));
+    EXPECT_TRUE(measured.info.measured);
+    EXPECT_FALSE(bare.info.measured);
+    EXPECT_EQ(bare.info.ok, measured.info.ok);
+    EXPECT_LT(bare.info.report.flops, measured.info.report.flops);
+    EXPECT_EQ(bare.info.steps.size(), measured.info.steps.size());
+    if (!std::isnan(bare.info.orthogonality))  // a bound: of auto and TSQR alone
+      EXPECT_GE(bare.info.orthogonality, test::orthogonality_of(bare.q, v.cols) - accuracy(v));
+  }
+}
+
 }  // namespace
 }  // namespace strata
