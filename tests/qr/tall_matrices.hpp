@@ -128,14 +128,19 @@ inline Matrix<long double> random_orthonormal(std::int64_t m, std::int64_t n, st
 /// U·diag(σ)·Wᵀ with σ from 1 to 1/κ in equal ratios. `columns` of U are multiplied in place.
 inline void shape_columns(Matrix<long double>& u, std::int64_t first, std::int64_t count,
                           double condition, std::uint64_t seed) {
-  const auto w = random_orthonormal(count, count, seed);
+  auto w = random_orthonormal(count, count, seed);
+  for (std::int64_t k = 0; k < count; ++k) {
+    const double exponent =
+        count > 1 ? -static_cast<double>(k) / static_cast<double>(count - 1) : 0;
+    for (std::int64_t j = 0; j < count; ++j) w(j, k) *= std::pow(condition, exponent);
+  }
+  std::vector<long double> row(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < u.rows; ++i) {
-    std::vector<long double> row(static_cast<std::size_t>(count));
+    std::fill(row.begin(), row.end(), 0);
     for (std::int64_t k = 0; k < count; ++k) {
-      const double exponent =
-          count > 1 ? -static_cast<double>(k) / static_cast<double>(count - 1) : 0;
-      const long double x = u(i, first + k) * std::pow(condition, exponent);
-      for (std::int64_t j = 0; j < count; ++j) row[static_cast<std::size_t>(j)] += x * w(j, k);
+      const long double x = u(i, first + k);
+      const long double* column = w.view().column(k);
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] += x * column[j];
     }
     for (std::int64_t j = 0; j < count; ++j) u(i, first + j) = row[static_cast<std::size_t>(j)];
   }
@@ -144,8 +149,14 @@ inline void shape_columns(Matrix<long double>& u, std::int64_t first, std::int64
 inline Tall rounded(const Matrix<long double>& a) {
   return make_matrix<double>(a.rows, a.cols, [&](auto i, auto j) { return a(i, j); });
 }
+/// The condition is to within a tenth where there are many rows: random columns are orthonormal to
+/// √(n/m) then, and making them so takes longer than most that is tested.
 inline Tall with_condition(std::int64_t m, std::int64_t n, double condition, std::uint64_t seed) {
-  auto u = random_orthonormal(m, n, seed);
+  auto u = m < 500 * n ? random_orthonormal(m, n, seed)
+                       : make_matrix<long double>(m, n, [&](auto i, auto j) {
+                           return normal(seed, static_cast<std::uint64_t>(i + j * m)) /
+                                  std::sqrt(static_cast<double>(m));
+                         });
   shape_columns(u, 0, n, condition, seed + 1);
   return rounded(u);
 }

@@ -188,19 +188,18 @@ TEST(DealtFactor, InRangesHasTheBitsOfOneDevice) {
         for (const FrontUnit& unit : layout->units) used.insert(unit.device);
         both += std::ssize(used) == devices ? 1 : 0;
         const std::int64_t least = smallest_budget_bytes(front_schedule(layout, devices));
-        for (const std::int64_t budget : {least, 2 * least}) {
-          FrontFactor dealt(analysis, options_on("reference:" + std::to_string(devices), budget),
-                            sizes);
-          dealt.factor(a, 0);
-          dealt.factor(a, 0.5);
-          ASSERT_TRUE(dealt.info().ok);
-          ASSERT_FALSE(dealt.resident());
-          EXPECT_EQ(dealt.report().traffic, static_cast<Traffic>(dealt.report().planned_traffic));
-          EXPECT_LE(dealt.report().peak_device_bytes, budget);
-          EXPECT_EQ(dealt.info().log_determinant, whole.info().log_determinant);
-          for (std::int32_t c = 0; c < a.rows; ++c)
-            ASSERT_EQ(test::column_of<double>(dealt, c), test::column_of<double>(whole, c)) << c;
-        }
+        const std::int64_t budget = bytes > 5'000 ? least : 2 * least;
+        FrontFactor dealt(analysis, options_on("reference:" + std::to_string(devices), budget),
+                          sizes);
+        dealt.factor(a, 0);
+        dealt.factor(a, 0.5);
+        ASSERT_TRUE(dealt.info().ok);
+        ASSERT_FALSE(dealt.resident());
+        EXPECT_EQ(dealt.report().traffic, static_cast<Traffic>(dealt.report().planned_traffic));
+        EXPECT_LE(dealt.report().peak_device_bytes, budget);
+        EXPECT_EQ(dealt.info().log_determinant, whole.info().log_determinant);
+        for (std::int32_t c = 0; c < a.rows; ++c)
+          ASSERT_EQ(test::column_of<double>(dealt, c), test::column_of<double>(whole, c)) << c;
       }
     }
   }

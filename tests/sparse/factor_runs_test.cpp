@@ -220,7 +220,7 @@ TEST(SparseFactorRuns, RefactorsOtherTriangles) {
 
 /// Work of seconds, so that somebody asks in between.
 TEST(SparseFactorRuns, CancelsAndGoesOn) {
-  const SparseMatrix a = test::with_values(test::grid(30, 30, 30), 1);
+  const SparseMatrix a = test::with_values(test::grid(20, 20, 20), 1);
   bool cancel = false;
   int asked = 0;
   SparseCholeskyOptions options = options_of({24, 48, 400}, "host");
