@@ -4,6 +4,11 @@
 #include <exception>
 
 namespace strata {
+namespace {
+
+constexpr std::int64_t kBlock = 8192;
+
+}  // namespace
 
 /// Lives on the stack of the thread that brought it. All members are guarded by the crew's mutex.
 struct WorkCrew::Batch {
@@ -80,6 +85,15 @@ void WorkCrew::help() {
       batches_.pop_front();  // nothing is left of it to begin
     }
   }
+}
+
+std::int64_t blocks_of(std::int64_t count) noexcept { return (count + kBlock - 1) / kBlock; }
+
+void for_blocks(WorkCrew& crew, std::int64_t count,
+                const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) {
+  crew.share(blocks_of(count), [&](std::int64_t block) {
+    visit(block * kBlock, std::min(count, (block + 1) * kBlock), block);
+  });
 }
 
 }  // namespace strata

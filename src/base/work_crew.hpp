@@ -40,4 +40,9 @@ class WorkCrew {
   std::vector<std::thread> threads_;
 };
 
+/// Calls visit(begin, end, block) for blocks of 0 … count − 1, which depend on count alone.
+void for_blocks(WorkCrew& crew, std::int64_t count,
+                const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit);
+[[nodiscard]] std::int64_t blocks_of(std::int64_t count) noexcept;
+
 }  // namespace strata

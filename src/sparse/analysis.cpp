@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "base/check.hpp"
+#include "base/work_crew.hpp"
+#include "sparse/entry_checks.hpp"
 #include "sparse/ordering.hpp"
 #include "sparse/pattern.hpp"
 #include "sparse/supernodes.hpp"
@@ -110,13 +113,15 @@ double SparseAnalysis::flops(std::int32_t s) const {
 SparseAnalysis analyze(const SparseMatrix& matrix, const AnalysisOptions& options) {
   check_options(options);
   Clock clock;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  WorkCrew crew((options.threads > 0 ? options.threads : std::max(1, cores)) - 1);
   SparseAnalysis a;
-  const SymmetricPattern pattern = symmetric_pattern(matrix);
+  const SymmetricPattern pattern = symmetric_pattern(matrix, crew);
   a.fingerprint = fingerprint_of(pattern);
   a.counts.empty_diagonals = pattern.empty_diagonals;
   a.counts.first_empty_diagonal = pattern.first_empty_diagonal;
   a.seconds.pattern = clock.lap();
-  const CountedTree counted = counted_tree(pattern, options);
+  const CountedTree counted = counted_tree(pattern, options, crew);
   a.ordering = counted.ordering;
   a.seed = options.seed;
   a.seconds.ordering = clock.lap();
@@ -129,7 +134,7 @@ SparseAnalysis analyze(const SparseMatrix& matrix, const AnalysisOptions& option
   a.order.resize(final.old_column.size());
   for (std::size_t k = 0; k < a.order.size(); ++k)
     a.order[k] = counted.tree.order[at(final.old_column[k])];
-  RowStructure rows = row_structure(pattern, final.forest, a.order);
+  RowStructure rows = row_structure(pattern, final.forest, a.order, crew);
   a.first = std::move(final.forest.first);
   a.parent = std::move(final.forest.parent);
   a.row_start = std::move(rows.row_start);
@@ -140,7 +145,8 @@ SparseAnalysis analyze(const SparseMatrix& matrix, const AnalysisOptions& option
 }
 
 PatternFingerprint pattern_fingerprint(const SparseMatrix& a) {
-  return fingerprint_of(symmetric_pattern(a));
+  WorkCrew crew(checking_threads() - 1);
+  return fingerprint_of(symmetric_pattern(a, crew));
 }
 
 void require_same_pattern(const SparseAnalysis& analysis, const SparseMatrix& a) {

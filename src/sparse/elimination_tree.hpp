@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
@@ -20,7 +21,8 @@ namespace strata {
 
 [[nodiscard]] std::vector<std::int32_t> elimination_tree(const SymmetricPattern& pattern,
                                                          std::span<const std::int32_t> order,
-                                                         std::span<const std::int32_t> place);
+                                                         std::span<const std::int32_t> place,
+                                                         WorkCrew& crew);
 
 /// The children of each node of a forest, ascending.
 struct Children {
@@ -44,13 +46,23 @@ struct OrderedTree {
   std::vector<std::int32_t> parent;  ///< of each column
 };
 [[nodiscard]] OrderedTree ordered_tree(const SymmetricPattern& pattern,
-                                       std::span<const std::int32_t> order);
+                                       std::span<const std::int32_t> order, WorkCrew& crew);
+
+/// Nodes first … last of a forest in postorder: `last` with all below it.
+struct NodeBranch {
+  std::int32_t first = 0;
+  std::int32_t last = 0;
+};
+/// Branches for `threads` threads, ascending, which have nothing to do with each other: a few for
+/// each thread, none if they would be small. What is in none of them is the *top*.
+[[nodiscard]] std::vector<NodeBranch> branches_for(std::span<const std::int32_t> parent,
+                                                   int threads);
 
 /// Entries of each column of L, the diagonal included, by Gilbert, Ng and Peyton ("An efficient
 /// algorithm to compute row and column counts for sparse Cholesky factorization", 1994), in nearly
 /// linear time.
 [[nodiscard]] std::vector<std::int32_t> column_counts(const SymmetricPattern& pattern,
-                                                      const OrderedTree& tree);
+                                                      const OrderedTree& tree, WorkCrew& crew);
 
 /// Operations and entries of a factor with these columns.
 [[nodiscard]] double flops_of(std::span<const std::int32_t> counts);

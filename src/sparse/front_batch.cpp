@@ -265,7 +265,7 @@ void FrontBatch::check(MatrixView<const double> values) {
     SparseMatrix a = pattern_;
     a.value.assign(column, column + values.rows);
     try {
-      require_symmetric(a, kWhere);
+      require_symmetric(a, kWhere, crew_);
     } catch (const Error& error) {
       fail(error.kind(), kWhere, "matrix {} of the batch: {}", k, error.what());
     }

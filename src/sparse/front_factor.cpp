@@ -220,7 +220,8 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
   const bool known = arrangement_ != 0 && arrangement_of(a, *crew_) == arrangement_;
   // Of one triangle that is arranged as before, values alone can be wrong.
-  if (!known || !one_triangle_ || !all_finite(a.value, *crew_)) require_symmetric(a, kWhere);
+  if (!known || !one_triangle_ || !all_finite(a.value, *crew_))
+    require_symmetric(a, kWhere, *crew_);
   if (!known) {
     require_same_pattern(analysis_, a);
     take_structure(a);

@@ -20,7 +20,6 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kBlock = 8192;
 constexpr int kRounds = 5;
 
 using Vertices = std::vector<std::int32_t>;
@@ -170,15 +169,6 @@ NeighborSums contract_block(const WeightedGraph& graph, const Vertices& edge_wei
 }
 
 }  // namespace
-
-std::int64_t blocks_of(std::int64_t count) noexcept { return (count + kBlock - 1) / kBlock; }
-
-void for_blocks(WorkCrew& crew, std::int64_t count,
-                const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) {
-  crew.share(blocks_of(count), [&](std::int64_t block) {
-    visit(block * kBlock, std::min(count, (block + 1) * kBlock), block);
-  });
-}
 
 CoarseGraph coarsen(const WeightedGraph& graph, const Vertices& edge_weight,
                     std::int64_t weight_max, std::uint64_t seed, WorkCrew& crew) {

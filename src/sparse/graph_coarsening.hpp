@@ -5,7 +5,6 @@
 // they stand for; vertices that stand for one of the result are neighbours or one.
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "base/work_crew.hpp"
@@ -23,10 +22,5 @@ struct CoarseGraph {
 [[nodiscard]] CoarseGraph coarsen(const WeightedGraph& graph,
                                   const std::vector<std::int32_t>& edge_weight,
                                   std::int64_t weight_max, std::uint64_t seed, WorkCrew& crew);
-
-/// Calls visit(begin, end, block) for blocks of 0 … count − 1, which depend on count alone.
-void for_blocks(WorkCrew& crew, std::int64_t count,
-                const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit);
-[[nodiscard]] std::int64_t blocks_of(std::int64_t count) noexcept;
 
 }  // namespace strata

@@ -80,7 +80,10 @@ class Dissection {
     const std::vector<std::int32_t> side =
         vertex_separator(metis_, part.graph, random_bits(seed_, path), crew_);
     std::vector<std::int32_t> number(side.size());
-    std::array<Part, 2> half{extract(part, side, 0, number), extract(part, side, 1, number)};
+    std::array<Part, 2> half;
+    crew_.share(2, [&](std::int64_t i) {
+      half[at(i)] = extract(part, side, static_cast<std::int32_t>(i), number);
+    });
     std::size_t last = half[0].vertex.size() + half[1].vertex.size();
     for (std::size_t v = 0; v < side.size(); ++v)
       if (side[v] == 2) out[last++] = part.vertex[v];
@@ -99,17 +102,15 @@ class Dissection {
   WorkCrew& crew_;
 };
 
-/// For each row the first row that is indistinguishable from it. Candidates have the same sum of
-/// random numbers over the row and its neighbours; whether they are is then looked at.
+/// For each row of the graph the first one that is indistinguishable from it, −1 for other rows.
+/// Candidates have the same sum of random numbers over the row and its neighbours; whether they are
+/// is then looked at. The first is a neighbour of all others, so each row finds it by itself.
 std::vector<std::int32_t> representatives(const SymmetricPattern& p,
-                                          const std::vector<char>& in_graph) {
+                                          const std::vector<char>& in_graph, WorkCrew& crew) {
   const std::int32_t n = p.size();
+  std::vector<std::uint64_t> key(at(n));  // 0 for rows that do not count
   std::vector<std::uint64_t> sum(at(n));
-  for (std::int32_t v = 0; v < n; ++v) {
-    sum[at(v)] = random_bits(0, static_cast<std::uint64_t>(v));
-    for (const std::int32_t w : p.neighbors(v))
-      sum[at(v)] += in_graph[at(w)] != 0 ? random_bits(0, static_cast<std::uint64_t>(w)) : 0;
-  }
+  std::vector<std::int32_t> first(at(n), -1);
   const auto same = [&](std::int32_t v, std::int32_t w) {
     const auto a = p.neighbors(v);
     const auto b = p.neighbors(w);
@@ -123,86 +124,126 @@ std::vector<std::int32_t> representatives(const SymmetricPattern& p,
       if (a[i++] != b[j++]) return false;
     }
   };
-  std::vector<std::int32_t> first(at(n));
-  std::iota(first.begin(), first.end(), 0);
-  for (std::int32_t v = 0; v < n; ++v) {
-    if (in_graph[at(v)] == 0) continue;
+  const auto first_of = [&](std::int32_t v) {
     for (const std::int32_t w : p.neighbors(v)) {
       if (w >= v) break;
-      if (in_graph[at(w)] == 0 || first[at(w)] != w || sum[at(w)] != sum[at(v)]) continue;
-      if (!same(v, w)) continue;
-      first[at(v)] = w;
-      break;
+      if (sum[at(w)] == sum[at(v)] && in_graph[at(w)] != 0 && same(v, w)) return w;
     }
-  }
+    return v;
+  };
+  const auto for_rows = [&](const auto& visit) {
+    for_blocks(crew, n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (auto v = static_cast<std::int32_t>(begin); v < end; ++v)
+        if (in_graph[at(v)] != 0) visit(v);
+    });
+  };
+  for_rows([&](std::int32_t v) { key[at(v)] = random_bits(0, static_cast<std::uint64_t>(v)); });
+  for_rows([&](std::int32_t v) {
+    std::uint64_t all = key[at(v)];
+    for (const std::int32_t w : p.neighbors(v)) all += key[at(w)];
+    sum[at(v)] = all;
+  });
+  for_rows([&](std::int32_t v) { first[at(v)] = first_of(v); });
   return first;
 }
 
 /// Which rows are in the graph; the others are listed.
-std::vector<char> choose_rows(const SymmetricPattern& p, CompressedGraph& result) {
+std::vector<char> choose_rows(const SymmetricPattern& p, CompressedGraph& result, WorkCrew& crew) {
   const std::int32_t n = p.size();
   const auto limit = std::max(
       kDenseLeast, static_cast<std::int64_t>(kDenseFactor * std::sqrt(static_cast<double>(n))));
-  std::vector<char> in_graph(at(n), 1);
-  for (std::int32_t v = 0; v < n; ++v) {
-    if (p.degree(v) <= limit) continue;
-    in_graph[at(v)] = 0;
-    result.dense.push_back(v);
-  }
+  std::vector<char> kept(at(n), 0);
+  for_blocks(crew, n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t v = begin; v < end; ++v) {
+      const auto list = p.neighbors(v);
+      kept[at(v)] =
+          p.degree(v) <= limit && std::any_of(list.begin(), list.end(),
+                                              [&](std::int32_t w) { return p.degree(w) <= limit; });
+    }
+  });
+  for (std::int32_t v = 0; v < n; ++v)
+    if (kept[at(v)] == 0) (p.degree(v) > limit ? result.dense : result.isolated).push_back(v);
   std::stable_sort(result.dense.begin(), result.dense.end(),
                    [&](std::int32_t v, std::int32_t w) { return p.degree(v) < p.degree(w); });
-  std::vector<char> kept = in_graph;
-  for (std::int32_t v = 0; v < n; ++v) {
-    const auto list = p.neighbors(v);
-    if (in_graph[at(v)] == 0 ||
-        std::any_of(list.begin(), list.end(), [&](std::int32_t w) { return in_graph[at(w)] != 0; }))
-      continue;
-    kept[at(v)] = 0;
-    result.isolated.push_back(v);
-  }
   return kept;
 }
 
-}  // namespace
+/// Of each block the number of its first vertex, or place of its first edge; the last: of all.
+using FirstOfBlock = std::vector<std::int64_t>;
 
-CompressedGraph compress(const SymmetricPattern& p) {
-  CompressedGraph c;
-  const std::vector<char> in_graph = choose_rows(p, c);
-  const std::vector<std::int32_t> first = representatives(p, in_graph);
+/// Numbers the rows that stand for a vertex, −1 for others, and counts edges.
+std::vector<std::int32_t> number_vertices(const SymmetricPattern& p,
+                                          const std::vector<std::int32_t>& first,
+                                          FirstOfBlock& vertices, FirstOfBlock& edges,
+                                          WorkCrew& crew) {
   const std::int32_t n = p.size();
-  std::vector<std::int32_t> vertex(at(n), -1);  // of representatives
-  for (std::int32_t v = 0; v < n; ++v) {
-    if (in_graph[at(v)] == 0) continue;
-    if (first[at(v)] == v) {
-      vertex[at(v)] = c.graph.size();
-      c.graph.weight.push_back(0);
+  vertices.assign(at(blocks_of(n)) + 1, 0);
+  edges = vertices;
+  for_blocks(crew, n, [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+    std::int64_t edges_here = 0;
+    for (auto v = static_cast<std::int32_t>(begin); v < end; ++v) {
+      if (first[at(v)] != v) continue;
+      ++vertices[at(block) + 1];
+      for (const std::int32_t w : p.neighbors(v)) edges_here += first[at(w)] == w ? 1 : 0;
     }
-    ++c.graph.weight[at(vertex[at(first[at(v)])])];
-  }
+    edges[at(block) + 1] = edges_here;
+  });
+  std::partial_sum(vertices.begin(), vertices.end(), vertices.begin());
+  std::partial_sum(edges.begin(), edges.end(), edges.begin());
+  std::vector<std::int32_t> vertex(at(n), -1);
+  for_blocks(crew, n, [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+    auto next = static_cast<std::int32_t>(vertices[at(block)]);
+    for (auto v = static_cast<std::int32_t>(begin); v < end; ++v)
+      if (first[at(v)] == v) vertex[at(v)] = next++;
+  });
+  return vertex;
+}
+
+/// Lists the rows of each vertex.
+void list_members(const std::vector<std::int32_t>& first, const std::vector<std::int32_t>& vertex,
+                  CompressedGraph& c) {
+  for (const std::int32_t v : first)
+    if (v >= 0) ++c.graph.weight[at(vertex[at(v)])];
   c.first.resize(c.graph.weight.size() + 1);
   std::partial_sum(c.graph.weight.begin(), c.graph.weight.end(), c.first.begin() + 1);
   c.member.resize(at(c.first.back()));
   std::vector<std::int32_t> next(c.first.begin(), c.first.end() - 1);
-  std::int64_t edges = 0;
-  for (std::int32_t v = 0; v < n; ++v) {
-    if (in_graph[at(v)] == 0) continue;
-    c.member[at(next[at(vertex[at(first[at(v)])])]++)] = v;
-    if (first[at(v)] != v) continue;
-    for (const std::int32_t w : p.neighbors(v)) {
-      if (in_graph[at(w)] == 0 || first[at(w)] != w) continue;
-      require(++edges <= std::numeric_limits<std::int32_t>::max(), ErrorKind::misuse, "metis",
-              "a graph of more than {} edges, each counted twice, is beyond METIS: order it by amd",
-              std::numeric_limits<std::int32_t>::max());
-      c.graph.neighbor.push_back(vertex[at(w)]);
+  for (std::size_t v = 0; v < first.size(); ++v)
+    if (first[v] >= 0)
+      c.member[at(next[at(vertex[at(first[v])])]++)] = static_cast<std::int32_t>(v);
+}
+
+}  // namespace
+
+CompressedGraph compress(const SymmetricPattern& p, WorkCrew& crew) {
+  CompressedGraph c;
+  const std::vector<std::int32_t> first = representatives(p, choose_rows(p, c, crew), crew);
+  FirstOfBlock vertices;
+  FirstOfBlock edges;
+  const std::vector<std::int32_t> vertex = number_vertices(p, first, vertices, edges, crew);
+  require(edges.back() <= std::numeric_limits<std::int32_t>::max(), ErrorKind::misuse, "metis",
+          "a graph of {} edges, each counted twice, is beyond METIS, which takes {}: order it by "
+          "amd",
+          edges.back(), std::numeric_limits<std::int32_t>::max());
+  c.graph.weight.assign(at(vertices.back()), 0);
+  c.graph.start.resize(c.graph.weight.size() + 1);
+  c.graph.neighbor.resize(at(edges.back()));
+  for_blocks(crew, p.size(), [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+    std::int64_t next = edges[at(block)];
+    for (std::int64_t v = begin; v < end; ++v) {
+      if (vertex[at(v)] < 0) continue;
+      for (const std::int32_t w : p.neighbors(v))
+        if (vertex[at(w)] >= 0) c.graph.neighbor[at(next++)] = vertex[at(w)];
+      c.graph.start[at(vertex[at(v)]) + 1] = static_cast<std::int32_t>(next);
     }
-    c.graph.start.push_back(static_cast<std::int32_t>(edges));
-  }
+  });
+  list_members(first, vertex, c);
   return c;
 }
 
 std::vector<std::int32_t> nested_dissection(const SymmetricPattern& pattern, std::uint64_t seed,
                                             WorkCrew& crew) {
-  CompressedGraph c = compress(pattern);
+  CompressedGraph c = compress(pattern, crew);
   std::vector<std::int32_t> vertices(c.graph.weight.size());
   if (!vertices.empty()) {
     Part whole{std::move(c.graph), std::vector<std::int32_t>(vertices.size())};

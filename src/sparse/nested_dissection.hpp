@@ -26,6 +26,6 @@ struct CompressedGraph {
   std::vector<std::int32_t> isolated;  ///< rows without neighbours that are in the graph …
   std::vector<std::int32_t> dense;     ///< … and those that are neighbours of too many others
 };
-[[nodiscard]] CompressedGraph compress(const SymmetricPattern& pattern);
+[[nodiscard]] CompressedGraph compress(const SymmetricPattern& pattern, WorkCrew& crew);
 
 }  // namespace strata

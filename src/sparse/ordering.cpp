@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "base/check.hpp"
-#include "base/work_crew.hpp"
 #include "sparse/nested_dissection.hpp"
 
 namespace strata {
@@ -51,8 +49,8 @@ std::vector<std::int32_t> order_by(SparseOrdering ordering, const SymmetricPatte
 CountedTree count(SparseOrdering ordering, const SymmetricPattern& pattern,
                   const AnalysisOptions& options, WorkCrew& crew) {
   CountedTree result{
-      ordering, ordered_tree(pattern, order_by(ordering, pattern, options, crew)), {}};
-  result.counts = column_counts(pattern, result.tree);
+      ordering, ordered_tree(pattern, order_by(ordering, pattern, options, crew), crew), {}};
+  result.counts = column_counts(pattern, result.tree, crew);
   return result;
 }
 
@@ -92,9 +90,8 @@ std::vector<std::int32_t> approximate_minimum_degree(const SymmetricPattern& p) 
   return order;
 }
 
-CountedTree counted_tree(const SymmetricPattern& pattern, const AnalysisOptions& options) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  WorkCrew crew((options.threads > 0 ? options.threads : std::max(1, cores)) - 1);
+CountedTree counted_tree(const SymmetricPattern& pattern, const AnalysisOptions& options,
+                         WorkCrew& crew) {
   if (options.ordering != SparseOrdering::best)
     return count(options.ordering, pattern, options, crew);
   std::array<CountedTree, 2> candidate;

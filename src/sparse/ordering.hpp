@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "sparse/elimination_tree.hpp"
 #include "sparse/pattern.hpp"
 #include "strata/sparse_cholesky.hpp"
@@ -19,7 +20,7 @@ struct CountedTree {
 
 /// Throws Error{misuse} for an order that is no permutation, Error{device, memory}.
 [[nodiscard]] CountedTree counted_tree(const SymmetricPattern& pattern,
-                                       const AnalysisOptions& options);
+                                       const AnalysisOptions& options, WorkCrew& crew);
 
 /// Approximate minimum degree: result[k] is the row that is eliminated k-th.
 [[nodiscard]] std::vector<std::int32_t> approximate_minimum_degree(const SymmetricPattern& pattern);

@@ -3,12 +3,14 @@
 //
 // Contract: vertices are rows; neighbours of a vertex ascend, both directions of each edge are
 // listed, and no vertex is its own. So the same for a matrix of which one triangle is given, or
-// both.
+// both, on any number of threads.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/uninitialized_vector.hpp"
+#include "base/work_crew.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {
@@ -20,7 +22,7 @@ namespace strata {
 
 struct SymmetricPattern {
   std::vector<std::int64_t> start{0};
-  std::vector<std::int32_t> neighbor;
+  UninitializedVector<std::int32_t> neighbor;
   std::int64_t empty_diagonals = 0;
   std::int64_t first_empty_diagonal = -1;
 
@@ -74,9 +76,9 @@ void for_symmetric_entries(const SparseMatrix& a, const Visit& visit) {
 }
 
 /// Throws as analyze() does for what is no symmetric matrix; `where` is the place that it names.
-void require_symmetric(const SparseMatrix& a, const char* where);
+void require_symmetric(const SparseMatrix& a, const char* where, WorkCrew& crew);
 /// The same, and its graph.
-[[nodiscard]] SymmetricPattern symmetric_pattern(const SparseMatrix& a);
+[[nodiscard]] SymmetricPattern symmetric_pattern(const SparseMatrix& a, WorkCrew& crew);
 
 [[nodiscard]] PatternFingerprint fingerprint_of(const SymmetricPattern& pattern);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "sparse/entry_checks.hpp"
 #include "sparse/pattern.hpp"
 #include "strata/sparse_factor.hpp"
 
@@ -73,7 +74,8 @@ Split split(const SparseMatrix& a, std::span<const std::int64_t> kept) {
 
 SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int64_t> kept,
                                  const SparseCholeskyOptions& options) {
-  require_symmetric(a, kWhere);
+  WorkCrew crew(checking_threads() - 1);
+  require_symmetric(a, kWhere, crew);
   require(options.precision == Element::fp64, ErrorKind::misuse, kWhere,
           "a Schur complement in {} would have its digits alone: fp64 it is",
           to_string(options.precision));

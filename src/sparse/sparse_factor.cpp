@@ -19,6 +19,7 @@
 #include "session/budget.hpp"
 #include "session/report.hpp"
 #include "sparse/checksum_file.hpp"
+#include "sparse/entry_checks.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/pattern.hpp"
 
@@ -448,7 +449,8 @@ SparseSolveResult solve(const SparseMatrix& a, MatrixView<const double> b, Matri
 
 double definite_shift(const SparseMatrix& a, int steps) {
   require(steps >= 1, ErrorKind::misuse, kWhere, "{} steps of Lanczos' method", steps);
-  require_symmetric(a, kWhere);
+  WorkCrew crew(checking_threads() - 1);
+  require_symmetric(a, kWhere, crew);
   const std::int64_t n = a.rows;
   if (n == 0) return 0;
   // The same matrix times a vector, whichever triangles were given.

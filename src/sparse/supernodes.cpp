@@ -165,32 +165,126 @@ FinalForest final_forest(const SupernodeForest& forest, std::span<const std::int
   return result;
 }
 
-RowStructure row_structure(const SymmetricPattern& pattern, const SupernodeForest& forest,
-                           std::span<const std::int32_t> order) {
-  const std::int32_t n = pattern.size();
-  const std::vector<std::int32_t> place = places_of(order, n);
-  std::vector<std::int32_t> owner(at(n));
-  RowStructure result;
-  result.row_start.reserve(forest.width.size() + 1);
-  for (std::int32_t s = 0; s < forest.size(); ++s) {
-    std::fill_n(owner.begin() + forest.first[at(s)], forest.width[at(s)], s);
-    result.row_start.push_back(result.row_start.back() + forest.rows[at(s)]);
+namespace {
+
+/// Values of rows, in the order in which they are asked for: the last that came first.
+class RowLists {
+ public:
+  explicit RowLists(std::int64_t rows) : last_(at(rows), -1) {}
+  void add(std::int64_t row, std::int32_t value) {
+    const std::int32_t before = last_[at(row)];
+    if (before >= 0 && value_[at(before)] == value) return;
+    last_[at(row)] = static_cast<std::int32_t>(value_.size());
+    before_.push_back(before);
+    value_.push_back(value);
   }
-  result.row.resize(at(result.row_start.back()));
-  std::vector<std::int64_t> next(result.row_start.begin(), result.row_start.end() - 1);
-  std::vector<std::int32_t> seen(forest.width.size(), -1);  // the last row that came through
-  for (std::int32_t i = 0; i < n; ++i) {
-    seen[at(owner[at(i)])] = i;
-    for (const std::int32_t neighbor : pattern.neighbors(order[at(i)])) {
-      if (place[at(neighbor)] > i) continue;
-      for (std::int32_t s = owner[at(place[at(neighbor)])]; seen[at(s)] != i;
-           s = forest.parent[at(s)]) {
-        seen[at(s)] = i;
-        result.row[at(next[at(s)]++)] = i;
+  template <class Visit>
+  void visit(std::int64_t row, const Visit& visit) const {
+    for (std::int32_t k = last_[at(row)]; k >= 0; k = before_[at(k)]) visit(value_[at(k)]);
+  }
+
+ private:
+  std::vector<std::int32_t> last_;
+  std::vector<std::int32_t> before_;
+  std::vector<std::int32_t> value_;
+};
+
+class RowWalks {
+ public:
+  RowWalks(const SymmetricPattern& pattern, const SupernodeForest& forest,
+           std::span<const std::int32_t> order)
+      : pattern_(pattern),
+        forest_(forest),
+        order_(order),
+        place_(places_of(order, pattern.size())),
+        owner_(order.size()),
+        seen_(forest.width.size(), -1),
+        columns_(forest.width.size()) {
+    result_.row_start.reserve(forest.width.size() + 1);
+    for (std::int32_t s = 0; s < forest.size(); ++s) {
+      for (std::int32_t k = forest.first[at(s)]; k < forest.first[at(s + 1)]; ++k)
+        owner_[at(order[at(k)])] = s;
+      result_.row_start.push_back(result_.row_start.back() + forest.rows[at(s)]);
+    }
+    result_.row.resize(at(result_.row_start.back()));
+    next_.assign(result_.row_start.begin(), result_.row_start.end() - 1);
+    for (std::int32_t s = forest.size(); s-- > 0;)
+      columns_[at(s)] =
+          forest.width[at(s)] + (forest.parent[at(s)] < 0 ? 0 : columns_[at(forest.parent[at(s)])]);
+  }
+
+  RowStructure find(WorkCrew& crew) {
+    const std::vector<NodeBranch> branches = branches_for(forest_.parent, crew.helpers() + 1);
+    crew.share(std::ssize(branches), [&](std::int64_t b) { walk_branch(branches[at(b)]); });
+    // Rows that come out of a branch go on above it.
+    RowLists entered(branches.empty() ? 0 : pattern_.size());
+    std::vector<char> in_branch(at(forest_.size()), 0);
+    for (const NodeBranch& branch : branches) {
+      std::fill(in_branch.begin() + branch.first, in_branch.begin() + branch.last + 1, 1);
+      for (std::int64_t k = result_.row_start[at(branch.last)]; k < next_[at(branch.last)]; ++k)
+        entered.add(result_.row[at(k)], forest_.parent[at(branch.last)]);
+    }
+    for (std::int32_t own = 0; own < forest_.size(); ++own) {
+      if (in_branch[at(own)] != 0) continue;
+      for (std::int32_t i = forest_.first[at(own)]; i < forest_.first[at(own + 1)]; ++i) {
+        seen_[at(own)] = i;
+        for (const std::int32_t neighbor : pattern_.neighbors(order_[at(i)])) {
+          const std::int32_t s = owner_[at(neighbor)];
+          if (s < own && in_branch[at(s)] == 0) walk(s, i, own);
+        }
+        if (!branches.empty()) entered.visit(i, [&](std::int32_t s) { walk(s, i, own); });
       }
     }
+    return std::move(result_);
   }
-  return result;
+
+ private:
+  /// Row i lies in s and what is above it, as far as it has not been seen and not beyond `last`.
+  void walk(std::int32_t s, std::int32_t i, std::int32_t last) {
+    for (; s <= last && seen_[at(s)] != i; s = forest_.parent[at(s)]) {
+      seen_[at(s)] = i;
+      result_.row[at(next_[at(s)]++)] = i;
+    }
+  }
+
+  /// All rows of the supernodes of a branch: its own, then those above it.
+  void walk_branch(const NodeBranch& branch) {
+    const std::int64_t above = columns_[at(branch.last)] - forest_.width[at(branch.last)];
+    RowLists later(above);  // by columns to the root, in which rows descend
+    const auto number = [&](std::int32_t s, std::int32_t i) {
+      return columns_[at(s)] - 1 - (i - forest_.first[at(s)]);
+    };
+    for (std::int32_t own = branch.first; own <= branch.last; ++own) {
+      for (std::int32_t i = forest_.first[at(own)]; i < forest_.first[at(own + 1)]; ++i) {
+        seen_[at(own)] = i;
+        for (const std::int32_t neighbor : pattern_.neighbors(order_[at(i)])) {
+          const std::int32_t s = owner_[at(neighbor)];
+          if (s < own) walk(s, i, own);
+          if (s > branch.last) later.add(number(s, place_[at(neighbor)]), own);
+        }
+      }
+    }
+    for (std::int32_t s = forest_.parent[at(branch.last)]; s >= 0; s = forest_.parent[at(s)])
+      for (std::int32_t i = forest_.first[at(s)]; i < forest_.first[at(s + 1)]; ++i)
+        later.visit(number(s, i), [&](std::int32_t t) { walk(t, i, branch.last); });
+  }
+
+  const SymmetricPattern& pattern_;
+  const SupernodeForest& forest_;
+  std::span<const std::int32_t> order_;
+  std::vector<std::int32_t> place_;
+  std::vector<std::int32_t> owner_;    // of each row of the matrix
+  std::vector<std::int32_t> seen_;     // of each supernode the last row that came through
+  std::vector<std::int64_t> columns_;  // from each supernode up to its root
+  std::vector<std::int64_t> next_;
+  RowStructure result_;
+};
+
+}  // namespace
+
+RowStructure row_structure(const SymmetricPattern& pattern, const SupernodeForest& forest,
+                           std::span<const std::int32_t> order, WorkCrew& crew) {
+  return RowWalks(pattern, forest, order).find(crew);
 }
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "sparse/elimination_tree.hpp"
 #include "sparse/pattern.hpp"
 #include "strata/sparse_cholesky.hpp"
@@ -64,6 +65,6 @@ struct RowStructure {
 };
 [[nodiscard]] RowStructure row_structure(const SymmetricPattern& pattern,
                                          const SupernodeForest& forest,
-                                         std::span<const std::int32_t> order);
+                                         std::span<const std::int32_t> order, WorkCrew& crew);
 
 }  // namespace strata

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -60,6 +61,27 @@ TEST(WorkCrew, PiecesThatBringTwoAtATimeAreWorkForAll) {
   };
   halve(0);
   EXPECT_TRUE(met) << "the eight leaves of a recursion were not under way at once";
+}
+
+TEST(WorkCrew, BlocksHaveEachElementOnceWhateverTheThreads) {
+  for (const std::int64_t count : {0, 1, 8191, 8192, 8193, 100'000}) {
+    std::vector<std::int64_t> expected;
+    for (const int helpers : {0, 1, 2, 7}) {
+      WorkCrew crew(helpers);
+      std::vector<std::int64_t> block_of(static_cast<std::size_t>(count), -1);
+      for_blocks(crew, count, [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+        ASSERT_LT(block, blocks_of(count));
+        for (std::int64_t i = begin; i < end; ++i) {
+          std::int64_t& owner = block_of[static_cast<std::size_t>(i)];
+          EXPECT_EQ(owner, -1) << "element " << i << " twice";
+          owner = block;
+        }
+      });
+      EXPECT_EQ(std::count(block_of.begin(), block_of.end(), -1), 0) << count;
+      if (helpers == 0) expected = block_of;
+      EXPECT_EQ(block_of, expected) << count;
+    }
+  }
 }
 
 TEST(WorkCrew, PassesOnAFailureAndLivesOn) {

@@ -258,6 +258,36 @@ TEST(Analysis, IsTheSameForEitherTriangleAndBoth) {
   }
 }
 
+TEST(Analysis, IsTheSameOnAnyNumberOfThreads) {
+  for (const test::Family& family : test::large_families(test::Give::lower)) {
+    for (const SparseOrdering ordering :
+         {SparseOrdering::amd, SparseOrdering::metis, SparseOrdering::natural}) {
+      // A grid in its own order, let alone a scattered one, has more rows in L than a test needs.
+      if (ordering == SparseOrdering::natural && family.name.find("grid") != std::string::npos)
+        continue;
+      AnalysisOptions options = options_of(ordering, family.matrix.rows);
+      const SparseAnalysis one = analyze(family.matrix, options);
+      for (const int threads : {2, 3, 8}) {
+        SCOPED_TRACE(family.name + ", " + std::string(to_string(ordering)) + ", threads " +
+                     std::to_string(threads));
+        options.threads = threads;
+        const SparseAnalysis a = analyze(family.matrix, options);
+        EXPECT_EQ(a.fingerprint, one.fingerprint);
+        EXPECT_EQ(a.order, one.order);
+        EXPECT_EQ(a.first, one.first);
+        EXPECT_EQ(a.parent, one.parent);
+        EXPECT_EQ(a.row_start, one.row_start);
+        EXPECT_EQ(a.row, one.row);
+        EXPECT_EQ(a.counts.factor_entries, one.counts.factor_entries);
+        EXPECT_EQ(a.counts.flops, one.counts.flops);
+        EXPECT_EQ(a.counts.critical_flops, one.counts.critical_flops);
+        EXPECT_EQ(a.counts.product_bytes, one.counts.product_bytes);
+        EXPECT_EQ(a.counts.stack_bytes, one.counts.stack_bytes);
+      }
+    }
+  }
+}
+
 /// 2^31 entries of L and more, in numbers of 64 bits: a grid whose factor nobody computes here.
 TEST(Analysis, CountsBeyond32Bits) {
   constexpr std::int64_t kHub = 50000;

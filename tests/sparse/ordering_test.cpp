@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "sparse/metis_library.hpp"
 #include "sparse/nested_dissection.hpp"
@@ -22,6 +24,16 @@ AnalysisOptions by(SparseOrdering ordering, int threads = 1, std::uint64_t seed 
   options.threads = threads;
   options.seed = seed;
   return options;
+}
+
+SymmetricPattern pattern_of(const SparseMatrix& a) {
+  WorkCrew crew(0);
+  return symmetric_pattern(a, crew);
+}
+
+CompressedGraph compressed(const SparseMatrix& a, int threads = 1) {
+  WorkCrew crew(threads - 1);
+  return compress(symmetric_pattern(a, crew), crew);
 }
 
 /// Large enough that parts are ordered by themselves, on several levels.
@@ -45,9 +57,11 @@ TEST(Ordering, OfManyVerticesIsTheSameOnAnyNumberOfThreads) {
 }
 
 TEST(Ordering, OfPartsIsAboutAsGoodAsThatOfTheWhole) {
-  const SymmetricPattern p = symmetric_pattern(large_grid());
-  const std::vector<std::int32_t> whole = MetisLibrary::get().node_nd(compress(p).graph, 4321);
-  const std::vector<std::int32_t> counts = column_counts(p, ordered_tree(p, whole));
+  const SymmetricPattern p = pattern_of(large_grid());
+  const std::vector<std::int32_t> whole =
+      MetisLibrary::get().node_nd(compressed(large_grid()).graph, 4321);
+  WorkCrew crew(0);
+  const std::vector<std::int32_t> counts = column_counts(p, ordered_tree(p, whole, crew), crew);
   const SparseAnalysis parts = analyze(large_grid(), by(SparseOrdering::metis));
   EXPECT_LT(parts.counts.flops, 1.15 * flops_of(counts));
 }
@@ -69,7 +83,7 @@ TEST(Ordering, LeavesRandomNumbersAndSignalsOfTheProcessAlone) {
 }
 
 TEST(Ordering, RowsThatAreAlikeAreOneVertex) {
-  const CompressedGraph c = compress(symmetric_pattern(test::grid(5, 4, 3, true, 3)));
+  const CompressedGraph c = compressed(test::grid(5, 4, 3, true, 3));
   ASSERT_EQ(c.graph.size(), 60);
   for (const std::int32_t weight : c.graph.weight) EXPECT_EQ(weight, 3);
   for (std::int32_t v = 0; v < 60; ++v) {
@@ -78,15 +92,55 @@ TEST(Ordering, RowsThatAreAlikeAreOneVertex) {
               (std::vector<std::int32_t>{3 * v, 3 * v + 1, 3 * v + 2}));
   }
   // The same graph as that of one unknown a node.
-  const CompressedGraph plain = compress(symmetric_pattern(test::grid(5, 4, 3, true)));
+  const CompressedGraph plain = compressed(test::grid(5, 4, 3, true));
   EXPECT_EQ(plain.graph.start, c.graph.start);
   EXPECT_EQ(plain.graph.neighbor, c.graph.neighbor);
   // A clique is one vertex, which has no neighbours and is left out.
   test::Edges clique(9);
   for (int i = 0; i < 81; ++i) clique.add(i / 9, i % 9);
-  const CompressedGraph one = compress(symmetric_pattern(clique.matrix()));
+  const CompressedGraph one = compressed(clique.matrix());
   EXPECT_EQ(one.graph.weight, std::vector<std::int32_t>{9});
   EXPECT_TRUE(one.graph.neighbor.empty());
+}
+
+/// Of large families, against groups of rows with one list of neighbours and themselves.
+TEST(Ordering, CompressedGraphsAreTheSameOnAnyNumberOfThreads) {
+  for (const test::Family& family : test::large_families(test::Give::lower)) {
+    const SymmetricPattern p = pattern_of(family.matrix);
+    const CompressedGraph one = compressed(family.matrix);
+    std::set<std::int32_t> left_out(one.dense.begin(), one.dense.end());
+    std::map<std::vector<std::int32_t>, std::vector<std::int32_t>> groups;
+    for (std::int32_t v = 0; v < p.size(); ++v) {
+      std::vector<std::int32_t> closed(p.neighbors(v).begin(), p.neighbors(v).end());
+      closed.insert(std::lower_bound(closed.begin(), closed.end(), v), v);
+      std::erase_if(closed, [&](std::int32_t w) { return left_out.contains(w); });
+      if (!left_out.contains(v) && closed.size() > 1) groups[closed].push_back(v);
+    }
+    ASSERT_EQ(one.graph.size(), std::ssize(groups)) << family.name;
+    for (std::int32_t v = 0; v < one.graph.size(); ++v) {
+      const std::vector<std::int32_t> own(one.member.begin() + one.first[at(v)],
+                                          one.member.begin() + one.first[at(v + 1)]);
+      std::vector<std::int32_t> closed = own;
+      for (std::int32_t k = one.graph.start[at(v)]; k < one.graph.start[at(v + 1)]; ++k) {
+        const std::int32_t w = one.graph.neighbor[at(k)];
+        closed.insert(closed.end(), one.member.begin() + one.first[at(w)],
+                      one.member.begin() + one.first[at(w + 1)]);
+      }
+      std::sort(closed.begin(), closed.end());
+      ASSERT_EQ(groups[closed], own) << family.name << ", vertex " << v;
+    }
+    for (const int threads : {2, 3, 8}) {
+      SCOPED_TRACE(family.name + ", threads " + std::to_string(threads));
+      const CompressedGraph c = compressed(family.matrix, threads);
+      EXPECT_EQ(c.graph.start, one.graph.start);
+      EXPECT_EQ(c.graph.neighbor, one.graph.neighbor);
+      EXPECT_EQ(c.graph.weight, one.graph.weight);
+      EXPECT_EQ(c.first, one.first);
+      EXPECT_EQ(c.member, one.member);
+      EXPECT_EQ(c.isolated, one.isolated);
+      EXPECT_EQ(c.dense, one.dense);
+    }
+  }
 }
 
 TEST(Ordering, DenseRowsComeLast) {
@@ -95,8 +149,8 @@ TEST(Ordering, DenseRowsComeLast) {
   for (std::int64_t i = 1; i < kOrder; ++i) edges.add(i, i - 1);
   for (std::int64_t i = 0; i < kOrder; ++i) edges.add(i, 5);
   for (std::int64_t i = 0; i < 800; ++i) edges.add(i, 100);
-  const SymmetricPattern p = symmetric_pattern(edges.matrix());
-  const CompressedGraph c = compress(p);
+  const SymmetricPattern p = pattern_of(edges.matrix());
+  const CompressedGraph c = compressed(edges.matrix());
   EXPECT_EQ(c.dense, (std::vector<std::int32_t>{100, 5}));
   WorkCrew crew(0);
   const std::vector<std::int32_t> order = nested_dissection(p, 1, crew);

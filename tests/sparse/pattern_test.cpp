@@ -28,12 +28,92 @@ void expect_error(ErrorKind kind, const std::vector<std::string>& words, const R
   }
 }
 
+SymmetricPattern pattern_of(const SparseMatrix& a, int threads = 1) {
+  WorkCrew crew(threads - 1);
+  return symmetric_pattern(a, crew);
+}
+
+/// Neighbours by the definition: whatever has an entry, in either triangle, ascending.
+std::vector<std::vector<std::int32_t>> neighbors_of(const SparseMatrix& a) {
+  std::vector<std::vector<std::int32_t>> lists(at(a.rows));
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
+      const std::int32_t j = a.column[at(k)];
+      if (i == j) continue;
+      lists[at(i)].push_back(j);
+      lists[at(j)].push_back(static_cast<std::int32_t>(i));
+    }
+  }
+  for (auto& list : lists) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return lists;
+}
+
+TEST(Pattern, IsTheSameOnAnyNumberOfThreads) {
+  for (const test::Give give : {test::Give::lower, test::Give::upper, test::Give::both}) {
+    for (const test::Family& family : test::large_families(give)) {
+      const auto expected = neighbors_of(family.matrix);
+      for (const int threads : {1, 2, 3, 8}) {
+        SCOPED_TRACE(
+            fmt::format("{}, given {}, {} threads", family.name, static_cast<int>(give), threads));
+        const SymmetricPattern p = pattern_of(family.matrix, threads);
+        ASSERT_EQ(p.size(), family.matrix.rows);
+        for (std::int64_t i = 0; i < family.matrix.rows; ++i) {
+          const auto found = p.neighbors(i);
+          ASSERT_TRUE(std::equal(found.begin(), found.end(), expected[at(i)].begin(),
+                                 expected[at(i)].end()))
+              << "row " << i;
+        }
+      }
+    }
+  }
+}
+
+/// A zero above the diagonal needs no mirror; what lies below stands for the matrix.
+TEST(Pattern, OfZerosWithoutMirrorsIsThatOfTheLowerTriangle) {
+  const SparseMatrix whole = test::large_families(test::Give::both)[5].matrix;
+  SparseMatrix a = whole;
+  ASSERT_LT(a.column[at(a.start[1] - 1)], 31000);
+  a.column.insert(a.column.begin() + a.start[1], 31000);
+  a.value.insert(a.value.begin() + a.start[1], 0.0);
+  for (std::size_t i = 1; i < a.start.size(); ++i) ++a.start[i];
+  for (const int threads : {1, 2, 3, 8})
+    EXPECT_EQ(pattern_of(a, threads).neighbor, pattern_of(whole).neighbor) << threads;
+}
+
+TEST(Pattern, TheFirstFaultIsNamedOnAnyNumberOfThreads) {
+  SparseMatrix infinite = test::large_families(test::Give::both)[5].matrix;
+  SparseMatrix lopsided = infinite;
+  const auto last_of = [&](std::int64_t row) { return at(infinite.start[at(row + 1)] - 1); };
+  for (const std::int64_t row : {15001, 24001, 30001}) {
+    infinite.value[last_of(row)] = std::numeric_limits<double>::infinity();
+    lopsided.value[last_of(row)] = 3;
+  }
+  SparseMatrix broken = infinite;
+  broken.column[last_of(9001)] = -1;
+  SparseMatrix starts = infinite;
+  starts.start[25000] = -3;
+  const std::int32_t column = infinite.column[last_of(15001)];
+  for (const int threads : {1, 2, 3, 8}) {
+    expect_error(ErrorKind::input, {fmt::format("(15001, {}) of A is inf", column)},
+                 [&] { (void)pattern_of(infinite, threads); });
+    expect_error(ErrorKind::input, {fmt::format("(15001, {}) is 3", column)},
+                 [&] { (void)pattern_of(lopsided, threads); });
+    expect_error(ErrorKind::misuse, {"row 9001: column -1"},
+                 [&] { (void)pattern_of(broken, threads); });
+    expect_error(ErrorKind::misuse, {"row 24999 ends before it begins"},
+                 [&] { (void)pattern_of(starts, threads); });
+  }
+}
+
 TEST(Pattern, ListsBothDirectionsOfEachEdge) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const auto n = static_cast<std::int64_t>(random_bits(9, seed) % 30);
     std::vector<SymmetricPattern> all;
     for (const test::Give give : {test::Give::lower, test::Give::upper, test::Give::both})
-      all.push_back(symmetric_pattern(test::random_pattern(n, 0.2, seed, give)));
+      all.push_back(pattern_of(test::random_pattern(n, 0.2, seed, give)));
     const SparseMatrix full = test::random_pattern(n, 0.2, seed, test::Give::both);
     for (const SymmetricPattern& p : all) {
       ASSERT_EQ(p.size(), n);
@@ -86,7 +166,7 @@ TEST(Pattern, WhatIsNotSymmetricIsRefusedWithBothEntries) {
     return sparse_from_entries(3, 3, Indices{0, 1, 2, 0, 2}, Indices{0, 1, 2, 2, 0},
                                std::vector<double>{4, 4, 4, upper, 2});
   };
-  EXPECT_EQ(symmetric_pattern(matrix(2 * (1 + 1e-14))).neighbor.size(), 2U);
+  EXPECT_EQ(pattern_of(matrix(2 * (1 + 1e-14))).neighbor.size(), 2U);
   expect_error(ErrorKind::input, {"(0, 2) is 2.5", "(2, 0) is 2"},
                [&] { (void)analyze(matrix(2.5)); });
   // An entry without its mirror, where others are above and below.

@@ -141,6 +141,64 @@ inline std::vector<Family> families() {
   };
 }
 
+/// Members that are large enough for several threads to share them.
+inline std::vector<Family> large_families(Give give) {
+  const auto made = [give](std::int64_t n, const std::function<void(Edges&)>& fill) {
+    Edges edges(n);
+    fill(edges);
+    return edges.matrix(give);
+  };
+  const auto add_grid = [](Edges& e, std::int64_t side,
+                           const std::function<std::int64_t(std::int64_t)>& row) {
+    for (std::int64_t i = 0; i < side * side * side; ++i) {
+      if (i % side != side - 1) e.add(row(i), row(i + 1));
+      if (i / side % side != side - 1) e.add(row(i), row(i + side));
+      if (i / side / side != side - 1) e.add(row(i), row(i + side * side));
+    }
+  };
+  constexpr std::int64_t kSide = 32;
+  constexpr std::int64_t kGrid = kSide * kSide * kSide;
+  return {
+      {"nothing", made(0, [](Edges&) {})},
+      {"one", made(1, [](Edges&) {})},
+      {"diagonal", made(50000, [](Edges&) {})},
+      {"chain", made(60000,
+                     [](Edges& e) {
+                       for (int i = 1; i < 60000; ++i) e.add(i, i - 1);
+                     })},
+      {"star", made(60000,
+                    [](Edges& e) {
+                      for (int i = 0; i < 60000; ++i) e.add(31234, i);
+                    })},
+      {"grid with dense rows", made(kGrid,
+                                    [&](Edges& e) {
+                                      add_grid(e, kSide, [](std::int64_t i) { return i; });
+                                      for (std::int64_t i = 0; i < kGrid; i += 2) e.add(i, 9);
+                                      for (std::int64_t i = 0; i < kGrid; i += 3) e.add(i, 30000);
+                                    })},
+      {"two scattered grids and isolated rows",
+       made(2 * kGrid + 9999,
+            [&](Edges& e) {
+              constexpr std::int64_t kStep = 40503;  // no divisor of the number of rows
+              for (const std::int64_t from : {std::int64_t{5000}, kGrid + 6000})
+                add_grid(e, kSide,
+                         [&](std::int64_t i) { return (from + i) * kStep % (2 * kGrid + 9999); });
+            })},
+      {"nodes with 3 unknowns", made(14 * 14 * 14 * 3,
+                                     [&](Edges& e) {
+                                       const auto node = [](std::int64_t i) { return i; };
+                                       Edges nodes(14 * 14 * 14);
+                                       add_grid(nodes, 14, node);
+                                       const SparseMatrix a = nodes.matrix();
+                                       for (std::int64_t i = 0; i < a.rows; ++i)
+                                         for (std::int64_t k = a.start[at(i)];
+                                              k < a.start[at(i + 1)]; ++k)
+                                           for (std::int64_t u = 0; u < 9; ++u)
+                                             e.add(3 * i + u / 3, 3 * a.column[at(k)] + u % 3);
+                                     })},
+  };
+}
+
 /// A random pattern of order n in which each pair is an edge with some probability.
 inline SparseMatrix random_pattern(std::int64_t n, double density, std::uint64_t seed, Give give) {
   Edges edges(n);

@@ -16,10 +16,11 @@ namespace {
 using test::Edges;
 
 WeightedGraph graph_of(const SparseMatrix& a, std::uint64_t seed = 0) {
-  const SymmetricPattern p = symmetric_pattern(a);
+  WorkCrew crew(0);
+  const SymmetricPattern p = symmetric_pattern(a, crew);
   WeightedGraph g;
   g.start.assign(p.start.begin(), p.start.end());
-  g.neighbor = p.neighbor;
+  g.neighbor.assign(p.neighbor.begin(), p.neighbor.end());
   for (std::int32_t v = 0; v < p.size(); ++v)
     g.weight.push_back(
         seed == 0 ? 1 : 1 + static_cast<std::int32_t>(random_bits(seed, test::at(v)) % 5));
