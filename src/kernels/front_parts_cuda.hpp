@@ -78,7 +78,11 @@ struct Branch {
            program().inverses * kDiagonalInverses;
   }
   [[nodiscard]] __device__ int* flags(int call = 0) const {
-    return reinterpret_cast<int*>(diagonal(call) + program().columns);
+    return reinterpret_cast<int*>(diagonal(call) + 2 * std::int64_t{program().columns});
+  }
+  /// A place for each column.
+  [[nodiscard]] __device__ T* messages(int call = 0) const {
+    return reinterpret_cast<T*>(diagonal(call) + program().columns);
   }
   [[nodiscard]] __device__ int* sweep_flags(int call = 0) const {
     return flags(call) + program().flags;

@@ -67,8 +67,9 @@ struct BranchProgram {
   std::int32_t backward_count;
   std::int64_t rows;  ///< of all updates, and of those of others that come in
   /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
-  /// kDiagonalInverses numbers of double for each tile on a diagonal, one for each column, and the
-  /// flags lie, then kSolveFlags of each front; a multiple of 32.
+  /// kDiagonalInverses numbers of double for each tile on a diagonal, one for each column, places
+  /// of as many for messages of solves, and the flags lie, then kSolveFlags of each front; a
+  /// multiple of 32.
   std::int64_t bookkeeping;
 };
 inline constexpr std::int64_t kProgramBytes = 4096;
@@ -79,7 +80,8 @@ inline constexpr std::int64_t kSolveFlags = 3;
 
 /// Bytes from there on.
 [[nodiscard]] constexpr std::int64_t bookkeeping_bytes(const BranchProgram& program) {
-  return kProgramBytes + (program.inverses * kDiagonalInverses + program.columns) * 8 +
+  return kProgramBytes +
+         (program.inverses * kDiagonalInverses + 2 * std::int64_t{program.columns}) * 8 +
          (std::int64_t{program.flags} + std::int64_t{program.fronts} * kSolveFlags) * 4;
 }
 

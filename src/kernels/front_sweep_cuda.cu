@@ -4,15 +4,18 @@
 // fronts, a row or two a lane; larger fronts by rows of tiles forward, and by columns of tiles
 // backward, each by one block, which takes the tiles to the left, or below, as soon as what they
 // are multiplied with is there, and solves with the tile on the diagonal by the inverses of its
-// blocks of 8 × 8. Children are pulled in their order: equal inputs give equal bits. Calls with one
-// structure that lie evenly are carried out together, as by front_branch_cuda.cu.
+// blocks of 8 × 8. One right-hand side: front_sweep_one_cuda.hpp. Children are pulled in their
+// order: equal inputs give equal bits. Calls with one structure that lie evenly are carried out
+// together, as by front_branch_cuda.cu.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/blas_cuda.hpp"
 #include "kernels/even_calls.hpp"
 #include "kernels/front_cuda.hpp"
 #include "kernels/front_sweep_cuda.hpp"
+#include "kernels/front_sweep_one_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "strata/error.hpp"
 
@@ -21,15 +24,20 @@ namespace front {
 namespace {
 
 constexpr int kTile = kFrontTile;
-constexpr int kThreads = 128;
 constexpr int kPlainThreads = 256;
 
-template <class T>
+template <class T, int m>
 __global__ void __launch_bounds__(kPlainThreads) clear_sweep(Branch<T> branch) {
   const int first = static_cast<int>(blockIdx.x * kPlainThreads + threadIdx.x);
+  const int step = static_cast<int>(gridDim.x) * kPlainThreads;
   const int count = branch.program().fronts * static_cast<int>(kSolveFlags);
   int* flags = branch.sweep_flags(static_cast<int>(blockIdx.y));
-  for (int n = first; n < count; n += static_cast<int>(gridDim.x) * kPlainThreads) flags[n] = 0;
+  for (int n = first; n < count; n += step) flags[n] = 0;
+  if constexpr (m == 1) {
+    T* messages = branch.messages(static_cast<int>(blockIdx.y));
+    for (int n = first; n < branch.program().columns; n += step)
+      messages[n] = Messages<T>::number(Messages<T>::kNothing);
+  }
   if (first < 3) branch.progress(static_cast<int>(blockIdx.y))->tickets[first] = 0;
 }
 
@@ -76,10 +84,12 @@ __global__ void __launch_bounds__(kWarp) sweep_small(const __grid_constant__ Swe
   }
 }
 
-/// Tiles of larger fronts, by blocks of kThreads: thread t has row t % 64 of a tile.
+/// Tiles of larger fronts with m right-hand sides: thread t has row t % 64 of a tile.
 template <class T, int m>
 class TileSweep {
  public:
+  static constexpr int kThreads = 128;
+  static constexpr int kBlocks = 2;  ///< on a multiprocessor
   /// In shared memory.
   struct Memory {
     T tile[kTile * (kTile + 1)];      ///< on its way through
@@ -183,7 +193,7 @@ class TileSweep {
 
  private:
   static constexpr int kHalf = kTile * kTile / kThreads;  // elements of a tile a thread brings
-  static constexpr int kSums = m == 1 ? 1 : m / 2;
+  static constexpr int kSums = m / 2;
 
   [[nodiscard]] __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
@@ -273,49 +283,27 @@ class TileSweep {
       to[c] = inside && first + 2 * c < columns ? __ldcg(from + std::int64_t{2 * c} * ld) : T{0};
   }
 
-  /// Thread t has column t % 64: of one right-hand side half of the rows, of more all rows of half
-  /// of them.
+  /// Thread t has column t % 64, of half of the right-hand sides.
   __device__ void multiply_transposed(T (&sum)[kSums]) const {
     const T* column = memory_.tile + thread() % kTile * (kTile + 1);
     const int group = thread() / kTile;
-    if constexpr (m == 1) {
 #pragma unroll 8
-      for (int k = 0; k < kHalf; ++k)
-        sum[0] += column[group * kHalf + k] * memory_.x[group * kHalf + k];
-    } else {
-#pragma unroll 8
-      for (int k = 0; k < kTile; ++k) {
+    for (int k = 0; k < kTile; ++k) {
 #pragma unroll
-        for (int r = 0; r < kSums; ++r) sum[r] += column[k] * memory_.x[k * m + group * kSums + r];
-      }
+      for (int r = 0; r < kSums; ++r) sum[r] += column[k] * memory_.x[k * m + group * kSums + r];
     }
   }
   __device__ void subtract_transposed(const T (&sum)[kSums]) {
     const int column = thread() % kTile;
     const int group = thread() / kTile;
     __syncthreads();
-    if constexpr (m == 1) {
-      if (group == 1) memory_.half[column] = sum[0];
-      __syncthreads();
-      if (group == 0) memory_.b[column] -= sum[0] + memory_.half[column];
-    } else {
 #pragma unroll
-      for (int r = 0; r < kSums; ++r) memory_.b[column * m + group * kSums + r] -= sum[r];
-    }
+    for (int r = 0; r < kSums; ++r) memory_.b[column * m + group * kSums + r] -= sum[r];
     __syncthreads();
   }
 
-  /// b ← L(j, j)⁻¹·b, eight rows at a time; of one right-hand side by one warp, for which barriers
-  /// are cheap.
+  /// b ← L(j, j)⁻¹·b, eight rows at a time.
   __device__ void solve_forward(int rows) {
-    if constexpr (m == 1) {
-      if (warp() == 0) solve_alone<true>(rows);
-      __syncthreads();
-    } else {
-      forward_by_blocks(rows);
-    }
-  }
-  __device__ void forward_by_blocks(int rows) {
     for (int first = 0; first < rows; first += 8) {
       for (int n = thread(); n < 8 * m; n += kThreads) {
         T sum = 0;
@@ -343,14 +331,6 @@ class TileSweep {
   }
   /// b ← L(j, j)⁻ᵀ·b.
   __device__ void solve_backward(int rows) {
-    if constexpr (m == 1) {
-      if (warp() == 0) solve_alone<false>(rows);
-      __syncthreads();
-    } else {
-      backward_by_blocks(rows);
-    }
-  }
-  __device__ void backward_by_blocks(int rows) {
     for (int first = (rows - 1) / 8 * 8; first >= 0; first -= 8) {
       for (int n = thread(); n < 8 * m; n += kThreads) {
         T sum = 0;
@@ -377,63 +357,28 @@ class TileSweep {
     }
   }
 
-  /// Either, by a warp: a lane has rows lane() and lane() + 32.
-  template <bool kForward>
-  __device__ void solve_alone(int rows) {
-    T b[2] = {memory_.b[lane()], memory_.b[lane() + kWarp]};
-    const int blocks = (rows + 7) / 8;
-    for (int n = 0; n < blocks; ++n) {
-      const int first = 8 * (kForward ? n : blocks - 1 - n);
-      // Lanes first % 32 … + 7 have these rows of b; each lane makes row lane() % 8 of the result.
-      const T own = first < kWarp ? b[0] : b[1];
-      T y = 0;
-#pragma unroll
-      for (int c = 0; c < 8; ++c) {
-        const int place =
-            kForward ? place_in_inverse(lane() % 8, c) : place_in_inverse(c, lane() % 8);
-        y += memory_.inverses[first * 8 + place] * __shfl_sync(0xffffffffU, own, first % kWarp + c);
-      }
-      T solved[8];
-#pragma unroll
-      for (int c = 0; c < 8; ++c) solved[c] = __shfl_sync(0xffffffffU, y, c);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int row = lane() + kWarp * h;
-        if (row >= first && row < first + 8) {
-          b[h] = y;
-          continue;
-        }
-        if (kForward ? row < first : row >= first + 8) continue;
-        T sum = 0;
-#pragma unroll
-        for (int c = 0; c < 8; ++c)
-          sum += memory_.diagonal[kForward ? row + (first + c) * (kTile + 1)
-                                           : first + c + row * (kTile + 1)] *
-                 solved[c];
-        b[h] -= sum;
-      }
-    }
-    memory_.b[lane()] = b[0];
-    memory_.b[lane() + kWarp] = b[1];
-  }
-
   const Fronts<T, m>& fronts_;
   Memory& memory_;
 };
 
+template <class T, int m, bool kForward>
+using TilesOf = std::conditional_t<m == 1, OneSweep<T, kForward>, TileSweep<T, m>>;
+
 /// The third part.
 template <class T, int m, bool kForward, bool kMany>
-__global__ void __launch_bounds__(kThreads) sweep_tiles(const __grid_constant__ Sweep<T, m> sweep) {
+__global__ void __launch_bounds__(TilesOf<T, m, kForward>::kThreads,
+                                  TilesOf<T, m, kForward>::kBlocks)
+    sweep_tiles(const __grid_constant__ Sweep<T, m> sweep) {
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ int drawn;
-  auto& shared = *reinterpret_cast<typename TileSweep<T, m>::Memory*>(memory);
+  auto& shared = *reinterpret_cast<typename TilesOf<T, m, kForward>::Memory*>(memory);
   const BranchProgram& program = sweep.branch.program();
   const auto* jobs = reinterpret_cast<const FrontJob*>(
       sweep.branch.structure + (kForward ? program.forward_jobs : program.backward_jobs));
   const int calls = sweep.branch.calls;
   const int count = (kForward ? program.forward_count : program.backward_count) * calls;
   Fronts<T, m> fronts(sweep);
-  TileSweep<T, m> tiles(fronts, shared);
+  TilesOf<T, m, kForward> tiles(fronts, shared);
   const SmallSweep<T, m> small{fronts, shared.b};
   for (;;) {
     if (threadIdx.x == 0) drawn = atomicAdd(sweep.branch.progress()->tickets + 1, 1);
@@ -468,8 +413,9 @@ __global__ void __launch_bounds__(kThreads) sweep_tiles(const __grid_constant__ 
 
 template <class T, int m, bool kForward, bool kMany>
 void launch_sweep(cudaStream_t stream, const Sweep<T, m>& sweep) {
-  const dim3 grid(kMany ? 8 : kPlainThreads / 2, static_cast<unsigned>(sweep.branch.calls));
-  clear_sweep<T><<<grid, kPlainThreads, 0, stream>>>(sweep.branch);
+  const dim3 grid(kMany ? 8U : static_cast<unsigned>(2 * multiprocessors()),
+                  static_cast<unsigned>(sweep.branch.calls));
+  clear_sweep<T, m><<<grid, kPlainThreads, 0, stream>>>(sweep.branch);
   blas::require_launched("clear_sweep");
   const auto launch = [&](auto kernel, int threads, int bytes) {
     require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
@@ -482,9 +428,9 @@ void launch_sweep(cudaStream_t stream, const Sweep<T, m>& sweep) {
              static_cast<unsigned>(threads), static_cast<std::size_t>(bytes), stream>>>(sweep);
     blas::require_launched("sweep_branch");
   };
-  constexpr int kBytes = sizeof(typename TileSweep<T, m>::Memory);
+  constexpr int kBytes = sizeof(typename TilesOf<T, m, kForward>::Memory);
   if (kForward) launch(sweep_small<T, m, kForward, kMany>, kWarp, 0);
-  launch(sweep_tiles<T, m, kForward, kMany>, kThreads, kBytes);
+  launch(sweep_tiles<T, m, kForward, kMany>, TilesOf<T, m, kForward>::kThreads, kBytes);
   if (!kForward) launch(sweep_small<T, m, kForward, kMany>, kWarp, 0);
 }
 

@@ -29,6 +29,7 @@ struct Fronts {
   const T* inverses;
   T* x;
   T* below;
+  T* messages;  ///< of one right-hand side: a place for each row of X
   int* flags;
 
   __device__ explicit Fronts(const Sweep<T, m>& sweep, int call = 0)
@@ -38,6 +39,7 @@ struct Fronts {
         inverses(sweep.branch.inverses(call)),
         x(sweep.x + call * sweep.to_x),
         below(sweep.below + call * sweep.branch.to_work),
+        messages(sweep.branch.messages(call)),
         flags(sweep.branch.sweep_flags(call)) {}
 
   [[nodiscard]] __device__ int* signals(int f) const { return flags + kSolveFlags * f; }
@@ -46,7 +48,8 @@ struct Fronts {
   [[nodiscard]] __device__ static bool is_small(const FrontRecord& f) {
     return f.width + f.rows <= kSmallFront;
   }
-  /// What backward() of a front says when all of it is there.
+  /// What backward() of a front says when all of it is there, solved: one for what is below it, and
+  /// one for each column of tiles.
   [[nodiscard]] __device__ static int all_backward(const FrontRecord& f) {
     return is_small(f) ? 1 : FrontTiles{f.width, f.rows}.across() + 1;
   }

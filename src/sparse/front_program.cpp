@@ -19,7 +19,7 @@ constexpr double kSmallFrontTime = 5e-6;  // beside its columns
 constexpr double kSmallColumnTime = 0.3e-6;
 constexpr double kProductTime = 2.6e-6;  // of two tiles
 constexpr double kTileTime = 8e-6;       // beside its products
-constexpr double kSweepStep = 6e-6;  // of a sweep, from one tile on the diagonal to the next one
+constexpr double kSweepStep = 3e-6;  // of a sweep, from one tile on the diagonal to the next one
 constexpr double kSweepTile = 1e-6;  // a tile on its way through
 constexpr double kDiagonalTime = 12e-6;  // from one diagonal tile to the next one
 
