@@ -206,7 +206,7 @@ OrderedTree ordered_tree(const SymmetricPattern& pattern, std::span<const std::i
 std::vector<NodeBranch> branches_for(std::span<const std::int32_t> parent, int threads) {
   constexpr std::int64_t kPerThread = 2;
   constexpr std::int64_t kLeast = 64;  // nodes that are worth a thread
-  constexpr std::int64_t kUneven = 8;   // much smaller ones are left to the top
+  constexpr std::int64_t kUneven = 8;  // much smaller ones are left to the top
   const std::int64_t limit = std::ssize(parent) / (kPerThread * threads);
   std::vector<NodeBranch> branches;
   if (threads == 1 || limit < kLeast) return branches;

@@ -151,7 +151,7 @@ void name_fault(const SparseMatrix& a, const char* where) {
 CheckedRows check_rows(const SparseMatrix& a, const char* where, WorkCrew& crew) {
   CheckedRows rows;
   RowCounts& counts = rows.counts;
-  counts.sound = a.rows == a.cols && std::ssize(a.start) == a.rows + 1 &&
+  counts.sound = a.rows >= 0 && a.rows == a.cols && std::ssize(a.start) == a.rows + 1 &&
                  a.rows <= std::numeric_limits<std::int32_t>::max() && a.start.front() == 0 &&
                  a.start.back() == a.entries() && a.column.size() == a.value.size();
   if (counts.sound) {

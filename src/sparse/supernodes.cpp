@@ -11,6 +11,7 @@
 #include "sparse/supernodes.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/check.hpp"
@@ -174,6 +175,8 @@ class RowLists {
   void add(std::int64_t row, std::int32_t value) {
     const std::int32_t before = last_[at(row)];
     if (before >= 0 && value_[at(before)] == value) return;
+    require(value_.size() < at(std::numeric_limits<std::int32_t>::max()), ErrorKind::misuse,
+            "analyze", "a branch of the elimination tree has more entries than 32 bits count");
     last_[at(row)] = static_cast<std::int32_t>(value_.size());
     before_.push_back(before);
     value_.push_back(value);

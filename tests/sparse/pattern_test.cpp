@@ -95,8 +95,12 @@ TEST(Pattern, TheFirstFaultIsNamedOnAnyNumberOfThreads) {
   broken.column[last_of(9001)] = -1;
   SparseMatrix starts = infinite;
   starts.start[25000] = -3;
+  SparseMatrix none;
+  none.rows = none.cols = -1;
+  none.start.clear();
   const std::int32_t column = infinite.column[last_of(15001)];
   for (const int threads : {1, 2, 3, 8}) {
+    expect_error(ErrorKind::misuse, {"-1 by -1"}, [&] { (void)pattern_of(none, threads); });
     expect_error(ErrorKind::input, {fmt::format("(15001, {}) of A is inf", column)},
                  [&] { (void)pattern_of(infinite, threads); });
     expect_error(ErrorKind::input, {fmt::format("(15001, {}) is 3", column)},
