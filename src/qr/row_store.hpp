@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/read_ahead.hpp"
 #include "qr/row_passes.hpp"
 #include "store/memory_store.hpp"
 #include "strata/qr.hpp"
@@ -82,7 +83,11 @@ class RowStore final : public BlockStore {
            std::vector<std::shared_ptr<FamilyMemory>> families, TallColumns<T> beside = {})
       : matrix_(std::move(matrix)),
         beside_(std::move(beside)),
-        small_(blocks, std::move(families)) {}
+        small_(blocks, std::move(families)) {
+    const MatrixView<const T>& from = matrix_.from.view;
+    if (!matrix_.from.by_rows && matrix_.places.empty())
+      ahead_ = ReadAhead(from.data, from.rows, from.cols, from.ld, sizeof(T));
+  }
 
   [[nodiscard]] const BlockTable& blocks() const override { return small_.blocks(); }
   [[nodiscard]] std::int64_t columns_min(BlockId) const override { return 1; }
@@ -96,6 +101,7 @@ class RowStore final : public BlockStore {
   void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override {
     if (is_small(id)) return small_.read_columns(id, first, count, to);
     const BlockExtent x = blocks().extent(id);
+    if (id.family() == rows::kMatrix) ahead_.reach(x.row);
     matrix_of(id).read(x.row, x.rows, column_of(id) + first, count, reinterpret_cast<T*>(to));
   }
   void write_columns(BlockId id, std::int64_t first, std::int64_t count,
@@ -135,6 +141,7 @@ class RowStore final : public BlockStore {
 
   TallColumns<T> matrix_;
   TallColumns<T> beside_;
+  ReadAhead ahead_;  // of the matrix, which may be a mapped file
   MemoryStore small_;
 };
 
