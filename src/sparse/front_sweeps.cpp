@@ -22,71 +22,7 @@ namespace {
 
 constexpr std::int64_t kColumnsAtOnce = 16;
 
-/// Columns of L that one column of X meets together, so that it is read, or written, once for them,
-/// in sums that do not wait for each other. BLAS is called for more columns of X.
-constexpr std::int64_t kTogether = 4;
-
-/// y ← y − A·x.
-template <class T>
-void subtract_columns(MatrixView<const T> a, const T* x, T* __restrict y) {
-  std::int64_t j = 0;
-  for (; j + kTogether <= a.cols; j += kTogether) {
-    const T* a0 = a.column(j);
-    const T* a1 = a.column(j + 1);
-    const T* a2 = a.column(j + 2);
-    const T* a3 = a.column(j + 3);
-    const T x0 = x[j], x1 = x[j + 1], x2 = x[j + 2], x3 = x[j + 3];
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      y[i] -= (a0[i] * x0 + a1[i] * x1) + (a2[i] * x2 + a3[i] * x3);
-  }
-  for (; j < a.cols; ++j) {
-    const T* column = a.column(j);
-    for (std::int64_t i = 0; i < a.rows; ++i) y[i] -= column[i] * x[j];
-  }
-}
-
-/// xᵀ·y, of `rows` numbers each.
-template <class T>
-T product(const T* x, const T* y, std::int64_t rows) {
-  T sum[4] = {};
-  std::int64_t i = 0;
-  for (; i + 4 <= rows; i += 4)
-    for (std::int64_t k = 0; k < 4; ++k) sum[k] += x[i + k] * y[i + k];
-  for (; i < rows; ++i) sum[0] += x[i] * y[i];
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-/// y ← y − Aᵀ·x.
-template <class T>
-void subtract_rows(MatrixView<const T> a, const T* x, T* __restrict y) {
-  std::int64_t j = 0;
-  for (; j + kTogether <= a.cols; j += kTogether) {
-    const T* a0 = a.column(j);
-    const T* a1 = a.column(j + 1);
-    const T* a2 = a.column(j + 2);
-    const T* a3 = a.column(j + 3);
-    T sum[kTogether][2] = {};
-    std::int64_t i = 0;
-    for (; i + 2 <= a.rows; i += 2) {
-      for (std::int64_t k = 0; k < 2; ++k) {
-        sum[0][k] += a0[i + k] * x[i + k];
-        sum[1][k] += a1[i + k] * x[i + k];
-        sum[2][k] += a2[i + k] * x[i + k];
-        sum[3][k] += a3[i + k] * x[i + k];
-      }
-    }
-    if (i < a.rows) {
-      sum[0][0] += a0[i] * x[i];
-      sum[1][0] += a1[i] * x[i];
-      sum[2][0] += a2[i] * x[i];
-      sum[3][0] += a3[i] * x[i];
-    }
-    for (std::int64_t c = 0; c < kTogether; ++c) y[j + c] -= sum[c][0] + sum[c][1];
-  }
-  for (; j < a.cols; ++j) y[j] -= product(a.column(j), x, a.rows);
-}
-
-/// Y ← Y − A·X, or Y − Aᵀ·X.
+/// Y ← Y − A·X, or Y − Aᵀ·X; one column by a loop, which BLAS would not do faster.
 template <class T>
 void subtract_product(bool transposed, MatrixView<const T> a, MatrixView<const T> x,
                       MatrixView<T> y) {
@@ -96,7 +32,17 @@ void subtract_product(bool transposed, MatrixView<const T> a, MatrixView<const T
                         transposed ? a.rows : a.cols, a, x, y);
     return;
   }
-  transposed ? subtract_rows(a, x.data, y.data) : subtract_columns(a, x.data, y.data);
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    const T* column = a.column(j);
+    if (transposed) {
+      T sum = 0;
+      for (std::int64_t i = 0; i < a.rows; ++i) sum += column[i] * x.data[i];
+      y.data[j] -= sum;
+    } else {
+      const T factor = x.data[j];
+      for (std::int64_t i = 0; i < a.rows; ++i) y.data[i] -= column[i] * factor;
+    }
+  }
 }
 
 /// X ← L⁻¹·X, or L⁻ᵀ·X.
@@ -109,24 +55,19 @@ void solve_triangle(bool transposed, MatrixView<const T> l, MatrixView<T> x) {
   }
   T* v = x.data;
   if (!transposed) {
-    for (std::int64_t first = 0; first < n; first += kTogether) {
-      const std::int64_t end = std::min(first + kTogether, n);
-      for (std::int64_t j = first; j < end; ++j) {
-        v[j] /= l(j, j);
-        for (std::int64_t i = j + 1; i < end; ++i) v[i] -= l(i, j) * v[j];
-      }
-      subtract_columns(l.block(end, first, n - end, end - first), v + first, v + end);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const T* column = l.column(j);
+      v[j] /= column[j];
+      const T factor = v[j];
+      for (std::int64_t i = j + 1; i < n; ++i) v[i] -= column[i] * factor;
     }
     return;
   }
-  for (std::int64_t end = n; end > 0;) {
-    const std::int64_t first = (end - 1) / kTogether * kTogether;
-    subtract_rows(l.block(end, first, n - end, end - first), v + end, v + first);
-    for (std::int64_t j = end; j-- > first;) {
-      for (std::int64_t i = j + 1; i < end; ++i) v[j] -= l(i, j) * v[i];
-      v[j] /= l(j, j);
-    }
-    end = first;
+  for (std::int64_t j = n; j-- > 0;) {
+    const T* column = l.column(j);
+    T sum = v[j];
+    for (std::int64_t i = j + 1; i < n; ++i) sum -= column[i] * v[i];
+    v[j] = sum / column[j];
   }
 }
 
