@@ -35,7 +35,11 @@ std::vector<BlockColumns> cut(const BlockStore& store, const BlockColumns& colum
 }  // namespace
 
 PinnedRing::PinnedRing(Device& device, const RingShape& shape)
-    : device_(device), shape_(shape), crew_(std::max(shape.threads, 1) - 1) {}
+    : device_(device), shape_(shape), crew_(std::max(shape.threads, 1) - 1) {
+  large_.bytes = shape.slot_bytes;
+  small_.bytes = std::min(shape.slot_bytes, kSmallSlotBytes);
+  small_.at_once = 2 * std::max(shape.slots, 1);
+}
 
 PinnedRing::~PinnedRing() {
   finish();
@@ -47,32 +51,46 @@ PinnedRing::~PinnedRing() {
   if (home_thread_.joinable()) home_thread_.join();
 }
 
-std::unique_ptr<PinnedRing::Slot> PinnedRing::make_slot() {
-  const NumaPreference here(NumaTopology::machine(), shape_.node);
-  return std::make_unique<Slot>(Slot{device_.allocate_host(shape_.slot_bytes), Event()});
+PinnedRing::Slots& PinnedRing::slots_for(std::int64_t bytes) noexcept {
+  return bytes <= small_.bytes ? small_ : large_;
 }
 
-PinnedRing::Slot& PinnedRing::slot_to_fill() {
-  const bool all_made = std::ssize(in_) >= shape_.slots;
-  if (in_.empty() || !(all_made || in_.front()->copied.done())) {
-    in_.push_back(make_slot());
+std::unique_ptr<PinnedRing::Slot> PinnedRing::make_slot(Slots& slots) {
+  if (slots.unused.empty()) {
+    const NumaPreference here(NumaTopology::machine(), shape_.node);
+    std::byte* memory =
+        slots.memory.emplace_back(device_.allocate_host(slots.bytes * slots.at_once)).data();
+    for (int i = slots.at_once; i-- > 0;) slots.unused.push_back(memory + i * slots.bytes);
+  }
+  auto slot = std::make_unique<Slot>(Slot{slots.unused.back(), slots, Event()});
+  slots.unused.pop_back();
+  return slot;
+}
+
+PinnedRing::Slot& PinnedRing::slot_to_fill(std::int64_t bytes) {
+  Slots& slots = slots_for(bytes);
+  std::deque<std::unique_ptr<Slot>>& in = slots.in;
+  const bool all_made = std::ssize(in) >= shape_.slots;
+  if (in.empty() || !(all_made || in.front()->copied.done())) {
+    in.push_back(make_slot(slots));
   } else {
-    in_.push_back(std::move(in_.front()));
-    in_.pop_front();
-    in_.back()->copied.wait();
+    in.push_back(std::move(in.front()));
+    in.pop_front();
+    in.back()->copied.wait();
   }
-  return *in_.back();
+  return *in.back();
 }
 
-PinnedRing::Slot& PinnedRing::slot_to_receive() {
+PinnedRing::Slot& PinnedRing::slot_to_receive(std::int64_t bytes) {
+  Slots& slots = slots_for(bytes);
   std::unique_lock lock(mutex_);
-  if (idle_.empty() && std::ssize(out_) < shape_.slots) {
-    out_.push_back(make_slot());
-    return *out_.back();
+  if (slots.idle.empty() && std::ssize(slots.out) < shape_.slots) {
+    slots.out.push_back(make_slot(slots));
+    return *slots.out.back();
   }
-  changed_.wait(lock, [this] { return !idle_.empty(); });
-  Slot& slot = *idle_.front();
-  idle_.pop_front();
+  changed_.wait(lock, [&slots] { return !slots.idle.empty(); });
+  Slot& slot = *slots.idle.front();
+  slots.idle.pop_front();
   return slot;
 }
 
@@ -92,8 +110,8 @@ void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const Bloc
   const std::int64_t column = store.blocks().column_bytes(columns.id);
   for (const BlockColumns& part : cut(store, columns, shape_.slot_bytes)) {
     if (abandoned()) return;
-    Slot& slot = slot_to_fill();
-    std::byte* memory = slot.memory.data();
+    Slot& slot = slot_to_fill(part.count * column);
+    std::byte* memory = slot.data;
     share(store, part, [&](const BlockColumns& piece, std::int64_t offset) {
       store.read_columns(piece.id, piece.first, piece.count, memory + offset);
     });
@@ -108,9 +126,9 @@ void PinnedRing::send(Queue& queue, std::byte* to, std::int64_t bytes, std::int6
   require(bytes <= shape_.slot_bytes, ErrorKind::misuse, "run", "{} bytes in a slot of {}", bytes,
           shape_.slot_bytes);
   if (abandoned() || bytes == 0) return;
-  Slot& slot = slot_to_fill();
-  crew_.share(pieces, [&](std::int64_t i) { fill(i, slot.memory.data()); });
-  queue.copy(to, slot.memory.data(), bytes, CopyDirection::host_to_device);
+  Slot& slot = slot_to_fill(bytes);
+  crew_.share(pieces, [&](std::int64_t i) { fill(i, slot.data); });
+  queue.copy(to, slot.data, bytes, CopyDirection::host_to_device);
   slot.copied = queue.record();
 }
 
@@ -175,13 +193,13 @@ void PinnedRing::receive(Queue& queue, const std::byte* from, std::span<std::byt
 void PinnedRing::put_parcel(Queue& queue, const std::byte* from, std::int64_t bytes, Take take,
                             const std::shared_ptr<Delivery>& delivery, bool last) {
   if (!home_thread_.joinable()) home_thread_ = std::thread([this] { bring_home(); });
-  Slot& slot = slot_to_receive();
+  Slot& slot = slot_to_receive(bytes);
   try {
-    queue.copy(slot.memory.data(), from, bytes, CopyDirection::device_to_host);
+    queue.copy(slot.data, from, bytes, CopyDirection::device_to_host);
     slot.copied = queue.record();
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    idle_.push_back(&slot);
+    slot.of.idle.push_back(&slot);
     throw;
   }
   {
@@ -202,7 +220,7 @@ void PinnedRing::bring_home() {
     lock.unlock();
     deliver(parcel);
     lock.lock();
-    idle_.push_back(parcel.slot);
+    parcel.slot->of.idle.push_back(parcel.slot);
     --under_way_;
     changed_.notify_all();
   }
@@ -215,7 +233,7 @@ void PinnedRing::deliver(const Parcel& parcel) {
     parcel.slot->copied = Event();
     // Behind a failure of the queue there is anything in the slot.
     delivery.lost = delivery.lost || abandoned() || parcel.queue.failed();
-    if (!delivery.lost && !delivery.failure) parcel.take(parcel.slot->memory.data());
+    if (!delivery.lost && !delivery.failure) parcel.take(parcel.slot->data);
   } catch (...) {
     delivery.failure = std::current_exception();
   }
@@ -228,7 +246,8 @@ void PinnedRing::finish() noexcept {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return under_way_ == 0; });
   }
-  for (const auto& slot : in_) slot->copied.wait();
+  for (const Slots* slots : {&small_, &large_})
+    for (const auto& slot : slots->in) slot->copied.wait();
   abandoned_.store(false, std::memory_order_release);
 }
 

@@ -8,7 +8,10 @@
 // * What is in a queue never waits for the ring: a copy to the device is put there when its slot
 //   has been filled, and a slot that was copied into is emptied by a thread of the ring once the
 //   copy's event is done. So there is nothing that could wait in a circle.
-// * Slots are allocated when first needed, and used again once their copy is done.
+// * Slots are allocated when first needed, and used again once their copy is done. What has at most
+//   kSmallSlotBytes goes through small slots, which are allocated together: page-locking one that
+//   holds a large block takes tens of milliseconds on some machines, which a sum of a few numbers
+//   is not to wait for.
 
 #include <atomic>
 #include <condition_variable>
@@ -26,6 +29,8 @@
 #include "store/block_store.hpp"
 
 namespace strata {
+
+inline constexpr std::int64_t kSmallSlotBytes = std::int64_t{64} << 10;
 
 struct RingShape {
   /// At 50 GB/s a copy of 8 MiB takes 160 µs, and issuing it about ten. A tile of order 2048 is
@@ -85,9 +90,21 @@ class PinnedRing {
   void abandon() noexcept { abandoned_.store(true, std::memory_order_release); }
 
  private:
+  struct Slots;
   struct Slot {
-    Buffer memory;
+    std::byte* data;
+    Slots& of;
     Event copied;
+  };
+  /// Slots of one size.
+  struct Slots {
+    std::int64_t bytes = 0;
+    int at_once = 1;  ///< that are allocated together
+    std::vector<Buffer> memory;
+    std::vector<std::byte*> unused;
+    std::deque<std::unique_ptr<Slot>> in;  ///< in the order of their last use
+    std::vector<std::unique_ptr<Slot>> out;
+    std::deque<Slot*> idle;  ///< of `out`; changed under the mutex
   };
   using Take = std::function<void(const std::byte*)>;
   /// What is on its way home, in several slots.
@@ -104,9 +121,10 @@ class PinnedRing {
     bool last;
   };
 
-  [[nodiscard]] std::unique_ptr<Slot> make_slot();
-  [[nodiscard]] Slot& slot_to_fill();
-  [[nodiscard]] Slot& slot_to_receive();
+  [[nodiscard]] Slots& slots_for(std::int64_t bytes) noexcept;
+  [[nodiscard]] std::unique_ptr<Slot> make_slot(Slots& slots);
+  [[nodiscard]] Slot& slot_to_fill(std::int64_t bytes);
+  [[nodiscard]] Slot& slot_to_receive(std::int64_t bytes);
   [[nodiscard]] bool abandoned() const noexcept {
     return abandoned_.load(std::memory_order_acquire);
   }
@@ -121,14 +139,12 @@ class PinnedRing {
   Device& device_;
   RingShape shape_;
   WorkCrew crew_;
-  std::deque<std::unique_ptr<Slot>> in_;  // in the order of their last use
-  std::vector<std::unique_ptr<Slot>> out_;
+  Slots large_, small_;
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::deque<Parcel> parcels_;
-  std::deque<Slot*> idle_;  // of out_
-  int under_way_ = 0;       // parcels that are not home
+  int under_way_ = 0;  // parcels that are not home
   bool closed_ = false;
   std::thread home_thread_;
 };

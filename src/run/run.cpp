@@ -103,11 +103,13 @@ class Runner {
       if (state_.given_up()) throw_failure();
       pay_attention();
     }
-    std::chrono::microseconds pause{20};
+    // Looked at so often that what is slept too long is a small share of the wait.
+    const Clock::time_point begin = Clock::now();
     while (!event->done()) {
       pay_attention();
-      std::this_thread::sleep_for(pause);
-      pause = std::min<std::chrono::microseconds>(pause * 2, std::chrono::milliseconds(1));
+      const auto waited = Clock::now() - begin;
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(
+          waited / 16, std::chrono::microseconds(5), std::chrono::milliseconds(1)));
     }
     pay_attention();
   }

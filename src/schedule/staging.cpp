@@ -3,7 +3,8 @@
 // Left out, each of them second to what is here: issuing itself takes no time; filling and emptying
 // do not slow each other down, nor do devices those beside them; a part is a buffer of bytes, not
 // of whole columns; a block across the end of what is page-locked is staged as a whole;
-// page-locking holds up nobody; blocks that come from a source are as fast as those of memory.
+// page-locking holds up nobody; blocks that come from a source are as fast as those of memory;
+// what is small has buffers of its own.
 
 #include "schedule/staging.hpp"
 

@@ -30,8 +30,9 @@ TEST(PinnedRing, SendsPlainBytesOfAnyLengthThatChangeAtOnce) {
   const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
   for (const int threads : {1, 4}) {
     PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = threads});
-    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, kSlot / 4 + 3, kSlot - 1,
-                                     kSlot, kSlot + 1, 7 * kSlot + 12345}) {
+    for (const std::int64_t count :
+         {std::int64_t{0}, std::int64_t{1}, kSmallSlotBytes, kSmallSlotBytes + 1, kSlot / 4 + 3,
+          kSlot - 1, kSlot, kSlot + 1, 7 * kSlot + 12345}) {
       const std::vector<std::byte> expected = bytes_of(count, 7);
       const Buffer to = device->allocate(count + 2);
       std::fill_n(to.data(), count + 2, std::byte{0xA5});
@@ -52,8 +53,9 @@ TEST(PinnedRing, ReceivesPlainBytesOfAnyLength) {
   const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
   for (const int threads : {1, 4}) {
     PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = threads});
-    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, kSlot / 4 + 3, kSlot - 1,
-                                     kSlot, kSlot + 1, 7 * kSlot + 12345}) {
+    for (const std::int64_t count :
+         {std::int64_t{0}, std::int64_t{1}, kSmallSlotBytes, kSmallSlotBytes + 1, kSlot / 4 + 3,
+          kSlot - 1, kSlot, kSlot + 1, 7 * kSlot + 12345}) {
       const std::vector<std::byte> expected = bytes_of(count, 9);
       const Buffer there = device->allocate(count + 1);
       std::copy(expected.begin(), expected.end(), there.data());
@@ -87,6 +89,29 @@ TEST(PinnedRing, WaitsForTheOldestSlotAndKeepsTheOrderOfTheQueue) {
   queue->synchronize();
   const std::vector<std::byte> expected = bytes_of(5 * kSlot, 3);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to.data()));
+}
+
+/// Small slots and large ones are filled again each for itself, and the queue keeps the order.
+TEST(PinnedRing, CarriesSmallAndLargeInTurnBothWays) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 2, .threads = 2});
+  constexpr std::int64_t kSmall = 100;
+  constexpr int kRounds = 9;
+  const Buffer there = device->allocate(kRounds * (kSmall + 2 * kSlot));
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::vector<std::byte>> found;
+  std::int64_t place = 0;
+  queue->submit([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  for (unsigned round = 0; round < 2 * kRounds; ++round) {
+    sent.push_back(bytes_of(round % 2 == 0 ? kSmall : 2 * kSlot, round));
+    ring.send(*queue, there.data() + place, sent.back());
+    found.emplace_back(sent.back().size());
+    ring.receive(*queue, there.data() + place, found.back());
+    place += std::ssize(sent.back());
+  }
+  ring.finish();
+  for (std::size_t k = 0; k < sent.size(); ++k) EXPECT_EQ(sent[k], found[k]) << k;
 }
 
 TEST(PinnedRing, FillsASlotByPiecesAndRefusesMoreThanItHolds) {
