@@ -262,28 +262,6 @@ void launch_subtract(Queue& queue, const BlockView& v, std::int64_t first, const
   require_cuda(cudaGetLastError(), "products subtracted");
 }
 
-constexpr int kRotatedRows = 8;  // of a thread block; a thread has every 32nd column of one of them
-
-/// Z ← X·S; shared memory holds the rows of X.
-__global__ void __launch_bounds__(kThreads)
-    rotate_rows(double* v, std::int64_t ld, std::int64_t rows, const double* s, std::int64_t s_ld,
-                std::int64_t p, std::int64_t q) {
-  extern __shared__ double x[];
-  const std::int64_t first = blockIdx.x * std::int64_t{kRotatedRows};
-  for (std::int64_t k = threadIdx.x; k < p * kRotatedRows; k += kThreads) {
-    const std::int64_t row = first + k % kRotatedRows;
-    x[k] = row < rows ? v[row + k / kRotatedRows * ld] : 0.0;
-  }
-  __syncthreads();
-  const int r = static_cast<int>(threadIdx.x) % kRotatedRows;
-  if (first + r >= rows) return;
-  for (std::int64_t j = threadIdx.x / kRotatedRows; j < q; j += kThreads / kRotatedRows) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < p; ++i) sum = fused(s[i + j * s_ld], x[i * kRotatedRows + r], sum);
-    v[first + r + j * ld] = sum;
-  }
-}
-
 template <class T = double>
 T* column_of(const BlockView& v, std::int64_t j) {
   return static_cast<T*>(v.data) + j * v.ld;
@@ -459,12 +437,8 @@ void panel_rotate_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView& v = calls[c][0];
     const BlockView& s = calls[c][1];
-    if (v.rows == 0 || s.cols == 0) continue;
-    const std::size_t shared = static_cast<std::size_t>(s.rows) * kRotatedRows * sizeof(double);
-    rotate_rows<<<blocks_for(v.rows, kRotatedRows), kThreads, shared, stream>>>(
-        static_cast<double*>(v.data), v.ld, v.rows, static_cast<const double*>(s.data), s.ld,
-        s.rows, s.cols);
-    require_cuda(cudaGetLastError(), "panel_rotate");
+    gram_gpu::tensor_rotate(stream, static_cast<double*>(v.data), v.ld, v.rows,
+                            static_cast<const double*>(s.data), s.ld, s.rows, s.cols);
   }
 }
 

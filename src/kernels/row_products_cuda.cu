@@ -397,6 +397,82 @@ void launch_update(cudaStream_t stream, const Columns<double>& x, const double* 
   require_cuda(cudaGetLastError(), "products with rows");
 }
 
+constexpr int kRotateEach = 2;  // eights of columns that a warp has at once
+
+/// Operands of S for `eights` of its columns from `first` on, depth by depth; what there is not is
+/// −0, which changes no sum. Called by all threads.
+__device__ void load_right(const double* s, std::int64_t ld, std::int64_t p, std::int64_t q,
+                           std::int64_t first, int eights, double2* to) {
+  const int depth = static_cast<int>((p + kEight - 1) / kEight);
+  const auto element = [&](std::int64_t i, std::int64_t j) {
+    return i < p && j < q ? s[i + j * ld] : -0.0;
+  };
+  for (int k = static_cast<int>(threadIdx.x); k < depth * eights * kWarpSize;
+       k += static_cast<int>(blockDim.x)) {
+    const int lane = k % kWarpSize;
+    const std::int64_t row = k / kWarpSize / eights * kEight + lane % 4;
+    const std::int64_t col = first + k / kWarpSize % eights * kEight + column_at(lane / 4);
+    to[k] = make_double2(element(row, col), element(row + 4, col));
+  }
+}
+
+/// The rows of kStrips strips lie in shared memory while their places take what they are multiplied
+/// to; kGroups warps of each strip share the columns of S that are there.
+template <int kStrips, int kGroups>
+__global__ void __launch_bounds__(kStrips* kGroups* kWarpSize)
+    rotate_strips(Columns<double> x, const double* s, std::int64_t s_ld, std::int64_t cols,
+                  bool pairs) {
+  extern __shared__ __align__(16) double2 shared[];
+  constexpr int kEights = kGroups * kRotateEach;
+  const int depth = static_cast<int>((x.cols + kEight - 1) / kEight);
+  const int of_strip = 2 * depth * kWarpSize;
+  const int group = tile::warp() / kStrips;
+  const int number = tile::warp() % kStrips;
+  const Strip strip = strip_of(blockIdx.x * std::int64_t{kStrips} + number, x.rows, pairs);
+  const WarpRows rows(shared + number * of_strip);
+  double2* right = shared + kStrips * of_strip;
+  if (group == 0) rows.start(strip, x);
+  for (std::int64_t first = 0; first < cols; first += kEights * kEight) {
+    load_right(s, s_ld, x.cols, cols, first, kEights, right);
+    if (first == 0) tile::wait_copies<0>();
+    __syncthreads();
+    const double2* mine = right + group * kRotateEach * kWarpSize + tile::lane();
+    double value[kRotateEach][4] = {};
+#pragma unroll 4
+    for (int i = 0; i < depth; ++i) {
+      double left[4];
+      rows.read(i, left);
+#pragma unroll
+      for (int j = 0; j < kRotateEach; ++j)
+        tile::multiply_add(value[j], value[j], left, mine[(i * kEights + j) * kWarpSize]);
+    }
+#pragma unroll
+    for (int j = 0; j < kRotateEach; ++j)
+      strip.write(const_cast<double*>(x.data), x.ld, first + (group * kRotateEach + j) * kEight,
+                  cols, value[j]);
+    __syncthreads();
+  }
+}
+
+/// False where the rows do not find room.
+template <int kStrips, int kGroups>
+bool launch_rotate(cudaStream_t stream, const Columns<double>& x, const double* s,
+                   std::int64_t s_ld, std::int64_t cols) {
+  const std::int64_t depth = (x.cols + kEight - 1) / kEight;
+  const std::int64_t bytes = depth * (2 * kStrips + kGroups * kRotateEach) * kWarpSize *
+                             static_cast<std::int64_t>(sizeof(double2));
+  if (bytes > kSharedMost) return false;
+  const auto kernel = rotate_strips<kStrips, kGroups>;
+  require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(bytes)),
+               "shared memory of rows");
+  kernel<<<blocks_for(x.rows, std::int64_t{kRows} * kStrips), kStrips * kGroups * kWarpSize,
+           static_cast<std::size_t>(bytes), stream>>>(x, s, s_ld, cols,
+                                                      tile::columns_aligned(x.data, x.ld));
+  require_cuda(cudaGetLastError(), "rotated columns");
+  return true;
+}
+
 }  // namespace
 
 void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r, std::int64_t r_ld,
@@ -417,6 +493,18 @@ void tensor_update(cudaStream_t stream, const Columns<double>& x, const double* 
                        std::min(kWidth, cols - j));
     }
   }
+}
+
+void tensor_rotate(cudaStream_t stream, double* v, std::int64_t ld, std::int64_t rows,
+                   const double* s, std::int64_t s_ld, std::int64_t p, std::int64_t q) {
+  if (rows == 0 || q == 0) return;
+  const Columns<double> x{v, rows, p, ld, nullptr};
+  if (p > kTensorRotateColumns)
+    throw Error(ErrorKind::misuse, "panel_rotate",
+                std::to_string(p) + " columns are more than the " +
+                    std::to_string(kTensorRotateColumns) + " that a GPU rotates");
+  (void)(launch_rotate<4, 2>(stream, x, s, s_ld, q) || launch_rotate<2, 1>(stream, x, s, s_ld, q) ||
+         launch_rotate<1, 1>(stream, x, s, s_ld, q));
 }
 
 }  // namespace strata::gram_gpu

@@ -8,6 +8,8 @@ namespace strata::gram_gpu {
 
 /// The most columns of tensor_solve().
 inline constexpr std::int64_t kTensorSolveColumns = 128;
+/// The most columns of tensor_rotate().
+inline constexpr std::int64_t kTensorRotateColumns = 896;
 
 /// to ← x·R⁻¹ as gram.hpp has it; `to` may be where x is.
 void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r, std::int64_t r_ld,
@@ -17,5 +19,10 @@ void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r
 /// subtracted by a fused multiply-add. x has no scales and does not overlap y.
 void tensor_update(cudaStream_t stream, const Columns<double>& x, const double* s,
                    std::int64_t s_ld, double* y, std::int64_t y_ld, std::int64_t cols);
+
+/// The first q columns of v (rows × p) ← v·S, S p × q, q <= p: sums by fused multiply-adds from 0,
+/// columns of v in ascending order. p is at most kTensorRotateColumns.
+void tensor_rotate(cudaStream_t stream, double* v, std::int64_t ld, std::int64_t rows,
+                   const double* s, std::int64_t s_ld, std::int64_t p, std::int64_t q);
 
 }  // namespace strata::gram_gpu

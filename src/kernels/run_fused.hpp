@@ -3,7 +3,8 @@
 //
 // Contract: run_fused<Loop>(arguments...) is Loop::run(arguments...), whose body is inlined
 // ([[gnu::always_inline]]) into a function for AVX2 where the processor has it. Where there is no
-// such instruction the same bits come out of the C library's fma, slowly. Only for *_host.cpp.
+// such instruction the same bits come out of the C library's fma, slowly. Only for
+// files that are compiled with -ffp-contract=off.
 
 namespace strata {
 

@@ -4,7 +4,8 @@
 // Contract: each operation is that of a double in each of the lanes, with the same bits whatever
 // the processor computes it with. The functions are inlined into their caller, and become vector
 // instructions where it is compiled for them ([[gnu::target]]); a file that includes this one is
-// compiled with -ffp-contract=off. Only for *_host.cpp.
+// compiled with -ffp-contract=off. For
+// code of the host that shapes its loops for vectors.
 
 #include <cstring>
 

@@ -227,6 +227,11 @@ TEST_P(Panel, RotationsHaveTheBitsOfTheReference) {
       }
     }
   }
+  // So many columns that a GPU holds four, two and one times sixteen rows of them.
+  const Operand wide = Operand::of(131, numbers(131 * 640, 15));
+  for (const std::int64_t p : {201, 296, 297, 600, 601})
+    for (const std::int64_t q : {3, 150})
+      same(panel_rotate, {wide, Operand::of(p, numbers(p * q, 16))}, 0);
 }
 
 TEST_P(Panel, CopiesHaveTheBitsOfTheReference) {
