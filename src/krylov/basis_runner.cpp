@@ -52,13 +52,6 @@ BlockSource source_of_columns(const std::vector<GivenColumn>& given) {
   };
 }
 
-/// Of columns that products, sums and copies write before they are read.
-BlockSource source_of_zeros(Element element) {
-  return [element](const BlockExtent& x, std::byte* to) {
-    std::fill_n(to, x.rows * x.cols * bytes_of(element), std::byte{0});
-  };
-}
-
 std::vector<std::int32_t> indices_of(const RowSlabs& slabs) {
   std::vector<std::int32_t> index;
   for (const HaloLink& link : slabs.links)
@@ -166,7 +159,7 @@ BasisScript BasisRunner::widest_script(std::int64_t block, std::int64_t rotated)
                    Element::fp64,
                    std::vector<DoubleDouble>(static_cast<std::size_t>(rotated * rotated)),
                    {}});
-  if (rotated > 0 || right_.apply) script.put(0, {});
+  script.put(0, {});
   return script;
 }
 
@@ -243,8 +236,7 @@ void BasisRunner::make_memory() {
   const auto values_of = [&](std::span<const double> wide, std::span<const float> single) {
     return narrow ? source_of_array(single) : source_of_array(wide);
   };
-  memory(basis::kVectors,
-         format_.wide_columns > 0 ? source_of_zeros(format_.element) : source_of_columns(given_));
+  memory(basis::kVectors, nullptr);  // the first script writes all of it
   memory(basis::kStarts, source_of_array(std::span<const std::int32_t>(slabs_.start)));
   memory(basis::kColumns, source_of_array(std::span<const std::int32_t>(slabs_.column)));
   memory(basis::kValues, values_of(a_.value, values_));
@@ -427,10 +419,25 @@ void BasisRunner::add_seconds(const BasisScript& script, const Trace& trace) {
   seconds_.rest += trace.seconds - busy;
 }
 
-std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, const Taken& taken) {
+/// The first script, behind what makes V of the columns that are given.
+BasisScript BasisRunner::begun(const BasisScript& script) const {
+  BasisScript whole = script;
+  whole.clear();
+  if (format_.wide_columns == 0) {
+    for (const GivenColumn& one : given_)
+      whole.put(one.column, {one.values.begin(), one.values.end()});
+  }
+  const auto ahead = std::ssize(whole.actions) - std::ssize(script.actions);
+  std::rotate(whole.actions.begin(), whole.actions.end() - ahead, whole.actions.end());
+  return whole;
+}
+
+std::vector<PanelSum> BasisRunner::perform(const BasisScript& asked, const Taken& taken) {
   const auto begin = std::chrono::steady_clock::now();
   require(!options_.progress || options_.progress({.what = what_}), ErrorKind::cancelled, what_,
           "cancelled before step {}", scripts_ + 1);
+  const BasisScript first = scripts_ == 0 ? begun(asked) : BasisScript();
+  const BasisScript& script = scripts_ == 0 ? first : asked;
   BasisProblem of = problem();
   of.taken = taken.column;
   of.taken_wide = taken.wide;
@@ -447,8 +454,10 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& script, const Take
     if (f != basis::kParts) planned.floor_bytes += blocks.total_bytes(f);
   }
   planned.floor_bytes += blocks.total_bytes(basis::kWideThree);
-  for (const auto& [f, memory] : fixed_)
-    planned.floor_bytes += scripts_ == 0 ? blocks.total_bytes(f) : 0;
+  for (const auto& [f, memory] : fixed_) {
+    const bool comes = scripts_ == 0 && f != basis::kVectors;
+    planned.floor_bytes += comes ? blocks.total_bytes(f) : 0;
+  }
   const std::unique_ptr<MemoryStore> store = store_of(blocks, script);
   RunOptions options;
   options.progress = options_.progress;

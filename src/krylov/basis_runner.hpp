@@ -98,7 +98,8 @@ class BasisRunner {
   std::vector<PanelSum> perform_by_parts(const BasisScript& script, const Taken& taken);
   [[nodiscard]] std::unique_ptr<MemoryStore> store_of(const BlockTable& blocks,
                                                       const BasisScript& script) const;
-  std::vector<PanelSum> perform(const BasisScript& script, const Taken& taken);
+  [[nodiscard]] BasisScript begun(const BasisScript& script) const;
+  std::vector<PanelSum> perform(const BasisScript& asked, const Taken& taken);
   void write_small(const BasisScript& script, MemoryStore& store) const;
   void read_taken(MemoryStore& store, const Taken& taken) const;
   void add_seconds(const BasisScript& script, const Trace& trace);

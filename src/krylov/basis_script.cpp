@@ -77,6 +77,8 @@ void BasisScript::put(std::int64_t column, std::vector<double> values, bool wide
   given.push_back({std::move(values), wide});
 }
 
+void BasisScript::clear() { actions.push_back({.kind = Kind::clear}); }
+
 void BasisScript::correct(std::int64_t first, std::int64_t to, PanelFactor factor) {
   actions.push_back({.kind = Kind::correct,
                      .first = first,
@@ -209,6 +211,7 @@ class Emitter {
       case BasisScript::Kind::solve: solve(action); break;
       case BasisScript::Kind::rotate: rotate(action); break;
       case BasisScript::Kind::put: put(action); break;
+      case BasisScript::Kind::clear: clear(); break;
       case BasisScript::Kind::correct: correct(action); break;
       case BasisScript::Kind::narrow: narrow(action); break;
     }
@@ -385,6 +388,11 @@ class Emitter {
           panel_put, device(s),
           {block(vectors_of(action.wide), s), block(basis::kGiven, action.factor * count() + s)},
           panel_variant({.first = action.first}));
+  }
+
+  void clear() {
+    for (std::int64_t s = 0; s < count(); ++s)
+      tasks_.add(laset, device(s), {block(basis::kVectors, s)});
   }
 
   void correct(const BasisScript::Action& action) {

@@ -52,6 +52,7 @@ class BasisScript {
     solve,
     rotate,
     put,
+    clear,
     correct,
     narrow,
   };
@@ -96,6 +97,8 @@ class BasisScript {
   void rotate(PanelFactor factor);
   /// A column of V or W ← numbers of the host.
   void put(std::int64_t column, std::vector<double> values, bool wide = false);
+  /// V ← finite numbers that nobody reads, so that no value of it has to come from the host.
+  void clear();
   /// w ← w − X·f, X being columns of V from `first` on, f one column, w the column `to` of W.
   void correct(std::int64_t first, std::int64_t to, PanelFactor factor);
   /// v ← w/√s, or w where s is not positive; w is the column `from` of W, v `to` of V.

@@ -29,9 +29,12 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
+#include "base/work_crew.hpp"
+#include "device/device_host.hpp"
 #include "krylov/arnoldi.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/small_eigen.hpp"
@@ -91,12 +94,13 @@ RoundingLimits limits_of_symmetric() {
 
 class ThickRestart {
  public:
-  ThickRestart(const LinearSystem& system, const EigsOptions& options)
+  ThickRestart(const LinearSystem& system, const EigsOptions& options, WorkCrew& crew)
       : options_(options),
         n_(system.matrix().rows),
         m_(basis_size_of(options, n_)),
         norm_(system.norm()),
         spare_(options.s > 1 ? std::min(options.s, m_) : 0),
+        crew_(crew),
         runner_(system.matrix(), m_ + 1 + spare_, std::min(options.s, m_), {}, options.run, "eigs",
                 m_ + 1, {}, options.ghost_zones ? std::min(options.s, m_) : 0),
         arnoldi_(runner_, {.s = options.s,
@@ -301,7 +305,7 @@ class ThickRestart {
     };
     for (std::int64_t j = 0; j < active; ++j)
       for (std::int64_t i = j; i < active; ++i) t(i, j) = (h(i, j) + h(j, i)) / 2;
-    eigen_ = symmetric_eigen(std::move(t));
+    eigen_ = symmetric_eigen(std::move(t), crew_);
     require(active == 0 || !eigen_.values.empty() || spare_ > 0, ErrorKind::numerical, "eigs",
             "the projected problem of order {} has no eigenvalues that QL finds", active);
     coupling_.clear();
@@ -494,6 +498,7 @@ class ThickRestart {
   std::int64_t n_, m_;
   double norm_;
   std::int64_t spare_;  ///< columns of V behind the basis, for products; 0: vector by vector
+  WorkCrew& crew_;
   BasisRunner runner_;
   Arnoldi arnoldi_;
   std::vector<double> locked_;  ///< from the wanted end inwards
@@ -534,21 +539,29 @@ EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptio
   check_options(options, a, vectors);
   const LinearSystem system(a, {.reorder = options.reorder, .what = "eigs"});
   EigsInfo info;
-  ThickRestart method(system, options);
+  WorkCrew crew(describe_host().compute_queues - 1);
+  ThickRestart method(system, options, crew);
   method.run(info);
-  std::vector<double> v(static_cast<std::size_t>(a.rows));
   const double enough = options.tolerance * system.norm();
-  for (std::int64_t j = 0; j < options.k; ++j) {
-    const std::span<double> column(vectors.column(j), static_cast<std::size_t>(a.rows));
-    std::fill(column.begin(), column.end(), 0.0);
-    if (j >= method.found()) continue;
-    method.take_vector(j, v);
-    system.solution(v, column);
-    const auto [value, residual] = checked(a, column);
-    info.values.push_back(value);
-    info.residuals.push_back(residual);
-    info.converged += residual <= enough ? 1 : 0;
-  }
+  const std::int64_t found = std::min(method.found(), options.k);
+  const auto column = [&](std::int64_t j) {
+    return std::span<double>(vectors.column(j), static_cast<std::size_t>(a.rows));
+  };
+  for (std::int64_t j = 0; j < found; ++j) method.take_vector(j, column(j));
+  info.values.resize(static_cast<std::size_t>(found));
+  info.residuals.resize(static_cast<std::size_t>(found));
+  crew.share(options.k, [&](std::int64_t j) {
+    if (j >= found) {
+      std::ranges::fill(column(j), 0.0);
+      return;
+    }
+    const std::vector<double> v(column(j).begin(), column(j).end());
+    system.solution(v, column(j));
+    const auto at = static_cast<std::size_t>(j);
+    std::tie(info.values[at], info.residuals[at]) = checked(a, column(j));
+  });
+  info.converged = std::ranges::count_if(info.residuals,
+                                         [enough](double residual) { return residual <= enough; });
   info.orthogonality = method.found() > 0 ? method.orthogonality() : 0;
   info.ok = method.finished() && info.converged == options.k;
   if (!info.ok && info.orthogonality > kOrthogonalityMax) {

@@ -39,9 +39,7 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
   const std::int64_t chunks = (a.rows + height - 1) / height;
   const std::int64_t used = std::min<std::int64_t>(devices, chunks);
   const std::int64_t count = std::min(used * per_device, chunks);
-  cut.column.resize(a.column.size());
-  std::vector<std::int32_t> place(at(a.rows), -1);
-  std::vector<std::int32_t> seen_by(at(a.rows), -1);
+  cut.start.reserve(at(a.rows + count));
   for (std::int64_t s = 0; s < count; ++s) {
     RowSlab slab;
     const std::int64_t first_chunk = s * chunks / count;
@@ -62,9 +60,17 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
                          [](std::int64_t r, const RowSlab& slab) { return r < slab.first; });
     return static_cast<int>(behind - cut.slabs.begin()) - 1;
   };
+  std::vector<std::int32_t> place, seen_by;  // of several slabs
+  if (count > 1) {
+    cut.column.resize(a.column.size());
+    place.assign(at(a.rows), -1);
+    seen_by.assign(at(a.rows), -1);
+  }
   for (int s = 0; s < static_cast<int>(count); ++s) {
     RowSlab& slab = cut.slabs[at(s)];
-    const std::vector<std::int32_t> outside = outside_columns(a, slab, seen_by, s);
+    const bool all = slab.rows == a.rows;
+    const std::vector<std::int32_t> outside =
+        all ? std::vector<std::int32_t>() : outside_columns(a, slab, seen_by, s);
     slab.halo = std::ssize(outside);
     for (std::int64_t i = 0; i < slab.halo; ++i) {
       const std::int32_t j = outside[at(i)];
@@ -76,7 +82,8 @@ RowSlabs cut_into_slabs(const SparseMatrix& a, int devices, std::int64_t per_dev
     }
     for (std::int64_t row = slab.first; row <= slab.first + slab.rows; ++row)
       cut.start.push_back(static_cast<std::int32_t>(a.start[at(row)] - slab.first_entry));
-    for (std::int64_t k = slab.first_entry; k < slab.first_entry + slab.entries; ++k) {
+    if (all) cut.column = a.column;
+    for (std::int64_t k = slab.first_entry; !all && k < slab.first_entry + slab.entries; ++k) {
       const std::int32_t j = a.column[at(k)];
       const bool own = j >= slab.first && j < slab.first + slab.rows;
       cut.column[at(k)] = own ? static_cast<std::int32_t>(j - slab.first) : place[at(j)];

@@ -3,9 +3,10 @@
 // Method: Hessenberg matrices by the QR algorithm with implicit double shifts (Francis 1961; Golub
 // and Van Loan, Matrix Computations, 7.5), eigenvalues alone, deflated at subdiagonal elements that
 // are negligible beside their neighbours. Symmetric matrices by Householder's reduction to
-// tridiagonal form and QL with implicit shifts (same book, 8.3). LAPACK would do; but it comes from
-// the host's BLAS, whose sums have the order of the processor, and the history of convergence would
-// depend on that.
+// tridiagonal form and QL with implicit shifts (same book, 8.3), which needs no vectors: what is
+// done to these is noted, and then done to a few rows at a time, by several threads. LAPACK would
+// do; but it comes from the host's BLAS, whose sums have the order of the processor, and the
+// history of convergence would depend on that.
 
 #include "krylov/small_eigen.hpp"
 
@@ -13,6 +14,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+
+#include "kernels/run_fused.hpp"
+#include "scalar/lanes.hpp"
 
 namespace strata {
 namespace {
@@ -142,17 +146,26 @@ class FrancisQr {
   std::vector<std::complex<double>> values_;
 };
 
-/// A = Q·T·Qᵀ, T tridiagonal; q ← Q. off[i] is T(i + 1, i).
-void tridiagonalize(Reals& a, Reals& q, std::vector<double>& diagonal, std::vector<double>& off) {
+/// The reflections I − τ·v·vᵀ that make a matrix tridiagonal, in their order; v has zeros up to
+/// `first` and is stored from there on.
+struct TridiagonalReflection {
+  std::int64_t first = 0;
+  double tau = 0;
+  std::vector<double> v;
+};
+
+struct Tridiagonal {
+  std::vector<double> diagonal, off;  ///< off[i] is T(i + 1, i)
+  std::vector<TridiagonalReflection> reflections;
+};
+
+/// A = Q·T·Qᵀ, Q the product of the reflections.
+Tridiagonal tridiagonalize(Reals a) {
   const std::int64_t n = a.n;
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t i = 0; i < j; ++i) a(i, j) = a(j, i);
-  q = Reals::identity(n);
-  std::vector<double> v(static_cast<std::size_t>(n));
+  Tridiagonal t;
   std::vector<double> w(static_cast<std::size_t>(n));
-  const auto at = [](std::vector<double>& x, std::int64_t i) -> double& {
-    return x[static_cast<std::size_t>(i)];
-  };
   for (std::int64_t k = 0; k + 2 < n; ++k) {
     double square = 0;
     for (std::int64_t i = k + 2; i < n; ++i) square += a(i, k) * a(i, k);
@@ -160,35 +173,51 @@ void tridiagonalize(Reals& a, Reals& q, std::vector<double>& diagonal, std::vect
     const double head = a(k + 1, k);
     const double length = std::copysign(std::sqrt(head * head + square), head);
     const double tau = (head + length) / length;
-    for (std::int64_t i = k + 1; i < n; ++i) at(v, i) = i == k + 1 ? 1 : a(i, k) / (head + length);
-    double dot = 0;
-    for (std::int64_t i = k + 1; i < n; ++i) {
-      double sum = 0;
-      for (std::int64_t j = k + 1; j < n; ++j) sum += a(j, i) * at(v, j);
-      at(w, i) = tau * sum;
-      dot += at(w, i) * at(v, i);
+    const std::int64_t m = n - k - 1;
+    TridiagonalReflection& reflection = t.reflections.emplace_back(
+        TridiagonalReflection{k + 1, tau, std::vector<double>(static_cast<std::size_t>(m))});
+    double* v = reflection.v.data();
+    for (std::int64_t i = 0; i < m; ++i) v[i] = i == 0 ? 1 : a(k + 1 + i, k) / (head + length);
+    // A·v by columns, of which the loop makes vectors; A is symmetric to the last bit.
+    std::fill_n(w.begin(), m, 0.0);
+    for (std::int64_t j = 0; j < m; ++j) {
+      const double* column = &a(k + 1, k + 1 + j);
+      for (std::int64_t i = 0; i < m; ++i) w[static_cast<std::size_t>(i)] += column[i] * v[j];
     }
-    for (std::int64_t i = k + 1; i < n; ++i) at(w, i) -= tau / 2 * dot * at(v, i);
-    for (std::int64_t j = k + 1; j < n; ++j)
-      for (std::int64_t i = k + 1; i < n; ++i) a(i, j) -= at(v, i) * at(w, j) + at(w, i) * at(v, j);
+    double dot = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+      double& x = w[static_cast<std::size_t>(i)];
+      x *= tau;
+      dot += x * v[i];
+    }
+    for (std::int64_t i = 0; i < m; ++i) w[static_cast<std::size_t>(i)] -= tau / 2 * dot * v[i];
+    for (std::int64_t j = 0; j < m; ++j) {
+      double* column = &a(k + 1, k + 1 + j);
+      const double wj = w[static_cast<std::size_t>(j)];
+      for (std::int64_t i = 0; i < m; ++i)
+        column[i] -= v[i] * wj + w[static_cast<std::size_t>(i)] * v[j];
+    }
     a(k + 1, k) = a(k, k + 1) = -length;
-    for (std::int64_t r = 0; r < n; ++r) at(w, r) = 0;
-    for (std::int64_t j = k + 1; j < n; ++j)
-      for (std::int64_t r = 0; r < n; ++r) at(w, r) += q(r, j) * at(v, j);
-    for (std::int64_t j = k + 1; j < n; ++j)
-      for (std::int64_t r = 0; r < n; ++r) q(r, j) -= tau * at(w, r) * at(v, j);
   }
   for (std::int64_t i = 0; i < n; ++i) {
-    diagonal.push_back(a(i, i));
-    off.push_back(i + 1 < n ? a(i + 1, i) : 0.0);
+    t.diagonal.push_back(a(i, i));
+    t.off.push_back(i + 1 < n ? a(i + 1, i) : 0.0);
   }
+  return t;
 }
 
-/// QL with implicit shifts on a tridiagonal matrix; q ← q·(its rotations). False: no convergence.
-bool implicit_ql(std::vector<double>& diagonal, std::vector<double>& off, Reals& q) {
-  const std::int64_t n = q.n;
-  const auto d = [&](std::int64_t i) -> double& { return diagonal[static_cast<std::size_t>(i)]; };
-  const auto e = [&](std::int64_t i) -> double& { return off[static_cast<std::size_t>(i)]; };
+/// A rotation of the columns `column` and the one behind it.
+struct PlaneRotation {
+  std::int64_t column;
+  double c, s;
+};
+
+/// QL with implicit shifts on a tridiagonal matrix, whose diagonal becomes the eigenvalues; the
+/// rotations of what its columns are a basis of, in their order. False: no convergence.
+bool implicit_ql(Tridiagonal& t, std::vector<PlaneRotation>& rotations) {
+  const auto n = std::ssize(t.diagonal);
+  const auto d = [&](std::int64_t i) -> double& { return t.diagonal[static_cast<std::size_t>(i)]; };
+  const auto e = [&](std::int64_t i) -> double& { return t.off[static_cast<std::size_t>(i)]; };
   for (std::int64_t l = 0; l < n; ++l) {
     for (int step = 0;; ++step) {
       std::int64_t m = l;
@@ -220,11 +249,7 @@ bool implicit_ql(std::vector<double>& diagonal, std::vector<double>& off, Reals&
         p = s * r;
         d(i + 1) = g + p;
         g = c * r - b;
-        for (std::int64_t k = 0; k < n; ++k) {
-          const double above = q(k, i + 1);
-          q(k, i + 1) = s * q(k, i) + c * above;
-          q(k, i) = c * q(k, i) - s * above;
-        }
+        rotations.push_back({i, c, s});
       }
       if (r == 0 && i >= l) continue;
       d(l) -= p;
@@ -235,30 +260,110 @@ bool implicit_ql(std::vector<double>& diagonal, std::vector<double>& off, Reals&
   return true;
 }
 
+constexpr int kStripLanes = 4;
+constexpr std::int64_t kStripRows = std::int64_t{kStripLanes} * kLanes;
+
+/// A column of a strip of rows.
+struct StripColumn {
+  Lanes part[kStripLanes];
+
+  [[gnu::always_inline]] static StripColumn load(const double* from) {
+    StripColumn column;
+#pragma GCC unroll 4
+    for (int k = 0; k < kStripLanes; ++k) column.part[k] = Lanes::load(from + k * kLanes);
+    return column;
+  }
+  [[gnu::always_inline]] void store(double* to) const {
+#pragma GCC unroll 4
+    for (int k = 0; k < kStripLanes; ++k) part[k].store(to + k * kLanes);
+  }
+  /// this ← this + a·x.
+  [[gnu::always_inline]] void add(const Lanes& a, const StripColumn& x) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kStripLanes; ++k)
+      part[k] = rounded_sum(part[k], rounded_product(a, x.part[k]));
+  }
+  [[gnu::always_inline]] void scale(const Lanes& a) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kStripLanes; ++k) part[k] = rounded_product(a, part[k]);
+  }
+};
+
+/// Rows of the identity, kStripRows behind each other for each column, times the reflections, then
+/// the rotations. What is done to an element does not depend on the rows beside it.
+struct TurnRows {
+  [[gnu::always_inline]] static void run(double* x, const Tridiagonal* t,
+                                         const std::vector<PlaneRotation>* rotations) {
+    for (const TridiagonalReflection& reflection : t->reflections) {
+      const double* v = reflection.v.data();
+      const auto m = std::ssize(reflection.v);
+      double* columns = x + reflection.first * kStripRows;
+      StripColumn w;
+      for (std::int64_t j = 0; j < m; ++j)
+        w.add(Lanes(v[j]), StripColumn::load(columns + j * kStripRows));
+      w.scale(Lanes(reflection.tau));
+      for (std::int64_t j = 0; j < m; ++j) {
+        StripColumn column = StripColumn::load(columns + j * kStripRows);
+        column.add(Lanes(-v[j]), w);
+        column.store(columns + j * kStripRows);
+      }
+    }
+    // The lower column of a rotation is mostly the upper one of the next.
+    std::int64_t held = 0;
+    StripColumn upper = StripColumn::load(x);
+    for (const PlaneRotation& rotation : *rotations) {
+      double* low = x + rotation.column * kStripRows;
+      if (held != rotation.column + 1) {
+        upper.store(x + held * kStripRows);
+        upper = StripColumn::load(low + kStripRows);
+      }
+      const StripColumn lower = StripColumn::load(low);
+      StripColumn turned = lower;
+      turned.scale(Lanes(rotation.s));
+      turned.add(Lanes(rotation.c), upper);
+      turned.store(low + kStripRows);
+      turned = lower;
+      turned.scale(Lanes(rotation.c));
+      turned.add(Lanes(-rotation.s), upper);
+      upper = turned;
+      held = rotation.column;
+    }
+    upper.store(x + held * kStripRows);
+  }
+};
+
 }  // namespace
 
 std::vector<std::complex<double>> hessenberg_eigenvalues(Reals h) {
   return FrancisQr(std::move(h)).run();
 }
 
-SymmetricEigen symmetric_eigen(Reals a) {
+SymmetricEigen symmetric_eigen(Reals a, WorkCrew& crew) {
   SymmetricEigen eigen;
-  Reals q;
-  std::vector<double> diagonal;
-  std::vector<double> off;
-  tridiagonalize(a, q, diagonal, off);
-  if (!implicit_ql(diagonal, off, q)) return eigen;
-  std::vector<std::int64_t> order(diagonal.size());
+  Tridiagonal t = tridiagonalize(std::move(a));
+  std::vector<PlaneRotation> rotations;
+  if (!implicit_ql(t, rotations)) return eigen;
+  const auto n = std::ssize(t.diagonal);
+  std::vector<std::int64_t> order(t.diagonal.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
-    return diagonal[static_cast<std::size_t>(i)] < diagonal[static_cast<std::size_t>(j)];
+    return t.diagonal[static_cast<std::size_t>(i)] < t.diagonal[static_cast<std::size_t>(j)];
   });
-  eigen.vectors = Reals(q.n);
-  for (std::int64_t j = 0; j < q.n; ++j) {
-    const std::int64_t from = order[static_cast<std::size_t>(j)];
-    eigen.values.push_back(diagonal[static_cast<std::size_t>(from)]);
-    for (std::int64_t i = 0; i < q.n; ++i) eigen.vectors(i, j) = q(i, from);
-  }
+  for (const std::int64_t from : order)
+    eigen.values.push_back(t.diagonal[static_cast<std::size_t>(from)]);
+  eigen.vectors = Reals(n);
+  crew.share((n + kStripRows - 1) / kStripRows, [&](std::int64_t strip) {
+    const std::int64_t first = strip * kStripRows;
+    const std::int64_t rows = std::min(kStripRows, n - first);
+    std::vector<double> x(static_cast<std::size_t>(n * kStripRows));
+    for (std::int64_t r = 0; r < rows; ++r)
+      x[static_cast<std::size_t>((first + r) * kStripRows + r)] = 1;
+    run_fused<TurnRows>(x.data(), &t, &rotations);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const std::int64_t from = order[static_cast<std::size_t>(j)];
+      std::copy_n(x.begin() + from * kStripRows, rows, &eigen.vectors(first, j));
+    }
+  });
   return eigen;
 }
 

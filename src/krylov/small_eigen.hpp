@@ -1,13 +1,14 @@
 #pragma once
 // Eigenvalues of small matrices on the host: projected problems of Krylov methods.
 //
-// Contract: orders of a few hundred; plain sequential arithmetic, so equal inputs give equal bits.
-// Files that include this are compiled with -ffp-contract=off.
+// Contract: orders of a few hundred; sums in a fixed order, so equal inputs give equal bits,
+// whatever the number of threads. Files that include this are compiled with -ffp-contract=off.
 
 #include <complex>
 #include <cstdint>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "qr/square_matrix.hpp"
 
 namespace strata {
@@ -22,6 +23,6 @@ struct SymmetricEigen {
   std::vector<double> values;    ///< ascending; empty where QL does not converge
   SquareMatrix<double> vectors;  ///< orthonormal, column j belongs to value j
 };
-[[nodiscard]] SymmetricEigen symmetric_eigen(SquareMatrix<double> a);
+[[nodiscard]] SymmetricEigen symmetric_eigen(SquareMatrix<double> a, WorkCrew& crew);
 
 }  // namespace strata

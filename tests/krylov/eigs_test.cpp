@@ -315,7 +315,8 @@ TEST(SmallEigen, FindsThoseOfATridiagonalMatrixAndOfItselfTimesVectors) {
     values.push_back(z.real());
   }
   std::sort(values.begin(), values.end());
-  const SymmetricEigen eigen = symmetric_eigen(h);
+  WorkCrew crew(2);
+  const SymmetricEigen eigen = symmetric_eigen(h, crew);
   ASSERT_EQ(std::ssize(values), kOrder);
   ASSERT_EQ(std::ssize(eigen.values), kOrder);
   for (std::int64_t k = 0; k < kOrder; ++k) {
@@ -324,22 +325,26 @@ TEST(SmallEigen, FindsThoseOfATridiagonalMatrixAndOfItselfTimesVectors) {
     EXPECT_NEAR(values[static_cast<std::size_t>(k)], exact, 1e-13);
     EXPECT_NEAR(eigen.values[static_cast<std::size_t>(k)], exact, 1e-13);
   }
-  // A full matrix: A·v = λ·v, vᵀv = 1.
-  SquareMatrix<double> a(40);
-  for (std::int64_t j = 0; j < 40; ++j)
-    for (std::int64_t i = 0; i <= j; ++i)
-      a(i, j) = a(j, i) = std::sin(static_cast<double>(i * i + 3 * j + i * j));
-  const SymmetricEigen full = symmetric_eigen(a);
-  ASSERT_EQ(std::ssize(full.values), 40);
-  for (std::int64_t j = 0; j < 40; ++j) {
-    double length = 0;
-    for (std::int64_t i = 0; i < 40; ++i) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < 40; ++k) sum += a(i, k) * full.vectors(k, j);
-      EXPECT_NEAR(sum, full.values[static_cast<std::size_t>(j)] * full.vectors(i, j), 1e-13);
-      length += full.vectors(i, j) * full.vectors(i, j);
+  // Full matrices of orders around the rows of a strip: A·v = λ·v, vᵀv = 1.
+  for (const std::int64_t n : {1, 2, 3, 15, 16, 17, 40}) {
+    SquareMatrix<double> a(n);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i <= j; ++i)
+        a(i, j) = a(j, i) = std::sin(static_cast<double>(i * i + 3 * j + i * j));
+    const SymmetricEigen full = symmetric_eigen(a, crew);
+    ASSERT_EQ(std::ssize(full.values), n);
+    for (std::int64_t j = 0; j < n; ++j) {
+      double length = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < n; ++k) sum += a(i, k) * full.vectors(k, j);
+        EXPECT_NEAR(sum, full.values[static_cast<std::size_t>(j)] * full.vectors(i, j), 1e-13);
+        length += full.vectors(i, j) * full.vectors(i, j);
+      }
+      EXPECT_NEAR(length, 1, 1e-13);
     }
-    EXPECT_NEAR(length, 1, 1e-13);
+    WorkCrew alone(0);
+    EXPECT_EQ(symmetric_eigen(a, alone).vectors.values, full.vectors.values);
   }
 }
 
