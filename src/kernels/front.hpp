@@ -15,6 +15,7 @@
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
 //                                                                      structure, work; more
 //   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
+//   sweep_range      the same where L is not all there        operands X, P, structure, work; more
 //   order_rows       X ← rows of B, in an order, or back      operands X, B, order
 //
 // Numbers are of type T, double or float, values k × 1; places are int32, k × 1, i + j·rows for
@@ -38,10 +39,16 @@
 // * sweep_branch: the branch has a program, and was made by factor_branch. X holds m right-hand
 //   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
 //   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
-//   in `work` are gone afterwards, the inverses that factor_branch left there are needed. Of a
+//   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. Of a
 //   branch that is not the whole tree: forward, `work` holds what rows below other branches' fronts
 //   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
 //   backward, the columns of X that are rows of its fronts are solved already.
+// * sweep_range: X has all rows of the matrix, and `work` is nobody's before and afterwards: it has
+//   room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
+//   Forward, what others give are the operands behind these that it reads, what it gives to others
+//   those that it writes, each some columns of m numbers. The extent of such a block says where
+//   they lie among the rows of updates: its row of who gives them, its column of who takes them.
+//   How many are written is in the variant, times kSweepGiven.
 // * order_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension. Column i
 //   of X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
 //   variant kRowsBack B is written.
@@ -57,6 +64,8 @@ inline constexpr std::uint32_t kTileOfUpdate = 1;
 /// Variants of sweep_branch.
 inline constexpr std::uint32_t kSweepForward = 1;
 inline constexpr std::uint32_t kSweepBackward = 2;
+/// From here on a variant of sweep_range is a number of operands.
+inline constexpr std::uint32_t kSweepGiven = 16;
 /// Variant of order_rows.
 inline constexpr std::uint32_t kRowsBack = 1;
 
@@ -132,6 +141,14 @@ inline constexpr Operation sweep_branch{
     .access = {Access::read_write, Access::read, Access::read, Access::write},
     .work = front_work::of_update};
 
+/// Its work is its tasks' to say, in flops. L is read at the speed of memory, not of arithmetic.
+inline constexpr Operation sweep_range{
+    .name = "sweep_range",
+    .operands = 4,
+    .access = {Access::read_write, Access::read, Access::read, Access::write},
+    .work = front_work::of_update,
+    .nominal_cost = 40};
+
 inline constexpr Operation order_rows{
     .name = "order_rows",
     .operands = 3,
@@ -147,6 +164,7 @@ struct FrontKernels {
   KernelFunction factor_front;
   KernelFunction factor_branch;
   KernelFunction sweep_branch;
+  KernelFunction sweep_range;
   KernelFunction order_rows;
 };
 /// In plain loops. T: double, float.
@@ -168,6 +186,7 @@ void add_kernels(KernelTable& table, const FrontKernels& kernels) {
   table.set(factor_branch, {kNumber, kNumber, kStatus, kNumber, kPlace, kNumber},
             kernels.factor_branch);
   table.set(sweep_branch, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_branch);
+  table.set(sweep_range, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_range);
   table.set(order_rows, {kNumber, kNumber, kPlace}, kernels.order_rows);
 }
 

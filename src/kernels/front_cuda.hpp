@@ -23,6 +23,9 @@ template <class T>
 void sweep_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
 
 template <class T>
+void sweep_range_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
+
+template <class T>
 void order_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
 
 }  // namespace strata

@@ -1,8 +1,8 @@
 #pragma once
 // Triangular solves with a branch, on the calling thread.
 //
-// Contract: sweep_branch as front.hpp has it. What rows below a front's columns get, and give, lies
-// in the work memory: rows of updates one after the other, m numbers each.
+// Contract: sweep_branch and sweep_range as front.hpp has them. What rows below a front's columns
+// get, and give, lies in the work memory: rows of updates one after the other, m numbers each.
 
 #include <cstring>
 #include <vector>
@@ -15,7 +15,8 @@ namespace strata {
 template <class T>
 class BranchSweep {
  public:
-  explicit BranchSweep(const BlockView* x)
+  /// `range`: X has all rows of the matrix.
+  explicit BranchSweep(const BlockView* x, bool range = false)
       : x_(static_cast<T*>(x[0].data)),
         m_(x[0].rows),
         panels_(static_cast<const T*>(x[1].data)),
@@ -25,6 +26,7 @@ class BranchSweep {
     std::memcpy(&head, structure_, sizeof head);
     BranchProgram program;
     std::memcpy(&program, structure_ + head.program, sizeof program);
+    if (range) x_ += program.first_column * m_;
     fronts_.resize(static_cast<std::size_t>(program.fronts));
     std::memcpy(fronts_.data(), structure_ + program.records, fronts_.size() * sizeof(FrontRecord));
   }
@@ -50,6 +52,7 @@ class BranchSweep {
     for (std::int32_t c = 0; c < f.child_count; ++c) {
       ChildRecord child;
       std::memcpy(&child, structure_ + f.children + c * kChildRecord, sizeof child);
+      if (!child.gives_rows()) continue;
       for (std::int64_t k = 0; k < child.rows; ++k) {
         const T* from = below_ + (child.rows_before + k) * m_;
         T* to = row_of(f, structure_[child.places + k]);
@@ -114,6 +117,19 @@ class BranchSweep {
   T* below_;
   std::vector<FrontRecord> fronts_;
 };
+
+/// sweep_range.
+template <class T>
+void sweep_a_range(const BlockView* x, int operands, std::uint32_t variant) {
+  const std::int64_t m = x[0].rows;
+  T* below = static_cast<T*>(x[3].data);
+  const int end_of_given = 4 + static_cast<int>(variant / kSweepGiven);
+  for (int k = end_of_given; k < operands; ++k)
+    std::copy_n(static_cast<const T*>(x[k].data), x[k].rows * x[k].cols, below + x[k].col * m);
+  BranchSweep<T>(x, true).run((variant & kSweepForward) != 0);
+  for (int k = 4; k < end_of_given; ++k)
+    std::copy_n(below + x[k].row * m, x[k].rows * x[k].cols, static_cast<T*>(x[k].data));
+}
 
 /// order_rows.
 template <class T>

@@ -64,6 +64,7 @@ FrontKernels fronts() {
           .factor_front = attempt<factor_front_cuda<T>>,
           .factor_branch = attempt<factor_branch_cuda<T>>,
           .sweep_branch = attempt<sweep_branch_cuda<T>>,
+          .sweep_range = attempt<sweep_range_cuda<T>>,
           .order_rows = attempt<order_rows_cuda<T>>};
 }
 

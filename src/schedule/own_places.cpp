@@ -25,6 +25,7 @@ struct Use {
   std::int64_t bytes = 0;      ///< of its place
   std::int64_t next = kNever;  ///< task of the same device
   bool written = false;
+  bool loaded = false;  ///< if it is not there
 };
 struct TaskUses {
   int device = 0;
@@ -48,6 +49,7 @@ std::vector<TaskUses> uses_of(const Schedule& schedule, std::int64_t from_step) 
         const auto [use, fresh] = known.emplace(block, mine.uses.size());
         if (fresh) mine.uses.push_back({operands[i].id, block, room_for(blocks, operands[i].id)});
         if (writes(task.access_of(i))) mine.uses[use->second].written = true;
+        if (reads(task.access_of(i))) mine.uses[use->second].loaded = true;
       }
     }
   }
@@ -76,11 +78,14 @@ class Places {
       }
     }
     leaving_.clear();
+    done_.clear();
     for (const Use& use : task.uses) {
       Resident& here = resident_.at(use.block);
       here.next = use.next;
-      if (use.next == kNever && use.written) leaving_.emplace_back(here.offset, here.bytes);
-      if (use.next == kNever) resident_.erase(use.block);
+      if (use.next != kNever) continue;
+      done_.emplace_back(here.offset, here.bytes);
+      if (use.written) leaving_.push_back(done_.back());
+      resident_.erase(use.block);
     }
   }
 
@@ -103,8 +108,8 @@ class Places {
                      [](const Use* a, const Use* b) { return a->bytes > b->bytes; });
     for (const Use* use : missing) {
       const bool low = use->next != kNever;
-      std::int64_t offset = find_gap(use->bytes, low, true);
-      if (offset < 0) offset = find_gap(use->bytes, low, false);
+      std::int64_t offset = find_gap(use->bytes, low, use->loaded ? done_ : leaving_);
+      if (offset < 0) offset = find_gap(use->bytes, low, {});
       if (offset < 0) offset = find_victims(use->bytes);
       if (offset < 0) return false;
       settle(*use, offset);
@@ -122,16 +127,16 @@ class Places {
     stays.push_back({offset, -1, use.block, use.bytes, position_});
   }
 
-  [[nodiscard]] std::vector<Range> taken(bool also_leaving) const {
-    std::vector<Range> ranges;
+  [[nodiscard]] std::vector<Range> taken(const std::vector<Range>& others) const {
+    std::vector<Range> ranges = others;
     for (const auto& [block, r] : resident_) ranges.emplace_back(r.offset, r.bytes);
-    if (also_leaving) ranges.insert(ranges.end(), leaving_.begin(), leaving_.end());
     std::sort(ranges.begin(), ranges.end());
     return ranges;
   }
 
-  /// The lowest place in a gap, or the highest; −1: there is none.
-  [[nodiscard]] std::int64_t find_gap(std::int64_t bytes, bool low, bool apart) const {
+  /// The lowest place in a gap, or the highest, apart from `others`; −1: there is none.
+  [[nodiscard]] std::int64_t find_gap(std::int64_t bytes, bool low,
+                                      const std::vector<Range>& others) const {
     std::int64_t best = -1;
     std::int64_t free = 0;
     const auto look = [&](std::int64_t end) {
@@ -139,7 +144,7 @@ class Places {
       if (low && best >= 0) return;
       best = low ? free : end - bytes;
     };
-    for (const auto& [first, size] : taken(apart)) {
+    for (const auto& [first, size] : taken(others)) {
       look(first);
       free = std::max(free, first + size);
     }
@@ -181,7 +186,8 @@ class Places {
   std::int64_t budget_;
   std::int64_t position_ = 0;
   std::map<std::int64_t, Resident> resident_;  // by block: those that are used again
-  std::vector<Range> leaving_;                 // what the last task wrote and nobody uses again
+  std::vector<Range> done_;                    // what the last task used and nobody uses again
+  std::vector<Range> leaving_;                 // of that, what it wrote
 };
 
 }  // namespace
