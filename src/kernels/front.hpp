@@ -16,7 +16,8 @@
 //                                                                      structure, work; more
 //   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
 //   sweep_range      the same where L is not all there        operands X, P, structure, work; more
-//   order_rows       X ← rows of B, in an order, or back      operands X, B, order
+//   take_rows        X ← rows of B, in an order               operands X, B, order
+//   put_rows         the other way                            operands B, X, order
 //
 // Numbers are of type T, double or float, values k × 1; places are int32, k × 1, i + j·rows for
 // element (i, j) of X. The status is always fp64.
@@ -49,9 +50,10 @@
 //   those that it writes, each some columns of m numbers. The extent of such a block says where
 //   they lie among the rows of updates: its row of who gives them, its column of who takes them.
 //   How many are written is in the variant, times kSweepGiven.
-// * order_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension. Column i
-//   of X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
-//   variant kRowsBack B is written.
+// * take_rows, put_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension;
+//   where B is packed, its block may have columns of another length, and less than n numbers behind
+//   the last one. Column i of X is row order(i) of B, or row i if the list is empty. Rows of X from
+//   k on become zero, or are left out.
 
 #include <cstdint>
 
@@ -66,8 +68,6 @@ inline constexpr std::uint32_t kSweepForward = 1;
 inline constexpr std::uint32_t kSweepBackward = 2;
 /// From here on a variant of sweep_range is a number of operands.
 inline constexpr std::uint32_t kSweepGiven = 16;
-/// Variant of order_rows.
-inline constexpr std::uint32_t kRowsBack = 1;
 
 /// A branch as int32 numbers: BranchHeader; then of each supernode, from the first to the last, a
 /// BranchStructure, followed by its `entries` places in the panel, and, where `inside` holds, by
@@ -149,12 +149,18 @@ inline constexpr Operation sweep_range{
     .work = front_work::of_update,
     .nominal_cost = 40};
 
-inline constexpr Operation order_rows{
-    .name = "order_rows",
-    .operands = 3,
-    .access = {Access::read_write, Access::read_write, Access::read},
-    .work = front_work::of_target,
-    .flops_per_work = 0};
+inline constexpr Operation take_rows{.name = "take_rows",
+                                     .operands = 3,
+                                     .access = {Access::write, Access::read, Access::read},
+                                     .work = front_work::of_target,
+                                     .flops_per_work = 0,
+                                     .nominal_cost = 40};
+inline constexpr Operation put_rows{.name = "put_rows",
+                                    .operands = 3,
+                                    .access = {Access::write, Access::read, Access::read},
+                                    .work = front_work::of_target,
+                                    .flops_per_work = 0,
+                                    .nominal_cost = 40};
 
 /// Functions of the operations above for one backend.
 struct FrontKernels {
@@ -165,7 +171,8 @@ struct FrontKernels {
   KernelFunction factor_branch;
   KernelFunction sweep_branch;
   KernelFunction sweep_range;
-  KernelFunction order_rows;
+  KernelFunction take_rows;
+  KernelFunction put_rows;
 };
 /// In plain loops. T: double, float.
 template <class T>
@@ -187,7 +194,8 @@ void add_kernels(KernelTable& table, const FrontKernels& kernels) {
             kernels.factor_branch);
   table.set(sweep_branch, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_branch);
   table.set(sweep_range, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_range);
-  table.set(order_rows, {kNumber, kNumber, kPlace}, kernels.order_rows);
+  table.set(take_rows, {kNumber, kNumber, kPlace}, kernels.take_rows);
+  table.set(put_rows, {kNumber, kNumber, kPlace}, kernels.put_rows);
 }
 
 }  // namespace strata

@@ -300,11 +300,13 @@ FrontKernels front_kernels() {
       sweep_a_range<T>(x, operands, variant);
     });
   };
-  k.order_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-    require_variant(order_rows, p.variant, kRowsBack);
-    submit_each(queue, calls, [variant = p.variant](const BlockView* x) {
-      put_rows_in_order<T>(x, (variant & kRowsBack) != 0);
-    });
+  k.take_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(take_rows, p.variant, 0);
+    submit_each(queue, calls, [](const BlockView* x) { take_rows_of<T>(x); });
+  };
+  k.put_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(put_rows, p.variant, 0);
+    submit_each(queue, calls, [](const BlockView* x) { put_rows_of<T>(x); });
   };
   return k;
 }

@@ -131,25 +131,38 @@ void sweep_a_range(const BlockView* x, int operands, std::uint32_t variant) {
     std::copy_n(below + x[k].row * m, x[k].rows * x[k].cols, static_cast<T*>(x[k].data));
 }
 
-/// order_rows.
-template <class T>
-void put_rows_in_order(const BlockView* x, bool back) {
-  auto* to = static_cast<T*>(x[0].data);
-  auto* b = static_cast<T*>(x[1].data);
-  const auto* order = static_cast<const std::int32_t*>(x[2].data);
-  for (std::int64_t i = 0; i < x[0].cols; ++i) {
-    const std::int64_t row = x[2].rows > 0 ? order[i] : i;
-    for (std::int64_t r = 0; r < x[0].rows; ++r) {
-      T& here = to[r + i * x[0].rows];
-      if (r >= x[1].cols) {
-        if (!back) here = 0;
-      } else if (back) {
-        b[row + r * x[1].ld] = here;
-      } else {
-        here = b[row + r * x[1].ld];
-      }
-    }
+/// Of a B that take_rows and put_rows know: how many columns it has, and how far they are apart.
+struct ColumnsOfRows {
+  std::int64_t count;
+  std::int64_t ld;
+  ColumnsOfRows(const BlockView& b, std::int64_t n)
+      : count(b.ld == b.rows && n > 0 ? b.rows * b.cols / n : b.cols),
+        ld(b.ld == b.rows ? n : b.ld) {}
+};
+
+/// take_rows: calls each(element of X, element of B, which is null where B has none).
+template <class T, class Each>
+void for_rows_in_order(const BlockView& x, const BlockView& b, const BlockView& order,
+                       const Each& each) {
+  const ColumnsOfRows columns(b, x.cols);
+  const auto* list = static_cast<const std::int32_t*>(order.data);
+  for (std::int64_t i = 0; i < x.cols; ++i) {
+    T* column = static_cast<T*>(x.data) + i * x.rows;
+    T* row = static_cast<T*>(b.data) + (order.rows > 0 ? list[i] : i);
+    for (std::int64_t r = 0; r < x.rows; ++r)
+      each(column[r], r < columns.count ? row + r * columns.ld : nullptr);
   }
+}
+template <class T>
+void take_rows_of(const BlockView* x) {
+  for_rows_in_order<T>(x[0], x[1], x[2],
+                       [](T& here, const T* there) { here = there != nullptr ? *there : T{0}; });
+}
+template <class T>
+void put_rows_of(const BlockView* x) {
+  for_rows_in_order<T>(x[1], x[0], x[2], [](const T& here, T* there) {
+    if (there != nullptr) *there = here;
+  });
 }
 
 }  // namespace strata

@@ -187,9 +187,9 @@ void ResidentSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
         run_.send(b_.data() + first_byte, some, ring);
       });
     }
-    run_.call(order_rows, {x, there, forward ? order : none});
+    run_.call(take_rows, {x, there, forward ? order : none});
     sweep_units(columns, forward, backward);
-    run_.call(order_rows, {x, there, backward ? order : none}, kRowsBack);
+    run_.call(put_rows, {there, x, backward ? order : none});
     if (!reached)
       for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
         run_.receive(b_.data() + first_byte, some, ring);

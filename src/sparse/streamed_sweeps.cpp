@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -9,13 +10,14 @@
 #include "run/run.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
+#include "sparse/front_homes.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
 namespace {
 
-/// Rows of right-hand sides that a thread puts in order at a time.
-constexpr std::int64_t kRowsAtOnce = 16384;
+/// Numbers that a thread copies at a time.
+constexpr std::int64_t kAtOnce = std::int64_t{1} << 18;
 
 /// By column, a power of two by which floats are divided, so that their largest is about 1.
 template <class T>
@@ -34,6 +36,19 @@ std::vector<int> exponents_of(MatrixView<const double> b, WorkCrew& crew) {
 
 double scaled(double value, int exponent) {
   return exponent == 0 ? value : std::scalbn(value, exponent);
+}
+
+/// B ← packed columns, by several threads.
+template <class T>
+void put_back(const T* from, MatrixView<double> b, std::span<const int> exponents, WorkCrew& crew) {
+  const std::int64_t pieces = (b.rows + kAtOnce - 1) / kAtOnce;  // of a column
+  crew.share(pieces * b.cols, [&](std::int64_t piece) {
+    const std::int64_t c = piece / pieces;
+    const std::int64_t first = piece % pieces * kAtOnce;
+    const std::int64_t end = std::min(first + kAtOnce, b.rows);
+    for (std::int64_t i = first; i < end; ++i)
+      b(i, c) = scaled(static_cast<double>(from[i + c * b.rows]), exponents[at(c)]);
+  });
 }
 
 }  // namespace
@@ -61,19 +76,21 @@ bool StreamedSweeps::fits(const SweepPass& pass) const {
   return smallest_budget_bytes(schedule_of(pass)) <= budget_;
 }
 
-std::vector<std::int64_t> StreamedSweeps::widths_for(std::int64_t columns, SweepPass pass) const {
-  const auto one_more = [&](std::int64_t m) {
-    pass.widths.push_back(m);
-    const bool first = pass.widths.size() == 1;
-    const bool holds = first ? fits(pass) : comfortable_bytes(*ranges_, pass, element_) <= budget_;
-    if (!holds) pass.widths.pop_back();
+SweepPass StreamedSweeps::pass_for(std::int64_t columns, bool forward, bool backward) const {
+  SweepPass pass{{}, 0, forward, backward};
+  const auto take = [&](std::int64_t m) {
+    SweepPass more = pass;
+    more.widths.push_back(m);
+    more.columns += std::min(m, columns - pass.columns);
+    const bool holds =
+        pass.widths.empty() ? fits(more) : comfortable_bytes(*ranges_, more, element_) <= budget_;
+    if (holds) pass = std::move(more);
     return holds;
   };
-  while (columns > 0 && one_more(columns == 1 ? 1 : kSweepColumns))
-    columns -= std::min(columns, pass.widths.back());
-  if (!pass.widths.empty()) return pass.widths;
-  while (columns > 0 && one_more(1)) --columns;
-  return pass.widths;
+  while (pass.columns < columns && take(columns - pass.columns == 1 ? 1 : kSweepColumns)) continue;
+  if (pass.widths.empty())
+    while (pass.columns < columns && take(1)) continue;
+  return pass;
 }
 
 StreamedSweeps::Planned& StreamedSweeps::planned(const SweepPass& pass) {
@@ -82,10 +99,19 @@ StreamedSweeps::Planned& StreamedSweeps::planned(const SweepPass& pass) {
   constexpr std::size_t kPlans = 4;  // each has a home of right-hand sides
   if (plans_.size() == kPlans) plans_.clear();
   auto schedule = std::make_shared<const Schedule>(schedule_of(pass));
+  const BlockTable& blocks = schedule->blocks;
+  const auto own = [&](int family) { return std::make_shared<FamilyMemory>(blocks, family); };
   Planned fresh;
-  fresh.x = std::make_shared<FamilyMemory>(schedule->blocks, sweeps::kX);
-  fresh.rows = std::make_shared<FamilyMemory>(schedule->blocks, sweeps::kRows);
-  fresh.work = std::make_shared<FamilyMemory>(schedule->blocks, sweeps::kWork);
+  fresh.homes = {own(sweeps::kX),
+                 panels_,
+                 panels_,
+                 structure_,
+                 structure_,
+                 own(sweeps::kRows),
+                 own(sweeps::kWork),
+                 listed_memory(blocks, sweeps::kOrder, analysis_.order),
+                 own(sweeps::kGiven),
+                 own(sweeps::kFound)};
   fresh.run = make_planned_run(std::move(schedule), devices_.machine(), options_, "streamed");
   fresh.run.n = ranges_->n;
   fresh.run.let_go_of_trace();
@@ -96,56 +122,48 @@ template <class T>
 void StreamedSweeps::run(const SweepPass& pass, MatrixView<double> b) {
   Planned& plan = planned(pass);
   const std::vector<int> exponents = exponents_of<T>(b, crew_);
-  const auto place = [&](std::int64_t k, bool as_in_a) {
-    return as_in_a ? std::int64_t{analysis_.order[at(k)]} : k;
-  };
+  // Number n of a block of columns that are packed.
   const auto read = [&](const BlockExtent& x, std::byte* to) {
     T* out = reinterpret_cast<T*>(to);
-    for (std::int64_t k = x.col; k < x.col + x.cols; ++k) {
-      const std::int64_t row = place(k, pass.forward);
-      for (std::int64_t c = x.row; c < x.row + x.rows; ++c)
-        *out++ = c < b.cols ? static_cast<T>(scaled(b(row, c), -exponents[at(c)])) : T{0};
+    const std::int64_t end = (x.col + x.cols) * x.rows;
+    for (std::int64_t n = x.col * x.rows; n < end;) {
+      const std::int64_t c = x.row + n / b.rows;
+      const std::int64_t i = n % b.rows;
+      const std::int64_t count = std::min(b.rows - i, end - n);
+      const double* from = c < b.cols ? b.column(c) + i : nullptr;
+      for (std::int64_t k = 0; k < count; ++k)
+        *out++ = from == nullptr ? T{0} : static_cast<T>(scaled(from[k], -exponents[at(c)]));
+      n += count;
     }
   };
-  for (const auto& family : {plan.rows, plan.work}) family->reset(nullptr);
-  plan.x->reset(read);
+  for (const int family : {sweeps::kX, sweeps::kRows, sweeps::kWork, sweeps::kFound})
+    plan.homes[at(family)]->reset(nullptr);
+  plan.homes[sweeps::kGiven]->reset(read);
   const BlockTable& blocks = plan.run.plan->schedule().blocks;
-  MemoryStore store(blocks,
-                    {plan.x, panels_, panels_, structure_, structure_, plan.rows, plan.work});
+  MemoryStore store(blocks, plan.homes);
   RunReport report = make_report(plan.run, strata::run(*plan.run.plan, devices_, store, {}).trace);
   report.trace = {};
   if (report_.tasks == 0)
     report_ = std::move(report);
   else
     accumulate(report_, report);
-  const auto* from = reinterpret_cast<const T*>(plan.x->data());
   for (std::int64_t block = 0; block < std::ssize(pass.widths); ++block) {
-    const BlockExtent x = blocks.extent({sweeps::kX, block, 0});
-    const std::int64_t end = std::min(x.row + x.rows, b.cols);
-    crew_.share((x.cols + kRowsAtOnce - 1) / kRowsAtOnce, [&](std::int64_t piece) {
-      const std::int64_t last = std::min((piece + 1) * kRowsAtOnce, x.cols);
-      for (std::int64_t k = piece * kRowsAtOnce; k < last; ++k) {
-        const std::int64_t row = place(k, pass.backward);
-        for (std::int64_t c = x.row; c < end; ++c)
-          b(row, c) = scaled(static_cast<double>(from[k * x.rows + c - x.row]), exponents[at(c)]);
-      }
-    });
-    from += x.rows * x.cols;
+    const BlockId id(sweeps::kFound, block, 0);
+    put_back(
+        reinterpret_cast<const T*>(plan.homes[sweeps::kFound]->data() + blocks.byte_offset(id)),
+        b.block(0, blocks.extent(id).row, b.rows, pass.columns_of(block)),
+        std::span(exponents).subspan(at(blocks.extent(id).row)), crew_);
   }
 }
 
 bool StreamedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
-  SweepPass pass{{}, forward, backward};
   report_ = {};
   for (std::int64_t first = 0; first < b.cols;) {
-    pass.widths = widths_for(b.cols - first, {{}, forward, backward});
+    const SweepPass pass = pass_for(b.cols - first, forward, backward);
     if (pass.widths.empty()) return false;  // for the first columns, if for any
-    std::int64_t columns = 0;
-    for (const std::int64_t m : pass.widths) columns += m;
-    columns = std::min(columns, b.cols - first);
-    const MatrixView<double> part = b.block(0, first, b.rows, columns);
+    const MatrixView<double> part = b.block(0, first, b.rows, pass.columns);
     element_ == Element::fp64 ? run<double>(pass, part) : run<float>(pass, part);
-    first += columns;
+    first += pass.columns;
   }
   return true;
 }

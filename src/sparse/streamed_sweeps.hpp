@@ -41,15 +41,15 @@ class StreamedSweeps {
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
 
  private:
-  /// A plan, and the home of right-hand sides.
+  /// A plan, and the homes of its blocks, of which those of right-hand sides are filled.
   struct Planned {
     PlannedRun run;
-    std::shared_ptr<FamilyMemory> x, rows, work;
+    std::vector<std::shared_ptr<FamilyMemory>> homes;
   };
 
-  /// The widest blocks of X for some columns, as many as the budget holds; none if it holds not
-  /// one.
-  [[nodiscard]] std::vector<std::int64_t> widths_for(std::int64_t columns, SweepPass pass) const;
+  /// A pass for some columns, or the first of them: the widest blocks of X, as many as the budget
+  /// holds; none if it holds not one.
+  [[nodiscard]] SweepPass pass_for(std::int64_t columns, bool forward, bool backward) const;
   [[nodiscard]] bool fits(const SweepPass& pass) const;
   [[nodiscard]] Schedule schedule_of(const SweepPass& pass) const;
   Planned& planned(const SweepPass& pass);

@@ -19,11 +19,12 @@ std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t 
   return range_bookkeeping(program, m) + (bookkeeping_bytes(program) + element - 1) / element;
 }
 
-/// Elements in columns, so that no buffer of a device need hold all of them at once.
-BlockExtent in_columns(std::int64_t elements) {
+/// Elements in columns, so that no buffer of a device need hold all of them at once. There are less
+/// than a column more than asked for.
+BlockExtent in_columns(std::int64_t elements, std::int64_t row = 0) {
   constexpr std::int64_t kColumn = 65536;
-  if (elements <= kColumn) return {0, 0, elements, 1};
-  return {0, 0, kColumn, (elements - 1) / kColumn + 1};
+  if (elements <= kColumn) return {row, 0, elements, 1};
+  return {row, 0, kColumn, (elements - 1) / kColumn + 1};
 }
 
 class RangeMaker {
@@ -109,34 +110,46 @@ class SweepTasks {
       room -= ranges_->ranges[at(--first_kept_)].bytes;
   }
 
-  [[nodiscard]] std::int64_t steps() const {
-    return std::ssize(ranges_->ranges) * ((pass_.forward ? 1 : 0) + (pass_.backward ? 1 : 0));
-  }
+  /// Right-hand sides are put in order, ranges swept, solutions put back.
+  [[nodiscard]] std::int64_t steps() const { return 2 + sweeps(); }
 
   void emit(std::int64_t step, TaskList& tasks) const {
     const std::int64_t count = std::ssize(ranges_->ranges);
-    const bool forward = pass_.forward && step < count;
-    const std::int64_t r = forward ? step : steps() - 1 - step;
-    const bool last = step + 1 == steps();
-    for (std::int64_t k = 0; k < std::ssize(pass_.widths); ++k)
-      sweep(r, k, forward, last ? Hint::last_write : Hint::none, tasks);
+    const bool forward = pass_.forward && step <= count;
+    for (std::int64_t k = 0; k < std::ssize(pass_.widths); ++k) {
+      if (step == 0) {
+        tasks.add(take_rows, 0,
+                  {BlockId(sweeps::kX, k, 0), BlockId(sweeps::kGiven, k, 0),
+                   BlockId(sweeps::kOrder, pass_.forward ? 0 : 1, 0)});
+      } else if (step + 1 == steps()) {
+        tasks.add(put_rows, 0,
+                  {{BlockId(sweeps::kFound, k, 0), Hint::last_write},
+                   {BlockId(sweeps::kX, k, 0), Hint::last_use},
+                   BlockId(sweeps::kOrder, pass_.backward ? 0 : 1, 0)});
+      } else {
+        sweep(forward ? step - 1 : sweeps() - step, k, forward, tasks);
+      }
+    }
   }
 
  private:
+  [[nodiscard]] std::int64_t sweeps() const {
+    return std::ssize(ranges_->ranges) * ((pass_.forward ? 1 : 0) + (pass_.backward ? 1 : 0));
+  }
   [[nodiscard]] BlockId rows_block(std::int64_t gift, std::int64_t k) const {
     return {sweeps::kRows, gift * std::ssize(pass_.widths) + k, 0};
   }
 
-  void sweep(std::int64_t r, std::int64_t k, bool forward, Hint hint, TaskList& tasks) const {
+  void sweep(std::int64_t r, std::int64_t k, bool forward, TaskList& tasks) const {
     const SweepRanges::Range& range = ranges_->ranges[at(r)];
     const bool again = !forward && pass_.forward && r < first_kept_;
     const auto given = static_cast<std::uint32_t>(forward ? range.given.size() : 0);
     Task& task = tasks.add(
         sweep_range, 0,
-        {{BlockId(sweeps::kX, k, 0), hint},
+        {BlockId(sweeps::kX, k, 0),
          BlockId(again ? sweeps::kPanelsAgain : sweeps::kPanels, range.panel, 0),
          BlockId(again ? sweeps::kStructureAgain : sweeps::kStructure, range.structure, 0),
-         {BlockId(sweeps::kWork, 0, 0), Hint::none}},
+         BlockId(sweeps::kWork, 0, 0)},
         (forward ? kSweepForward : kSweepBackward) + given * kSweepGiven);
     task.work = std::max(2 * range.elements * static_cast<double>(pass_.widths[at(k)]), 1.0);
     if (!forward || (range.given.empty() && range.taken.empty())) return;
@@ -153,13 +166,23 @@ class SweepTasks {
   std::int64_t first_kept_ = 0;  // from this range on, L stays for the way back
 };
 
-/// X, what lies between ranges, and work.
 std::vector<BlockExtent> extents_of_x(const SweepRanges& ranges, const SweepPass& pass) {
   std::vector<BlockExtent> x;
-  std::int64_t column = 0;
-  for (const std::int64_t m : pass.widths)
-    x.push_back({std::exchange(column, column + m), 0, m, ranges.n});
+  for (const std::int64_t m : pass.widths) x.push_back({0, 0, m, ranges.n});
   return x;
+}
+/// Columns as they are given. Those of a large matrix are cut: less than one of them is too much.
+std::vector<BlockExtent> extents_of_columns(const SweepRanges& ranges, const SweepPass& pass) {
+  std::vector<BlockExtent> columns;
+  constexpr std::int64_t kLong = std::int64_t{1} << 20;
+  std::int64_t first = 0;
+  for (std::int64_t k = 0; k < std::ssize(pass.widths); ++k) {
+    const std::int64_t count = pass.columns_of(k);
+    columns.push_back(ranges.n > kLong ? in_columns(ranges.n * count, first)
+                                       : BlockExtent{first, 0, ranges.n, count});
+    first += count;
+  }
+  return columns;
 }
 std::vector<BlockExtent> extents_of_rows(const SweepRanges& ranges, const SweepPass& pass) {
   std::vector<BlockExtent> rows;
@@ -174,8 +197,18 @@ SweepRanges sweep_ranges(const SparseAnalysis& analysis, const FrontLayout& layo
   return RangeMaker(analysis, layout).make();
 }
 
+std::int64_t SweepPass::columns_of(std::int64_t k) const {
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < k; ++i) before += widths[at(i)];
+  return std::min(widths[at(k)], columns - before);
+}
+
 std::int64_t comfortable_bytes(const SweepRanges& ranges, const SweepPass& pass, Element element) {
-  return lasting_bytes(ranges, pass, element) + 2 * ranges.most_bytes;
+  std::int64_t columns = 0;  // as they come, while others are there already, and the order
+  for (const BlockExtent& x : extents_of_columns(ranges, pass))
+    columns = std::max(columns, x.rows * x.cols * bytes_of(element));
+  return lasting_bytes(ranges, pass, element) +
+         std::max(2 * ranges.most_bytes, columns + 4 * ranges.n + 2 * kAlignment);
 }
 
 Schedule sweep_schedule(std::shared_ptr<const SweepRanges> ranges, const FrontLayout& layout,
@@ -193,7 +226,7 @@ Schedule sweep_schedule(std::shared_ptr<const SweepRanges> ranges, const FrontLa
   const std::vector<BlockExtent>& structures = layout.blocks.family(fronts::kStructure).listed;
   const bool many =
       std::any_of(pass.widths.begin(), pass.widths.end(), [](auto m) { return m > 1; });
-  add("X", element, Origin::stored, extents_of_x(*ranges, pass));
+  add("X", element, Origin::temporary, extents_of_x(*ranges, pass));
   add("L", element, Origin::stored, panels);
   add("L again", element, Origin::stored, panels);
   add("structure", Element::int32, Origin::stored, structures);
@@ -201,8 +234,11 @@ Schedule sweep_schedule(std::shared_ptr<const SweepRanges> ranges, const FrontLa
   add("rows", element, Origin::temporary, extents_of_rows(*ranges, pass));
   add("work", element, Origin::temporary,
       {in_columns(many ? ranges->work_many : ranges->work_one)});
+  add("order", Element::int32, Origin::stored, {{0, 0, ranges->n, 1}, {ranges->n, 0, 0, 1}});
+  add("B", element, Origin::stored, extents_of_columns(*ranges, pass));
+  add("solutions", element, Origin::generated, extents_of_columns(*ranges, pass));
   schedule.devices = devices;
-  schedule.operands = {1, 1, 1, 1, 1, 1, 1};
+  schedule.operands.assign(at(schedule.blocks.families()), 1);
   for (const SweepRanges::Range& range : ranges->ranges)
     schedule.operands[sweeps::kRows] =
         std::max(schedule.operands[sweeps::kRows],

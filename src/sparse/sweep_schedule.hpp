@@ -1,11 +1,11 @@
 #pragma once
 // Solves with a factor in ranges of the postorder that is at home: as a schedule.
 //
-// Contract: right-hand sides X lie in blocks of 1 or kSweepColumns columns, by rows, in the order
-// of elimination; they are stored, and their solutions go back to where they were. Ranges are swept
-// in their order forward, from the last to the first backward, each by sweep_range for each block
-// of X, so that a range of L comes to the device once for all of them. The bits do not depend on
-// the budget, nor on how many blocks there are.
+// Contract: right-hand sides come column by column, and go back as solutions; on the device they
+// lie in blocks X of 1 or kSweepColumns columns, by rows, in the order of elimination. Ranges are
+// swept in their order forward, from the last to the first backward, each by sweep_range for each
+// block of X, so that a range of L comes to the device once for all of them. The bits do not depend
+// on the budget, nor on how many blocks there are.
 //
 // Method: rows of right-hand sides below the fronts at a range's top are temporary blocks, one for
 // each range that takes some. If there is a way back, the last ranges stay on the device, as many
@@ -24,13 +24,16 @@ namespace strata {
 
 /// Families of the schedule, in this order.
 namespace sweeps {
-inline constexpr int kX = 0;
+inline constexpr int kX = 0;               ///< temporary
 inline constexpr int kPanels = 1;          ///< as the layout has them
 inline constexpr int kPanelsAgain = 2;     ///< the same, on the way back
 inline constexpr int kStructure = 3;       ///< as the layout has it
 inline constexpr int kStructureAgain = 4;  ///< the same, on the way back
 inline constexpr int kRows = 5;            ///< of right-hand sides, between ranges; temporary
 inline constexpr int kWork = 6;            ///< temporary
+inline constexpr int kOrder = 7;           ///< of elimination; and a list that is empty
+inline constexpr int kGiven = 8;           ///< right-hand sides as they are given, packed columns
+inline constexpr int kFound = 9;           ///< solutions, likewise
 }  // namespace sweeps
 
 /// What solves need to know of the ranges of a layout.
@@ -65,17 +68,20 @@ struct SweepRanges {
 /// What is to be solved for.
 struct SweepPass {
   std::vector<std::int64_t> widths;  ///< of the blocks of X: 1 or kSweepColumns
+  std::int64_t columns = 0;          ///< of right-hand sides; the last block may have room for more
   bool forward = true;
   bool backward = true;
   auto operator<=>(const SweepPass&) const = default;
+  /// The columns that block k has.
+  [[nodiscard]] std::int64_t columns_of(std::int64_t k) const;
 };
 
 /// Bytes of a device with which a range may come while another one is swept.
 [[nodiscard]] std::int64_t comfortable_bytes(const SweepRanges& ranges, const SweepPass& pass,
                                              Element element);
 
-/// Block k of X begins with column `columns[k]` of the right-hand sides, which its extent's row
-/// says. Tasks are the first device's; `budget` is its memory.
+/// Tasks are the first device's; `budget` is its memory. The extent of a block of right-hand sides
+/// has the number of its first column as its row.
 [[nodiscard]] Schedule sweep_schedule(std::shared_ptr<const SweepRanges> ranges,
                                       const FrontLayout& layout, const SweepPass& pass, int devices,
                                       std::int64_t budget);

@@ -102,7 +102,7 @@ std::int64_t bytes_of_ranges(const FrontFactor& factor) {
 bool holds_many(const FrontFactor& factor, Sweep sweep, std::int64_t budget) {
   const auto ranges =
       std::make_shared<const SweepRanges>(sweep_ranges(factor.analysis(), factor.layout()));
-  const SweepPass pass{{16}, sweep.forward, sweep.backward};
+  const SweepPass pass{{16}, 16, sweep.forward, sweep.backward};
   return smallest_budget_bytes(sweep_schedule(ranges, factor.layout(), pass, 1, budget)) <= budget;
 }
 
@@ -115,7 +115,7 @@ void expect_as_planned(const FrontFactor& factor, std::int64_t budget) {
 
 /// The factor of a grid in all of its memory, in a half, a quarter and a tenth.
 TEST(StreamedSolves, AreTheHostsInAnyBudget) {
-  const SparseMatrix a = test::with_values(test::grid(12, 12, 200), 8);
+  const SparseMatrix a = test::with_values(test::grid(12, 12, 140), 8);
   const SparseAnalysis analysis = test::analysis_by_amd(a);
   const std::int64_t n = a.rows;
   FrontFactor whole(analysis, options_on("host:1"), whole_tree());
@@ -142,21 +142,21 @@ TEST(StreamedSolves, AreTheHostsInAnyBudget) {
         // begins does not come again.
         const std::int64_t moved = factor.streamed_report().traffic.host_to_device_bytes;
         const bool wide = columns == 1 || holds_many(factor, sweep, budget);
-        const std::int64_t of_x =
-            n * 8 * (wide && columns > 1 ? (columns + 15) / 16 * 16 : columns);
-        const SweepPass all{std::vector<std::int64_t>(at(columns == 1 ? 1 : (columns + 15) / 16),
-                                                      columns == 1 ? 1 : 16),
-                            sweep.forward, sweep.backward};
-        const bool one_pass = wide && comfortable_bytes(*ranges, all, Element::fp64) <= budget;
+        const std::int64_t of_b = 8 * n * columns;
+        const std::int64_t order = 4 * n;
+        SweepPass all{{1}, columns, sweep.forward, sweep.backward};
+        if (columns > 1) all.widths.assign(at((columns + 15) / 16), 16);
+        const bool one_pass =
+            wide && (columns <= 16 || comfortable_bytes(*ranges, all, Element::fp64) <= budget);
         passes += one_pass ? 0 : 1;
         if (sweep.forward && sweep.backward) {
-          EXPECT_LE(moved - of_x, one_pass ? 2 * once : 2 * columns * once);
+          EXPECT_LE(moved - of_b, (one_pass ? 2 : 2 * columns) * (once + order));
           if (one_pass && share >= 0.5 && columns <= 16)
-            EXPECT_LT(moved - of_x, 2 * once - budget / 8);
+            EXPECT_LT(moved - of_b, 2 * (once + order) - budget / 8);
         } else {
-          EXPECT_EQ((moved - of_x) % once, 0);
-          EXPECT_GE(moved - of_x, once);
-          if (wide) EXPECT_EQ(moved - of_x == once, one_pass) << share << ", " << columns;
+          EXPECT_EQ((moved - of_b) % (once + order), 0);
+          EXPECT_GT(moved, of_b);
+          if (wide) EXPECT_EQ(moved - of_b == once + order, one_pass) << share << ", " << columns;
         }
         std::vector<double> again = b;
         ASSERT_TRUE(factor.solve_streamed(view_of(again, n), sweep.forward, sweep.backward));
@@ -185,7 +185,7 @@ TEST(StreamedSolves, HaveTheBitsOfAFactorThatStays) {
       const auto layout = std::make_shared<const FrontLayout>(
           lay_out_fronts(split.analysis, a, in_ranges(bytes), Element::fp64, split.parts));
       const std::int64_t least = smallest_budget_bytes(front_schedule(layout, 1));
-      for (const std::int64_t budget : {least, 2 * least, std::int64_t{1} << 28}) {
+      for (const std::int64_t budget : {least, bytes == 1 ? 3 * least : std::int64_t{1} << 28}) {
         FrontFactor factor(analysis, options_on("reference", budget), in_ranges(bytes));
         factor.factor(a, 0.5);
         ASSERT_EQ(factor.sizes().range_bytes, bytes);
@@ -217,7 +217,7 @@ TEST(StreamedSolves, HaveTheBitsOfAFactorThatStays) {
   }
   EXPECT_GT(same, 500);
   EXPECT_GT(split_ones, 300);
-  EXPECT_GT(streamed, 1500);
+  EXPECT_GT(streamed, 1000);
 }
 
 TEST(StreamedSolves, OfFloatsToo) {
@@ -335,7 +335,7 @@ TEST(StreamedSolves, RangesComeWhileOthersAreSwept) {
   const auto ranges = std::make_shared<const SweepRanges>(sweep_ranges(split.analysis, layout));
   for (const Sweep sweep : kSweeps) {
     for (const std::int64_t more : {1, 3}) {
-      const SweepPass pass{{16}, sweep.forward, sweep.backward};
+      const SweepPass pass{{16}, 16, sweep.forward, sweep.backward};
       const std::int64_t budget =
           comfortable_bytes(*ranges, pass, Element::fp64) + more * ranges->most_bytes;
       const auto schedule =
