@@ -34,8 +34,16 @@ std::vector<int> exponents_of(MatrixView<const double> b, WorkCrew& crew) {
   return exponents;
 }
 
-double scaled(double value, int exponent) {
-  return exponent == 0 ? value : std::scalbn(value, exponent);
+/// To ← from·2^exponent.
+template <class From, class To>
+void copy_scaled(const From* from, std::int64_t count, int exponent, To* to) {
+  if (exponent == 0) {
+    std::transform(from, from + count, to, [](From v) { return static_cast<To>(v); });
+    return;
+  }
+  std::transform(from, from + count, to, [=](From v) {
+    return static_cast<To>(std::scalbn(static_cast<double>(v), exponent));
+  });
 }
 
 /// B ← packed columns, by several threads.
@@ -46,8 +54,7 @@ void put_back(const T* from, MatrixView<double> b, std::span<const int> exponent
     const std::int64_t c = piece / pieces;
     const std::int64_t first = piece % pieces * kAtOnce;
     const std::int64_t end = std::min(first + kAtOnce, b.rows);
-    for (std::int64_t i = first; i < end; ++i)
-      b(i, c) = scaled(static_cast<double>(from[i + c * b.rows]), exponents[at(c)]);
+    copy_scaled(from + first + c * b.rows, end - first, exponents[at(c)], b.column(c) + first);
   });
 }
 
@@ -130,9 +137,11 @@ void StreamedSweeps::run(const SweepPass& pass, MatrixView<double> b) {
       const std::int64_t c = x.row + n / b.rows;
       const std::int64_t i = n % b.rows;
       const std::int64_t count = std::min(b.rows - i, end - n);
-      const double* from = c < b.cols ? b.column(c) + i : nullptr;
-      for (std::int64_t k = 0; k < count; ++k)
-        *out++ = from == nullptr ? T{0} : static_cast<T>(scaled(from[k], -exponents[at(c)]));
+      if (c < b.cols)
+        copy_scaled(b.column(c) + i, count, -exponents[at(c)], out);
+      else
+        std::fill_n(out, count, T{0});
+      out += count;
       n += count;
     }
   };

@@ -14,6 +14,8 @@ namespace {
 
 /// Of a place in the memory of a device.
 constexpr std::int64_t kAlignment = 256;
+/// Numbers of a column of a block that is cut into such.
+constexpr std::int64_t kColumn = 65536;
 
 std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t element) {
   return range_bookkeeping(program, m) + (bookkeeping_bytes(program) + element - 1) / element;
@@ -22,7 +24,6 @@ std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t 
 /// Elements in columns, so that no buffer of a device need hold all of them at once. There are less
 /// than a column more than asked for.
 BlockExtent in_columns(std::int64_t elements, std::int64_t row = 0) {
-  constexpr std::int64_t kColumn = 65536;
   if (elements <= kColumn) return {row, 0, elements, 1};
   return {row, 0, kColumn, (elements - 1) / kColumn + 1};
 }
@@ -171,15 +172,15 @@ std::vector<BlockExtent> extents_of_x(const SweepRanges& ranges, const SweepPass
   for (const std::int64_t m : pass.widths) x.push_back({0, 0, m, ranges.n});
   return x;
 }
-/// Columns as they are given. Those of a large matrix are cut: less than one of them is too much.
+/// Columns as they are given. Long ones are cut, for several threads to fill and empty a buffer of
+/// a device together; what is too much is less than one of them.
 std::vector<BlockExtent> extents_of_columns(const SweepRanges& ranges, const SweepPass& pass) {
   std::vector<BlockExtent> columns;
-  constexpr std::int64_t kLong = std::int64_t{1} << 20;
   std::int64_t first = 0;
   for (std::int64_t k = 0; k < std::ssize(pass.widths); ++k) {
     const std::int64_t count = pass.columns_of(k);
-    columns.push_back(ranges.n > kLong ? in_columns(ranges.n * count, first)
-                                       : BlockExtent{first, 0, ranges.n, count});
+    columns.push_back(ranges.n > kColumn ? in_columns(ranges.n * count, first)
+                                         : BlockExtent{first, 0, ranges.n, count});
     first += count;
   }
   return columns;
