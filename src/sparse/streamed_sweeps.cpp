@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "device/device_host.hpp"
 #include "kernels/front_program.hpp"
 #include "run/run.hpp"
 #include "session/budget.hpp"
@@ -59,6 +60,16 @@ void put_back(const T* from, MatrixView<double> b, std::span<const int> exponent
 }
 
 }  // namespace
+
+bool comes_sooner(std::int64_t passes, std::int64_t columns, double link_bytes_per_second,
+                  int cores) {
+  constexpr double kHostRate =
+      8e9;  // 7 to 8 for one column, 5 to 6 for sixteen (docs/benchmarks.md)
+  const std::int64_t groups = (columns + kSweepColumns - 1) / kSweepColumns;
+  const std::int64_t turns = (groups + cores - 1) / cores;
+  return static_cast<double>(passes) * kHostRate <=
+         static_cast<double>(turns) * link_bytes_per_second;
+}
 
 StreamedSweeps::StreamedSweeps(const SparseAnalysis& analysis, const FrontLayout& layout,
                                std::shared_ptr<FamilyMemory> panels,
@@ -170,6 +181,12 @@ bool StreamedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
   for (std::int64_t first = 0; first < b.cols;) {
     const SweepPass pass = pass_for(b.cols - first, forward, backward);
     if (pass.widths.empty()) return false;  // for the first columns, if for any
+    if (first == 0 && !devices_.all_on_host()) {
+      const std::int64_t passes = (b.cols - 1) / pass.columns + 1;
+      const LinkRate& link = devices_.machine().devices.front().host_to_device;
+      if (!comes_sooner(passes, b.cols, link.bytes_per_second, describe_host().compute_queues))
+        return false;
+    }
     const MatrixView<double> part = b.block(0, first, b.rows, pass.columns);
     element_ == Element::fp64 ? run<double>(pass, part) : run<float>(pass, part);
     first += pass.columns;

@@ -6,9 +6,6 @@
 // taken one, or kSweepColumns, at a time, as ResidentSweeps does; a pass over L serves as many such
 // blocks as the budget holds. The bits are those of ResidentSweeps where no supernode was split.
 // One call at a time.
-//
-// It is never worse than the host, which reads L at 7 GB/s for one column and does not solve for
-// sixteen faster than a link brings it; so there is no choice to make.
 
 #include <map>
 #include <memory>
@@ -24,6 +21,12 @@
 
 namespace strata {
 
+/// Whether L comes over a link in so many passes sooner than the host, which reads it once for each
+/// sixteen columns, a core each, at about 8 GB/s, is done with it. So it does unless a budget is so
+/// small that there are many passes.
+[[nodiscard]] bool comes_sooner(std::int64_t passes, std::int64_t columns,
+                                double link_bytes_per_second, int cores);
+
 class StreamedSweeps {
  public:
   /// L and the structures of its ranges rest in `panels` and `structure`. All that is given by
@@ -34,7 +37,8 @@ class StreamedSweeps {
 
   /// B ← L⁻¹·B, L⁻ᵀ·B, or both, in host memory. Rows are in the order of elimination where there is
   /// but one sweep, behind forward or before backward, else as in A. False, and B as it was, if the
-  /// device does not hold the largest range beside one right-hand side.
+  /// device does not hold the largest range beside one right-hand side, or a GPU so few of them
+  /// that the host is faster.
   [[nodiscard]] bool solve(MatrixView<double> b, bool forward, bool backward);
 
   /// Of the last solve that was made: of all of its passes together.

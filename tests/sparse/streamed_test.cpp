@@ -323,6 +323,18 @@ TEST(StreamedSolves, ATooSmallDeviceDoesNothing) {
   EXPECT_GT(solved, 10);
 }
 
+/// The host is faster only where L comes many times for few columns.
+TEST(StreamedSolves, AreTheHostsWhereThatIsFaster) {
+  EXPECT_TRUE(comes_sooner(1, 1, 55e9, 16));
+  EXPECT_TRUE(comes_sooner(1, 1, 12e9, 64));
+  EXPECT_TRUE(comes_sooner(6, 16, 55e9, 16));
+  EXPECT_FALSE(comes_sooner(7, 16, 55e9, 16));
+  EXPECT_FALSE(comes_sooner(7, 256, 55e9, 16));
+  EXPECT_TRUE(comes_sooner(7, 257, 55e9, 16));
+  EXPECT_FALSE(comes_sooner(40, 40, 55e9, 2));
+  EXPECT_FALSE(comes_sooner(2, 1000, 4e9, 1000));
+}
+
 /// With room for it, the next range is on its way while one is swept, forward and backward: no load
 /// of L waits for the sweep before.
 TEST(StreamedSolves, RangesComeWhileOthersAreSwept) {
