@@ -92,7 +92,8 @@ class SparseCholesky {
   // Below: throw Error{misuse} if shapes do not fit, or the last factorization failed or was not
   // completed.
 
-  /// B ← A⁻¹·B, n × nrhs.
+  /// B ← A⁻¹·B, n × nrhs. By the GPUs that hold L, or, if a GPU made it but does not hold it, by
+  /// its way through that one, once for as many columns as its budget holds; else by the host.
   void solve(MatrixView<double> b) const;
   /// B ← L⁻¹·P·B, whose rows are in the order of elimination.
   void solve_lower(MatrixView<double> b) const;

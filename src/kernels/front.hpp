@@ -15,7 +15,9 @@
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
 //                                                                      structure, work; more
 //   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
-//   order_rows       X ← rows of B, in an order, or back      operands X, B, order
+//   sweep_range      the same where L is not all there        operands X, P, structure, work; more
+//   take_rows        X ← rows of B, in an order               operands X, B, order
+//   put_rows         the other way                            operands B, X, order
 //
 // Numbers are of type T, double or float, values k × 1; places are int32, k × 1, i + j·rows for
 // element (i, j) of X. The status is always fp64.
@@ -38,13 +40,20 @@
 // * sweep_branch: the branch has a program, and was made by factor_branch. X holds m right-hand
 //   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
 //   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
-//   in `work` are gone afterwards, the inverses that factor_branch left there are needed. Of a
+//   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. Of a
 //   branch that is not the whole tree: forward, `work` holds what rows below other branches' fronts
 //   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
 //   backward, the columns of X that are rows of its fronts are solved already.
-// * order_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension. Column i
-//   of X is row order(i) of B, or row i if the list is empty; from column k on it is zero. With the
-//   variant kRowsBack B is written.
+// * sweep_range: X has all rows of the matrix, and `work` is nobody's before and afterwards: it has
+//   room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
+//   Forward, what others give are the operands behind these that it reads, what it gives to others
+//   those that it writes, each some columns of m numbers. The extent of such a block says where
+//   they lie among the rows of updates: its row of who gives them, its column of who takes them.
+//   How many are written is in the variant, times kSweepGiven.
+// * take_rows, put_rows: X is m × n, B n × k with k <= m, column-major with any leading dimension;
+//   where B is packed, its block may have columns of another length, and less than n numbers behind
+//   the last one. Column i of X is row order(i) of B, or row i if the list is empty. Rows of X from
+//   k on become zero, or are left out.
 
 #include <cstdint>
 
@@ -57,8 +66,8 @@ inline constexpr std::uint32_t kTileOfUpdate = 1;
 /// Variants of sweep_branch.
 inline constexpr std::uint32_t kSweepForward = 1;
 inline constexpr std::uint32_t kSweepBackward = 2;
-/// Variant of order_rows.
-inline constexpr std::uint32_t kRowsBack = 1;
+/// From here on a variant of sweep_range is a number of operands.
+inline constexpr std::uint32_t kSweepGiven = 16;
 
 /// A branch as int32 numbers: BranchHeader; then of each supernode, from the first to the last, a
 /// BranchStructure, followed by its `entries` places in the panel, and, where `inside` holds, by
@@ -132,12 +141,26 @@ inline constexpr Operation sweep_branch{
     .access = {Access::read_write, Access::read, Access::read, Access::write},
     .work = front_work::of_update};
 
-inline constexpr Operation order_rows{
-    .name = "order_rows",
-    .operands = 3,
-    .access = {Access::read_write, Access::read_write, Access::read},
-    .work = front_work::of_target,
-    .flops_per_work = 0};
+/// Its work is its tasks' to say, in flops. L is read at the speed of memory, not of arithmetic.
+inline constexpr Operation sweep_range{
+    .name = "sweep_range",
+    .operands = 4,
+    .access = {Access::read_write, Access::read, Access::read, Access::write},
+    .work = front_work::of_update,
+    .nominal_cost = 40};
+
+inline constexpr Operation take_rows{.name = "take_rows",
+                                     .operands = 3,
+                                     .access = {Access::write, Access::read, Access::read},
+                                     .work = front_work::of_target,
+                                     .flops_per_work = 0,
+                                     .nominal_cost = 40};
+inline constexpr Operation put_rows{.name = "put_rows",
+                                    .operands = 3,
+                                    .access = {Access::write, Access::read, Access::read},
+                                    .work = front_work::of_target,
+                                    .flops_per_work = 0,
+                                    .nominal_cost = 40};
 
 /// Functions of the operations above for one backend.
 struct FrontKernels {
@@ -147,7 +170,9 @@ struct FrontKernels {
   KernelFunction factor_front;
   KernelFunction factor_branch;
   KernelFunction sweep_branch;
-  KernelFunction order_rows;
+  KernelFunction sweep_range;
+  KernelFunction take_rows;
+  KernelFunction put_rows;
 };
 /// In plain loops. T: double, float.
 template <class T>
@@ -168,7 +193,9 @@ void add_kernels(KernelTable& table, const FrontKernels& kernels) {
   table.set(factor_branch, {kNumber, kNumber, kStatus, kNumber, kPlace, kNumber},
             kernels.factor_branch);
   table.set(sweep_branch, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_branch);
-  table.set(order_rows, {kNumber, kNumber, kPlace}, kernels.order_rows);
+  table.set(sweep_range, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_range);
+  table.set(take_rows, {kNumber, kNumber, kPlace}, kernels.take_rows);
+  table.set(put_rows, {kNumber, kNumber, kPlace}, kernels.put_rows);
 }
 
 }  // namespace strata

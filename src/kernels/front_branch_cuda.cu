@@ -284,7 +284,9 @@ class Worker {
     }
     __syncthreads();
     const T* made = this->inverses();
-    for (int n = thread(); n < warps * 2 * 64; n += kThreads) inverses[n] = made[n];
+    // The others are zero, so that L has one set of bytes.
+    for (int n = thread(); n < kDiagonalInverses; n += kThreads)
+      inverses[n] = n < warps * 2 * 64 ? made[n] : T{0};
     for (int c = thread(); c < task.cols(); c += kThreads)
       part_.diagonal[first + c] = static_cast<double>(x[c * (kLd + 1)]);
   }

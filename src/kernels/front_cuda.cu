@@ -7,6 +7,7 @@
 #include "kernels/even_calls.hpp"
 #include "kernels/front_cuda.hpp"
 #include "kernels/front_program.hpp"
+#include "kernels/front_sweep.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/potrf.hpp"
 #include "kernels/syrk.hpp"
@@ -200,22 +201,48 @@ __global__ void __launch_bounds__(kPlainThreads)
   add_update_to<T>(v[0], v[1], static_cast<const std::int32_t*>(v[2].data), is_tile, 0, 1);
 }
 
-template <class T>
+/// X ← rows of B, or back; B has `columns` columns.
+template <class T, bool kBack>
 __global__ void __launch_bounds__(kPlainThreads)
-    order_rows_kernel(BlockView x, BlockView b, const std::int32_t* order, bool back,
-                      std::int64_t to_x, std::int64_t to_b) {
+    order_rows_kernel(BlockView x, T* b, std::int64_t columns, std::int64_t ld,
+                      const std::int32_t* order, std::int64_t to_x, std::int64_t to_b) {
   const std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * kPlainThreads + threadIdx.x;
   if (n >= x.rows * x.cols) return;
   const std::int64_t i = n / x.rows;
   const std::int64_t r = n % x.rows;
   const std::int64_t call = blockIdx.y;
   T& here = static_cast<T*>(x.data)[n + call * to_x];
-  if (r >= b.cols) {
-    if (!back) here = 0;
+  if (r >= columns) {
+    if (!kBack) here = 0;
     return;
   }
-  T& there = static_cast<T*>(b.data)[(order != nullptr ? order[i] : i) + r * b.ld + call * to_b];
-  back ? there = here : here = there;
+  T& there = b[(order != nullptr ? order[i] : i) + r * ld + call * to_b];
+  kBack ? there = here : here = there;
+}
+
+/// Calls whose operands lie evenly by one launch.
+template <class T, bool kBack>
+void order_rows(Queue& queue, const KernelCalls& calls) {
+  constexpr std::int64_t kRows = 32768;  // of a grid
+  constexpr std::int64_t kSize = sizeof(T);
+  constexpr int kX = kBack ? 1 : 0;
+  for (std::int64_t c = 0; c < calls.count();) {
+    const BlockView* x = calls[c];
+    EvenCalls even = even_calls(calls, c, kRows);
+    if (even.stride[2] != 0) even = {.first = c, .count = 1};  // other orders
+    c += even.count;
+    const std::int64_t elements = x[kX].rows * x[kX].cols;
+    if (elements == 0) continue;
+    const ColumnsOfRows columns(x[1 - kX], x[kX].cols);
+    const auto* order = x[2].rows > 0 ? static_cast<const std::int32_t*>(x[2].data) : nullptr;
+    const dim3 grid(static_cast<unsigned>((elements + kPlainThreads - 1) / kPlainThreads),
+                    static_cast<unsigned>(even.count));
+    order_rows_kernel<T, kBack>
+        <<<grid, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
+            x[kX], static_cast<T*>(x[1 - kX].data), columns.count, columns.ld, order,
+            even.stride[kX] / kSize, even.stride[1 - kX] / kSize);
+    blas::require_launched("order_rows");
+  }
 }
 
 }  // namespace
@@ -316,29 +343,20 @@ void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
 }
 
 template <class T>
-void order_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-  require_variant(order_rows, p.variant, kRowsBack);
-  constexpr std::int64_t kRows = 32768;  // of a grid
-  constexpr std::int64_t kSize = sizeof(T);
-  for (std::int64_t c = 0; c < calls.count();) {
-    const BlockView* x = calls[c];
-    EvenCalls even = even_calls(calls, c, kRows);
-    if (even.stride[2] != 0) even = {.first = c, .count = 1};  // other orders
-    c += even.count;
-    const std::int64_t elements = x[0].rows * x[0].cols;
-    if (elements == 0) continue;
-    const auto* order = x[2].rows > 0 ? static_cast<const std::int32_t*>(x[2].data) : nullptr;
-    const dim3 grid(static_cast<unsigned>((elements + kPlainThreads - 1) / kPlainThreads),
-                    static_cast<unsigned>(even.count));
-    order_rows_kernel<T><<<grid, kPlainThreads, 0, static_cast<CudaQueue&>(queue).stream()>>>(
-        x[0], x[1], order, (p.variant & kRowsBack) != 0, even.stride[0] / kSize,
-        even.stride[1] / kSize);
-    blas::require_launched("order_rows");
-  }
+void take_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(take_rows, p.variant, 0);
+  order_rows<T, false>(queue, calls);
+}
+template <class T>
+void put_rows_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(put_rows, p.variant, 0);
+  order_rows<T, true>(queue, calls);
 }
 
-template void order_rows_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
-template void order_rows_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void take_rows_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void take_rows_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
+template void put_rows_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void put_rows_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 template void scatter_entries_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void scatter_entries_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 template void clear_block_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);

@@ -48,6 +48,7 @@ struct Branch {
   std::int64_t value_count;  ///< the last of them is the shift
   T* more[kPlacesMax];       ///< operands behind the others
   int calls = 1;
+  std::int64_t sweep_columns = 0;  ///< of sweep_range: m, by which bookkeeping is found
   std::int64_t to_panels = 0;
   std::int64_t to_outside = 0;
   std::int64_t to_work = 0;
@@ -64,18 +65,19 @@ struct Branch {
     return reinterpret_cast<const FrontJob*>(structure + program().jobs);
   }
   [[nodiscard]] __device__ std::byte* bookkeeping(int call = 0) const {
-    return reinterpret_cast<std::byte*>(work + call * to_work + program().bookkeeping);
+    const std::int64_t place =
+        sweep_columns > 0 ? range_bookkeeping(program(), sweep_columns) : program().bookkeeping;
+    return reinterpret_cast<std::byte*>(work + call * to_work + place);
   }
   [[nodiscard]] __device__ Progress* progress(int call = 0) const {
     return reinterpret_cast<Progress*>(bookkeeping(call));
   }
   [[nodiscard]] __device__ T* inverses(int call = 0) const {
-    return reinterpret_cast<T*>(bookkeeping(call) + kProgramBytes);
+    return panels + call * to_panels + program().first_inverse;
   }
   /// Of L, a number for each column.
   [[nodiscard]] __device__ double* diagonal(int call = 0) const {
-    return reinterpret_cast<double*>(bookkeeping(call) + kProgramBytes) +
-           program().inverses * kDiagonalInverses;
+    return reinterpret_cast<double*>(bookkeeping(call) + kProgramBytes);
   }
   [[nodiscard]] __device__ int* flags(int call = 0) const {
     return reinterpret_cast<int*>(diagonal(call) + 2 * std::int64_t{program().columns});

@@ -67,10 +67,15 @@ struct BranchProgram {
   std::int32_t backward_count;
   std::int64_t rows;  ///< of all updates, and of those of others that come in
   /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
-  /// kDiagonalInverses numbers of double for each tile on a diagonal, one for each column, places
-  /// of as many for messages of solves, and the flags lie, then kSolveFlags of each front; a
-  /// multiple of 32.
+  /// a double for each column, places of as many for messages of solves, and the flags lie, then
+  /// kSolveFlags of each front; a multiple of 32.
   std::int64_t bookkeeping;
+  /// Of P: the first element behind all panels, where kDiagonalInverses numbers for each tile on a
+  /// diagonal lie, so that they go where L goes; a multiple of 32 if there are any. Solves on GPUs
+  /// need them.
+  std::int64_t first_inverse;
+  std::int32_t first_column;  ///< of L, the branch's first
+  std::int32_t none;          ///< so that no byte is undefined
 };
 inline constexpr std::int64_t kProgramBytes = 4096;
 inline constexpr std::int64_t kDiagonalInverses = 8 * kFrontTile;  ///< of 8 × 8 blocks
@@ -80,8 +85,7 @@ inline constexpr std::int64_t kSolveFlags = 3;
 
 /// Bytes from there on.
 [[nodiscard]] constexpr std::int64_t bookkeeping_bytes(const BranchProgram& program) {
-  return kProgramBytes +
-         (program.inverses * kDiagonalInverses + 2 * std::int64_t{program.columns}) * 8 +
+  return kProgramBytes + 2 * std::int64_t{program.columns} * 8 +
          (std::int64_t{program.flags} + std::int64_t{program.fronts} * kSolveFlags) * 4;
 }
 
@@ -90,6 +94,13 @@ inline constexpr std::int64_t kSolveFlags = 3;
 inline constexpr std::int64_t kSweepColumns = 16;
 [[nodiscard]] constexpr std::int64_t sweep_columns(const BranchProgram& program) {
   return program.rows * kSweepColumns <= program.bookkeeping ? kSweepColumns : 1;
+}
+
+/// Of a sweep over a range (sweep_range) the bookkeeping lies behind m numbers for each row.
+[[nodiscard]] constexpr std::int64_t range_bookkeeping(const BranchProgram& program,
+                                                       std::int64_t m) {
+  constexpr std::int64_t kAlignment = 32;
+  return (program.rows * m + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 struct FrontRecord {
@@ -137,6 +148,11 @@ struct ChildRecord {
   std::int32_t last_column;   ///< … and behind the last
   std::int32_t none;          ///< so that no byte is undefined
   std::int64_t rows_before;   ///< as in FrontRecord; of one from before, behind all of these
+
+  /// Whether it stands for the child in a solve: of one whose columns lie in several blocks, each
+  /// with a record, only that of the first ones does. A record may be there for solves alone: then
+  /// it has no columns.
+  [[nodiscard]] constexpr bool gives_rows() const { return first_column == 0; }
 };
 /// Operands of a branch behind the others: updates for other branches, then those of others.
 inline constexpr std::int32_t kPlacesMax = 224;

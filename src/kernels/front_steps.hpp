@@ -102,6 +102,8 @@ class ProgramFronts {
   PivotStatus run() {
     PivotStatus total;
     logarithms_ = LogSum();
+    // Solves on the host need none.
+    std::fill_n(data<T>(0) + program_.first_inverse, program_.inverses * kDiagonalInverses, T{0});
     for (std::int64_t f = 0; f < program_.fronts; ++f) {
       FrontRecord front;
       std::memcpy(&front, structure() + program_.records + f * kFrontRecord, sizeof front);
@@ -292,11 +294,19 @@ FrontKernels front_kernels() {
       BranchSweep<T>(x).run((variant & kSweepForward) != 0);
     });
   };
-  k.order_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-    require_variant(order_rows, p.variant, kRowsBack);
-    submit_each(queue, calls, [variant = p.variant](const BlockView* x) {
-      put_rows_in_order<T>(x, (variant & kRowsBack) != 0);
+  k.sweep_range = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(sweep_range, p.variant % kSweepGiven, kSweepForward | kSweepBackward);
+    submit_each(queue, calls, [variant = p.variant, operands = calls.operands](const BlockView* x) {
+      sweep_a_range<T>(x, operands, variant);
     });
+  };
+  k.take_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(take_rows, p.variant, 0);
+    submit_each(queue, calls, [](const BlockView* x) { take_rows_of<T>(x); });
+  };
+  k.put_rows = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    require_variant(put_rows, p.variant, 0);
+    submit_each(queue, calls, [](const BlockView* x) { put_rows_of<T>(x); });
   };
   return k;
 }

@@ -1,8 +1,8 @@
 #pragma once
 // Triangular solves with a branch, on the calling thread.
 //
-// Contract: sweep_branch as front.hpp has it. What rows below a front's columns get, and give, lies
-// in the work memory: rows of updates one after the other, m numbers each.
+// Contract: sweep_branch and sweep_range as front.hpp has them. What rows below a front's columns
+// get, and give, lies in the work memory: rows of updates one after the other, m numbers each.
 
 #include <cstring>
 #include <vector>
@@ -15,7 +15,8 @@ namespace strata {
 template <class T>
 class BranchSweep {
  public:
-  explicit BranchSweep(const BlockView* x)
+  /// `range`: X has all rows of the matrix.
+  explicit BranchSweep(const BlockView* x, bool range = false)
       : x_(static_cast<T*>(x[0].data)),
         m_(x[0].rows),
         panels_(static_cast<const T*>(x[1].data)),
@@ -25,6 +26,7 @@ class BranchSweep {
     std::memcpy(&head, structure_, sizeof head);
     BranchProgram program;
     std::memcpy(&program, structure_ + head.program, sizeof program);
+    if (range) x_ += program.first_column * m_;
     fronts_.resize(static_cast<std::size_t>(program.fronts));
     std::memcpy(fronts_.data(), structure_ + program.records, fronts_.size() * sizeof(FrontRecord));
   }
@@ -50,6 +52,7 @@ class BranchSweep {
     for (std::int32_t c = 0; c < f.child_count; ++c) {
       ChildRecord child;
       std::memcpy(&child, structure_ + f.children + c * kChildRecord, sizeof child);
+      if (!child.gives_rows()) continue;
       for (std::int64_t k = 0; k < child.rows; ++k) {
         const T* from = below_ + (child.rows_before + k) * m_;
         T* to = row_of(f, structure_[child.places + k]);
@@ -115,25 +118,51 @@ class BranchSweep {
   std::vector<FrontRecord> fronts_;
 };
 
-/// order_rows.
+/// sweep_range.
 template <class T>
-void put_rows_in_order(const BlockView* x, bool back) {
-  auto* to = static_cast<T*>(x[0].data);
-  auto* b = static_cast<T*>(x[1].data);
-  const auto* order = static_cast<const std::int32_t*>(x[2].data);
-  for (std::int64_t i = 0; i < x[0].cols; ++i) {
-    const std::int64_t row = x[2].rows > 0 ? order[i] : i;
-    for (std::int64_t r = 0; r < x[0].rows; ++r) {
-      T& here = to[r + i * x[0].rows];
-      if (r >= x[1].cols) {
-        if (!back) here = 0;
-      } else if (back) {
-        b[row + r * x[1].ld] = here;
-      } else {
-        here = b[row + r * x[1].ld];
-      }
-    }
+void sweep_a_range(const BlockView* x, int operands, std::uint32_t variant) {
+  const std::int64_t m = x[0].rows;
+  T* below = static_cast<T*>(x[3].data);
+  const int end_of_given = 4 + static_cast<int>(variant / kSweepGiven);
+  for (int k = end_of_given; k < operands; ++k)
+    std::copy_n(static_cast<const T*>(x[k].data), x[k].rows * x[k].cols, below + x[k].col * m);
+  BranchSweep<T>(x, true).run((variant & kSweepForward) != 0);
+  for (int k = 4; k < end_of_given; ++k)
+    std::copy_n(below + x[k].row * m, x[k].rows * x[k].cols, static_cast<T*>(x[k].data));
+}
+
+/// Of a B that take_rows and put_rows know: how many columns it has, and how far they are apart.
+struct ColumnsOfRows {
+  std::int64_t count;
+  std::int64_t ld;
+  ColumnsOfRows(const BlockView& b, std::int64_t n)
+      : count(b.ld == b.rows && n > 0 ? b.rows * b.cols / n : b.cols),
+        ld(b.ld == b.rows ? n : b.ld) {}
+};
+
+/// take_rows: calls each(element of X, element of B, which is null where B has none).
+template <class T, class Each>
+void for_rows_in_order(const BlockView& x, const BlockView& b, const BlockView& order,
+                       const Each& each) {
+  const ColumnsOfRows columns(b, x.cols);
+  const auto* list = static_cast<const std::int32_t*>(order.data);
+  for (std::int64_t i = 0; i < x.cols; ++i) {
+    T* column = static_cast<T*>(x.data) + i * x.rows;
+    T* row = static_cast<T*>(b.data) + (order.rows > 0 ? list[i] : i);
+    for (std::int64_t r = 0; r < x.rows; ++r)
+      each(column[r], r < columns.count ? row + r * columns.ld : nullptr);
   }
+}
+template <class T>
+void take_rows_of(const BlockView* x) {
+  for_rows_in_order<T>(x[0], x[1], x[2],
+                       [](T& here, const T* there) { here = there != nullptr ? *there : T{0}; });
+}
+template <class T>
+void put_rows_of(const BlockView* x) {
+  for_rows_in_order<T>(x[1], x[0], x[2], [](const T& here, T* there) {
+    if (there != nullptr) *there = here;
+  });
 }
 
 }  // namespace strata

@@ -223,6 +223,7 @@ class TileSweep {
     __syncthreads();
     for (int c = 0; c < front.child_count; ++c) {
       const ChildRecord& child = fronts_.child(front, c);
+      if (!child.gives_rows()) continue;
       const std::int32_t* cuts = fronts_.structure + child.cuts + i;
       const int from = cuts[0] * m;
       const int end = cuts[1] * m;
@@ -451,6 +452,34 @@ void sweep(cudaStream_t stream, const BlockView* x, const EvenCalls& even, bool 
           : launch_sweep<T, m, false, kMany>(stream, arguments);
 }
 
+/// What a range takes from others to its place in the work memory, or what it gives from there.
+template <class T>
+void copy_rows(cudaStream_t stream, const BlockView* x, int first, int end, bool taken) {
+  for (int k = first; k < end; ++k) {
+    T* here = static_cast<T*>(x[3].data) + (taken ? x[k].col : x[k].row) * x[0].rows;
+    const auto bytes = static_cast<std::size_t>(x[k].rows * x[k].cols) * sizeof(T);
+    require_cuda(cudaMemcpyAsync(taken ? here : x[k].data, taken ? x[k].data : here, bytes,
+                                 cudaMemcpyDeviceToDevice, stream),
+                 "rows of a sweep");
+  }
+}
+
+template <class T, int m>
+void sweep_range(cudaStream_t stream, const BlockView* x, int operands, std::uint32_t variant) {
+  const int end_of_given = 4 + static_cast<int>(variant / kSweepGiven);
+  copy_rows<T>(stream, x, end_of_given, operands, true);
+  Sweep<T, m> arguments{};
+  arguments.x = static_cast<T*>(x[0].data);
+  arguments.below = static_cast<T*>(x[3].data);
+  arguments.branch.panels = static_cast<T*>(x[1].data);
+  arguments.branch.structure = static_cast<const std::int32_t*>(x[2].data);
+  arguments.branch.work = arguments.below;
+  arguments.branch.sweep_columns = m;
+  (variant & kSweepForward) != 0 ? launch_sweep<T, m, true, false>(stream, arguments)
+                                 : launch_sweep<T, m, false, false>(stream, arguments);
+  copy_rows<T>(stream, x, 4, end_of_given, false);
+}
+
 template <class T, int m>
 void sweep(cudaStream_t stream, const BlockView* x, const EvenCalls& even, bool forward) {
   even.count > 1 ? sweep<T, m, true>(stream, x, even, forward)
@@ -486,6 +515,24 @@ void sweep_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParam
   }
 }
 
+template <class T>
+void sweep_range_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+  require_variant(sweep_range, p.variant % kSweepGiven, kSweepForward | kSweepBackward);
+  cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    if (x[0].rows == 1) {
+      front::sweep_range<T, 1>(stream, x, calls.operands, p.variant);
+    } else if (x[0].rows == kSweepColumns) {
+      front::sweep_range<T, kSweepColumns>(stream, x, calls.operands, p.variant);
+    } else {
+      throw Error(ErrorKind::misuse, "sweep_range", "one or kSweepColumns right-hand sides");
+    }
+  }
+}
+
+template void sweep_range_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
+template void sweep_range_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 template void sweep_branch_cuda<double>(Queue&, const KernelCalls&, const KernelParameters&);
 template void sweep_branch_cuda<float>(Queue&, const KernelCalls&, const KernelParameters&);
 

@@ -37,7 +37,9 @@ struct Fronts {
         records(sweep.branch.records()),
         panels(sweep.branch.panels + call * sweep.branch.to_panels),
         inverses(sweep.branch.inverses(call)),
-        x(sweep.x + call * sweep.to_x),
+        x(sweep.x + call * sweep.to_x +
+          (sweep.branch.sweep_columns > 0 ? sweep.branch.program().first_column * std::int64_t{m}
+                                          : 0)),
         below(sweep.below + call * sweep.branch.to_work),
         messages(sweep.branch.messages(call)),
         flags(sweep.branch.sweep_flags(call)) {}
@@ -117,6 +119,7 @@ struct SmallSweep {
     __syncwarp();
     for (int c = 0; c < f.child_count; ++c) {
       const ChildRecord& child = fronts.child(f, c);
+      if (!child.gives_rows()) continue;
       const T* from = fronts.below + child.rows_before * m;
       for (int n = lane(); n < child.rows * m; n += kWarp)
         buffer[fronts.structure[child.places + n / m] * m + n % m] += __ldcg(from + n);

@@ -283,6 +283,7 @@ class OneSweep {
       to = -1;
       if (c >= front.child_count) return;
       const ChildRecord& child = fronts_.child(front, c);
+      if (!child.gives_rows()) return;
       const std::int32_t* cuts = fronts_.structure + child.cuts + i;
       const int n = cuts[0] + row();  // no more than the rows of a tile
       if (n >= cuts[1]) return;

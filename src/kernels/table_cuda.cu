@@ -64,7 +64,9 @@ FrontKernels fronts() {
           .factor_front = attempt<factor_front_cuda<T>>,
           .factor_branch = attempt<factor_branch_cuda<T>>,
           .sweep_branch = attempt<sweep_branch_cuda<T>>,
-          .order_rows = attempt<order_rows_cuda<T>>};
+          .sweep_range = attempt<sweep_range_cuda<T>>,
+          .take_rows = attempt<take_rows_cuda<T>>,
+          .put_rows = attempt<put_rows_cuda<T>>};
 }
 
 class CudaBackend final : public Backend {

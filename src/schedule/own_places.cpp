@@ -25,6 +25,7 @@ struct Use {
   std::int64_t bytes = 0;      ///< of its place
   std::int64_t next = kNever;  ///< task of the same device
   bool written = false;
+  bool loaded = false;  ///< if it is not there
 };
 struct TaskUses {
   int device = 0;
@@ -48,6 +49,7 @@ std::vector<TaskUses> uses_of(const Schedule& schedule, std::int64_t from_step) 
         const auto [use, fresh] = known.emplace(block, mine.uses.size());
         if (fresh) mine.uses.push_back({operands[i].id, block, room_for(blocks, operands[i].id)});
         if (writes(task.access_of(i))) mine.uses[use->second].written = true;
+        if (reads(task.access_of(i))) mine.uses[use->second].loaded = true;
       }
     }
   }
@@ -57,7 +59,8 @@ std::vector<TaskUses> uses_of(const Schedule& schedule, std::int64_t from_step) 
 /// The memory of one device.
 class Places {
  public:
-  explicit Places(std::int64_t budget) : budget_(budget) {}
+  /// `ahead`: what is loaded does not lie on what the task before uses.
+  Places(std::int64_t budget, bool ahead) : budget_(budget), ahead_(ahead) {}
 
   std::vector<SlotPlace> stays;
 
@@ -76,11 +79,14 @@ class Places {
       }
     }
     leaving_.clear();
+    done_.clear();
     for (const Use& use : task.uses) {
       Resident& here = resident_.at(use.block);
       here.next = use.next;
-      if (use.next == kNever && use.written) leaving_.emplace_back(here.offset, here.bytes);
-      if (use.next == kNever) resident_.erase(use.block);
+      if (use.next != kNever) continue;
+      done_.emplace_back(here.offset, here.bytes);
+      if (use.written) leaving_.push_back(done_.back());
+      resident_.erase(use.block);
     }
   }
 
@@ -103,8 +109,8 @@ class Places {
                      [](const Use* a, const Use* b) { return a->bytes > b->bytes; });
     for (const Use* use : missing) {
       const bool low = use->next != kNever;
-      std::int64_t offset = find_gap(use->bytes, low, true);
-      if (offset < 0) offset = find_gap(use->bytes, low, false);
+      std::int64_t offset = find_gap(use->bytes, low, ahead_ && use->loaded ? done_ : leaving_);
+      if (offset < 0) offset = find_gap(use->bytes, low, {});
       if (offset < 0) offset = find_victims(use->bytes);
       if (offset < 0) return false;
       settle(*use, offset);
@@ -122,16 +128,16 @@ class Places {
     stays.push_back({offset, -1, use.block, use.bytes, position_});
   }
 
-  [[nodiscard]] std::vector<Range> taken(bool also_leaving) const {
-    std::vector<Range> ranges;
+  [[nodiscard]] std::vector<Range> taken(const std::vector<Range>& others) const {
+    std::vector<Range> ranges = others;
     for (const auto& [block, r] : resident_) ranges.emplace_back(r.offset, r.bytes);
-    if (also_leaving) ranges.insert(ranges.end(), leaving_.begin(), leaving_.end());
     std::sort(ranges.begin(), ranges.end());
     return ranges;
   }
 
-  /// The lowest place in a gap, or the highest; −1: there is none.
-  [[nodiscard]] std::int64_t find_gap(std::int64_t bytes, bool low, bool apart) const {
+  /// The lowest place in a gap, or the highest, apart from `others`; −1: there is none.
+  [[nodiscard]] std::int64_t find_gap(std::int64_t bytes, bool low,
+                                      const std::vector<Range>& others) const {
     std::int64_t best = -1;
     std::int64_t free = 0;
     const auto look = [&](std::int64_t end) {
@@ -139,7 +145,7 @@ class Places {
       if (low && best >= 0) return;
       best = low ? free : end - bytes;
     };
-    for (const auto& [first, size] : taken(apart)) {
+    for (const auto& [first, size] : taken(others)) {
       look(first);
       free = std::max(free, first + size);
     }
@@ -179,10 +185,40 @@ class Places {
   }
 
   std::int64_t budget_;
+  bool ahead_;
   std::int64_t position_ = 0;
   std::map<std::int64_t, Resident> resident_;  // by block: those that are used again
-  std::vector<Range> leaving_;                 // what the last task wrote and nobody uses again
+  std::vector<Range> done_;                    // what the last task used and nobody uses again
+  std::vector<Range> leaving_;                 // of that, what it wrote
 };
+
+/// The stays of each device. `ahead` as Places has it.
+std::vector<std::vector<SlotPlace>> place_all(const std::vector<TaskUses>& tasks,
+                                              const Machine& machine, int devices, bool ahead) {
+  std::vector<Places> places;
+  for (int d = 0; d < devices; ++d)
+    places.emplace_back(
+        machine.devices[static_cast<std::size_t>(d)].memory_bytes / kSlotAlignment * kSlotAlignment,
+        ahead);
+  for (std::int64_t t = 0; t < std::ssize(tasks); ++t) {
+    const TaskUses& task = tasks[static_cast<std::size_t>(t)];
+    for (int d = 0; d < devices; ++d) {
+      for (const Use& use : task.uses)
+        if (d != task.device && use.written) places[static_cast<std::size_t>(d)].forget(use.block);
+    }
+    places[static_cast<std::size_t>(task.device)].use(task, t);
+  }
+  std::vector<std::vector<SlotPlace>> all;
+  for (Places& device : places) all.push_back(std::move(device.stays));
+  return all;
+}
+
+std::int64_t bytes_of_stays(const std::vector<std::vector<SlotPlace>>& all) {
+  std::int64_t bytes = 0;
+  for (const std::vector<SlotPlace>& stays : all)
+    for (const SlotPlace& stay : stays) bytes += stay.bytes;
+  return bytes;
+}
 
 }  // namespace
 
@@ -198,31 +234,19 @@ std::vector<std::vector<SlotPlace>> find_own_places(const Schedule& schedule,
       if (!fresh) use.next = std::exchange(at->second, t);
     }
   }
-  std::vector<Places> places;
-  for (int d = 0; d < schedule.devices; ++d) {
-    const DeviceModel& model = machine.devices[static_cast<std::size_t>(d)];
-    for (const TaskUses& task : tasks) {
-      std::int64_t bytes = 0;
-      for (const Use& use : task.uses) bytes += use.bytes;
-      require(task.device != d || bytes <= model.memory_bytes, ErrorKind::memory, "plan",
-              "{}: a device memory of {} ({} bytes) is too small: the smallest that works with "
-              "these blocks is {} bytes",
-              model.name, format_bytes(model.memory_bytes), model.memory_bytes,
-              smallest_own_places_bytes(schedule));
-    }
-    places.emplace_back(model.memory_bytes / kSlotAlignment * kSlotAlignment);
+  for (const TaskUses& task : tasks) {
+    const DeviceModel& model = machine.devices[static_cast<std::size_t>(task.device)];
+    std::int64_t bytes = 0;
+    for (const Use& use : task.uses) bytes += use.bytes;
+    require(bytes <= model.memory_bytes, ErrorKind::memory, "plan",
+            "{}: a device memory of {} ({} bytes) is too small: the smallest that works with "
+            "these blocks is {} bytes",
+            model.name, format_bytes(model.memory_bytes), model.memory_bytes,
+            smallest_own_places_bytes(schedule));
   }
-  for (std::int64_t t = 0; t < std::ssize(tasks); ++t) {
-    const TaskUses& task = tasks[static_cast<std::size_t>(t)];
-    for (int d = 0; d < schedule.devices; ++d) {
-      for (const Use& use : task.uses)
-        if (d != task.device && use.written) places[static_cast<std::size_t>(d)].forget(use.block);
-    }
-    places[static_cast<std::size_t>(task.device)].use(task, t);
-  }
-  std::vector<std::vector<SlotPlace>> all;
-  for (Places& device : places) all.push_back(std::move(device.stays));
-  return all;
+  auto ahead = place_all(tasks, machine, schedule.devices, true);
+  auto packed = place_all(tasks, machine, schedule.devices, false);
+  return bytes_of_stays(ahead) <= bytes_of_stays(packed) ? ahead : packed;
 }
 
 std::int64_t smallest_own_places_bytes(const Schedule& schedule) {

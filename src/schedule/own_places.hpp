@@ -8,9 +8,12 @@
 //
 // Method: tasks in their order, all of whose uses are known. A block gets a gap between those that
 // are used again: one that is not, the highest, where it does not lie on what the task before still
-// has to send home; others the lowest. Where there is none, blocks leave: those of the range of
+// has to send home, nor, if it is loaded, on what that task uses, so that it may come meanwhile;
+// others the lowest. Where there is none, blocks leave: those of the range of
 // fewest bytes, of several the one that is used again last. If what is there of the operands leaves
-// no room for the others, all of them are placed anew, one behind the other.
+// no room for the others, all of them are placed anew, one behind the other. Places for what is
+// loaded that keep apart from the task before may cost room, so that more has to leave: then all is
+// placed once more without that.
 
 #include <map>
 #include <utility>

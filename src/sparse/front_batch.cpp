@@ -7,6 +7,7 @@
 #include "sparse/front_batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -327,13 +328,13 @@ void FrontBatch::upload_values(MatrixView<const double> values, double shift) {
       resident_->upload(id, values.rows * kDouble,
                         std::as_bytes(std::span<const double>(&shift, 1)), devices_->ring(0, 0));
     const BlockView to{resident_->view(id).data, 1, values.rows, 1, 0, 0, Element::fp64};
-    // The view of an operand that is written with other variants.
+    // The view of an operand that other operations write.
     auto* column = const_cast<double*>(values.column(k));
     views.insert(views.end(), {to,
                                {column, values.rows, 1, values.rows, 0, 0, Element::fp64},
                                {nullptr, 0, 1, 1, 0, 0, Element::int32}});
   }
-  resident_->call(order_rows, views);
+  resident_->call(take_rows, views);
   shift_there_ = shift;
 }
 
@@ -443,7 +444,8 @@ void FrontBatch::sweep_group(MatrixView<double> b, std::int64_t first, std::int6
     }
     copies.flush();
   };
-  std::vector<BlockView> rows;
+  std::vector<BlockView> taken;
+  std::vector<BlockView> put;
   std::vector<BlockView> sweeps;
   for (std::size_t place = 0; place < matrices.size(); ++place) {
     const std::int64_t k = matrices[place];
@@ -454,16 +456,18 @@ void FrontBatch::sweep_group(MatrixView<double> b, std::int64_t first, std::int6
       own.data = b_.data() + slot * n * columns * kDouble;
       own.ld = n;
     }
-    rows.insert(rows.end(), {x, own, {order_.data(), n, 1, n, 0, 0, Element::int32}});
+    const BlockView order{order_.data(), n, 1, n, 0, 0, Element::int32};
+    taken.insert(taken.end(), {x, own, order});
+    put.insert(put.end(), {own, x, order});
     sweeps.insert(sweeps.end(), {x, resident_->view({fronts::kPanels, k, 0}),
                                  resident_->view({fronts::kStructure, 0, 0}),
                                  resident_->view({fronts::kWork, k, 0})});
   }
   copy_columns(false);
-  resident_->call(order_rows, rows);
+  resident_->call(take_rows, taken);
   resident_->call(sweep_branch, sweeps, kSweepForward);
   resident_->call(sweep_branch, sweeps, kSweepBackward);
-  resident_->call(order_rows, rows, kRowsBack);
+  resident_->call(put_rows, put);
   copy_columns(true);
 }
 
@@ -494,19 +498,18 @@ void FrontBatch::solve_at_home(std::int64_t k, MatrixView<double> b) const {
   auto* structure = const_cast<std::int32_t*>(one_->data());
   auto* order = const_cast<std::int32_t*>(analysis_.order.data());
   const BlockView rows{x.data(), m, b.rows, m, 0, 0, Element::fp64};
-  const BlockView order_calls[] = {rows,
-                                   {b.data, b.rows, m, b.ld, 0, 0, Element::fp64},
-                                   {order, b.rows, 1, b.rows, 0, 0, Element::int32}};
+  const BlockView columns{b.data, b.rows, m, b.ld, 0, 0, Element::fp64};
+  const BlockView list{order, b.rows, 1, b.rows, 0, 0, Element::int32};
   const BlockView sweep_calls[] = {
       rows,
       {panels, one_->panel.rows, one_->panel.cols, one_->panel.rows, 0, 0, Element::fp64},
       {structure, one_->structure.rows, 1, one_->structure.rows, 0, 0, Element::int32},
       {below.data(), std::ssize(below), 1, std::ssize(below), 0, 0, Element::fp64}};
-  put_rows_in_order<double>(order_calls, false);
+  take_rows_of<double>(std::array{rows, columns, list}.data());
   BranchSweep<double> sweep(sweep_calls);
   sweep.run(true);
   sweep.run(false);
-  put_rows_in_order<double>(order_calls, true);
+  put_rows_of<double>(std::array{columns, rows, list}.data());
 }
 
 }  // namespace strata

@@ -22,6 +22,7 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
     give(unit, branch);
     take(unit, branch);
   }
+  add_panels(unit, branch.panels, branch.inverses);
   if (sizes_.program != 0) {
     for (FrontRecord& record : branch.records) record.tile_entries += here(branch);
     out_.structure.insert(out_.structure.end(), branch.tile_entries.begin(),
@@ -31,10 +32,10 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
     const std::vector<std::int32_t> largest(largest_below_.begin() + unit.first,
                                             largest_below_.begin() + unit.last + 1);
     work = append_program(std::move(branch.records), branch.taken,
-                          {branch.inner, bytes_of(element_), solves, largest}, branch.first_int,
-                          out_.structure);
+                          {branch.inner, unit.inverses, a_.first[at(unit.first)],
+                           bytes_of(element_), solves, largest},
+                          branch.first_int, out_.structure);
   }
-  unit.panel = add_block(panels_, in_columns(branch.panels));
   unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(branch.outside, 1), 1});
   unit.values = add_list(values_, out_.entries, first_code);
   unit.structure = add_list(structures_, out_.structure, branch.first_int);
@@ -127,15 +128,23 @@ void LayoutMaker::take(FrontUnit& unit, Branch& branch) {
   });
   std::int64_t rows = a_.row_start[at(unit.last + 1)] - a_.row_start[at(unit.first)];
   for (const std::size_t k : by_supernode) {
-    if (!falls_into(gifts[k], unit)) continue;
-    if (at(place_of_block(gifts[k].block)) == unit.taken_rows.size())
-      unit.taken_rows.push_back(rows);
-    gifts[k].record.rows_before = std::exchange(rows, rows + gifts[k].record.rows);
+    if (falls_into(gifts[k], unit)) (void)place_of_block(gifts[k].block);
+    if (!gifts[k].record.gives_rows()) continue;
+    gifts[k].record.rows_before = rows;
+    const bool known = std::any_of(unit.rows_taken.begin(), unit.rows_taken.end(),
+                                   [&](const auto& one) { return one.block == gifts[k].block; });
+    if (!known) unit.rows_taken.push_back({gifts[k].block, rows});
+    rows += gifts[k].record.rows;
   }
   for (const Gift& gift : gifts) {
-    if (!falls_into(gift, unit)) continue;
     ChildRecord record = gift.record;
-    record.place = before + place_of_block(gift.block) + 1;
+    if (falls_into(gift, unit)) {
+      record.place = before + place_of_block(gift.block) + 1;
+    } else if (unit.first_tile == 0 && record.gives_rows()) {
+      record.last_column = 0;  // nothing of its update lies here; solves begin with the panel
+    } else {
+      continue;
+    }
     record.places = here(branch);
     out_.structure.insert(out_.structure.end(), gift.places.begin(), gift.places.end());
     branch.taken.push_back({a_.parent[at(gift.supernode)] - unit.first, record});
@@ -171,7 +180,8 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   if (has_panel) {
     out_.panel_place[at(s)] = record.panel;
     out_.panel_ld[at(s)] = record.ld;
-    unit.panel = add_block(panels_, in_columns(record.panel + record.ld * tiles.width));
+    add_panels(unit, record.panel + std::int64_t{record.ld} * tiles.width, tiles.across());
+    record.places = put_rows(branch, s);
   } else {
     const std::int32_t first = tiles.begin(unit.first_tile) - tiles.width;
     const std::int32_t last = tiles.begin(unit.last_tile) - tiles.width;
@@ -186,10 +196,14 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   if (!has_panel) record.panel_place = static_cast<std::int32_t>(unit.taken.size()) + 1;
   record.tile_entries = here(branch) - tiles.before(unit.first_tile);
   out_.structure.insert(out_.structure.end(), tile_entries.begin(), tile_entries.end());
-  const std::int64_t work =
-      append_program({record}, branch.taken,
-                     {0, bytes_of(element_), false, {static_cast<std::int32_t>(order_of(s))}},
-                     branch.first_int, out_.structure);
+  const std::int64_t work = append_program({record}, branch.taken,
+                                           {0,
+                                            unit.inverses,
+                                            a_.first[at(s)],
+                                            bytes_of(element_),
+                                            false,
+                                            {static_cast<std::int32_t>(order_of(s))}},
+                                           branch.first_int, out_.structure);
   unit.update = add_block(updates_, {0, 0, 1, 1});
   unit.structure = add_list(structures_, out_.structure, branch.first_int);
   unit.values = raw_values_;
@@ -206,6 +220,7 @@ LayoutMaker::Place LayoutMaker::place_in_branch(Branch& branch, std::int32_t s, 
   if (packed) place.step = kFrontTile;
   if (is_cut(s)) {
     place.ld = even(order_of(s));
+    branch.inverses += tiles_of(s).across();
     place.panel += (place.panel + w) % 2;
     if (packed) place.ld_update = even(r);
   }
@@ -285,14 +300,17 @@ void LayoutMaker::add_record(Branch& branch, std::int32_t s, const Place& place,
     record.places = here(branch);
     append_places(a_, s, out_.structure);
   }
-  if (!inside && record.rows > 0) {
-    record.places = here(branch);
-    for (const std::int32_t row : a_.rows(s))
-      out_.structure.push_back(row - a_.first[at(branch.first)]);
-  }
+  if (!inside && record.rows > 0) record.places = put_rows(branch, s);
   record.parent = inside ? a_.parent[at(s)] - branch.first : -1;
   record.column = a_.first[at(s)] - a_.first[at(branch.first)];
   branch.records.push_back(record);
+}
+
+std::int32_t LayoutMaker::put_rows(const Branch& branch, std::int32_t s) {
+  const std::int32_t place = here(branch);
+  for (const std::int32_t row : a_.rows(s))
+    out_.structure.push_back(row - a_.first[at(branch.first)]);
+  return place;
 }
 
 void LayoutMaker::put_program_entries(std::int32_t s, FrontRecord& record,

@@ -115,6 +115,7 @@ Options FrontFactor::with_budget() const {
 void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
   one_triangle_ = is_one_triangle(a);
+  streamed_.reset();
   homes_.reset();
   planned_ = {};
   panels_.reset();
@@ -343,6 +344,16 @@ void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward)
   sweeps_->solve(b, forward, backward);
 }
 
+bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backward) const {
+  if (homes_ == nullptr || adopted_ || !layout_->ranges) return false;
+  const std::lock_guard lock(*one_at_a_time_);
+  if (streamed_ == nullptr)
+    streamed_ = std::make_unique<StreamedSweeps>(
+        analysis_, *layout_, homes_->family(fronts::kPanels), homes_->family(fronts::kStructure),
+        *devices_, *crew_, options_of(options_.policy));
+  return streamed_->solve(b, forward, backward);
+}
+
 /// Units and their columns are in the order of elimination, so the first failure is the one that no
 /// other has caused.
 void FrontFactor::read_statuses(const FamilyMemory& memory) {
@@ -434,7 +445,9 @@ void FrontFactor::clear_gaps() const {
       }
       end = place + ld * analysis_.width(s);
     }
-    clear(data + end, layout_->blocks.bytes(id) / std::int64_t{sizeof(T)} - end);
+    clear(data + end, unit.inverses - end);
+    const std::int64_t behind = unit.inverses + unit.inverse_tiles * kDiagonalInverses;
+    clear(data + behind, layout_->blocks.bytes(id) / std::int64_t{sizeof(T)} - behind);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
 #include "sparse/resident_sweeps.hpp"
+#include "sparse/streamed_sweeps.hpp"
 #include "store/memory_store.hpp"
 #include "strata/sparse_factor.hpp"
 
@@ -79,6 +80,12 @@ class FrontFactor {
   [[nodiscard]] bool solves_there() const noexcept;
   /// As ResidentSweeps::solve().
   void solve_there(MatrixView<double> b, bool forward, bool backward) const;
+  /// The same for a factor in ranges that these devices made and that is at home, by its way
+  /// through the first device. False if it is none, or a range beside one right-hand side is more
+  /// than the budget: then B is as it was.
+  [[nodiscard]] bool solve_streamed(MatrixView<double> b, bool forward, bool backward) const;
+  /// Of the last such solve.
+  [[nodiscard]] const RunReport& streamed_report() const { return streamed_->report(); }
   /// Of L, before panel(), tile() and bytes().
   void bring_home() const;
 
@@ -149,8 +156,9 @@ class FrontFactor {
   std::unique_ptr<FrontHomes> homes_;  // where it is planned; released before the devices
   /// Solves, and what brings L home, use one queue and one memory.
   std::unique_ptr<std::mutex> one_at_a_time_ = std::make_unique<std::mutex>();
-  mutable bool at_home_ = true;                     // L, where it is resident
-  mutable std::unique_ptr<ResidentSweeps> sweeps_;  // made when first needed
+  mutable bool at_home_ = true;                       // L, where it is resident
+  mutable std::unique_ptr<ResidentSweeps> sweeps_;    // made when first needed
+  mutable std::unique_ptr<StreamedSweeps> streamed_;  // likewise
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;

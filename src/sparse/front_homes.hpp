@@ -25,6 +25,9 @@ class FrontHomes {
   [[nodiscard]] const FamilyMemory& statuses() const noexcept {
     return *families_[fronts::kStatus];
   }
+  [[nodiscard]] std::shared_ptr<FamilyMemory> family(int f) const {
+    return families_[static_cast<std::size_t>(f)];
+  }
   [[nodiscard]] const HostPinner& pinner() const noexcept { return *pinner_; }
 
  private:

@@ -80,10 +80,12 @@ struct FrontUnit {
   std::int32_t last = 0;
   std::int32_t parent = -1;  ///< unit
   std::vector<std::int32_t> children;
-  std::int64_t panel = 0;      ///< of tiles the first, column by column
-  std::int64_t update = -1;    ///< likewise
-  std::int64_t values = 0;     ///< of a branch or panel; of tiles see `tile_values`
-  std::int64_t structure = 0;  ///< likewise
+  std::int64_t panel = 0;     ///< of tiles the first, column by column
+  std::int64_t inverses = 0;  ///< of a branch: their first element in that block (BranchProgram)
+  std::int64_t inverse_tiles = 0;  ///< for how many tiles there are some
+  std::int64_t update = -1;        ///< likewise
+  std::int64_t values = 0;         ///< of a branch or panel; of tiles see `tile_values`
+  std::int64_t structure = 0;      ///< likewise
   std::int64_t places = -1;
   std::int64_t status = 0;  ///< of tiles the first of `column_tiles`
   std::int64_t work = -1;
@@ -98,10 +100,14 @@ struct FrontUnit {
   // Of ranges: which device makes it, and whether it takes what several make (subtree_dealing.hpp).
   int device = 0;
   bool top = false;
-  /// Of ranges, for solves: where the rows of right-hand sides that go with each of `given` begin,
-  /// and those that come with each of `taken`, among the rows of updates in the work memory.
+  /// Of ranges, for solves: where the rows of right-hand sides that go with each of `given` begin
+  /// among the rows of updates in the work memory, and where those begin that come with a block.
   std::vector<std::int64_t> given_rows;
-  std::vector<std::int64_t> taken_rows;
+  struct RowsTaken {
+    std::int64_t block;
+    std::int64_t first;
+  };
+  std::vector<RowsTaken> rows_taken;
   /// Tile columns of the only front, as front_program.hpp has them, where that is cut; else −1.
   std::int32_t first_tile = -1;
   std::int32_t last_tile = -1;

@@ -65,6 +65,13 @@ class LayoutMaker {
     if (elements <= kColumn) return {0, 0, elements, 1};
     return {0, 0, kColumn, (elements - 1) / kColumn + 1};
   }
+  /// The block of `panels` elements of L, with the inverses of so many tiles behind them.
+  void add_panels(FrontUnit& unit, std::int64_t panels, std::int64_t tiles) {
+    constexpr std::int64_t kAlignment = 32;
+    unit.inverses = tiles == 0 ? panels : (panels + kAlignment - 1) / kAlignment * kAlignment;
+    unit.inverse_tiles = tiles;
+    unit.panel = add_block(panels_, in_columns(unit.inverses + tiles * kDiagonalInverses));
+  }
   std::int64_t add_block(std::vector<BlockExtent>& family, BlockExtent extent) {
     family.push_back(extent);
     return std::ssize(family) - 1;
@@ -129,8 +136,9 @@ class LayoutMaker {
     std::int32_t first, last;
     std::int64_t first_int;
     std::int64_t panels = 0;
-    std::int64_t outside = 0;  ///< of updates
-    std::int64_t inner = 0;    ///< of updates in the branch, where there is a program
+    std::int64_t inverses = 0;  ///< tiles on diagonals
+    std::int64_t outside = 0;   ///< of updates
+    std::int64_t inner = 0;     ///< of updates in the branch, where there is a program
     WorkPlaces work{};
     std::vector<std::int32_t> pending{};  ///< without a parent so far
     std::vector<std::int32_t> roots{};
@@ -176,6 +184,9 @@ class LayoutMaker {
   /// The same in a branch with a program.
   void add_record(Branch& branch, std::int32_t s, const Place& place, bool inside,
                   const PermutedEntries& entries);
+
+  /// The rows of s as columns of L, counted from the branch's first; returns where they stand.
+  std::int32_t put_rows(const Branch& branch, std::int32_t s);
 
   /// Places in a panel without a leading dimension of its own, and what belongs there.
   std::int64_t put_entries(std::int32_t s, const PermutedEntries& entries) {

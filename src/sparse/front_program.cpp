@@ -31,6 +31,8 @@ class ProgramMaker {
 
   /// Returns the elements of work memory that it needs.
   std::int64_t make(const ProgramOptions& options) {
+    program_.first_inverse = options.first_inverse;
+    program_.first_column = options.first_column;
     classify(options.largest_below);
     count_rows();
     list_children();
@@ -88,7 +90,8 @@ class ProgramMaker {
         program_.rows += front.rows;
       }
     }
-    for (const GivenChild& child : given_) program_.rows += child.record.rows;
+    for (const GivenChild& child : given_)
+      if (child.record.gives_rows()) program_.rows += child.record.rows;
   }
 
   void list_children() {
@@ -424,6 +427,16 @@ std::int64_t append_program(std::vector<FrontRecord> fronts, std::span<const Giv
                             const ProgramOptions& options, std::int64_t begin,
                             std::vector<std::int32_t>& structure) {
   return ProgramMaker(fronts, given, begin, structure).make(options);
+}
+
+BranchProgram program_of(const FrontLayout& layout, const FrontUnit& unit) {
+  const std::int32_t* structure =
+      layout.structure.data() + layout.blocks.extent({fronts::kStructure, unit.structure, 0}).row;
+  BranchHeader head;
+  std::memcpy(&head, structure, sizeof head);
+  BranchProgram program;
+  std::memcpy(&program, structure + head.program, sizeof program);
+  return program;
 }
 
 }  // namespace strata

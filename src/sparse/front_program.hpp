@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/front_program.hpp"
+#include "sparse/front_layout.hpp"
 
 namespace strata {
 
@@ -23,6 +24,8 @@ struct GivenChild {
 /// What a branch's program has to know beside its fronts.
 struct ProgramOptions {
   std::int64_t updates;        ///< elements of work memory that updates take
+  std::int64_t first_inverse;  ///< as BranchProgram has it
+  std::int32_t first_column;   ///< likewise
   std::int64_t element_bytes;  ///< of each
   bool solves;                 ///< there is also to be room for right-hand sides
   /// Of each front the largest order in its whole subtree, in this branch or before it: a small
@@ -40,5 +43,8 @@ struct ProgramOptions {
                                           std::span<const GivenChild> given,
                                           const ProgramOptions& options, std::int64_t begin,
                                           std::vector<std::int32_t>& structure);
+
+/// The program of a unit that has one.
+[[nodiscard]] BranchProgram program_of(const FrontLayout& layout, const FrontUnit& unit);
 
 }  // namespace strata

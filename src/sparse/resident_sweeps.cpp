@@ -2,27 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 
 #include "kernels/front.hpp"
 #include "kernels/front_program.hpp"
+#include "sparse/front_program.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
 namespace {
 
 constexpr std::int64_t kNumber = sizeof(double);
-
-BranchProgram program_of(const FrontLayout& layout, const FrontUnit& unit) {
-  const std::int32_t* structure =
-      layout.structure.data() + layout.blocks.extent({fronts::kStructure, unit.structure, 0}).row;
-  BranchHeader head;
-  std::memcpy(&head, structure, sizeof head);
-  BranchProgram program;
-  std::memcpy(&program, structure + head.program, sizeof program);
-  return program;
-}
 
 /// Calls copy(bytes, first byte where columns are packed) for the columns of B, all at once where
 /// they are.
@@ -97,11 +87,11 @@ void ResidentSweeps::connect(const FrontLayout& layout) {
   for (std::int32_t u = 0; u < std::ssize(layout.units); ++u) {
     const FrontUnit& unit = layout.units[at(u)];
     const std::int64_t end = program_of(layout, unit).rows;
-    for (std::size_t k = 0; k < unit.taken.size(); ++k) {
-      const Giver giver = giver_of.at(unit.taken[k].block);
+    for (std::size_t k = 0; k < unit.rows_taken.size(); ++k) {
+      const Giver giver = giver_of.at(unit.rows_taken[k].block);
       const std::int64_t from = layout.units[at(giver.unit)].given_rows[giver.number];
-      const std::int64_t to = unit.taken_rows[k];
-      const std::int64_t next = k + 1 < unit.taken.size() ? unit.taken_rows[k + 1] : end;
+      const std::int64_t to = unit.rows_taken[k].first;
+      const std::int64_t next = k + 1 < unit.rows_taken.size() ? unit.rows_taken[k + 1].first : end;
       units_[at(u)].incoming.push_back({giver.unit, from, to, next - to});
     }
   }
@@ -197,9 +187,9 @@ void ResidentSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
         run_.send(b_.data() + first_byte, some, ring);
       });
     }
-    run_.call(order_rows, {x, there, forward ? order : none});
+    run_.call(take_rows, {x, there, forward ? order : none});
     sweep_units(columns, forward, backward);
-    run_.call(order_rows, {x, there, backward ? order : none}, kRowsBack);
+    run_.call(put_rows, {there, x, backward ? order : none});
     if (!reached)
       for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
         run_.receive(b_.data() + first_byte, some, ring);

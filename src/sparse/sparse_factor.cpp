@@ -32,7 +32,7 @@ struct SparseCholesky::State {
 namespace {
 
 constexpr const char* kWhere = "factor";
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 4, .where = kWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 5, .where = kWhere};
 
 /// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
 /// A pattern alone has many of them.
@@ -139,6 +139,7 @@ void sweep(const FrontFactor& factor, Half half, MatrixView<double> b) {
   require_columns(b, std::ssize(factor.analysis().order));
   if (factor.solves_there() && b.rows > 0)
     return factor.solve_there(b, half != Half::backward, half != Half::forward);
+  if (b.rows > 0 && factor.solve_streamed(b, half != Half::backward, half != Half::forward)) return;
   factor.bring_home();
   factor.element() == Element::fp64 ? sweep<double>(factor, half, b)
                                     : sweep<float>(factor, half, b);

@@ -1,0 +1,197 @@
+#include "sparse/streamed_sweeps.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "device/device_host.hpp"
+#include "kernels/front_program.hpp"
+#include "run/run.hpp"
+#include "session/budget.hpp"
+#include "session/report.hpp"
+#include "sparse/front_homes.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+namespace {
+
+/// Numbers that a thread copies at a time.
+constexpr std::int64_t kAtOnce = std::int64_t{1} << 18;
+
+/// By column, a power of two by which floats are divided, so that their largest is about 1.
+template <class T>
+std::vector<int> exponents_of(MatrixView<const double> b, WorkCrew& crew) {
+  std::vector<int> exponents(at(b.cols), 0);
+  if constexpr (!std::is_same_v<T, double>) {
+    crew.share(b.cols, [&](std::int64_t c) {
+      double most = 0;
+      const double* column = b.column(c);
+      for (std::int64_t i = 0; i < b.rows; ++i) most = std::max(most, std::abs(column[i]));
+      if (most > 0 && std::isfinite(most)) exponents[at(c)] = std::ilogb(most);
+    });
+  }
+  return exponents;
+}
+
+/// To ← from·2^exponent.
+template <class From, class To>
+void copy_scaled(const From* from, std::int64_t count, int exponent, To* to) {
+  if (exponent == 0) {
+    std::transform(from, from + count, to, [](From v) { return static_cast<To>(v); });
+    return;
+  }
+  std::transform(from, from + count, to, [=](From v) {
+    return static_cast<To>(std::scalbn(static_cast<double>(v), exponent));
+  });
+}
+
+/// B ← packed columns, by several threads.
+template <class T>
+void put_back(const T* from, MatrixView<double> b, std::span<const int> exponents, WorkCrew& crew) {
+  const std::int64_t pieces = (b.rows + kAtOnce - 1) / kAtOnce;  // of a column
+  crew.share(pieces * b.cols, [&](std::int64_t piece) {
+    const std::int64_t c = piece / pieces;
+    const std::int64_t first = piece % pieces * kAtOnce;
+    const std::int64_t end = std::min(first + kAtOnce, b.rows);
+    copy_scaled(from + first + c * b.rows, end - first, exponents[at(c)], b.column(c) + first);
+  });
+}
+
+}  // namespace
+
+bool comes_sooner(std::int64_t passes, std::int64_t columns, double link_bytes_per_second,
+                  int cores) {
+  constexpr double kHostRate =
+      8e9;  // 7 to 8 for one column, 5 to 6 for sixteen (docs/benchmarks.md)
+  const std::int64_t groups = (columns + kSweepColumns - 1) / kSweepColumns;
+  const std::int64_t turns = (groups + cores - 1) / cores;
+  return static_cast<double>(passes) * kHostRate <=
+         static_cast<double>(turns) * link_bytes_per_second;
+}
+
+StreamedSweeps::StreamedSweeps(const SparseAnalysis& analysis, const FrontLayout& layout,
+                               std::shared_ptr<FamilyMemory> panels,
+                               std::shared_ptr<FamilyMemory> structure, DeviceSet& devices,
+                               WorkCrew& crew, const PlanOptions& options)
+    : analysis_(analysis),
+      layout_(layout),
+      panels_(std::move(panels)),
+      structure_(std::move(structure)),
+      devices_(devices),
+      crew_(crew),
+      options_(options),
+      element_(layout.blocks.family(fronts::kPanels).element),
+      budget_(devices.machine().devices.front().memory_bytes),
+      ranges_(std::make_shared<const SweepRanges>(sweep_ranges(analysis, layout))) {}
+
+Schedule StreamedSweeps::schedule_of(const SweepPass& pass) const {
+  return sweep_schedule(ranges_, layout_, pass, devices_.count(), budget_);
+}
+
+bool StreamedSweeps::fits(const SweepPass& pass) const {
+  return smallest_budget_bytes(schedule_of(pass)) <= budget_;
+}
+
+SweepPass StreamedSweeps::pass_for(std::int64_t columns, bool forward, bool backward) const {
+  SweepPass pass{{}, 0, forward, backward};
+  const auto take = [&](std::int64_t m) {
+    SweepPass more = pass;
+    more.widths.push_back(m);
+    more.columns += std::min(m, columns - pass.columns);
+    const bool holds =
+        pass.widths.empty() ? fits(more) : comfortable_bytes(*ranges_, more, element_) <= budget_;
+    if (holds) pass = std::move(more);
+    return holds;
+  };
+  while (pass.columns < columns && take(columns - pass.columns == 1 ? 1 : kSweepColumns)) continue;
+  if (pass.widths.empty())
+    while (pass.columns < columns && take(1)) continue;
+  return pass;
+}
+
+StreamedSweeps::Planned& StreamedSweeps::planned(const SweepPass& pass) {
+  const auto known = plans_.find(pass);
+  if (known != plans_.end()) return known->second;
+  constexpr std::size_t kPlans = 4;  // each has a home of right-hand sides
+  if (plans_.size() == kPlans) plans_.clear();
+  auto schedule = std::make_shared<const Schedule>(schedule_of(pass));
+  const BlockTable& blocks = schedule->blocks;
+  const auto own = [&](int family) { return std::make_shared<FamilyMemory>(blocks, family); };
+  Planned fresh;
+  fresh.homes = {own(sweeps::kX),
+                 panels_,
+                 panels_,
+                 structure_,
+                 structure_,
+                 own(sweeps::kRows),
+                 own(sweeps::kWork),
+                 listed_memory(blocks, sweeps::kOrder, analysis_.order),
+                 own(sweeps::kGiven),
+                 own(sweeps::kFound)};
+  fresh.run = make_planned_run(std::move(schedule), devices_.machine(), options_, "streamed");
+  fresh.run.n = ranges_->n;
+  fresh.run.let_go_of_trace();
+  return plans_.emplace(pass, std::move(fresh)).first->second;
+}
+
+template <class T>
+void StreamedSweeps::run(const SweepPass& pass, MatrixView<double> b) {
+  Planned& plan = planned(pass);
+  const std::vector<int> exponents = exponents_of<T>(b, crew_);
+  // Number n of a block of columns that are packed.
+  const auto read = [&](const BlockExtent& x, std::byte* to) {
+    T* out = reinterpret_cast<T*>(to);
+    const std::int64_t end = (x.col + x.cols) * x.rows;
+    for (std::int64_t n = x.col * x.rows; n < end;) {
+      const std::int64_t c = x.row + n / b.rows;
+      const std::int64_t i = n % b.rows;
+      const std::int64_t count = std::min(b.rows - i, end - n);
+      if (c < b.cols)
+        copy_scaled(b.column(c) + i, count, -exponents[at(c)], out);
+      else
+        std::fill_n(out, count, T{0});
+      out += count;
+      n += count;
+    }
+  };
+  for (const int family : {sweeps::kX, sweeps::kRows, sweeps::kWork, sweeps::kFound})
+    plan.homes[at(family)]->reset(nullptr);
+  plan.homes[sweeps::kGiven]->reset(read);
+  const BlockTable& blocks = plan.run.plan->schedule().blocks;
+  MemoryStore store(blocks, plan.homes);
+  RunReport report = make_report(plan.run, strata::run(*plan.run.plan, devices_, store, {}).trace);
+  report.trace = {};
+  if (report_.tasks == 0)
+    report_ = std::move(report);
+  else
+    accumulate(report_, report);
+  for (std::int64_t block = 0; block < std::ssize(pass.widths); ++block) {
+    const BlockId id(sweeps::kFound, block, 0);
+    put_back(
+        reinterpret_cast<const T*>(plan.homes[sweeps::kFound]->data() + blocks.byte_offset(id)),
+        b.block(0, blocks.extent(id).row, b.rows, pass.columns_of(block)),
+        std::span(exponents).subspan(at(blocks.extent(id).row)), crew_);
+  }
+}
+
+bool StreamedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
+  report_ = {};
+  for (std::int64_t first = 0; first < b.cols;) {
+    const SweepPass pass = pass_for(b.cols - first, forward, backward);
+    if (pass.widths.empty()) return false;  // for the first columns, if for any
+    if (first == 0 && !devices_.all_on_host()) {
+      const std::int64_t passes = (b.cols - 1) / pass.columns + 1;
+      const LinkRate& link = devices_.machine().devices.front().host_to_device;
+      if (!comes_sooner(passes, b.cols, link.bytes_per_second, describe_host().compute_queues))
+        return false;
+    }
+    const MatrixView<double> part = b.block(0, first, b.rows, pass.columns);
+    element_ == Element::fp64 ? run<double>(pass, part) : run<float>(pass, part);
+    first += pass.columns;
+  }
+  return true;
+}
+
+}  // namespace strata
