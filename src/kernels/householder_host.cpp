@@ -40,17 +40,11 @@ struct Factor {
     PanelSteps<VectorLoops>::factor(a, v, ld, rows, n, tau);
   }
 };
-struct Form {
-  [[gnu::always_inline]] static void run(double* a, double* v, std::int64_t ld, std::int64_t rows,
-                                         std::int64_t n, const double* tau) {
-    PanelSteps<VectorLoops>::form(a, v, ld, rows, n, tau);
-  }
-};
 struct Multiply {
-  [[gnu::always_inline]] static void run(const double* q, std::int64_t ld, std::int64_t rows,
-                                         std::int64_t n, const double* c, std::int64_t c_ld,
-                                         double* y) {
-    PanelSteps<VectorLoops>::multiply(q, ld, rows, n, c, c_ld, y);
+  [[gnu::always_inline]] static void run(double* a, std::int64_t ld, std::int64_t rows,
+                                         std::int64_t n, const double* tau, double* w,
+                                         const double* c, std::int64_t c_ld, double* y) {
+    PanelSteps<VectorLoops>::multiply(a, ld, rows, n, tau, w, c, c_ld, y);
   }
 };
 
@@ -59,13 +53,10 @@ struct VectorPanels {
                      double* tau) {
     run_fused<Factor>(a, v, ld, rows, n, tau);
   }
-  static void form(double* a, double* v, std::int64_t ld, std::int64_t rows, std::int64_t n,
-                   const double* tau) {
-    run_fused<Form>(a, v, ld, rows, n, tau);
-  }
-  static void multiply(const double* q, std::int64_t ld, std::int64_t rows, std::int64_t n,
-                       const double* c, std::int64_t c_ld, double* y) {
-    run_fused<Multiply>(q, ld, rows, n, c, c_ld, y);
+  static void multiply(double* a, std::int64_t ld, std::int64_t rows, std::int64_t n,
+                       const double* tau, double* w, const double* c, std::int64_t c_ld,
+                       double* y) {
+    run_fused<Multiply>(a, ld, rows, n, tau, w, c, c_ld, y);
   }
 };
 
