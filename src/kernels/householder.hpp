@@ -21,15 +21,14 @@
 //   reflection: τ = s = 0 and R_jj = x_j. Else ν = √(y_j² + σ) by a fused multiply-add, β = −ν for
 //   y_j >= 0, else ν; τ = (β − y_j)/β, s = 1/(y_j − β), R_jj = β·2^e. Each later column a:
 //   t = τ·Σ v_r·a_r, a_r ← fma(−t, v_r, a_r).
-// * Q·C = [C; 0] − V·W, V the columns v of the p = min(rows, n) reflections and W the factors t
-// that
-//   these would have one after the other, from the last to the first. They need no sum over the
-//   rows of Q·C, because they follow from G = VᵀV and b = Vᵀ[C; 0] (Puglisi, "Modification of the
-//   Householder method based on the compact WY representation", SIAM J. Sci. Stat. Comput. 13,
-//   1992): b_j is c_j and then b_j ← fma(v_rj, c_r, b_j) for r = j + 1 … p − 1; for k = p − 1 … 0,
-//   w_k = τ_k·b_k and b_j ← fma(−G_jk, w_k, b_j) for all j < k. A row of V·W is a chain of
-//   fma(−v_rk, w_k, ·) from 0 on for k = 0 … p − 1, to which the row of C is added last: what is
-//   added is small where C is not.
+// * Q·C = [C; 0] − V·W, V the columns v of the p = min(rows, n) reflections, W the factors t of
+//   these one after the other, from the last to the first. They need no sum over the rows of Q·C:
+//   they follow from G = VᵀV and b = Vᵀ[C; 0] (Puglisi, "Modification of the Householder method
+//   based on the compact WY representation", SIAM J. Sci. Stat. Comput. 13, 1992). b_j is c_j and
+//   then b_j ← fma(v_rj, c_r, b_j) for r = j + 1 … p − 1; for k = p − 1 … 0, w_k = τ_k·b_k and
+//   b_j ← fma(−G_jk, w_k, b_j) for all j < k. A row of −V·W is a chain of fma(−v_rk, w_k, ·) from 0
+//   on for k = 0 … p − 1; that of C is added last, so that most roundings are those of numbers
+//   smaller than it: from c_r on, the residual of 140 columns was three times as large.
 // * Σ over rows, and those of G, are over all rows of the panel in 32 lanes, row r of the panel in
 //   lane r mod 32: a chain of fused multiply-adds from 0 on. Lanes are added by halves, i and
 //   i + 16, i + 8, … i + 1.
@@ -42,10 +41,10 @@ namespace strata {
 
 inline constexpr int kHouseholderLanes = 32;
 
-/// Up to so many columns a panel has no more elements than a warp of a GPU holds in registers, …
+/// Up to so many columns a panel has no more elements than one warp of a GPU holds in registers, …
 inline constexpr std::int64_t kHouseholderNarrow = 24;
-/// A power of two, at least 4·n and 128: … and from there on, up to n = 64, what a thread block
-/// holds in shared memory.
+/// A power of two, at least 4·n and 128: … and from there on, up to n = 64, no more than eight
+/// warps do.
 [[nodiscard]] constexpr std::int64_t householder_panel_rows(std::int64_t n) noexcept {
   const std::int64_t elements = n <= kHouseholderNarrow ? 128 * kHouseholderNarrow : 1 << 13;
   std::int64_t rows = 128;

@@ -1,17 +1,19 @@
 // householder.hpp on a GPU.
 //
-// Method: a warp for each panel of few columns (householder_warp_cuda.hpp), a thread block for each
-// of many (householder_block_cuda.hpp). All panels of a level of the tree, of all calls of a task,
-// are one launch. What goes back down the tree factors its panel again: that costs less than to
-// keep the reflections.
+// Method: a warp for each panel of up to 24 columns (householder_warp_cuda.hpp), a few warps for
+// each of up to 64 (householder_group_cuda.hpp), both in registers, a thread block with shared or
+// scratch memory for each of more (householder_block_cuda.hpp). All panels of a level of the tree,
+// of all calls of a task, are one launch. What goes back down the tree factors its panel again:
+// that costs less than to keep the reflections.
 
 #include <algorithm>
-#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "device/device_cuda.hpp"
 #include "kernels/householder_block_cuda.hpp"
 #include "kernels/householder_cuda.hpp"
+#include "kernels/householder_group_cuda.hpp"
 #include "kernels/householder_warp_cuda.hpp"
 #include "kernels/operand.hpp"
 
@@ -25,6 +27,10 @@ using householder_cuda::Level;
 using householder_cuda::Rows;
 
 constexpr std::int64_t kSharedBytesMax = 192 << 10;
+/// Columns of a panel that a few warps hold.
+constexpr std::int64_t kGroupMost = 64;
+static_assert(householder_panel_rows(kHouseholderNarrow + 1) == 256 &&
+              householder_panel_rows(kGroupMost) == 256);
 /// What the trees of a launch may take beside the budget, if it is not one alone.
 constexpr std::int64_t kScratchBytesMax = std::int64_t{256} << 20;
 
@@ -43,10 +49,13 @@ struct Launch {
   double* spill = nullptr;  ///< of panels in thread blocks that shared memory does not hold
   std::int64_t bytes = 0;   ///< of a panel in a thread block
 
+  /// Only triangles on a level above the first are of much less than K planes.
   template <class T, int K, int N>
   void in_warps(cudaStream_t stream) const {
     namespace of = householder_cuda;
-    static_assert(K * of::kWarpSize == householder_panel_rows(N));
+    if constexpr (K == 4 && std::is_same_v<T, double>) {
+      if (height <= 2 * of::kWarpSize) return in_warps<T, 2, N>(stream);
+    }
     if (product) {
       constexpr auto kBytes = static_cast<int>(sizeof(of::WarpMemory<K, N>));
       static_assert(kBytes <= 48 << 10);
@@ -58,6 +67,22 @@ struct Launch {
     } else {
       of::warp_triangles<T, K, N><<<grid, of::kWarpSize, 0, stream>>>(batch, height, n);
     }
+  }
+  template <class T, int K, int kWarpsMost>
+  void in_groups(cudaStream_t stream) const {
+    namespace of = householder_cuda;
+    if constexpr (K == 8 && std::is_same_v<T, double>) {
+      if (height <= 4 * of::kWarpSize) return in_groups<T, 4, kWarpsMost>(stream);
+    }
+    const auto kernel =
+        product ? of::group_products<T, K, kWarpsMost> : of::group_triangles<T, K, kWarpsMost>;
+    const std::int64_t shared = of::GroupMemory<K>::bytes(n, product);
+    require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(shared)),
+                 "householder");
+    const int warps = (n + of::kGroupColumns - 1) / of::kGroupColumns;
+    kernel<<<grid, warps * of::kWarpSize, static_cast<std::size_t>(shared), stream>>>(batch, height,
+                                                                                      n);
   }
   template <class T>
   void in_blocks(cudaStream_t stream) const {
@@ -71,8 +96,12 @@ struct Launch {
   }
   template <class T>
   void run(cudaStream_t stream) const {
-    if (n > kHouseholderNarrow) {
+    if (n > kGroupMost) {
       in_blocks<T>(stream);
+    } else if (n > 32) {
+      in_groups<T, 8, 8>(stream);
+    } else if (n > kHouseholderNarrow) {
+      in_groups<T, 8, 4>(stream);
     } else if (n > 20) {
       in_warps<T, 4, 24>(stream);
     } else if (n > 16) {
@@ -119,7 +148,7 @@ class Levels {
   }
   /// Whether no scratch memory is needed for a panel itself.
   [[nodiscard]] bool fits(std::int64_t height) const {
-    return n_ <= kHouseholderNarrow || panel(height) <= kSharedBytesMax;
+    return n_ <= kGroupMost || panel(height) <= kSharedBytesMax;
   }
 
   std::vector<std::int64_t> heights;

@@ -1,96 +1,18 @@
 #pragma once
 // Panels of few columns on a GPU: a warp each, in registers. Included by .cu files only.
 //
-// Method: thread l holds rows l, l + 32, … of all columns, so that a product of columns is the lane
-// of the contract. The current column is always the first: an update writes column k into the
-// registers of column k − 1, so that a loop runs over columns without indexing registers. The sums
-// over lanes of all later columns are added together: in each of the five rounds a thread hands
-// over half of what it has and keeps the other half, and in the end a thread has the sum of one
-// column. There is no barrier of a block: a multiprocessor hides the latency of one panel's chain
-// of reflections behind those of the others. Reflections are kept in shared memory on the way to
-// Q·C, each thread's rows by itself; only n × n matrices are exchanged through it.
+// Method: columns as in householder_columns_cuda.hpp. The current one is always the first: an
+// update writes column k into the registers of column k − 1, so that a loop runs over columns
+// without indexing registers. There is no barrier of a block: a multiprocessor hides the latency of
+// one panel's chain of reflections behind those of the others. Reflections are kept in shared
+// memory on the way to Q·C, each thread's rows by itself; only n × n matrices are exchanged through
+// it.
 
-#include "kernels/householder_parts_cuda.hpp"
+#include "kernels/householder_columns_cuda.hpp"
 
 namespace strata::householder_cuda {
 
-inline constexpr int kPairsAtOnce = 16;  ///< products of G that are added together
-
-/// The sums over lanes of M numbers, lane_of_sum<M>(k) with the k-th.
-template <int Half, int M>
-__device__ double sums_of_lanes(const double (&s)[M]) {
-  constexpr int kKept = (M + 1) / 2;
-  const bool upper = (lane() & Half) != 0;
-  double kept[kKept];
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    const bool paired = i + kKept < M;
-    const double low = s[i];
-    const double high = paired ? s[i + kKept] : low;
-    kept[i] =
-        rounded_sum(upper ? high : low, __shfl_xor_sync(0xffffffffU, upper ? low : high, Half));
-  }
-  if constexpr (Half > 1) {
-    return sums_of_lanes<Half / 2>(kept);
-  } else {
-    return kept[0];
-  }
-}
-template <int M>
-[[nodiscard]] __device__ constexpr int lane_of_sum(int k) {
-  int at = 0;
-  int count = M;
-  for (int half = kWarpSize / 2; half > 0; half /= 2) {
-    const int kept = (count + 1) / 2;
-    if (k >= kept) {
-      at += half;
-      k -= kept;
-    }
-    count = kept;
-  }
-  return at;
-}
-
-/// v ← the reflection of a column x whose current row is j < 32.
-template <int K>
-__device__ Reflection reflect(const double (&x)[K], int j, double (&v)[K]) {
-  unsigned high = lane() >= j ? high_word(x[0]) : 0;
-#pragma unroll
-  for (int i = 1; i < K; ++i) high = max(high, high_word(x[i]));
-  const Scaling scaling = scaling_of(largest_field(high));
-  double sigma = 0;
-#pragma unroll
-  for (int i = 0; i < K; ++i) {
-    v[i] = rounded_product(x[i], scaling.down);
-    if (i > 0 || lane() > j) sigma = fused(v[i], v[i], sigma);
-  }
-  sigma = sum_of_lanes(sigma);
-  const Reflection found = reflection_of(__shfl_sync(0xffffffffU, x[0], j),
-                                         __shfl_sync(0xffffffffU, v[0], j), sigma, scaling.up);
-#pragma unroll
-  for (int i = 0; i < K; ++i) v[i] = rounded_product(v[i], found.scale);
-  if (lane() <= j) v[0] = lane() == j ? 1 : 0;
-  return found;
-}
-
-/// Column k − 1 ← what the reflection makes of column k, for the columns behind the first of Live.
-template <int Live, int K, int N>
-__device__ void eliminate(double (&a)[N][K], const double (&v)[K], double tau) {
-  double s[Live - 1];
-#pragma unroll
-  for (int k = 1; k < Live; ++k) {
-    s[k - 1] = 0;
-#pragma unroll
-    for (int i = 0; i < K; ++i) s[k - 1] = fused(v[i], a[k][i], s[k - 1]);
-  }
-  const double minus = -rounded_product(tau, sums_of_lanes<kWarpSize / 2>(s));
-#pragma unroll
-  for (int k = 1; k < Live; ++k) {
-    const double t = __shfl_sync(0xffffffffU, minus, lane_of_sum<Live - 1>(k - 1));
-#pragma unroll
-    for (int i = 0; i < K; ++i) a[k - 1][i] = fused(t, v[i], a[k][i]);
-  }
-}
+inline constexpr int kPairsAtOnce = 16;  ///< products of G that are added up together
 
 /// Reflections j … end − 1, of which kSteps at a time pass over as many columns as the first of
 /// them has behind it: those that are done go on moving, and mean nothing. Calls
@@ -101,9 +23,9 @@ __device__ void factor(double (&a)[N][K], int j, int end, Kept&& kept) {
 #pragma unroll 1
   for (int step = 0; step < kSteps && j < end; ++step, ++j) {
     double v[K];
-    const Reflection found = reflect(a[0], j, v);
+    const Reflection found = reflect<N>(a[0], j, v);
     kept(j, a[0][0], v, found);
-    eliminate<Live>(a, v, found.tau);
+    eliminate<Live, 1>(a, v, found.tau);
   }
   if constexpr (Live > kSteps) factor<Live - kSteps>(a, j, end, kept);
 }

@@ -89,11 +89,12 @@ struct Extents {
 /// On both sides of the numbers of columns where the kernels of a GPU change, with fewer rows than
 /// columns, panels that are full and that are not, and trees of up to five levels.
 constexpr Extents kExtents[] = {
-    {1, 1},    {1, 3},    {2, 5},    {5, 2},    {33, 4},    {513, 6},   {512, 6},   {1030, 7},
-    {6, 8},    {256, 8},  {257, 9},  {9000, 9}, {300, 12},  {2000, 13}, {31, 16},   {129, 16},
-    {15, 17},  {40, 17},  {127, 20}, {128, 20}, {257, 20},  {700, 20},  {3300, 20}, {6500, 20},
-    {4100, 3}, {641, 21}, {20, 24},  {33, 24},  {9000, 24}, {24, 25},   {900, 25},  {31, 32},
-    {900, 33}, {520, 64}, {30, 65},  {600, 65}, {1100, 70}, {140, 140}};
+    {1, 1},    {1, 3},     {2, 5},     {5, 2},    {33, 4},    {513, 6},   {512, 6},   {1030, 7},
+    {6, 8},    {256, 8},   {257, 9},   {9000, 9}, {300, 12},  {2000, 13}, {31, 16},   {129, 16},
+    {15, 17},  {40, 17},   {127, 20},  {128, 20}, {257, 20},  {700, 20},  {3300, 20}, {6500, 20},
+    {4100, 3}, {641, 21},  {20, 24},   {33, 24},  {9000, 24}, {24, 25},   {900, 25},  {31, 32},
+    {257, 32}, {2100, 40}, {40, 41},   {700, 48}, {8000, 57}, {63, 64},   {900, 33},  {520, 64},
+    {30, 65},  {600, 65},  {1100, 70}, {140, 140}};
 
 class HouseholderBits : public ::testing::TestWithParam<const Backend*> {
  protected:
@@ -134,7 +135,7 @@ TEST_P(HouseholderBits, AreThoseOfTheReference) {
 TEST_P(HouseholderBits, OfStackedTrianglesAreThoseOfTheReference) {
   std::vector<Operand> r;
   std::vector<Operand> q;
-  for (const std::int64_t n : {1, 2, 5, 20, 20, 33, 64, 70, 129}) {
+  for (const std::int64_t n : {1, 2, 5, 8, 12, 16, 20, 20, 24, 25, 32, 33, 64, 70, 129}) {
     const auto add = [n](std::vector<Operand>& to, int unwritten_blocks) {
       for (int i = 0; i < unwritten_blocks; ++i) to.emplace_back(Element::fp64, unwritten(n));
       to.emplace_back(Element::fp64, triangle(n, 3));
