@@ -7,7 +7,6 @@
 // that costs less than to keep the reflections.
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "device/device_cuda.hpp"
@@ -49,13 +48,10 @@ struct Launch {
   double* spill = nullptr;  ///< of panels in thread blocks that shared memory does not hold
   std::int64_t bytes = 0;   ///< of a panel in a thread block
 
-  /// Only triangles on a level above the first are of much less than K planes.
   template <class T, int K, int N>
   void in_warps(cudaStream_t stream) const {
     namespace of = householder_cuda;
-    if constexpr (K == 4 && std::is_same_v<T, double>) {
-      if (height <= 2 * of::kWarpSize) return in_warps<T, 2, N>(stream);
-    }
+    static_assert(K * of::kWarpSize == householder_panel_rows(N));
     if (product) {
       constexpr auto kBytes = static_cast<int>(sizeof(of::WarpMemory<K, N>));
       static_assert(kBytes <= 48 << 10);
@@ -71,14 +67,13 @@ struct Launch {
   template <class T, int K, int kWarpsMost>
   void in_groups(cudaStream_t stream) const {
     namespace of = householder_cuda;
-    if constexpr (K == 8 && std::is_same_v<T, double>) {
-      if (height <= 4 * of::kWarpSize) return in_groups<T, 4, kWarpsMost>(stream);
-    }
     const auto kernel =
         product ? of::group_products<T, K, kWarpsMost> : of::group_triangles<T, K, kWarpsMost>;
     const std::int64_t shared = of::GroupMemory<K>::bytes(n, product);
+    // The same for any n: threads of other devices' queues set it too.
+    const std::int64_t most = of::GroupMemory<K>::bytes(kWarpsMost * of::kGroupColumns, product);
     require_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(shared)),
+                                      static_cast<int>(most)),
                  "householder");
     const int warps = (n + of::kGroupColumns - 1) / of::kGroupColumns;
     kernel<<<grid, warps * of::kWarpSize, static_cast<std::size_t>(shared), stream>>>(batch, height,
