@@ -13,19 +13,25 @@
 //
 // Contract. Nothing depends on the backend, because the order of every sum is fixed:
 // * X is cut into panels of householder_panel_rows(n) rows. Of their triangles, one below the
-// other,
-//   householder_stack(n) at a time are the next panels, until one is left. Q·C goes the way back:
-//   the rows of a panel are its Q times the n rows that the panel above has for it.
+//   other, householder_stack(n) at a time are the next panels, until one is left. Q·C goes the way
+//   back: the rows of a panel are its Q times the n rows that the panel above has for it.
 // * A panel is factored column by column (Golub and Van Loan, Matrix Computations, 5.1 and 5.2). In
 //   column j, x its elements from row j on and 2^e the power of two of the largest: y = x·2^-e,
-//   σ = Σ_{r>j} y_r². If σ = 0 there is no reflection, τ = 0. Else ν = √(y_j² + σ) by a fused
-//   multiply-add, β = −ν for y_j >= 0, else ν; τ = (β − y_j)/β, v_r = y_r/(y_j − β), R_jj = β·2^e.
-//   Each later column a: t = τ·(a_j + Σ_{r>j} v_r·a_r), a_j ← a_j − t, a_r ← fma(−t, v_r, a_r).
-// * Q is made of its reflections from the last to the first: column k behind j has 0 in row j
-//   before that, and t = τ·Σ_{r>j} v_r·q_r; column j itself is 1 − τ and below it −(τ·v_r).
-// * Σ over rows is in 32 lanes, row r of the panel in lane r mod 32: a chain of fused multiply-adds
-//   from 0 on, rows up to j as zeros of v. Lanes are added by halves, i and i + 16, i + 8, … i + 1.
-// * Q·C: fused multiply-adds over the columns of Q in ascending order, from 0 on.
+//   σ = Σ_{r>j} y_r². Then v_r = y_r·s below row j, v_j = 1, and 0 above. If σ = 0 there is no
+//   reflection: τ = s = 0 and R_jj = x_j. Else ν = √(y_j² + σ) by a fused multiply-add, β = −ν for
+//   y_j >= 0, else ν; τ = (β − y_j)/β, s = 1/(y_j − β), R_jj = β·2^e. Each later column a:
+//   t = τ·Σ v_r·a_r, a_r ← fma(−t, v_r, a_r).
+// * Q·C = [C; 0] − V·W, V the columns v of the p = min(rows, n) reflections, W the factors t of
+//   these one after the other, from the last to the first. They need no sum over the rows of Q·C:
+//   they follow from G = VᵀV and b = Vᵀ[C; 0] (Puglisi, "Modification of the Householder method
+//   based on the compact WY representation", SIAM J. Sci. Stat. Comput. 13, 1992). b_j is c_j and
+//   then b_j ← fma(v_rj, c_r, b_j) for r = j + 1 … p − 1; for k = p − 1 … 0, w_k = τ_k·b_k and
+//   b_j ← fma(−G_jk, w_k, b_j) for all j < k. A row of −V·W is a chain of fma(−v_rk, w_k, ·) from 0
+//   on for k = 0 … p − 1; that of C is added last, so that most roundings are those of numbers
+//   smaller than it: from c_r on, the residual of 140 columns was three times as large.
+// * Σ over rows, and those of G, are over all rows of the panel in 32 lanes, row r of the panel in
+//   lane r mod 32: a chain of fused multiply-adds from 0 on. Lanes are added by halves, i and
+//   i + 16, i + 8, … i + 1.
 
 #include <cstdint>
 
@@ -35,11 +41,15 @@ namespace strata {
 
 inline constexpr int kHouseholderLanes = 32;
 
-/// A power of two, at least 4·n and 128: what a thread block holds in shared memory for n up to 64.
+/// Up to so many columns a panel has no more elements than one warp of a GPU holds in registers, …
+inline constexpr std::int64_t kHouseholderNarrow = 24;
+/// A power of two, at least 4·n and 128: … and from there on, up to n = 64, no more than eight
+/// warps do.
 [[nodiscard]] constexpr std::int64_t householder_panel_rows(std::int64_t n) noexcept {
+  const std::int64_t elements = n <= kHouseholderNarrow ? 128 * kHouseholderNarrow : 1 << 13;
   std::int64_t rows = 128;
   while (rows < 4 * n) rows *= 2;
-  while (2 * rows * n <= (std::int64_t{1} << 13) && rows < 1024) rows *= 2;
+  while (2 * rows * n <= elements && rows < 512) rows *= 2;
   return rows;
 }
 /// How many triangles a panel above is made of.
@@ -53,13 +63,13 @@ inline double triangle(std::span<const BlockExtent> x, std::uint32_t) {
   return of_rows(static_cast<double>(x[1].rows), static_cast<double>(x[1].cols));
 }
 inline double product(std::span<const BlockExtent> x, std::uint32_t) {
-  return 3 * of_rows(static_cast<double>(x[0].rows), static_cast<double>(x[0].cols));
+  return 2.5 * of_rows(static_cast<double>(x[0].rows), static_cast<double>(x[0].cols));
 }
 inline double stacked_triangle(std::span<const BlockExtent> x, std::uint32_t) {
   return of_rows(2 * static_cast<double>(x[0].rows), static_cast<double>(x[0].cols));
 }
 inline double stacked_product(std::span<const BlockExtent> x, std::uint32_t variant) {
-  return 3 * stacked_triangle(x, variant);
+  return 2.5 * stacked_triangle(x, variant);
 }
 }  // namespace householder_work
 

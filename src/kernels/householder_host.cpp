@@ -17,10 +17,13 @@ struct VectorLoops {
   [[gnu::always_inline]] static double dot(const double* x, const double* y, std::int64_t rows) {
     Lanes sums[kVectors];
     for (std::int64_t r = 0; r < rows; r += kHouseholderLanes) {
+#pragma GCC unroll 8
       for (int k = 0; k < kVectors; ++k)
         sums[k] = fused(Lanes::load(x + r + k * kLanes), Lanes::load(y + r + k * kLanes), sums[k]);
     }
+#pragma GCC unroll 8
     for (int half = kVectors / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
       for (int k = 0; k < half; ++k) sums[k] = rounded_sum(sums[k], sums[k + half]);
     }
     const Lanes::Vector& s = sums[0].values;
@@ -32,6 +35,22 @@ struct VectorLoops {
     for (std::int64_t r = 0; r < rows; r += kLanes)
       fused(minus, Lanes::load(v + r), Lanes::load(x + r)).store(x + r);
   }
+  /// As many rows at a time as registers hold.
+  [[gnu::always_inline]] static void combine(const double* v, std::int64_t ld, std::int64_t p,
+                                             const double* w, std::int64_t stride, double* y,
+                                             std::int64_t rows) {
+    for (std::int64_t r = 0; r < rows; r += kHouseholderLanes) {
+      Lanes sums[kVectors];
+      for (std::int64_t k = 0; k < p; ++k) {
+        const Lanes minus(-w[k * stride]);
+#pragma GCC unroll 8
+        for (int i = 0; i < kVectors; ++i)
+          sums[i] = fused(minus, Lanes::load(v + r + k * ld + i * kLanes), sums[i]);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kVectors; ++i) sums[i].store(y + r + i * kLanes);
+    }
+  }
 };
 
 struct Factor {
@@ -40,17 +59,11 @@ struct Factor {
     PanelSteps<VectorLoops>::factor(a, v, ld, rows, n, tau);
   }
 };
-struct Form {
-  [[gnu::always_inline]] static void run(double* a, double* v, std::int64_t ld, std::int64_t rows,
-                                         std::int64_t n, const double* tau) {
-    PanelSteps<VectorLoops>::form(a, v, ld, rows, n, tau);
-  }
-};
 struct Multiply {
-  [[gnu::always_inline]] static void run(const double* q, std::int64_t ld, std::int64_t rows,
-                                         std::int64_t n, const double* c, std::int64_t c_ld,
-                                         double* y) {
-    PanelSteps<VectorLoops>::multiply(q, ld, rows, n, c, c_ld, y);
+  [[gnu::always_inline]] static void run(double* a, std::int64_t ld, std::int64_t rows,
+                                         std::int64_t n, const double* tau, double* work,
+                                         const double* c, std::int64_t c_ld, double* y) {
+    PanelSteps<VectorLoops>::multiply(a, ld, rows, n, tau, work, c, c_ld, y);
   }
 };
 
@@ -59,13 +72,10 @@ struct VectorPanels {
                      double* tau) {
     run_fused<Factor>(a, v, ld, rows, n, tau);
   }
-  static void form(double* a, double* v, std::int64_t ld, std::int64_t rows, std::int64_t n,
-                   const double* tau) {
-    run_fused<Form>(a, v, ld, rows, n, tau);
-  }
-  static void multiply(const double* q, std::int64_t ld, std::int64_t rows, std::int64_t n,
-                       const double* c, std::int64_t c_ld, double* y) {
-    run_fused<Multiply>(q, ld, rows, n, c, c_ld, y);
+  static void multiply(double* a, std::int64_t ld, std::int64_t rows, std::int64_t n,
+                       const double* tau, double* work, const double* c, std::int64_t c_ld,
+                       double* y) {
+    run_fused<Multiply>(a, ld, rows, n, tau, work, c, c_ld, y);
   }
 };
 

@@ -20,6 +20,13 @@ struct PlainLoops {
   static void subtract(double t, const double* v, double* x, std::int64_t rows) {
     for (std::int64_t r = 0; r < rows; ++r) x[r] = fused(-t, v[r], x[r]);
   }
+  static void combine(const double* v, std::int64_t ld, std::int64_t p, const double* w,
+                      std::int64_t stride, double* y, std::int64_t rows) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      y[r] = 0;
+      for (std::int64_t k = 0; k < p; ++k) y[r] = fused(-w[k * stride], v[r + k * ld], y[r]);
+    }
+  }
 };
 
 }  // namespace

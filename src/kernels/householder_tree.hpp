@@ -3,12 +3,11 @@
 //
 // Contract: Panels has
 //   static void factor(double* a, double* v, int64 ld, int64 rows, int64 n, double* tau)
-//     reflections in place; v: ld elements to work with
-//   static void form(double* a, double* v, int64 ld, int64 rows, int64 n, const double* tau)
-//     Q in their place
-//   static void multiply(const double* q, int64 ld, int64 rows, int64 n, const double* c, int64
-//   c_ld,
-//                        double* y)   y (ld × n) ← Q·C
+//     reflections below the diagonal, the triangle above; v: ld elements to work with
+//   static void multiply(double* a, int64 ld, int64 rows, int64 n, const double* tau,
+//                        double* work, const double* c, int64 c_ld, double* y)
+//     y (ld × n) ← Q·C; a ← V, with its ones and zeros; work: n·(n + 2·work_width(n)) elements
+//     with
 // on panels whose ld is a multiple of kHouseholderLanes and which are zero behind their rows. The
 // reference and the host share what follows from that: which panels there are.
 
@@ -24,6 +23,11 @@
 #include "scalar/double_double.hpp"
 
 namespace strata {
+
+/// n rounded up to whole vectors.
+[[nodiscard]] constexpr std::int64_t work_width(std::int64_t n) noexcept {
+  return (n + kHouseholderLanes - 1) / kHouseholderLanes * kHouseholderLanes;
+}
 
 /// A column-major matrix of its own.
 struct TallMatrix {
@@ -109,12 +113,12 @@ class HouseholderTree {
     if (panels.size() > 1) product(above, c, stack_rows(n));
     const TallMatrix& with = panels.size() > 1 ? above : c;
     std::vector<double> y;
+    std::vector<double> work(static_cast<std::size_t>(n * (n + 2 * work_width(n))));
     for (std::int64_t p = 0; p < std::ssize(panels); ++p) {
       Panel& panel = panels[static_cast<std::size_t>(p)];
-      Panels::form(panel.a.data(), panel.v.data(), panel.ld, panel.rows, n, panel.tau.data());
-      y.assign(panel.a.size(), 0.0);
-      Panels::multiply(panel.a.data(), panel.ld, panel.rows, n, with.at(p * n, 0), with.rows,
-                       y.data());
+      y.resize(panel.a.size());
+      Panels::multiply(panel.a.data(), panel.ld, panel.rows, n, panel.tau.data(), work.data(),
+                       with.at(p * n, 0), with.rows, y.data());
       for (std::int64_t j = 0; j < n; ++j)
         std::copy_n(y.data() + j * panel.ld, panel.rows, x.at(panel.first, j));
     }
@@ -202,11 +206,13 @@ struct HouseholderOnCpu {
 ///   static double dot(const double* x, const double* y, int64 rows)     in lanes
 ///   static void subtract(double t, const double* v, double* x, int64 rows)   x_r ← fma(−t, v_r,
 ///   x_r)
+///   static void combine(const double* v, int64 ld, int64 p, const double* w, int64 stride,
+///                       double* y, int64 rows)   y_r ← the chain of fma(−w_k, v_rk, ·) from 0 on
 /// and rows is rounded up to whole vectors as they like. `v` is a column of `ld` elements for a
-/// reflection with zeros up to its row.
+/// reflection.
 template <class Loops>
 struct PanelSteps {
-  /// Returns τ.
+  /// Returns τ; v is the reflection, with its 1 and zeros above.
   [[gnu::always_inline]] static double reflect(double* x, double* v, std::int64_t j,
                                                std::int64_t rows) {
     double largest = 0;
@@ -218,54 +224,73 @@ struct PanelSteps {
     for (std::int64_t r = 0; r <= j; ++r) v[r] = 0;
     for (std::int64_t r = j + 1; r < rows; ++r) v[r] = x[r] * power;
     const double sigma = Loops::dot(v, v, rows);
-    if (sigma == 0) return 0;
-    const double y = x[j] * power;
-    const double length = std::sqrt(fused(y, y, sigma));
-    const double beta = y >= 0 ? -length : length;
-    const double divisor = y - beta;
-    for (std::int64_t r = j + 1; r < rows; ++r) x[r] = v[r] = v[r] / divisor;
-    x[j] = beta / power;
-    return (beta - y) / beta;
+    double scale = 0;
+    double tau = 0;
+    if (sigma != 0) {
+      const double y = x[j] * power;
+      const double length = std::sqrt(fused(y, y, sigma));
+      const double beta = y >= 0 ? -length : length;
+      scale = 1 / (y - beta);
+      tau = (beta - y) / beta;
+      x[j] = beta / power;
+    }
+    v[j] = 1;
+    for (std::int64_t r = j + 1; r < rows; ++r) x[r] = v[r] = v[r] * scale;
+    return tau;
   }
 
   [[gnu::always_inline]] static void factor(double* a, double* v, std::int64_t ld,
                                             std::int64_t rows, std::int64_t n, double* tau) {
     for (std::int64_t j = 0; j < std::min(rows, n); ++j) {
       tau[j] = reflect(a + j * ld, v, j, rows);
-      if (tau[j] == 0) continue;
       for (std::int64_t k = j + 1; k < n; ++k) {
         double* x = a + k * ld;
-        const double t = tau[j] * (x[j] + Loops::dot(v, x, rows));
-        Loops::subtract(t, v, x, rows);
-        x[j] = x[j] - t;
+        Loops::subtract(tau[j] * Loops::dot(v, x, rows), v, x, rows);
       }
     }
   }
 
-  [[gnu::always_inline]] static void form(double* a, double* v, std::int64_t ld, std::int64_t rows,
-                                          std::int64_t n, const double* tau) {
-    for (std::int64_t j = std::min(rows, n) - 1; j >= 0; --j) {
-      double* column = a + j * ld;
-      for (std::int64_t r = 0; r < rows; ++r) v[r] = r > j && tau[j] != 0 ? column[r] : 0;
-      for (std::int64_t k = j + 1; k < std::min(rows, n); ++k) {
-        double* x = a + k * ld;
-        x[j] = 0;
-        if (tau[j] == 0) continue;
-        const double t = tau[j] * Loops::dot(v, x, rows);
-        Loops::subtract(t, v, x, rows);
-        x[j] = -t;
-      }
-      for (std::int64_t r = 0; r < rows; ++r) column[r] = r > j ? -(tau[j] * v[r]) : 0;
-      column[j] = 1 - tau[j];
+  /// W, p × n by rows of `width` elements, which are zeros from n on; x, of as many, is C by rows
+  /// for it. So the columns of C are side by side in a vector.
+  [[gnu::always_inline]] static void weigh(const double* v, std::int64_t ld, std::int64_t p,
+                                           std::int64_t n, const double* g, const double* tau,
+                                           const double* x, std::int64_t width, double* w) {
+    std::copy_n(x, p * width, w);
+    for (std::int64_t j = 0; j < p; ++j) {
+      for (std::int64_t r = j + 1; r < p; ++r)
+        Loops::subtract(-v[r + j * ld], x + r * width, w + j * width, width);
+    }
+    for (std::int64_t k = p - 1; k >= 0; --k) {
+      double* of_k = w + k * width;
+      for (std::int64_t i = 0; i < n; ++i) of_k[i] = tau[k] * of_k[i];
+      for (std::int64_t j = 0; j < k; ++j)
+        Loops::subtract(g[j + k * n], of_k, w + j * width, width);
     }
   }
 
-  [[gnu::always_inline]] static void multiply(const double* q, std::int64_t ld, std::int64_t rows,
-                                              std::int64_t n, const double* c, std::int64_t c_ld,
-                                              double* y) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t i = 0; i < std::min(rows, n); ++i)
-        Loops::subtract(-c[i + j * c_ld], q + i * ld, y + j * ld, rows);
+  [[gnu::always_inline]] static void multiply(double* a, std::int64_t ld, std::int64_t rows,
+                                              std::int64_t n, const double* tau, double* work,
+                                              const double* c, std::int64_t c_ld, double* y) {
+    const std::int64_t p = std::min(rows, n);
+    const std::int64_t width = work_width(n);
+    double* g = work;
+    double* x = g + n * n;
+    double* w = x + n * width;
+    for (std::int64_t k = 0; k < p; ++k) {
+      double* v = a + k * ld;
+      std::fill_n(v, k, 0.0);
+      v[k] = 1;
+      for (std::int64_t j = 0; j < k; ++j) g[j + k * n] = Loops::dot(a + j * ld, v, rows);
+    }
+    for (std::int64_t r = 0; r < p; ++r) {
+      std::fill_n(x + r * width, width, 0.0);
+      for (std::int64_t k = 0; k < n; ++k) x[k + r * width] = c[r + k * c_ld];
+    }
+    weigh(a, ld, p, n, g, tau, x, width, w);
+    for (std::int64_t k = 0; k < n; ++k) {
+      double* to = y + k * ld;
+      Loops::combine(a, ld, p, w + k, width, to, rows);
+      for (std::int64_t i = 0; i < p; ++i) to[i] = c[i + k * c_ld] + to[i];
     }
   }
 };

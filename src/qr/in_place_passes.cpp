@@ -17,24 +17,34 @@ constexpr std::int64_t kAlignment = 256;  // of the small blocks, as slots of de
 
 /// Blocks of a GiB: what the sums of their units take beside them is a hundredth of V or so.
 constexpr std::int64_t kBlockElements = std::int64_t{1} << 27;
-constexpr std::int64_t kGroup = 32;  // blocks of TSQR that are one task on a GPU
+/// Blocks of TSQR that are one task on a GPU: up to 2 GiB of V, so that the upper levels of its
+/// tree, of a few panels each, are few.
+constexpr std::int64_t kGroup = 1024;
 
-/// Where the small blocks of a pass lie, family by family.
+/// Where the small blocks of a pass lie, family by family. One family may be kept, from a pass that
+/// has it as sums to the next, which has it and one block more as factors: only its last block goes
+/// to or comes from the host.
 class SmallBlocks {
  public:
-  SmallBlocks(const BlockTable& blocks, DeviceSite& site) : blocks_(blocks), queue_(*site.queue) {
+  SmallBlocks(const BlockTable& blocks, DeviceSite& site, int kept)
+      : blocks_(blocks), queue_(*site.queue), kept_(kept) {
     std::int64_t bytes = 0;
     for (int f = rows::kScales; f <= rows::kMaxima; ++f) {
+      if (f == kept) continue;
       first_[static_cast<std::size_t>(f)] = bytes;
       bytes += blocks.count(f) * slot_bytes(f);
     }
     base_ = site.work(std::max(bytes, kAlignment));
+    // Behind sums there is room for the factor that the next pass has.
+    const std::int64_t further = kept == rows::kSum ? 1 : 0;
+    if (kept != 0) kept_base_ = site.kept((blocks.count(kept) + further) * slot_bytes(kept));
   }
 
   [[nodiscard]] std::byte* address(BlockId id) const {
     const int f = id.family();
     const std::int64_t number = id.col() * blocks_.block_rows(f) + id.row();
-    return base_ + first_[static_cast<std::size_t>(f)] + number * slot_bytes(f);
+    std::byte* first = f == kept_ ? kept_base_ : base_ + first_[static_cast<std::size_t>(f)];
+    return first + number * slot_bytes(f);
   }
   /// From or to the packed blocks of a family on the host.
   void load(int f, const std::byte* from) {
@@ -59,7 +69,9 @@ class SmallBlocks {
   template <class F>
   void for_each(int f, F&& copy) const {
     std::int64_t at = 0;
+    std::int64_t left = blocks_.count(f);
     blocks_.for_each(f, [&](BlockId id) {
+      if (--left > 0 && f == kept_) return;
       copy(address(id), at, blocks_.bytes(id));
       at += blocks_.bytes(id);
     });
@@ -67,7 +79,9 @@ class SmallBlocks {
 
   const BlockTable& blocks_;
   Queue& queue_;
+  int kept_;  ///< the family that is kept; 0: none
   std::byte* base_ = nullptr;
+  std::byte* kept_base_ = nullptr;
   std::array<std::int64_t, rows::kMaxima + 1> first_{};
 };
 
@@ -268,7 +282,10 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   const RowProblem problem = completed(std::move(asked));
   const Schedule schedule = row_pass(problem);
   const BlockTable& blocks = schedule.blocks;
-  SmallBlocks small(blocks, site_);
+  int kept = 0;
+  if (problem.pass == RowPass::triangles) kept = rows::kSum;
+  if (problem.pass == RowPass::orthogonal) kept = rows::kFactor;
+  SmallBlocks small(blocks, site_, kept);
   std::vector<double> of_blocks(static_cast<std::size_t>(blocks.total_bytes(rows::kMaxima) / 8));
   const Drained drained(site_, queues_);
   if (data.scales != nullptr)

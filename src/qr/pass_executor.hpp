@@ -15,7 +15,8 @@
 namespace strata {
 
 /// What a pass takes beside V, packed, and where the host wants what it computes; null where the
-/// pass has none.
+/// pass has none. The triangles of TSQR stay with the executor, from RowPass::triangles, whose sum
+/// is the last of them, to RowPass::orthogonal, whose factor is what Q is multiplied by.
 template <class T>
 struct PassData {
   const double* scales = nullptr;

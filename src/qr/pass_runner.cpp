@@ -4,7 +4,6 @@
 
 #include "base/check.hpp"
 #include "qr/planned_passes.hpp"
-#include "qr/tsqr_passes.hpp"
 #include "session/report.hpp"
 
 namespace strata {
@@ -179,21 +178,20 @@ void PassRunner<T>::subtract_columns(const std::vector<double>& s, std::int64_t 
 }
 
 template <class T>
-std::vector<double> PassRunner<T>::triangles(TreeShape shape) {
-  const std::int64_t nodes = triangles_of(executor_->rows(), cols());
-  std::vector<double> triangles(static_cast<std::size_t>(nodes * cols() * cols()));
+SquareMatrix<double> PassRunner<T>::triangle(TreeShape shape) {
+  SquareMatrix<double> r(cols());
   RowProblem problem = problem_of(RowPass::triangles, Element::fp64, Element::fp64);
   problem.shape = shape;
-  run_pass(std::move(problem), {.sum = bytes_of_values(triangles)});
-  return triangles;
+  run_pass(std::move(problem), {.sum = bytes_of_values(r.values)});
+  return r;
 }
 
 template <class T>
-void PassRunner<T>::orthogonal(const std::vector<double>& nodes, TreeShape shape, bool last) {
+void PassRunner<T>::orthogonal(const SquareMatrix<double>& c, TreeShape shape, bool last) {
   RowProblem problem = problem_of(RowPass::orthogonal, Element::fp64, Element::fp64);
   problem.shape = shape;
   problem.stays = !last;
-  run_pass(std::move(problem), {.factor = bytes_of_values(nodes)});
+  run_pass(std::move(problem), {.factor = bytes_of_values(c.values)});
 }
 
 template <class T>

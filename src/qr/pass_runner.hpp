@@ -57,11 +57,11 @@ class PassRunner {
   /// LᵀX of the first `left` columns and those behind them, left × right; and X ← X − L·s.
   [[nodiscard]] std::vector<double> inner_columns(std::int64_t left);
   void subtract_columns(const std::vector<double>& s, std::int64_t left);
-  /// The triangles of TSQR, all nodes of its tree, n × n each, the last that of V
-  /// (tsqr_passes.hpp); V is not written.
-  [[nodiscard]] std::vector<double> triangles(TreeShape shape);
-  /// V ← Q·C, of the same; `nodes`: the triangles, behind them C.
-  void orthogonal(const std::vector<double>& nodes, TreeShape shape, bool last);
+  /// The triangle of TSQR, the last of those of its tree (tsqr_passes.hpp), which the executor
+  /// keeps; V is not written.
+  [[nodiscard]] SquareMatrix<double> triangle(TreeShape shape);
+  /// V ← Q·C, of the same.
+  void orthogonal(const SquareMatrix<double>& c, TreeShape shape, bool last);
   // Where V is kept, with Q for what the noted triangles make of it:
   /// Y ← Q·C; minus: −C, n × the columns of Y.
   void apply(const std::vector<double>& minus, MatrixView<T> y);

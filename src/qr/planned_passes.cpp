@@ -166,6 +166,25 @@ PlannedRun PlannedPasses<T>::plan_of(const RowProblem& problem, std::optional<Ru
   return planned(problem);
 }
 
+/// What the host wants of family kSum; the triangles of TSQR are kept.
+template <class T>
+void PlannedPasses<T>::take_sums(const BlockTable& blocks, RowStore<T>& store,
+                                 const PassData<T>& data, bool tsqr) {
+  if (data.sum == nullptr) return;
+  std::byte* to = data.sum;
+  if (tsqr) {
+    triangles_.resize(static_cast<std::size_t>(blocks.total_bytes(rows::kSum)));
+    to = triangles_.data();
+  }
+  std::int64_t bytes = 0;
+  for (std::int64_t b = 0; b < blocks.block_rows(rows::kSum); ++b) {
+    const BlockId id(rows::kSum, b, 0);
+    bytes = blocks.bytes(id);
+    store.read(id, to + b * bytes);
+  }
+  if (tsqr) std::copy_n(triangles_.end() - bytes, bytes, data.sum);
+}
+
 template <class T>
 RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   const auto start = std::chrono::steady_clock::now();
@@ -189,6 +208,11 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     const void* bytes = nullptr;
     if (f == rows::kScales) bytes = data.scales;
     if (f == rows::kFactor) bytes = data.factor;
+    if (f == rows::kFactor && problem.pass == RowPass::orthogonal) {
+      triangles_.insert(triangles_.end(), data.factor,
+                        data.factor + problem.n * problem.n * std::int64_t{sizeof(double)});
+      bytes = triangles_.data();
+    }
     if (f == rows::kCoefficients) bytes = data.coefficients;
     families.push_back(std::make_shared<FamilyMemory>(
         blocks, f, bytes != nullptr ? source_of_bytes(bytes, blocks, f) : BlockSource()));
@@ -214,10 +238,7 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     matrix_.from = {.view = matrix_.to};
     if (matrix_.to_beside.data != nullptr) matrix_.beside = {.view = matrix_.to_beside};
   }
-  for (std::int64_t b = 0; data.sum != nullptr && b < blocks.block_rows(rows::kSum); ++b) {
-    const BlockId id(rows::kSum, b, 0);
-    store.read(id, data.sum + b * blocks.bytes(id));
-  }
+  take_sums(blocks, store, data, problem.pass == RowPass::triangles);
   std::vector<double> of_block(static_cast<std::size_t>(problem.n));
   for (std::int64_t b = 0; data.maxima != nullptr && b < blocks.block_rows(rows::kMaxima); ++b) {
     store.read(BlockId(rows::kMaxima, b, 0), reinterpret_cast<std::byte*>(of_block.data()));

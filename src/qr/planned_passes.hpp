@@ -5,6 +5,7 @@
 // between passes where there is room (Residency). The reports are those of the runs.
 
 #include <optional>
+#include <vector>
 
 #include "qr/pass_executor.hpp"
 #include "qr/row_store.hpp"
@@ -35,6 +36,7 @@ class PlannedPasses final : public PassExecutor<T> {
  private:
   void begin(RowPass first);
   [[nodiscard]] RowProblem completed(RowProblem problem) const;
+  void take_sums(const BlockTable& blocks, RowStore<T>& store, const PassData<T>& data, bool tsqr);
   [[nodiscard]] PlannedRun plan_of(const RowProblem& problem, std::optional<RunReport>& fetched);
 
   TallColumns<T> matrix_;
@@ -43,8 +45,9 @@ class PlannedPasses final : public PassExecutor<T> {
   DeviceSet devices_;
   std::int64_t block_elements_ = 0;  ///< 0: no pass has been run
   std::uint64_t identity_;
-  std::uint64_t tsqr_identity_;  ///< of V in other blocks, where those of TSQR are
-  RowProblem last_;              ///< the pass that was run last
+  std::uint64_t tsqr_identity_;       ///< of V in other blocks, where those of TSQR are
+  RowProblem last_;                   ///< the pass that was run last
+  std::vector<std::byte> triangles_;  ///< of TSQR, node by node
 };
 
 }  // namespace strata

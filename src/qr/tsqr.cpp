@@ -43,22 +43,24 @@ void run_tsqr(TallProblem<T>& p) {
   using Gram = SquareMatrix<DoubleDouble>;
   const TreeShape shape =
       p.options().method == QrMethod::tsqr ? TreeShape::binary : TreeShape::flat;
-  std::vector<double> nodes = p.runner().triangles(shape);
-  const std::size_t root = nodes.size() - static_cast<std::size_t>(p.n() * p.n());
+  const SquareMatrix<double> top = p.runner().triangle(shape);
   Gram r(p.n());
   Gram signs = Gram::identity(p.n());
+  SquareMatrix<double> c = SquareMatrix<double>::identity(p.n());
   for (std::int64_t j = 0; j < p.n(); ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
-      const double x = nodes[root + static_cast<std::size_t>(i + j * p.n())];
+      const double x = top(i, j);
       // What is not finite in V is not in R either; V is as it was.
       if (!(std::abs(x) <= static_cast<double>(std::numeric_limits<T>::max())))
         p.complain_of_elements_or_length(j);
       r(i, j) = DoubleDouble(x);
     }
-    if (r(j, j).hi < 0) signs(j, j) = DoubleDouble(-1.0);
+    if (r(j, j).hi < 0) {
+      signs(j, j) = DoubleDouble(-1.0);
+      c(j, j) = -1;
+    }
   }
-  for (const DoubleDouble& sign : signs.values) nodes.push_back(sign.hi);
-  p.runner().orthogonal(nodes, shape, !p.options().verify);
+  p.runner().orthogonal(c, shape, !p.options().verify);
   p.accumulate_factor(upper_product(signs, r));
   conclude(p);
 }

@@ -79,13 +79,13 @@ Queue& DeviceSite::queue_at(int i) {
   return *further_[static_cast<std::size_t>(i - 1)];
 }
 
-std::byte* DeviceSite::work(std::int64_t bytes) {
-  if (work_.bytes() < bytes) {
-    work_ = {};
-    lender_ = backend->make_device(index, bytes);
-    work_ = lender_->allocate(bytes);
+std::byte* DeviceSite::Place::at_least(std::int64_t bytes, const DeviceSite& site) {
+  if (buffer.bytes() < bytes) {
+    buffer = {};
+    lender = site.backend->make_device(site.index, bytes);
+    buffer = lender->allocate(bytes);
   }
-  return work_.data();
+  return buffer.data();
 }
 
 template <class T>

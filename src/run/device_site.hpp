@@ -34,11 +34,18 @@ struct DeviceSite {
   [[nodiscard]] Queue& queue_at(int i);
   /// At least so many bytes of the device, aligned to 256, kept from call to call; what they held
   /// is lost when they have to grow. Throws Error{memory}. Only for who holds the mutex.
-  [[nodiscard]] std::byte* work(std::int64_t bytes);
+  [[nodiscard]] std::byte* work(std::int64_t bytes) { return work_.at_least(bytes, *this); }
+  /// As that, in another place: for what one part of a call leaves to the next.
+  [[nodiscard]] std::byte* kept(std::int64_t bytes) { return kept_.at_least(bytes, *this); }
 
  private:
-  std::unique_ptr<Device> lender_;  ///< of `work_`, with it as its budget
-  Buffer work_;
+  struct Place {
+    std::unique_ptr<Device> lender;  ///< with the buffer as its budget
+    Buffer buffer;
+    [[nodiscard]] std::byte* at_least(std::int64_t bytes, const DeviceSite& site);
+  };
+  Place work_;
+  Place kept_;
   std::vector<std::unique_ptr<Queue>> further_;
 };
 

@@ -86,9 +86,15 @@ Matrix<double> unwritten(std::int64_t n) { return {n, n, 3}; }
 struct Extents {
   std::int64_t rows, cols;
 };
-constexpr Extents kExtents[] = {{1, 1},    {1, 3},    {2, 5},     {5, 2},     {33, 4},    {127, 20},
-                                {128, 20}, {257, 20}, {700, 20},  {3300, 20}, {6500, 20}, {4100, 3},
-                                {900, 33}, {520, 64}, {1100, 70}, {140, 140}};
+/// On both sides of the numbers of columns where the kernels of a GPU change, with fewer rows than
+/// columns, panels that are full and that are not, and trees of up to five levels.
+constexpr Extents kExtents[] = {
+    {1, 1},    {1, 3},     {2, 5},     {5, 2},    {33, 4},    {513, 6},   {512, 6},   {1030, 7},
+    {6, 8},    {256, 8},   {257, 9},   {9000, 9}, {300, 12},  {2000, 13}, {31, 16},   {129, 16},
+    {15, 17},  {40, 17},   {127, 20},  {128, 20}, {257, 20},  {700, 20},  {3300, 20}, {6500, 20},
+    {4100, 3}, {641, 21},  {20, 24},   {33, 24},  {9000, 24}, {24, 25},   {900, 25},  {31, 32},
+    {257, 32}, {2100, 40}, {40, 41},   {700, 48}, {8000, 57}, {63, 64},   {900, 33},  {520, 64},
+    {30, 65},  {600, 65},  {1100, 70}, {140, 140}};
 
 class HouseholderBits : public ::testing::TestWithParam<const Backend*> {
  protected:
@@ -129,7 +135,7 @@ TEST_P(HouseholderBits, AreThoseOfTheReference) {
 TEST_P(HouseholderBits, OfStackedTrianglesAreThoseOfTheReference) {
   std::vector<Operand> r;
   std::vector<Operand> q;
-  for (const std::int64_t n : {1, 2, 5, 20, 20, 33, 64, 70, 129}) {
+  for (const std::int64_t n : {1, 2, 5, 8, 12, 16, 20, 20, 24, 25, 32, 33, 64, 70, 129}) {
     const auto add = [n](std::vector<Operand>& to, int unwritten_blocks) {
       for (int i = 0; i < unwritten_blocks; ++i) to.emplace_back(Element::fp64, unwritten(n));
       to.emplace_back(Element::fp64, triangle(n, 3));
@@ -141,6 +147,23 @@ TEST_P(HouseholderBits, OfStackedTrianglesAreThoseOfTheReference) {
   }
   compare(stacked_r, r);
   compare(stacked_q, q);
+}
+
+TEST_P(HouseholderBits, OfMoreCallsThanALaunchTakesAreThoseOfTheReference) {
+  std::vector<Operand> r;
+  std::vector<Operand> stacked;
+  for (std::int64_t call = 0; call < 600; ++call) {
+    r.emplace_back(Element::fp64, unwritten(3));
+    r.emplace_back(Element::fp64,
+                   Matrix<double>(call % 7 == 0 ? 700 : 40, 3, 0, [&](auto i, auto j) {
+                     return uniform(20 + static_cast<std::uint64_t>(call), i, j);
+                   }));
+    for (int i = 0; i < 2; ++i) stacked.emplace_back(Element::fp64, unwritten(3));
+    for (int i = 0; i < 2; ++i) stacked.emplace_back(Element::fp64, triangle(3, 3));
+    stacked.emplace_back(Element::fp64, square(3, 20 + static_cast<std::uint64_t>(call)));
+  }
+  compare(householder_r, r);
+  compare(stacked_q, stacked);
 }
 
 class Householder : public ::testing::TestWithParam<const Backend*> {};
@@ -245,55 +268,64 @@ TEST_P(Householder, StackedTrianglesAreATallMatrix) {
 
 TEST_P(Householder, NothingOverflowsOrUnderflows) {
   for (const double size : {1e-320, 1e-300, 1e300, 1e307}) {
-    const Matrix<double> x(300, 4, 0,
-                           [&](auto i, auto j) { return (j == 1 ? size : 1) * uniform(9, i, j); });
-    std::vector<Operand> r{{Element::fp64, unwritten(4)}, {Element::fp64, x}};
-    run(*GetParam(), householder_r, r);
-    std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(4)}};
-    run(*GetParam(), householder_q, q);
-    const double rounding = size < 1e-310 ? 1e-3 : 0;  // of 1e-320 itself
-    for (std::int64_t j = 0; j < 4; ++j) {
-      for (std::int64_t k = 0; k <= j; ++k) {
-        long double sum = j == k ? -1.0L : 0.0L;
-        for (std::int64_t i = 0; i < 300; ++i)
-          sum += static_cast<long double>(q[0].at(i, j)) * q[0].at(i, k);
-        EXPECT_LE(std::abs(static_cast<double>(sum)), 2e-15) << size;
+    for (const std::int64_t n : {4, 20, 40}) {
+      const Matrix<double> x(
+          300, n, 0, [&](auto i, auto j) { return (j == 1 ? size : 1) * uniform(9, i, j); });
+      std::vector<Operand> r{{Element::fp64, unwritten(n)}, {Element::fp64, x}};
+      run(*GetParam(), householder_r, r);
+      std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(n)}};
+      run(*GetParam(), householder_q, q);
+      const double rounding = size < 1e-310 ? 1e-3 : 0;  // of 1e-320 itself
+      for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t k = 0; k <= j; ++k) {
+          long double sum = j == k ? -1.0L : 0.0L;
+          for (std::int64_t i = 0; i < 300; ++i)
+            sum += static_cast<long double>(q[0].at(i, j)) * q[0].at(i, k);
+          EXPECT_LE(std::abs(static_cast<double>(sum)), 2e-15) << size;
+        }
       }
+      double length = 0;
+      for (std::int64_t i = 0; i < 300; ++i) length = std::hypot(length, x(i, 1) / size);
+      EXPECT_NEAR(std::hypot(r[0].at(0, 1) / size, r[0].at(1, 1) / size) / length, 1,
+                  1e-14 + rounding);
     }
-    double length = 0;
-    for (std::int64_t i = 0; i < 300; ++i) length = std::hypot(length, x(i, 1) / size);
-    EXPECT_NEAR(std::hypot(r[0].at(0, 1) / size, r[0].at(1, 1) / size) / length, 1,
-                1e-14 + rounding);
   }
 }
 
 TEST_P(Householder, ColumnsOfZerosAndWhatIsNotFinite) {
-  Matrix<double> x(600, 5, 0, [](auto i, auto j) { return j == 2 ? 0.0 : uniform(10, i, j); });
-  std::vector<Operand> r{{Element::fp64, unwritten(5)}, {Element::fp64, x}};
-  run(*GetParam(), householder_r, r);
-  for (std::int64_t i = 0; i < 5; ++i) EXPECT_EQ(r[0].at(i, 2), 0);
-  std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(5)}};
-  run(*GetParam(), householder_q, q);
-  expect_factorization(Matrix<double>(600, 2, 0, [&](auto i, auto j) { return x(i, j); }), q[0],
-                       r[0]);
-  for (const double bad : {std::nan(""), HUGE_VAL}) {
-    x(577, 3) = bad;
-    r[1].wide = x;
+  std::vector<Operand> r;
+  for (const std::int64_t n : {5, 20, 40}) {
+    Matrix<double> x(600, n, 0, [](auto i, auto j) { return j == 2 ? 0.0 : uniform(10, i, j); });
+    r = {{Element::fp64, unwritten(n)}, {Element::fp64, x}};
     run(*GetParam(), householder_r, r);
-    double sum = 0;
-    for (std::int64_t i = 0; i < 5; ++i) sum += r[0].at(i, 3);
-    EXPECT_FALSE(std::isfinite(sum)) << bad;
-    EXPECT_TRUE(std::isfinite(r[0].at(1, 1)));
+    for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(r[0].at(i, 2), 0);
+    std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(n)}};
+    run(*GetParam(), householder_q, q);
+    expect_factorization(Matrix<double>(600, 2, 0, [&](auto i, auto j) { return x(i, j); }), q[0],
+                         r[0]);
+    for (const double bad : {std::nan(""), HUGE_VAL}) {
+      x(577, 3) = bad;
+      r[1].wide = x;
+      run(*GetParam(), householder_r, r);
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) sum += r[0].at(i, 3);
+      EXPECT_FALSE(std::isfinite(sum)) << bad;
+      EXPECT_TRUE(std::isfinite(r[0].at(1, 1)));
+    }
   }
   EXPECT_THROW(run(*GetParam(), householder_r, r, 1), Error);
 }
 
 TEST(HouseholderPanel, FollowsFromTheColumnsAlone) {
-  EXPECT_EQ(householder_panel_rows(1), 1024);
-  EXPECT_EQ(householder_panel_rows(20), 256);
+  EXPECT_EQ(householder_panel_rows(1), 512);
+  EXPECT_EQ(householder_panel_rows(6), 512);
+  EXPECT_EQ(householder_panel_rows(12), 256);
+  EXPECT_EQ(householder_panel_rows(20), 128);
+  EXPECT_EQ(householder_panel_rows(24), 128);
+  EXPECT_EQ(householder_panel_rows(25), 256);
   EXPECT_EQ(householder_panel_rows(64), 256);
   EXPECT_EQ(householder_panel_rows(512), 2048);
-  EXPECT_EQ(householder_stack(20), 12);
+  EXPECT_EQ(householder_stack(20), 6);
 }
 
 }  // namespace
