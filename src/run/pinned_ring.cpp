@@ -37,7 +37,7 @@ std::vector<BlockColumns> cut(const BlockStore& store, const BlockColumns& colum
 PinnedRing::PinnedRing(Device& device, const RingShape& shape)
     : device_(device), shape_(shape), crew_(std::max(shape.threads, 1) - 1) {
   large_.bytes = shape.slot_bytes;
-  small_.bytes = std::min(shape.slot_bytes, kSmallSlotBytes);
+  small_.bytes = kSmallSlotBytes;
   small_.at_once = 2 * std::max(shape.slots, 1);
 }
 
@@ -52,7 +52,7 @@ PinnedRing::~PinnedRing() {
 }
 
 PinnedRing::Slots& PinnedRing::slots_for(std::int64_t bytes) noexcept {
-  return bytes <= small_.bytes ? small_ : large_;
+  return bytes <= small_.bytes && small_.bytes < large_.bytes ? small_ : large_;
 }
 
 std::unique_ptr<PinnedRing::Slot> PinnedRing::make_slot(Slots& slots) {

@@ -9,9 +9,9 @@
 //   has been filled, and a slot that was copied into is emptied by a thread of the ring once the
 //   copy's event is done. So there is nothing that could wait in a circle.
 // * Slots are allocated when first needed, and used again once their copy is done. What has at most
-//   kSmallSlotBytes goes through small slots, which are allocated together: page-locking one that
-//   holds a large block takes tens of milliseconds on some machines, which a sum of a few numbers
-//   is not to wait for.
+//   kSmallSlotBytes goes through small slots if the others are larger, which are allocated
+//   together: page-locking one that holds a large block takes tens of milliseconds on some
+//   machines, which a sum of a few numbers is not to wait for.
 
 #include <atomic>
 #include <condition_variable>
