@@ -105,7 +105,8 @@ TEST(TallBench, BlocksOfGmresHaveTheErrorsThatTheMethodsPromise) {
     EXPECT_LE(row.twice.orthogonality, 4e-15) << k;
     for (const FactorError& error : {row.once, row.twice}) {
       EXPECT_LE(error.residual, 2e-15) << k;
-      EXPECT_LE(error.elementwise, 2e-14) << k;
+      // Of reflections a column is bounded, not an element beside |Q|·|R|, which may be small.
+      EXPECT_LE(error.elementwise, row.method == QrMethod::tsqr ? 1e-13 : 2e-14) << k;
       EXPECT_FALSE(error.failed);
     }
   }
@@ -139,8 +140,8 @@ TEST(TallBench, ReductionsAndOperationsOfTheMethods) {
   for (const auto& [method, one] : counts) EXPECT_GE(one.flops, 1.9 * m * kN * kN);
   EXPECT_DOUBLE_EQ(counts.at(QrMethod::cgs2).flops - counts.at(QrMethod::cgs).flops,
                    4 * m * kN * (kN - 1) / 2);
-  // Reflections of a panel once for R, and three times as much for Q.
-  EXPECT_NEAR(counts.at(QrMethod::tsqr).flops, 8 * m * kN * kN, 1e-2 * m * kN * kN);
+  // Reflections of a panel once for R, and two and a half times as much for Q.
+  EXPECT_NEAR(counts.at(QrMethod::tsqr).flops, 7 * m * kN * kN, 1e-2 * m * kN * kN);
 }
 
 TEST(TallBench, ErrorsPassByPassOfTheFourMatrices) {
