@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "kernels/run_fused.hpp"
+
 namespace strata {
 namespace {
 
@@ -44,16 +46,44 @@ Reals unit_columns(const SquareMatrix<DoubleDouble>& r, const std::vector<std::i
   return unit;
 }
 
+/// Of an upper triangular matrix.
+Reals transposed(const Reals& a) {
+  Reals rows(a.n);
+  for (std::int64_t j = 0; j < a.n; ++j)
+    for (std::int64_t i = 0; i <= j; ++i) rows(j, i) = a(i, j);
+  return rows;
+}
+
+/// Eight columns of the inverse of an upper triangular matrix from `first` on, row by row of `x`,
+/// the last row first. Zeros below the diagonal change no sum.
+struct InvertColumns {
+  static constexpr std::int64_t kWidth = 8;
+  [[gnu::always_inline]] static void run(const double* rows, std::int64_t n, std::int64_t first,
+                                         double* x) {
+    const std::int64_t last = std::min(first + kWidth, n) - 1;
+    for (std::int64_t i = last; i >= 0; --i) {
+      const double* row = rows + i * n;
+      double sum[kWidth] = {};
+      for (std::int64_t k = i + 1; k <= last; ++k)
+        for (std::int64_t c = 0; c < kWidth; ++c) sum[c] += row[k] * x[k * kWidth + c];
+      for (std::int64_t c = 0; c < kWidth; ++c) {
+        const double below = i > first + c ? 0.0 : -sum[c] / row[i];
+        x[i * kWidth + c] = i == first + c ? 1 / row[i] : below;
+      }
+    }
+  }
+};
+
 Reals inverse_of_upper(const Reals& r) {
   Reals inverse(r.n);
-  for (std::int64_t j = 0; j < r.n; ++j) {
-    inverse(j, j) = 1 / r(j, j);
-    for (std::int64_t below = 1; below <= j; ++below) {  // rows j − 1 … 0
-      const std::int64_t i = j - below;
-      double sum = 0;
-      for (std::int64_t k = i + 1; k <= j; ++k) sum += r(i, k) * inverse(k, j);
-      inverse(i, j) = -sum / r(i, i);
-    }
+  const Reals rows = transposed(r);
+  constexpr std::int64_t kWidth = InvertColumns::kWidth;
+  std::vector<double> x(static_cast<std::size_t>(r.n * kWidth));
+  for (std::int64_t first = 0; first < r.n; first += kWidth) {
+    run_fused<InvertColumns>(rows.values.data(), r.n, first, x.data());
+    for (std::int64_t j = first; j < std::min(first + kWidth, r.n); ++j)
+      for (std::int64_t i = 0; i <= j; ++i)
+        inverse(i, j) = x[static_cast<std::size_t>(i * kWidth + j - first)];
   }
   return inverse;
 }
@@ -81,6 +111,7 @@ void power_iterations(std::int64_t n, int count, Next&& next) {
 /// The 2-norm of an upper triangular matrix, from below: power iterations with AᵀA.
 double norm_estimate(const Reals& a) {
   constexpr int kIterations = 30;
+  const Reals rows = transposed(a);  // so that both products go along columns
   double norm = 0;
   power_iterations(a.n, kIterations, [&](const std::vector<double>& x) {
     std::vector<double> y(x.size());
@@ -90,9 +121,9 @@ double norm_estimate(const Reals& a) {
     }
     norm = std::max(norm, length_of(y));
     std::vector<double> z(x.size());
-    for (std::int64_t j = 0; j < a.n; ++j) {
-      for (std::int64_t i = 0; i <= j; ++i)
-        z[static_cast<std::size_t>(j)] += a(i, j) * y[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < a.n; ++i) {
+      for (std::int64_t j = i; j < a.n; ++j)
+        z[static_cast<std::size_t>(j)] += rows(j, i) * y[static_cast<std::size_t>(i)];
     }
     return z;
   });
@@ -138,18 +169,44 @@ void jacobi(SquareMatrix<W>& a, SquareMatrix<W>& vectors) {
   }
 }
 
+/// Loops whose multiply-adds are instructions where the processor has them.
+struct SubtractOuterProduct {
+  template <class W>
+  [[gnu::always_inline]] static void run(W* b, std::int64_t n, const W* r, std::int64_t first) {
+    for (std::int64_t k = first; k < n; ++k) {
+      W* column = b + k * n;
+      const W of_column = r[k];
+      for (std::int64_t i = first; i <= k; ++i)
+        column[i] = minus_product(column[i], r[i], of_column);
+    }
+  }
+};
+
+/// Σ_k r_ik·s_kj, k ascending, for a column of rows at a time.
+struct AddUpperProduct {
+  [[gnu::always_inline]] static void run(DoubleDouble* product, std::int64_t n,
+                                         const DoubleDouble* r, const DoubleDouble* s) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      DoubleDouble* column = product + j * n;
+      for (std::int64_t k = 0; k <= j; ++k) {
+        const DoubleDouble by = s[k + j * n];
+        for (std::int64_t i = 0; i <= k; ++i) column[i] = column[i] + r[i + k * n] * by;
+      }
+    }
+  }
+};
+
 }  // namespace
+
+template <class W>
+void subtract_outer_product(SquareMatrix<W>& b, const std::vector<W>& r, std::int64_t first) {
+  run_fused<SubtractOuterProduct>(b.values.data(), b.n, r.data(), first);
+}
 
 SquareMatrix<DoubleDouble> upper_product(const SquareMatrix<DoubleDouble>& r,
                                          const SquareMatrix<DoubleDouble>& s) {
   SquareMatrix<DoubleDouble> product(r.n);
-  for (std::int64_t j = 0; j < r.n; ++j) {
-    for (std::int64_t i = 0; i <= j; ++i) {
-      DoubleDouble sum;
-      for (std::int64_t k = i; k <= j; ++k) sum = sum + r(i, k) * s(k, j);
-      product(i, j) = sum;
-    }
-  }
+  run_fused<AddUpperProduct>(product.values.data(), r.n, r.values.data(), s.values.data());
   return product;
 }
 
@@ -264,6 +321,11 @@ SquareMatrix<W> factor_by_eigenvalues(const SquareMatrix<W>& b, double floor) {
   return upper_factor(std::move(weighted.values), n, n);
 }
 
+template void subtract_outer_product(SquareMatrix<double>&, const std::vector<double>&,
+                                     std::int64_t);
+template void subtract_outer_product(SquareMatrix<float>&, const std::vector<float>&, std::int64_t);
+template void subtract_outer_product(SquareMatrix<DoubleDouble>&, const std::vector<DoubleDouble>&,
+                                     std::int64_t);
 template SquareMatrix<double> factor_by_eigenvalues(const SquareMatrix<double>&, double);
 template SquareMatrix<float> factor_by_eigenvalues(const SquareMatrix<float>&, double);
 template SquareMatrix<DoubleDouble> factor_by_eigenvalues(const SquareMatrix<DoubleDouble>&,

@@ -86,6 +86,10 @@ struct SmallCholesky {
   std::vector<std::int64_t> dependent;  ///< with BadPivot::drop
 };
 
+/// B ← B − rᵀ·r in the upper triangle, rows and columns from `first` on; r has n elements.
+template <class W>
+void subtract_outer_product(SquareMatrix<W>& b, const std::vector<W>& r, std::int64_t first);
+
 /// RᵀR = B, the upper triangle of B read, row by row of R. A column in `zero` is taken to be zeros:
 /// its row and column of R are zero, and no pivot failed.
 template <class W>
@@ -93,6 +97,7 @@ template <class W>
                                               double tolerance = 0,
                                               const std::vector<bool>& zero = {}) {
   const std::int64_t n = b.n;
+  std::vector<W> row(static_cast<std::size_t>(n));
   SmallCholesky<W> result;
   result.r = SquareMatrix<W>(n);
   for (std::int64_t j = 0; j < n; ++j) {
@@ -110,11 +115,9 @@ template <class W>
     }
     const W root = root_of(b(j, j));
     result.r(j, j) = root;
-    for (std::int64_t k = j + 1; k < n; ++k) result.r(j, k) = b(j, k) / root;
-    for (std::int64_t k = j + 1; k < n; ++k) {
-      for (std::int64_t i = j + 1; i <= k; ++i)
-        b(i, k) = minus_product(b(i, k), result.r(j, i), result.r(j, k));
-    }
+    for (std::int64_t k = j + 1; k < n; ++k)
+      result.r(j, k) = row[static_cast<std::size_t>(k)] = b(j, k) / root;
+    subtract_outer_product(b, row, j + 1);
   }
   return result;
 }
