@@ -124,6 +124,10 @@ struct BlockStep {
   std::int64_t k1;
   std::int64_t
       what;  ///< one of these; j < k0: updates from column j; k0: what they do among each other
+
+  static BlockStep of_column(std::int64_t k, std::int64_t tiles) {
+    return {k, tiles, k, k + 1, kColumn};
+  }
 };
 
 void add_block(std::vector<BlockStep>& steps, BlockStep block, bool generated) {
@@ -153,22 +157,19 @@ std::vector<BlockStep> balanced_steps(std::int64_t tiles, int devices, bool gene
   std::vector<BlockStep> steps;
   for (std::int64_t m = 0; m < tiles; m += round)
     add_block(steps, {m, std::min(m + round, tiles), 0, head, 0}, generated);
-  for (std::int64_t k = head; k < tail; ++k)
-    steps.push_back({k, tiles, k, k + 1, BlockStep::kColumn});
+  for (std::int64_t k = head; k < tail; ++k) steps.push_back(BlockStep::of_column(k, tiles));
   if (tail < tiles) add_block(steps, {tail, tiles, tail, tiles, 0}, generated);
   return steps;
 }
 
+/// None for column after column, which need no list.
 std::vector<BlockStep> steps_of(const CholeskyProblem& problem, Order order, std::int64_t tiles) {
   const bool generated = problem.point_dimensions > 0;
   if (order.super_tile > 0) {
     return super_tile_steps(tiles, order.super_tile, order.super_tile * problem.devices, generated);
   }
   if (order.balanced) return balanced_steps(tiles, problem.devices, generated);
-  std::vector<BlockStep> steps;
-  for (std::int64_t k = 0; k < tiles; ++k)
-    steps.push_back({k, tiles, k, k + 1, BlockStep::kColumn});
-  return steps;
+  return {};
 }
 
 Schedule without_tasks(const CholeskyProblem& problem, Order order) {
@@ -225,8 +226,10 @@ std::string Order::name() const {
 Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
   Schedule schedule = without_tasks(problem, order);
   const std::int64_t tiles = schedule.blocks.block_rows(kMatrixFamily);
-  std::vector<BlockStep> steps = steps_of(problem, order, tiles);
-  schedule.steps = std::ssize(steps);
+  // Schedules are copied, and tiles may be many.
+  const auto steps =
+      std::make_shared<const std::vector<BlockStep>>(steps_of(problem, order, tiles));
+  schedule.steps = steps->empty() ? tiles : std::ssize(*steps);
   const RowOwners owners(tiles, problem.devices, problem.rates);
   const bool mixed = problem.formats.map != nullptr;
   require(!mixed || (problem.point_dimensions > 0 && problem.formats.map->tiles() == tiles),
@@ -236,8 +239,9 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
   schedule.emit =
       [does = std::shared_ptr<const TileTasks>(mixed ? mixed_tile_tasks(problem, owners)
                                                      : uniform_tile_tasks(problem, owners)),
-       tiles, steps = std::move(steps)](std::int64_t s, TaskList& tasks) {
-        const auto [m0, m1, k0, k1, what] = steps[static_cast<std::size_t>(s)];
+       tiles, steps](std::int64_t s, TaskList& tasks) {
+        const auto [m0, m1, k0, k1, what] =
+            steps->empty() ? BlockStep::of_column(s, tiles) : (*steps)[static_cast<std::size_t>(s)];
         Emitter emitter(*does, tiles, tasks);
         if (what == BlockStep::kColumn) {
           emitter.column(k0);
