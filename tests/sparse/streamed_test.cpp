@@ -115,7 +115,7 @@ void expect_as_planned(const FrontFactor& factor, std::int64_t budget) {
 
 /// The factor of a grid in all of its memory, in a half, a quarter and a tenth.
 TEST(StreamedSolves, AreTheHostsInAnyBudget) {
-  const SparseMatrix a = test::with_values(test::grid(12, 12, 140), 8);
+  const SparseMatrix a = test::with_values(test::grid(10, 10, 110), 8);
   const SparseAnalysis analysis = test::analysis_by_amd(a);
   const std::int64_t n = a.rows;
   FrontFactor whole(analysis, options_on("host:1"), whole_tree());
@@ -131,7 +131,7 @@ TEST(StreamedSolves, AreTheHostsInAnyBudget) {
     const std::int64_t once = bytes_of_ranges(factor);
     const auto ranges =
         std::make_shared<const SweepRanges>(sweep_ranges(factor.analysis(), factor.layout()));
-    for (const std::int64_t columns : {1, 3, 16, 40}) {
+    for (const std::int64_t columns : {1, 3, 40}) {
       const std::vector<double> b = right_hand_sides(n, columns);
       for (const Sweep sweep : kSweeps) {
         std::vector<double> x = b;
@@ -151,13 +151,17 @@ TEST(StreamedSolves, AreTheHostsInAnyBudget) {
         passes += one_pass ? 0 : 1;
         if (sweep.forward && sweep.backward) {
           EXPECT_LE(moved - of_b, (one_pass ? 2 : 2 * columns) * (once + order));
-          if (one_pass && share >= 0.5 && columns <= 16)
+          if (one_pass && share >= 0.5 && columns <= 16) {
             EXPECT_LT(moved - of_b, 2 * (once + order) - budget / 8);
+          }
         } else {
           EXPECT_EQ((moved - of_b) % (once + order), 0);
           EXPECT_GT(moved, of_b);
-          if (wide) EXPECT_EQ(moved - of_b == once + order, one_pass) << share << ", " << columns;
+          if (wide) {
+            EXPECT_EQ(moved - of_b == once + order, one_pass) << share << ", " << columns;
+          }
         }
+        if (columns != 3) continue;
         std::vector<double> again = b;
         ASSERT_TRUE(factor.solve_streamed(view_of(again, n), sweep.forward, sweep.backward));
         EXPECT_EQ(again, x);
@@ -179,7 +183,7 @@ TEST(StreamedSolves, HaveTheBitsOfAFactorThatStays) {
     const std::int64_t n = a.rows;
     FrontFactor whole(analysis, options_on("reference"), whole_tree());
     whole.factor(a, 0.5);
-    for (const std::int64_t bytes : {200'000, 20'000, 2'000, 1}) {
+    for (const std::int64_t bytes : {200'000, 2'000, 1}) {
       const SplitAnalysis split = split_supernodes(analysis, bytes, Element::fp64);
       const bool is_split = split.analysis.supernodes() != analysis.supernodes();
       const auto layout = std::make_shared<const FrontLayout>(
@@ -216,8 +220,8 @@ TEST(StreamedSolves, HaveTheBitsOfAFactorThatStays) {
     }
   }
   EXPECT_GT(same, 500);
-  EXPECT_GT(split_ones, 300);
-  EXPECT_GT(streamed, 1000);
+  EXPECT_GT(split_ones, 200);
+  EXPECT_GT(streamed, 700);
 }
 
 TEST(StreamedSolves, OfFloatsToo) {
@@ -422,7 +426,7 @@ TEST(StreamedSolvesOnAGpu, AreThoseOfAFactorThatStays) {
       EXPECT_LT(distance(x, by_the_host<float>(floats, b, n, kSweeps[0])), 1e-4);
     }
   }
-  EXPECT_GT(same, 300);
+  EXPECT_GT(same, 500);
 }
 
 }  // namespace
