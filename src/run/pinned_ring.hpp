@@ -8,9 +8,9 @@
 // * What is in a queue never waits for the ring: a copy to the device is put there when its slot
 //   has been filled, and a slot that was copied into is emptied by a thread of the ring once the
 //   copy's event is done. So there is nothing that could wait in a circle.
-// * Slots are allocated when first needed, and used again once their copy is done. What has at most
-//   kSmallSlotBytes goes through small slots if the others are larger, which are allocated
-//   together: page-locking one that holds a large block takes tens of milliseconds on some
+// * Slots are allocated when first needed, and used again once their copy is done. Where they are
+//   larger than kSmallSlotBytes, what has no more than that has small slots of its own, which are
+//   allocated together: page-locking a slot for a large block takes tens of milliseconds on some
 //   machines, which a sum of a few numbers is not to wait for.
 
 #include <atomic>
