@@ -342,6 +342,19 @@ void launch_solve(cudaStream_t stream, const Columns<double>& x, const double* r
 
 constexpr std::int64_t kUpdateDepth = 256;  // columns of x of a launch
 
+/// Operands of kEights eights of columns, depth by depth; element(i, j) is −0 where there is none,
+/// which changes no sum. Called by all threads.
+template <int kEights, class Element>
+__device__ void load_right(int depth, Element&& element, double2* to) {
+  for (int k = static_cast<int>(threadIdx.x); k < depth * kEights * kWarpSize;
+       k += static_cast<int>(blockDim.x)) {
+    const int lane = k % kWarpSize;
+    const int row = k / kWarpSize / kEights * kEight + lane % 4;
+    const int col = k / kWarpSize % kEights * kEight + column_at(lane / 4);
+    to[k] = make_double2(element(row, col), element(row + 4, col));
+  }
+}
+
 /// kBlocks eights of columns of y.
 template <int kBlocks>
 __global__ void __launch_bounds__(kRowThreads, 2)
@@ -349,16 +362,12 @@ __global__ void __launch_bounds__(kRowThreads, 2)
                   std::int64_t y_ld, std::int64_t cols, bool pairs) {
   extern __shared__ __align__(16) double2 shared[];
   const int depth = static_cast<int>((x.cols + kEight - 1) / kEight);
-  // What there is not adds −0, which changes no sum.
-  const auto element = [&](std::int64_t i, std::int64_t j) {
-    return i < x.cols && j < cols ? -s[i + j * s_ld] : -0.0;
-  };
-  for (int k = static_cast<int>(threadIdx.x); k < depth * kBlocks * kWarpSize; k += kRowThreads) {
-    const int lane = k % kWarpSize;
-    const int row = k / kWarpSize / kBlocks * kEight + lane % 4;
-    const int col = k / kWarpSize % kBlocks * kEight + column_at(lane / 4);
-    shared[k] = make_double2(element(row, col), element(row + 4, col));
-  }
+  load_right<kBlocks>(
+      depth,
+      [&](std::int64_t i, std::int64_t j) {
+        return i < x.cols && j < cols ? -s[i + j * s_ld] : -0.0;
+      },
+      shared);
   __syncthreads();
   const std::int64_t strips = (x.rows + kRows - 1) / kRows;
   for (std::int64_t number = blockIdx.x * std::int64_t{kRowWarps} + tile::warp(); number < strips;
@@ -399,23 +408,6 @@ void launch_update(cudaStream_t stream, const Columns<double>& x, const double* 
 
 constexpr int kRotateEach = 2;  // eights of columns that a warp has at once
 
-/// Operands of S for `eights` of its columns from `first` on, depth by depth; what there is not is
-/// −0, which changes no sum. Called by all threads.
-__device__ void load_right(const double* s, std::int64_t ld, std::int64_t p, std::int64_t q,
-                           std::int64_t first, int eights, double2* to) {
-  const int depth = static_cast<int>((p + kEight - 1) / kEight);
-  const auto element = [&](std::int64_t i, std::int64_t j) {
-    return i < p && j < q ? s[i + j * ld] : -0.0;
-  };
-  for (int k = static_cast<int>(threadIdx.x); k < depth * eights * kWarpSize;
-       k += static_cast<int>(blockDim.x)) {
-    const int lane = k % kWarpSize;
-    const std::int64_t row = k / kWarpSize / eights * kEight + lane % 4;
-    const std::int64_t col = first + k / kWarpSize % eights * kEight + column_at(lane / 4);
-    to[k] = make_double2(element(row, col), element(row + 4, col));
-  }
-}
-
 /// The rows of kStrips strips lie in shared memory while their places take what they are multiplied
 /// to; kGroups warps of each strip share the columns of S that are there.
 template <int kStrips, int kGroups>
@@ -433,7 +425,12 @@ __global__ void __launch_bounds__(kStrips* kGroups* kWarpSize)
   double2* right = shared + kStrips * of_strip;
   if (group == 0) rows.start(strip, x);
   for (std::int64_t first = 0; first < cols; first += kEights * kEight) {
-    load_right(s, s_ld, x.cols, cols, first, kEights, right);
+    load_right<kEights>(
+        depth,
+        [&](std::int64_t i, std::int64_t j) {
+          return i < x.cols && first + j < cols ? s[i + (first + j) * s_ld] : -0.0;
+        },
+        right);
     if (first == 0) tile::wait_copies<0>();
     __syncthreads();
     const double2* mine = right + group * kRotateEach * kWarpSize + tile::lane();
