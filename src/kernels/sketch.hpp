@@ -2,6 +2,7 @@
 // Random sketches of a block of rows: S ← Ω·X with few rows, for a preconditioner of QR.
 //
 //   sketch            S ← Ω·X                             operands S, V, d
+//   continue_sketch   S ← S + Ω·X, count alone            operands S, V, d
 //
 // X = V·diag(d), d (n × 1, fp64) powers of two or 0; V is h × n in fp64 or fp32, S s × n in fp64,
 // written as a whole. Ω is s × h; what is random about it follows from the seed and the number of
@@ -11,10 +12,11 @@
 // The variant holds the kind and the seed (sketch_variant):
 // * gaussian: elements that are nearly normal, sums of twelve uniform numbers of 16 bits less their
 //   mean (variance 1, none beyond 6): no logarithm, which backends would round differently.
-// * multi: CountSketch to sketch_buckets(n) rows, each row of X with a random sign added to one of
-//   them (Clarkson, Woodruff, "Low-rank approximation and regression in input sparsity time",
-//   2017), then gaussian (multi-sketch: Higgins, Szyld, Boman, Yamazaki, "Analysis of randomized
-//   Householder-Cholesky QR factorization with multisketching", 2025).
+// * count: CountSketch: each row of X, with a random sign, is added to one of the s rows of S, its
+//   bucket (Clarkson, Woodruff, "Low-rank approximation and regression in input sparsity time",
+//   2017). 32 rows side by side have buckets side by side, of which the first is random. What the
+//   theory asks of buckets is that two rows meet with a probability of 1/s, and that signs are
+//   independent; so it has the same variance, and memory is read and written in order.
 // * srht_fp64, srht_fp32, srht_fp16: rows with random signs, a Walsh–Hadamard transform over the
 //   rows of the block, and s rows of it at random (block SRHT: Balabanov, Beaupère, Grigori,
 //   Lederer, "Block subsampled randomized Hadamard transform for low-rank approximation", 2023),
@@ -24,8 +26,11 @@
 // Contract. All backends give the same bits:
 // * gaussian: rows of X in tiles of 128; S_ik of a tile is a chain of fused multiply-adds over its
 //   rows from 0 on, and tiles are added in their order, from 0 on.
-// * multi: each bucket is a sum over the rows of X in their order, from 0 on; then gaussian, the
-//   buckets in the place of rows.
+// * count: the rows 32·t … 32·t + 31 of the whole matrix are tile t; V begins with one. Spans of
+//   sketch_span(s) rows of it have sums of their own: each bucket's is over rows in their order, from
+//   0 on. Spans of a block are added as the units of gram.hpp, in a binary tree, so blocks of 2^k
+//   spans add up to the sketch of the whole, whatever k is. A block within a span that does not begin
+//   with it is added by continue_sketch.
 // * srht: column k is scaled by the power of two of its largest magnitude in the block, as
 //   householder.hpp does it, rounded (to fp16 through fp32), padded by zeros to a power of two H of
 //   rows; stages of distance 1, 2, 4, … H/2 put (a + b, a − b) in the place of (a, b). fp16: times
@@ -39,7 +44,7 @@
 
 namespace strata {
 
-enum class SketchKind : std::uint8_t { gaussian, multi, srht_fp64, srht_fp32, srht_fp16 };
+enum class SketchKind : std::uint8_t { gaussian, count, srht_fp64, srht_fp32, srht_fp16 };
 
 inline constexpr int kSketchTileRows = 128;
 inline constexpr std::uint32_t kSketchSeedMax = (1U << 28) - 1;
@@ -51,11 +56,23 @@ inline constexpr std::uint32_t kSketchSeedMax = (1U << 28) - 1;
 [[nodiscard]] constexpr SketchKind sketch_kind(std::uint32_t variant) noexcept {
   return static_cast<SketchKind>(variant & 15U);
 }
+[[nodiscard]] constexpr std::uint32_t sketch_seed_of(std::uint32_t variant) noexcept {
+  return variant >> 4;
+}
 
-/// Buckets of CountSketch: 2·n² as its theory wants it, but no more than fast memory holds.
+inline constexpr int kSketchCountRows = 32;  ///< of a tile of count
+
+/// Buckets for n columns. Lengths in their space come out of CountSketch within about √(n/buckets)
+/// of what they are, a quarter: so what a sketch makes orthonormal has a condition of 5/3 or so.
 [[nodiscard]] constexpr std::int64_t sketch_buckets(std::int64_t n) noexcept {
-  constexpr std::int64_t kMax = 8192;
-  return 2 * n * n < kMax ? 2 * n * n : kMax;
+  constexpr std::int64_t kLeast = 256;
+  const auto enough =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(16 * (n < 1 ? 1 : n))));
+  return enough < kLeast ? kLeast : enough;
+}
+/// Rows of V of which sums are one chain, a power of two: so many that they are a small part of V.
+[[nodiscard]] constexpr std::int64_t sketch_span(std::int64_t buckets) noexcept {
+  return 32 * static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(buckets)));
 }
 
 // ---- random numbers
@@ -64,7 +81,7 @@ inline constexpr std::uint32_t kSketchSeedMax = (1U << 28) - 1;
 enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
 [[nodiscard]] constexpr std::uint64_t sketch_seed(std::uint32_t variant,
                                                   SketchStream stream) noexcept {
-  return random_bits(0x5ce7c4, (std::uint64_t{variant >> 4} << 8) + static_cast<unsigned>(stream));
+  return random_bits(0x5ce7c4, (std::uint64_t{sketch_seed_of(variant)} << 8) + static_cast<unsigned>(stream));
 }
 
 /// Element i of the column of Ω for a row.
@@ -83,12 +100,19 @@ enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
   return static_cast<double>(2 * sum - kTwiceMean) * 0x1p-17;
 }
 
-[[nodiscard]] constexpr std::int64_t sketch_bucket(std::uint64_t seed, std::int64_t row,
+/// The bucket of the first row of a tile of count; buckets >= kSketchCountRows.
+[[nodiscard]] constexpr std::int64_t sketch_bucket(std::uint64_t seed, std::int64_t tile,
                                                    std::int64_t buckets) noexcept {
-  return static_cast<std::int64_t>((random_bits(seed, static_cast<std::uint64_t>(row)) >> 32) *
-                                       static_cast<std::uint64_t>(buckets) >>
-                                   32);
+  return static_cast<std::int64_t>(
+      (random_bits(seed, static_cast<std::uint64_t>(tile)) >> 32) *
+          static_cast<std::uint64_t>(buckets - kSketchCountRows + 1) >>
+      32);
 }
+/// Of the rows of a tile of count, a bit each: set where the sign is negative.
+[[nodiscard]] constexpr std::uint32_t sketch_signs(std::uint64_t seed, std::int64_t tile) noexcept {
+  return static_cast<std::uint32_t>(random_bits(seed, static_cast<std::uint64_t>(tile)) >> 32);
+}
+/// Of row `row` of a transform.
 [[nodiscard]] constexpr double sketch_sign(std::uint64_t seed, std::int64_t row) noexcept {
   return (random_bits(seed, static_cast<std::uint64_t>(row)) >> 63) != 0 ? -1.0 : 1.0;
 }
@@ -135,8 +159,7 @@ inline double products(std::span<const BlockExtent> x, std::uint32_t variant) {
   const auto sketched = static_cast<double>(x[0].rows);
   switch (sketch_kind(variant)) {
     case SketchKind::gaussian: return 2 * rows * cols * sketched;
-    case SketchKind::multi:
-      return 2 * rows * cols + 2 * static_cast<double>(sketch_buckets(x[1].cols)) * cols * sketched;
+    case SketchKind::count: return 2 * rows * cols;
     default: break;
   }
   const auto stages = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(x[1].rows)));
@@ -150,19 +173,35 @@ inline constexpr Operation sketch{.name = "sketch",
                                   .work = sketch_work::products,
                                   .nominal_cost = 4};
 
+inline constexpr Operation continue_sketch{
+    .name = "continue_sketch",
+    .operands = 3,
+    .access = {Access::read_write, Access::read, Access::read},
+    .work = sketch_work::products,
+    .nominal_cost = 4};
+
 inline constexpr Elements kSketchElements[] = {{Element::fp64, Element::fp64, Element::fp64},
                                                {Element::fp64, Element::fp32, Element::fp64}};
 
-inline void add_sketch(KernelTable& table, KernelFunction kernel) {
-  for (const Elements& elements : kSketchElements) table.set(sketch, elements, kernel);
+inline void add_sketch(KernelTable& table, KernelFunction start, KernelFunction more) {
+  for (const Elements& elements : kSketchElements) {
+    table.set(sketch, elements, start);
+    table.set(continue_sketch, elements, more);
+  }
 }
 
 /// In plain loops.
 void sketch_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
-/// For the CPU: the rows of S in vectors.
+void continue_sketch_reference(Queue& queue, const KernelCalls& calls,
+                               const KernelParameters& parameters);
+/// For the CPU: the rows of S, or of a tile of count, in vectors.
 void sketch_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void continue_sketch_host(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters);
 
-/// Throws Error{device} for a kind that there is not.
-void require_sketch(std::uint32_t variant);
+/// What is wrong with operands and variant of either operation: throws Error{device} for a kind that
+/// there is not, or that cannot be continued, Error{misuse} for too few buckets and for blocks of
+/// count that do not begin with a tile or, where they are to be continued, are not within a span.
+void require_sketch(const BlockView* x, std::uint32_t variant, bool continued);
 
 }  // namespace strata

@@ -1,9 +1,11 @@
 // sketch.hpp on a GPU.
 //
 // Method: gaussian: a thread block draws 32 rows of Ω for a tile of rows of X in shared memory and
-// multiplies all columns by them; a second kernel adds the tiles up in their order. CountSketch has
-// a thread for each bucket of a column, which looks through the buckets of all rows. A transform
-// has a thread block for each column, in shared memory where that holds it.
+// multiplies all columns by them; a second kernel adds the tiles up in their order. In count a warp
+// has a column of a span, whose buckets lie in shared memory: its lanes are the rows of a tile, whose
+// buckets lie side by side, so V is read in whole lines and no two lanes meet. The rows of a few
+// tiles are under way while others are added. A transform has a thread block for each column, in
+// shared memory where that holds it.
 
 #include <algorithm>
 #include <type_traits>
@@ -68,28 +70,95 @@ __global__ void __launch_bounds__(kThreads)
   s[e % s_rows + e / s_rows * ld] = sum;
 }
 
-/// places[r]: the bucket of row r, less one and negative where its sign is.
-__global__ void __launch_bounds__(kThreads)
-    find_buckets(std::int64_t rows, std::int64_t first_row, std::uint64_t seed,
-                 std::uint64_t sign_seed, std::int64_t buckets, int* places) {
-  const std::int64_t r = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
-  if (r >= rows) return;
-  const int bucket = static_cast<int>(sketch_bucket(seed, first_row + r, buckets));
-  places[r] = sketch_sign(sign_seed, first_row + r) < 0 ? -bucket - 1 : bucket;
+constexpr int kLanesOfWarp = 32;
+static_assert(kSketchCountRows == kLanesOfWarp);
+constexpr int kTilesAhead = 16;
+
+/// A call of count: `spans` of so many rows each, seeds and buckets.
+struct CountShape {
+  std::int64_t first_tile, span_rows, buckets;
+  std::uint64_t bucket_seed, sign_seed;
+  bool continued;  ///< buckets begin with what is in `to`
+};
+
+/// The rows of tiles t … t + kTilesAhead − 1 of a column, for one lane; zeros below its end, which
+/// change no sum.
+template <class T>
+__device__ void read_tiles(const T* column, std::int64_t row, std::int64_t end,
+                           T (&to)[kTilesAhead]) {
+#pragma unroll
+  for (int t = 0; t < kTilesAhead; ++t) {
+    const std::int64_t at = row + t * kSketchCountRows;
+    to[t] = at < end ? column[at] : T(0);
+  }
 }
 
+/// Buckets of a column of a span, a warp each; span blockIdx.x goes to to + blockIdx.x · stride.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    count_sketch(Columns<T> x, const int* places, std::int64_t buckets, double* c) {
-  const int bucket = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  if (bucket >= buckets) return;
-  double sum = 0;
-  for (std::int64_t r = 0; r < x.rows; ++r) {
-    const int place = places[r];
-    if (place == bucket) sum = rounded_sum(sum, x.at(r, blockIdx.y));
-    if (place == -bucket - 1) sum = rounded_sum(sum, -x.at(r, blockIdx.y));
+    count_spans(Columns<T> x, CountShape shape, double* to, std::int64_t ld, std::int64_t stride) {
+  extern __shared__ double buckets_of_block[];
+  const int warps = static_cast<int>(blockDim.x) / kLanesOfWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kLanesOfWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kLanesOfWarp;
+  const std::int64_t j = blockIdx.y * std::int64_t{warps} + warp;
+  if (j >= x.cols) return;
+  double* sums = buckets_of_block + warp * shape.buckets;
+  double* out = to + blockIdx.x * stride + j * ld;
+  for (std::int64_t b = lane; b < shape.buckets; b += kLanesOfWarp)
+    sums[b] = shape.continued ? out[b] : 0;
+  __syncwarp();
+  const T* column = x.data + j * x.ld;
+  const double scale = x.d == nullptr ? 1.0 : x.d[j];
+  const std::int64_t begin = blockIdx.x * shape.span_rows;
+  const std::int64_t end = min(begin + shape.span_rows, x.rows);
+  T now[kTilesAhead];
+  read_tiles(column, begin + lane, end, now);
+  for (std::int64_t row = begin; row < end; row += kLanesOfWarp * kSketchCountRows) {
+    // A lane draws for one of the next 32 tiles.
+    const std::int64_t tile = shape.first_tile + row / kSketchCountRows + lane;
+    const int bucket = static_cast<int>(sketch_bucket(shape.bucket_seed, tile, shape.buckets));
+    const std::uint32_t signs = sketch_signs(shape.sign_seed, tile);
+    for (int first = 0; first < kLanesOfWarp; first += kTilesAhead) {
+      T next[kTilesAhead];
+      read_tiles(column, row + (first + kTilesAhead) * kSketchCountRows + lane, end, next);
+#pragma unroll
+      for (int t = 0; t < kTilesAhead; ++t) {
+        double* place = sums + __shfl_sync(0xffffffffU, bucket, first + t) + lane;
+        const bool negative = (__shfl_sync(0xffffffffU, signs, first + t) >> lane & 1U) != 0;
+        const double value = rounded_product(static_cast<double>(now[t]), scale);
+        *place = rounded_sum(*place, negative ? -value : value);
+        __syncwarp();
+      }
+#pragma unroll
+      for (int t = 0; t < kTilesAhead; ++t) now[t] = next[t];
+    }
   }
-  c[bucket + blockIdx.y * buckets] = sum;
+  for (std::int64_t b = lane; b < shape.buckets; b += kLanesOfWarp) out[b] = sums[b];
+}
+
+/// s ← the sums of spans, added in a binary tree.
+__global__ void __launch_bounds__(kThreads)
+    add_spans(const double* parts, std::int64_t spans, std::int64_t s_rows, std::int64_t n,
+              double* s, std::int64_t ld) {
+  constexpr int kLevels = 48;
+  const std::int64_t e = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (e >= s_rows * n) return;
+  double waiting[kLevels];  // of 2^level spans, where that bit of the number of spans is set
+  for (std::int64_t span = 0; span < spans; ++span) {
+    double sum = parts[span * s_rows * n + e];
+    int level = 0;
+    for (; (span >> level & 1) != 0; ++level) sum = rounded_sum(waiting[level], sum);
+    waiting[level] = sum;
+  }
+  double sum = 0;
+  bool begun = false;
+  for (int level = 0; spans >> level != 0; ++level) {
+    if ((spans >> level & 1) == 0) continue;
+    sum = begun ? rounded_sum(waiting[level], sum) : waiting[level];
+    begun = true;
+  }
+  s[e % s_rows + e / s_rows * ld] = sum;
 }
 
 __device__ double added(double a, double b) { return rounded_sum(a, b); }
@@ -158,7 +227,6 @@ __global__ void __launch_bounds__(kThreads)
 unsigned blocks_for(std::int64_t count, std::int64_t of_block) {
   return static_cast<unsigned>((count + of_block - 1) / of_block);
 }
-std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 std::int64_t tiles_of(std::int64_t rows) { return (rows + kSketchTileRows - 1) / kSketchTileRows; }
 std::int64_t part_bytes(std::int64_t rows, std::int64_t s_rows, std::int64_t n) {
   return tiles_of(rows) * s_rows * n * std::int64_t{sizeof(double)};
@@ -177,24 +245,40 @@ void gaussian(cudaStream_t stream, const Columns<T>& x, std::int64_t first_row, 
   require_cuda(cudaGetLastError(), "sketch");
 }
 
+/// As many columns a thread block as shared memory holds the buckets of.
 template <class T>
-void multi(CudaQueue& queue, const Columns<T>& x, std::int64_t first_row, std::uint32_t variant,
-           const BlockView& s) {
-  const std::int64_t buckets = sketch_buckets(x.cols);
-  const std::int64_t places = aligned(x.rows * std::int64_t{sizeof(int)});
-  const std::int64_t counts = aligned(buckets * x.cols * std::int64_t{sizeof(double)});
-  auto* memory =
-      static_cast<std::byte*>(queue.scratch(places + counts + part_bytes(buckets, s.rows, x.cols)));
-  auto* place = reinterpret_cast<int*>(memory);
-  auto* c = reinterpret_cast<double*>(memory + places);
-  find_buckets<<<blocks_for(x.rows, kThreads), kThreads, 0, queue.stream()>>>(
-      x.rows, first_row, sketch_seed(variant, SketchStream::bucket),
-      sketch_seed(variant, SketchStream::sign), buckets, place);
-  const dim3 grid(blocks_for(buckets, kThreads), static_cast<unsigned>(x.cols));
-  count_sketch<<<grid, kThreads, 0, queue.stream()>>>(x, place, buckets, c);
+void count(CudaQueue& queue, const Columns<T>& x, std::int64_t first_row, std::uint32_t variant,
+           const BlockView& s, bool continued) {
+  constexpr std::int64_t kColumnsMost = kThreads / kLanesOfWarp;
+  const std::int64_t column_bytes = s.rows * std::int64_t{sizeof(double)};
+  const std::int64_t columns =
+      std::min({kSharedBytesMax / column_bytes, kColumnsMost, std::max<std::int64_t>(x.cols, 1)});
+  if (columns == 0)
+    throw Error(ErrorKind::misuse, "sketch",
+                std::to_string(s.rows) + " buckets are more than a GPU holds");
+  const std::int64_t span = sketch_span(s.rows);
+  const std::int64_t spans = std::max<std::int64_t>((x.rows + span - 1) / span, 1);
+  auto* to = static_cast<double*>(s.data);
+  auto* parts = spans == 1 ? to
+                           : static_cast<double*>(queue.scratch(
+                                 spans * s.rows * x.cols * std::int64_t{sizeof(double)}));
+  const CountShape shape{first_row / kSketchCountRows,
+                         span,
+                         s.rows,
+                         sketch_seed(variant, SketchStream::bucket),
+                         sketch_seed(variant, SketchStream::sign),
+                         continued};
+  const auto bytes = static_cast<std::size_t>(columns * column_bytes);
+  require_cuda(cudaFuncSetAttribute(count_spans<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(kSharedBytesMax)),
+               "sketch");
+  const dim3 grid(static_cast<unsigned>(spans), blocks_for(x.cols, columns));
+  count_spans<T><<<grid, static_cast<unsigned>(columns * kLanesOfWarp), bytes, queue.stream()>>>(
+      x, shape, parts, spans == 1 ? s.ld : s.rows, s.rows * x.cols);
+  if (spans > 1)
+    add_spans<<<blocks_for(s.rows * x.cols, kThreads), kThreads, 0, queue.stream()>>>(
+        parts, spans, s.rows, x.cols, to, s.ld);
   require_cuda(cudaGetLastError(), "sketch");
-  gaussian(queue.stream(), Columns<double>{c, buckets, x.cols, buckets, nullptr}, 0,
-           sketch_seed(variant, SketchStream::normal), s, memory + places + counts);
 }
 
 template <class Real, class T>
@@ -217,7 +301,7 @@ void transform(CudaQueue& queue, const Columns<T>& x, std::int64_t first_row, st
 }
 
 template <class T>
-void sketch_call(CudaQueue& queue, const BlockView* x, std::uint32_t variant) {
+void sketch_call(CudaQueue& queue, const BlockView* x, std::uint32_t variant, bool continued) {
   const Columns<T> columns{static_cast<const T*>(x[1].data), x[1].rows, x[1].cols, x[1].ld,
                            static_cast<const double*>(x[2].data)};
   switch (sketch_kind(variant)) {
@@ -225,28 +309,31 @@ void sketch_call(CudaQueue& queue, const BlockView* x, std::uint32_t variant) {
       gaussian(queue.stream(), columns, x[1].row, sketch_seed(variant, SketchStream::normal), x[0],
                static_cast<std::byte*>(queue.scratch(part_bytes(x[1].rows, x[0].rows, x[1].cols))));
       break;
-    case SketchKind::multi: multi(queue, columns, x[1].row, variant, x[0]); break;
+    case SketchKind::count: count(queue, columns, x[1].row, variant, x[0], continued); break;
     case SketchKind::srht_fp64: transform<double>(queue, columns, x[1].row, variant, x[0]); break;
     default: transform<float>(queue, columns, x[1].row, variant, x[0]);
+  }
+}
+
+void sketch_calls(Queue& queue, const KernelCalls& calls, std::uint32_t variant, bool continued) {
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    require_sketch(x, variant, continued);
+    if (x[0].rows == 0 || x[0].cols == 0) continue;
+    x[1].element == Element::fp32 ? sketch_call<float>(cuda, x, variant, continued)
+                                  : sketch_call<double>(cuda, x, variant, continued);
   }
 }
 
 }  // namespace
 
 void sketch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  if (sketch_kind(parameters.variant) > SketchKind::srht_fp16)
-    throw Error(ErrorKind::device, "sketch",
-                "there is no kernel for variant " + std::to_string(parameters.variant));
-  auto& cuda = static_cast<CudaQueue&>(queue);
-  for (std::int64_t c = 0; c < calls.count(); ++c) {
-    const BlockView* x = calls[c];
-    if (x[0].rows == 0 || x[0].cols == 0) continue;
-    if (x[1].element == Element::fp32) {
-      sketch_call<float>(cuda, x, parameters.variant);
-    } else {
-      sketch_call<double>(cuda, x, parameters.variant);
-    }
-  }
+  sketch_calls(queue, calls, parameters.variant, false);
+}
+void continue_sketch_cuda(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters) {
+  sketch_calls(queue, calls, parameters.variant, true);
 }
 
 }  // namespace strata

@@ -1,7 +1,7 @@
 // sketch.hpp on the CPU.
 //
 // Method: the elements of Ω for a tile of rows are drawn once for all columns; the rows of S go
-// side by side, each a chain of its own.
+// side by side, each a chain of its own. Of count the rows of a tile go side by side.
 
 #include "kernels/run_fused.hpp"
 #include "kernels/sketch_loops.hpp"
@@ -29,7 +29,28 @@ struct AddColumn {
   }
 };
 
+/// The tiles of a column; a product with a sign is exact.
+struct CountColumn {
+  template <class T>
+  [[gnu::always_inline]] static void run(const T* x, std::int64_t rows, double scale,
+                                         const std::int64_t* bucket, const double* sign, double* c) {
+    const std::int64_t whole = rows - rows % kSketchCountRows;
+    for (std::int64_t r = 0; r < whole; r += kSketchCountRows) {
+      double* __restrict to = c + *bucket++;
+      for (std::int64_t i = 0; i < kSketchCountRows; ++i)
+        to[i] += static_cast<double>(x[r + i]) * scale * sign[r + i];
+    }
+    for (std::int64_t r = whole; r < rows; ++r)
+      c[*bucket + r - whole] += static_cast<double>(x[r]) * scale * sign[r];
+  }
+};
+
 struct VectorProducts {
+  template <class T>
+  static void count(const T* x, std::int64_t rows, double scale, const CountPlaces& places,
+                    double* c) {
+    run_fused<CountColumn>(x, rows, scale, places.bucket.data(), places.sign.data(), c);
+  }
   static void add_tile(std::uint64_t seed, const double* x, std::int64_t ld, std::int64_t rows,
                        std::int64_t n, std::int64_t first_row, double* s, std::int64_t s_rows) {
     thread_local std::vector<double> omega;
@@ -54,6 +75,10 @@ struct VectorProducts {
 
 void sketch_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   sketch_on_cpu<VectorProducts>(queue, calls, parameters);
+}
+void continue_sketch_host(Queue& queue, const KernelCalls& calls,
+                          const KernelParameters& parameters) {
+  continue_sketch_on_cpu<VectorProducts>(queue, calls, parameters);
 }
 
 }  // namespace strata

@@ -22,18 +22,40 @@ struct PlainProducts {
       }
     }
   }
+  template <class T>
+  static void count(const T* x, std::int64_t rows, double scale, const CountPlaces& places,
+                    double* c) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      c[places.bucket[row / kSketchCountRows] + r % kSketchCountRows] +=
+          static_cast<double>(x[r]) * scale * places.sign[row];
+    }
+  }
 };
 
 }  // namespace
 
-void require_sketch(std::uint32_t variant) {
-  if (sketch_kind(variant) <= SketchKind::srht_fp16) return;
-  throw Error(ErrorKind::device, "sketch",
-              "there is no kernel for variant " + std::to_string(variant));
+void require_sketch(const BlockView* x, std::uint32_t variant, bool continued) {
+  const SketchKind kind = sketch_kind(variant);
+  if (kind > SketchKind::srht_fp16 || (continued && kind != SketchKind::count))
+    throw Error(ErrorKind::device, continued ? "continue_sketch" : "sketch",
+                "there is no kernel for variant " + std::to_string(variant));
+  if (kind != SketchKind::count) return;
+  require(x[0].rows >= kSketchCountRows, ErrorKind::misuse, "sketch",
+          "{} buckets are fewer than the {} rows of a tile", x[0].rows, kSketchCountRows);
+  require(x[1].row % kSketchCountRows == 0, ErrorKind::misuse, "sketch",
+          "a block begins with row {}, within a tile of {} rows", x[1].row, kSketchCountRows);
+  require(!continued || x[1].rows <= sketch_span(x[0].rows), ErrorKind::misuse, "sketch",
+          "a block of {} rows is more than the span of {} that it continues", x[1].rows,
+          sketch_span(x[0].rows));
 }
 
 void sketch_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   sketch_on_cpu<PlainProducts>(queue, calls, parameters);
+}
+void continue_sketch_reference(Queue& queue, const KernelCalls& calls,
+                               const KernelParameters& parameters) {
+  continue_sketch_on_cpu<PlainProducts>(queue, calls, parameters);
 }
 
 }  // namespace strata

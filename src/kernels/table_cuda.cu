@@ -90,7 +90,7 @@ class CudaBackend final : public Backend {
                            .stacked_q = attempt<stacked_q_cuda>});
     add_kernels<double>(kernels_, fronts<double>());
     add_kernels<float>(kernels_, fronts<float>());
-    add_sketch(kernels_, attempt<sketch_cuda>);
+    add_sketch(kernels_, attempt<sketch_cuda>, attempt<continue_sketch_cuda>);
     add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
     add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,
                            .halo_pack = attempt<halo_pack_cuda>,

@@ -60,7 +60,7 @@ const KernelTable& host_kernels() {
     add_mixed(kernels);
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
-    add_sketch(kernels, sketch_host);
+    add_sketch(kernels, sketch_host, continue_sketch_host);
     add_subtract_columns(kernels, subtract_columns_host);
     add_kernels(kernels, panel_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},

@@ -61,7 +61,7 @@ const KernelTable& reference_kernels() {
     add_mixed(kernels);
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());
-    add_sketch(kernels, sketch_reference);
+    add_sketch(kernels, sketch_reference, continue_sketch_reference);
     add_subtract_columns(kernels, subtract_columns_reference);
     add_kernels(kernels, panel_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},

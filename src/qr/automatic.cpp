@@ -21,6 +21,12 @@
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
 //   at 1e-7: the rank is told by what lies between. Dependent columns are zeros from there on.
+// * Where columns are many, a sum in double-double costs more than all the rest, and V is much longer
+//   than a sketch of it: there the first R is that of a sketch (by CountSketch, its Gram matrix in
+//   double-double), which makes of V columns of a condition below two with a probability near one;
+//   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond 0.1/u
+//   or that columns are dependent, as it does where it lost some (a V of a few rows that are not
+//   zero), V is as it was, and its wide Gram matrix follows.
 // * R alone has less to ask for. A Cholesky factor whose error is E beside unit columns is the R of
 //   columns that are √‖E‖ away at most, √n·u for a wide sum, whatever their condition (the distance
 //   of the square roots of two positive semidefinite matrices: Bhatia, Matrix Analysis, 1997, X.1).
@@ -34,6 +40,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "kernels/sketch.hpp"
 #include "qr/methods.hpp"
 
 namespace strata {
@@ -55,9 +62,10 @@ class Automatic {
   explicit Automatic(TallProblem<T>& problem) : p_(problem) {}
 
   void run() {
-    Gram b = p_.first_gram(true);
+    Gram b = sketched();
+    bool wide = b.n == 0;  // b is
+    if (wide) b = p_.first_gram(true);
     bool was_shifted = false;
-    bool wide = true;  // b is
     for (int pass = 0; pass < kPassesMax; ++pass) {
       if (was_shifted) {
         // The pivots are beside lengths of 1 that the shift left; then they are forgotten.
@@ -105,6 +113,20 @@ class Automatic {
     return p_.wanted() == Wanted::r ? Limits<T>::kUnshifted : Limits<T>::kOneSolve;
   }
   [[nodiscard]] bool verifies() const { return p_.stores_q() && p_.options().verify; }
+
+  /// The Gram matrix, in T, of V·R⁻¹ with the R of a sketch, which is stored; nothing where that is
+  /// not the way.
+  Gram sketched() {
+    if (!p_.stores_q() || !begins_with_sketch<T>(p_.m(), p_.n(), p_.options())) return {};
+    const Small small = factor(p_.unit_gram(p_.first_sketch_gram()), BadPivot::stop, 0);
+    if (small.failed_column >= 0) return {};
+    const Gram r = widened(rounded_to<T>(widened(small.r)));
+    const Condition condition = condition_of(r, p_.zero_columns());
+    if (!(condition.estimate <= Limits<T>::kUnshifted)) return {};
+    Gram b = p_.solve(r, false, true, false, false);
+    p_.note_step({"sketch", true, false, condition.estimate}, b);
+    return b;
+  }
 
   Small factor(const Gram& b, BadPivot rule, double tolerance) {
     return small_cholesky(rounded_to<Wide>(b), rule, tolerance, p_.zeros());
@@ -193,6 +215,28 @@ class Automatic {
 };
 
 }  // namespace
+
+template <class T>
+bool begins_with_sketch(std::int64_t m, std::int64_t n, const QrOptions& options) {
+  constexpr std::int64_t kLeast = 24;  // columns
+  constexpr std::int64_t kMost = 128;  // whose sketch takes a few megabytes
+  return std::is_same_v<T, double> && options.method == QrMethod::automatic &&
+         options.rank_tolerance == 0 && n >= kLeast && n <= kMost && m >= 16 * sketch_buckets(n);
+}
+
+template <class T>
+std::vector<RowProblem> widest_passes(std::int64_t m, std::int64_t n, const QrOptions& options) {
+  std::vector<RowProblem> passes{{.pass = RowPass::solve_gram}};
+  if (options.method == QrMethod::multi_sketch) passes.push_back({.pass = RowPass::count_sketch});
+  if (begins_with_sketch<T>(m, n, options)) passes.push_back({.pass = RowPass::count_gram});
+  return passes;
+}
+
+template bool begins_with_sketch<double>(std::int64_t, std::int64_t, const QrOptions&);
+template bool begins_with_sketch<float>(std::int64_t, std::int64_t, const QrOptions&);
+template std::vector<RowProblem> widest_passes<double>(std::int64_t, std::int64_t,
+                                                       const QrOptions&);
+template std::vector<RowProblem> widest_passes<float>(std::int64_t, std::int64_t, const QrOptions&);
 
 template <class T>
 void run_automatic(TallProblem<T>& problem) {

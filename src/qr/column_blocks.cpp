@@ -56,6 +56,9 @@ class ColumnBlocks {
   [[nodiscard]] MatrixView<T> columns(std::int64_t k) const {
     return v_.columns(k * kWidth, width(k));
   }
+  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(std::int64_t k) const {
+    return v_.passes(columns(k), options_.run, widest_passes<T>(v_.rows(), width(k), options_));
+  }
   [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
 
   void add_report(const RunReport& report) {
@@ -65,7 +68,7 @@ class ColumnBlocks {
   }
 
   void append_lengths(std::int64_t k, std::vector<double>& lengths) {
-    TallProblem<T> problem(v_.passes(columns(k), options_.run), options_, k * kWidth);
+    TallProblem<T> problem(passes(k), options_, k * kWidth);
     const Gram b = problem.first_gram(false);
     for (std::int64_t j = 0; j < width(k); ++j)
       lengths.push_back(std::sqrt(std::max(b(j, j).hi, 0.0)) / problem.scale(j));
@@ -84,7 +87,7 @@ class ColumnBlocks {
         break;
       }
       if (round == 0 && k > 0) drop_dependent(k);
-      TallProblem<T> problem(v_.passes(columns(k), options_.run), options_, k * kWidth);
+      TallProblem<T> problem(passes(k), options_, k * kWidth);
       run_automatic(problem);
       const Gram step = problem.r();
       const QrInfo info = problem.take_info();

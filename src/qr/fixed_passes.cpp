@@ -65,7 +65,6 @@ std::vector<FixedPass> passes_of(QrMethod method) {
 SketchKind sketch_of(QrMethod method) {
   switch (method) {
     case QrMethod::rand_cholqr: return SketchKind::gaussian;
-    case QrMethod::multi_sketch: return SketchKind::multi;
     case QrMethod::mrcqr_fp64: return SketchKind::srht_fp64;
     case QrMethod::mrcqr_fp16: return SketchKind::srht_fp16;
     default: return SketchKind::srht_fp32;
@@ -102,6 +101,14 @@ class FixedPasses {
   using Wide = typename Limits<T>::Wide;
   using Gram = SquareMatrix<DoubleDouble>;
 
+  /// 2n rows.
+  std::vector<double> sketch() {
+    const std::uint32_t seed = p_.options().seed;
+    if (p_.options().method == QrMethod::multi_sketch)
+      return p_.runner().multi_sketch(seed, p_.scales());
+    return p_.runner().sketch(sketch_variant(sketch_of(p_.options().method), seed), p_.scales());
+  }
+
   Gram factor_of(const Gram& b, const FixedPass& pass, bool& failed) {
     failed = false;
     if (pass.small == FixedPass::Small::sketch) return sketched_factor();
@@ -111,14 +118,13 @@ class FixedPasses {
 
   /// The triangle of a sketch of V, whose columns are scaled to lengths near 1 by powers of two.
   Gram sketched_factor() {
-    const std::uint32_t variant = sketch_variant(sketch_of(p_.options().method), p_.options().seed);
     const auto finite = [](const std::vector<double>& s) {
       return std::all_of(s.begin(), s.end(), [](double x) { return std::isfinite(x); });
     };
-    std::vector<double> s = p_.runner().sketch(variant, p_.scales());
+    std::vector<double> s = sketch();
     if (!finite(s)) {
       p_.rescale();
-      s = p_.runner().sketch(variant, p_.scales());
+      s = sketch();
     }
     const std::int64_t rows = 2 * p_.n();
     for (std::int64_t j = 0; j < p_.n(); ++j) {

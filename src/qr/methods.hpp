@@ -20,6 +20,14 @@ void run_gram_schmidt(TallProblem<T>& problem);
 template <class T>
 void run_tsqr(TallProblem<T>& problem);
 
+/// Whether the automatic method begins with a sketch of V, m × n; T is its element.
+template <class T>
+[[nodiscard]] bool begins_with_sketch(std::int64_t m, std::int64_t n, const QrOptions& options);
+/// Of the passes of a method those that may need most memory.
+template <class T>
+[[nodiscard]] std::vector<RowProblem> widest_passes(std::int64_t m, std::int64_t n,
+                                                    const QrOptions& options);
+
 /// What became of V, which holds Q: rows of R of dependent columns are zeros, as those columns are.
 struct Orthonormalized {
   QrInfo info;

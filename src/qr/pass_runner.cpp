@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "kernels/sketch.hpp"
 #include "qr/planned_passes.hpp"
 #include "session/report.hpp"
 
@@ -159,6 +160,31 @@ std::vector<double> PassRunner<T>::sketch(std::uint32_t variant, const std::vect
   problem.variant = variant;
   run_pass(std::move(problem), {.scales = d.data(), .sum = bytes_of_values(s)});
   return s;
+}
+
+/// B of a pass with a CountSketch, whose scales are those of V, and ones.
+template <class T>
+void PassRunner<T>::run_count_pass(RowPass pass, Element sum, std::uint32_t seed,
+                                   std::vector<double> d, std::byte* b) {
+  d.resize(2 * d.size(), 1.0);
+  RowProblem problem = problem_of(pass, sum, Element::fp64);
+  problem.variant = sketch_variant(SketchKind::count, seed);
+  run_pass(std::move(problem), {.scales = d.data(), .sum = b});
+}
+
+template <class T>
+std::vector<double> PassRunner<T>::multi_sketch(std::uint32_t seed, const std::vector<double>& d) {
+  std::vector<double> s(static_cast<std::size_t>(2 * cols() * cols()));
+  run_count_pass(RowPass::count_sketch, Element::fp64, seed, d, bytes_of_values(s));
+  return s;
+}
+
+template <class T>
+SquareMatrix<DoubleDouble> PassRunner<T>::sketch_gram(std::uint32_t seed,
+                                                      const std::vector<double>& d) {
+  SquareMatrix<DoubleDouble> b(cols());
+  run_count_pass(RowPass::count_gram, Element::dd, seed, d, bytes_of_values(b.values));
+  return b;
 }
 
 template <class T>

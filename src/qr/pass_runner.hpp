@@ -54,6 +54,11 @@ class PassRunner {
   [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);
   /// Ω·V·diag(d), 2n × n, of a kind and a seed (sketch_variant).
   [[nodiscard]] std::vector<double> sketch(std::uint32_t variant, const std::vector<double>& d);
+  /// A Gaussian sketch of the same size of a CountSketch of V·diag(d).
+  [[nodiscard]] std::vector<double> multi_sketch(std::uint32_t seed, const std::vector<double>& d);
+  /// The Gram matrix of a CountSketch of V·diag(d).
+  [[nodiscard]] SquareMatrix<DoubleDouble> sketch_gram(std::uint32_t seed,
+                                                       const std::vector<double>& d);
   /// LᵀX of the first `left` columns and those behind them, left × right; and X ← X − L·s.
   [[nodiscard]] std::vector<double> inner_columns(std::int64_t left);
   void subtract_columns(const std::vector<double>& s, std::int64_t left);
@@ -96,6 +101,8 @@ class PassRunner {
   [[nodiscard]] bool stores_now(bool last) const;
   void store_noted(RowPass pass, Element sum, std::byte* b);
   void run_pass(RowProblem problem, const PassData<T>& data);
+  void run_count_pass(RowPass pass, Element sum, std::uint32_t seed, std::vector<double> d,
+                      std::byte* b);
 
   std::unique_ptr<PassExecutor<T>> executor_;
   ProgressCallback progress_;

@@ -32,8 +32,17 @@ BlockSource source_of_bytes(const void* bytes, const BlockTable& blocks, int fam
 std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool first) {
   std::int64_t bytes = first ? blocks.total_bytes(rows::kMatrix) : 0;
   if (writes_matrix(problem.pass) && !problem.stays) bytes += blocks.total_bytes(rows::kMatrix);
-  for (const int f : {rows::kScales, rows::kFactor, rows::kSum, rows::kMaxima, rows::kBeside})
-    bytes += f < blocks.families() ? blocks.total_bytes(f) : 0;
+  for (const int f : {rows::kScales, rows::kFactor, rows::kSum, rows::kMaxima, rows::kBeside}) {
+    const bool moves = f < blocks.families() && blocks.family(f).origin != Origin::temporary;
+    bytes += moves ? blocks.total_bytes(f) : 0;
+  }
+  return bytes;
+}
+
+std::int64_t smallest_budget_of(const std::vector<RowProblem>& passes) {
+  std::int64_t bytes = 0;
+  for (const RowProblem& problem : passes)
+    bytes = std::max(bytes, smallest_budget_bytes(row_pass(problem)));
   return bytes;
 }
 
@@ -41,76 +50,83 @@ std::int64_t floor_of(const RowProblem& problem, const BlockTable& blocks, bool 
 /// into new memory for every pass to come costs more than one that is copied again. (1,000,000 × 20
 /// on two cores of an AMD EPYC: 0.20 s of processor time with 16 MiB, 0.29 with 64 MiB, 0.34 with
 /// all of V. No bit depends on it.)
-Options with_budget(Options options, RowProblem problem) {
+Options with_budget(Options options, std::vector<RowProblem> widest) {
   constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
   if (options.device_memory_bytes > 0) return options;
   const DeviceSet devices(options);
   if (!devices.all_on_host()) return options;
-  problem.devices = devices.count();
-  options.device_memory_bytes =
-      std::min(std::max(kCacheBytes, 2 * smallest_budget_bytes(row_pass(problem))),
-               smallest_memory(devices.machine()));
+  for (RowProblem& problem : widest) problem.devices = devices.count();
+  options.device_memory_bytes = std::min(std::max(kCacheBytes, 2 * smallest_budget_of(widest)),
+                                         smallest_memory(devices.machine()));
   return options;
 }
 
 template <class T>
-RowProblem of_matrix(RowProblem problem, const TallColumns<T>& matrix) {
+std::vector<RowProblem> of_matrix(std::vector<RowProblem> passes, const TallColumns<T>& matrix) {
   constexpr Element kWide = std::is_same_v<T, double> ? Element::dd : Element::fp64;
-  problem.m = matrix.rows();
-  problem.n = matrix.cols();
-  problem.element = element_of<T>;
-  problem.sum = kWide;
-  problem.factor = kWide;
-  return problem;
+  for (RowProblem& problem : passes) {
+    problem.m = matrix.rows();
+    problem.n = matrix.cols();
+    problem.element = element_of<T>;
+    problem.sum = problem.pass == RowPass::count_sketch ? Element::fp64 : kWide;
+    problem.factor = kWide;
+  }
+  return passes;
 }
 
 }  // namespace
 
 template <class T>
-PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options, RowProblem widest)
+PlannedPasses<T>::PlannedPasses(TallColumns<T> matrix, const Options& options,
+                                const std::vector<RowProblem>& widest)
     : matrix_(matrix),
-      widest_(of_matrix(std::move(widest), matrix)),
+      widest_(of_matrix(widest, matrix)),
       options_(with_budget(options, widest_)),
       devices_(options_),
       identity_(new_identity()),
       tsqr_identity_(new_identity()) {
-  widest_.devices = devices_.count();
-  const std::int64_t needed = smallest_budget_bytes(row_pass(widest_));
+  for (RowProblem& problem : widest_) problem.devices = devices_.count();
+  const std::int64_t needed = smallest_budget_of(widest_);
   const std::int64_t there = smallest_memory(devices_.machine());
   require(needed <= there, ErrorKind::memory, "qr",
           "a device memory of {} ({} bytes) is too small for {} columns: blocks of {} rows need {} "
           "bytes at least",
-          format_bytes(there), there, widest_.n, block_rows(widest_), needed);
+          format_bytes(there), there, cols(), block_rows(widest_[0]), needed);
 }
 
 template <class T>
 bool PlannedPasses<T>::can_form_streamed(int triangles) {
-  const std::int64_t bytes = rows() * cols() * bytes_of(widest_.element);
+  const std::int64_t bytes = rows() * cols() * bytes_of(widest_[0].element);
   std::int64_t there = 0;
   for (const DeviceModel& device : devices_.machine().devices) there += device.memory_bytes;
   if (bytes <= there) return false;
-  RowProblem widest = widest_;
+  RowProblem widest = widest_[0];
   widest.pass = RowPass::form_gram;
   widest.stages.assign(static_cast<std::size_t>(triangles - 1), widest.factor);
   widest.beside = cols();
   if (smallest_budget_bytes(row_pass(widest)) > smallest_memory(devices_.machine())) return false;
-  widest_ = std::move(widest);
+  widest_[0] = std::move(widest);
   return true;
 }
 
-/// Blocks for all passes, by the first of them; and room for the widest pass from the beginning:
+/// Blocks for all passes, by the first of them; and room for the widest from the beginning:
 /// what lies on a device is lost when its arena grows.
 template <class T>
 void PlannedPasses<T>::begin(RowPass first) {
   block_elements_ = has_blocks_of_its_own(first)
                         ? kPassBlockElements
-                        : pass_block_elements(rows(), cols(), widest_.element, devices_.machine());
-  widest_.block_elements = block_elements_;
-  if (tsqr_block_rows(cols()) == block_rows(widest_)) tsqr_identity_ = identity_;
-  const Plan plan(std::make_shared<const Schedule>(row_pass(widest_)), devices_.machine(),
-                  options_of(options_.policy));
-  for (int d = 0; d < devices_.count(); ++d)
-    (void)devices_.arena(d, plan.layout().device(static_cast<std::size_t>(d)).arena_bytes);
+                        : pass_block_elements(rows(), cols(), widest_[0].element, devices_.machine());
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(devices_.count()));
+  for (RowProblem& problem : widest_) {
+    problem.block_elements = block_elements_;
+    const Plan plan(std::make_shared<const Schedule>(row_pass(problem)), devices_.machine(),
+                    options_of(options_.policy));
+    for (std::size_t d = 0; d < bytes.size(); ++d)
+      bytes[d] = std::max(bytes[d], plan.layout().device(d).arena_bytes);
+  }
+  if (tsqr_block_rows(cols()) == block_rows(widest_[0])) tsqr_identity_ = identity_;
+  for (std::size_t d = 0; d < bytes.size(); ++d)
+    (void)devices_.arena(static_cast<int>(d), bytes[d]);
 }
 
 /// A sketch behind another pass has V in blocks that no other pass uses. On GPUs, which want many

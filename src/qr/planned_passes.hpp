@@ -17,10 +17,10 @@ namespace strata {
 template <class T>
 class PlannedPasses final : public PassExecutor<T> {
  public:
-  /// widest: of the passes to come the one that needs most memory; its m, n and elements follow
-  /// from the matrix. Throws Error{memory} if a device cannot hold what it needs at least.
+  /// widest: of the passes to come those that may need most memory; their m, n and elements follow
+  /// from the matrix. Throws Error{memory} if a device cannot hold what they need at least.
   PlannedPasses(TallColumns<T> matrix, const Options& options,
-                RowProblem widest = {.pass = RowPass::solve_gram});
+                const std::vector<RowProblem>& widest = {{.pass = RowPass::solve_gram}});
 
   /// Whether V is more than the devices hold, and there is room for the pass that makes Q of it by
   /// up to `triangles` triangles, of which there may then be passes too. Before the first pass.
@@ -40,7 +40,7 @@ class PlannedPasses final : public PassExecutor<T> {
   [[nodiscard]] PlannedRun plan_of(const RowProblem& problem, std::optional<RunReport>& fetched);
 
   TallColumns<T> matrix_;
-  RowProblem widest_;
+  std::vector<RowProblem> widest_;
   Options options_;
   DeviceSet devices_;
   std::int64_t block_elements_ = 0;  ///< 0: no pass has been run

@@ -6,8 +6,7 @@
 #include <chrono>
 
 #include "base/check.hpp"
-#include "qr/row_passes.hpp"
-#include "qr/tall_problem.hpp"
+#include "qr/methods.hpp"
 #include "session/planned_run.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
@@ -53,17 +52,21 @@ RowProblem problem_of(std::int64_t m, std::int64_t n, const Machine& machine, El
 }
 
 /// The passes one after the other, with room for the widest from the beginning.
-RunReport simulated(const std::vector<RowProblem>& passes, const RowProblem& widest,
+RunReport simulated(const std::vector<RowProblem>& passes, const std::vector<RowProblem>& widest,
                     const Machine& machine, const QrOptions& options) {
   const auto schedule = [](const RowProblem& problem) {
     return std::make_shared<const Schedule>(row_pass(problem));
   };
   const PlanOptions of_policy = options_of(options.run.policy);
-  const Plan widest_plan(schedule(widest), machine, of_policy);
   Residency residency;
-  for (std::size_t d = 0; d < machine.devices.size(); ++d)
-    residency.devices.push_back(
-        {.arena_bytes = widest_plan.layout().device(d).arena_bytes, .blocks = {}});
+  residency.devices.resize(machine.devices.size());
+  for (const RowProblem& problem : widest) {
+    const Plan plan(schedule(problem), machine, of_policy);
+    for (std::size_t d = 0; d < machine.devices.size(); ++d) {
+      std::int64_t& bytes = residency.devices[d].arena_bytes;
+      bytes = std::max(bytes, plan.layout().device(d).arena_bytes);
+    }
+  }
   RunReport report;
   for (std::size_t pass = 0; pass < passes.size(); ++pass) {
     const RowProblem& problem = passes[pass];
@@ -92,17 +95,30 @@ RunReport simulated(const std::vector<RowProblem>& passes, const RowProblem& wid
 RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
                       const QrOptions& options, Element precision, double condition) {
   RowProblem problem = problem_of(m, n, machine, precision, condition);
-  const int solves =
-      precision == Element::fp64 ? solves_of<double>(condition) : solves_of<float>(condition);
-  RowProblem widest = problem;
-  widest.pass = RowPass::solve_gram;
+  const bool doubles = precision == Element::fp64;
+  std::vector<RowProblem> widest =
+      doubles ? widest_passes<double>(m, n, options) : widest_passes<float>(m, n, options);
+  for (RowProblem& of : widest) {
+    const RowPass pass = of.pass;
+    of = problem;
+    of.pass = pass;
+  }
   std::vector<RowProblem> passes;
-  for (int pass = 0; pass <= solves; ++pass) {
+  const bool sketched = doubles && begins_with_sketch<double>(m, n, options);
+  if (sketched) {
+    problem.pass = RowPass::count_gram;
+    problem.factor = Element::fp64;
+    passes.push_back(problem);
+  }
+  // What a sketch was good for takes two solves, as after a wide sum, whose place it takes.
+  const bool good = sketched && condition <= Limits<double>::kUnshifted;
+  const int solves = good ? 2 : doubles ? solves_of<double>(condition) : solves_of<float>(condition);
+  for (int pass = good ? 1 : 0; pass <= solves; ++pass) {
     const bool last = pass == solves;
     problem.pass = pass == 0                 ? RowPass::gram
                    : last && !options.verify ? RowPass::solve
                                              : RowPass::solve_gram;
-    const PassElements elements = elements_of(pass, solves, precision == Element::fp64);
+    const PassElements elements = elements_of(pass, solves, doubles);
     problem.factor = elements.factor;
     problem.sum = elements.sum;
     problem.stays = !last;
@@ -121,7 +137,7 @@ RunReport simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
   std::vector<RowProblem> passes{problem};
   passes[0].factor = Element::fp64;
   if (condition > once) passes.push_back(widest);
-  return simulated(passes, widest, machine, options);
+  return simulated(passes, {widest}, machine, options);
 }
 
 }  // namespace strata

@@ -50,7 +50,9 @@ Orthonormalized orthonormalized(std::unique_ptr<PassExecutor<T>> executor, const
 template <class T>
 Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
   if (v.cols() > kQrColumnsMax) return run_column_blocks(v, options);
-  return orthonormalized<T>(v.passes(v.columns(0, v.cols()), options.run), options);
+  return orthonormalized<T>(v.passes(v.columns(0, v.cols()), options.run,
+                                     widest_passes<T>(v.rows(), v.cols(), options)),
+                            options);
 }
 
 /// Q takes the place of `q`, which may be that of V.
@@ -63,7 +65,8 @@ Orthonormalized orthonormalized(const TallInput<T>& v, MatrixView<T> q, const Qr
     for (std::int64_t j = 0; j < q.cols; ++j) columns.read(0, q.rows, j, 1, q.column(j));
     return orthonormalized(place, options);
   }
-  auto passes = std::make_unique<PlannedPasses<T>>(columns, options.run);
+  auto passes = std::make_unique<PlannedPasses<T>>(columns, options.run,
+                                                   widest_passes<T>(q.rows, q.cols, options));
   // A V that passes through the devices is read once a pass in any case, and need not be stored
   // between them.
   const bool apart =

@@ -10,6 +10,7 @@
 
 #include "kernels/sketch.hpp"
 #include "qr/column_passes.hpp"
+#include "qr/count_passes.hpp"
 #include "qr/implicit_passes.hpp"
 #include "qr/sum_tree.hpp"
 #include "qr/tsqr_passes.hpp"
@@ -50,7 +51,9 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
     case RowPass::apply:
     case RowPass::apply_transposed:
     case RowPass::form:
-    case RowPass::form_gram: break;
+    case RowPass::form_gram:
+    case RowPass::count_sketch:
+    case RowPass::count_gram: break;
   }
   if (adds_up(problem.pass)) tree.add(b, result, tasks);
 }
@@ -129,6 +132,7 @@ Schedule row_pass(const RowProblem& problem) {
   if (is_tsqr(problem.pass)) return tsqr_pass(problem);
   if (is_of_columns(problem.pass)) return column_pass(problem);
   if (is_implicit(problem)) return implicit_pass(problem);
+  if (counts_rows(problem.pass)) return count_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
   add_blocks(problem, schedule);

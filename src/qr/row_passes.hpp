@@ -27,6 +27,8 @@ enum class RowPass : std::uint8_t {
   inner_columns,  ///< B ← LᵀX of two blocks of columns (column_passes.hpp)
   subtract_columns,  ///< X ← X − L·R of the same
   sketch,            ///< B ← Ω·X, 2n × n (kernels/sketch.hpp)
+  count_sketch,      ///< C ← Ω·X of few rows by CountSketch, B ← Ω₂·C by a Gaussian Ω₂, 2n × n
+  count_gram,        ///< the same C, B ← CᵀC
   // With a Q that triangles make of V, which stays as it is (implicit_passes.hpp):
   apply,             ///< Y ← 0 − Q·C
   apply_transposed,  ///< B ← QᵀY
@@ -52,7 +54,7 @@ struct RowProblem {
   std::vector<std::uint32_t> steps{};
   TreeShape shape = TreeShape::binary;  ///< of TSQR, …
   std::int64_t group = 1;               ///< … and how many blocks are one task
-  std::uint32_t variant = 0;            ///< of RowPass::sketch
+  std::uint32_t variant = 0;            ///< of passes with sketches
   std::int64_t left = 0;                ///< columns of L, of passes over two blocks of columns
   /// Of apply_gram, and of passes with an implicit Q: the elements of triangles by which X is
   /// solved before R, each with its scales: they are the first of families d and R.
@@ -63,8 +65,8 @@ struct RowProblem {
 /// The families of the schedule.
 namespace rows {
 inline constexpr int kMatrix = 0;  ///< V
-inline constexpr int kScales = 1;  ///< d, n × 1 in fp64
-inline constexpr int kFactor = 2;  ///< R, n × n
+inline constexpr int kScales = 1;  ///< d, n × 1 in fp64; ones behind it where C has none
+inline constexpr int kFactor = 2;  ///< R, n × n; C, which nobody stores
 inline constexpr int kParts = 3;   ///< sums of the tree that exist at once; temporary
 inline constexpr int kSum = 4;     ///< B, n × n, or one n × 1 for each step
 inline constexpr int kMaxima = 5;  ///< M, a block of n × 1 in fp64 for each block of V
@@ -77,6 +79,10 @@ inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
 [[nodiscard]] constexpr bool adds_up(RowPass pass) noexcept {
   return pass == RowPass::gram || pass == RowPass::apply_gram || pass == RowPass::solve_gram ||
          pass == RowPass::sketch;
+}
+/// By CountSketch (count_passes.hpp).
+[[nodiscard]] constexpr bool counts_rows(RowPass pass) noexcept {
+  return pass == RowPass::count_sketch || pass == RowPass::count_gram;
 }
 [[nodiscard]] constexpr bool solves(RowPass pass) noexcept {
   return pass == RowPass::apply_gram || pass == RowPass::solve_gram || pass == RowPass::solve;

@@ -33,11 +33,11 @@ std::vector<T> TallPlace<T>::get(std::int64_t j) const {
 }
 
 template <class T>
-std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(MatrixView<T> columns,
-                                                      const Options& options) const {
+std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(MatrixView<T> columns, const Options& options,
+                                                      const std::vector<RowProblem>& widest) const {
   if (site_ != nullptr) return std::make_unique<InPlacePasses<T>>(*site_, options, columns);
   return std::make_unique<PlannedPasses<T>>(
-      TallColumns<T>{.from = {.view = columns}, .to = columns}, options);
+      TallColumns<T>{.from = {.view = columns}, .to = columns}, options, widest);
 }
 template <class T>
 std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(MatrixView<T> left, MatrixView<T> right,

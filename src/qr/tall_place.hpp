@@ -31,9 +31,10 @@ class TallPlace {
   void put(std::int64_t j, const std::vector<T>& values);
   [[nodiscard]] std::vector<T> get(std::int64_t j) const;
 
-  /// Passes over some of the columns, which they read and write.
-  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(MatrixView<T> columns,
-                                                        const Options& options) const;
+  /// Passes over some of the columns, which they read and write; widest: as PlannedPasses has it.
+  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(
+      MatrixView<T> columns, const Options& options,
+      const std::vector<RowProblem>& widest = {{.pass = RowPass::solve_gram}}) const;
   /// Passes over two blocks of columns.
   [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(MatrixView<T> left, MatrixView<T> right,
                                                         const Options& options) const;

@@ -64,14 +64,26 @@ auto TallProblem<T>::gram(bool wide) -> Gram {
 
 // ---- Gram matrices
 
+/// What `sum` gives, again with other scales where its squares overflow or underflow.
 template <class T>
-auto TallProblem<T>::first_gram(bool wide) -> Gram {
-  Gram b = gram(wide);
+template <class Sum>
+auto TallProblem<T>::in_range(Sum&& sum) -> Gram {
+  Gram b = sum();
   if (is_in_range(b)) return b;
   rescale();
-  b = gram(wide);
+  b = sum();
   require_representable(b);
   return b;
+}
+
+template <class T>
+auto TallProblem<T>::first_gram(bool wide) -> Gram {
+  return in_range([&] { return gram(wide); });
+}
+
+template <class T>
+auto TallProblem<T>::first_sketch_gram() -> Gram {
+  return in_range([&] { return runner_.sketch_gram(options_.seed, scale_); });
 }
 
 template <class T>

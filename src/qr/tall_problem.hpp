@@ -113,6 +113,9 @@ class TallProblem {
   /// Of V as it is, times the scales, which are powers of two from here on where squares could
   /// overflow or underflow.
   [[nodiscard]] Gram first_gram(bool wide);
+  /// The same of a sketch of V by CountSketch, in double-double; lengths are those of V but for a
+  /// quarter or so.
+  [[nodiscard]] Gram first_sketch_gram();
   /// Of V as it is, times the scales.
   [[nodiscard]] Gram gram(bool wide);
   /// Scales by the largest elements; a column of zeros is found here. Throws where an element is
@@ -158,6 +161,8 @@ class TallProblem {
   }
 
  private:
+  template <class Sum>
+  [[nodiscard]] Gram in_range(Sum&& sum);
   [[nodiscard]] bool is_in_range(const Gram& b) const;
   void require_representable(const Gram& b) const;
   [[nodiscard]] Gram solvable(const Gram& r) const;

@@ -11,7 +11,7 @@
 namespace strata::testing {
 namespace {
 
-constexpr SketchKind kKinds[] = {SketchKind::gaussian, SketchKind::multi, SketchKind::srht_fp64,
+constexpr SketchKind kKinds[] = {SketchKind::gaussian, SketchKind::count, SketchKind::srht_fp64,
                                  SketchKind::srht_fp32, SketchKind::srht_fp16};
 
 Matrix<double> unscaled(std::int64_t n) {
@@ -73,12 +73,16 @@ void compare(const Backend& backend) {
     std::vector<Matrix<T>> v;
     std::vector<Matrix<double>> d;
     for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-             {1, 1}, {5, 2}, {127, 3}, {129, 4}, {1024, 5}, {1500, 20}, {40, 33}}) {
+             {1, 1}, {5, 2}, {127, 3}, {129, 4}, {1024, 5}, {9000, 20}, {40, 33}}) {
       const Matrix<double> wide = uneven(rows, cols);
       v.emplace_back(rows, cols, 3, [&](auto i, auto j) { return wide(i, j); });
       d.emplace_back(cols, 1, 0, [](auto i, auto) { return i == 1 ? 0 : std::ldexp(1.0, i % 5); });
     }
-    const std::vector<std::int64_t> rows{0, 7, 8192, 3, 1024, 1LL << 33, 100};
+    // Tiles of count begin with every 32nd row.
+    const std::vector<std::int64_t> rows =
+        kind == SketchKind::count
+            ? std::vector<std::int64_t>{0, 32, 8192, 64, 1024, 1LL << 33, 96}
+            : std::vector<std::int64_t>{0, 7, 8192, 3, 1024, 1LL << 33, 100};
     const std::uint32_t variant = sketch_variant(kind, 12345);
     const auto expected = sketched(reference_backend(), variant, v, 41, rows, d);
     const auto got = sketched(backend, variant, v, 41, rows, d);
@@ -126,38 +130,97 @@ TEST_P(Sketch, OfTwoBlocksAddUpToThatOfBoth) {
   const Matrix<double> v(700, 5, 0, [](auto i, auto j) { return small_integer(3, i, j); });
   const Matrix<double> top(256, 5, 0, [&](auto i, auto j) { return v(i, j); });
   const Matrix<double> rest(444, 5, 0, [&](auto i, auto j) { return v(256 + i, j); });
-  for (const SketchKind kind : {SketchKind::gaussian, SketchKind::multi}) {
-    const Matrix<double> all = of(kind, v, 12, 1000);
-    const Matrix<double> first = of(kind, top, 12, 1000);
-    const Matrix<double> second = of(kind, rest, 12, 1256);
+  for (const SketchKind kind : {SketchKind::gaussian, SketchKind::count}) {
+    const Matrix<double> all = of(kind, v, 40, 992);
+    const Matrix<double> first = of(kind, top, 40, 992);
+    const Matrix<double> second = of(kind, rest, 40, 1248);
     for (std::int64_t j = 0; j < 5; ++j) {
-      for (std::int64_t i = 0; i < 12; ++i)
+      for (std::int64_t i = 0; i < 40; ++i)
         EXPECT_NEAR(all(i, j), first(i, j) + second(i, j), 1e-10);
     }
   }
 }
 
-TEST_P(Sketch, CountSketchPutsEachRowWithASignInOneBucket) {
-  // A matrix of one row: its sketch is that of its bucket, the same for rows that meet in it.
-  const std::uint32_t variant = sketch_variant(SketchKind::multi, 9);
-  const std::int64_t buckets = sketch_buckets(3);
-  const Matrix<double> row(1, 3, 0, [](auto, auto j) { return static_cast<double>(j + 1); });
-  std::vector<int> used(static_cast<std::size_t>(buckets));
-  for (std::int64_t r = 0; r < 60; ++r) {
+TEST_P(Sketch, CountPutsEachRowWithASignInOneBucket) {
+  constexpr std::int64_t kBuckets = 70;
+  const std::uint32_t variant = sketch_variant(SketchKind::count, 9);
+  const Matrix<double> v = uneven(3000, 3);  // of one span
+  const Matrix<double> s = of(SketchKind::count, v, kBuckets, 320);
+  std::vector<double> expected(static_cast<std::size_t>(3 * kBuckets));
+  std::vector<int> used(static_cast<std::size_t>(kBuckets));
+  for (std::int64_t r = 0; r < v.rows; ++r) {
+    const std::int64_t tile = (320 + r) / kSketchCountRows;
     const std::int64_t bucket =
-        sketch_bucket(sketch_seed(variant, SketchStream::bucket), r, buckets);
-    const double sign = sketch_sign(sketch_seed(variant, SketchStream::sign), r);
-    ASSERT_LT(bucket, buckets);
+        sketch_bucket(sketch_seed(variant, SketchStream::bucket), tile, kBuckets) + r % 32;
+    ASSERT_TRUE(bucket >= 0 && bucket < kBuckets);
     ++used[static_cast<std::size_t>(bucket)];
-    const Matrix<double> s = of(SketchKind::multi, row, 8, r);
-    for (std::int64_t i = 0; i < 8; ++i) {
-      const double omega =
-          sketch_normal(sketch_seed(variant, SketchStream::normal), bucket, i) * sign;
-      for (std::int64_t j = 0; j < 3; ++j)
-        EXPECT_EQ(s(i, j), omega * static_cast<double>(j + 1)) << r;
-    }
+    const std::uint32_t signs = sketch_signs(sketch_seed(variant, SketchStream::sign), tile);
+    for (std::int64_t j = 0; j < 3; ++j)
+      expected[static_cast<std::size_t>(bucket + j * kBuckets)] +=
+          (signs >> r % 32 & 1U) != 0 ? -v(r, j) : v(r, j);
   }
-  EXPECT_GE(std::count_if(used.begin(), used.end(), [](int n) { return n > 0; }), 10);
+  for (std::int64_t j = 0; j < 3; ++j) {
+    for (std::int64_t i = 0; i < kBuckets; ++i)
+      EXPECT_EQ(s(i, j), expected[static_cast<std::size_t>(i + j * kBuckets)]) << i;
+  }
+  EXPECT_EQ(std::count(used.begin(), used.end(), 0), 0);
+}
+
+TEST_P(Sketch, CountAddsSpansInATreeWhateverTheBlocks) {
+  constexpr std::int64_t kBuckets = 33;
+  const std::int64_t span = sketch_span(kBuckets);
+  ASSERT_EQ(span, 2048);
+  const Matrix<double> v = uneven(4 * span + span + 100, 2);
+  const auto rows = [&](std::int64_t first, std::int64_t count) {
+    return Matrix<double>(count, 2, 1, [&](auto i, auto j) { return v(first + i, j); });
+  };
+  const auto of_rows = [&](std::int64_t first, std::int64_t count) {
+    return of(SketchKind::count, rows(first, count), kBuckets, first);
+  };
+  const auto sum = [&](const Matrix<double>& a, const Matrix<double>& b) {
+    return Matrix<double>(kBuckets, 2, 3, [&](auto i, auto j) { return a(i, j) + b(i, j); });
+  };
+  const Matrix<double> whole = of_rows(0, v.rows);
+  const Matrix<double> front =
+      sum(sum(of_rows(0, span), of_rows(span, span)), of_rows(2 * span, 2 * span));
+  const Matrix<double> back = sum(of_rows(4 * span, span), of_rows(5 * span, 100));
+  EXPECT_TRUE(same_bits(whole, sum(front, back)));
+}
+
+TEST_P(Sketch, CountGoesOnWithinASpan) {
+  const Matrix<double> v = uneven(2000, 5);
+  const Matrix<double> expected = of(SketchKind::count, v, 64, 4096);
+  const std::uint32_t variant = sketch_variant(SketchKind::count, 9);
+  const auto device = GetParam()->make_device(0, 64_MiB);
+  const auto queue = device->make_queue(QueuePriority::normal);
+  Matrix<double> s(64, 5, 3);
+  const Matrix<double> d = unscaled(5);
+  const Buffer there = device->allocate(v.bytes());
+  const Buffer sums = device->allocate(s.bytes());
+  const Buffer scales = device->allocate(d.bytes());
+  queue->copy(there.data(), v.data.data(), v.bytes(), CopyDirection::host_to_device);
+  queue->copy(sums.data(), s.data.data(), s.bytes(), CopyDirection::host_to_device);
+  queue->copy(scales.data(), d.data.data(), d.bytes(), CopyDirection::host_to_device);
+  const Elements elements{Element::fp64, Element::fp64, Element::fp64};
+  for (std::int64_t first = 0; first < v.rows;) {
+    const std::int64_t count = std::min<std::int64_t>(v.rows - first, first == 0 ? 32 : 672);
+    const std::vector<BlockView> views{
+        {sums.data(), s.rows, s.cols, s.ld, 0, 0, Element::fp64},
+        {there.data() + first * 8, count, v.cols, v.ld, 4096 + first, 0, Element::fp64},
+        {scales.data(), 5, 1, 5, 0, 0, Element::fp64}};
+    const std::string_view name = first == 0 ? sketch.name : continue_sketch.name;
+    GetParam()->kernels().find(name, elements)(*queue, {views, 3}, {.variant = variant});
+    first += count;
+  }
+  queue->copy(s.data.data(), sums.data(), s.bytes(), CopyDirection::device_to_host);
+  queue->synchronize();
+  EXPECT_TRUE(same_bits(s, expected));
+}
+
+TEST_P(Sketch, CountRefusesWhatItCannotDo) {
+  const Matrix<double> v = uneven(64, 2);
+  EXPECT_THROW((void)of(SketchKind::count, v, 31), Error);        // fewer buckets than a tile has rows
+  EXPECT_THROW((void)of(SketchKind::count, v, 32, 1000), Error);  // within a tile
 }
 
 TEST_P(Sketch, ATransformKeepsInnerProductsIfAllOfItsRowsAreTaken) {
@@ -206,9 +269,9 @@ TEST_P(Sketch, WhatIsNotFiniteComesThrough) {
     Matrix<double> v(300, 2, 0, [](auto i, auto j) { return uniform(4, i, j); });
     v(211, 1) = bad;
     for (const SketchKind kind : kKinds) {
-      const Matrix<double> s = of(kind, v, 8);
+      const Matrix<double> s = of(kind, v, 32);
       double sum = 0;
-      for (std::int64_t i = 0; i < 8; ++i) sum += std::abs(s(i, 1));
+      for (std::int64_t i = 0; i < 32; ++i) sum += std::abs(s(i, 1));
       EXPECT_FALSE(std::isfinite(sum)) << static_cast<int>(kind);
       EXPECT_TRUE(std::isfinite(s(0, 0)));
     }
@@ -235,6 +298,24 @@ TEST(SketchNumbers, AreNearlyNormal) {
   EXPECT_NEAR(moments[3], 0, 0.02);
   EXPECT_NEAR(moments[4], 2.9, 0.06);  // of twelve uniform numbers; of a normal one 3
   EXPECT_NEAR(product, 0, 0.008);
+}
+
+TEST(SketchNumbers, RowsMeetInABucketAsRarelyAsTheyShould) {
+  // Rows 5 and 1000 have places 5 and 8 in tiles that begin with one of 225 buckets each, so they
+  // meet with a probability of 222/225², not above 1/225.
+  constexpr std::int64_t kBuckets = 256;
+  constexpr int kSeeds = 200000;
+  int meet = 0;
+  int equal_signs = 0;
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    const auto bucket = [&](std::int64_t row) {
+      return sketch_bucket(seed, row / kSketchCountRows, kBuckets) + row % kSketchCountRows;
+    };
+    meet += bucket(5) == bucket(1000) ? 1 : 0;
+    equal_signs += (sketch_signs(seed, 0) >> 5 & 1U) == (sketch_signs(seed, 31) >> 8 & 1U) ? 1 : 0;
+  }
+  EXPECT_NEAR(meet, kSeeds * 222.0 / (225 * 225), 150);
+  EXPECT_NEAR(equal_signs, kSeeds / 2, 1200);
 }
 
 TEST(SketchNumbers, ASampleHasNoRowTwiceBeforeAll) {

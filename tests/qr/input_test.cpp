@@ -81,11 +81,14 @@ void expect_stored_once(const test::Matrix<T>& v, int passes, QrOptions options)
 }
 
 TEST(QrInput, InAPlaceOfItsOwnQIsStoredOnce) {
-  expect_stored_once(test::with_condition(60000, 30, 1e3, 5), 2, test::plain());
-  expect_stored_once(test::with_condition(60000, 30, 1e12, 5), 3, test::plain());
-  Tall v = test::with_condition(60000, 30, 1e12, 6);
-  for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
-  expect_stored_once(v, 3, test::plain());
+  for (const std::int64_t columns : {20, 30}) {  // more begin with a sketch
+    const bool sketch = columns > 20;
+    expect_stored_once(test::with_condition(60000, columns, 1e3, 5), sketch ? 3 : 2, test::plain());
+    expect_stored_once(test::with_condition(60000, columns, 1e12, 5), 3, test::plain());
+    Tall v = test::with_condition(60000, columns, 1e12, 6);
+    for (std::int64_t i = 0; i < v.rows; ++i) v(i, 7) = v(i, 2);
+    expect_stored_once(v, sketch ? 4 : 3, test::plain());
+  }
   QrOptions options = test::plain();
   options.dependent = DependentColumns::fill;
   options.verify = false;
@@ -175,16 +178,20 @@ Machine two_devices(std::int64_t budget) {
 }
 
 TEST(QrPlan, IsWhatIsExecuted) {
-  for (const double condition : {1e3, 1e12}) {
-    for (const std::int64_t budget : {3 << 20, 64 << 20}) {
-      const Tall v = test::with_condition(25001, 40, condition, 5);
-      const QrOptions options = on_two_devices(budget);
-      const QrInfo info = factored(v, options).info;
-      const Machine machine = two_devices(budget);
-      const RunReport plan = simulate_qr(25001, 40, machine, options, Element::fp64, condition);
-      EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
-          << condition << ' ' << budget;
-      EXPECT_EQ(plan.tasks, info.report.tasks);
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{25001, 20},
+                                      {40001, 40}}) {  // the second begins with a sketch
+    for (const double condition : {1e3, 1e12, 1e14}) {
+      for (const std::int64_t budget : {5 << 20, 64 << 20}) {
+        const Tall v = test::with_condition(rows, columns, condition, 5);
+        const QrOptions options = on_two_devices(budget);
+        const QrInfo info = factored(v, options).info;
+        const Machine machine = two_devices(budget);
+        const RunReport plan =
+            simulate_qr(rows, columns, machine, options, Element::fp64, condition);
+        EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
+            << columns << ' ' << condition << ' ' << budget;
+        EXPECT_EQ(plan.tasks, info.report.tasks) << columns << ' ' << condition << ' ' << budget;
+      }
     }
   }
 }

@@ -157,10 +157,10 @@ TEST_P(QrRuns, EveryMethodHasItsBitsOnSeveralDevices) {
 }
 
 TEST(Qr, ReadsVOnceAndWritesQOnceWhereItStaysOnTheDevice) {
-  const Tall v = test::with_condition(25001, 40, 1e12, 5);
+  const Tall v = test::with_condition(50001, 20, 1e12, 5);
   const QrInfo info = factored(v, plain()).info;
   const std::int64_t bytes = v.view().size() * 8;
-  const std::int64_t small = 40 * 40 * 16;
+  const std::int64_t small = 20 * 20 * 16;
   EXPECT_GE(info.report.traffic.host_to_device_bytes, bytes);
   EXPECT_LE(info.report.traffic.host_to_device_bytes, bytes + 3 * small);
   EXPECT_GE(info.report.traffic.device_to_host_bytes, bytes);

@@ -1,0 +1,96 @@
+// Sketches of blocks of rows, their sums, and what is made of the last.
+//
+// Method: a step is a block: it begins the sums of a span, or goes on with them; blocks of more than
+// a span are summed by the kernel. C is a temporary block: where V is long, its Gram matrix or
+// second sketch costs nothing beside it, and a few numbers go to the host in the place of many.
+
+#include "qr/count_passes.hpp"
+
+#include <algorithm>
+
+#include "kernels/sketch.hpp"
+#include "qr/sum_tree.hpp"
+
+namespace strata {
+namespace {
+
+struct Spans {
+  std::int64_t blocks;   ///< of V
+  std::int64_t of_span;  ///< blocks, or 1 where a block has more rows than a span
+  std::int64_t count;
+};
+
+Spans spans_of(const RowProblem& problem) {
+  const std::int64_t height = block_rows(problem);
+  Spans spans{(problem.m + height - 1) / height, 1, 0};
+  spans.of_span = std::max<std::int64_t>(sketch_span(sketch_buckets(problem.n)) / height, 1);
+  spans.count = (spans.blocks + spans.of_span - 1) / spans.of_span;
+  return spans;
+}
+
+void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tree, std::int64_t b,
+                TaskList& tasks) {
+  const std::int64_t span = b / spans.of_span;
+  const int device = tree.device_of(span);
+  const bool ends = b + 1 == spans.blocks || (b + 1) % spans.of_span == 0;
+  const BlockId sum(rows::kFactor, 0, 0);
+  TaskOperand part = tree.part(span, sum);
+  if (!ends) part.hint = Hint::none;
+  tasks.add(b % spans.of_span == 0 ? sketch : continue_sketch, device,
+            {part, BlockId(rows::kMatrix, b, 0), BlockId(rows::kScales, 0, 0)},
+            sketch_variant(SketchKind::count, sketch_seed_of(problem.variant)));
+  if (ends) tree.add(span, sum, tasks);
+  if (b + 1 < spans.blocks) return;
+  const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
+  const TaskOperand sketched(sum, Hint::last_use);
+  const BlockId ones(rows::kScales, 1, 0);
+  if (problem.pass == RowPass::count_gram) {
+    tasks.add(gram, device, {result, sketched, ones});
+  } else {
+    tasks.add(sketch, device, {result, sketched, ones},
+              sketch_variant(SketchKind::gaussian, sketch_seed_of(problem.variant)));
+  }
+}
+
+}  // namespace
+
+Schedule count_pass(const RowProblem& problem) {
+  const Spans spans = spans_of(problem);
+  const SumTree tree(spans.count, problem.devices, rows::kParts);
+  const std::int64_t n = problem.n;
+  const std::int64_t buckets = sketch_buckets(n);
+  const std::int64_t of_result = problem.pass == RowPass::count_gram ? n : 2 * n;
+  const auto family = [](const char* name, std::int64_t count, std::int64_t height,
+                         std::int64_t width, Element element, Origin origin) {
+    return BlockFamily{.name = name,
+                       .rows = count * height,
+                       .cols = count > 0 ? width : 0,
+                       .tile_rows = height,
+                       .tile_cols = width,
+                       .element = element,
+                       .origin = origin};
+  };
+  const std::int64_t parts = SumTree::count_of(spans.count, problem.devices);
+  Schedule schedule;
+  schedule.devices = problem.devices;
+  schedule.blocks.add({.name = "V",
+                       .rows = problem.m,
+                       .cols = n,
+                       .tile_rows = block_rows(problem),
+                       .tile_cols = n,
+                       .element = problem.element,
+                       .identity = problem.identity});
+  schedule.blocks.add(family("d", 2, n, 1, Element::fp64, Origin::stored));
+  schedule.blocks.add(family("C", 1, buckets, n, Element::fp64, Origin::temporary));
+  schedule.blocks.add(family("P", parts, buckets, n, Element::fp64, Origin::temporary));
+  schedule.blocks.add(family("B", 1, of_result, n, problem.sum, Origin::generated));
+  schedule.blocks.add(family("M", 0, n, 1, Element::fp64, Origin::generated));
+  schedule.operands = {1, 2, 1, parts > 0 ? 3 : 0, 1, 0};
+  schedule.steps = spans.blocks;
+  schedule.emit = [problem, spans, tree](std::int64_t step, TaskList& tasks) {
+    emit_block(problem, spans, tree, step, tasks);
+  };
+  return schedule;
+}
+
+}  // namespace strata
