@@ -23,6 +23,8 @@ function(strata_cuda_module target)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src
                                                ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(${target} PRIVATE ${arg_LINK})
+  # What it lacks is to fail here, where there is no GPU, and not where it is loaded.
+  target_link_options(${target} PRIVATE LINKER:-z,defs)
 endfunction()
 
 # VARIABLE ← what says whether the library and libstrata_cuda.so fit together: "VERSION+HASH", of the project's version and of

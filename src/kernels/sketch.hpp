@@ -27,10 +27,10 @@
 // * gaussian: rows of X in tiles of 128; S_ik of a tile is a chain of fused multiply-adds over its
 //   rows from 0 on, and tiles are added in their order, from 0 on.
 // * count: the rows 32·t … 32·t + 31 of the whole matrix are tile t; V begins with one. Spans of
-//   sketch_span(s) rows of it have sums of their own: each bucket's is over rows in their order, from
-//   0 on. Spans of a block are added as the units of gram.hpp, in a binary tree, so blocks of 2^k
-//   spans add up to the sketch of the whole, whatever k is. A block within a span that does not begin
-//   with it is added by continue_sketch.
+//   sketch_span(s) rows of it have sums of their own: each bucket's is over rows in their order,
+//   from 0 on. Spans of a block are added as the units of gram.hpp, in a binary tree, so blocks of
+//   2^k spans add up to the sketch of the whole, whatever k is. A block within a span that does not
+//   begin with it is added by continue_sketch.
 // * srht: column k is scaled by the power of two of its largest magnitude in the block, as
 //   householder.hpp does it, rounded (to fp16 through fp32), padded by zeros to a power of two H of
 //   rows; stages of distance 1, 2, 4, … H/2 put (a + b, a − b) in the place of (a, b). fp16: times
@@ -38,9 +38,11 @@
 
 #include <bit>
 #include <cstdint>
+#include <string>
 
 #include "base/random.hpp"
 #include "kernels/kernel_table.hpp"
+#include "strata/error.hpp"
 
 namespace strata {
 
@@ -81,7 +83,8 @@ inline constexpr int kSketchCountRows = 32;  ///< of a tile of count
 enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
 [[nodiscard]] constexpr std::uint64_t sketch_seed(std::uint32_t variant,
                                                   SketchStream stream) noexcept {
-  return random_bits(0x5ce7c4, (std::uint64_t{sketch_seed_of(variant)} << 8) + static_cast<unsigned>(stream));
+  return random_bits(0x5ce7c4,
+                     (std::uint64_t{sketch_seed_of(variant)} << 8) + static_cast<unsigned>(stream));
 }
 
 /// Element i of the column of Ω for a row.
@@ -103,10 +106,9 @@ enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
 /// The bucket of the first row of a tile of count; buckets >= kSketchCountRows.
 [[nodiscard]] constexpr std::int64_t sketch_bucket(std::uint64_t seed, std::int64_t tile,
                                                    std::int64_t buckets) noexcept {
-  return static_cast<std::int64_t>(
-      (random_bits(seed, static_cast<std::uint64_t>(tile)) >> 32) *
-          static_cast<std::uint64_t>(buckets - kSketchCountRows + 1) >>
-      32);
+  return static_cast<std::int64_t>((random_bits(seed, static_cast<std::uint64_t>(tile)) >> 32) *
+                                       static_cast<std::uint64_t>(buckets - kSketchCountRows + 1) >>
+                                   32);
 }
 /// Of the rows of a tile of count, a bit each: set where the sign is negative.
 [[nodiscard]] constexpr std::uint32_t sketch_signs(std::uint64_t seed, std::int64_t tile) noexcept {
@@ -199,9 +201,26 @@ void sketch_host(Queue& queue, const KernelCalls& calls, const KernelParameters&
 void continue_sketch_host(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters);
 
-/// What is wrong with operands and variant of either operation: throws Error{device} for a kind that
-/// there is not, or that cannot be continued, Error{misuse} for too few buckets and for blocks of
-/// count that do not begin with a tile or, where they are to be continued, are not within a span.
-void require_sketch(const BlockView* x, std::uint32_t variant, bool continued);
+/// What is wrong with operands and variant of either operation: throws Error{device} for a kind
+/// that there is not, or that cannot be continued, Error{misuse} for too few buckets and for blocks
+/// of count that do not begin with a tile or, where they are to be continued, are not within a
+/// span.
+inline void require_sketch(const BlockView* x, std::uint32_t variant, bool continued) {
+  const SketchKind kind = sketch_kind(variant);
+  if (kind > SketchKind::srht_fp16 || (continued && kind != SketchKind::count))
+    throw Error(ErrorKind::device, continued ? "continue_sketch" : "sketch",
+                "there is no kernel for variant " + std::to_string(variant));
+  if (kind != SketchKind::count) return;
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorKind::misuse, "sketch", what);
+  };
+  if (x[0].rows < kSketchCountRows)
+    refuse(std::to_string(x[0].rows) + " buckets are fewer than the rows of a tile");
+  if (x[1].row % kSketchCountRows != 0)
+    refuse("a block begins with row " + std::to_string(x[1].row) + ", within a tile");
+  if (continued && x[1].rows > sketch_span(x[0].rows))
+    refuse("a block of " + std::to_string(x[1].rows) +
+           " rows is more than the span that it continues");
+}
 
 }  // namespace strata

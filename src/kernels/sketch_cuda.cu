@@ -2,10 +2,10 @@
 //
 // Method: gaussian: a thread block draws 32 rows of Ω for a tile of rows of X in shared memory and
 // multiplies all columns by them; a second kernel adds the tiles up in their order. In count a warp
-// has a column of a span, whose buckets lie in shared memory: its lanes are the rows of a tile, whose
-// buckets lie side by side, so V is read in whole lines and no two lanes meet. The rows of a few
-// tiles are under way while others are added. A transform has a thread block for each column, in
-// shared memory where that holds it.
+// has a column of a span, whose buckets lie in shared memory: its lanes are the rows of a tile,
+// whose buckets lie side by side, so V is read in whole lines and no two lanes meet. The rows of a
+// few tiles are under way while others are added. A transform has a thread block for each column,
+// in shared memory where that holds it.
 
 #include <algorithm>
 #include <type_traits>
@@ -260,8 +260,8 @@ void count(CudaQueue& queue, const Columns<T>& x, std::int64_t first_row, std::u
   const std::int64_t spans = std::max<std::int64_t>((x.rows + span - 1) / span, 1);
   auto* to = static_cast<double*>(s.data);
   auto* parts = spans == 1 ? to
-                           : static_cast<double*>(queue.scratch(
-                                 spans * s.rows * x.cols * std::int64_t{sizeof(double)}));
+                           : static_cast<double*>(queue.scratch(spans * s.rows * x.cols *
+                                                                std::int64_t{sizeof(double)}));
   const CountShape shape{first_row / kSketchCountRows,
                          span,
                          s.rows,

@@ -33,7 +33,8 @@ struct AddColumn {
 struct CountColumn {
   template <class T>
   [[gnu::always_inline]] static void run(const T* x, std::int64_t rows, double scale,
-                                         const std::int64_t* bucket, const double* sign, double* c) {
+                                         const std::int64_t* bucket, const double* sign,
+                                         double* c) {
     const std::int64_t whole = rows - rows % kSketchCountRows;
     for (std::int64_t r = 0; r < whole; r += kSketchCountRows) {
       double* __restrict to = c + *bucket++;

@@ -2,9 +2,9 @@
 // The kinds of sketch.hpp on a CPU, for any product of a tile with Ω.
 //
 // Contract: Products::add_tile(seed, x, ld, rows, n, first_row, s, s_rows) adds Ω·x of at most
-// kSketchTileRows rows to the packed s (s_rows × n); Products::count(x, rows, scale, places, c) adds
-// the rows of a column x·scale to c, which has a place for each tile of count. For files compiled
-// with -ffp-contract=off.
+// kSketchTileRows rows to the packed s (s_rows × n); Products::count(x, rows, scale, places, c)
+// adds the rows of a column x·scale to c, which has a place for each tile of count. For files
+// compiled with -ffp-contract=off.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/check.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/sketch.hpp"
 #include "scalar/dispatch.hpp"
@@ -129,7 +128,8 @@ template <class Products>
 std::vector<double> count_spans(const BlockView& v, std::int64_t first, std::int64_t count,
                                 const double* d, std::uint32_t variant, std::int64_t buckets) {
   if (count > 1) {
-    const auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
+    const auto half =
+        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
     std::vector<double> sum = count_spans<Products>(v, first, half, d, variant, buckets);
     const std::vector<double> rest =
         count_spans<Products>(v, first + half, count - half, d, variant, buckets);

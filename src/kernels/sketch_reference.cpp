@@ -35,21 +35,6 @@ struct PlainProducts {
 
 }  // namespace
 
-void require_sketch(const BlockView* x, std::uint32_t variant, bool continued) {
-  const SketchKind kind = sketch_kind(variant);
-  if (kind > SketchKind::srht_fp16 || (continued && kind != SketchKind::count))
-    throw Error(ErrorKind::device, continued ? "continue_sketch" : "sketch",
-                "there is no kernel for variant " + std::to_string(variant));
-  if (kind != SketchKind::count) return;
-  require(x[0].rows >= kSketchCountRows, ErrorKind::misuse, "sketch",
-          "{} buckets are fewer than the {} rows of a tile", x[0].rows, kSketchCountRows);
-  require(x[1].row % kSketchCountRows == 0, ErrorKind::misuse, "sketch",
-          "a block begins with row {}, within a tile of {} rows", x[1].row, kSketchCountRows);
-  require(!continued || x[1].rows <= sketch_span(x[0].rows), ErrorKind::misuse, "sketch",
-          "a block of {} rows is more than the span of {} that it continues", x[1].rows,
-          sketch_span(x[0].rows));
-}
-
 void sketch_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   sketch_on_cpu<PlainProducts>(queue, calls, parameters);
 }

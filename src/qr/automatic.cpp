@@ -21,7 +21,8 @@
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
 //   at 1e-7: the rank is told by what lies between. Dependent columns are zeros from there on.
-// * Where columns are many, a sum in double-double costs more than all the rest, and V is much longer
+// * Where columns are many, a sum in double-double costs more than all the rest, and V is much
+// longer
 //   than a sketch of it: there the first R is that of a sketch (by CountSketch, its Gram matrix in
 //   double-double), which makes of V columns of a condition below two with a probability near one;
 //   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond 0.1/u

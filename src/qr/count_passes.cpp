@@ -1,7 +1,7 @@
 // Sketches of blocks of rows, their sums, and what is made of the last.
 //
-// Method: a step is a block: it begins the sums of a span, or goes on with them; blocks of more than
-// a span are summed by the kernel. C is a temporary block: where V is long, its Gram matrix or
+// Method: a step is a block: it begins the sums of a span, or goes on with them; blocks of more
+// than a span are summed by the kernel. C is a temporary block: where V is long, its Gram matrix or
 // second sketch costs nothing beside it, and a few numbers go to the host in the place of many.
 
 #include "qr/count_passes.hpp"

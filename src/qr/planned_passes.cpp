@@ -113,9 +113,10 @@ bool PlannedPasses<T>::can_form_streamed(int triangles) {
 /// what lies on a device is lost when its arena grows.
 template <class T>
 void PlannedPasses<T>::begin(RowPass first) {
-  block_elements_ = has_blocks_of_its_own(first)
-                        ? kPassBlockElements
-                        : pass_block_elements(rows(), cols(), widest_[0].element, devices_.machine());
+  block_elements_ =
+      has_blocks_of_its_own(first)
+          ? kPassBlockElements
+          : pass_block_elements(rows(), cols(), widest_[0].element, devices_.machine());
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(devices_.count()));
   for (RowProblem& problem : widest_) {
     problem.block_elements = block_elements_;

@@ -112,7 +112,9 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
   }
   // What a sketch was good for takes two solves, as after a wide sum, whose place it takes.
   const bool good = sketched && condition <= Limits<double>::kUnshifted;
-  const int solves = good ? 2 : doubles ? solves_of<double>(condition) : solves_of<float>(condition);
+  const int solves = good      ? 2
+                     : doubles ? solves_of<double>(condition)
+                               : solves_of<float>(condition);
   for (int pass = good ? 1 : 0; pass <= solves; ++pass) {
     const bool last = pass == solves;
     problem.pass = pass == 0                 ? RowPass::gram

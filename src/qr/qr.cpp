@@ -50,9 +50,9 @@ Orthonormalized orthonormalized(std::unique_ptr<PassExecutor<T>> executor, const
 template <class T>
 Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
   if (v.cols() > kQrColumnsMax) return run_column_blocks(v, options);
-  return orthonormalized<T>(v.passes(v.columns(0, v.cols()), options.run,
-                                     widest_passes<T>(v.rows(), v.cols(), options)),
-                            options);
+  return orthonormalized<T>(
+      v.passes(v.columns(0, v.cols()), options.run, widest_passes<T>(v.rows(), v.cols(), options)),
+      options);
 }
 
 /// Q takes the place of `q`, which may be that of V.

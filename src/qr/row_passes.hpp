@@ -27,8 +27,8 @@ enum class RowPass : std::uint8_t {
   inner_columns,  ///< B ← LᵀX of two blocks of columns (column_passes.hpp)
   subtract_columns,  ///< X ← X − L·R of the same
   sketch,            ///< B ← Ω·X, 2n × n (kernels/sketch.hpp)
-  count_sketch,      ///< C ← Ω·X of few rows by CountSketch, B ← Ω₂·C by a Gaussian Ω₂, 2n × n
-  count_gram,        ///< the same C, B ← CᵀC
+  count_sketch,  ///< C ← Ω·X of few rows by CountSketch, B ← Ω₂·C by a Gaussian Ω₂, 2n × n
+  count_gram,  ///< the same C, B ← CᵀC
   // With a Q that triangles make of V, which stays as it is (implicit_passes.hpp):
   apply,             ///< Y ← 0 − Q·C
   apply_transposed,  ///< B ← QᵀY

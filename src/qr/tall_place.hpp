@@ -32,9 +32,10 @@ class TallPlace {
   [[nodiscard]] std::vector<T> get(std::int64_t j) const;
 
   /// Passes over some of the columns, which they read and write; widest: as PlannedPasses has it.
-  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(
-      MatrixView<T> columns, const Options& options,
-      const std::vector<RowProblem>& widest = {{.pass = RowPass::solve_gram}}) const;
+  [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(MatrixView<T> columns,
+                                                        const Options& options,
+                                                        const std::vector<RowProblem>& widest = {
+                                                            {.pass = RowPass::solve_gram}}) const;
   /// Passes over two blocks of columns.
   [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(MatrixView<T> left, MatrixView<T> right,
                                                         const Options& options) const;

@@ -80,9 +80,8 @@ void compare(const Backend& backend) {
     }
     // Tiles of count begin with every 32nd row.
     const std::vector<std::int64_t> rows =
-        kind == SketchKind::count
-            ? std::vector<std::int64_t>{0, 32, 8192, 64, 1024, 1LL << 33, 96}
-            : std::vector<std::int64_t>{0, 7, 8192, 3, 1024, 1LL << 33, 100};
+        kind == SketchKind::count ? std::vector<std::int64_t>{0, 32, 8192, 64, 1024, 1LL << 33, 96}
+                                  : std::vector<std::int64_t>{0, 7, 8192, 3, 1024, 1LL << 33, 100};
     const std::uint32_t variant = sketch_variant(kind, 12345);
     const auto expected = sketched(reference_backend(), variant, v, 41, rows, d);
     const auto got = sketched(backend, variant, v, 41, rows, d);
@@ -219,7 +218,7 @@ TEST_P(Sketch, CountGoesOnWithinASpan) {
 
 TEST_P(Sketch, CountRefusesWhatItCannotDo) {
   const Matrix<double> v = uneven(64, 2);
-  EXPECT_THROW((void)of(SketchKind::count, v, 31), Error);        // fewer buckets than a tile has rows
+  EXPECT_THROW((void)of(SketchKind::count, v, 31), Error);  // fewer buckets than a tile has rows
   EXPECT_THROW((void)of(SketchKind::count, v, 32, 1000), Error);  // within a tile
 }
 

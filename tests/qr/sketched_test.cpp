@@ -120,8 +120,8 @@ TEST(QrSketched, AZeroColumnAloneDoesNotHinderIt) {
   EXPECT_TRUE(got.info.ok);
 }
 
-/// 32 rows of a tile and no others, times 32: rows meet in a bucket wherever their tiles do, so some
-/// seed loses directions; what is returned is right all the same.
+/// 32 rows of a tile and no others, times 32: rows meet in a bucket wherever their tiles do, so
+/// some seed loses directions; what is returned is right all the same.
 TEST(QrSketched, ASketchThatLosesDirectionsIsNotBelieved) {
   constexpr std::int64_t kColumns = 128;
   Tall v(enough_rows(kColumns), kColumns);
@@ -169,9 +169,9 @@ TEST_P(QrSketchedRuns, HasItsBitsOnAnyDevicesInAnyMemory) {
     for (int devices = 1; devices <= 3; ++devices) {
       const std::string text = test::devices_text(GetParam(), devices);
       if (text.empty()) continue;
-      for (const auto& [budget, policy] :
-           {std::pair<std::int64_t, Policy>{5 << 20, Policy::opt}, {5 << 20, Policy::sync},
-            {64 << 20, Policy::opt}}) {
+      for (const auto& [budget, policy] : {std::pair<std::int64_t, Policy>{5 << 20, Policy::opt},
+                                           {5 << 20, Policy::sync},
+                                           {64 << 20, Policy::opt}}) {
         const auto got = factored(v, test::on(text, budget, policy, method));
         const std::string what = text + ' ' + std::to_string(budget);
         EXPECT_TRUE(test::same_bits(got.q.data, expected.q.data)) << what;
