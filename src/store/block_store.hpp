@@ -35,6 +35,14 @@ class BlockStore {
   virtual void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to);
   virtual void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                              const std::byte* from);
+  /// Whether rows of one column can be moved by themselves: for blocks of few long columns, which
+  /// several threads are to move.
+  [[nodiscard]] virtual bool divides_columns(BlockId) const { return false; }
+  /// As `read_columns` and `write_columns`, for rows first … first + count − 1 of a column.
+  virtual void read_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
+                         std::byte* to);
+  virtual void write_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
+                          const std::byte* from);
   virtual void commit(BlockId) {}
 
   /// Memory that holds the block as it was last written, for whoever copies by themselves; null if
