@@ -118,6 +118,10 @@ class RowStore final : public BlockStore {
     if (is_small(id)) return small_.write_rows(id, column, first, count, from);
     write_part(id, {.row = first, .col = column, .rows = count, .cols = 1}, from);
   }
+  [[nodiscard]] bool is_constant(BlockId id) const override {
+    return !is_small(id) && matrix_of(id).to.data == nullptr &&
+           matrix_of(id).to_beside.data == nullptr;
+  }
   void commit(BlockId id) override {
     if (is_small(id)) small_.commit(id);
   }

@@ -3,8 +3,11 @@
 // Method: slots are cut into pieces, and a crew of threads fills piece after piece, of a few slots
 // at a time. The issuing thread issues the copy of the oldest when that is full, with a hand in
 // what nobody has begun of it; so no thread waits for the end of a slot but this one, and filling
-// runs ahead of the copies. On the way back a thread of the ring waits for the events of the
-// copies, in the order in which they were issued, and empties their slots with the same crew.
+// runs ahead of the copies. The last slots of a block are filled beside the first of the next, if
+// that is expected: else the crew would have nothing to do while the issuing thread is elsewhere,
+// a tenth of the time where a block is read and used once. On the way back a thread of the ring
+// waits for the events of the copies, in the order in which they were issued, and empties their
+// slots with the same crew.
 //
 // Filling goes through the caches: the copy to the device then reads a slot from there, and the
 // host's memory is read once and not written. On the host of an H200 that alone fills a link of 54
@@ -25,6 +28,7 @@ namespace {
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
 /// Slots that are being filled at a time.
 constexpr std::int64_t kFilledAtOnce = 3;
+constexpr std::int64_t kExpectedMost = 2;
 /// Page-locked at once, where slots are smaller: it takes a millisecond or two.
 constexpr std::int64_t kLockedAtOnce = std::int64_t{32} << 20;
 
@@ -171,10 +175,10 @@ PinnedRing::Slot& PinnedRing::slot_to_receive(std::int64_t bytes) {
   return slot;
 }
 
-/// Slots on their way into a queue, in the order of their copies.
+/// Slots that are being filled, in the order of their copies to one place.
 class PinnedRing::Fillings {
  public:
-  Fillings(PinnedRing& ring, Queue& queue) : ring_(ring), queue_(queue) {}
+  explicit Fillings(PinnedRing& ring) : ring_(ring) {}
   Fillings(const Fillings&) = delete;
   Fillings& operator=(const Fillings&) = delete;
   /// What was not issued is not copied.
@@ -183,59 +187,117 @@ class PinnedRing::Fillings {
     for (const Filling& each : fillings_) each.slot->of.empty.push_back(each.slot);
   }
 
-  /// Begins to fill a slot by fill(0, slot) … fill(pieces − 1, slot).
-  void begin(std::byte* to, std::int64_t bytes, std::int64_t pieces,
-             std::function<void(std::int64_t, std::byte*)> fill) {
-    Slots& slots = ring_.slots_for(bytes);
-    // What is full is copied before this thread waits for a copy, and a slot that is being filled
-    // is none to wait for.
-    while (!fillings_.empty() &&
-           (std::ssize(fillings_) >= kFilledAtOnce || !ring_.has_slot_to_fill(slots)))
-      issue_oldest();
-    fillings_.push_back({.slot = &ring_.slot_to_fill(slots), .to = to, .bytes = bytes});
-    Filling& filling = fillings_.back();
-    filling.work = std::make_unique<WorkCrew::Job>(
-        ring_.crew_, pieces,
-        [fill = std::move(fill), slot = filling.slot->data](std::int64_t i) { fill(i, slot); });
+  [[nodiscard]] std::int64_t count() const { return std::ssize(fillings_); }
+  /// Whether so many bytes can be begun without waiting.
+  [[nodiscard]] bool has_room(std::int64_t bytes) const {
+    return count() < kFilledAtOnce && ring_.has_slot_to_fill(ring_.slots_for(bytes));
   }
-  void issue_all() {
-    while (!fillings_.empty()) issue_oldest();
+  /// Begins to fill a slot by fill(0, slot) … fill(pieces − 1, slot).
+  void begin(std::int64_t offset, std::int64_t bytes, std::int64_t pieces,
+             std::function<void(std::int64_t, std::byte*)> fill) {
+    Slot& slot = ring_.slot_to_fill(ring_.slots_for(bytes));
+    fillings_.push_back({.slot = &slot, .offset = offset, .bytes = bytes});
+    fillings_.back().work = std::make_unique<WorkCrew::Job>(
+        ring_.crew_, pieces,
+        [fill = std::move(fill), data = slot.data](std::int64_t i) { fill(i, data); });
+  }
+  void issue_oldest(Queue& queue, std::byte* to) {
+    const Filling& oldest = fillings_.front();
+    oldest.work->finish();
+    queue.copy(to + oldest.offset, oldest.slot->data, oldest.bytes, CopyDirection::host_to_device);
+    oldest.slot->copied = queue.record();
+    oldest.slot->of.copying.push_back(oldest.slot);
+    fillings_.pop_front();
   }
 
  private:
   struct Filling {
     Slot* slot;
-    std::byte* to;
+    std::int64_t offset;
     std::int64_t bytes;
     std::unique_ptr<WorkCrew::Job> work{};
   };
 
-  void issue_oldest() {
-    const Filling& oldest = fillings_.front();
-    oldest.work->finish();
-    queue_.copy(oldest.to, oldest.slot->data, oldest.bytes, CopyDirection::host_to_device);
-    oldest.slot->copied = queue_.record();
-    oldest.slot->of.copying.push_back(oldest.slot);
-    fillings_.pop_front();
-  }
-
   PinnedRing& ring_;
-  Queue& queue_;
   std::deque<Filling> fillings_;
 };
 
-void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns) {
-  const std::int64_t column = store.blocks().column_bytes(columns.id);
-  const std::int64_t width = columns_within(store, columns.id, shape_.slot_bytes);
-  Fillings fillings(*this, queue);
-  for (std::int64_t j = 0; j < columns.count; j += width) {
-    if (abandoned()) return;
-    const std::int64_t count = std::min(width, columns.count - j);
-    const Pieces pieces(store, {columns.id, columns.first + j, count});
-    fillings.begin(to + j * column, count * column, pieces.count(),
-                   [pieces](std::int64_t i, std::byte* slot) { pieces.read(i, slot); });
+/// Columns of a block on their way to the device.
+class PinnedRing::Shipment {
+ public:
+  Shipment(PinnedRing& ring, BlockStore& store, const BlockColumns& columns)
+      : store_(store),
+        columns_(columns),
+        width_(columns_within(store, columns.id, ring.shape_.slot_bytes)),
+        column_bytes_(store.blocks().column_bytes(columns.id)),
+        fillings_(ring) {}
+
+  [[nodiscard]] bool is_of(const BlockStore& store, const BlockColumns& columns) const {
+    return &store_ == &store && columns_ == columns;
   }
-  fillings.issue_all();
+  /// Slots that are being filled.
+  [[nodiscard]] std::int64_t begun() const { return fillings_.count(); }
+  [[nodiscard]] bool is_over() const { return next_ >= columns_.count && begun() == 0; }
+  [[nodiscard]] bool can_begin() const {
+    return next_ < columns_.count && fillings_.has_room(next_count() * column_bytes_);
+  }
+  void begin_next() {
+    const std::int64_t count = next_count();
+    const Pieces pieces(store_, {columns_.id, columns_.first + next_, count});
+    fillings_.begin(next_ * column_bytes_, count * column_bytes_, pieces.count(),
+                    [pieces](std::int64_t i, std::byte* slot) { pieces.read(i, slot); });
+    next_ += count;
+  }
+  void issue_oldest(Queue& queue, std::byte* to) { fillings_.issue_oldest(queue, to); }
+
+ private:
+  [[nodiscard]] std::int64_t next_count() const { return std::min(width_, columns_.count - next_); }
+
+  BlockStore& store_;
+  BlockColumns columns_;
+  std::int64_t width_;  // of a slot
+  std::int64_t column_bytes_;
+  std::int64_t next_ = 0;  // the first column that is not begun
+  Fillings fillings_;
+};
+
+void PinnedRing::expect(BlockStore& store, const BlockColumns& columns) {
+  if (std::ssize(expected_) == kExpectedMost) expected_.pop_front();  // it did not come
+  expected_.push_back(std::make_unique<Shipment>(*this, store, columns));
+}
+
+std::unique_ptr<PinnedRing::Shipment> PinnedRing::shipment_of(BlockStore& store,
+                                                              const BlockColumns& columns) {
+  const auto found = std::ranges::find_if(
+      expected_, [&](const auto& shipment) { return shipment->is_of(store, columns); });
+  if (found == expected_.end()) return std::make_unique<Shipment>(*this, store, columns);
+  std::unique_ptr<Shipment> shipment = std::move(*found);
+  expected_.erase(found);
+  return shipment;
+}
+
+void PinnedRing::fill_ahead(std::int64_t others) {
+  std::int64_t ahead = 0;
+  for (const auto& shipment : expected_) ahead += shipment->begun();
+  for (const auto& shipment : expected_) {
+    // A slot at least is left to what comes before.
+    while (ahead + others < kFilledAtOnce && ahead + 1 < shape_.slots && shipment->can_begin()) {
+      shipment->begin_next();
+      ++ahead;
+    }
+  }
+}
+
+void PinnedRing::send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns) {
+  const std::unique_ptr<Shipment> shipment = shipment_of(store, columns);
+  while (!shipment->is_over() && !abandoned()) {
+    // What is full is copied before this thread waits for a copy, and a slot that is being filled
+    // is none to wait for.
+    while (shipment->can_begin()) shipment->begin_next();
+    if (shipment->begun() == 0) shipment->begin_next();
+    fill_ahead(shipment->begun());
+    shipment->issue_oldest(queue, to);
+  }
 }
 
 void PinnedRing::send(Queue& queue, std::byte* to, std::int64_t bytes, std::int64_t pieces,
@@ -243,25 +305,26 @@ void PinnedRing::send(Queue& queue, std::byte* to, std::int64_t bytes, std::int6
   require(bytes <= shape_.slot_bytes, ErrorKind::misuse, "run", "{} bytes in a slot of {}", bytes,
           shape_.slot_bytes);
   if (abandoned() || bytes == 0) return;
-  Fillings fillings(*this, queue);
-  fillings.begin(to, bytes, pieces, std::cref(fill));
-  fillings.issue_all();
+  Fillings fillings(*this);
+  fillings.begin(0, bytes, pieces, std::cref(fill));
+  fillings.issue_oldest(queue, to);
 }
 
 void PinnedRing::send(Queue& queue, std::byte* to, std::span<const std::byte> data) {
   const std::int64_t all = std::ssize(data);
-  Fillings fillings(*this, queue);
+  Fillings fillings(*this);
   for (std::int64_t first = 0; first < all; first += shape_.slot_bytes) {
     if (abandoned()) return;
     const std::byte* from = data.data() + first;
     const std::int64_t bytes = std::min(shape_.slot_bytes, all - first);
     const std::int64_t pieces = pieces_of(bytes);
-    fillings.begin(to + first, bytes, pieces, [=](std::int64_t i, std::byte* slot) {
+    while (fillings.count() > 0 && !fillings.has_room(bytes)) fillings.issue_oldest(queue, to);
+    fillings.begin(first, bytes, pieces, [=](std::int64_t i, std::byte* slot) {
       const std::int64_t begin = begin_of(i, pieces, bytes);
       std::copy_n(from + begin, begin_of(i + 1, pieces, bytes) - begin, slot + begin);
     });
   }
-  fillings.issue_all();
+  while (fillings.count() > 0) fillings.issue_oldest(queue, to);
 }
 
 void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
@@ -361,6 +424,7 @@ void PinnedRing::deliver(const Parcel& parcel) {
 }
 
 void PinnedRing::finish() noexcept {
+  expected_.clear();
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return under_way_ == 0; });

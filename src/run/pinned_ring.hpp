@@ -9,7 +9,8 @@
 //   has been filled, and a slot that was copied into is emptied by a thread of the ring once the
 //   copy's event is done. So there is nothing that could wait in a circle.
 // * While a slot is being filled the next ones are begun. Copies are issued in order, and when
-//   `send` returns, all of its own are. Where it throws, nothing is copied from there on.
+//   `send` returns, all of its own are. Where it throws, nothing is copied from there on. What is
+//   expected of the next call is begun too; what goes wrong with that is thrown by that call.
 // * Slots are allocated when first needed, and used again once their copy is done, the last of
 //   those that are done first: what it holds is in the caches of the host. Where they are larger
 //   than kSmallSlotBytes, what has no more than that has small slots of its own, which are
@@ -49,6 +50,7 @@ struct BlockColumns {
   BlockId id;
   std::int64_t first = 0;
   std::int64_t count = 0;
+  bool operator==(const BlockColumns&) const = default;
 };
 
 class PinnedRing {
@@ -67,6 +69,9 @@ class PinnedRing {
 
   /// Reads columns from the store and copies them to `to` on the device.
   void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
+  /// What a later call will send, of a block that never changes. It is forgotten by `finish`, or
+  /// for what is expected later.
+  void expect(BlockStore& store, const BlockColumns& columns);
   /// Copies `bytes` bytes, of which a slot holds as many, to `to` on the device, when several
   /// threads have called fill(0, slot) … fill(pieces − 1, slot). Throws Error{misuse} for more
   /// bytes than that, and what `fill` throws; then nothing is copied.
@@ -94,6 +99,7 @@ class PinnedRing {
 
  private:
   class Fillings;
+  class Shipment;
   struct Slots;
   struct Slot {
     std::byte* data;
@@ -132,6 +138,11 @@ class PinnedRing {
   /// Whether a slot can be filled now, without waiting for a copy.
   [[nodiscard]] bool has_slot_to_fill(Slots& slots);
   [[nodiscard]] Slot& slot_to_fill(Slots& slots);
+  /// What was expected, or a new one.
+  [[nodiscard]] std::unique_ptr<Shipment> shipment_of(BlockStore& store,
+                                                      const BlockColumns& columns);
+  /// Begins slots of what is expected, beside `others` that are being filled.
+  void fill_ahead(std::int64_t others);
   [[nodiscard]] Slot& slot_to_receive(std::int64_t bytes);
   [[nodiscard]] bool abandoned() const noexcept {
     return abandoned_.load(std::memory_order_acquire);
@@ -145,6 +156,7 @@ class PinnedRing {
   RingShape shape_;
   WorkCrew crew_;
   Slots large_, small_;
+  std::deque<std::unique_ptr<Shipment>> expected_;
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

@@ -44,6 +44,8 @@ class BlockStore {
   virtual void write_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
                           const std::byte* from);
   virtual void commit(BlockId) {}
+  /// Whether a block is never written: it may then be read before its turn.
+  [[nodiscard]] virtual bool is_constant(BlockId) const { return false; }
 
   /// Memory that holds the block as it was last written, for whoever copies by themselves; null if
   /// the store has no such memory or the block was never written.

@@ -297,5 +297,62 @@ TEST(PinnedRing, ReadsNoMoreThanWhatIsBegunOnceItIsAbandoned) {
   }
 }
 
+/// What is expected is read beside what comes before, comes to its own place, and takes no slot
+/// that others need; what is not asked for is forgotten.
+TEST(PinnedRing, SendsWhatWasExpectedAndWhatWasNot) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 27);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  for (const int threads : {1, 4}) {
+    for (const int slots : {1, 2, 3, 12}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads, " << slots << " slots");
+      PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = slots, .threads = threads});
+      ColumnStore store(kSlot / 8, 24, true);
+      const Buffer there = device->allocate(24 * kSlot);
+      const auto part = [](std::int64_t k) { return BlockColumns{{0, 0, 0}, 4 * k, 4}; };
+      for (const bool in_turn : {true, false}) {
+        std::fill_n(there.data(), 24 * kSlot, std::byte{0});
+        for (std::int64_t k = 0; k < 6; ++k) {
+          if (k < 5) ring.expect(store, part(in_turn ? k + 1 : (k * 5 + 2) % 6));
+          ring.send(*queue, there.data() + 4 * k * kSlot, store, part(k));
+        }
+        queue->synchronize();
+        ring.finish();
+        EXPECT_TRUE(std::equal(store.bytes.begin(), store.bytes.end(), there.data()));
+      }
+    }
+  }
+}
+
+TEST(PinnedRing, WhatGoesWrongWithTheExpectedIsThrownInItsTurn) {
+  const std::unique_ptr<Device> device = make_host_device(0, std::int64_t{1} << 26);
+  const std::unique_ptr<Queue> queue = device->make_queue(QueuePriority::normal);
+  for (const int threads : {1, 4}) {
+    PinnedRing ring(*device, {.slot_bytes = kSlot, .slots = 6, .threads = threads});
+    ColumnStore store(kSlot / 8, 8, true);
+    std::atomic<int> read = 0;
+    store.visit = [&](std::int64_t first) {
+      ++read;
+      if (first == 4 * kSlot) fail(ErrorKind::storage, "test", "bad");
+    };
+    const Buffer there = device->allocate(8 * kSlot);
+    std::fill_n(there.data(), 8 * kSlot, std::byte{0xA5});
+    ring.expect(store, {{0, 0, 0}, 4, 4});
+    ring.send(*queue, there.data(), store, {{0, 0, 0}, 0, 4});
+    EXPECT_THROW(ring.send(*queue, there.data() + 4 * kSlot, store, {{0, 0, 0}, 4, 4}), Error);
+    queue->synchronize();
+    EXPECT_TRUE(std::equal(there.data(), there.data() + 4 * kSlot, store.bytes.begin()));
+    EXPECT_EQ(std::count(there.data() + 4 * kSlot, there.data() + 8 * kSlot, std::byte{0xA5}),
+              4 * kSlot);
+    // Nobody asks for what is expected: nothing is read of it once the ring is at rest.
+    ring.expect(store, {{0, 0, 0}, 4, 4});
+    ring.send(*queue, there.data(), store, {{0, 0, 0}, 0, 4});
+    ring.finish();
+    const int then = read;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(read, then);
+    queue->synchronize();
+  }
+}
+
 }  // namespace
 }  // namespace strata::test
