@@ -1,7 +1,7 @@
 #include "base/work_crew.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <utility>
 
 namespace strata {
 namespace {
@@ -9,33 +9,6 @@ namespace {
 constexpr std::int64_t kBlock = 8192;
 
 }  // namespace
-
-/// Lives on the stack of the thread that brought it. All members are guarded by the crew's mutex.
-struct WorkCrew::Batch {
-  const std::function<void(std::int64_t)>& piece;
-  std::int64_t count;
-  std::int64_t next = 0;
-  std::int64_t running = 0;
-  std::exception_ptr failure;
-  std::condition_variable finished;
-
-  /// Runs one piece; the lock is held before and after.
-  void run_one(std::unique_lock<std::mutex>& lock) {
-    const std::int64_t i = next++;
-    ++running;
-    lock.unlock();
-    std::exception_ptr thrown;
-    try {
-      piece(i);
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    lock.lock();
-    if (thrown) next = count;
-    if (thrown && !failure) failure = thrown;
-    if (--running == 0 && next >= count) finished.notify_all();
-  }
-};
 
 WorkCrew::~WorkCrew() {
   {
@@ -51,40 +24,82 @@ void WorkCrew::share(std::int64_t count, const std::function<void(std::int64_t)>
     for (std::int64_t i = 0; i < count; ++i) piece(i);
     return;
   }
-  Batch batch{.piece = piece, .count = count, .failure = nullptr, .finished = {}};
-  std::unique_lock lock(mutex_);
-  batches_.push_back(&batch);
-  start_threads();
-  arrived_.notify_all();
-  while (batch.next < batch.count) batch.run_one(lock);
-  std::erase(batches_, &batch);
-  batch.finished.wait(lock, [&] { return batch.running == 0; });
-  if (batch.failure) std::rethrow_exception(batch.failure);
+  Job(*this, count, std::cref(piece)).finish();
 }
 
 /// As many as there are pieces that nobody has begun, also where pieces bring pieces: a recursion
 /// that brings two at a time is work for all.
 void WorkCrew::start_threads() {
-  std::int64_t waiting = -1;  // whoever brings a batch begins one
-  for (const Batch* batch : batches_) waiting += batch->count - batch->next;
-  while (std::ssize(threads_) < std::min(std::int64_t{helpers_}, busy_ + waiting))
-    threads_.emplace_back([this] { help(); });
+  std::int64_t waiting = -1;  // whoever brings a job begins one
+  for (const Job* job : jobs_) waiting += job->count_ - job->next_;
+  try {
+    while (std::ssize(threads_) < std::min(std::int64_t{helpers_}, busy_ + waiting))
+      threads_.emplace_back([this] { help(); });
+  } catch (...) {  // fewer will do
+  }
 }
 
 void WorkCrew::help() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    arrived_.wait(lock, [this] { return closed_ || !batches_.empty(); });
+    arrived_.wait(lock, [this] { return closed_ || !jobs_.empty(); });
     if (closed_) return;
-    Batch* batch = batches_.front();
-    if (batch->next < batch->count) {
+    Job* job = jobs_.front();
+    if (job->next_ < job->count_) {
       ++busy_;
-      batch->run_one(lock);
+      job->run_one(lock);
       --busy_;
     } else {
-      batches_.pop_front();  // nothing is left of it to begin
+      jobs_.pop_front();  // nothing is left of it to begin
     }
   }
+}
+
+WorkCrew::Job::Job(WorkCrew& crew, std::int64_t count, std::function<void(std::int64_t)> piece)
+    : crew_(crew), piece_(std::move(piece)), count_(count) {
+  if (crew_.helpers_ == 0 || count_ <= 1) return;  // finish() does it
+  {
+    const std::lock_guard lock(crew_.mutex_);
+    crew_.jobs_.push_back(this);
+    crew_.start_threads();
+  }
+  crew_.arrived_.notify_all();
+}
+
+WorkCrew::Job::~Job() {
+  std::unique_lock lock(crew_.mutex_);
+  next_ = count_;
+  leave(lock);
+}
+
+void WorkCrew::Job::finish() {
+  std::unique_lock lock(crew_.mutex_);
+  while (next_ < count_) run_one(lock);
+  leave(lock);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+/// Nobody knows of this job any more, or runs a piece of it.
+void WorkCrew::Job::leave(std::unique_lock<std::mutex>& lock) noexcept {
+  std::erase(crew_.jobs_, this);
+  done_.wait(lock, [this] { return running_ == 0; });
+}
+
+/// Runs one piece; the lock is held before and after.
+void WorkCrew::Job::run_one(std::unique_lock<std::mutex>& lock) {
+  const std::int64_t i = next_++;
+  ++running_;
+  lock.unlock();
+  std::exception_ptr thrown;
+  try {
+    piece_(i);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  lock.lock();
+  if (thrown) next_ = count_;
+  if (thrown && !failure_) failure_ = thrown;
+  if (--running_ == 0 && next_ >= count_) done_.notify_all();
 }
 
 std::int64_t blocks_of(std::int64_t count) noexcept { return (count + kBlock - 1) / kBlock; }

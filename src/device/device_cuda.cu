@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "device/touched_memory_cuda.hpp"
 #include "strata/error.hpp"
 
 namespace strata {
@@ -421,8 +422,9 @@ class CudaDevice final : public Device {
 
   Buffer allocate_host(std::int64_t bytes) override {
     require_size(bytes);
-    void* data = nullptr;
     require_cuda(cudaSetDevice(gpu_), "cudaSetDevice");
+    if (Buffer touched = allocate_touched(bytes); touched.data() != nullptr) return touched;
+    void* data = nullptr;
     require_memory(
         cudaHostAlloc(&data, size_of(bytes), cudaHostAllocPortable | cudaHostAllocMapped), bytes,
         "of pinned host memory");

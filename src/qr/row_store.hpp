@@ -100,22 +100,27 @@ class RowStore final : public BlockStore {
   }
   void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to) override {
     if (is_small(id)) return small_.read_columns(id, first, count, to);
-    const BlockExtent x = blocks().extent(id);
-    if (id.family() == rows::kMatrix) ahead_.reach(x.row);
-    matrix_of(id).read(x.row, x.rows, column_of(id) + first, count, reinterpret_cast<T*>(to));
+    read_part(id, {.row = 0, .col = first, .rows = blocks().extent(id).rows, .cols = count}, to);
   }
   void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                      const std::byte* from) override {
     if (is_small(id)) return small_.write_columns(id, first, count, from);
-    const TallColumns<T>& matrix = matrix_of(id);
-    require(matrix.to.data != nullptr, ErrorKind::storage, "store",
-            "block {} is of a matrix that is only read", blocks().name(id));
-    const BlockExtent x = blocks().extent(id);
-    const auto* packed = reinterpret_cast<const T*>(from);
-    for (std::int64_t j = 0; j < count; ++j) {
-      T* column = matrix.column_to(column_of(id) + first + j);
-      if (column != nullptr) std::copy_n(packed + j * x.rows, x.rows, column + x.row);
-    }
+    write_part(id, {.row = 0, .col = first, .rows = blocks().extent(id).rows, .cols = count}, from);
+  }
+  [[nodiscard]] bool divides_columns(BlockId id) const override { return !is_small(id); }
+  void read_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
+                 std::byte* to) override {
+    if (is_small(id)) return small_.read_rows(id, column, first, count, to);
+    read_part(id, {.row = first, .col = column, .rows = count, .cols = 1}, to);
+  }
+  void write_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
+                  const std::byte* from) override {
+    if (is_small(id)) return small_.write_rows(id, column, first, count, from);
+    write_part(id, {.row = first, .col = column, .rows = count, .cols = 1}, from);
+  }
+  [[nodiscard]] bool is_constant(BlockId id) const override {
+    return !is_small(id) && matrix_of(id).to.data == nullptr &&
+           matrix_of(id).to_beside.data == nullptr;
   }
   void commit(BlockId id) override {
     if (is_small(id)) small_.commit(id);
@@ -128,6 +133,24 @@ class RowStore final : public BlockStore {
   }
 
  private:
+  /// `part` counts from the block's first row and column.
+  void read_part(BlockId id, const BlockExtent& part, std::byte* to) {
+    const std::int64_t row = blocks().extent(id).row;
+    if (id.family() == rows::kMatrix) ahead_.reach(row);
+    matrix_of(id).read(row + part.row, part.rows, column_of(id) + part.col, part.cols,
+                       reinterpret_cast<T*>(to));
+  }
+  void write_part(BlockId id, const BlockExtent& part, const std::byte* from) {
+    const TallColumns<T>& matrix = matrix_of(id);
+    require(matrix.to.data != nullptr, ErrorKind::storage, "store",
+            "block {} is of a matrix that is only read", blocks().name(id));
+    const std::int64_t row = blocks().extent(id).row + part.row;
+    const auto* packed = reinterpret_cast<const T*>(from);
+    for (std::int64_t j = 0; j < part.cols; ++j) {
+      T* column = matrix.column_to(column_of(id) + part.col + j);
+      if (column != nullptr) std::copy_n(packed + j * part.rows, part.rows, column + row);
+    }
+  }
   [[nodiscard]] static bool is_small(BlockId id) {
     return id.family() != rows::kMatrix && id.family() != rows::kBeside;
   }

@@ -89,6 +89,12 @@ void BlockMover::read_home(BlockId id, std::byte* to) {
   std::memcpy(to, from, static_cast<std::size_t>(store_.blocks().bytes(id)));
 }
 
+void BlockMover::expect(int device, BlockId id) {
+  PinnedRing* ring = rings_[static_cast<std::size_t>(device)];
+  if (ring != nullptr && store_.is_constant(id) && store_.lend(id) == nullptr)
+    ring->expect(store_, {id, 0, store_.blocks().extent(id).cols});
+}
+
 void BlockMover::load(Queue& queue, int device, BlockId id, std::byte* to) {
   PinnedRing* ring = rings_[static_cast<std::size_t>(device)];
   await_home(id);

@@ -37,6 +37,8 @@ class BlockMover {
   BlockMover(const BlockMover&) = delete;
   BlockMover& operator=(const BlockMover&) = delete;
 
+  /// Tells that a device will load a block: what never changes may be read before that.
+  void expect(int device, BlockId id);
   void load(Queue& queue, int device, BlockId id, std::byte* to);
   void store(Queue& queue, int device, BlockId id, const std::byte* from);
   /// The copies of a store of a device are done: the block counts as written, if it did not take

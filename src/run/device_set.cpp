@@ -96,11 +96,12 @@ void set_nominal_rates(DeviceModel& device, int cores) {
   add_nominal_kernels(device, Element::fp32, gpu ? 50e12 : 60e9);
 }
 
-/// A thread copies some 8 GB/s within the host's memory; eight of them keep a link of 55 GB/s busy.
-constexpr double kThreadCopyRate = 8e9;
+/// A thread fills bounce buffers at 4 to 6 GB/s. Eight of them keep up with 48 GB/s of a link of
+/// 54, twelve with 51, and more are no faster (the host of an H200, 2026-11-25).
+constexpr double kThreadCopyRate = 5e9;
 /// The threads that fill and empty the bounce buffers of one of so many devices.
 int ring_threads(std::int64_t devices) {
-  return std::clamp(describe_host().compute_queues / static_cast<int>(devices), 1, 8);
+  return std::clamp(describe_host().compute_queues / static_cast<int>(devices), 1, 12);
 }
 
 /// What predictions of blocks that are not page-locked need; as before, round figures. (The host of

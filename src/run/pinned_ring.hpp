@@ -8,8 +8,12 @@
 // * What is in a queue never waits for the ring: a copy to the device is put there when its slot
 //   has been filled, and a slot that was copied into is emptied by a thread of the ring once the
 //   copy's event is done. So there is nothing that could wait in a circle.
-// * Slots are allocated when first needed, and used again once their copy is done. Where they are
-//   larger than kSmallSlotBytes, what has no more than that has small slots of its own, which are
+// * While a slot is being filled the next ones are begun. Copies are issued in order, and when
+//   `send` returns, all of its own are. Where it throws, nothing is copied from there on. What is
+//   expected of the next call is begun too; what goes wrong with that is thrown by that call.
+// * Slots are allocated when first needed, and used again once their copy is done, the last of
+//   those that are done first: what it holds is in the caches of the host. Where they are larger
+//   than kSmallSlotBytes, what has no more than that has small slots of its own, which are
 //   allocated together: page-locking a slot for a large block takes tens of milliseconds on some
 //   machines, which a sum of a few numbers is not to wait for.
 
@@ -46,6 +50,7 @@ struct BlockColumns {
   BlockId id;
   std::int64_t first = 0;
   std::int64_t count = 0;
+  bool operator==(const BlockColumns&) const = default;
 };
 
 class PinnedRing {
@@ -64,6 +69,9 @@ class PinnedRing {
 
   /// Reads columns from the store and copies them to `to` on the device.
   void send(Queue& queue, std::byte* to, BlockStore& store, const BlockColumns& columns);
+  /// What a later call will send, of a block that never changes. It is forgotten by `finish`, or
+  /// for what is expected later.
+  void expect(BlockStore& store, const BlockColumns& columns);
   /// Copies `bytes` bytes, of which a slot holds as many, to `to` on the device, when several
   /// threads have called fill(0, slot) … fill(pieces − 1, slot). Throws Error{misuse} for more
   /// bytes than that, and what `fill` throws; then nothing is copied.
@@ -90,6 +98,8 @@ class PinnedRing {
   void abandon() noexcept { abandoned_.store(true, std::memory_order_release); }
 
  private:
+  class Fillings;
+  class Shipment;
   struct Slots;
   struct Slot {
     std::byte* data;
@@ -102,7 +112,9 @@ class PinnedRing {
     int at_once = 1;  ///< that are allocated together
     std::vector<Buffer> memory;
     std::vector<std::byte*> unused;
-    std::deque<std::unique_ptr<Slot>> in;  ///< in the order of their last use
+    std::vector<std::unique_ptr<Slot>> in;
+    std::vector<Slot*> empty;   ///< of `in`
+    std::deque<Slot*> copying;  ///< of `in`, in the order of their copies
     std::vector<std::unique_ptr<Slot>> out;
     std::deque<Slot*> idle;  ///< of `out`; changed under the mutex
   };
@@ -123,14 +135,18 @@ class PinnedRing {
 
   [[nodiscard]] Slots& slots_for(std::int64_t bytes) noexcept;
   [[nodiscard]] std::unique_ptr<Slot> make_slot(Slots& slots);
-  [[nodiscard]] Slot& slot_to_fill(std::int64_t bytes);
+  /// Whether a slot can be filled now, without waiting for a copy.
+  [[nodiscard]] bool has_slot_to_fill(Slots& slots);
+  [[nodiscard]] Slot& slot_to_fill(Slots& slots);
+  /// What was expected, or a new one.
+  [[nodiscard]] std::unique_ptr<Shipment> shipment_of(BlockStore& store,
+                                                      const BlockColumns& columns);
+  /// Begins slots of what is expected, beside `others` that are being filled.
+  void fill_ahead(std::int64_t others);
   [[nodiscard]] Slot& slot_to_receive(std::int64_t bytes);
   [[nodiscard]] bool abandoned() const noexcept {
     return abandoned_.load(std::memory_order_acquire);
   }
-  /// Calls use(columns, offset in bytes) for parts of `columns`, by several threads.
-  void share(const BlockStore& store, const BlockColumns& columns,
-             const std::function<void(const BlockColumns&, std::int64_t)>& use);
   void put_parcel(Queue& queue, const std::byte* from, std::int64_t bytes, Take take,
                   const std::shared_ptr<Delivery>& delivery, bool last);
   void bring_home();
@@ -140,6 +156,7 @@ class PinnedRing {
   RingShape shape_;
   WorkCrew crew_;
   Slots large_, small_;
+  std::deque<std::unique_ptr<Shipment>> expected_;
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

@@ -79,9 +79,17 @@ void StepIssuer::work() {
 }
 
 void StepIssuer::issue(const PlanWindow& window) {
-  for (const Step& step : window.steps) {
+  const auto is_load = [this](const Step& step) {
+    return step.device == device_ && step.kind == StepKind::load;
+  };
+  for (auto step = window.steps.begin(); step != window.steps.end(); ++step) {
     if (state_.given_up()) return;
-    if (step.device == device_) issue(window, step);
+    if (step->device != device_) continue;
+    if (is_load(*step)) {
+      const auto next = std::find_if(step + 1, window.steps.end(), is_load);
+      if (next != window.steps.end()) state_.mover.expect(device_, window.block_of(*next));
+    }
+    issue(window, *step);
   }
 }
 

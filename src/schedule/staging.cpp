@@ -4,7 +4,8 @@
 // do not slow each other down, nor do devices those beside them; a part is a buffer of bytes, not
 // of whole columns; a block across the end of what is page-locked is staged as a whole;
 // page-locking holds up nobody; blocks that come from a source are as fast as those of memory;
-// what is small has buffers of its own.
+// what is small has buffers of its own; parts that are filled before their turn only make good for
+// the time that issuing takes.
 
 #include "schedule/staging.hpp"
 

@@ -35,7 +35,17 @@ class BlockStore {
   virtual void read_columns(BlockId id, std::int64_t first, std::int64_t count, std::byte* to);
   virtual void write_columns(BlockId id, std::int64_t first, std::int64_t count,
                              const std::byte* from);
+  /// Whether rows of one column can be moved by themselves: for blocks of few long columns, which
+  /// several threads are to move.
+  [[nodiscard]] virtual bool divides_columns(BlockId) const { return false; }
+  /// As `read_columns` and `write_columns`, for rows first … first + count − 1 of a column.
+  virtual void read_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
+                         std::byte* to);
+  virtual void write_rows(BlockId id, std::int64_t column, std::int64_t first, std::int64_t count,
+                          const std::byte* from);
   virtual void commit(BlockId) {}
+  /// Whether a block is never written: it may then be read before its turn.
+  [[nodiscard]] virtual bool is_constant(BlockId) const { return false; }
 
   /// Memory that holds the block as it was last written, for whoever copies by themselves; null if
   /// the store has no such memory or the block was never written.

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
+#include <thread>
 
 #include "base/check.hpp"
 
@@ -98,6 +100,68 @@ TEST(WorkCrew, PassesOnAFailureAndLivesOn) {
     crew.share(100, [&](std::int64_t i) { sum += static_cast<int>(i); });
     EXPECT_EQ(sum, 4950);
     crew.share(0, failing);
+  }
+}
+
+TEST(WorkCrew, ABroughtJobIsBegunWhileItsBringerDoesSomethingElse) {
+  WorkCrew crew(2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int done = 0;
+  WorkCrew::Job job(crew, 5, [&](std::int64_t) {
+    const std::lock_guard lock(mutex);
+    ++done;
+    changed.notify_all();
+  });
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(5), [&] { return done == 5; }));
+  }
+  job.finish();
+  EXPECT_EQ(done, 5);
+}
+
+TEST(WorkCrew, SeveralJobsAtATimeAreDoneEachOnceAndOneMayFail) {
+  for (const int helpers : {0, 1, 3}) {
+    WorkCrew crew(helpers);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<std::vector<std::atomic<int>>> done(4);
+      std::deque<WorkCrew::Job> jobs;
+      for (std::size_t k = 0; k < done.size(); ++k) {
+        done[k] = std::vector<std::atomic<int>>(30);
+        jobs.emplace_back(crew, 30, [&done, k](std::int64_t i) {
+          ++done[k][static_cast<std::size_t>(i)];
+          if (k == 2 && i == 3) fail(ErrorKind::input, "test", "piece {}", i);
+        });
+      }
+      for (std::size_t k = 0; k < done.size(); ++k) {
+        if (k == 2) {
+          EXPECT_THROW(jobs[k].finish(), Error);
+          continue;
+        }
+        jobs[k].finish();
+        for (const std::atomic<int>& times : done[k]) ASSERT_EQ(times, 1);
+      }
+    }
+  }
+}
+
+TEST(WorkCrew, AJobThatIsGivenUpEndsWithWhatWasBegun) {
+  for (const int helpers : {0, 3}) {
+    WorkCrew crew(helpers);
+    std::atomic<int> begun = 0;
+    std::atomic<int> ended = 0;
+    {
+      const WorkCrew::Job job(crew, 100'000, [&](std::int64_t) {
+        ++begun;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        ++ended;
+      });
+      if (helpers > 0)
+        while (begun == 0) std::this_thread::yield();
+    }
+    EXPECT_LT(begun, 100'000);
+    EXPECT_EQ(begun, ended) << "not waited for";
   }
 }
 
