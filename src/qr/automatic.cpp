@@ -118,7 +118,7 @@ class Automatic {
   /// The Gram matrix, in T, of V·R⁻¹ with the R of a sketch, which is stored; nothing where that is
   /// not the way.
   Gram sketched() {
-    if (!p_.stores_q() || !begins_with_sketch<T>(p_.m(), p_.n(), p_.options())) return {};
+    if (p_.wanted() == Wanted::r || !begins_with_sketch<T>(p_.m(), p_.n(), p_.options())) return {};
     const Small small = factor(p_.unit_gram(p_.first_sketch_gram()), BadPivot::stop, 0);
     if (small.failed_column >= 0) return {};
     const Gram r = widened(rounded_to<T>(widened(small.r)));

@@ -50,7 +50,7 @@ Schedule column_pass(const RowProblem& problem) {
                 {{of_right, Hint::last_write}, of_left, BlockId(rows::kFactor, 0, 0)});
       return;
     }
-    const BlockId result(rows::kSum, 0, 0);
+    const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
     tasks.add(inner, tree.device_of(b), {tree.part(b, result), of_left, of_right});
     tree.add(b, result, tasks);
   };

@@ -34,10 +34,8 @@ void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tr
   const int device = tree.device_of(span);
   const bool ends = b + 1 == spans.blocks || (b + 1) % spans.of_span == 0;
   const BlockId sum(rows::kFactor, 0, 0);
-  TaskOperand part = tree.part(span, sum);
-  if (!ends) part.hint = Hint::none;
   tasks.add(b % spans.of_span == 0 ? sketch : continue_sketch, device,
-            {part, BlockId(rows::kMatrix, b, 0), BlockId(rows::kScales, 0, 0)},
+            {tree.part(span, sum), BlockId(rows::kMatrix, b, 0), BlockId(rows::kScales, 0, 0)},
             sketch_variant(SketchKind::count, sketch_seed_of(problem.variant)));
   if (ends) tree.add(span, sum, tasks);
   if (b + 1 < spans.blocks) return;

@@ -70,7 +70,7 @@ class ImplicitPass {
 
   void emit(std::int64_t b, TaskList& tasks) const {
     const int device = tree_.device_of(b);
-    const BlockId result(rows::kSum, 0, 0);
+    const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
     const BlockId y(rows::kBeside, b, 0);
     const BlockId q = forms() ? y : work(b);
     const TaskOperand last_y(y, Hint::last_write);

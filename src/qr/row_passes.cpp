@@ -28,7 +28,7 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
   const BlockId v(rows::kMatrix, b, 0);
   const BlockId r(rows::kFactor, 0, 0);
   const BlockId d(rows::kScales, 0, 0);
-  const BlockId result(rows::kSum, 0, 0);
+  const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
   const TaskOperand written(v, Hint::last_write);
   switch (problem.pass) {
     case RowPass::gram: tasks.add(gram, device, {tree.part(b, result), v, d}); break;
@@ -62,7 +62,7 @@ void emit_column_step(const RowProblem& problem, const SumTree& tree, std::int64
                       TaskList& tasks) {
   const std::int64_t blocks = blocks_of(problem);
   const std::uint32_t variant = problem.steps[static_cast<std::size_t>(step)];
-  const BlockId result(rows::kSum, step, 0);
+  const TaskOperand result(BlockId(rows::kSum, step, 0), Hint::last_write);
   for (std::int64_t b = 0; b < blocks; ++b) {
     tasks.add(column_dots, tree.device_of(b), {tree.part(b, result), BlockId(rows::kMatrix, b, 0)},
               variant & ~kNormalize);

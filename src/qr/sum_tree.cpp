@@ -50,8 +50,8 @@ SumTree::Node SumTree::node(std::int64_t level, std::int64_t number) const {
   return {level, number, device_of(((number + 1) << level) - 1)};
 }
 
-TaskOperand SumTree::part(std::int64_t b, BlockId result) const {
-  if (blocks_ == 1) return {result, Hint::last_write};
+TaskOperand SumTree::part(std::int64_t b, const TaskOperand& result) const {
+  if (blocks_ == 1) return result;
   return {name(node(0, b))};
 }
 
@@ -61,8 +61,7 @@ void SumTree::sum(const TaskOperand& to, const Node& left, const Node& right,
             {to, {name(left), Hint::last_use}, {name(right), Hint::last_use}});
 }
 
-void SumTree::add(std::int64_t b, BlockId result, TaskList& tasks) const {
-  const TaskOperand whole(result, Hint::last_write);
+void SumTree::add(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const {
   const auto join = [&](const Node& right) {
     const Node above{right.level + 1, right.number / 2, right.device};
     const bool last = std::int64_t{1} << above.level == blocks_;

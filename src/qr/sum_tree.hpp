@@ -26,9 +26,10 @@ class SumTree {
     return static_cast<int>(b * devices_ / blocks_);
   }
   /// Where the task of block `b` puts what is to be added: a waiting sum, or `result` itself.
-  [[nodiscard]] TaskOperand part(std::int64_t b, BlockId result) const;
-  /// The sums that block `b`, whose task was emitted last, completes; the last goes to `result`.
-  void add(std::int64_t b, BlockId result, TaskList& tasks) const;
+  [[nodiscard]] TaskOperand part(std::int64_t b, const TaskOperand& result) const;
+  /// The sums that block `b`, whose task was emitted last, completes; the last goes to `result`,
+  /// whose hint is that of the task that writes it last.
+  void add(std::int64_t b, const TaskOperand& result, TaskList& tasks) const;
 
  private:
   /// A node: its level, its number in it and the device that has computed it.

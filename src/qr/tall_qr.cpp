@@ -31,14 +31,15 @@ void check_kept(const TallInput<T>& v, MatrixView<T> r, const QrOptions& options
 template <class T>
 std::unique_ptr<TallProblem<T>> factored(const TallInput<T>& v, const QrOptions& options,
                                          Wanted wanted) {
-  RowProblem widest{.pass = RowPass::apply_gram};
-  if (wanted == Wanted::implicit_q)
-    widest = {.pass = RowPass::form_gram,
-              .stages = {element_of<typename Limits<T>::Wide>},
-              .beside = v.cols()};
+  std::vector<RowProblem> widest{{.pass = RowPass::apply_gram}};
+  if (wanted == Wanted::implicit_q) {
+    widest = widest_passes<T>(v.rows(), v.cols(), options);
+    widest[0] = {.pass = RowPass::form_gram,
+                 .stages = {element_of<typename Limits<T>::Wide>},
+                 .beside = v.cols()};
+  }
   auto problem = std::make_unique<TallProblem<T>>(
-      std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v}, options.run,
-                                         std::vector<RowProblem>{widest}),
+      std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = v}, options.run, widest),
       options, 0, wanted);
   run_automatic(*problem);
   return problem;
