@@ -30,7 +30,8 @@ inline constexpr std::int64_t kQrColumnsMax = 512;
 /// fp64 for fp32. A pass reads V once, and from the second on writes it too; Gram and Schmidt's
 /// methods read it for every column, or pair of columns.
 enum class QrMethod : std::uint8_t {
-  /// Any finite matrix to O(ε): wide sums, and as many passes as its condition asks for.
+  /// Any finite matrix to O(ε): wide sums, from 24 columns of fp64 on of a sketch, and as many
+  /// passes as its condition asks for.
   automatic,
   cholqr,           ///< Cholesky QR: loses orthogonality like κ²
   cholqr2,          ///< twice: to O(ε) for κ below 1e8 (Yamamoto, Nakatsukasa et al. 2015)

@@ -108,23 +108,33 @@ void power_iterations(std::int64_t n, int count, Next&& next) {
   }
 }
 
+/// y ← the sum of a's columns times x, of an upper triangular matrix, or of the transpose of one:
+/// `rows` has it by columns, of which what is above the diagonal is not looked at.
+template <bool kTransposed>
+struct MultiplyUpper {
+  [[gnu::always_inline]] static void run(const double* a, std::int64_t n, const double* x,
+                                         double* __restrict y) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double* column = a + j * n;
+      const double factor = x[j];
+      for (std::int64_t i = kTransposed ? j : 0; i < (kTransposed ? n : j + 1); ++i)
+        y[i] += column[i] * factor;
+    }
+  }
+};
+
 /// The 2-norm of an upper triangular matrix, from below: power iterations with AᵀA.
 double norm_estimate(const Reals& a) {
   constexpr int kIterations = 30;
   const Reals rows = transposed(a);  // so that both products go along columns
   double norm = 0;
+  std::vector<double> y(static_cast<std::size_t>(a.n));
   power_iterations(a.n, kIterations, [&](const std::vector<double>& x) {
-    std::vector<double> y(x.size());
-    for (std::int64_t j = 0; j < a.n; ++j) {
-      for (std::int64_t i = 0; i <= j; ++i)
-        y[static_cast<std::size_t>(i)] += a(i, j) * x[static_cast<std::size_t>(j)];
-    }
+    run_fused<MultiplyUpper<false>>(a.values.data(), a.n, x.data(), y.data());
     norm = std::max(norm, length_of(y));
     std::vector<double> z(x.size());
-    for (std::int64_t i = 0; i < a.n; ++i) {
-      for (std::int64_t j = i; j < a.n; ++j)
-        z[static_cast<std::size_t>(j)] += rows(j, i) * y[static_cast<std::size_t>(i)];
-    }
+    run_fused<MultiplyUpper<true>>(rows.values.data(), a.n, y.data(), z.data());
     return z;
   });
   return norm;
