@@ -33,7 +33,9 @@
 //   whose parent is in the branch lie in `work`, others in U, each at its offset. A branch with a
 //   program is any range of supernodes in postorder: what it gives to others lies in the operands
 //   behind these that it writes, what it gets from others in those that it reads; its values are
-//   those of the whole matrix, and the last one is added to each on the diagonal. Each front is
+//   those of the whole matrix, and the last one is added to each on the diagonal. The variant says
+//   how many thread blocks of a GPU are of use to its tiles, so that they leave room for other
+//   branches beside it; 0: it is alone. Each front is
 //   made as scatter_entries does, then gets the updates of its children in their order, and is
 //   factored as by factor_front, on CPUs with the same bits. After a failure the status names the
 //   first failing column, counted from the branch's first; P and U hold no meaning then.

@@ -455,29 +455,31 @@ __global__ void __launch_bounds__(kPlainThreads)
                  reinterpret_cast<PivotStatus*>(statuses + call * to_status), sums[0].fraction());
 }
 
-/// As many blocks as the GPU holds at once.
+/// As many blocks as the GPU holds at once, but at most `most`, unless that is 0.
 template <class Kernel>
-void launch_all(cudaStream_t stream, Kernel kernel, int threads, int bytes, const auto& branch) {
+void launch_all(cudaStream_t stream, Kernel kernel, int threads, int bytes, unsigned most,
+                const auto& branch) {
   int each = 0;
   require_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads,
                                                              static_cast<std::size_t>(bytes)),
                "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  const auto blocks = static_cast<unsigned>(multiprocessors() * std::max(each, 1));
+  auto blocks = static_cast<unsigned>(multiprocessors() * std::max(each, 1));
+  if (most > 0) blocks = std::min(blocks, most);
   kernel<<<blocks, static_cast<unsigned>(threads), static_cast<std::size_t>(bytes), stream>>>(
       branch);
   blas::require_launched("factor_branch");
 }
 
-/// All parts of the list.
+/// All parts of the list, tiles by at most so many blocks.
 template <class T, bool kMany>
-void launch_parts(cudaStream_t stream, const Branch<T>& branch) {
+void launch_parts(cudaStream_t stream, const Branch<T>& branch, unsigned most) {
   using M = Memory<T>;
   require_cuda(cudaFuncSetAttribute(run_tiles<T, kMany>,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, M::kBytes),
                "shared memory of run_tiles");
-  launch_all(stream, run_small<T, kTinyThreads, kTinyFront, kMany>, kTinyThreads, 0, branch);
-  launch_all(stream, run_small<T, kSmallThreads, kSmallFront, kMany>, kSmallThreads, 0, branch);
-  launch_all(stream, run_tiles<T, kMany>, Sizes<T, kTile>::kThreads, M::kBytes, branch);
+  launch_all(stream, run_small<T, kTinyThreads, kTinyFront, kMany>, kTinyThreads, 0, 0, branch);
+  launch_all(stream, run_small<T, kSmallThreads, kSmallFront, kMany>, kSmallThreads, 0, 0, branch);
+  launch_all(stream, run_tiles<T, kMany>, Sizes<T, kTile>::kThreads, M::kBytes, most, branch);
 }
 
 /// As many calls as their structure allows that all read: its size bounds that of the list.
@@ -487,7 +489,8 @@ std::int64_t most_calls(const BlockView* x) {
 }
 
 template <class T>
-void factor_branches(cudaStream_t stream, const KernelCalls& calls, const EvenCalls& even) {
+void factor_branches(cudaStream_t stream, const KernelCalls& calls, const EvenCalls& even,
+                     unsigned most) {
   const BlockView* x = calls[even.first];
   Branch<T> branch = branch_of<T>(x, calls.operands);
   constexpr std::int64_t kSize = sizeof(T);
@@ -500,7 +503,8 @@ void factor_branches(cudaStream_t stream, const KernelCalls& calls, const EvenCa
   const dim3 grid(even.count > 1 ? 8 : kSumBlocks, rows);
   clear_flags<T><<<grid, kPlainThreads, 0, stream>>>(branch);
   blas::require_launched("clear_flags");
-  even.count > 1 ? launch_parts<T, true>(stream, branch) : launch_parts<T, false>(stream, branch);
+  even.count > 1 ? launch_parts<T, true>(stream, branch, 0)
+                 : launch_parts<T, false>(stream, branch, most);
   // No more blocks than the panels have columns for.
   const std::int64_t blocks = (x[0].rows * x[0].cols + kPlainThreads - 1) / kPlainThreads;
   const dim3 sums(static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kSumBlocks)), rows);
@@ -514,12 +518,11 @@ void factor_branches(cudaStream_t stream, const KernelCalls& calls, const EvenCa
 
 template <class T>
 void factor_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
-  require_variant(factor_branch, p.variant, 0);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
   for (std::int64_t c = 0; c < calls.count();) {
     EvenCalls even = even_calls(calls, c, front::most_calls(calls[c]));
     if (even.stride[4] != 0) even = {.first = c, .count = 1};  // other structures
-    front::factor_branches<T>(stream, calls, even);
+    front::factor_branches<T>(stream, calls, even, p.variant);
     c += even.count;
   }
 }

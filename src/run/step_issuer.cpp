@@ -125,7 +125,7 @@ void StepIssuer::wait_for(Queue& queue, const Wait& wait) {
 
 double StepIssuer::seconds_of(const PlanWindow& window, const Step& step) {
   const Kernel& kernel = kernel_of(window, step);
-  return clock_.cost(device_, *step.operation, kernel.elements, step.work).seconds;
+  return clock_.cost(device_, *step.operation, kernel.elements, step.work, step.seconds).seconds;
 }
 
 void StepIssuer::make_room(double seconds) {

@@ -115,6 +115,12 @@ double kernel_share(const DeviceModel& device, const Operation& operation, const
   return std::clamp(work / seconds / nominal_flops_per_second(device, elements), 1e-6, 1.0);
 }
 
+double KernelClock::share_of(int device, const Elements& elements, double work,
+                             double seconds) const {
+  const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];
+  return std::clamp(work / seconds / nominal_flops_per_second(model, elements), 1e-6, 1.0);
+}
+
 KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
                                        const Elements& elements, double work) const {
   const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];

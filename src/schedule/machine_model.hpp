@@ -57,8 +57,10 @@ class KernelClock {
   explicit KernelClock(const Machine& machine) : machine_(machine) {}
 
   /// Throws Error{device} if the device has no such kernel, naming operation and elements.
+  /// `seconds`: as Task has it.
   [[nodiscard]] Cost cost(int device, const Operation& operation, const Elements& elements,
-                          double work) {
+                          double work, double seconds) {
+    if (seconds > 0) return {seconds, share_of(device, elements, work, seconds)};
     const std::uint64_t mixed =
         (std::bit_cast<std::uint64_t>(work) ^ elements.bits() ^
          reinterpret_cast<std::uintptr_t>(&operation) ^ static_cast<std::uint64_t>(device) << 48) *
@@ -80,6 +82,8 @@ class KernelClock {
     int device = -1;
     Cost cost;
   };
+  [[nodiscard]] double share_of(int device, const Elements& elements, double work,
+                                double seconds) const;
   [[nodiscard]] Cost look_up(int device, const Operation& operation, const Elements& elements,
                              double work) const;
 

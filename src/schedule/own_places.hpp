@@ -2,18 +2,19 @@
 // Where blocks of very different sizes lie in the memory of a device: no slots, but for each *stay*
 // of a block a place that is as large as it is.
 //
-// Contract: a stay begins with a task that uses the block, and ends when another one's place
-// overlaps it. Operands of one task never overlap. Pure data, by schedule and budget alone; equal
-// inputs give equal places.
+// Contract: a stay begins with a task that uses the block and ends with one; stays that overlap in
+// time never do so in memory. Pure data, by schedule and budget alone; equal inputs give equal
+// places.
 //
-// Method: tasks in their order, all of whose uses are known. A block gets a gap between those that
-// are used again: one that is not, the highest, where it does not lie on what the task before still
-// has to send home, nor, if it is loaded, on what that task uses, so that it may come meanwhile;
-// others the lowest. Where there is none, blocks leave: those of the range of
-// fewest bytes, of several the one that is used again last. If what is there of the operands leaves
-// no room for the others, all of them are placed anew, one behind the other. Places for what is
-// loaded that keep apart from the task before may cost room, so that more has to leave: then all is
-// placed once more without that.
+// Method: all uses are known, so that places are found for the whole run at once. Where blocks that
+// are used, and those that wait for a later task, are more than the budget, some of these leave in
+// between: those that save most for the bytes that they move. Then the large stays and the long
+// ones get the lowest places that are free all the time, as far in time from others in these places
+// as can be: what goes home is there for some tasks longer, what is loaded comes before its first
+// task, and tasks that follow each other may be in work at once. Where no place is free, others
+// leave for it, or it leaves itself, whichever moves fewer bytes; at worst the operands of a task
+// are placed for it alone. In which order stays are taken makes much of a difference, so several
+// orders are tried, and the places count that move fewest bytes.
 
 #include <map>
 #include <utility>

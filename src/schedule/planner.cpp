@@ -147,8 +147,20 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
     if (options_.retain && has(use.hint, Hint::retain))
       slots(device).set_retained(number_[i], true);
     if (has(use.hint, Hint::release)) slots(device).set_retained(number_[i], false);
+    if (ends_here(device, number_[i], use)) {
+      if (slot.dirty) store(device, number_[i]);
+      let_go(device, number_[i]);
+      continue;
+    }
     if (leaves(use) && !slot.dirty) let_go(device, number_[i]);
   }
+}
+
+/// Whether a block that has places of its own leaves before it is used again: then it does so at
+/// once, so that nobody waits for that when its place is needed.
+bool PlanReader::Planner::ends_here(int device, int number, const BlockUse& use) {
+  return schedule_.own_places && use.next_use != kNever &&
+         stays_[at(device)].of(use.block, use.next_use) != number;
 }
 
 /// Whether an operand of a task that is done gives up its slot.

@@ -75,6 +75,7 @@ class PlanReader::Planner {
   int make_room(int device, BlockId id);
   void leave(int device, int number);
   [[nodiscard]] bool moves(int device, int number);
+  [[nodiscard]] bool ends_here(int device, int number, const BlockUse& use);
   [[nodiscard]] int peer_source(int device, BlockId id, std::int64_t block);
   void send_home(BlockId id, std::int64_t block);
   void take_ownership(int device, std::int64_t block);

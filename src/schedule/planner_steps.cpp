@@ -116,9 +116,11 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
     window_->slots.push_back(number_[entry.use_of[i]]);
   }
   step.work = work_of(blocks_, task, entry.operands);
+  step.seconds = task.seconds;
   const Elements elements = elements_of(blocks_, task, entry.operands);
   const double end =
-      advance(queue, ready, kernels_.cost(device, *task.operation, elements, step.work).seconds);
+      advance(queue, ready,
+              kernels_.cost(device, *task.operation, elements, step.work, step.seconds).seconds);
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     if (writes(entry.uses[i].access)) {
       wait_for_uses(step, device, number_[i]);

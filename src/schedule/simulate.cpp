@@ -158,7 +158,8 @@ class Simulator {
     const std::span<const BlockId> operands = window.operands_of(step);
     for (int i = 0; i < step.operation->operands; ++i)
       elements.push_back(blocks_.element(operands[at(i)]));
-    const KernelClock::Cost cost = kernels_.cost(step.device, *step.operation, elements, step.work);
+    const KernelClock::Cost cost =
+        kernels_.cost(step.device, *step.operation, elements, step.work, step.seconds);
     queue.share = cost.share;
     DeviceState& device = devices_[step.device];
     advance_clock(device);

@@ -31,10 +31,14 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
     const bool solves = whole || sizes_.range_bytes == kRangesThatStay;
     const std::vector<std::int32_t> largest(largest_below_.begin() + unit.first,
                                             largest_below_.begin() + unit.last + 1);
-    work = append_program(std::move(branch.records), branch.taken,
-                          {branch.inner, unit.inverses, a_.first[at(unit.first)],
-                           bytes_of(element_), solves, largest},
-                          branch.first_int, out_.structure);
+    const ProgramCost cost = append_program(std::move(branch.records), branch.taken,
+                                            {branch.inner, unit.inverses, a_.first[at(unit.first)],
+                                             bytes_of(element_), solves, largest},
+                                            branch.first_int, out_.structure);
+    work = cost.work;
+    unit.seconds = cost.seconds;
+    if (sizes_.range_bytes > 0 && sizes_.range_bytes < kRangesThatStay)
+      unit.workers = static_cast<std::uint32_t>(std::max(cost.workers, 1.0));
   }
   unit.update = add_block(updates_, {0, 0, std::max<std::int64_t>(branch.outside, 1), 1});
   unit.values = add_list(values_, out_.entries, first_code);
@@ -196,18 +200,20 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   if (!has_panel) record.panel_place = static_cast<std::int32_t>(unit.taken.size()) + 1;
   record.tile_entries = here(branch) - tiles.before(unit.first_tile);
   out_.structure.insert(out_.structure.end(), tile_entries.begin(), tile_entries.end());
-  const std::int64_t work = append_program({record}, branch.taken,
-                                           {0,
-                                            unit.inverses,
-                                            a_.first[at(s)],
-                                            bytes_of(element_),
-                                            false,
-                                            {static_cast<std::int32_t>(order_of(s))}},
-                                           branch.first_int, out_.structure);
+  const ProgramCost cost = append_program({record}, branch.taken,
+                                          {0,
+                                           unit.inverses,
+                                           a_.first[at(s)],
+                                           bytes_of(element_),
+                                           false,
+                                           {static_cast<std::int32_t>(order_of(s))}},
+                                          branch.first_int, out_.structure);
   unit.update = add_block(updates_, {0, 0, 1, 1});
   unit.structure = add_list(structures_, out_.structure, branch.first_int);
   unit.values = raw_values_;
-  unit.work = add_block(works_, in_columns(work));
+  unit.work = add_block(works_, in_columns(cost.work));
+  unit.seconds = cost.seconds;
+  unit.workers = static_cast<std::uint32_t>(std::max(cost.workers, 1.0));
   ++statuses_;
 }
 

@@ -192,7 +192,10 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
       return held;
     };
     if (x.col == kRawValues && element_ == Element::fp64) {  // finite, as is known by now
-      std::copy(a.value.begin(), a.value.end(), out);
+      for_blocks(*crew_, std::ssize(a.value),
+                 [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+                   std::copy(a.value.begin() + begin, a.value.begin() + end, out + begin);
+                 });
       out[x.rows - 1] = static_cast<T>(shift_);
       return;
     }

@@ -89,13 +89,13 @@ void LayoutMaker::make_blocks(const PermutedEntries& entries, std::int64_t value
 void LayoutMaker::make_ranges() {
   const SubtreeDealing dealing = deal_subtrees(
       a_, static_cast<int>(sizes_.devices), sizes_.free_handover ? kFreeHandover : DealingTimes());
+  find_whole_subtrees();
   std::int64_t held = 0;
   bool joins = false;  // the next supernode may join the last range
   for (std::int32_t s = 0; s < a_.supernodes(); ++s) {
     const std::size_t before = out_.units.size();
-    joins = joins && may_join(dealing, s);
-    const std::int64_t bytes =
-        (order_of(s) * a_.width(s) + packed_elements(a_.row_count(s))) * bytes_of(element_);
+    joins = joins && may_join(dealing, s) && stays_together(s, held);
+    const std::int64_t bytes = range_bytes_of(s);
     if (bytes > sizes_.range_bytes && is_cut(s)) {
       cut_front(s);
       joins = false;
@@ -118,6 +118,28 @@ void LayoutMaker::make_ranges() {
   std::iota(out_.turns.begin(), out_.turns.end(), 0);
   std::stable_partition(out_.turns.begin(), out_.turns.end(),
                         [&](std::int32_t u) { return !out_.units[at(u)].top; });
+}
+
+void LayoutMaker::find_whole_subtrees() {
+  const std::int32_t count = a_.supernodes();
+  size_.assign(at(count), 0);
+  top_of_.assign(at(count), -1);
+  for (std::int32_t s = 0; s < count; ++s) {
+    size_[at(s)] += range_bytes_of(s);
+    if (a_.parent[at(s)] >= 0) size_[at(a_.parent[at(s)])] += size_[at(s)];
+  }
+  for (std::int32_t s = count; s-- > 0;) {
+    const std::int32_t p = a_.parent[at(s)];
+    if (size_[at(s)] <= sizes_.range_bytes)
+      top_of_[at(s)] = p >= 0 && top_of_[at(p)] >= 0 ? top_of_[at(p)] : s;
+  }
+}
+
+bool LayoutMaker::stays_together(std::int32_t s, std::int64_t held) const {
+  const std::int32_t top = top_of_[at(s)];
+  if (top < 0) return top_of_[at(s - 1)] < 0 && a_.parent[at(s - 1)] == s;
+  const bool begins = a_.branch[at(top)] == s;
+  return !begins || (top_of_[at(s - 1)] >= 0 && held + size_[at(top)] <= sizes_.range_bytes);
 }
 
 bool LayoutMaker::may_join(const SubtreeDealing& dealing, std::int32_t s) const {

@@ -112,6 +112,9 @@ struct FrontUnit {
   std::int32_t first_tile = -1;
   std::int32_t last_tile = -1;
   double flops = 0;
+  double seconds = 0;  ///< that its program takes on a GPU by itself; 0: there is none
+  /// Of ranges that do not stay: thread blocks that are of use to its tiles; 0: any number.
+  std::uint32_t workers = 0;
   double cost = 0;  ///< in flops at the rate of large products
   // Of tiles: their borders in the front; the first `column_tiles` intervals are its columns.
   std::vector<std::int64_t> cuts;

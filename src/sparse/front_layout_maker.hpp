@@ -40,6 +40,16 @@ class LayoutMaker {
 
   /// Ranges of the postorder, as large as they may be, each for one device.
   void make_ranges();
+  /// What a supernode takes of a range.
+  [[nodiscard]] std::int64_t range_bytes_of(std::int32_t s) const {
+    return (order_of(s) * a_.width(s) + packed_elements(a_.row_count(s))) * bytes_of(element_);
+  }
+  /// Subtrees that a range can hold: they wait for nobody.
+  void find_whole_subtrees();
+  /// Whether s can be in one range, which holds so many bytes, with the supernode before it, so
+  /// that whole subtrees do not wait for others: a range has such subtrees, or what is above them
+  /// along one path.
+  [[nodiscard]] bool stays_together(std::int32_t s, std::int64_t held) const;
   /// Whether s can be in one range with the supernode before it: they are of subtrees of one
   /// device, or of the top, where a range begins as soon as what it takes is there.
   [[nodiscard]] bool may_join(const SubtreeDealing& dealing, std::int32_t s) const;
@@ -123,12 +133,19 @@ class LayoutMaker {
   [[nodiscard]] FrontTiles tiles_of(std::int32_t s) const {
     return {static_cast<std::int32_t>(a_.width(s)), static_cast<std::int32_t>(a_.row_count(s))};
   }
-  /// Of the work of a front that is cut, by its tiles.
+  /// Of the work of a front that is cut, by the products of its tiles.
   [[nodiscard]] double share_of(const FrontUnit& unit) const {
     if (unit.first_tile < 0) return 1;
     const FrontTiles tiles = tiles_of(unit.first);
-    const auto above = [&](std::int32_t j) { return static_cast<double>(tiles.before(j)); };
-    return (above(unit.last_tile) - above(unit.first_tile)) / above(tiles.count());
+    // A tile of column j has j products and a half, up to as many as there are columns of L.
+    double mine = 0;
+    double all = 0;
+    for (std::int32_t j = 0; j < tiles.count(); ++j) {
+      const double products = std::min<double>(j + 0.5, tiles.across()) * (tiles.count() - j);
+      all += products;
+      if (j >= unit.first_tile && j < unit.last_tile) mine += products;
+    }
+    return mine / all;
   }
 
   /// A branch on its way.
@@ -223,8 +240,9 @@ class LayoutMaker {
   FrontLayout& out_;
   std::vector<std::int32_t> largest_below_;  // by supernode: order of a front, in its subtree
   std::vector<char> whole_;                  // by supernode: a branch holds all of its subtree
-  std::vector<std::int64_t> size_;           // of its subtree's panels
-  std::int64_t held_ = 0;                    // by the branch that was begun last
+  std::vector<std::int64_t> size_;           // of its subtree's panels, or of all that it takes
+  std::vector<std::int32_t> top_of_;  // the largest subtree with it that a range holds; −1: none
+  std::int64_t held_ = 0;             // by the branch that was begun last
   std::vector<std::int32_t> place_of_;
   std::vector<PlacedEntry> placed_;
   std::int64_t raw_values_ = -1;

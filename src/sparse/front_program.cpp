@@ -13,6 +13,9 @@ namespace strata {
 namespace {
 
 // What jobs take on an H200, in seconds, as far as their order depends on it.
+constexpr double kLaunchTime = 60e-6;
+/// Thread blocks for tiles, by how many are busy on the average.
+constexpr double kWorkersEach = 2.2;
 constexpr double kWorkers = 264;          // thread blocks for tiles
 constexpr double kTinyWorkers = 3168;     // warps for tiny fronts
 constexpr double kSmallFrontTime = 5e-6;  // beside its columns
@@ -29,8 +32,7 @@ class ProgramMaker {
                std::int64_t begin, std::vector<std::int32_t>& structure)
       : fronts_(fronts), given_(given), begin_(begin), structure_(structure) {}
 
-  /// Returns the elements of work memory that it needs.
-  std::int64_t make(const ProgramOptions& options) {
+  ProgramCost make(const ProgramOptions& options) {
     program_.first_inverse = options.first_inverse;
     program_.first_column = options.first_column;
     classify(options.largest_below);
@@ -44,8 +46,9 @@ class ProgramMaker {
     if (options.solves) updates = std::max(updates, program_.rows * kSweepColumns);
     program_.bookkeeping = (updates + kAlignment - 1) / kAlignment * kAlignment;
     write();
-    return program_.bookkeeping +
-           (bookkeeping_bytes(program_) + options.element_bytes - 1) / options.element_bytes;
+    cost_.work = program_.bookkeeping +
+                 (bookkeeping_bytes(program_) + options.element_bytes - 1) / options.element_bytes;
+    return cost_;
   }
 
  private:
@@ -304,74 +307,123 @@ class ProgramMaker {
     return kSweepStep * (1 + tiles(front).across()) + kSweepTile * tiles(front).count();
   }
 
-  void order_jobs() {
-    // From the beginning of each front to the end.
-    std::vector<double> way(fronts_.size());
-    for (std::int32_t f = count(); f-- > 0;) {
-      const std::int32_t p = fronts_[at(f)].parent;
-      way[at(f)] = way_of(f) + (p < 0 ? 0 : way[at(p)]);
-    }
-    std::vector<std::int32_t> missing(fronts_.size());
-    std::vector<double> there(fronts_.size());  // when the last child was done
-    for (std::int32_t f = 0; f < count(); ++f) missing[at(f)] = fronts_[at(f)].expected;
-    list_small_jobs(way, missing);
-    list_sweeps();
+  /// The third part while it is listed.
+  struct Listing {
+    std::vector<double> way;            // from the beginning of each front to the end
+    std::vector<std::int32_t> missing;  // signals of children
+    std::vector<double> there;          // when the last child was done
     std::priority_queue<Item, std::vector<Item>, Later> pending;
     std::priority_queue<Item, std::vector<Item>, Shorter> ready;
-    for (std::int32_t f = 0; f < count(); ++f)
-      if (part_[at(f)] == Part::tiles && missing[at(f)] == 0)
-        ready.push(
-            {way[at(f)], f, has_panel(fronts_[at(f)]) ? 0 : tiles(fronts_[at(f)]).across(), false});
-    double now = 0;
-    const auto done = [&](std::int32_t f, double when, std::int32_t signals) {
-      const std::int32_t p = fronts_[at(f)].parent;
-      if (p < 0) return;
-      there[at(p)] = std::max(there[at(p)], when);
-      missing[at(p)] -= signals;
-      if (missing[at(p)] == 0) pending.push({there[at(p)], p, 0, false});
-    };
-    while (!ready.empty() || !pending.empty()) {
-      if (ready.empty()) now = std::max(now, pending.top().key);
-      while (!pending.empty() && pending.top().key <= now) {
-        Item item = pending.top();
-        pending.pop();
-        const FrontTiles t = tiles(fronts_[at(item.front)]);
-        item.key = way[at(item.front)] - (is_small(fronts_[at(item.front)])
-                                              ? 0
-                                              : std::min(item.column, t.across()) *
-                                                    (kDiagonalTime + kTileTime + kProductTime));
-        ready.push(item);
-      }
-      const Item item = ready.top();
-      ready.pop();
-      const FrontRecord& front = fronts_[at(item.front)];
-      if (is_small(front)) {
-        jobs_.push_back({item.front, -1, item.front});
-        done(item.front, now + small_time(front), 1);
-        now += small_time(front) / kWorkers;
-        continue;
-      }
-      const FrontTiles t = tiles(front);
-      const double work = kTileTime + kProductTime * std::min(item.column, t.across());
-      if (item.column < t.across() && !item.below) {
-        jobs_.push_back({item.front, item.column, item.column});
-        now += work / kWorkers;
-        if (item.column + 1 < t.count())
-          pending.push({now + kDiagonalTime, item.front, item.column, true});
-        continue;
-      }
-      if (item.column < t.across()) {
-        for (std::int32_t i = item.column + 1; i < t.count(); ++i)
-          jobs_.push_back({item.front, i, item.column});
-        now += work * (t.count() - item.column - 1) / kWorkers;
-        pending.push({now + kTileTime, item.front, item.column + 1, false});
-        continue;
-      }
-      for (std::int32_t j = std::max(t.across(), front.first_tile); j < front.last_tile; ++j)
-        for (std::int32_t i = j; i < t.count(); ++i) jobs_.push_back({item.front, i, j});
-      now += work * update_tiles(front) / kWorkers;
-      done(item.front, now + work, update_tiles(front));
+    double now = 0;   // when the next job is begun
+    double end = 0;   // of all that were
+    double busy = 0;  // of all workers
+
+    void begin(double work) {
+      now += work / kWorkers;
+      busy += work;
     }
+  };
+
+  void order_jobs() {
+    Listing list;
+    list.way.resize(fronts_.size());
+    list.missing.resize(fronts_.size());
+    list.there.resize(fronts_.size());
+    for (std::int32_t f = count(); f-- > 0;) {
+      const std::int32_t p = fronts_[at(f)].parent;
+      list.way[at(f)] = way_of(f) + (p < 0 ? 0 : list.way[at(p)]);
+    }
+    for (std::int32_t f = 0; f < count(); ++f) list.missing[at(f)] = fronts_[at(f)].expected;
+    list_small_jobs(list.way, list.missing);
+    list_sweeps();
+    for (std::int32_t f = 0; f < count(); ++f)
+      if (part_[at(f)] == Part::tiles && list.missing[at(f)] == 0)
+        list.ready.push({list.way[at(f)], f,
+                         has_panel(fronts_[at(f)]) ? 0 : tiles(fronts_[at(f)]).across(), false});
+    while (!list.ready.empty() || !list.pending.empty()) {
+      if (list.ready.empty()) list.now = std::max(list.now, list.pending.top().key);
+      while (!list.pending.empty() && list.pending.top().key <= list.now) {
+        Item item = list.pending.top();
+        list.pending.pop();
+        const FrontTiles t = tiles(fronts_[at(item.front)]);
+        item.key =
+            list.way[at(item.front)] -
+            (is_small(fronts_[at(item.front)])
+                 ? 0
+                 : std::min(item.column, t.across()) * (kDiagonalTime + kTileTime + kProductTime));
+        list.ready.push(item);
+      }
+      const Item item = list.ready.top();
+      list.ready.pop();
+      begin_jobs(item, list);
+    }
+    const double end = std::max(list.now, list.end);
+    cost_.seconds = kLaunchTime + small_seconds() + end;
+    cost_.workers = end > 0 ? kWorkersEach * list.busy / end : 0;
+  }
+
+  void front_done(std::int32_t f, double when, std::int32_t signals, Listing& list) const {
+    list.end = std::max(list.end, when);
+    const std::int32_t p = fronts_[at(f)].parent;
+    if (p < 0) return;
+    list.there[at(p)] = std::max(list.there[at(p)], when);
+    list.missing[at(p)] -= signals;
+    if (list.missing[at(p)] == 0) list.pending.push({list.there[at(p)], p, 0, false});
+  }
+
+  void begin_jobs(const Item& item, Listing& list) {
+    const FrontRecord& front = fronts_[at(item.front)];
+    if (is_small(front)) {
+      jobs_.push_back({item.front, -1, item.front});
+      front_done(item.front, list.now + small_time(front), 1, list);
+      list.begin(small_time(front));
+      return;
+    }
+    const FrontTiles t = tiles(front);
+    const double work = kTileTime + kProductTime * std::min(item.column, t.across());
+    if (item.column < t.across() && !item.below) {
+      jobs_.push_back({item.front, item.column, item.column});
+      list.begin(work);
+      list.end = std::max(list.end, list.now + kDiagonalTime);
+      if (item.column + 1 < t.count())
+        list.pending.push({list.now + kDiagonalTime, item.front, item.column, true});
+      return;
+    }
+    if (item.column < t.across()) {
+      for (std::int32_t i = item.column + 1; i < t.count(); ++i)
+        jobs_.push_back({item.front, i, item.column});
+      list.begin(work * (t.count() - item.column - 1));
+      list.end = std::max(list.end, list.now + kTileTime);
+      list.pending.push({list.now + kTileTime, item.front, item.column + 1, false});
+      return;
+    }
+    const std::int32_t first = std::max(t.across(), front.first_tile);
+    for (std::int32_t j = first; j < front.last_tile; ++j)
+      for (std::int32_t i = j; i < t.count(); ++i) jobs_.push_back({item.front, i, j});
+    list.begin(work * (t.before(front.last_tile) - t.before(first)));
+    front_done(item.front, list.now + work, update_tiles(front), list);
+  }
+
+  /// Of the first two parts: each takes as long as its longest way, or as its workers need.
+  [[nodiscard]] double small_seconds() const {
+    double seconds = 0;
+    for (const Part part : {Part::tiny, Part::small}) {
+      double all = 0;
+      double longest = 0;
+      std::vector<double> here(fronts_.size(), 0);
+      for (std::int32_t f = 0; f < count(); ++f) {
+        if (part_[at(f)] != part) continue;
+        const FrontRecord& front = fronts_[at(f)];
+        all += small_time(front);
+        here[at(f)] += small_time(front);
+        longest = std::max(longest, here[at(f)]);
+        if (front.parent < 0) continue;
+        double& above = here[at(front.parent)];
+        above = std::max(above, here[at(f)]);
+      }
+      seconds += std::max(longest, all / kTinyWorkers);
+    }
+    return seconds;
   }
 
   void write() {
@@ -419,13 +471,14 @@ class ProgramMaker {
   std::vector<Part> part_;
   std::vector<std::int32_t> first_child_;
   BranchProgram program_{};
+  ProgramCost cost_{};
 };
 
 }  // namespace
 
-std::int64_t append_program(std::vector<FrontRecord> fronts, std::span<const GivenChild> given,
-                            const ProgramOptions& options, std::int64_t begin,
-                            std::vector<std::int32_t>& structure) {
+ProgramCost append_program(std::vector<FrontRecord> fronts, std::span<const GivenChild> given,
+                           const ProgramOptions& options, std::int64_t begin,
+                           std::vector<std::int32_t>& structure) {
   return ProgramMaker(fronts, given, begin, structure).make(options);
 }
 

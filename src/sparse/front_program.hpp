@@ -33,16 +33,22 @@ struct ProgramOptions {
   std::vector<std::int32_t> largest_below;
 };
 
+/// What it takes in all.
+struct ProgramCost {
+  std::int64_t work;  ///< elements of work memory
+  double seconds;     ///< on a GPU by itself, as its jobs are estimated to follow each other
+  double workers;     ///< thread blocks that are of use to its tiles
+};
+
 /// Completes the records of a branch's fronts, which are in postorder (their children, cuts and
 /// flags), and appends the program to the structure, which begins at `begin` of the list: width,
 /// rows, parent, places and all else is there already. `given` are sorted by their fronts, those of
 /// one in postorder. Rows of updates lie one after the other: those for fronts of this branch,
-/// those for each operand behind the others, those of `given`, whose places are known. Returns how
-/// many elements of work memory it needs, in all.
-[[nodiscard]] std::int64_t append_program(std::vector<FrontRecord> fronts,
-                                          std::span<const GivenChild> given,
-                                          const ProgramOptions& options, std::int64_t begin,
-                                          std::vector<std::int32_t>& structure);
+/// those for each operand behind the others, those of `given`, whose places are known.
+[[nodiscard]] ProgramCost append_program(std::vector<FrontRecord> fronts,
+                                         std::span<const GivenChild> given,
+                                         const ProgramOptions& options, std::int64_t begin,
+                                         std::vector<std::int32_t>& structure);
 
 /// The program of a unit that has one.
 [[nodiscard]] BranchProgram program_of(const FrontLayout& layout, const FrontUnit& unit);

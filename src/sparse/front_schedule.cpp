@@ -85,8 +85,10 @@ class FrontTasks {
                             {BlockId(fronts::kStatus, 0, unit.status), kDone},
                             block(fronts::kValues, unit.values),
                             block(fronts::kStructure, unit.structure),
-                            {block(fronts::kWork, unit.work), kGone}});
+                            {block(fronts::kWork, unit.work), kGone}},
+                           unit.workers);
     task.work = std::max(unit.flops, 1.0);
+    task.seconds = unit.seconds;
     task.urgent = unit.top && !layout_->turns.empty();
     if (unit.given.empty() && unit.taken.empty()) return;
     std::vector<TaskOperand> written;

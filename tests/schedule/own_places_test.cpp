@@ -124,5 +124,47 @@ TEST(OwnPlaces, ALargeBudgetLoadsEachBlockOnce) {
   }
 }
 
+/// A block that has to leave does so behind its last use before, not when its place is needed; one
+/// for which there is room stays.
+TEST(OwnPlaces, WhatLeavesDoesSoAtOnce) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  BlockTable blocks;
+  blocks.add(
+      {.name = "T",
+       .origin = Origin::temporary,
+       .listed = {{0, 0, 131072, 1}, {0, 0, 131072, 1}, {0, 0, 262144, 1}, {0, 0, 131072, 1}}});
+  std::vector<FlatTask> tasks;
+  static constexpr Operation kWrite{
+      .name = "write",
+      .operands = 1,
+      .access = {Access::write},
+      .work = [](std::span<const BlockExtent>, std::uint32_t) { return 1.0; }};
+  const auto write = [&](std::int64_t block, Hint hint) {
+    FlatTask& flat = tasks.emplace_back();
+    flat.task.operation = &kWrite;
+    flat.task.calls = 1;
+    flat.operands = {{BlockId(0, block, 0), hint}};
+  };
+  write(0, Hint::none);
+  write(1, Hint::last_use);
+  write(2, Hint::last_use);
+  write(3, Hint::last_use);
+  tasks.back().task.more_read = 1;
+  tasks.back().operands.push_back({BlockId(0, 0, 0), Hint::last_use});
+  Schedule crowded = schedule_of(std::move(blocks), 1, {2}, {tasks});
+  crowded.own_places = true;
+  EXPECT_EQ(plan_within(crowded, 3 * kMiB).totals().stores, 0);
+  const Plan plan = plan_within(crowded, 2 * kMiB);
+  EXPECT_EQ(check_plan(plan), "");
+  PlanReader reader(plan);
+  PlanWindow window;
+  ASSERT_TRUE(reader.next(window));
+  std::vector<StepKind> kinds;
+  for (const Step& step : window.steps) kinds.push_back(step.kind);
+  const std::vector<StepKind> expected{StepKind::compute, StepKind::store, StepKind::compute,
+                                       StepKind::compute, StepKind::load,  StepKind::compute};
+  EXPECT_EQ(kinds, expected);
+}
+
 }  // namespace
 }  // namespace strata::test

@@ -108,6 +108,19 @@ TEST(Simulate, SharesThatAddUpToMoreThanOneSlowAllAlike) {
   expect_times(trace, SpanKind::compute, {{3, 7.5}, {6, 10.5}});
 }
 
+/// What a task says of its time goes before rates; its share is what its work takes of the
+/// device's.
+TEST(Simulate, ATaskMaySayItsSeconds) {
+  Machine machine = machine_of(2, 4, kGemmFlops / 4);
+  Schedule schedule = products(2);
+  const auto emit = schedule.emit;
+  schedule.emit = [emit](std::int64_t step, TaskList& tasks) {
+    emit(step, tasks);
+    for (Task& task : tasks.tasks()) task.seconds = 16;  // a quarter of the device
+  };
+  expect_times(simulate_on(schedule, machine), SpanKind::compute, {{3, 19}, {6, 22}});
+}
+
 TEST(Simulate, WithoutMeasurementsTheQueuesDivideTheRate) {
   Machine machine = machine_of(2, 1, kGemmFlops);
   machine.devices[0].kernels.clear();

@@ -239,6 +239,24 @@ TEST(FrontRanges, BytesAreThoseOfAnyBudget) {
   }
 }
 
+/// Whole subtrees wait for nobody: a range that takes updates has what is above such subtrees,
+/// along one path.
+TEST(FrontRanges, WholeSubtreesWaitForNobody) {
+  const SparseMatrix a = test::with_values(test::grid(14, 14, 14), 8);
+  const SparseAnalysis analysis = analysis_of(a);
+  const FrontLayout layout = lay_out_fronts(analysis, a, in_ranges(300000));
+  std::int64_t whole = 0;
+  for (const FrontUnit& unit : layout.units) {
+    if (unit.first_tile > 0) continue;
+    EXPECT_GT(unit.seconds, 0);
+    EXPECT_GE(unit.workers, 1U);
+    whole += unit.taken.empty() ? 1 : 0;
+    for (std::int32_t s = unit.first; s < unit.last && !unit.taken.empty(); ++s)
+      EXPECT_EQ(analysis.parent[at(s)], s + 1);
+  }
+  EXPECT_GT(whole, 4);
+}
+
 /// Sizes that make no sense are refused, whoever wrote them.
 TEST(FrontRanges, RangesWithoutAProgramAreRefused) {
   const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 8);
