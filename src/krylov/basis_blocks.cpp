@@ -130,8 +130,9 @@ void add_small(const BasisProblem& problem, const BasisScript& script, BlockTabl
       parts.elements.push_back(sum.element);
     }
   }
-  for (const RowSlab& slab : problem.slabs->slabs) {
-    if (problem.taken >= 0) taken.listed.push_back({slab.first, 0, slab.rows, 1});
+  for (std::int64_t j = 0; problem.taken >= 0 && j < problem.taken_count; ++j) {
+    for (const RowSlab& slab : problem.slabs->slabs)
+      taken.listed.push_back({slab.first, 0, slab.rows, 1});
   }
   BlockFamily given = listed("N", Element::fp64, Origin::stored);
   for (const BasisScript::Given& one : script.given) {

@@ -368,10 +368,12 @@ void BasisRunner::write_small(const BasisScript& script, MemoryStore& store) con
 
 void BasisRunner::read_taken(MemoryStore& store, const Taken& taken) const {
   std::vector<float> single;
-  for (std::size_t s = 0; taken.column >= 0 && s < slabs_.slabs.size(); ++s) {
-    const RowSlab& slab = slabs_.slabs[s];
-    const BlockId block(basis::kTaken, static_cast<std::int64_t>(s), 0);
-    double* to = taken.to.data() + slab.first;
+  const std::int64_t columns = taken.first < 0 ? 0 : taken.to.cols;
+  const auto slabs = std::ssize(slabs_.slabs);
+  for (std::int64_t k = 0; k < columns * slabs; ++k) {
+    const RowSlab& slab = slabs_.slabs[at(k % slabs)];
+    const BlockId block(basis::kTaken, k, 0);
+    double* to = taken.to.column(k / slabs) + slab.first;
     if (taken.wide || format_.element == Element::fp64) {
       store.read(block, reinterpret_cast<std::byte*>(to));
       continue;
@@ -439,7 +441,8 @@ std::vector<PanelSum> BasisRunner::perform(const BasisScript& asked, const Taken
   const BasisScript first = scripts_ == 0 ? begun(asked) : BasisScript();
   const BasisScript& script = scripts_ == 0 ? first : asked;
   BasisProblem of = problem();
-  of.taken = taken.column;
+  of.taken = taken.first;
+  of.taken_count = taken.to.cols;
   of.taken_wide = taken.wide;
   PlannedRun planned = plan_of(of, script);
   const BlockTable& blocks = planned.plan->schedule().blocks;
@@ -502,7 +505,7 @@ std::vector<PanelSum> BasisRunner::perform_by_parts(const BasisScript& script, c
     Taken of_part = taken;
     if (more) {
       const BasisScript::Action& product = parts[i + 1].actions.front();
-      of_part = {product.first, v, product.wide};
+      of_part = {product.first, {v.data(), std::ssize(v), 1, std::ssize(v)}, product.wide};
     }
     const std::vector<PanelSum> part = perform(parts[i], of_part);
     sums.insert(sums.end(), part.begin(), part.end());
@@ -511,12 +514,12 @@ std::vector<PanelSum> BasisRunner::perform_by_parts(const BasisScript& script, c
 }
 
 std::vector<PanelSum> BasisRunner::run(const BasisScript& script) {
-  return run_and_take(script, -1, {});
+  return run_and_take(script, -1, MatrixView<double>{});
 }
 
-std::vector<PanelSum> BasisRunner::run_and_take(const BasisScript& script, std::int64_t column,
-                                                std::span<double> to, bool wide) {
-  const Taken taken{column, to, wide};
+std::vector<PanelSum> BasisRunner::run_and_take(const BasisScript& script, std::int64_t first,
+                                                MatrixView<double> to, bool wide) {
+  const Taken taken{first, to, wide};
   return right_.apply ? perform_by_parts(script, taken) : perform(script, taken);
 }
 

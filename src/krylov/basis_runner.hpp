@@ -68,9 +68,15 @@ class BasisRunner {
 
   /// Runs the script and returns its sums.
   std::vector<PanelSum> run(const BasisScript& script);
-  /// Runs the script, then copies a column of V, or of W, into `to`.
+  /// Runs the script, then copies columns of V, or of W, from `first` on into those of `to`.
+  std::vector<PanelSum> run_and_take(const BasisScript& script, std::int64_t first,
+                                     MatrixView<double> to, bool wide = false);
+  /// The same of one column.
   std::vector<PanelSum> run_and_take(const BasisScript& script, std::int64_t column,
-                                     std::span<double> to, bool wide = false);
+                                     std::span<double> to, bool wide = false) {
+    return run_and_take(script, column,
+                        MatrixView<double>{to.data(), std::ssize(to), 1, std::ssize(to)}, wide);
+  }
 
   [[nodiscard]] std::int64_t rows() const noexcept { return slabs_.rows; }
   [[nodiscard]] std::int64_t scripts() const noexcept { return scripts_; }
@@ -89,10 +95,10 @@ class BasisRunner {
   [[nodiscard]] BasisProblem problem() const;
   [[nodiscard]] PlannedRun plan_of(const BasisProblem& of, const BasisScript& script);
   void bring_home();
-  /// A column that is copied to the host behind a script; −1: none.
+  /// Columns that are copied to the host behind a script, from `first` on; −1: none.
   struct Taken {
-    std::int64_t column = -1;
-    std::span<double> to;
+    std::int64_t first = -1;
+    MatrixView<double> to;
     bool wide = false;
   };
   std::vector<PanelSum> perform_by_parts(const BasisScript& script, const Taken& taken);

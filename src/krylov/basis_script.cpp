@@ -200,7 +200,7 @@ class Emitter {
       : problem_(problem), script_(script), slabs_(*problem.slabs), tasks_(tasks) {}
 
   void emit(std::int64_t step) {
-    if (step == std::ssize(script_.actions)) return take();
+    if (step >= std::ssize(script_.actions)) return take(step - std::ssize(script_.actions));
     const BasisScript::Action& action = script_.actions[static_cast<std::size_t>(step)];
     switch (action.kind) {
       case BasisScript::Kind::multiply: multiply(action); break;
@@ -411,12 +411,13 @@ class Emitter {
           panel_variant({.first = action.first, .second = action.second}));
   }
 
-  void take() {
+  /// The j-th of the columns that go home.
+  void take(std::int64_t j) {
     for (std::int64_t s = 0; s < count(); ++s)
-      tasks_.add(
-          panel_take, device(s),
-          {{block(basis::kTaken, s), Hint::last_write}, block(vectors_of(problem_.taken_wide), s)},
-          panel_variant({.first = problem_.taken}));
+      tasks_.add(panel_take, device(s),
+                 {{block(basis::kTaken, j * count() + s), Hint::last_write},
+                  block(vectors_of(problem_.taken_wide), s)},
+                 panel_variant({.first = problem_.taken + j}));
   }
 
   const BasisProblem& problem_;
@@ -460,7 +461,7 @@ Schedule basis_schedule(const BasisProblem& problem, const BasisScript& script) 
   schedule.blocks = basis_blocks(problem, script);
   for (int f = 0; f < basis::kFamilies; ++f)
     schedule.operands.push_back(schedule.blocks.count(f) > 0 ? 1 : 0);
-  schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? 1 : 0);
+  schedule.steps = std::ssize(script.actions) + (problem.taken >= 0 ? problem.taken_count : 0);
   schedule.emit = [problem, &script](std::int64_t step, TaskList& tasks) {
     Emitter(problem, script, tasks).emit(step);
   };

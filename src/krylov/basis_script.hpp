@@ -158,7 +158,7 @@ inline constexpr int kFactors = 22;  ///< by number
 inline constexpr int kScales = 23;   ///< by number of the factor
 inline constexpr int kParts = 24;    ///< sums of chunks: by sum, then slab; temporary
 inline constexpr int kSums = 25;     ///< by number
-inline constexpr int kTaken = 26;    ///< a column of V, a block for each slab
+inline constexpr int kTaken = 26;    ///< columns of V, each a block for each slab
 inline constexpr int kGiven = 27;    ///< what is put: by number, then slab
 inline constexpr int kWide = 28;     ///< W, a block for each slab
 inline constexpr int kWideValues = 29;  ///< of entries, in fp64 as the rest that is of W
@@ -198,7 +198,8 @@ struct BasisProblem {
   int devices = 1;
   BasisIdentities identities;
   bool stays = true;        ///< V and W need not go home
-  std::int64_t taken = -1;  ///< a column that goes home after the script; −1: none
+  std::int64_t taken = -1;  ///< the first of columns that go home after the script; −1: none
+  std::int64_t taken_count = 1;
   bool taken_wide = false;  ///< of W
 };
 

@@ -261,11 +261,9 @@ class Gmres {
     const std::int64_t n = runner_.rows();
     const std::int64_t count = arnoldi_.size() - column;
     std::vector<double> block(static_cast<std::size_t>(n * count));
-    for (std::int64_t j = 0; j < count; ++j)
-      (void)runner_.run_and_take(
-          BasisScript(), column + 1 + j,
-          std::span(block).subspan(static_cast<std::size_t>(j * n), static_cast<std::size_t>(n)));
-    observer_(cycle, column, {block.data(), n, count, n});
+    const MatrixView<double> to{block.data(), n, count, n};
+    (void)runner_.run_and_take(BasisScript(), column + 1, to);
+    observer_(cycle, column, to);
   }
 
   void take_ritz_values() {

@@ -134,9 +134,14 @@ class ThickRestart {
 
   [[nodiscard]] bool finished() const noexcept { return finished_; }
   [[nodiscard]] std::int64_t found() const noexcept { return std::ssize(locked_); }
-  void take_vector(std::int64_t j, std::span<double> v) {
-    (void)runner_.run_and_take(arnoldi_.pending(), j, v);
-    arnoldi_.pending() = {};
+  /// The first columns, a few a run: each has a place in host memory until the run is over.
+  void take_vectors(MatrixView<double> to) {
+    constexpr std::int64_t kTogether = 16;
+    for (std::int64_t j = 0; j < to.cols; j += kTogether) {
+      (void)runner_.run_and_take(arnoldi_.pending(), j,
+                                 to.block(0, j, to.rows, std::min(kTogether, to.cols - j)));
+      arnoldi_.pending() = {};
+    }
   }
   [[nodiscard]] double orthogonality() {
     BasisScript& script = arnoldi_.pending();
@@ -547,7 +552,7 @@ EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptio
   const auto column = [&](std::int64_t j) {
     return std::span<double>(vectors.column(j), static_cast<std::size_t>(a.rows));
   };
-  for (std::int64_t j = 0; j < found; ++j) method.take_vector(j, column(j));
+  method.take_vectors(vectors.block(0, 0, a.rows, found));
   info.values.resize(static_cast<std::size_t>(found));
   info.residuals.resize(static_cast<std::size_t>(found));
   crew.share(options.k, [&](std::int64_t j) {
