@@ -22,8 +22,8 @@ TEST(RowStore, MovesRowsOfAColumnAsItMovesColumns) {
       static_cast<std::size_t>(rows::kMaxima + 1));
   const Tall v = random_tall(1000, 7, 3);
   Tall w = random_tall(1000, 7, 4);
-  RowStore<double> source(blocks, {.from = v.view()}, none);
-  RowStore<double> target(blocks, {.from = w.view(), .to = w.view()}, none);
+  RowStore<double> source(blocks, {.from = {.view = v.view()}}, none);
+  RowStore<double> target(blocks, {.from = {.view = w.view()}, .to = w.view()}, none);
   ASSERT_TRUE(source.divides_columns(id));
   EXPECT_TRUE(source.is_constant(id));
   EXPECT_FALSE(target.is_constant(id));
