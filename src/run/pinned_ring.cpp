@@ -130,9 +130,12 @@ PinnedRing::Slots& PinnedRing::slots_for(std::int64_t bytes) noexcept {
 std::unique_ptr<PinnedRing::Slot> PinnedRing::make_slot(Slots& slots) {
   if (slots.unused.empty()) {
     const NumaPreference here(NumaTopology::machine(), shape_.node);
+    // Each begins where elements of any kind may.
+    constexpr std::int64_t kAlignment = 64;
+    const std::int64_t stride = (slots.bytes + kAlignment - 1) / kAlignment * kAlignment;
     std::byte* memory =
-        slots.memory.emplace_back(device_.allocate_host(slots.bytes * slots.at_once)).data();
-    for (int i = slots.at_once; i-- > 0;) slots.unused.push_back(memory + i * slots.bytes);
+        slots.memory.emplace_back(device_.allocate_host(stride * slots.at_once)).data();
+    for (int i = slots.at_once; i-- > 0;) slots.unused.push_back(memory + i * stride);
   }
   auto slot = std::make_unique<Slot>(Slot{slots.unused.back(), slots, Event()});
   slots.unused.pop_back();
