@@ -58,16 +58,6 @@ Schedule count_pass(const RowProblem& problem) {
   const std::int64_t n = problem.n;
   const std::int64_t buckets = sketch_buckets(n);
   const std::int64_t of_result = problem.pass == RowPass::count_gram ? n : 2 * n;
-  const auto family = [](const char* name, std::int64_t count, std::int64_t height,
-                         std::int64_t width, Element element, Origin origin) {
-    return BlockFamily{.name = name,
-                       .rows = count * height,
-                       .cols = count > 0 ? width : 0,
-                       .tile_rows = height,
-                       .tile_cols = width,
-                       .element = element,
-                       .origin = origin};
-  };
   const std::int64_t parts = SumTree::count_of(spans.count, problem.devices);
   Schedule schedule;
   schedule.devices = problem.devices;
@@ -78,11 +68,11 @@ Schedule count_pass(const RowProblem& problem) {
                        .tile_cols = n,
                        .element = problem.element,
                        .identity = problem.identity});
-  schedule.blocks.add(family("d", 2, n, 1, Element::fp64, Origin::stored));
-  schedule.blocks.add(family("C", 1, buckets, n, Element::fp64, Origin::temporary));
-  schedule.blocks.add(family("P", parts, buckets, n, Element::fp64, Origin::temporary));
-  schedule.blocks.add(family("B", 1, of_result, n, problem.sum, Origin::generated));
-  schedule.blocks.add(family("M", 0, n, 1, Element::fp64, Origin::generated));
+  schedule.blocks.add(small_blocks("d", 2, n, 1, Element::fp64, Origin::stored));
+  schedule.blocks.add(small_blocks("C", 1, buckets, n, Element::fp64, Origin::temporary));
+  schedule.blocks.add(small_blocks("P", parts, buckets, n, Element::fp64, Origin::temporary));
+  schedule.blocks.add(small_blocks("B", 1, of_result, n, problem.sum, Origin::generated));
+  schedule.blocks.add(small_blocks("M", 0, n, 1, Element::fp64, Origin::generated));
   schedule.operands = {1, 2, 1, parts > 0 ? 3 : 0, 1, 0};
   schedule.steps = spans.blocks;
   schedule.emit = [problem, spans, tree](std::int64_t step, TaskList& tasks) {

@@ -85,13 +85,7 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
   const auto family = [n, height](const char* name, std::int64_t count, std::int64_t cols,
                                   Element element, Origin origin) {
     const bool summed = name[0] == 'P' || name[0] == 'B';
-    return BlockFamily{.name = name,
-                       .rows = count * (summed ? height : n),
-                       .cols = count > 0 ? cols : 0,
-                       .tile_rows = summed ? height : n,
-                       .tile_cols = cols,
-                       .element = element,
-                       .origin = origin};
+    return small_blocks(name, count, summed ? height : n, cols, element, origin);
   };
   const std::int64_t width = by_columns ? 1 : n;  // of a sum
   const std::int64_t parts = sums ? SumTree::count_of(blocks, problem.devices) : 0;
@@ -121,6 +115,17 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
 }
 
 }  // namespace
+
+BlockFamily small_blocks(const char* name, std::int64_t count, std::int64_t height,
+                         std::int64_t width, Element element, Origin origin) {
+  return {.name = name,
+          .rows = count * height,
+          .cols = count > 0 ? width : 0,
+          .tile_rows = height,
+          .tile_cols = width,
+          .element = element,
+          .origin = origin};
+}
 
 std::int64_t block_rows(const RowProblem& problem) {
   return is_tsqr(problem.pass)

@@ -97,6 +97,10 @@ inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
   return pass == RowPass::form || pass == RowPass::form_gram;
 }
 
+/// A family of `count` blocks of height × width, one below the other: what lies beside V.
+[[nodiscard]] BlockFamily small_blocks(const char* name, std::int64_t count, std::int64_t height,
+                                       std::int64_t width, Element element, Origin origin);
+
 /// Rows of a block of V.
 [[nodiscard]] std::int64_t block_rows(const RowProblem& problem);
 

@@ -99,6 +99,16 @@ double kernel_seconds(const DeviceModel& device, const Operation& operation,
   return work / (rate(*below) + t * (rate(*above) - rate(*below)));
 }
 
+namespace {
+
+/// Of what the device can do in these elements, by what a call does in its time.
+double share_by_rate(const DeviceModel& device, const Elements& elements, double work,
+                     double seconds) {
+  return std::clamp(work / seconds / nominal_flops_per_second(device, elements), 1e-6, 1.0);
+}
+
+}  // namespace
+
 double kernel_share(const DeviceModel& device, const Operation& operation, const Elements& elements,
                     double work) {
   double share = 0;
@@ -112,13 +122,12 @@ double kernel_share(const DeviceModel& device, const Operation& operation, const
   }
   if (share > 0) return std::min(share, 1.0);
   const double seconds = kernel_seconds(device, operation, elements, work);
-  return std::clamp(work / seconds / nominal_flops_per_second(device, elements), 1e-6, 1.0);
+  return share_by_rate(device, elements, work, seconds);
 }
 
 double KernelClock::share_of(int device, const Elements& elements, double work,
                              double seconds) const {
-  const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];
-  return std::clamp(work / seconds / nominal_flops_per_second(model, elements), 1e-6, 1.0);
+  return share_by_rate(machine_.devices[static_cast<std::size_t>(device)], elements, work, seconds);
 }
 
 KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
