@@ -35,6 +35,12 @@
 // * X·R⁻¹ is by substitution, in the element of R: q_j = (x_j − Σ_{i<j} q_i·R_ij) / R_jj, i
 //   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
 //   and the Gram matrix is of what was rounded.
+// * Where all is in fp64, columns 8k … 8k + 7 lose those before them in that way, which leaves y.
+//   With the triangle R = D·U of these columns (that of the identity where there are none), U_ij
+//   the rounded R_ij/R_ii and T near the inverse of U (eight_solve.hpp): q ← y·T, e ← y − q·U,
+//   q ← q + e·T, each a chain of fused multiply-adds, rows of T and U ascending, from 0, y and q
+//   on; q_j times the rounded 1/R_jj is the quotient. If T is not good, or an element of D is far
+//   from 1, they are solved for by substitution.
 // * column_dots is gram's sum in the element of V, c (n × 1) is 0 outside of the range.
 //   column_update takes i in ascending order, each product subtracted by a fused multiply-add; with
 //   kNormalize it divides v_j by √c_j instead, unless c_j is not positive. Their variant holds j

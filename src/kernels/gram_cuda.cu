@@ -333,60 +333,28 @@ void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 
 namespace {
 
-/// to ← x·diag(d).
-__global__ void __launch_bounds__(kThreads)
-    copy_scaled(Columns<double> x, double* to, std::int64_t to_ld) {
-  const std::int64_t row = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
-  if (row >= x.rows) return;
-  for (std::int64_t j = blockIdx.y; j < x.cols; j += gridDim.y)
-    to[row + j * to_ld] = x.at<double>(row, j);
-}
-
-/// to ← x·R⁻¹ in fp64: as many columns as the tensor cores take, which are subtracted from all
-/// columns behind them, and so on.
-void solve_by_panels(cudaStream_t stream, const Columns<double>& x, const double* r,
-                     std::int64_t r_ld, double* to, std::int64_t to_ld) {
-  if (x.cols <= kTensorSolveColumns) return tensor_solve(stream, x, r, r_ld, to, to_ld);
-  if (x.rows == 0) return;
-  const dim3 grid(blocks_for(x.rows, kThreads),
-                  static_cast<unsigned>(std::min<std::int64_t>(x.cols, 65535)));
-  copy_scaled<<<grid, kThreads, 0, stream>>>(x, to, to_ld);
-  require_cuda(cudaGetLastError(), "solve_right");
-  for (std::int64_t j = 0; j < x.cols; j += kTensorSolveColumns) {
-    const std::int64_t count = std::min(kTensorSolveColumns, x.cols - j);
-    const std::int64_t behind = j + count;
-    const Columns<double> panel{to + j * to_ld, x.rows, count, to_ld, nullptr};
-    tensor_solve(stream, panel, r + j + j * r_ld, r_ld, to + j * to_ld, to_ld);
-    tensor_update(stream, panel, r + j + behind * r_ld, r_ld, to + behind * to_ld, to_ld,
-                  x.cols - behind);
-  }
-}
-
-/// Up to here a thread for each row is faster than the tensor cores (H200: 2.2 to 2.6 readings of V
-/// against 4.5 for 10 to 30 columns, 5.5 against 4.3 for 64).
-constexpr std::int64_t kRowSolveColumns = 56;
-
 /// V ← X·R⁻¹ where `stored`, B ← the Gram matrix of it where there is a B.
 template <class S, class T>
 void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
                 const BlockView& d, bool stored) {
   constexpr bool kDoubles = std::is_same_v<S, double> && std::is_same_v<T, double>;
-  const bool tensor = kDoubles && v.cols > kRowSolveColumns;
-  const bool shared = !tensor && solves_in_shared_memory(v.cols, r.element);
+  const bool shared = !kDoubles && solves_in_shared_memory(v.cols, r.element);
   const std::int64_t elements = v.rows * v.cols;
-  const std::int64_t unrounded = shared || tensor ? 0 : aligned(elements * std::int64_t{sizeof(S)});
+  const std::int64_t beside =  // what is not rounded yet, or a factor that is prepared
+      aligned(kDoubles ? tensor_solve_bytes(v.cols)
+                       : (shared ? 0 : elements * std::int64_t{sizeof(S)}));
   const std::int64_t rounded = stored ? 0 : aligned(elements * std::int64_t{sizeof(T)});
   const Pairs pairs{v.cols, v.cols, true};
   const std::int64_t sums =
       b == nullptr ? 0 : memory_of<DoubleDouble, T>(v.rows, v.cols, pairs);  // the most
   auto* memory =
-      static_cast<std::byte*>(queue.scratch(std::max<std::int64_t>(unrounded + rounded + sums, 1)));
-  T* to = stored ? static_cast<T*>(v.data) : reinterpret_cast<T*>(memory + unrounded);
+      static_cast<std::byte*>(queue.scratch(std::max<std::int64_t>(beside + rounded + sums, 1)));
+  T* to = stored ? static_cast<T*>(v.data) : reinterpret_cast<T*>(memory + beside);
   const std::int64_t to_ld = stored ? v.ld : v.rows;
   const Columns<T> x = columns_of<T>(v, &d);
   const auto* factor = static_cast<const S*>(r.data);
-  if (tensor) {
-    if constexpr (kDoubles) solve_by_panels(queue.stream(), x, factor, r.ld, to, to_ld);
+  if constexpr (kDoubles) {
+    tensor_solve(queue.stream(), x, factor, r.ld, to, to_ld, memory);
   } else if (shared) {
     solve_shared(queue.stream(), x, factor, r.ld, to, to_ld);
   } else if (v.rows > 0) {
@@ -397,7 +365,7 @@ void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const 
   if (b == nullptr) return;
   const Columns<T> q{to, v.rows, v.cols, to_ld, nullptr};
   with_type(b->element, [&](auto* w) {
-    add_up<Pointee<decltype(w)>>(queue.stream(), q, q, *b, true, memory + unrounded + rounded);
+    add_up<Pointee<decltype(w)>>(queue.stream(), q, q, *b, true, memory + beside + rounded);
   });
 }
 

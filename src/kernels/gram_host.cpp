@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels/gram.hpp"
-#include "kernels/gram_tile_host.hpp"
+#include "kernels/gram_solve_host.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/run_fused.hpp"
 #include "scalar/dispatch.hpp"
@@ -221,6 +221,9 @@ void perform(const BlockView& v, const double* d, const Pass& pass) {
     const auto at = static_cast<std::size_t>(j + j * n);
     divisors.emplace_back(wide ? r_wide[at].hi : r[at]);
   }
+  std::vector<tile::Eight> eights;
+  for (std::int64_t j = 0; j < n && !r.empty(); j += kEightColumns)
+    eights.emplace_back(r.data(), n, j);
   double* x = scratch.x.data();
   for (std::int64_t row = 0; row < v.rows; row += kGramTileRows) {
     load_tile<T>(v, d, row, x);
@@ -230,8 +233,13 @@ void perform(const BlockView& v, const double* d, const Pass& pass) {
     if (wide)
       run_fused<tile::SolveWide>(x, scratch.low.data(), n, r_wide.data(), divisors.data(),
                                  with_solve);
-    if (pass.factor != nullptr && !wide)
-      run_fused<tile::Solve>(x, n, r.data(), divisors.data(), with_solve);
+    if (pass.factor != nullptr && !wide) {
+      if constexpr (std::is_same_v<T, double>) {
+        run_fused<tile::SolveEights>(x, n, r.data(), divisors.data(), eights.data(), with_solve);
+      } else {
+        run_fused<tile::Solve>(x, n, r.data(), divisors.data(), with_solve);
+      }
+    }
     if (pass.factor != nullptr) store_tile<T>(x, row, v, pass.stored);
     if (pass.sums == nullptr) continue;
     run_fused<tile::AddTile>(sum, x, n, ahead, scratch.fields.data(), scratch.sums.data());

@@ -1,6 +1,7 @@
 // Reference gram and its relatives: gram.hpp word for word, one pair of columns and one lane after
 // the other.
 
+#include "kernels/eight_solve.hpp"
 #include "kernels/gram.hpp"
 
 #include <algorithm>
@@ -153,9 +154,68 @@ double rounded(const DoubleDouble& x) { return x.hi; }
 double rounded(double x) { return x; }
 float rounded(float x) { return x; }
 
+/// The columns of R from `first` on, on its diagonal.
+struct EightTriangle {
+  MatrixView<const double> r;
+  std::int64_t first;
+  double operator()(int i, int j) const {
+    const bool there = first + j < r.cols;
+    return there ? r(first + i, first + j) : (i == j ? 1.0 : 0.0);
+  }
+};
+
+/// A row of eight columns, y, becomes the row of their quotients.
+void solve_eight(const EightTriangle& r, double (&y)[kEightColumns]) {
+  double t[kEightColumns][kEightColumns] = {};
+  const auto u = [&](int i, int j) { return i == j ? 1.0 : r(i, j) / r(i, i); };
+  bool good = true;
+  for (int i = 0; i < kEightColumns; ++i)
+    good = invert_row(i, u, t[i]) && divides_well(r(i, i)) && good;
+  if (!good) {
+    for (int j = 0; j < kEightColumns; ++j) {
+      for (int i = 0; i < j; ++i) y[j] = fused(-y[i], r(i, j), y[j]);
+      y[j] = y[j] / r(j, j);
+    }
+    return;
+  }
+  double q[kEightColumns] = {};
+  for (int j = 0; j < kEightColumns; ++j)
+    for (int k = 0; k <= j; ++k) q[j] = fused(y[k], t[k][j], q[j]);
+  for (int j = 0; j < kEightColumns; ++j)
+    for (int k = 0; k <= j; ++k) y[j] = fused(-q[k], u(k, j), y[j]);
+  for (int j = 0; j < kEightColumns; ++j)
+    for (int k = 0; k <= j; ++k) q[j] = fused(y[k], t[k][j], q[j]);
+  for (int j = 0; j < kEightColumns; ++j) y[j] = q[j] * (1 / r(j, j));
+}
+
+/// X·R⁻¹, all in fp64.
+std::vector<Column<double>> solved_by_eights(const BlockView& v, const BlockView& r,
+                                             const double* d) {
+  const auto factor = matrix_of<const double>(r);
+  std::vector<Column<double>> q = columns_of<double, double>(v, d);
+  for (std::int64_t k = 0; k < v.rows; ++k) {
+    const auto at = [&](std::int64_t j) -> double& {
+      return q[static_cast<std::size_t>(j)][static_cast<std::size_t>(k)];
+    };
+    for (std::int64_t first = 0; first < v.cols; first += kEightColumns) {
+      const std::int64_t count = std::min<std::int64_t>(kEightColumns, v.cols - first);
+      double y[kEightColumns] = {};
+      for (std::int64_t j = 0; j < count; ++j) {
+        y[j] = at(first + j);
+        for (std::int64_t i = 0; i < first; ++i) y[j] = fused(-at(i), factor(i, first + j), y[j]);
+      }
+      solve_eight({factor, first}, y);
+      for (std::int64_t j = 0; j < count; ++j) at(first + j) = y[j];
+    }
+  }
+  return q;
+}
+
 /// X·R⁻¹, rounded to T. S: the element of R, and of the substitution.
 template <class S, class T>
 std::vector<Column<T>> solved(const BlockView& v, const BlockView& r, const double* d) {
+  if constexpr (std::is_same_v<S, double> && std::is_same_v<T, double>)
+    return solved_by_eights(v, r, d);
   const auto factor = matrix_of<const S>(r);
   using Real = RealOf<S>;
   const std::vector<Column<Real>> x = columns_of<Real, T>(v, d);

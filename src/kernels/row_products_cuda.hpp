@@ -6,14 +6,16 @@
 
 namespace strata::gram_gpu {
 
-/// The most columns of tensor_solve().
-inline constexpr std::int64_t kTensorSolveColumns = 128;
 /// The most columns of tensor_rotate().
 inline constexpr std::int64_t kTensorRotateColumns = 896;
 
-/// to ← x·R⁻¹ as gram.hpp has it; `to` may be where x is.
+/// What tensor_solve() takes of device memory for so many columns.
+[[nodiscard]] std::int64_t tensor_solve_bytes(std::int64_t cols);
+
+/// to ← x·R⁻¹ as gram.hpp has it; `to` may be where x is, and overlaps it in no other way.
+/// `memory`: tensor_solve_bytes(x.cols) bytes on the device, for this call alone.
 void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r, std::int64_t r_ld,
-                  double* to, std::int64_t to_ld);
+                  double* to, std::int64_t to_ld, void* memory);
 
 /// y (x.rows × cols) ← y − x·S, S x.cols × cols, columns of x in ascending order, each product
 /// subtracted by a fused multiply-add. x has no scales and does not overlap y.

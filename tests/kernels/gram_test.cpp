@@ -119,10 +119,31 @@ Block triangle(Element element, std::int64_t n) {
 struct Extents {
   std::int64_t rows, cols;
 };
-constexpr Extents kExtents[] = {
-    {1, 1},    {3, 2},     {4, 3},     {127, 4},  {128, 5},   {129, 6},   {255, 7},   {256, 8},
-    {700, 9},  {130, 21},  {300, 33},  {64, 65},  {1024, 3},  {1025, 10}, {2500, 20}, {3072, 5},
-    {7300, 2}, {1700, 30}, {1100, 40}, {200, 64}, {150, 101}, {130, 129}};
+constexpr Extents kExtents[] = {{1, 1},
+                                {3, 2},
+                                {4, 3},
+                                {127, 4},
+                                {128, 5},
+                                {129, 6},
+                                {255, 7},
+                                {256, 8},
+                                {700, 9},
+                                {130, 21},
+                                {300, 33},
+                                {64, 65},
+                                {1024, 3},
+                                {1025, 10},
+                                {2500, 20},
+                                {3072, 5},
+                                {7300, 2},
+                                {1700, 30},
+                                {1100, 40},
+                                {200, 64},
+                                {150, 101},
+                                {130, 129},
+                                // Columns that begin where pairs of rows can be copied at once.
+                                {145, 112},
+                                {161, 200}};
 
 std::vector<Block> gram_operands(const Elements& e, const Extents& x) {
   return {Block(e[0], x.cols, x.cols), make(e[1], x.rows, x.cols, uneven),
@@ -134,6 +155,17 @@ std::vector<Block> solve_gram_operands(const Elements& e, const Extents& x) {
 }
 std::vector<Block> solve_operands(const Elements& e, const Extents& x) {
   return {make(e[0], x.rows, x.cols, uneven), triangle(e[1], x.cols), make(e[2], x.cols, 1, power)};
+}
+/// Of eights of columns in fp64 (eight_solve.hpp) every third has an inverse that is too large, and
+/// every fifth an element of the diagonal that is too small.
+Block steep_triangle(Element element, std::int64_t n) {
+  return make(element, n, n, [](auto i, auto j) {
+    const bool large = i / 8 % 3 == 1;
+    const double scale = i / 8 % 5 == 2 && i % 8 == 3 ? 0x1p-310 : 1;
+    if (i > j) return std::numeric_limits<double>::quiet_NaN();
+    if (i == j) return scale * (1.5 + uniform(6, i, j));
+    return large && i / 8 == j / 8 ? -20 * scale : scale * uniform(7, i, j) / 4;
+  });
 }
 std::vector<Block> inner_operands(const Elements& e, const Extents& x) {
   const std::int64_t other = 1 + 5 * x.cols % 23;
@@ -184,6 +216,16 @@ TEST_P(Gram, OfWhatIsSolvedHasTheBitsOfTheReference) {
 }
 TEST_P(Gram, SolveRightHasTheBitsOfTheReference) {
   has_the_bits_of_the_reference(solve_right, kSolveElements, solve_operands);
+}
+TEST_P(Gram, SolvesWithSteepTrianglesHaveTheBitsOfTheReference) {
+  const Elements doubles[] = {kSolveElements[0]};
+  ASSERT_EQ(to_string(doubles[0]), to_string(Elements(3, Element::fp64)));
+  has_the_bits_of_the_reference(solve_right, doubles, [](const Elements& e, const Extents& x) {
+    return std::vector<Block>{
+        // So small that nothing overflows: NaN have no sign that a test could compare.
+        make(e[0], x.rows, x.cols, [](auto i, auto j) { return std::ldexp(uneven(i, j), -400); }),
+        steep_triangle(e[1], x.cols), make(e[2], x.cols, 1, power)};
+  });
 }
 /// Dividends and divisors of all sizes and of awkward significands: quotients are rounded correctly
 /// whether or not the backend divides.
@@ -349,6 +391,44 @@ TEST_P(GramAlone, SolvesAsInManyDigits) {
         // In more digits only the last rounding is seen.
         EXPECT_LE(error, rounded_last ? abs(q.back()) * unit * 1.001 : size * unit * 200);
       }
+    }
+  }
+}
+
+/// Row by row v − q·R is as small as rounding makes it in substitution (Higham, Accuracy and
+/// Stability of Numerical Algorithms, 8.1), however large R⁻¹ is.
+TEST_P(GramAlone, SolvesLeaveResidualsOfRounding) {
+  const Elements e(3, Element::fp64);
+  for (const std::int64_t cols : {5, 8, 17, 48, 129}) {
+    for (const double off : {0.1, -0.9, 1.0, -3.0, -20.0}) {
+      constexpr std::int64_t kRows = 20;
+      const auto element = [&](auto i, auto j) {
+        if (i > j) return std::numeric_limits<double>::quiet_NaN();
+        const double scale = std::ldexp(1.0, static_cast<int>(-3 * (i % 40)));
+        if (i == j) return scale * (1 + uniform(6, i, j) / 4);
+        // Columns beyond the eight are small, so that quotients do not overflow.
+        return scale * (i / 8 == j / 8 ? off * (1 + uniform(7, i, j) / 8) : uniform(7, i, j) / 64);
+      };
+      std::vector<Block> blocks{
+          make(e[0], kRows, cols, [](auto i, auto j) { return uniform(5, i, j); }),
+          make(e[1], cols, cols, element), make(e[2], cols, 1, power)};
+      const std::vector<Block> before = blocks;
+      run(*GetParam(), solve_right, blocks);
+      double worst = 0;
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const Many x = before[0].many(r, j) * before[2].many(j, 0);
+          Many residual = x;
+          Many size = abs(x);
+          for (std::int64_t i = 0; i <= j; ++i) {
+            const Many product = blocks[0].many(r, i) * before[1].many(i, j);
+            residual -= product;
+            size += abs(product);
+          }
+          worst = std::max(worst, static_cast<double>(abs(residual) / size));
+        }
+      }
+      EXPECT_LE(worst, 8 * 0x1p-53) << cols << ' ' << off;
     }
   }
 }
