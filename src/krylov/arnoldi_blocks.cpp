@@ -37,7 +37,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 SquareMatrix<DoubleDouble> square_of(const PanelSum& sum) {
   SquareMatrix<DoubleDouble> gram(sum.rows);
-  gram.values = sum.values;
+  gram.values.assign(sum.values.begin(), sum.values.end());
   return gram;
 }
 
@@ -93,7 +93,7 @@ SquareMatrix<DoubleDouble> unscaled(SquareMatrix<DoubleDouble> r,
 }
 
 PanelFactor panel_factor(const SquareMatrix<DoubleDouble>& r, const std::vector<double>& scale) {
-  return {r.n, r.n, Element::fp64, r.values, scale};
+  return {r.n, r.n, Element::fp64, {r.values.begin(), r.values.end()}, scale};
 }
 
 struct FixedMethod {

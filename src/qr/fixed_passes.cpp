@@ -87,8 +87,10 @@ class FixedPasses {
       p_.info().failed_cholesky += failed ? 1 : 0;
       p_.info().shifts += pass.small == FixedPass::Small::shifted ? 1 : 0;
       const bool last = k + 1 == passes.size();
-      const double condition = failed ? std::numeric_limits<double>::infinity()
-                                      : condition_of(r, p_.zero_columns()).estimate;
+      double condition = std::numeric_limits<double>::infinity();
+      p_.during_next_solve([&] {
+        if (!failed) condition = condition_of(r, p_.zero_columns()).estimate;
+      });
       b = p_.solve(pass.wide_solve ? r : widened(rounded_to<T>(r)), pass.wide_solve,
                    !last || p_.options().verify, last || passes[k + 1].wide_sum, last);
       p_.note_step({name_of(pass.small), pass.wide_sum, pass.wide_solve, condition}, b);
@@ -140,7 +142,7 @@ class FixedPasses {
       for (std::int64_t i = 0; i < rows; ++i) column[i] *= power;
       p_.scale(j) *= power;
     }
-    SquareMatrix<double> r = upper_factor(std::move(s), rows, p_.n());
+    SquareMatrix<double> r = upper_factor(SquareValues<double>(s.begin(), s.end()), rows, p_.n());
     for (std::int64_t j = 0; j < p_.n(); ++j) {  // a pivot of 0 is one of rounding
       if (!p_.is_zero(j) && !(r(j, j) > 0)) r(j, j) = Limits<double>::kUnit;
     }

@@ -23,11 +23,14 @@ constexpr std::int64_t kGroup = 1024;
 
 /// Where the small blocks of a pass lie, family by family. One family may be kept, from a pass that
 /// has it as sums to the next, which has it and one block more as factors: only its last block goes
-/// to or comes from the host.
+/// to or comes from the host. What goes and comes passes through the staging memory of the site, so
+/// that copies are put into the queue like tasks and the host waits once a pass.
 class SmallBlocks {
  public:
-  SmallBlocks(const BlockTable& blocks, DeviceSite& site, int kept)
-      : blocks_(blocks), queue_(*site.queue), kept_(kept) {
+  /// moves: whether a family goes to or comes from the host.
+  using Moves = std::array<bool, rows::kMaxima + 1>;
+  SmallBlocks(const BlockTable& blocks, DeviceSite& site, int kept, const Moves& moves)
+      : blocks_(blocks), queue_(*site.queue), kept_(kept), moves_(moves) {
     std::int64_t bytes = 0;
     for (int f = rows::kScales; f <= rows::kMaxima; ++f) {
       if (f == kept) continue;
@@ -38,6 +41,12 @@ class SmallBlocks {
     // Behind sums there is room for the factor that the next pass has.
     const std::int64_t further = kept == rows::kSum ? 1 : 0;
     if (kept != 0) kept_base_ = site.kept((blocks.count(kept) + further) * slot_bytes(kept));
+    std::int64_t staged = 0;
+    for (int f = rows::kScales; f <= rows::kMaxima; ++f) {
+      staged_[static_cast<std::size_t>(f)] = staged;
+      if (moves_[static_cast<std::size_t>(f)]) staged += staged_bytes(f);
+    }
+    staging_ = site.staging(std::max(staged, kAlignment));
   }
 
   [[nodiscard]] std::byte* address(BlockId id) const {
@@ -46,23 +55,32 @@ class SmallBlocks {
     std::byte* first = f == kept_ ? kept_base_ : base_ + first_[static_cast<std::size_t>(f)];
     return first + number * slot_bytes(f);
   }
-  /// From or to the packed blocks of a family on the host.
+  /// From the packed blocks of a family on the host.
   void load(int f, const std::byte* from) {
+    std::copy_n(from, staged_bytes(f), staged(f));
     for_each(f, [&](std::byte* here, std::int64_t at, std::int64_t bytes) {
-      queue_.copy(here, from + at, bytes, CopyDirection::host_to_device);
+      queue_.copy(here, staged(f) + at, bytes, CopyDirection::host_to_device);
       traffic.host_to_device_bytes += bytes;
     });
   }
-  void fetch(int f, std::byte* to) {
+  /// To the host, behind what is in the queue; there when that is done.
+  void fetch(int f) {
     for_each(f, [&](const std::byte* here, std::int64_t at, std::int64_t bytes) {
-      queue_.copy(to + at, here, bytes, CopyDirection::device_to_host);
+      queue_.copy(staged(f) + at, here, bytes, CopyDirection::device_to_host);
       traffic.device_to_host_bytes += bytes;
     });
   }
+  void take(int f, std::byte* to) const { std::copy_n(staged(f), staged_bytes(f), to); }
 
   Traffic traffic;
 
  private:
+  [[nodiscard]] std::byte* staged(int f) const {
+    return staging_ + staged_[static_cast<std::size_t>(f)];
+  }
+  [[nodiscard]] std::int64_t staged_bytes(int f) const {
+    return f == kept_ ? blocks_.capacity_bytes(f) : blocks_.total_bytes(f);
+  }
   [[nodiscard]] std::int64_t slot_bytes(int f) const {
     return (blocks_.capacity_bytes(f) + kAlignment - 1) / kAlignment * kAlignment;
   }
@@ -80,6 +98,9 @@ class SmallBlocks {
   const BlockTable& blocks_;
   Queue& queue_;
   int kept_;  ///< the family that is kept; 0: none
+  Moves moves_;
+  std::byte* staging_ = nullptr;
+  std::array<std::int64_t, rows::kMaxima + 1> staged_{};
   std::byte* base_ = nullptr;
   std::byte* kept_base_ = nullptr;
   std::array<std::int64_t, rows::kMaxima + 1> first_{};
@@ -102,6 +123,14 @@ class Tasks {
       schedule_.emit(step, tasks);
       for (const Task& task : std::as_const(tasks).tasks())
         put(task, std::as_const(tasks).operands(task));
+    }
+  }
+  /// What is put into the first queue from now on comes behind all tasks.
+  void join() {
+    std::vector<std::size_t> last(static_cast<std::size_t>(schedule_.devices), done_.size());
+    for (std::size_t i = 0; i < done_.size(); ++i) last[done_[i].span.queue] = i;
+    for (std::size_t q = 1; q < last.size(); ++q) {
+      if (last[q] < done_.size()) site_.queue->wait(done_[last[q]].end);
     }
   }
   /// Returns when all are done. A pass of a moment asks nobody.
@@ -285,21 +314,28 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   int kept = 0;
   if (problem.pass == RowPass::triangles) kept = rows::kSum;
   if (problem.pass == RowPass::orthogonal) kept = rows::kFactor;
-  SmallBlocks small(blocks, site_, kept);
-  std::vector<double> of_blocks(static_cast<std::size_t>(blocks.total_bytes(rows::kMaxima) / 8));
+  const bool maxima = blocks.count(rows::kMaxima) > 0;
+  SmallBlocks small(
+      blocks, site_, kept,
+      {false, data.scales != nullptr, data.factor != nullptr, false, data.sum != nullptr, maxima});
   const Drained drained(site_, queues_);
   if (data.scales != nullptr)
     small.load(rows::kScales, reinterpret_cast<const std::byte*>(data.scales));
   if (data.factor != nullptr) small.load(rows::kFactor, data.factor);
   Tasks<T> tasks(schedule, v_, beside_, small, site_);
   tasks.start();
+  tasks.join();
+  if (data.sum != nullptr) small.fetch(rows::kSum);
+  if (maxima) small.fetch(rows::kMaxima);
+  if (data.meanwhile) data.meanwhile();
   tasks.finish(progress_);
-  if (data.sum != nullptr) small.fetch(rows::kSum, data.sum);
-  small.fetch(rows::kMaxima, reinterpret_cast<std::byte*>(of_blocks.data()));
-  site_.queue->synchronize();
-  for (auto first = of_blocks.begin(); data.maxima != nullptr && first != of_blocks.end();
-       first += problem.n)
-    keep_larger(std::vector<double>(first, first + problem.n), data.maxima);
+  if (data.sum != nullptr) small.take(rows::kSum, data.sum);
+  if (maxima && data.maxima != nullptr) {
+    std::vector<double> of_blocks(static_cast<std::size_t>(blocks.total_bytes(rows::kMaxima) / 8));
+    small.take(rows::kMaxima, reinterpret_cast<std::byte*>(of_blocks.data()));
+    for (auto first = of_blocks.begin(); first != of_blocks.end(); first += problem.n)
+      keep_larger(std::vector<double>(first, first + problem.n), data.maxima);
+  }
   RunReport report;
   report.n = problem.n;
   report.tile = block_rows(problem);

@@ -6,6 +6,7 @@
 // another; V need not be with its caller between them, and is there when a pass that writes it does
 // not say that V stays. Throws as qr() does.
 
+#include <functional>
 #include <vector>
 
 #include "qr/row_passes.hpp"
@@ -27,6 +28,9 @@ struct PassData {
   /// … and Y, of passes with an implicit Q; of those that form Q, nothing says that it goes where
   /// other passes write V, and is V from then on.
   TallColumns<T> beside{};
+  /// What the host has to do that does not depend on the pass: called once, while the devices are
+  /// at it where the executor can, else before.
+  std::function<void()> meanwhile{};
 };
 /// largest_j ← the larger of the two, NaN if one is.
 void keep_larger(const std::vector<double>& of_block, double* largest);

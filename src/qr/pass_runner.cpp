@@ -10,12 +10,12 @@
 namespace strata {
 namespace {
 
-template <class W>
-const std::byte* bytes_of_values(const std::vector<W>& values) {
+template <class Values>
+const std::byte* bytes_of_values(const Values& values) {
   return reinterpret_cast<const std::byte*>(values.data());
 }
-template <class W>
-std::byte* bytes_of_values(std::vector<W>& values) {
+template <class Values>
+std::byte* bytes_of_values(Values& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
@@ -26,7 +26,8 @@ PassRunner<T>::PassRunner(TallColumns<T> matrix, const Options& options)
     : PassRunner(std::make_unique<PlannedPasses<T>>(matrix, options), options.progress) {}
 
 template <class T>
-void PassRunner<T>::run_pass(RowProblem problem, const PassData<T>& data) {
+void PassRunner<T>::run_pass(RowProblem problem, PassData<T> data) {
+  data.meanwhile = std::exchange(meanwhile_, {});
   require(!progress_ || progress_({.what = "qr"}), ErrorKind::cancelled, "qr",
           "cancelled before pass {}", passes_ + 1);  // a run of a moment asks nobody
   RunReport report = executor_->run(std::move(problem), data);

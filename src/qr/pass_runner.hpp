@@ -8,6 +8,7 @@
 // have if it had been stored. Throws as the executor does.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -77,6 +78,9 @@ class PassRunner {
   /// doubles, where `sum`.
   SquareMatrix<double> form(MatrixView<T> to, std::vector<std::int64_t> places, bool sum);
 
+  /// What the host has to do while the next pass runs (PassData).
+  void during_next_pass(std::function<void()> work) { meanwhile_ = std::move(work); }
+
   /// The largest magnitude in each column; NaN where one is.
   [[nodiscard]] std::vector<double> maxima();
 
@@ -100,12 +104,13 @@ class PassRunner {
   void note(const SquareMatrix<F>& r, const std::vector<double>& d);
   [[nodiscard]] bool stores_now(bool last) const;
   void store_noted(RowPass pass, Element sum, std::byte* b);
-  void run_pass(RowProblem problem, const PassData<T>& data);
+  void run_pass(RowProblem problem, PassData<T> data);
   void run_count_pass(RowPass pass, Element sum, std::uint32_t seed, std::vector<double> d,
                       std::byte* b);
 
   std::unique_ptr<PassExecutor<T>> executor_;
   ProgressCallback progress_;
+  std::function<void()> meanwhile_;
   KeepMatrix keep_ = KeepMatrix::no;
   /// Of the solves that were noted: the elements of their triangles, those packed, and the scales.
   std::vector<Element> elements_;

@@ -205,6 +205,7 @@ void PlannedPasses<T>::take_sums(const BlockTable& blocks, RowStore<T>& store,
 template <class T>
 RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
   const auto start = std::chrono::steady_clock::now();
+  if (data.meanwhile) data.meanwhile();
   const bool first = block_elements_ == 0;
   if (first) begin(asked.pass);
   const RowProblem problem = completed(std::move(asked));

@@ -1,92 +1,15 @@
-// Small matrices: condition numbers by explicit inversion, eigenvalues by Jacobi's rotations.
-//
-// Method: for n of a few hundred an inverse of R costs less than a pass over V, and its Frobenius
-// norm bounds the 2-norm; a power iteration from a fixed vector estimates it. The inverse of a
-// triangular matrix is accurate element by element whatever its condition (Higham, Accuracy and
-// Stability of Numerical Algorithms, 14.2), so doubles suffice for conditions of 1e20.
+// Small matrices: Cholesky and Householder factorizations, products, eigenvalues by Jacobi's
+// rotations. Their condition numbers: condition.cpp.
 
 #include "qr/square_matrix.hpp"
 
 #include <algorithm>
 
+#include "kernels/dd_triangles.hpp"
 #include "kernels/run_fused.hpp"
 
 namespace strata {
 namespace {
-
-using Reals = SquareMatrix<double>;
-
-double frobenius(const Reals& a) {
-  double sum = 0;
-  for (const double x : a.values) sum += x * x;
-  return std::sqrt(sum);
-}
-
-/// Columns that are kept, scaled to length 1.
-Reals unit_columns(const SquareMatrix<DoubleDouble>& r, const std::vector<std::int64_t>& without) {
-  std::vector<std::int64_t> kept;
-  for (std::int64_t j = 0; j < r.n; ++j) {
-    if (!std::binary_search(without.begin(), without.end(), j)) kept.push_back(j);
-  }
-  Reals unit(std::ssize(kept));
-  for (std::int64_t j = 0; j < unit.n; ++j) {
-    const std::int64_t column = kept[static_cast<std::size_t>(j)];
-    double largest = 0;
-    for (std::int64_t i = 0; i <= column; ++i)
-      largest = std::max(largest, std::abs(r(i, column).hi));
-    double length = 0;
-    for (std::int64_t i = 0; i <= j; ++i) {
-      const double x = r(kept[static_cast<std::size_t>(i)], column).hi / largest;
-      unit(i, j) = x;
-      length += x * x;
-    }
-    length = std::sqrt(length);
-    for (std::int64_t i = 0; i <= j; ++i) unit(i, j) /= length;
-  }
-  return unit;
-}
-
-/// Of an upper triangular matrix.
-Reals transposed(const Reals& a) {
-  Reals rows(a.n);
-  for (std::int64_t j = 0; j < a.n; ++j)
-    for (std::int64_t i = 0; i <= j; ++i) rows(j, i) = a(i, j);
-  return rows;
-}
-
-/// Eight columns of the inverse of an upper triangular matrix from `first` on, row by row of `x`,
-/// the last row first. Zeros below the diagonal change no sum.
-struct InvertColumns {
-  static constexpr std::int64_t kWidth = 8;
-  [[gnu::always_inline]] static void run(const double* rows, std::int64_t n, std::int64_t first,
-                                         double* x) {
-    const std::int64_t last = std::min(first + kWidth, n) - 1;
-    for (std::int64_t i = last; i >= 0; --i) {
-      const double* row = rows + i * n;
-      double sum[kWidth] = {};
-      for (std::int64_t k = i + 1; k <= last; ++k)
-        for (std::int64_t c = 0; c < kWidth; ++c) sum[c] += row[k] * x[k * kWidth + c];
-      for (std::int64_t c = 0; c < kWidth; ++c) {
-        const double below = i > first + c ? 0.0 : -sum[c] / row[i];
-        x[i * kWidth + c] = i == first + c ? 1 / row[i] : below;
-      }
-    }
-  }
-};
-
-Reals inverse_of_upper(const Reals& r) {
-  Reals inverse(r.n);
-  const Reals rows = transposed(r);
-  constexpr std::int64_t kWidth = InvertColumns::kWidth;
-  std::vector<double> x(static_cast<std::size_t>(r.n * kWidth));
-  for (std::int64_t first = 0; first < r.n; first += kWidth) {
-    run_fused<InvertColumns>(rows.values.data(), r.n, first, x.data());
-    for (std::int64_t j = first; j < std::min(first + kWidth, r.n); ++j)
-      for (std::int64_t i = 0; i <= j; ++i)
-        inverse(i, j) = x[static_cast<std::size_t>(i * kWidth + j - first)];
-  }
-  return inverse;
-}
 
 double length_of(const std::vector<double>& x) {
   double sum = 0;
@@ -106,38 +29,6 @@ void power_iterations(std::int64_t n, int count, Next&& next) {
     for (double& value : x) value /= length;
     x = next(x);
   }
-}
-
-/// y ← the sum of a's columns times x, of an upper triangular matrix, or of the transpose of one:
-/// `rows` has it by columns, of which what is above the diagonal is not looked at.
-template <bool kTransposed>
-struct MultiplyUpper {
-  [[gnu::always_inline]] static void run(const double* a, std::int64_t n, const double* x,
-                                         double* __restrict y) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = 0;
-    for (std::int64_t j = 0; j < n; ++j) {
-      const double* column = a + j * n;
-      const double factor = x[j];
-      for (std::int64_t i = kTransposed ? j : 0; i < (kTransposed ? n : j + 1); ++i)
-        y[i] += column[i] * factor;
-    }
-  }
-};
-
-/// The 2-norm of an upper triangular matrix, from below: power iterations with AᵀA.
-double norm_estimate(const Reals& a) {
-  constexpr int kIterations = 30;
-  const Reals rows = transposed(a);  // so that both products go along columns
-  double norm = 0;
-  std::vector<double> y(static_cast<std::size_t>(a.n));
-  power_iterations(a.n, kIterations, [&](const std::vector<double>& x) {
-    run_fused<MultiplyUpper<false>>(a.values.data(), a.n, x.data(), y.data());
-    norm = std::max(norm, length_of(y));
-    std::vector<double> z(x.size());
-    run_fused<MultiplyUpper<true>>(rows.values.data(), a.n, y.data(), z.data());
-    return z;
-  });
-  return norm;
 }
 
 /// Rotations that take the off-diagonal elements of a symmetric matrix away; its eigenvectors are
@@ -192,20 +83,6 @@ struct SubtractOuterProduct {
   }
 };
 
-/// Σ_k r_ik·s_kj, k ascending, for a column of rows at a time.
-struct AddUpperProduct {
-  [[gnu::always_inline]] static void run(DoubleDouble* product, std::int64_t n,
-                                         const DoubleDouble* r, const DoubleDouble* s) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      DoubleDouble* column = product + j * n;
-      for (std::int64_t k = 0; k <= j; ++k) {
-        const DoubleDouble by = s[k + j * n];
-        for (std::int64_t i = 0; i <= k; ++i) column[i] = column[i] + r[i + k * n] * by;
-      }
-    }
-  }
-};
-
 }  // namespace
 
 template <class W>
@@ -213,20 +90,38 @@ void subtract_outer_product(SquareMatrix<W>& b, const std::vector<W>& r, std::in
   run_fused<SubtractOuterProduct>(b.values.data(), b.n, r.data(), first);
 }
 
+template <>
+SmallCholesky<DoubleDouble> small_cholesky(SquareMatrix<DoubleDouble> b, BadPivot rule,
+                                           double tolerance, const std::vector<bool>& zero) {
+  const std::int64_t n = b.n;
+  DdTrailing rest(b.values.data(), n, n);
+  SmallCholesky<DoubleDouble> result;
+  result.r = SquareMatrix<DoubleDouble>(n);
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (!zero.empty() && zero[static_cast<std::size_t>(j)]) continue;
+    const DoubleDouble pivot = rest(j, j);
+    if (rule == BadPivot::drop && !(pivot.hi > tolerance) && !std::isnan(pivot.hi)) {
+      result.dependent.push_back(j);
+      continue;
+    }
+    if (!(pivot.hi > 0)) {
+      result.failed_column = j;
+      result.bad_pivot = pivot.hi;
+      for (std::int64_t k = j; k < n; ++k) result.r(k, k) = DoubleDouble(1.0);
+      return result;
+    }
+    const DoubleDouble root = square_root(pivot);
+    result.r(j, j) = root;
+    rest.eliminate(j, root, result.r.values.data(), n);
+  }
+  return result;
+}
+
 SquareMatrix<DoubleDouble> upper_product(const SquareMatrix<DoubleDouble>& r,
                                          const SquareMatrix<DoubleDouble>& s) {
   SquareMatrix<DoubleDouble> product(r.n);
-  run_fused<AddUpperProduct>(product.values.data(), r.n, r.values.data(), s.values.data());
+  dd_upper_product(product.values.data(), r.values.data(), s.values.data(), r.n);
   return product;
-}
-
-Condition condition_of(const SquareMatrix<DoubleDouble>& r,
-                       const std::vector<std::int64_t>& without) {
-  const Reals unit = unit_columns(r, without);
-  if (unit.n == 0) return {};
-  const Reals inverse = inverse_of_upper(unit);
-  return {.estimate = std::max(norm_estimate(unit) * norm_estimate(inverse), 1.0),
-          .bound = frobenius(unit) * frobenius(inverse)};
 }
 
 std::int64_t numerical_rank_of(const SquareMatrix<DoubleDouble>& r, double tolerance) {
@@ -274,7 +169,7 @@ double largest_eigenvalue(const SquareMatrix<double>& b) {
 }
 
 template <class W>
-SquareMatrix<W> upper_factor(std::vector<W> a, std::int64_t rows, std::int64_t n) {
+SquareMatrix<W> upper_factor(SquareValues<W> a, std::int64_t rows, std::int64_t n) {
   const W zero(0.0F);
   const auto at = [&](std::int64_t i, std::int64_t j) -> W& {
     return a[static_cast<std::size_t>(i + j * rows)];
@@ -334,13 +229,11 @@ SquareMatrix<W> factor_by_eigenvalues(const SquareMatrix<W>& b, double floor) {
 template void subtract_outer_product(SquareMatrix<double>&, const std::vector<double>&,
                                      std::int64_t);
 template void subtract_outer_product(SquareMatrix<float>&, const std::vector<float>&, std::int64_t);
-template void subtract_outer_product(SquareMatrix<DoubleDouble>&, const std::vector<DoubleDouble>&,
-                                     std::int64_t);
 template SquareMatrix<double> factor_by_eigenvalues(const SquareMatrix<double>&, double);
 template SquareMatrix<float> factor_by_eigenvalues(const SquareMatrix<float>&, double);
 template SquareMatrix<DoubleDouble> factor_by_eigenvalues(const SquareMatrix<DoubleDouble>&,
                                                           double);
 
-template SquareMatrix<double> upper_factor(std::vector<double>, std::int64_t, std::int64_t);
+template SquareMatrix<double> upper_factor(SquareValues<double>, std::int64_t, std::int64_t);
 
 }  // namespace strata

@@ -9,14 +9,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/kept_memory.hpp"
 #include "scalar/double_double.hpp"
 
 namespace strata {
 
+/// Of double-double a hundred columns are 160 KiB, of which a pass makes and drops several.
+template <class W>
+using SquareValues = std::vector<W, KeptAllocator<W>>;
+
 template <class W>
 struct SquareMatrix {
   std::int64_t n = 0;
-  std::vector<W> values;
+  SquareValues<W> values;
 
   SquareMatrix() = default;
   explicit SquareMatrix(std::int64_t order)
@@ -122,6 +127,12 @@ template <class W>
   return result;
 }
 
+/// The same with four elements side by side (kernels/dd_triangles.hpp), with the same bits.
+template <>
+[[nodiscard]] SmallCholesky<DoubleDouble> small_cholesky(SquareMatrix<DoubleDouble> b,
+                                                         BadPivot rule, double tolerance,
+                                                         const std::vector<bool>& zero);
+
 /// R·S, both upper triangular.
 [[nodiscard]] SquareMatrix<DoubleDouble> upper_product(const SquareMatrix<DoubleDouble>& r,
                                                        const SquareMatrix<DoubleDouble>& s);
@@ -156,6 +167,6 @@ template <class W>
 /// R of the factorization of a rows × n matrix (packed, rows >= n) by Householder's reflections,
 /// the diagonal not negative.
 template <class W>
-[[nodiscard]] SquareMatrix<W> upper_factor(std::vector<W> a, std::int64_t rows, std::int64_t n);
+[[nodiscard]] SquareMatrix<W> upper_factor(SquareValues<W> a, std::int64_t rows, std::int64_t n);
 
 }  // namespace strata

@@ -49,11 +49,20 @@ template <class T>
 QrInfo TallProblem<T>::take_info() {
   info_.dependent_columns = zero_columns();
   info_.rank = n() - std::ssize(info_.dependent_columns);
-  info_.numerical_rank = numerical_rank_of(r_, static_cast<double>(n()) * 2 * Limits<T>::kUnit);
-  info_.condition = condition_of(r_, columns_of_nothing()).estimate;
+  info_.numerical_rank = of_r().numerical_rank;
+  info_.condition = of_r().condition;
   info_.passes = runner_.passes();
   info_.report = runner_.take_report();
   return std::move(info_);
+}
+
+template <class T>
+auto TallProblem<T>::of_r() -> const OfR& {
+  if (!of_r_) {
+    of_r_ = {numerical_rank_of(r_, static_cast<double>(n()) * 2 * Limits<T>::kUnit),
+             condition_of(r_, columns_of_nothing()).estimate};
+  }
+  return *of_r_;
 }
 
 template <class T>
@@ -103,6 +112,7 @@ void TallProblem<T>::rescale() {
     const double x = largest[static_cast<std::size_t>(j)];
     if (!std::isfinite(x)) complain_of_elements();
     zero_[static_cast<std::size_t>(j)] = x == 0;
+    of_r_.reset();
     int exponent = 0;
     std::frexp(x, &exponent);
     // 2^1074 is no double: what is that small is scaled into the range, if not to 1.
@@ -183,14 +193,15 @@ auto TallProblem<T>::solvable(const Gram& r) const -> Gram {
 
 /// V·diag(d) = Q·R, so what V was before all passes is Q times R·diag(d)⁻¹·(R of those before).
 template <class T>
-void TallProblem<T>::accumulate_factor(const Gram& r) {
-  Gram unscaled = r;
+void TallProblem<T>::accumulate_factor(const Gram& r, const std::vector<double>& scales) {
+  Gram unscaled(n());
   for (std::int64_t j = 0; j < n(); ++j) {
-    for (std::int64_t i = 0; i <= j; ++i) unscaled(i, j) = scaled(r(i, j), 1 / scale(j));
-    for (std::int64_t i = j + 1; i < n(); ++i) unscaled(i, j) = DoubleDouble();
+    const double power = 1 / scales[static_cast<std::size_t>(j)];
+    for (std::int64_t i = 0; i <= j; ++i) unscaled(i, j) = scaled(r(i, j), power);
   }
-  r_ = first_ ? unscaled : upper_product(unscaled, r_);
+  r_ = first_ ? std::move(unscaled) : upper_product(unscaled, r_);
   first_ = false;
+  of_r_.reset();
 }
 
 /// V ← V·diag(d)·R⁻¹. `sum`: whether its Gram matrix is wanted, and wide.
@@ -208,16 +219,24 @@ auto TallProblem<T>::solve_in(const Gram& factor, bool sum, bool wide_sum, bool 
 
 template <class T>
 auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last) -> Gram {
+  std::vector<double> scales = scale_;
   for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) scales[static_cast<std::size_t>(j)] = 1;
     if (is_zero(j)) scale(j) = 0;
   }
+  bool accumulated = false;
+  const auto meanwhile = [&, work = std::exchange(meanwhile_, {})] {
+    accumulated = true;
+    accumulate_factor(r, scales);
+    if (last) (void)of_r();
+    if (work) work();
+  };
+  runner_.during_next_pass(meanwhile);
   const Gram factor = solvable(r);
   Gram b =
       wide ? solve_in<Wide>(factor, sum, wide_sum, last) : solve_in<T>(factor, sum, wide_sum, last);
-  for (std::int64_t j = 0; j < n(); ++j) {
-    if (is_zero(j)) scale(j) = 1;
-  }
-  accumulate_factor(r);
+  runner_.during_next_pass({});
+  if (!accumulated) meanwhile();  // the solve was noted
   std::fill(scale_.begin(), scale_.end(), 1.0);
   return b;
 }

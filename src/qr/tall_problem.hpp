@@ -7,7 +7,9 @@
 // Throws as qr() does.
 
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -103,7 +105,10 @@ class TallProblem {
   /// Columns that are zeros, or are from the next solve on; by number.
   [[nodiscard]] const std::vector<bool>& zeros() const { return zero_; }
   [[nodiscard]] bool is_zero(std::int64_t j) const { return zero_[static_cast<std::size_t>(j)]; }
-  void mark_zero(std::int64_t j) { zero_[static_cast<std::size_t>(j)] = true; }
+  void mark_zero(std::int64_t j) {
+    zero_[static_cast<std::size_t>(j)] = true;
+    of_r_.reset();
+  }
   [[nodiscard]] std::vector<std::int64_t> zero_columns() const;
 
   /// One for each column, by which the next pass multiplies it.
@@ -123,14 +128,18 @@ class TallProblem {
   void rescale();
   /// B with its columns at lengths near 1; the scales take the powers of two.
   [[nodiscard]] Gram unit_gram(const Gram& b);
-  /// V ← V·diag(scales)·R⁻¹, and its Gram matrix where `sum`; R and the scales go into the product.
+  /// V ← V·diag(scales)·R⁻¹, and its Gram matrix where `sum`; R and the scales go into the product,
+  /// while the pass runs where it can be so.
   Gram solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last);
+  /// What else the host may do during the next solve, of which no decision depends.
+  void during_next_solve(std::function<void()> work) { meanwhile_ = std::move(work); }
   /// R of the problem ← r·R, where V was multiplied by its inverse by other means.
-  void accumulate_factor(const Gram& r);
+  void accumulate_factor(const Gram& r) { accumulate_factor(r, scale_); }
   /// The same for any upper triangular matrix, without scales.
   void multiply_factor(const Gram& step) {
     r_ = upper_product(step, r_);
     first_ = false;
+    of_r_.reset();
   }
 
   /// Tells of a step behind which the Gram matrix is b; b is empty where it was not formed.
@@ -168,7 +177,14 @@ class TallProblem {
   [[nodiscard]] Gram solvable(const Gram& r) const;
   template <class F>
   Gram solve_in(const Gram& factor, bool sum, bool wide_sum, bool last);
+  void accumulate_factor(const Gram& r, const std::vector<double>& scales);
   [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;
+  /// What QrInfo has of R, once; until R or what is zero changes.
+  struct OfR {
+    std::int64_t numerical_rank = 0;
+    double condition = 0;
+  };
+  const OfR& of_r();
   void complain_of_first_element();
 
   std::int64_t m_;
@@ -180,7 +196,9 @@ class TallProblem {
   std::vector<bool> zero_;
   Gram r_;
   std::int64_t first_column_ = 0;
+  std::optional<OfR> of_r_;
   bool first_ = true;  ///< no pass has written V yet
+  std::function<void()> meanwhile_;
   QrInfo info_;
 };
 

@@ -88,6 +88,15 @@ std::byte* DeviceSite::Place::at_least(std::int64_t bytes, const DeviceSite& sit
   return buffer.data();
 }
 
+std::byte* DeviceSite::staging(std::int64_t bytes) {
+  if (staging_.bytes() < bytes) {
+    const std::int64_t more = std::max(bytes, 2 * staging_.bytes());
+    staging_ = {};
+    staging_ = device->allocate_host(more);
+  }
+  return staging_.data();
+}
+
 template <class T>
 PlacedMatrix placed(MatrixView<T> a, const char* what) {
   require(a.ld >= std::max<std::int64_t>(a.rows, 1), ErrorKind::misuse, what,

@@ -37,6 +37,9 @@ struct DeviceSite {
   [[nodiscard]] std::byte* work(std::int64_t bytes) { return work_.at_least(bytes, *this); }
   /// As that, in another place: for what one part of a call leaves to the next.
   [[nodiscard]] std::byte* kept(std::int64_t bytes) { return kept_.at_least(bytes, *this); }
+  /// At least so many bytes of host memory that the queues of the device copy at full speed, kept
+  /// and lost in the same way.
+  [[nodiscard]] std::byte* staging(std::int64_t bytes);
 
  private:
   struct Place {
@@ -46,6 +49,7 @@ struct DeviceSite {
   };
   Place work_;
   Place kept_;
+  Buffer staging_;
   std::vector<std::unique_ptr<Queue>> further_;
 };
 
