@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -220,6 +221,21 @@ extern template class TallQr<float>;
 /// device.
 QrInfo qr_in_place(MatrixView<double> v, MatrixView<double> r, const QrOptions& options = {});
 QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& options = {});
+
+/// The same of a V in parts: ranges of its rows, in their order, each in the memory of a device of
+/// its own, all of one kind; every part but the last that has rows has a multiple of
+/// qr_part_multiple() of them. "auto" are the devices in whose memory the parts lie; "cuda:0,1"
+/// names one for each. Each device reads and writes its own rows alone; sums go to one of them. The
+/// bits are those of qr() of the whole.
+QrInfo qr_in_place(std::span<const MatrixView<double>> parts, MatrixView<double> r,
+                   const QrOptions& options = {});
+QrInfo qr_in_place(std::span<const MatrixView<float>> parts, MatrixView<float> r,
+                   const QrOptions& options = {});
+/// Where a V of n columns may be cut: a power of two, of rows, because of the order of sums.
+[[nodiscard]] std::int64_t qr_part_multiple(std::int64_t n);
+/// Rows of each part but the last, which has what is left, where V is dealt evenly: such a
+/// multiple. Where V is short the last parts have none.
+[[nodiscard]] std::int64_t qr_part_rows(std::int64_t m, std::int64_t n, int parts);
 
 /// What qr(), with Q in the place of V, of an m × n matrix of unit columns of condition `condition`
 /// would do on `machine` by the automatic method, without any data: the bytes of its passes, memory

@@ -17,7 +17,7 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kWidth = 256;  ///< of a block of columns
+constexpr std::int64_t kWidth = kColumnsOfBlock;
 constexpr int kRoundsMax = 6;
 
 template <class T>
@@ -53,9 +53,7 @@ class ColumnBlocks {
   [[nodiscard]] std::int64_t width(std::int64_t k) const {
     return std::min(kWidth, v_.cols() - k * kWidth);
   }
-  [[nodiscard]] MatrixView<T> columns(std::int64_t k) const {
-    return v_.columns(k * kWidth, width(k));
-  }
+  [[nodiscard]] ColumnSpan columns(std::int64_t k) const { return {k * kWidth, width(k)}; }
   [[nodiscard]] std::unique_ptr<PassExecutor<T>> passes(std::int64_t k) const {
     return v_.passes(columns(k), options_.run, widest_passes<T>(v_.rows(), width(k), options_));
   }

@@ -5,17 +5,16 @@
 #include "qr/column_passes.hpp"
 
 #include "kernels/subtract_columns.hpp"
-#include "qr/sum_tree.hpp"
 
 namespace strata {
 
 Schedule column_pass(const RowProblem& problem) {
-  const std::int64_t height = block_rows(problem);
-  const std::int64_t blocks = (problem.m + height - 1) / height;
+  const RowBlocks blocks(problem, true);
+  const SumTree tree = blocks.tree(problem);
   const std::int64_t left = problem.left;
   const std::int64_t right = problem.n - left;
   const bool sums = problem.pass == RowPass::inner_columns;
-  const std::int64_t parts = sums ? SumTree::count_of(blocks, problem.devices) : 0;
+  const std::int64_t parts = sums ? tree.count() : 0;
   Schedule schedule;
   schedule.devices = problem.devices;
   const auto add = [&](const char* name, std::int64_t count, Origin origin) {
@@ -27,22 +26,16 @@ Schedule column_pass(const RowProblem& problem) {
                          .element = Element::fp64,
                          .origin = origin});
   };
-  schedule.blocks.add({.name = "V",
-                       .rows = problem.m,
-                       .cols = problem.n,
-                       .tile_rows = height,
-                       .tile_cols = left,
-                       .element = problem.element,
-                       .identity = problem.identity});
+  schedule.blocks.add(blocks.family(problem, left));
   add("d", 0, Origin::stored);
   add("R", sums ? 0 : 1, Origin::stored);
   add("P", parts, Origin::temporary);
   add("B", sums ? 1 : 0, Origin::generated);
   add("M", 0, Origin::generated);
   schedule.operands = {2, 0, sums ? 0 : 1, parts > 0 ? 3 : 0, sums ? 1 : 0, 0};
-  schedule.steps = blocks;
-  const SumTree tree(blocks, problem.devices, rows::kParts);
-  schedule.emit = [tree, sums](std::int64_t b, TaskList& tasks) {
+  schedule.steps = blocks.count();
+  schedule.emit = [blocks, tree, sums](std::int64_t step, TaskList& tasks) {
+    const std::int64_t b = blocks.at(step);
     const BlockId of_left(rows::kMatrix, b, 0);
     const BlockId of_right(rows::kMatrix, b, 1);
     if (!sums) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "kernels/sketch.hpp"
-#include "qr/sum_tree.hpp"
 
 namespace strata {
 namespace {
@@ -20,16 +19,18 @@ struct Spans {
   std::int64_t count;
 };
 
-Spans spans_of(const RowProblem& problem) {
+/// Blocks of parts are whole spans, the last one aside.
+Spans spans_of(const RowProblem& problem, const RowBlocks& blocks) {
   const std::int64_t height = block_rows(problem);
-  Spans spans{(problem.m + height - 1) / height, 1, 0};
+  if (blocks.in_parts()) return {blocks.count(), 1, blocks.count()};
+  Spans spans{blocks.count(), 1, 0};
   spans.of_span = std::max<std::int64_t>(sketch_span(sketch_buckets(problem.n)) / height, 1);
   spans.count = (spans.blocks + spans.of_span - 1) / spans.of_span;
   return spans;
 }
 
 void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tree, std::int64_t b,
-                TaskList& tasks) {
+                bool last, TaskList& tasks) {
   const std::int64_t span = b / spans.of_span;
   const int device = tree.device_of(span);
   const bool ends = b + 1 == spans.blocks || (b + 1) % spans.of_span == 0;
@@ -38,14 +39,15 @@ void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tr
             {tree.part(span, sum), BlockId(rows::kMatrix, b, 0), BlockId(rows::kScales, 0, 0)},
             sketch_variant(SketchKind::count, sketch_seed_of(problem.variant)));
   if (ends) tree.add(span, sum, tasks);
-  if (b + 1 < spans.blocks) return;
+  if (!last) return;
   const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
   const TaskOperand sketched(sum, Hint::last_use);
   const BlockId ones(rows::kScales, 1, 0);
+  const int there = tree.device_of_sum();
   if (problem.pass == RowPass::count_gram) {
-    tasks.add(gram, device, {result, sketched, ones});
+    tasks.add(gram, there, {result, sketched, ones});
   } else {
-    tasks.add(sketch, device, {result, sketched, ones},
+    tasks.add(sketch, there, {result, sketched, ones},
               sketch_variant(SketchKind::gaussian, sketch_seed_of(problem.variant)));
   }
 }
@@ -53,21 +55,17 @@ void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tr
 }  // namespace
 
 Schedule count_pass(const RowProblem& problem) {
-  const Spans spans = spans_of(problem);
-  const SumTree tree(spans.count, problem.devices, rows::kParts);
+  const RowBlocks blocks(problem);
+  const Spans spans = spans_of(problem, blocks);
+  const SumTree tree = blocks.in_parts() ? blocks.tree(problem)
+                                         : SumTree(spans.count, problem.devices, rows::kParts);
   const std::int64_t n = problem.n;
   const std::int64_t buckets = sketch_buckets(n);
   const std::int64_t of_result = problem.pass == RowPass::count_gram ? n : 2 * n;
-  const std::int64_t parts = SumTree::count_of(spans.count, problem.devices);
+  const std::int64_t parts = tree.count();
   Schedule schedule;
   schedule.devices = problem.devices;
-  schedule.blocks.add({.name = "V",
-                       .rows = problem.m,
-                       .cols = n,
-                       .tile_rows = block_rows(problem),
-                       .tile_cols = n,
-                       .element = problem.element,
-                       .identity = problem.identity});
+  schedule.blocks.add(blocks.family(problem, n));
   schedule.blocks.add(small_blocks("d", 2, n, 1, Element::fp64, Origin::stored));
   schedule.blocks.add(small_blocks("C", 1, buckets, n, Element::fp64, Origin::temporary));
   schedule.blocks.add(small_blocks("P", parts, buckets, n, Element::fp64, Origin::temporary));
@@ -75,8 +73,8 @@ Schedule count_pass(const RowProblem& problem) {
   schedule.blocks.add(small_blocks("M", 0, n, 1, Element::fp64, Origin::generated));
   schedule.operands = {1, 2, 1, parts > 0 ? 3 : 0, 1, 0};
   schedule.steps = spans.blocks;
-  schedule.emit = [problem, spans, tree](std::int64_t step, TaskList& tasks) {
-    emit_block(problem, spans, tree, step, tasks);
+  schedule.emit = [problem, blocks, spans, tree](std::int64_t step, TaskList& tasks) {
+    emit_block(problem, spans, tree, blocks.at(step), step + 1 == spans.blocks, tasks);
   };
   return schedule;
 }

@@ -33,7 +33,8 @@ struct Orthonormalized {
   QrInfo info;
   SquareMatrix<DoubleDouble> r;
 };
-/// More columns than one pass holds, by the automatic method.
+inline constexpr std::int64_t kColumnsOfBlock = 256;
+/// More columns than one pass holds, by the automatic method, in blocks of kColumnsOfBlock.
 template <class T>
 [[nodiscard]] Orthonormalized run_column_blocks(TallPlace<T>& v, const QrOptions& options);
 

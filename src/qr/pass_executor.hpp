@@ -57,9 +57,4 @@ class PassExecutor {
 [[nodiscard]] std::int64_t pass_block_elements(std::int64_t m, std::int64_t n, Element element,
                                                const Machine& machine);
 
-/// Whether the bits of a pass depend on the blocks, which are then those of gram_block_rows().
-[[nodiscard]] constexpr bool has_blocks_of_its_own(RowPass pass) noexcept {
-  return pass == RowPass::sketch || pass == RowPass::triangles || pass == RowPass::orthogonal;
-}
-
 }  // namespace strata

@@ -3,6 +3,8 @@
 // Method: a method of its own file orthonormalizes V in place (methods.hpp), where V lies;
 // dependent columns, which are zeros then, are dropped or filled.
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -10,9 +12,11 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "kernels/sketch.hpp"
 #include "qr/arguments.hpp"
 #include "qr/dependent_columns.hpp"
 #include "qr/planned_passes.hpp"
+#include "qr/tsqr_passes.hpp"
 #include "run/device_set.hpp"
 
 namespace strata {
@@ -51,7 +55,7 @@ template <class T>
 Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
   if (v.cols() > kQrColumnsMax) return run_column_blocks(v, options);
   return orthonormalized<T>(
-      v.passes(v.columns(0, v.cols()), options.run, widest_passes<T>(v.rows(), v.cols(), options)),
+      v.passes(ColumnSpan{0, v.cols()}, options.run, widest_passes<T>(v.rows(), v.cols(), options)),
       options);
 }
 
@@ -96,7 +100,52 @@ QrInfo factor_in_place(MatrixView<T> v, MatrixView<T> r, const QrOptions& option
   DeviceSite& site = choose_site(options.run.devices, std::span(&placed_v, 1), "qr");
   if (v.cols == 0) return info_of_nothing(options);
   const std::lock_guard lock(site.mutex);
-  TallPlace<T> place(v, &site);
+  TallPlace<T> place(std::vector<PlacedRows<T>>{{.site = &site, .v = v}});
+  return finished(orthonormalized(place, options), place, r, options);
+}
+
+/// All of V, for messages and checks: nobody reads it.
+template <class T>
+MatrixView<T> whole_of(std::span<const MatrixView<T>> parts) {
+  require(!parts.empty(), ErrorKind::misuse, "qr", "V has no parts");
+  require(parts.size() <= kMemoriesMax, ErrorKind::misuse, "qr", "V in {} parts: {} are the most",
+          parts.size(), kMemoriesMax);
+  MatrixView<T> whole = parts[0];
+  const std::int64_t multiple = qr_part_multiple(whole.cols);
+  std::size_t last = parts.size() - 1;  // that has rows
+  while (last > 0 && parts[last].rows == 0) --last;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    require(parts[p].cols == whole.cols && parts[p].rows >= 0, ErrorKind::misuse, "qr",
+            "part {} of V is {} by {} beside a first one of {} columns", p, parts[p].rows,
+            parts[p].cols, whole.cols);
+    require(p >= last || parts[p].rows % multiple == 0, ErrorKind::misuse, "qr",
+            "part {} of V has {} rows, which is no multiple of {}: qr_part_rows() says where V of "
+            "{} columns may be cut",
+            p, parts[p].rows, multiple, whole.cols);
+    if (p > 0) whole.rows += parts[p].rows;
+    if (whole.data == nullptr) whole.data = parts[p].data;
+  }
+  whole.ld = whole.rows;
+  return whole;
+}
+
+template <class T>
+QrInfo factor_parts(std::span<const MatrixView<T>> parts, MatrixView<T> r,
+                    const QrOptions& options) {
+  check_arguments(TallInput<T>{.view = whole_of(parts)}, r, options);
+  std::vector<PlacedMatrix> matrices;
+  for (const MatrixView<T>& part : parts) matrices.push_back(placed(part, "qr"));
+  const std::vector<DeviceSite*> sites = choose_sites(options.run.devices, matrices, "qr");
+  if (r.cols == 0) return info_of_nothing(options);
+  // In one order, whatever that of the parts: two calls may want the same devices.
+  std::vector<DeviceSite*> in_order = sites;
+  std::sort(in_order.begin(), in_order.end(), std::less<>());
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (DeviceSite* site : in_order) locks.emplace_back(site->mutex);
+  std::vector<PlacedRows<T>> placed_rows;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    placed_rows.push_back({.site = sites[p], .v = parts[p]});
+  TallPlace<T> place(std::move(placed_rows));
   return finished(orthonormalized(place, options), place, r, options);
 }
 
@@ -145,6 +194,39 @@ QrInfo qr_in_place(MatrixView<double> v, MatrixView<double> r, const QrOptions& 
 }
 QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& options) {
   return factor_in_place(v, r, options);
+}
+
+QrInfo qr_in_place(std::span<const MatrixView<double>> parts, MatrixView<double> r,
+                   const QrOptions& options) {
+  return factor_parts(parts, r, options);
+}
+QrInfo qr_in_place(std::span<const MatrixView<float>> parts, MatrixView<float> r,
+                   const QrOptions& options) {
+  return factor_parts(parts, r, options);
+}
+
+std::int64_t qr_part_multiple(std::int64_t n) {
+  const auto of = [](std::int64_t columns) {
+    return std::max(
+        {gram_block_rows(columns), tsqr_block_rows(columns), sketch_span(sketch_buckets(columns))});
+  };
+  require(n >= 0, ErrorKind::misuse, "qr", "{} columns are not a matrix", n);
+  if (n <= kQrColumnsMax) return of(std::max<std::int64_t>(n, 1));
+  // Of blocks of columns, the last of which may be narrow.
+  return std::max(of(kColumnsOfBlock), of(std::max<std::int64_t>(n % kColumnsOfBlock, 1)));
+}
+
+std::int64_t qr_part_rows(std::int64_t m, std::int64_t n, int parts) {
+  require(m >= 0 && parts >= 1, ErrorKind::misuse, "qr", "{} rows cannot be dealt to {} parts", m,
+          parts);
+  const std::int64_t even = (m + parts - 1) / parts;
+  const auto up_to = [even](std::int64_t multiple) {
+    return (even + multiple - 1) / multiple * multiple;
+  };
+  // A coarse multiple makes few blocks, which cost less than a part that is longer by a 300th.
+  std::int64_t multiple = qr_part_multiple(n);
+  while (2 * multiple <= even && (up_to(2 * multiple) - even) * 300 <= even) multiple *= 2;
+  return up_to(multiple);
 }
 
 }  // namespace strata

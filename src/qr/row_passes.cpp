@@ -12,16 +12,10 @@
 #include "qr/column_passes.hpp"
 #include "qr/count_passes.hpp"
 #include "qr/implicit_passes.hpp"
-#include "qr/sum_tree.hpp"
 #include "qr/tsqr_passes.hpp"
 
 namespace strata {
 namespace {
-
-std::int64_t blocks_of(const RowProblem& problem) {
-  const std::int64_t height = block_rows(problem);
-  return (problem.m + height - 1) / height;
-}
 
 void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, TaskList& tasks) {
   const int device = tree.device_of(b);
@@ -58,26 +52,28 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
   if (adds_up(problem.pass)) tree.add(b, result, tasks);
 }
 
-void emit_column_step(const RowProblem& problem, const SumTree& tree, std::int64_t step,
-                      TaskList& tasks) {
-  const std::int64_t blocks = blocks_of(problem);
+void emit_column_step(const RowProblem& problem, const RowBlocks& blocks, const SumTree& tree,
+                      std::int64_t step, TaskList& tasks) {
   const std::uint32_t variant = problem.steps[static_cast<std::size_t>(step)];
   const TaskOperand result(BlockId(rows::kSum, step, 0), Hint::last_write);
-  for (std::int64_t b = 0; b < blocks; ++b) {
+  for (std::int64_t k = 0; k < blocks.count(); ++k) {
+    const std::int64_t b = blocks.at(k);
     tasks.add(column_dots, tree.device_of(b), {tree.part(b, result), BlockId(rows::kMatrix, b, 0)},
               variant & ~kNormalize);
     tree.add(b, result, tasks);
   }
   const bool last = step + 1 == std::ssize(problem.steps);
-  for (std::int64_t b = 0; b < blocks; ++b)
+  for (std::int64_t k = 0; k < blocks.count(); ++k) {
+    const std::int64_t b = blocks.at(k);
     tasks.add(column_update, tree.device_of(b),
               {{BlockId(rows::kMatrix, b, 0), last ? Hint::last_write : Hint::none}, result},
               variant);
+  }
 }
 
-void add_blocks(const RowProblem& problem, Schedule& schedule) {
+void add_blocks(const RowProblem& problem, const RowBlocks& blocks, const SumTree& tree,
+                Schedule& schedule) {
   const std::int64_t n = problem.n;
-  const std::int64_t blocks = blocks_of(problem);
   const bool by_columns = problem.pass == RowPass::columns;
   const bool sums = adds_up(problem.pass) || by_columns;
   const bool maxima = problem.pass == RowPass::maxima;
@@ -88,15 +84,8 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
     return small_blocks(name, count, summed ? height : n, cols, element, origin);
   };
   const std::int64_t width = by_columns ? 1 : n;  // of a sum
-  const std::int64_t parts = sums ? SumTree::count_of(blocks, problem.devices) : 0;
-  schedule.blocks.add({.name = "V",
-                       .rows = problem.m,
-                       .cols = n,
-                       .tile_rows = block_rows(problem),
-                       .tile_cols = n,
-                       .element = problem.element,
-                       .identity = problem.identity,
-                       .stays = problem.stays});
+  const std::int64_t parts = sums ? tree.count() : 0;
+  schedule.blocks.add(blocks.family(problem, n));
   schedule.blocks.add(family("d", maxima || by_columns ? 0 : 1, 1, Element::fp64, Origin::stored));
   schedule.blocks.add(family("R", solves(problem.pass) ? 1 : 0, n, problem.factor, Origin::stored));
   schedule.blocks.add(family("P", parts, width, problem.sum, Origin::temporary));
@@ -105,7 +94,8 @@ void add_blocks(const RowProblem& problem, Schedule& schedule) {
                              : sums     ? 1
                                         : 0,
                              width, problem.sum, Origin::generated));
-  schedule.blocks.add(family("M", maxima ? blocks : 0, 1, Element::fp64, Origin::generated));
+  schedule.blocks.add(
+      family("M", maxima ? blocks.count() : 0, 1, Element::fp64, Origin::generated));
   schedule.operands = {1,
                        maxima || by_columns ? 0 : 1,
                        solves(problem.pass) ? 1 : 0,
@@ -127,6 +117,40 @@ BlockFamily small_blocks(const char* name, std::int64_t count, std::int64_t heig
           .origin = origin};
 }
 
+RowBlocks::RowBlocks(const RowProblem& problem, bool equal)
+    : height_(block_rows(problem)),
+      count_((problem.m + height_ - 1) / height_),
+      equal_(equal || problem.parts.empty()) {
+  if (problem.parts.empty()) return;
+  // Of rows that are one chain of sums a part has whole spans.
+  if (counts_rows(problem.pass))
+    height_ = std::max(height_, sketch_span(sketch_buckets(problem.n)));
+  if (equal && !has_blocks_of_its_own(problem.pass))
+    height_ = common_height(problem.parts, height_);
+  of_parts_ = std::make_shared<const PartTree>(blocks_of_parts(problem.parts, height_, equal));
+  count_ = std::ssize(of_parts_->blocks());
+}
+
+BlockFamily RowBlocks::family(const RowProblem& problem, std::int64_t cols) const {
+  BlockFamily family{.name = "V",
+                     .rows = problem.m,
+                     .cols = problem.n,
+                     .tile_rows = height_,
+                     .tile_cols = cols,
+                     .element = problem.element,
+                     .identity = problem.identity,
+                     .stays = problem.stays};
+  if (equal_) return family;
+  for (const RowBlock& block : of_parts_->blocks())
+    family.listed.push_back({block.row, 0, block.rows, cols});
+  return family;
+}
+
+SumTree RowBlocks::tree(const RowProblem& problem) const {
+  return of_parts_ != nullptr ? SumTree(of_parts_, rows::kParts)
+                              : SumTree(count_, problem.devices, rows::kParts);
+}
+
 std::int64_t block_rows(const RowProblem& problem) {
   return is_tsqr(problem.pass)
              ? tsqr_block_rows(problem.n)
@@ -140,13 +164,14 @@ Schedule row_pass(const RowProblem& problem) {
   if (counts_rows(problem.pass)) return count_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
-  add_blocks(problem, schedule);
-  const SumTree tree(blocks_of(problem), problem.devices, rows::kParts);
+  const RowBlocks blocks(problem, has_blocks_of_its_own(problem.pass));
+  const SumTree tree = blocks.tree(problem);
+  add_blocks(problem, blocks, tree, schedule);
   const bool by_columns = problem.pass == RowPass::columns;
-  schedule.steps = by_columns ? std::ssize(problem.steps) : blocks_of(problem);
-  schedule.emit = [problem, tree, by_columns](std::int64_t step, TaskList& tasks) {
-    by_columns ? emit_column_step(problem, tree, step, tasks)
-               : emit_block(problem, tree, step, tasks);
+  schedule.steps = by_columns ? std::ssize(problem.steps) : blocks.count();
+  schedule.emit = [problem, blocks, tree, by_columns](std::int64_t step, TaskList& tasks) {
+    by_columns ? emit_column_step(problem, blocks, tree, step, tasks)
+               : emit_block(problem, tree, blocks.at(step), tasks);
   };
   return schedule;
 }

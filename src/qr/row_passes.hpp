@@ -5,9 +5,12 @@
 // belong to the devices. What is summed up over blocks is summed in the order of SumTree, so the
 // result depends on m and n alone; of a sketch on the blocks, too.
 
+#include <memory>
 #include <vector>
 
 #include "kernels/gram.hpp"
+#include "qr/row_parts.hpp"
+#include "qr/sum_tree.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -60,6 +63,9 @@ struct RowProblem {
   /// solved before R, each with its scales: they are the first of families d and R.
   std::vector<Element> stages{};
   std::int64_t beside = 0;  ///< columns of Y, of passes with an implicit Q
+  /// Where V lies in parts (row_parts.hpp), the rows of each, of a device each; empty: devices have
+  /// ranges of equal blocks. Not of passes with an implicit Q.
+  std::vector<std::int64_t> parts{};
 };
 
 /// The families of the schedule.
@@ -103,6 +109,35 @@ inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
 
 /// Rows of a block of V.
 [[nodiscard]] std::int64_t block_rows(const RowProblem& problem);
+
+/// Whether the bits of a pass depend on the blocks, which are then those of gram_block_rows().
+[[nodiscard]] constexpr bool has_blocks_of_its_own(RowPass pass) noexcept {
+  return pass == RowPass::sketch || pass == RowPass::triangles || pass == RowPass::orthogonal;
+}
+
+/// The blocks of rows of a pass.
+class RowBlocks {
+ public:
+  /// equal: all but the last are as high as each other, also of parts.
+  explicit RowBlocks(const RowProblem& problem, bool equal = false);
+
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  /// V in these blocks, of `cols` columns each.
+  [[nodiscard]] BlockFamily family(const RowProblem& problem, std::int64_t cols) const;
+  /// Of sums over all of them.
+  [[nodiscard]] SumTree tree(const RowProblem& problem) const;
+  /// The block whose tasks come k-th.
+  [[nodiscard]] std::int64_t at(std::int64_t k) const {
+    return of_parts_ != nullptr ? of_parts_->order()[static_cast<std::size_t>(k)] : k;
+  }
+  [[nodiscard]] bool in_parts() const noexcept { return of_parts_ != nullptr; }
+
+ private:
+  std::int64_t height_;
+  std::int64_t count_;
+  bool equal_;
+  std::shared_ptr<const PartTree> of_parts_;
+};
 
 [[nodiscard]] Schedule row_pass(const RowProblem& problem);
 

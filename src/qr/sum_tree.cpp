@@ -52,6 +52,7 @@ SumTree::Node SumTree::node(std::int64_t level, std::int64_t number) const {
 
 TaskOperand SumTree::part(std::int64_t b, const TaskOperand& result) const {
   if (blocks_ == 1) return result;
+  if (of_parts_ != nullptr) return {BlockId(parts_, of_parts_->name(b), 0)};
   return {name(node(0, b))};
 }
 
@@ -61,7 +62,18 @@ void SumTree::sum(const TaskOperand& to, const Node& left, const Node& right,
             {to, {name(left), Hint::last_use}, {name(right), Hint::last_use}});
 }
 
+void SumTree::add_parts(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const {
+  for (const PartTree::Join& join : of_parts_->joins(b)) {
+    const TaskOperand to = join.to < 0 ? whole : TaskOperand(BlockId(parts_, join.to, 0));
+    tasks.add(gram_sum, join.device,
+              {to,
+               {BlockId(parts_, join.left, 0), Hint::last_use},
+               {BlockId(parts_, join.right, 0), Hint::last_use}});
+  }
+}
+
 void SumTree::add(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const {
+  if (of_parts_ != nullptr) return add_parts(b, whole, tasks);
   const auto join = [&](const Node& right) {
     const Node above{right.level + 1, right.number / 2, right.device};
     const bool last = std::int64_t{1} << above.level == blocks_;

@@ -5,9 +5,13 @@
 // (l, 2k + 1); what is left behind the last block is added from the smallest to the largest. So the
 // order of the sum follows from the number of blocks alone. Blocks belong to the devices in
 // contiguous ranges, a sum to the device of its last block. Sums over blocks of several devices are
-// emitted behind the last block, so that no device waits for another before.
+// emitted behind the last block, so that no device waits for another before. Where V lies in parts
+// (row_parts.hpp), blocks and sums are those of a PartTree.
+
+#include <memory>
 
 #include "kernels/gram.hpp"
+#include "qr/row_parts.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -17,13 +21,25 @@ class SumTree {
   /// Waiting sums are blocks (i, 0) of the family `parts`, i < count_of().
   SumTree(std::int64_t blocks, int devices, int parts)
       : blocks_(blocks), devices_(devices), parts_(parts), levels_(levels_of(blocks)) {}
+  SumTree(std::shared_ptr<const PartTree> of_parts, int parts)
+      : SumTree(std::ssize(of_parts->blocks()), 1, parts) {
+    of_parts_ = std::move(of_parts);
+  }
   /// How many names the family of waiting sums has to have.
+  [[nodiscard]] std::int64_t count() const {
+    return of_parts_ != nullptr ? of_parts_->count() : count_of(blocks_, devices_);
+  }
   [[nodiscard]] static std::int64_t count_of(std::int64_t blocks, int devices) {
     return blocks > 1 ? devices * names_of(blocks) : 0;
   }
 
   [[nodiscard]] int device_of(std::int64_t b) const {
+    if (of_parts_ != nullptr) return of_parts_->blocks()[static_cast<std::size_t>(b)].device;
     return static_cast<int>(b * devices_ / blocks_);
+  }
+  /// That the whole sum is on.
+  [[nodiscard]] int device_of_sum() const {
+    return of_parts_ != nullptr ? of_parts_->device_of_sum() : device_of(blocks_ - 1);
   }
   /// Where the task of block `b` puts what is to be added: a waiting sum, or `result` itself.
   [[nodiscard]] TaskOperand part(std::int64_t b, const TaskOperand& result) const;
@@ -44,12 +60,14 @@ class SumTree {
   [[nodiscard]] bool waits_for_others(const Node& node) const;
   [[nodiscard]] BlockId name(const Node& node) const;
   [[nodiscard]] Node node(std::int64_t level, std::int64_t number) const;
+  void add_parts(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const;
   void sum(const TaskOperand& to, const Node& left, const Node& right, TaskList& tasks) const;
 
   std::int64_t blocks_;
   int devices_;
   int parts_;
   std::int64_t levels_;
+  std::shared_ptr<const PartTree> of_parts_;
 };
 
 }  // namespace strata

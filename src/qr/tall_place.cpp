@@ -2,51 +2,87 @@
 
 #include <algorithm>
 
-#include "qr/in_place_passes.hpp"
 #include "qr/planned_passes.hpp"
 
 namespace strata {
+namespace {
 
 template <class T>
-void TallPlace<T>::copy(T* to, const T* from, CopyDirection direction) const {
-  if (site_ == nullptr) {
-    std::copy_n(from, q_.rows, to);
+MatrixView<T> columns_of(MatrixView<T> v, ColumnSpan columns) {
+  return v.block(0, columns.first, v.rows, columns.count);
+}
+
+}  // namespace
+
+template <class T>
+std::int64_t TallPlace<T>::rows() const noexcept {
+  std::int64_t rows = 0;
+  for (const PlacedRows<T>& part : parts_) rows += part.v.rows;
+  return rows;
+}
+
+template <class T>
+void TallPlace<T>::copy(const PlacedRows<T>& part, T* to, const T* from, CopyDirection direction) {
+  if (part.site == nullptr) {
+    std::copy_n(from, part.v.rows, to);
     return;
   }
-  site_->queue->copy(to, from, q_.rows * static_cast<std::int64_t>(sizeof(T)), direction);
-  site_->queue->synchronize();
+  part.site->queue->copy(to, from, part.v.rows * static_cast<std::int64_t>(sizeof(T)), direction);
+  part.site->queue->synchronize();
 }
 
 template <class T>
 void TallPlace<T>::move(std::int64_t from, std::int64_t to) {
-  copy(q_.column(to), q_.column(from), CopyDirection::device_to_device);
+  for (const PlacedRows<T>& part : parts_)
+    copy(part, part.v.column(to), part.v.column(from), CopyDirection::device_to_device);
 }
 template <class T>
 void TallPlace<T>::put(std::int64_t j, const std::vector<T>& values) {
-  copy(q_.column(j), values.data(), CopyDirection::host_to_device);
+  const T* from = values.data();
+  for (const PlacedRows<T>& part : parts_) {
+    copy(part, part.v.column(j), from, CopyDirection::host_to_device);
+    from += part.v.rows;
+  }
 }
 template <class T>
 std::vector<T> TallPlace<T>::get(std::int64_t j) const {
-  std::vector<T> values(static_cast<std::size_t>(q_.rows));
-  copy(values.data(), q_.column(j), CopyDirection::device_to_host);
+  std::vector<T> values(static_cast<std::size_t>(rows()));
+  T* to = values.data();
+  for (const PlacedRows<T>& part : parts_) {
+    copy(part, to, part.v.column(j), CopyDirection::device_to_host);
+    to += part.v.rows;
+  }
   return values;
 }
 
 template <class T>
-std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(MatrixView<T> columns, const Options& options,
+std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(ColumnSpan columns, const Options& options,
                                                       const std::vector<RowProblem>& widest) const {
-  if (site_ != nullptr) return std::make_unique<InPlacePasses<T>>(*site_, options, columns);
-  return std::make_unique<PlannedPasses<T>>(
-      TallColumns<T>{.from = {.view = columns}, .to = columns}, options, widest);
+  if (on_host()) {
+    const MatrixView<T> v = columns_of(parts_[0].v, columns);
+    return std::make_unique<PlannedPasses<T>>(TallColumns<T>{.from = {.view = v}, .to = v}, options,
+                                              widest);
+  }
+  std::vector<PlacedRows<T>> some;
+  for (const PlacedRows<T>& part : parts_)
+    some.push_back({.site = part.site, .v = columns_of(part.v, columns)});
+  return std::make_unique<InPlacePasses<T>>(std::move(some), options);
 }
 template <class T>
-std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(MatrixView<T> left, MatrixView<T> right,
+std::unique_ptr<PassExecutor<T>> TallPlace<T>::passes(ColumnSpan left, ColumnSpan right,
                                                       const Options& options) const {
-  if (site_ != nullptr) return std::make_unique<InPlacePasses<T>>(*site_, options, left, right);
-  return std::make_unique<PlannedPasses<T>>(
-      TallColumns<T>{
-          .from = {.view = left}, .beside = {.view = right}, .to = left, .to_beside = right},
-      options);
+  if (on_host()) {
+    const MatrixView<T> v = columns_of(parts_[0].v, left);
+    const MatrixView<T> beside = columns_of(parts_[0].v, right);
+    return std::make_unique<PlannedPasses<T>>(
+        TallColumns<T>{
+            .from = {.view = v}, .beside = {.view = beside}, .to = v, .to_beside = beside},
+        options);
+  }
+  std::vector<PlacedRows<T>> some;
+  for (const PlacedRows<T>& part : parts_)
+    some.push_back({part.site, columns_of(part.v, left), columns_of(part.v, right)});
+  return std::make_unique<InPlacePasses<T>>(std::move(some), options);
 }
 
 template class TallPlace<double>;

@@ -17,7 +17,13 @@ namespace {
 using Node = TriangleTree::Node;
 
 int device_of(const RowProblem& problem, std::int64_t blocks, std::int64_t b) {
-  return static_cast<int>(b * problem.devices / blocks);
+  if (problem.parts.empty()) return static_cast<int>(b * problem.devices / blocks);
+  std::int64_t end = 0;
+  for (std::size_t p = 0; p < problem.parts.size(); ++p) {
+    end += problem.parts[p];
+    if (b * tsqr_block_rows(problem.n) < end) return static_cast<int>(p);
+  }
+  return problem.devices - 1;
 }
 
 /// Nodes of one group of blocks, of one level and one device: the calls of a task.

@@ -51,17 +51,23 @@ bool lies_on(const Backend& backend, int index, const PlacedMatrix& a) {
   return a.bytes == 0 || backend.reaches(index, a.data, a.bytes);
 }
 
-/// The backend that a text names, and the indices of which one has to hold the matrices.
-std::pair<const Backend*, std::vector<int>> candidates_of(const std::string& text) {
-  if (text != "auto" && !text.empty()) {
+bool names_devices(const std::string& text) { return text != "auto" && !text.empty(); }
+
+/// The backend that a text names, and the indices of which one has to hold the matrices, or one
+/// each of `count` matrices.
+std::pair<const Backend*, std::vector<int>> candidates_of(const std::string& text,
+                                                          std::size_t count) {
+  if (names_devices(text)) {
     DeviceChoice choice = choose_devices(text);
     const Backend& backend = backend_named(choice.backend, text);
-    require(choice.indices.size() == 1, ErrorKind::misuse, "devices",
+    require(choice.indices.size() == count || count > 1, ErrorKind::misuse, "devices",
             "'{}' names {} devices: a matrix lies on one", text, choice.indices.size());
-    const int index = choice.indices[0];
-    require(backend.kind() == DeviceKind::cpu || index < count_of(backend), ErrorKind::device,
-            "devices", "there is no device {}:{}: this machine has {}", choice.backend, index,
-            count_of(backend));
+    require(choice.indices.size() == count, ErrorKind::misuse, "devices",
+            "'{}' names {} devices for {} parts of a matrix", text, choice.indices.size(), count);
+    for (const int index : choice.indices)
+      require(backend.kind() == DeviceKind::cpu || index < count_of(backend), ErrorKind::device,
+              "devices", "there is no device {}:{}: this machine has {}", choice.backend, index,
+              count_of(backend));
     return {&backend, std::move(choice.indices)};
   }
   const Backend* cuda = cuda_backend();
@@ -69,6 +75,13 @@ std::pair<const Backend*, std::vector<int>> candidates_of(const std::string& tex
   std::vector<int> indices(static_cast<std::size_t>(count_of(backend)));
   std::iota(indices.begin(), indices.end(), 0);
   return {&backend, std::move(indices)};
+}
+
+void require_on(const Backend& backend, int index, const PlacedMatrix& a, const char* what) {
+  require(lies_on(backend, index, a), ErrorKind::misuse, what,
+          "the matrix of {} by {} at {} is not in memory of {}:{}: a host pointer, or another "
+          "device's",
+          a.rows, a.cols, a.data, backend.name(), index);
 }
 
 }  // namespace
@@ -118,7 +131,7 @@ template PlacedMatrix placed(MatrixView<float>, const char*);
 
 DeviceSite& choose_site(const std::string& text, std::span<const PlacedMatrix> matrices,
                         const char* what) {
-  const auto [backend, indices] = candidates_of(text);
+  const auto [backend, indices] = candidates_of(text, 1);
   const auto first = std::find_if(matrices.begin(), matrices.end(),
                                   [](const PlacedMatrix& a) { return a.bytes > 0; });
   int index = indices[0];
@@ -127,13 +140,49 @@ DeviceSite& choose_site(const std::string& text, std::span<const PlacedMatrix> m
     index = i;
     break;
   }
-  for (const PlacedMatrix& a : matrices) {
-    require(lies_on(*backend, index, a), ErrorKind::misuse, what,
-            "the matrix of {} by {} at {} is not in memory of {}:{}: a host pointer, or another "
-            "device's",
-            a.rows, a.cols, a.data, backend->name(), index);
-  }
+  for (const PlacedMatrix& a : matrices) require_on(*backend, index, a, what);
   return site_of(*backend, index);
+}
+
+std::vector<DeviceSite*> choose_sites(const std::string& text,
+                                      std::span<const PlacedMatrix> matrices, const char* what) {
+  const auto [backend, indices] = candidates_of(text, matrices.size());
+  const auto is_taken = [](const std::vector<int>& chosen, int index) {
+    return std::find(chosen.begin(), chosen.end(), index) != chosen.end();
+  };
+  std::vector<int> chosen;
+  for (std::size_t i = 0; i < matrices.size() && names_devices(text); ++i) {
+    require_on(*backend, indices[i], matrices[i], what);
+    require(!is_taken(chosen, indices[i]), ErrorKind::misuse, what,
+            "'{}' names {}:{} twice: parts of a matrix are on a device each", text, backend->name(),
+            indices[i]);
+    chosen.push_back(indices[i]);
+  }
+  if (!names_devices(text)) {
+    chosen.assign(matrices.size(), -1);
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      if (matrices[i].bytes == 0) continue;
+      const auto holds = [&](int index) { return lies_on(*backend, index, matrices[i]); };
+      const auto at = std::find_if(indices.begin(), indices.end(), holds);
+      require_on(*backend, at == indices.end() ? indices[0] : *at, matrices[i], what);
+      require(!is_taken(chosen, *at), ErrorKind::misuse, what,
+              "two parts of a matrix are in the memory of {}:{}: each has to be on a device of its "
+              "own",
+              backend->name(), *at);
+      chosen[i] = *at;
+    }
+    for (int& index : chosen) {  // of parts without elements
+      const auto idle = [&](int i) { return !is_taken(chosen, i); };
+      if (index >= 0) continue;
+      const auto at = std::find_if(indices.begin(), indices.end(), idle);
+      require(at != indices.end(), ErrorKind::misuse, what, "{} parts for {} devices",
+              matrices.size(), indices.size());
+      index = *at;
+    }
+  }
+  std::vector<DeviceSite*> sites;
+  for (const int index : chosen) sites.push_back(&site_of(*backend, index));
+  return sites;
 }
 
 }  // namespace strata

@@ -72,4 +72,11 @@ template <class T>
 [[nodiscard]] DeviceSite& choose_site(const std::string& text,
                                       std::span<const PlacedMatrix> matrices, const char* what);
 
+/// The same for matrices on a device each, whose backend is one: "auto" are those in whose memory
+/// they lie; "cuda:0,1" has one for each matrix, in their order. A matrix without elements is on
+/// any. Throws as choose_site(), and Error{misuse} if two are on one device.
+[[nodiscard]] std::vector<DeviceSite*> choose_sites(const std::string& text,
+                                                    std::span<const PlacedMatrix> matrices,
+                                                    const char* what);
+
 }  // namespace strata

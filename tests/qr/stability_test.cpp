@@ -285,8 +285,9 @@ TEST(Stability, WhatIsNotMeasuredIsMadeAlike) {
     EXPECT_EQ(bare.info.ok, measured.info.ok);
     EXPECT_LT(bare.info.report.flops, measured.info.report.flops);
     EXPECT_EQ(bare.info.steps.size(), measured.info.steps.size());
-    if (!std::isnan(bare.info.orthogonality))  // a bound: of auto and TSQR alone
+    if (!std::isnan(bare.info.orthogonality)) {  // a bound: of auto and TSQR alone
       EXPECT_GE(bare.info.orthogonality, test::orthogonality_of(bare.q, v.cols) - accuracy(v));
+    }
   }
 }
 

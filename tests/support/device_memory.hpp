@@ -1,7 +1,7 @@
 #pragma once
 // Matrices in the memory of a device, for what works on them where they lie.
 //
-// Contract: device 0 of a backend; what was put is there until this is destroyed.
+// Contract: one device of a backend; what was put is there until this is destroyed.
 
 #include <memory>
 #include <string>
@@ -15,8 +15,9 @@ namespace strata::test {
 
 class DeviceMemory {
  public:
-  explicit DeviceMemory(const std::string& backend, std::int64_t bytes = std::int64_t{16} << 20)
-      : device_(backend_of(backend).make_device(0, bytes)),
+  explicit DeviceMemory(const std::string& backend, std::int64_t bytes = std::int64_t{16} << 20,
+                        int index = 0)
+      : device_(backend_of(backend).make_device(index, bytes)),
         queue_(device_->make_queue(QueuePriority::normal)) {}
 
   /// A rows × cols matrix, whose columns lie ld apart in `values`.

@@ -1,0 +1,78 @@
+#pragma once
+// V in parts, ranges of its rows that lie in the memory of several devices: its blocks, and the
+// tree in which they are summed.
+//
+// Contract: pure data. A part begins at a multiple of qr_part_multiple() rows, a power of two, so
+// that what is summed up over a block that begins at a multiple of its own height, a power of two,
+// is a node of the tree of the whole (kernels/gram.hpp), whatever parts there are. Blocks are as
+// large as that allows, and of one part; the last block of V alone may be of any height.
+
+#include <cstdint>
+#include <vector>
+
+namespace strata {
+
+struct RowBlock {
+  std::int64_t row = 0;
+  std::int64_t rows = 0;
+  int device = 0;
+};
+
+/// Rows of parts, one a device, into blocks of at most height_max rows, a power of two; where
+/// `equal`, all but the last are that high. Parts without rows have no blocks.
+[[nodiscard]] std::vector<RowBlock> blocks_of_parts(const std::vector<std::int64_t>& part_rows,
+                                                    std::int64_t height_max, bool equal);
+/// The largest power of two that divides where parts begin, at most `most`.
+[[nodiscard]] std::int64_t common_height(const std::vector<std::int64_t>& part_rows,
+                                         std::int64_t most);
+
+class PartTree {
+ public:
+  struct Join {
+    int to = -1;  ///< a name; −1: the whole sum
+    int left = 0;
+    int right = 0;
+    int device = 0;
+  };
+
+  explicit PartTree(std::vector<RowBlock> blocks);
+
+  [[nodiscard]] const std::vector<RowBlock>& blocks() const noexcept { return blocks_; }
+  /// In the order of tasks: the k-th block of each device, so that no device waits for the tasks of
+  /// another to be put into its queue.
+  [[nodiscard]] const std::vector<std::int64_t>& order() const noexcept { return order_; }
+  /// Where the sum of a block goes; −1: it is the whole.
+  [[nodiscard]] int name(std::int64_t b) const { return names_[static_cast<std::size_t>(b)]; }
+  /// What is added up behind the task of block b, which is in the order above: sums of blocks of
+  /// one device as soon as both are there, the others behind the last block.
+  [[nodiscard]] const std::vector<Join>& joins(std::int64_t b) const {
+    return joins_[static_cast<std::size_t>(b)];
+  }
+  [[nodiscard]] int device_of_sum() const noexcept { return nodes_.back().device; }
+  /// How many names there are.
+  [[nodiscard]] int count() const noexcept { return count_; }
+
+ private:
+  struct Node {
+    int left = -1;
+    int right = -1;
+    int parent = -1;
+    int device = 0;      ///< that its sum is on
+    bool spans = false;  ///< several devices
+    bool ready = false;
+    int name = -1;
+  };
+  int build(std::size_t first, std::size_t end);
+  int take_name(int device);
+  void join(int node, std::vector<Join>& into);
+
+  std::vector<RowBlock> blocks_;
+  std::vector<std::int64_t> order_;
+  std::vector<int> names_;
+  std::vector<std::vector<Join>> joins_;
+  std::vector<Node> nodes_;             ///< blocks first, then sums, each behind its two
+  std::vector<std::vector<int>> idle_;  ///< names that a device has done with
+  int count_ = 0;
+};
+
+}  // namespace strata
