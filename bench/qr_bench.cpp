@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/check.hpp"
 #include "base/random.hpp"
@@ -15,6 +16,7 @@
 #include "bench/host_tall.hpp"
 #include "bench/in_core_bench.hpp"
 #include "bench/peers_plugin.hpp"
+#include "bench/tall_site.hpp"
 #include "kernels/gram.hpp"
 #include "run/device_set.hpp"
 
@@ -39,10 +41,11 @@ std::vector<T> uniform_elements(std::int64_t count, std::uint64_t seed) {
 
 /// V of a bench. Columns that are the first one, u, plus δ times random ones have a condition of
 /// about √n/δ.
-std::vector<double> matrix_of(const QrBench& bench, std::int64_t m, std::int64_t n) {
-  std::vector<double> v = uniform_elements<double>(m * n, bench.seed);
+template <class T>
+std::vector<T> matrix_of(const QrBench& bench, std::int64_t m, std::int64_t n) {
+  std::vector<T> v = uniform_elements<T>(m * n, bench.seed);
   if (bench.condition <= 1) return v;
-  const double delta = std::sqrt(static_cast<double>(n)) / bench.condition;
+  const T delta = static_cast<T>(std::sqrt(static_cast<double>(n)) / bench.condition);
   const auto rows = static_cast<std::size_t>(m);
   for (std::size_t k = rows; k < v.size(); ++k) v[k] = v[k % rows] + delta * v[k];
   return v;
@@ -61,80 +64,6 @@ QrBenchRow timed(std::int64_t n, const std::string& what, int repeats, F&& secon
   return row;
 }
 
-/// V of one number of columns with what kernels take beside it, on one device.
-class Site {
- public:
-  Site(DeviceSet& devices, std::int64_t m, std::int64_t n, const QrBench& bench)
-      : devices_(devices),
-        m_(m),
-        n_(n),
-        given_(matrix_of(bench, m, n)),
-        queue_(devices.device(0).make_queue(QueuePriority::normal)),
-        v_(devices.device(0).allocate(m * n * 8)),
-        sums_(devices.device(0).allocate(n * n * 16)),
-        scales_(load(std::vector<double>(static_cast<std::size_t>(n), 1.0))),
-        factor_(load(factor(n, 1))),
-        wide_factor_(load(factor(n, 2))) {
-    fill();
-  }
-
-  [[nodiscard]] double* data() { return reinterpret_cast<double*>(v_.data()); }
-
-  double seconds_of(const Operation& operation, const std::vector<BlockView>& views,
-                    std::uint32_t variant = 0) {
-    Elements elements;
-    for (const BlockView& view : views) elements.push_back(view.element);
-    const KernelFunction kernel = devices_.backend().kernels().find(operation.name, elements);
-    const Event begin = queue_->record();
-    kernel(*queue_, {views, operation.operands}, {.variant = variant});
-    const Event end = queue_->record();
-    queue_->synchronize();
-    return end.seconds() - begin.seconds();
-  }
-
-  [[nodiscard]] BlockView v() const { return {v_.data(), m_, n_, m_, 0, 0, Element::fp64}; }
-  [[nodiscard]] BlockView b(Element e) const { return {sums_.data(), n_, n_, n_, 0, 0, e}; }
-  [[nodiscard]] BlockView d() const { return {scales_.data(), n_, 1, n_, 0, 0, Element::fp64}; }
-  [[nodiscard]] BlockView r(Element e) const {
-    return {e == Element::dd ? wide_factor_.data() : factor_.data(), n_, n_, n_, 0, 0, e};
-  }
-
-  /// V as it was given.
-  void fill() {
-    queue_->copy(v_.data(), given_.data(), m_ * n_ * 8, CopyDirection::host_to_device);
-    queue_->synchronize();
-  }
-
- private:
-  Buffer load(const std::vector<double>& values) {
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(double));
-    Buffer buffer = devices_.device(0).allocate(bytes);
-    queue_->copy(buffer.data(), values.data(), bytes, CopyDirection::host_to_device);
-    queue_->synchronize();
-    return buffer;
-  }
-  /// Nearly the identity, so that V can be solved with it again and again; `parts` numbers each.
-  static std::vector<double> factor(std::int64_t n, std::int64_t parts) {
-    std::vector<double> r(static_cast<std::size_t>(n * n * parts));
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t i = 0; i <= j; ++i)
-        r[static_cast<std::size_t>((i + j * n) * parts)] = i == j ? 1.0 : 0x1p-20;
-    }
-    return r;
-  }
-
-  DeviceSet& devices_;
-  std::int64_t m_;
-  std::int64_t n_;
-  std::vector<double> given_;
-  std::unique_ptr<Queue> queue_;
-  Buffer v_;
-  Buffer sums_;
-  Buffer scales_;
-  Buffer factor_;
-  Buffer wide_factor_;
-};
-
 /// The peers, and the reading of a matrix on a GPU.
 struct Peers : PeersPlugin {
   Peers() { bind(time, "strata_tall_time"); }
@@ -142,7 +71,7 @@ struct Peers : PeersPlugin {
 };
 
 void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result) {
-  const std::vector<double> given = matrix_of(bench, result.m, n);
+  const std::vector<double> given = matrix_of<double>(bench, result.m, n);
   const auto peer = [&](const std::string& what, TallWork work) {
     result.rows.push_back(timed(n, what, bench.repeats, [&] {
       std::vector<double> v = given;
@@ -156,8 +85,35 @@ void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result)
   peer(kHostHouseholder, TallWork::householder);
 }
 
+/// Of the seconds of a trace those in which sums are added up, and nothing else is computed.
+double reduction_of(const Trace& trace) {
+  struct Change {
+    double at;
+    int sums;
+    int others;
+  };
+  std::vector<Change> changes;
+  for (const Span& span : trace.spans) {
+    const bool sum = trace.operations[span.operation] == gram_sum.name;
+    changes.push_back({span.begin, sum ? 1 : 0, sum ? 0 : 1});
+    changes.push_back({span.end, sum ? -1 : 0, sum ? 0 : -1});
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return a.at < b.at; });
+  double seconds = 0;
+  int sums = 0;
+  int others = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (i > 0 && sums > 0 && others == 0) seconds += changes[i].at - changes[i - 1].at;
+    sums += changes[i].sums;
+    others += changes[i].others;
+  }
+  return seconds;
+}
+
 /// Whole calls by each method, of V where it lies, as the peer's are.
-void run_methods(const QrBench& bench, Site& site, const std::string& device,
+template <class T>
+void run_methods(const QrBench& bench, TallSite<T>& site, const std::string& device,
                  QrBenchResult& result) {
   const std::int64_t n = site.v().cols;
   double peer = 0;
@@ -165,21 +121,31 @@ void run_methods(const QrBench& bench, Site& site, const std::string& device,
     if (row.n == n && (row.what == kHostHouseholder || row.what == kGpuHouseholder))
       peer = row.seconds;
   }
-  std::vector<double> r(static_cast<std::size_t>(n * n));
+  std::vector<T> r(static_cast<std::size_t>(n * n));
+  const MatrixView<T> of_r{r.data(), n, n, n};
+  const std::vector<MatrixView<T>>& parts = site.parts();
   for (const QrMethod method : bench.methods) {
     QrOptions how;
     how.method = method;
     how.run.devices = device;
     how.verify = bench.verify;
     QrInfo info;
+    std::vector<double> waiting;
+    std::vector<double> reductions;
     const auto call = [&] {
       site.fill();
       const auto begin = std::chrono::steady_clock::now();
-      info = qr_in_place(MatrixView<double>{site.data(), result.m, n, result.m},
-                         MatrixView<double>{r.data(), n, n, n}, how);
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      info = parts.size() == 1 ? qr_in_place(parts[0], of_r, how)
+                               : qr_in_place(std::span<const MatrixView<T>>(parts), of_r, how);
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      waiting.push_back(seconds - info.report.trace.seconds);
+      reductions.push_back(reduction_of(info.report.trace));
+      return seconds;
     };
     QrBenchRow row = timed(n, fmt::format("qr {}", to_string(method)), bench.repeats, call);
+    row.waiting = median({waiting.begin() + 1, waiting.end()});  // the first was to warm up
+    row.reduction = median({reductions.begin() + 1, reductions.end()});
     if (!how.verify) {
       how.verify = true;
       call();
@@ -192,42 +158,66 @@ void run_methods(const QrBench& bench, Site& site, const std::string& device,
   }
 }
 
+/// Kernels on the first part, in the precisions of T.
+template <class T>
+void run_kernels(const QrBench& bench, TallSite<T>& site, QrBenchResult& result) {
+  constexpr Element kPlain = TallSite<T>::kElement;
+  constexpr Element kWide = TallSite<T>::kWide;
+  const BlockView b = site.b(kPlain);
+  const BlockView wide = site.b(kWide);
+  const BlockView r = site.r(kPlain);
+  const BlockView wide_r = site.r(kWide);
+  const BlockView v = site.v();
+  const BlockView d = site.d();
+  const auto ours = [&](const std::string& what, const Operation& operation,
+                        const std::vector<BlockView>& views, std::uint32_t variant = 0) {
+    result.rows.push_back(timed(v.cols, what, bench.repeats,
+                                [&] { return site.seconds_of(operation, views, variant); }));
+  };
+  if constexpr (std::is_same_v<T, double>) {
+    ours("gram", gram, {b, v, d});
+    ours("gram dd", gram, {wide, v, d});
+    ours("gram dd, Dot2", gram, {wide, v, d}, kDot2);
+    ours("gram dd, Cray", gram, {wide, v, d}, kCray);
+    ours("solve", solve_right, {v, r, d});
+    ours("solve, gram", solve_right_gram, {b, v, r, d});
+    ours("solve, gram dd", solve_right_gram, {wide, v, r, d});
+    ours("solve dd", solve_right, {v, wide_r, d});
+  } else {
+    ours("gram s", gram, {b, v, d});
+    ours("gram ss", gram, {wide, v, d});
+    ours("solve s", solve_right, {v, r, d});
+    ours("solve, gram s", solve_right_gram, {b, v, r, d});
+    ours("solve, gram ss", solve_right_gram, {wide, v, r, d});
+    ours("solve ss", solve_right, {v, wide_r, d});
+  }
+}
+
+template <class T>
 void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, std::int64_t n,
                  QrBenchResult& result) {
-  Site site(devices, result.m, n, bench);
+  TallSite<T> site(devices, result.devices, n, matrix_of<T>(bench, result.m, n));
+  const MatrixView<T>& part = site.parts()[0];
   const auto peer = [&](const std::string& what, TallWork work) {
+    // Reading takes as long whatever the elements are: pairs of floats as doubles.
+    auto* data = reinterpret_cast<double*>(part.data);
+    const std::int64_t rows = part.rows * static_cast<std::int64_t>(sizeof(T)) / 8;
     result.rows.push_back(timed(n, what, bench.repeats, [&] {
       double seconds = 0;
-      Peers::call(peers->time, what.c_str(), site.data(), result.m, n, result.m, work, &seconds);
+      Peers::call(peers->time, what.c_str(), data, rows, n, rows, work, &seconds);
       return seconds;
     }));
     result.rows.back().whole = work == TallWork::cholesky_qr || work == TallWork::householder;
   };
-  const auto ours = [&](const std::string& what, const Operation& operation,
-                        const std::vector<BlockView>& views, std::uint32_t variant = 0) {
-    result.rows.push_back(
-        timed(n, what, bench.repeats, [&] { return site.seconds_of(operation, views, variant); }));
-  };
   const std::size_t first = result.rows.size();
-  const BlockView b = site.b(Element::fp64);
-  const BlockView wide = site.b(Element::dd);
-  const BlockView r = site.r(Element::fp64);
-  const BlockView wide_r = site.r(Element::dd);
-  const BlockView v = site.v();
-  const BlockView d = site.d();
   if (peers != nullptr) {
     peer("read", TallWork::read);
   } else {
-    ours("read", column_max, {{site.b(Element::fp64).data, n, 1, n, 0, 0, Element::fp64}, v});
+    result.rows.push_back(timed(n, "read", bench.repeats, [&] {
+      return site.seconds_of(column_max, {site.largest(), site.v()});
+    }));
   }
-  ours("gram", gram, {b, v, d});
-  ours("gram dd", gram, {wide, v, d});
-  ours("gram dd, Dot2", gram, {wide, v, d}, kDot2);
-  ours("gram dd, Cray", gram, {wide, v, d}, kCray);
-  ours("solve", solve_right, {v, r, d});
-  ours("solve, gram", solve_right_gram, {b, v, r, d});
-  ours("solve, gram dd", solve_right_gram, {wide, v, r, d});
-  ours("solve dd", solve_right, {v, wide_r, d});
+  if (result.devices == 1) run_kernels(bench, site, result);
   if (bench.peers && peers != nullptr) {
     peer("cublas dgemm", TallWork::gram_gemm);
     peer("cublas dsyrk", TallWork::gram_syrk);
@@ -236,8 +226,12 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, s
   } else if (bench.peers) {
     run_host_peers(bench, n, result);
   }
-  // A CPU has one memory, whatever its number.
-  run_methods(bench, site, peers == nullptr ? "host:1" : result.device, result);
+  std::string names;  // a CPU has one memory, whatever its number
+  for (int d = 1; d < result.devices && peers != nullptr; ++d)
+    names += fmt::format(",{}", devices.device(d).description().name.substr(5));
+  run_methods(bench, site,
+              peers == nullptr ? fmt::format("host:{}", result.devices) : result.device + names,
+              result);
   for (std::size_t i = first; i < result.rows.size(); ++i)
     result.rows[i].times_read = result.rows[i].seconds / result.rows[first].seconds;
 }
@@ -250,13 +244,21 @@ QrBenchResult run_qr_bench(const QrBench& bench, const Options& options) {
   QrBenchResult result;
   result.device = devices.device(0).description().name;
   result.model = devices.device(0).description().model;
+  if (on_gpu || bench.deal_on_cpus) result.devices = devices.count();
+  require(!bench.peers || (!bench.floats && result.devices == 1), ErrorKind::misuse, "bench",
+          "peers take doubles, on one device");
   result.m = bench.m > 0 ? bench.m : on_gpu ? 4'000'000 : 100'000;
   std::optional<Peers> peers;
   if (on_gpu) peers.emplace();
   for (const std::int64_t n : bench.columns) {
     require(n >= 1 && n <= result.m, ErrorKind::misuse, "bench",
             "{} columns do not fit {} rows of a tall matrix", n, result.m);
-    run_columns(bench, devices, peers ? &*peers : nullptr, n, result);
+    const Peers* beside = peers ? &*peers : nullptr;
+    if (bench.floats) {
+      run_columns<float>(bench, devices, beside, n, result);
+    } else {
+      run_columns<double>(bench, devices, beside, n, result);
+    }
   }
   return result;
 }

@@ -284,7 +284,7 @@ void add_covariance(CLI::App& verb, CommonOptions& common, Run& run) {
 
 void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm =
-      verb.add_subcommand("qr", "passes over a tall matrix in the memory of one device, and qr");
+      verb.add_subcommand("qr", "passes over a tall matrix in the memory of devices, and qr");
   auto arguments = std::make_shared<QrBenchArguments>();
   bench::QrBench* bench = &arguments->bench;
   common.add_device_options(*algorithm);
@@ -305,6 +305,7 @@ void add_qr_kernels(CLI::App& verb, CommonOptions& common, Run& run) {
   algorithm->add_option("--condition", bench->condition, "of V, about: 1 is uniformly random")
       ->check(CLI::Range(1.0, 1e30))
       ->capture_default_str();
+  algorithm->add_flag("--floats", bench->floats, "V is in FP32: sums in FP32 (s) and FP64 (ss)");
   algorithm->add_option("--passes", arguments->passes, "of methods, whose errors are drawn")
       ->check(CLI::Range(1, 10))
       ->capture_default_str();

@@ -51,16 +51,17 @@ Figures figures_of(const bench::QrBench& bench, std::int64_t m, int passes,
 // ---- text and JSON
 
 void print_rows(const QrBenchResult& result) {
-  fmt::print("{} ({}), {} rows\n", result.device, result.model, result.m);
-  fmt::print("{:>5} {:<30} {:>11} {:>12} {:>10} {:>7}  {}\n", "n", "", "ms", "times read",
-             "peer/this", "passes", "|I - QtQ|");
+  fmt::print("{} ({}){}, {} rows\n", result.device, result.model,
+             result.devices > 1 ? fmt::format(" and {} more", result.devices - 1) : "", result.m);
+  fmt::print("{:>5} {:<30} {:>11} {:>12} {:>10} {:>7} {:>9} {:>9}  {}\n", "n", "", "ms",
+             "times read", "peer/this", "passes", "wait us", "sums us", "|I - QtQ|");
   for (const QrBenchRow& row : result.rows) {
     fmt::print("{:>5} {:<30} {:11.4g} {:12.4g}", row.n, row.what, 1e3 * row.seconds,
                row.times_read);
     if (row.info)
-      fmt::print(" {:>10} {:>7}  {:.1e}",
+      fmt::print(" {:>10} {:>7} {:9.1f} {:9.1f}  {:.1e}",
                  row.ratio_to_peer > 0 ? fmt::format("{:.3g}", row.ratio_to_peer) : "",
-                 row.info->passes, row.info->orthogonality);
+                 row.info->passes, 1e6 * row.waiting, 1e6 * row.reduction, row.info->orthogonality);
     fmt::print("\n");
   }
 }
@@ -77,7 +78,9 @@ json row_json(const QrBenchRow& row) {
                    {"passes", row.info->passes},
                    {"condition", number(row.info->condition)},
                    {"orthogonality", number(row.info->orthogonality)},
-                   {"failed_cholesky", row.info->failed_cholesky}});
+                   {"failed_cholesky", row.info->failed_cholesky},
+                   {"waiting_seconds", row.waiting},
+                   {"reduction_seconds", row.reduction}});
   return object;
 }
 
@@ -270,6 +273,8 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   for (const QrBenchRow& row : result.rows) rows.push_back(row_json(row));
   json object = {{"benchmark", "qr"}, {"device", result.device},  {"model", result.model},
                  {"m", result.m},     {"repeats", bench.repeats}, {"results", rows}};
+  object["devices"] = result.devices;
+  object["precision"] = bench.floats ? "fp32" : "fp64";
   object["condition"] = bench.condition;
   object["verify"] = bench.verify;
   ReportData data;

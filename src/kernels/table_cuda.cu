@@ -5,6 +5,7 @@
 
 #include "device/device_cuda.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/chol_dd.hpp"
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
@@ -92,6 +93,7 @@ class CudaBackend final : public Backend {
     add_kernels<float>(kernels_, fronts<float>());
     add_sketch(kernels_, attempt<sketch_cuda>, attempt<continue_sketch_cuda>);
     add_subtract_columns(kernels_, attempt<subtract_columns_cuda>);
+    kernels_.set(chol_dd, kCholDdElements, attempt<chol_dd_cuda>);
     add_kernels(kernels_, {.spmv = attempt<spmv_cuda>,
                            .halo_pack = attempt<halo_pack_cuda>,
                            .halo_start = attempt<halo_start_cuda>,

@@ -1,5 +1,6 @@
 // The table of the host kernels.
 
+#include "kernels/chol_dd.hpp"
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
@@ -62,6 +63,7 @@ const KernelTable& host_kernels() {
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host, continue_sketch_host);
     add_subtract_columns(kernels, subtract_columns_host);
+    kernels.set(chol_dd, kCholDdElements, chol_dd_host);
     add_kernels(kernels, panel_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);

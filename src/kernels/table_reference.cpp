@@ -1,5 +1,6 @@
 // The table of the reference kernels.
 
+#include "kernels/chol_dd.hpp"
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
@@ -63,6 +64,7 @@ const KernelTable& reference_kernels() {
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference, continue_sketch_reference);
     add_subtract_columns(kernels, subtract_columns_reference);
+    kernels.set(chol_dd, kCholDdElements, chol_dd_reference);
     add_kernels(kernels, panel_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);

@@ -210,6 +210,37 @@ TEST(TallBench, WholeCallsStandBesideThePeer) {
   }
 }
 
+TEST(TallBench, DealsVToDevicesWithTheSameResult) {
+  QrBench bench;
+  bench.m = 3 * qr_part_multiple(6) + 100;
+  bench.columns = {6};
+  bench.repeats = 1;
+  bench.methods = {QrMethod::automatic};
+  bench.deal_on_cpus = true;
+  Options options = small_host();
+  options.device_memory_bytes = std::int64_t{64} << 20;
+  for (const bool floats : {false, true}) {
+    bench.floats = floats;
+    options.devices = "host:1";
+    const QrBenchResult one = run_qr_bench(bench, options);
+    options.devices = "host:3";
+    const QrBenchResult three = run_qr_bench(bench, options);
+    ASSERT_EQ(one.rows.size(), floats ? 8U : 10U);
+    ASSERT_EQ(three.rows.size(), 2U);  // read, qr auto
+    EXPECT_EQ(three.devices, 3);
+    const QrBenchRow& row = three.rows.back();
+    EXPECT_TRUE(row.info->ok);
+    EXPECT_EQ(row.info->orthogonality, one.rows.back().info->orthogonality);
+    EXPECT_EQ(row.info->condition, one.rows.back().info->condition);
+    EXPECT_EQ(row.info->report.devices.size(), 3U);
+    EXPECT_GT(row.waiting, 0);
+    EXPECT_LT(row.waiting + row.reduction, row.seconds + 1);
+    EXPECT_GT(row.reduction, 0);
+  }
+  bench.peers = true;
+  EXPECT_THROW((void)run_qr_bench(bench, options), Error);
+}
+
 TEST(TallBench, HasTheConditionThatIsAskedFor) {
   QrBench bench;
   bench.m = 3000;
