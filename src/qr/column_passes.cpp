@@ -9,7 +9,7 @@
 namespace strata {
 
 Schedule column_pass(const RowProblem& problem) {
-  const RowBlocks blocks(problem, true);
+  const RowBlocks blocks(problem);
   const SumTree tree = blocks.tree(problem);
   const std::int64_t left = problem.left;
   const std::int64_t right = problem.n - left;

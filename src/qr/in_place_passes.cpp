@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "kernels/run_fused.hpp"
 #include "qr/tsqr_passes.hpp"
+#include "scalar/dispatch.hpp"
 
 namespace strata {
 namespace {
@@ -226,6 +228,61 @@ class Drained {
   const std::vector<Lane>& lanes_;
 };
 
+struct AddElements {
+  template <class W>
+  [[gnu::always_inline]] static void run(const W* a, const W* b, W* c, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) c[i] = a[i] + b[i];
+  }
+};
+
+/// Sums of several devices' blocks, which the host adds up as gram_sum does.
+class LateSums {
+ public:
+  /// Puts the copies of what is added up into queues.
+  LateSums(const std::vector<PartTree::Join>& joins, SmallBlocks& small)
+      : joins_(joins), small_(small) {
+    std::vector<int> made;
+    for (const PartTree::Join& join : joins_) {
+      for (const int name : {join.left, join.right}) {
+        if (std::find(made.begin(), made.end(), name) == made.end()) small_.fetch(block(name));
+      }
+      made.push_back(join.to);
+    }
+  }
+  /// When they are there; bytes: of a sum.
+  void add(Element element, std::int64_t bytes, std::byte* whole) const {
+    for (const PartTree::Join& join : joins_) {
+      dispatch(element, [&]<class W>(std::type_identity<W>) {
+        const auto at = [&](int name) {
+          return reinterpret_cast<W*>(name < 0 ? whole : small_.on_host(block(name)));
+        };
+        run_fused<AddElements>(static_cast<const W*>(at(join.left)),
+                               static_cast<const W*>(at(join.right)), at(join.to),
+                               bytes / static_cast<std::int64_t>(sizeof(W)));
+      });
+    }
+  }
+
+ private:
+  [[nodiscard]] static BlockId block(int name) { return {rows::kParts, name, 0}; }
+
+  const std::vector<PartTree::Join>& joins_;
+  SmallBlocks& small_;
+};
+
+/// Behind all else.
+void add_sums_of_host(Trace& trace, std::size_t count, double seconds) {
+  Span span;
+  span.operation = trace.operation_number(gram_sum.name);
+  span.family = rows::kSum;
+  span.queue = static_cast<std::uint16_t>(trace.queues.size());
+  span.calls = static_cast<std::uint32_t>(count);
+  span.begin = trace.seconds;
+  span.end = trace.seconds = trace.seconds + seconds;
+  trace.queues.push_back({"host", "sums", 0});
+  trace.add(span);
+}
+
 }  // namespace
 
 template <class T>
@@ -259,6 +316,10 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
     if (parts_.size() > 1) problem.parts.push_back(part.v.rows);
   }
   problem.devices = static_cast<int>(lanes_.size());
+  // The host wants the sum in any case, and adds up a few small blocks sooner than they are copied
+  // from device to device.
+  problem.late_sums_elsewhere =
+      parts_.size() > 1 && (adds_up(problem.pass) || problem.pass == RowPass::inner_columns);
   problem.identity = 0;
   problem.stays = false;
   problem.block_elements =
@@ -277,13 +338,16 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   if (problem.pass == RowPass::triangles) kept = rows::kSum;
   if (problem.pass == RowPass::orthogonal) kept = rows::kFactor;
   const bool maxima = blocks.count(rows::kMaxima) > 0;
+  std::vector<PartTree::Join> late;
+  if (problem.late_sums_elsewhere) late = RowBlocks(problem).parts().late_joins();
+  const bool sum_there = data.sum != nullptr && late.empty();  // on a device
   std::vector<Lane> of_memories;
   for (const Lane& lane : lanes_) {
     if (lane.memory == of_memories.size()) of_memories.push_back(lane);
   }
   SmallBlocks small(
       blocks, std::move(of_memories), kept,
-      {false, data.scales != nullptr, data.factor != nullptr, false, data.sum != nullptr, maxima},
+      {false, data.scales != nullptr, data.factor != nullptr, !late.empty(), sum_there, maxima},
       std::exchange(kept_, {}));
   const Drained drained(lanes_);
   if (data.scales != nullptr)
@@ -292,11 +356,15 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   Tasks<T> tasks(schedule, parts_, lanes_, small);
   tasks.start();
   tasks.join();
-  if (data.sum != nullptr) small.fetch(rows::kSum);
+  if (sum_there) small.fetch(rows::kSum);
+  LateSums sums(late, small);
   if (maxima) small.fetch(rows::kMaxima);
   if (data.meanwhile) data.meanwhile();
   tasks.finish(progress_);
-  if (data.sum != nullptr) small.take(rows::kSum, data.sum);
+  if (sum_there) small.take(rows::kSum, data.sum);
+  const auto sums_begin = std::chrono::steady_clock::now();
+  if (!late.empty()) sums.add(problem.sum, blocks.capacity_bytes(rows::kSum), data.sum);
+  const std::chrono::duration<double> of_sums = std::chrono::steady_clock::now() - sums_begin;
   if (maxima && data.maxima != nullptr) {
     std::vector<double> of_blocks(static_cast<std::size_t>(blocks.total_bytes(rows::kMaxima) / 8));
     small.take(rows::kMaxima, reinterpret_cast<std::byte*>(of_blocks.data()));
@@ -313,6 +381,7 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
     report.devices.push_back(part.site->device->description().name);
   report.compute_queues = static_cast<int>(lanes_.size() / parts_.size());
   report.trace = tasks.trace();
+  if (!late.empty()) add_sums_of_host(report.trace, late.size(), of_sums.count());
   report.trace.traffic = small.traffic();
   report.flops = report.trace.flops;
   report.tasks = report.trace.spans_added;

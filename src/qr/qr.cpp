@@ -223,9 +223,13 @@ std::int64_t qr_part_rows(std::int64_t m, std::int64_t n, int parts) {
   const auto up_to = [even](std::int64_t multiple) {
     return (even + multiple - 1) / multiple * multiple;
   };
-  // A coarse multiple makes few blocks, which cost less than a part that is longer by a 300th.
+  // A coarse multiple makes few blocks, of which a small one costs a GPU as much as some millions
+  // of elements.
+  constexpr std::int64_t kElements = std::int64_t{1} << 23;
+  const std::int64_t longer =
+      std::min(even / 32, std::max(even / 300, kElements / std::max<std::int64_t>(n, 1)));
   std::int64_t multiple = qr_part_multiple(n);
-  while (2 * multiple <= even && (up_to(2 * multiple) - even) * 300 <= even) multiple *= 2;
+  while (2 * multiple <= even && up_to(2 * multiple) - even <= longer) multiple *= 2;
   return up_to(multiple);
 }
 

@@ -90,9 +90,8 @@ PartTree::PartTree(std::vector<RowBlock> blocks)
     }
   }
   // Nodes are behind those that they join.
-  std::vector<Join>& last = joins_[static_cast<std::size_t>(order_.back())];
   for (int i = blocks_count; i < static_cast<int>(nodes_.size()); ++i) {
-    if (!nodes_[static_cast<std::size_t>(i)].ready) join(i, last);
+    if (!nodes_[static_cast<std::size_t>(i)].ready) join(i, late_);
   }
 }
 

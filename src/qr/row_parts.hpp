@@ -43,11 +43,12 @@ class PartTree {
   [[nodiscard]] const std::vector<std::int64_t>& order() const noexcept { return order_; }
   /// Where the sum of a block goes; −1: it is the whole.
   [[nodiscard]] int name(std::int64_t b) const { return names_[static_cast<std::size_t>(b)]; }
-  /// What is added up behind the task of block b, which is in the order above: sums of blocks of
-  /// one device as soon as both are there, the others behind the last block.
+  /// Sums of blocks of one device that the task of block b, which is in the order above, completes.
   [[nodiscard]] const std::vector<Join>& joins(std::int64_t b) const {
     return joins_[static_cast<std::size_t>(b)];
   }
+  /// Those of several devices, to be added up behind all blocks, in this order.
+  [[nodiscard]] const std::vector<Join>& late_joins() const noexcept { return late_; }
   [[nodiscard]] int device_of_sum() const noexcept { return nodes_.back().device; }
   /// How many names there are.
   [[nodiscard]] int count() const noexcept { return count_; }
@@ -70,6 +71,7 @@ class PartTree {
   std::vector<std::int64_t> order_;
   std::vector<int> names_;
   std::vector<std::vector<Join>> joins_;
+  std::vector<Join> late_;
   std::vector<Node> nodes_;             ///< blocks first, then sums, each behind its two
   std::vector<std::vector<int>> idle_;  ///< names that a device has done with
   int count_ = 0;

@@ -117,17 +117,17 @@ BlockFamily small_blocks(const char* name, std::int64_t count, std::int64_t heig
           .origin = origin};
 }
 
-RowBlocks::RowBlocks(const RowProblem& problem, bool equal)
+RowBlocks::RowBlocks(const RowProblem& problem)
     : height_(block_rows(problem)),
       count_((problem.m + height_ - 1) / height_),
-      equal_(equal || problem.parts.empty()) {
+      equal_(problem.parts.empty() || has_blocks_of_its_own(problem.pass) ||
+             is_of_columns(problem.pass)) {
   if (problem.parts.empty()) return;
   // Of rows that are one chain of sums a part has whole spans.
   if (counts_rows(problem.pass))
     height_ = std::max(height_, sketch_span(sketch_buckets(problem.n)));
-  if (equal && !has_blocks_of_its_own(problem.pass))
-    height_ = common_height(problem.parts, height_);
-  of_parts_ = std::make_shared<const PartTree>(blocks_of_parts(problem.parts, height_, equal));
+  if (is_of_columns(problem.pass)) height_ = common_height(problem.parts, height_);
+  of_parts_ = std::make_shared<const PartTree>(blocks_of_parts(problem.parts, height_, equal_));
   count_ = std::ssize(of_parts_->blocks());
 }
 
@@ -147,7 +147,7 @@ BlockFamily RowBlocks::family(const RowProblem& problem, std::int64_t cols) cons
 }
 
 SumTree RowBlocks::tree(const RowProblem& problem) const {
-  return of_parts_ != nullptr ? SumTree(of_parts_, rows::kParts)
+  return of_parts_ != nullptr ? SumTree(of_parts_, rows::kParts, !problem.late_sums_elsewhere)
                               : SumTree(count_, problem.devices, rows::kParts);
 }
 
@@ -164,7 +164,7 @@ Schedule row_pass(const RowProblem& problem) {
   if (counts_rows(problem.pass)) return count_pass(problem);
   Schedule schedule;
   schedule.devices = problem.devices;
-  const RowBlocks blocks(problem, has_blocks_of_its_own(problem.pass));
+  const RowBlocks blocks(problem);
   const SumTree tree = blocks.tree(problem);
   add_blocks(problem, blocks, tree, schedule);
   const bool by_columns = problem.pass == RowPass::columns;

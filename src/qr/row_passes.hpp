@@ -66,6 +66,9 @@ struct RowProblem {
   /// Where V lies in parts (row_parts.hpp), the rows of each, of a device each; empty: devices have
   /// ranges of equal blocks. Not of passes with an implicit Q.
   std::vector<std::int64_t> parts{};
+  /// Sums of several devices' blocks are no tasks: the executor adds them up
+  /// (PartTree::late_joins), who then has B.
+  bool late_sums_elsewhere = false;
 };
 
 /// The families of the schedule.
@@ -118,8 +121,7 @@ inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
 /// The blocks of rows of a pass.
 class RowBlocks {
  public:
-  /// equal: all but the last are as high as each other, also of parts.
-  explicit RowBlocks(const RowProblem& problem, bool equal = false);
+  explicit RowBlocks(const RowProblem& problem);
 
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   /// V in these blocks, of `cols` columns each.
@@ -131,11 +133,12 @@ class RowBlocks {
     return of_parts_ != nullptr ? of_parts_->order()[static_cast<std::size_t>(k)] : k;
   }
   [[nodiscard]] bool in_parts() const noexcept { return of_parts_ != nullptr; }
+  [[nodiscard]] const PartTree& parts() const noexcept { return *of_parts_; }
 
  private:
   std::int64_t height_;
   std::int64_t count_;
-  bool equal_;
+  bool equal_;  ///< all but the last are as high as each other
   std::shared_ptr<const PartTree> of_parts_;
 };
 

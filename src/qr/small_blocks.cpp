@@ -53,6 +53,11 @@ void SmallBlocks::fetch(int f) {
   });
 }
 
+void SmallBlocks::fetch(BlockId id) {
+  const std::size_t memory = held(id).home;
+  copy(memory, on_host(id), address(id, memory), id, CopyDirection::device_to_host);
+}
+
 void SmallBlocks::take(int f, std::byte* to) const {
   for_each(f, [&](BlockId id, std::int64_t offset) {
     std::copy_n(staged(f, held(id).home) + offset, blocks_.bytes(id), to + offset);

@@ -51,6 +51,13 @@ class SmallBlocks {
   void load(int f, const std::byte* from);
   /// To the host, behind what is in the queue of the memory that has it; there when that is done.
   void fetch(int f);
+  /// One block of a family that moves.
+  void fetch(BlockId id);
+  /// Where a block of a family that is not kept comes to; of one that was not fetched there is
+  /// nothing there, and room for it.
+  [[nodiscard]] std::byte* on_host(BlockId id) const {
+    return staged(id.family(), held(id).home) + blocks_.byte_offset(id);
+  }
   void take(int f, std::byte* to) const;
   /// A task in a memory reads a block, whose value is copied there first where it is not; or writes
   /// it. What the task waits for, its queue has been told before.

@@ -63,13 +63,16 @@ void SumTree::sum(const TaskOperand& to, const Node& left, const Node& right,
 }
 
 void SumTree::add_parts(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const {
-  for (const PartTree::Join& join : of_parts_->joins(b)) {
+  const auto put = [&](const PartTree::Join& join) {
     const TaskOperand to = join.to < 0 ? whole : TaskOperand(BlockId(parts_, join.to, 0));
     tasks.add(gram_sum, join.device,
               {to,
                {BlockId(parts_, join.left, 0), Hint::last_use},
                {BlockId(parts_, join.right, 0), Hint::last_use}});
-  }
+  };
+  for (const PartTree::Join& join : of_parts_->joins(b)) put(join);
+  if (!late_ || b != of_parts_->order().back()) return;
+  for (const PartTree::Join& join : of_parts_->late_joins()) put(join);
 }
 
 void SumTree::add(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const {

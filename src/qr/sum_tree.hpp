@@ -21,9 +21,11 @@ class SumTree {
   /// Waiting sums are blocks (i, 0) of the family `parts`, i < count_of().
   SumTree(std::int64_t blocks, int devices, int parts)
       : blocks_(blocks), devices_(devices), parts_(parts), levels_(levels_of(blocks)) {}
-  SumTree(std::shared_ptr<const PartTree> of_parts, int parts)
+  /// late: whether sums of several devices are tasks.
+  SumTree(std::shared_ptr<const PartTree> of_parts, int parts, bool late)
       : SumTree(std::ssize(of_parts->blocks()), 1, parts) {
     of_parts_ = std::move(of_parts);
+    late_ = late;
   }
   /// How many names the family of waiting sums has to have.
   [[nodiscard]] std::int64_t count() const {
@@ -68,6 +70,7 @@ class SumTree {
   int parts_;
   std::int64_t levels_;
   std::shared_ptr<const PartTree> of_parts_;
+  bool late_ = false;
 };
 
 }  // namespace strata
