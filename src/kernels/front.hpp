@@ -14,6 +14,7 @@
 //   factor_front     P ← panel of L, U ← U − P₂·P₂ᵀ, status   operands P, U, status
 //   factor_branch    the same for all supernodes of a branch  operands P, U, status, values,
 //                                                                      structure, work; more
+//   factor_shared    the same for one front, by several devices together
 //   sweep_branch     X ← L⁻¹·X or L⁻ᵀ·X                       operands X, P, structure, work
 //   sweep_range      the same where L is not all there        operands X, P, structure, work; more
 //   take_rows        X ← rows of B, in an order               operands X, B, order
@@ -39,6 +40,11 @@
 //   made as scatter_entries does, then gets the updates of its children in their order, and is
 //   factored as by factor_front, on CPUs with the same bits. After a failure the status names the
 //   first failing column, counted from the branch's first; P and U hold no meaning then.
+// * factor_shared: the branch is one front that is cut into tiles, and has a program with a list of
+//   jobs for each sharer. Variant 0, or a SharedCall (shared_call.hpp); what is written are P, U,
+//   status and work, and the operands behind the others that it writes. Each has all of the panel,
+//   of the update and of the inverses afterwards, with the bits of factor_branch. Where a device
+//   waited for another in vain, the status is kSharersLost.
 // * sweep_branch: the branch has a program, and was made by factor_branch. X holds m right-hand
 //   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
 //   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
@@ -60,11 +66,15 @@
 #include <cstdint>
 
 #include "kernels/kernel_table.hpp"
+#include "kernels/shared_call.hpp"
 
 namespace strata {
 
 /// Variant of add_update.
 inline constexpr std::uint32_t kTileOfUpdate = 1;
+/// The bad_column of factor_shared that tells that devices did not meet: one has failed, or their
+/// launches come one after another.
+inline constexpr double kSharersLost = -2;
 /// Variants of sweep_branch.
 inline constexpr std::uint32_t kSweepForward = 1;
 inline constexpr std::uint32_t kSweepBackward = 2;
@@ -136,6 +146,13 @@ inline constexpr Operation factor_branch{.name = "factor_branch",
                                                     Access::read, Access::read, Access::write},
                                          .work = front_work::of_target,
                                          .nominal_cost = 4};
+/// On a device by itself it is factor_branch.
+inline constexpr Operation factor_shared{.name = "factor_shared",
+                                         .operands = 6,
+                                         .access = {Access::write, Access::write, Access::write,
+                                                    Access::read, Access::read, Access::write},
+                                         .work = front_work::of_target,
+                                         .nominal_cost = 4};
 
 inline constexpr Operation sweep_branch{
     .name = "sweep_branch",
@@ -171,6 +188,7 @@ struct FrontKernels {
   KernelFunction add_update;
   KernelFunction factor_front;
   KernelFunction factor_branch;
+  KernelFunction factor_shared;
   KernelFunction sweep_branch;
   KernelFunction sweep_range;
   KernelFunction take_rows;
@@ -194,6 +212,8 @@ void add_kernels(KernelTable& table, const FrontKernels& kernels) {
   table.set(factor_front, {kNumber, kNumber, kStatus}, kernels.factor_front);
   table.set(factor_branch, {kNumber, kNumber, kStatus, kNumber, kPlace, kNumber},
             kernels.factor_branch);
+  table.set(factor_shared, {kNumber, kNumber, kStatus, kNumber, kPlace, kNumber},
+            kernels.factor_shared);
   table.set(sweep_branch, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_branch);
   table.set(sweep_range, {kNumber, kNumber, kPlace, kNumber}, kernels.sweep_range);
   table.set(take_rows, {kNumber, kNumber, kPlace}, kernels.take_rows);

@@ -18,6 +18,8 @@ template <class T>
 void factor_front_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
 template <class T>
 void factor_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
+template <class T>
+void factor_shared_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);
 
 template <class T>
 void sweep_branch_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p);

@@ -21,6 +21,7 @@ using namespace tile;
 struct Progress {
   int tickets[3];  ///< drawn of each part of the list
   int summed;      ///< blocks of sum_logarithms that are done
+  int lost;        ///< of devices that make a front together: one waited for another in vain
   fused::Verdict verdict;
   LogSum sums[kProgramBytes / 32];
 

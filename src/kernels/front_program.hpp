@@ -75,8 +75,14 @@ struct BranchProgram {
   /// need them.
   std::int64_t first_inverse;
   std::int32_t first_column;  ///< of L, the branch's first
-  std::int32_t none;          ///< so that no byte is undefined
+  /// Of a front that several devices make together, the place of how many jobs those before each
+  /// device have, and all: jobs are listed device by device. 0: there is no such front.
+  std::int32_t shares;
 };
+/// Which of the devices makes the tiles of column j: in turn, so that all have work to the end.
+[[nodiscard]] constexpr std::int32_t owner_of(std::int32_t j, std::int32_t sharers) {
+  return j % sharers;
+}
 inline constexpr std::int64_t kProgramBytes = 4096;
 inline constexpr std::int64_t kDiagonalInverses = 8 * kFrontTile;  ///< of 8 × 8 blocks
 /// All zero at the launch of a sweep: signals of children; tiles of columns solved forward; one

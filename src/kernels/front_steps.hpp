@@ -256,6 +256,24 @@ PivotStatus factor_supernodes(const BlockView* x) {
   return total;
 }
 
+/// The first of the devices makes the front, for all; the others have nothing to do.
+template <class T, class Factors>
+void share_a_front(const BlockView* x, const SharedCall& call, int operands) {
+  if (call.phase != SharePhase::work || call.rank != 0) return;
+  *status_of(x[2]) = factor_supernodes<T, Factors>(x);
+  // What a task writes, in the order in which others' operands are: work memory is for each alone.
+  constexpr int kWritten[] = {0, 1, 2};
+  const auto copy = [](const BlockView& from, const BlockView& to) {
+    std::memcpy(to.data, from.data,
+                static_cast<std::size_t>(from.rows * from.cols * bytes_of(from.element)));
+  };
+  for (int other = 0; other + 1 < call.sharers; ++other) {
+    const BlockView* there = x + call.first_of(other, operands);
+    for (const int k : kWritten) copy(x[k], there[k]);
+    for (int k = 4; k < call.written; ++k) copy(x[factor_shared.operands + k - 4], there[k]);
+  }
+}
+
 /// The kernels of a backend that runs on the host.
 template <class T, class Factors>
 FrontKernels front_kernels() {
@@ -286,6 +304,14 @@ FrontKernels front_kernels() {
   k.factor_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters&) {
     submit_each(queue, calls,
                 [](const BlockView* x) { *status_of(x[2]) = factor_supernodes<T, Factors>(x); });
+  };
+  k.factor_shared = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
+    submit_each(queue, calls, [variant = p.variant, operands = calls.operands](const BlockView* x) {
+      if (variant == 0)
+        *status_of(x[2]) = factor_supernodes<T, Factors>(x);
+      else
+        share_a_front<T, Factors>(x, SharedCall::of(variant), operands);
+    });
   };
   k.sweep_branch = [](Queue& queue, const KernelCalls& calls, const KernelParameters& p) {
     require_variant(sweep_branch, p.variant, kSweepForward | kSweepBackward);

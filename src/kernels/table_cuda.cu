@@ -64,6 +64,7 @@ FrontKernels fronts() {
           .add_update = attempt<add_update_cuda<T>>,
           .factor_front = attempt<factor_front_cuda<T>>,
           .factor_branch = attempt<factor_branch_cuda<T>>,
+          .factor_shared = attempt<factor_shared_cuda<T>>,
           .sweep_branch = attempt<sweep_branch_cuda<T>>,
           .sweep_range = attempt<sweep_range_cuda<T>>,
           .take_rows = attempt<take_rows_cuda<T>>,

@@ -33,6 +33,14 @@ void for_tasks(const Schedule& schedule, const Visit& visit) {
   }
 }
 
+void require_sharers(const Schedule& schedule, const Task& task) {
+  const int behind = task.device + task.sharers;
+  require(task.sharers == 1 || (task.sharers > 1 && task.sharers <= kSharersMax &&
+                                behind <= schedule.devices && task.calls == 1),
+          ErrorKind::misuse, "run", "a task of {} calls that {} devices share, from {} on, of {}",
+          task.calls, task.sharers, task.device, schedule.devices);
+}
+
 /// By device and block, where it lies; -1: nowhere. A block that no task uses lies on the first.
 std::vector<std::vector<std::int64_t>> offsets_of(const Schedule& schedule) {
   const BlockTable& blocks = schedule.blocks;
@@ -43,7 +51,9 @@ std::vector<std::vector<std::int64_t>> offsets_of(const Schedule& schedule) {
       count, std::vector<std::int64_t>(static_cast<std::size_t>(blocks.count()), held));
   if (count > 1) {
     for_tasks(schedule, [&](std::int64_t, const Task& task, std::span<const TaskOperand> operands) {
-      for (const TaskOperand& operand : operands) offset[task.device][index_of(operand.id)] = 0;
+      require_sharers(schedule, task);
+      for (std::size_t d = task.device; d < std::size_t{task.device} + task.sharers; ++d)
+        for (const TaskOperand& operand : operands) offset[d][index_of(operand.id)] = 0;
     });
   }
   std::vector<std::int64_t> end(count, 0);
@@ -226,32 +236,50 @@ void ResidentRun::finish(PinnedRing& ring) {
   queue().synchronize();
 }
 
+/// The operands of a task as they lie on a device, behind copies of what another one has made.
+std::vector<BlockView> ResidentRun::bring_operands(ResidentTasks& tasks, const Task& task,
+                                                   std::span<const TaskOperand> operands,
+                                                   int device) const {
+  std::vector<BlockView> views;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const BlockId id = operands[i].id;
+    views.push_back(view(id, device));
+    const int source = task.access_of(i) == Access::write ? -1 : tasks.source_of(id, device);
+    if (source >= 0)
+      tasks.add_copy(device * stride_ + queues_each_ + 1, id, source, view(id, source), device,
+                     views.back());
+  }
+  return views;
+}
+
 void ResidentRun::prepare() {
   ResidentTasks tasks(schedule_->blocks, stride_, devices());
   struct Turn {
     std::int64_t step = -1;
     int queue = -1;
   };
-  std::vector<Turn> turn(places_.size());  // of each device: its last step, and on which queue
+  std::vector<Turn> turns(places_.size());  // of each device: its last step, and on which queue
+  const auto queue_for = [&](std::int64_t step, const Task& task, int device) {
+    Turn& mine = turns[static_cast<std::size_t>(device)];
+    const bool urgent = task.urgent && devices() > 1;
+    if (mine.step != step && !urgent) mine = {step, (mine.queue + 1) % queues()};
+    return device * stride_ + (urgent ? queues() : mine.queue);
+  };
   for_tasks(
       *schedule_, [&](std::int64_t step, const Task& task, std::span<const TaskOperand> operands) {
-        const int device = task.device;
-        Turn& mine = turn[static_cast<std::size_t>(device)];
-        const bool urgent = task.urgent && devices() > 1;
-        if (mine.step != step && !urgent) mine = {step, (mine.queue + 1) % queues()};
-        const int number = device * stride_ + (urgent ? queues() : mine.queue);
         const KernelFunction kernel =
             kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
-        std::vector<BlockView> views;
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-          const BlockId id = operands[i].id;
-          views.push_back(view(id, device));
-          const int source = task.access_of(i) == Access::write ? -1 : tasks.source_of(id, device);
-          if (source >= 0)
-            tasks.add_copy(device * stride_ + queues() + 1, id, source, view(id, source), device,
-                           views.back());
+        if (task.sharers == 1) {
+          const int number = queue_for(step, task, task.device);
+          const std::vector<BlockView> views = bring_operands(tasks, task, operands, task.device);
+          return tasks.add(number, task, operands, kernel, views);
         }
-        tasks.add(number, task, operands, kernel, views);
+        require_sharers(*schedule_, task);
+        std::vector<ResidentTasks::Sharer> sharers;
+        for (int device = task.device; device < task.device + task.sharers; ++device)
+          sharers.push_back({device, queue_for(step, task, device),
+                             bring_operands(tasks, task, operands, device)});
+        tasks.add_shared(sharers, task, operands, kernel);
       });
   tasks.finish();
   tasks_.emplace(std::move(tasks));
@@ -265,7 +293,7 @@ void ResidentRun::issue(const ResidentTasks::Entry& entry, std::vector<Event>& e
     if (wait.records) event = queues_[static_cast<std::size_t>(wait.queue)]->record();
     mine.wait(event);
   }
-  if (entry.operation != nullptr) return;
+  if (entry.operation != nullptr || entry.views == 0) return;
   const BlockView* views = tasks_->calls(entry)[0];
   const std::int64_t bytes = schedule_->blocks.bytes(entry.first);
   mine.copy(views[0].data, views[1].data, bytes, CopyDirection::device_to_device);

@@ -7,9 +7,10 @@
 // steps of the schedule take turns, of those of one device, and a task waits for those on other
 // queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
 // it since. On several devices of one backend each holds the blocks that its tasks use, and what
-// another one has made of them is copied to it, on a queue of its own; tasks that are urgent follow
-// each other on a queue of high priority, so that what waits for them does not wait for others,
-// too. Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not thread-safe.
+// another one has made of them is copied to it, on a queue of its own; a task may be one that
+// several of them carry out together (kernels/shared_call.hpp). Tasks that are urgent follow each
+// other on a queue of high priority, so that what waits for them does not wait for others, too.
+// Blocks are packed, each at a multiple of 256 bytes. The devices outlive it. Not thread-safe.
 
 #include <array>
 #include <initializer_list>
@@ -126,6 +127,9 @@ class ResidentRun {
   /// Throws Error{device} if there is none.
   [[nodiscard]] KernelFunction kernel_of(const Operation& operation,
                                          const Elements& elements) const;
+  [[nodiscard]] std::vector<BlockView> bring_operands(ResidentTasks& tasks, const Task& task,
+                                                      std::span<const TaskOperand> operands,
+                                                      int device) const;
   void prepare();
   void issue(const ResidentTasks::Entry& entry, std::vector<Event>& events);
   /// When each task began and ended, by the device's clock, whose `zero` is the beginning.

@@ -6,13 +6,15 @@
 // queues that it depends on: whoever wrote its operands last, and, of what it writes, whoever read
 // it since. Waits are events that are recorded behind all that their queue has been given so far,
 // so that one serves for many; they point backwards. A block has a place on each device that uses
-// it: what another device has written last is copied there.
+// it: what another device has written last is copied there. A task that several devices carry out
+// together leaves what it writes on all of them.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "kernels/kernel_table.hpp"
+#include "kernels/shared_call.hpp"
 #include "schedule/task.hpp"
 
 namespace strata {
@@ -20,7 +22,7 @@ namespace strata {
 class ResidentTasks {
  public:
   struct Entry {
-    const Operation* operation;  ///< null: a copy, of the second view to the first
+    const Operation* operation;  ///< null: a copy, of the second view to the first, or just waits
     KernelFunction kernel;
     std::uint32_t variant;
     int queue;
@@ -48,6 +50,16 @@ class ResidentTasks {
   [[nodiscard]] int writer_of(BlockId id) const {
     return writer_.empty() ? -1 : writer_[static_cast<std::size_t>(blocks_.index(id))];
   }
+  /// A device of those that carry out a task together.
+  struct Sharer {
+    int device;
+    int queue;
+    std::vector<BlockView> views;  ///< of its own operands
+  };
+  /// One task of all of these (kernels/shared_call.hpp): for each phase an entry of each; between
+  /// phases their queues wait for each other. Afterwards all have what is written.
+  void add_shared(std::span<const Sharer> sharers, const Task& task,
+                  std::span<const TaskOperand> operands, KernelFunction kernel);
   void add_copy(int queue, BlockId id, int from_device, const BlockView& from, int to_device,
                 const BlockView& to);
 
@@ -84,7 +96,10 @@ class ResidentTasks {
     std::int64_t number = 0;
   };
 
-  void wait_for_operands(int queue, const Task& task, std::span<const TaskOperand> operands);
+  void wait_for_operands(int queue, int device, const Task& task,
+                         std::span<const TaskOperand> operands);
+  /// Behind all that the queues of these have been given.
+  void meet(std::span<const Sharer> sharers);
   void wait_to_read(const Turn& turn, Uses& uses);
   void wait_to_write(const Turn& turn, Uses& uses);
   void wait_for(int queue, const Turn& turn);

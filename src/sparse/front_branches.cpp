@@ -33,7 +33,7 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
                                             largest_below_.begin() + unit.last + 1);
     const ProgramCost cost = append_program(std::move(branch.records), branch.taken,
                                             {branch.inner, unit.inverses, a_.first[at(unit.first)],
-                                             bytes_of(element_), solves, largest},
+                                             bytes_of(element_), solves, largest, unit.sharers},
                                             branch.first_int, out_.structure);
     work = cost.work;
     unit.seconds = cost.seconds;

@@ -52,12 +52,13 @@ FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptio
   return sizes;
 }
 
-FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices) {
+FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices, bool shares) {
   if (given || sizes.batch > 0) return sizes;
   sizes.panel_order = kPanelOrderMax;
   sizes.branch_entries = std::int64_t{1} << 60;
   sizes.devices = devices;
   if (devices > 1) sizes.range_bytes = kRangesThatStay;
+  sizes.shares = devices > 1 && shares ? 1 : 0;
   return sizes;
 }
 
@@ -70,19 +71,23 @@ bool are_alike(const Machine& machine) {
 std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysis,
                                                    const SparseMatrix& a, FrontSizes& sizes,
                                                    bool given, Element element,
-                                                   const Machine& machine) {
+                                                   const Machine& machine, bool shares) {
   const auto devices = static_cast<int>(machine.devices.size());
   const bool in_ranges = sizes.range_bytes == kRangesThatStay || (devices > 1 && !given);
   const bool stays = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
   if ((sizes.program == 0 && sizes.batch == 0) || !stays) return nullptr;
   if (devices > 1 && (!in_ranges || sizes.batch > 0 || !are_alike(machine))) return nullptr;
-  const FrontSizes staying = resident_sizes(sizes, given, devices);
+  const FrontSizes staying = resident_sizes(sizes, given, devices, shares);
   const std::int64_t there = smallest_memory(machine);
   if (in_ranges && largest_order(analysis) > kPanelOrderMax) return nullptr;
   if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
-  for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices)))
-    if (bytes + ResidentSweeps::bytes_of(analysis) > there) return nullptr;
+  for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices))) {
+    if (bytes + ResidentSweeps::bytes_of(analysis) <= there) continue;
+    // Each of the devices that share a front has all of it.
+    if (staying.shares == 0 || given) return nullptr;
+    return resident_layout(analysis, a, sizes, given, element, machine);
+  }
   sizes = staying;
   return layout;
 }

@@ -156,7 +156,8 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
 bool FrontFactor::take_resident(const SparseMatrix& a) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options_.devices);
   if (choices.size() > 1) return false;
-  auto layout = resident_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->machine());
+  auto layout = resident_layout(analysis_, a, sizes_, given_sizes_, element_, devices_->machine(),
+                                devices_->linked());
   if (layout == nullptr) return false;
   layout_ = std::move(layout);
   std::vector<ResidentRun::Place> places;
@@ -366,6 +367,9 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
     const bool tiled = unit.kind == UnitKind::tiled;
     for (std::int64_t k = 0; k < (tiled ? unit.column_tiles : 1); ++k) {
       const PivotStatus& pivot = statuses[unit.status + k];
+      require(pivot.bad_column != kSharersLost, ErrorKind::device, kWhere,
+              "devices that make a front together did not meet: one of them has failed, or their "
+              "kernels run one after another (CUDA_LAUNCH_BLOCKING, a tool that looks at each)");
       if (pivot.bad_column < 0) continue;
       const std::int64_t column = analysis_.first[at(unit.first)] + (tiled ? unit.cuts[at(k)] : 0) +
                                   static_cast<std::int64_t>(pivot.bad_column);

@@ -28,21 +28,21 @@ namespace strata {
                                      const SparseCholeskyOptions& options, bool gpu);
 
 /// Of a factor that stays on devices with all updates: unless sizes were given, the whole tree is
-/// one branch, or, for several devices, ranges that are dealt to them. And the elements that it
-/// then has at least.
-[[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices = 1);
+/// one branch, or, for several devices, ranges that are dealt to them, of which those may make
+/// large fronts together (`shares`). And the elements that it then has at least.
+[[nodiscard]] FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices = 1,
+                                        bool shares = false);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
 
 /// Whether a machine's devices are of one kind: all GPUs, or all CPUs.
 [[nodiscard]] bool are_alike(const Machine& machine);
 
 /// The layout of a factor that stays on the machine's devices; null where they do not hold it, or
-/// are not alike. `sizes` say what became of them.
-[[nodiscard]] std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysis,
-                                                                 const SparseMatrix& a,
-                                                                 FrontSizes& sizes, bool given,
-                                                                 Element element,
-                                                                 const Machine& machine);
+/// are not alike. `sizes` say what became of them. With `shares` these reach each other's memory:
+/// they make large fronts together if each has room for all of such.
+[[nodiscard]] std::shared_ptr<const FrontLayout> resident_layout(
+    const SparseAnalysis& analysis, const SparseMatrix& a, FrontSizes& sizes, bool given,
+    Element element, const Machine& machine, bool shares = false);
 
 /// The layout for devices of a budget, where not all stays on them: branches are smaller where
 /// those of `sizes` do not fit, which changes no bit. On GPUs, unless sizes were `given`, ranges of

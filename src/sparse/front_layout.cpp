@@ -87,8 +87,10 @@ void LayoutMaker::make_blocks(const PermutedEntries& entries, std::int64_t value
 }
 
 void LayoutMaker::make_ranges() {
-  const SubtreeDealing dealing = deal_subtrees(
-      a_, static_cast<int>(sizes_.devices), sizes_.free_handover ? kFreeHandover : DealingTimes());
+  const auto devices = static_cast<int>(sizes_.devices);
+  const SubtreeDealing dealing =
+      deal_subtrees(a_, devices, sizes_.free_handover ? kFreeHandover : DealingTimes(),
+                    sizes_.shares != 0 && devices <= kSharersMax);
   find_whole_subtrees();
   std::int64_t held = 0;
   bool joins = false;  // the next supernode may join the last range
@@ -111,6 +113,7 @@ void LayoutMaker::make_ranges() {
     for (std::size_t u = before; u < out_.units.size(); ++u) {
       out_.units[u].device = dealing.device[at(s)];
       out_.units[u].top = dealing.top[at(s)] != 0;
+      if (dealing.shared[at(s)] != 0) out_.units[u].sharers = devices;
     }
   }
   if (sizes_.range_bytes != kRangesThatStay) return;
@@ -144,7 +147,8 @@ bool LayoutMaker::stays_together(std::int32_t s, std::int64_t held) const {
 
 bool LayoutMaker::may_join(const SubtreeDealing& dealing, std::int32_t s) const {
   if (dealing.device[at(s)] != dealing.device[at(s - 1)] ||
-      dealing.top[at(s)] != dealing.top[at(s - 1)])
+      dealing.top[at(s)] != dealing.top[at(s - 1)] || dealing.shared[at(s)] != 0 ||
+      dealing.shared[at(s - 1)] != 0)
     return false;
   // The supernode before s in postorder is its last child; of an only one the subtree begins where
   // its own does.
@@ -334,6 +338,8 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
           "there is no sparse factorization in {}: fp64 or fp32", to_string(element));
   require(sizes.devices >= 1 && (sizes.devices == 1 || sizes.range_bytes > 0), ErrorKind::misuse,
           "factor", "units that are no ranges, dealt to {} devices", sizes.devices);
+  require(sizes.shares == 0 || sizes.range_bytes == kRangesThatStay, ErrorKind::misuse, "factor",
+          "fronts that several devices make together, of units that do not stay on them");
   require_well_formed(analysis);
   for (std::int32_t s = 0; s < analysis.supernodes() && sizes.range_bytes > 0; ++s)
     require(analysis.width(s) + analysis.row_count(s) <= kPanelOrderMax, ErrorKind::misuse,

@@ -31,6 +31,9 @@ struct FrontSizes {
   std::int64_t range_bytes = 0;
   /// Of ranges: to how many devices they are dealt, by subtrees (subtree_dealing.hpp).
   std::int64_t devices = 1;
+  /// Of ranges that stay on several devices: 1: large fronts above subtrees are made by all of them
+  /// together.
+  std::int64_t shares = 0;
   /// They are dealt as if it cost nothing to hand over from one to another: for tests.
   bool free_handover = false;
   /// No branches: each supernode is a unit, and up to so many small ones of a level of the tree are
@@ -100,6 +103,7 @@ struct FrontUnit {
   // Of ranges: which device makes it, and whether it takes what several make (subtree_dealing.hpp).
   int device = 0;
   bool top = false;
+  int sharers = 1;  ///< devices that make it together, from the first one on: of one front
   /// Of ranges, for solves: where the rows of right-hand sides that go with each of `given` begin
   /// among the rows of updates in the work memory, and where those begin that come with a block.
   std::vector<std::int64_t> given_rows;

@@ -40,12 +40,12 @@ class ProgramMaker {
     list_children();
     find_small_jobs();
     count_signals();
-    order_jobs();
+    order_jobs(options.sharers);
     constexpr std::int64_t kAlignment = 32;
     std::int64_t updates = options.updates;
     if (options.solves) updates = std::max(updates, program_.rows * kSweepColumns);
     program_.bookkeeping = (updates + kAlignment - 1) / kAlignment * kAlignment;
-    write();
+    write(options.sharers);
     cost_.work = program_.bookkeeping +
                  (bookkeeping_bytes(program_) + options.element_bytes - 1) / options.element_bytes;
     return cost_;
@@ -317,15 +317,17 @@ class ProgramMaker {
     double now = 0;   // when the next job is begun
     double end = 0;   // of all that were
     double busy = 0;  // of all workers
+    double workers = kWorkers;
 
     void begin(double work) {
-      now += work / kWorkers;
+      now += work / workers;
       busy += work;
     }
   };
 
-  void order_jobs() {
+  void order_jobs(int sharers) {
     Listing list;
+    list.workers *= sharers;
     list.way.resize(fronts_.size());
     list.missing.resize(fronts_.size());
     list.there.resize(fronts_.size());
@@ -426,7 +428,22 @@ class ProgramMaker {
     return seconds;
   }
 
-  void write() {
+  /// Device by device; of each as they were. Returns how many those before each have, and all.
+  std::vector<std::int32_t> deal_jobs(std::int32_t sharers) {
+    require(sharers == 1 || (count() == 1 && !is_small(fronts_.front())), ErrorKind::misuse,
+            "factor", "{} devices share {} fronts", sharers, count());
+    std::stable_sort(jobs_.begin(), jobs_.end(), [&](const FrontJob& x, const FrontJob& y) {
+      return owner_of(x.j, sharers) < owner_of(y.j, sharers);
+    });
+    std::vector<std::int32_t> before(at(sharers) + 1, 0);
+    for (const FrontJob& job : jobs_) ++before[at(owner_of(job.j, sharers)) + 1];
+    for (std::size_t k = 1; k < before.size(); ++k) before[k] += before[k - 1];
+    return before;
+  }
+
+  void write(std::int32_t sharers) {
+    std::vector<std::int32_t> shares;
+    if (sharers > 1) shares = deal_jobs(sharers);
     BranchProgram& program = program_;
     program.fronts = count();
     program.columns = fronts_.back().column + fronts_.back().width;
@@ -437,7 +454,7 @@ class ProgramMaker {
     constexpr std::int32_t kProgram = sizeof(BranchProgram) / sizeof(std::int32_t);
     const std::int64_t all = head + kProgram + std::int64_t{count()} * kFrontRecord +
                              std::ssize(jobs_) * kFrontJob + std::ssize(forward_) * kFrontJob +
-                             std::ssize(backward_) * kFrontJob;
+                             std::ssize(backward_) * kFrontJob + std::ssize(shares);
     require(all <= std::numeric_limits<std::int32_t>::max(), ErrorKind::misuse, "factor",
             "a program of {} jobs is beyond what 32 bits count", jobs_.size());
     program.records = head + kProgram;
@@ -446,6 +463,7 @@ class ProgramMaker {
     program.forward_count = static_cast<std::int32_t>(forward_.size());
     program.backward_jobs = program.forward_jobs + program.forward_count * kFrontJob;
     program.backward_count = static_cast<std::int32_t>(backward_.size());
+    if (sharers > 1) program.shares = program.backward_jobs + program.backward_count * kFrontJob;
     structure_.resize(at(begin_ + all));
     std::int32_t* base = structure_.data() + begin_;
     std::memcpy(base + head, &program, sizeof program);
@@ -453,6 +471,7 @@ class ProgramMaker {
     put(base + program.jobs, jobs_);
     put(base + program.forward_jobs, forward_);
     put(base + program.backward_jobs, backward_);
+    if (sharers > 1) put(base + program.shares, shares);
     base[offsetof(BranchHeader, program) / sizeof(std::int32_t)] = head;
   }
 

@@ -31,6 +31,7 @@ struct ProgramOptions {
   /// Of each front the largest order in its whole subtree, in this branch or before it: a small
   /// front above larger ones is factored as these are, however the tree is cut.
   std::vector<std::int32_t> largest_below;
+  int sharers = 1;  ///< devices that make its only front, which is cut into tiles, together
 };
 
 /// What it takes in all.

@@ -79,7 +79,7 @@ class FrontTasks {
     const bool in_update = unit.first_tile > 0;  // of a front that is cut, columns of its update
     const TaskOperand target = in_update ? TaskOperand(block(fronts::kUpdates, unit.given.front()))
                                          : TaskOperand(block(fronts::kPanels, unit.panel), kDone);
-    Task& task = tasks.add(factor_branch, device,
+    Task& task = tasks.add(unit.sharers > 1 ? factor_shared : factor_branch, device,
                            {target,
                             {block(fronts::kUpdates, unit.update), update},
                             {BlockId(fronts::kStatus, 0, unit.status), kDone},
@@ -90,6 +90,7 @@ class FrontTasks {
     task.work = std::max(unit.flops, 1.0);
     task.seconds = unit.seconds;
     task.urgent = unit.top && !layout_->turns.empty();
+    task.sharers = static_cast<std::uint16_t>(unit.sharers);
     if (unit.given.empty() && unit.taken.empty()) return;
     std::vector<TaskOperand> written;
     std::vector<TaskOperand> read;

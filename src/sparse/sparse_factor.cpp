@@ -32,7 +32,7 @@ struct SparseCholesky::State {
 namespace {
 
 constexpr const char* kWhere = "factor";
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 5, .where = kWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 6, .where = kWhere};
 
 /// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
 /// A pattern alone has many of them.
@@ -311,7 +311,7 @@ namespace {
 template <class Each>
 void for_saved_sizes(FrontSizes& sizes, const Each& each) {
   for (std::int64_t* size : {&sizes.tile, &sizes.panel_order, &sizes.branch_entries, &sizes.program,
-                             &sizes.range_bytes, &sizes.devices})
+                             &sizes.range_bytes, &sizes.devices, &sizes.shares})
     each(*size);
 }
 
@@ -506,7 +506,8 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   const bool given = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
   SparseAnalysis laid_out = analysis;
   std::shared_ptr<const FrontLayout> layout =
-      resident_layout(analysis, a, sizes, given, options.precision, machine);
+      resident_layout(analysis, a, sizes, given, options.precision, machine,
+                      machine.device_to_device.bytes_per_second > 0);
   if (layout == nullptr)
     layout = fitting_layout(laid_out, a, sizes, given || !are_alike(machine), options.precision,
                             static_cast<int>(machine.devices.size()), there);
