@@ -36,7 +36,7 @@ void for_tasks(const Schedule& schedule, const Visit& visit) {
 void require_sharers(const Schedule& schedule, const Task& task) {
   const int behind = task.device + task.sharers;
   require(task.sharers == 1 || (task.sharers > 1 && task.sharers <= kSharersMax &&
-                                behind <= schedule.devices && task.calls == 1),
+                                behind <= schedule.devices && task.calls == 1 && task.variant == 0),
           ErrorKind::misuse, "run", "a task of {} calls that {} devices share, from {} on, of {}",
           task.calls, task.sharers, task.device, schedule.devices);
 }

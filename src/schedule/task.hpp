@@ -52,7 +52,7 @@ struct Task {
       false;  ///< much waits for it: it goes to a queue of high priority, where there is one
   /// Devices that carry it out together, from the first one on, which is its device: each as
   /// kernels/shared_call.hpp has it. 1: its device alone does. A plan, for predictions alone, takes
-  /// it for a task of that one, whose `seconds` say what all of them take.
+  /// it for a task of that one, whose `seconds` say what all of them take. Its variant is 0.
   std::uint16_t sharers = 1;
   /// Operands behind those of the operation, of a task of one call: blocks that it writes, then
   /// blocks that it reads.

@@ -46,15 +46,21 @@ Bytes blocks_of(MemoryStore& store, int family, const std::set<std::uint64_t>& w
   return some;
 }
 
-/// The same tasks on so many devices, some of them urgent.
-std::shared_ptr<const Schedule> on_devices(const Schedule& schedule, int count) {
+/// The same tasks on so many devices, some of them urgent; where they `share`, some of several.
+std::shared_ptr<const Schedule> on_devices(const Schedule& schedule, int count,
+                                           bool share = false) {
   auto same = std::make_shared<Schedule>(schedule);
   same->devices = count;
-  same->emit = [emit = schedule.emit, count](std::int64_t step, TaskList& tasks) {
+  same->emit = [emit = schedule.emit, count, share](std::int64_t step, TaskList& tasks) {
     emit(step, tasks);
     for (Task& task : tasks.tasks()) {
       task.device = static_cast<std::uint16_t>(task.device % count);
       task.urgent = (step + task.first) % 3 == 0;
+      if (!share || count == 1 || task.calls > 1 || task.variant != 0 || task.first % 2 != 0)
+        continue;
+      const auto sharers = static_cast<int>(2 + (step + task.first) % (count - 1));
+      task.sharers = static_cast<std::uint16_t>(sharers);
+      task.device = static_cast<std::uint16_t>(task.device % (count - sharers + 1));
     }
   };
   return same;
@@ -111,19 +117,31 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
   EXPECT_GT(beside, 100) << "queues that work at once";
 }
 
+std::int64_t shared_tasks(const Schedule& schedule) {
+  std::int64_t count = 0;
+  for (std::int64_t step = 0; step < schedule.steps; ++step) {
+    TaskList tasks;
+    schedule.emit(step, tasks);
+    for (const Task& task : std::as_const(tasks).tasks()) count += task.sharers > 1 ? 1 : 0;
+  }
+  return count;
+}
+
 /// Blocks that tasks of several devices write and read are copied to whom they concern, and no
-/// others; each goes home from where it was made last.
+/// others; each goes home from where it was made last. So it is where devices share tasks.
 TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
   const ScrambleBackend host(host_backend());
   std::int64_t copied = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  std::int64_t shared = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const Schedule random = scramble_pair(seed, false).first;
     const auto in_order = scrambled_store(random.blocks, seed);
     run_in_order(random, host, *in_order);
     std::set<std::uint64_t> written;
     (void)tasks_of(random, written);
     for (const int count : {1, 2, 3, 5}) {
-      const auto schedule = on_devices(random, count);
+      const auto schedule = on_devices(random, count, seed % 2 != 0);
+      shared += shared_tasks(*schedule);
       Options options;
       options.device_memory_bytes = 4 << 20;
       DeviceSet devices(std::vector<DevicePlace>(static_cast<std::size_t>(count), {&host, 0}),
@@ -155,6 +173,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
     }
   }
   EXPECT_GT(copied, 10000);
+  EXPECT_GT(shared, 200);
 }
 
 constexpr Operation kPasses{
@@ -228,6 +247,32 @@ TEST(ResidentRun, AFailureOnAnyQueueIsThrownOnce) {
   }
   const std::int64_t never = -1;
   EXPECT_THROW(ResidentRun(eight_steps(kFails, never), backend, 0, *device, 0), Error);
+}
+
+/// Of a task that devices share, and of those on devices that are not there.
+TEST(ResidentRun, AFailureOfAnySharerIsThrown) {
+  const FailingBackend backend;
+  Options options;
+  options.device_memory_bytes = 1 << 20;
+  DeviceSet devices(std::vector<DevicePlace>(3, {&backend, 0}), options);
+  std::vector<ResidentRun::Place> places;
+  for (int d = 0; d < 3; ++d) places.push_back({0, &devices.device(d)});
+  const std::int64_t third = 3;
+  for (const int sharers : {2, 3, 4, 0}) {
+    auto schedule = std::make_shared<Schedule>(*eight_steps(kFails, third));
+    schedule->devices = 3;
+    schedule->emit = [emit = schedule->emit, sharers](std::int64_t step, TaskList& tasks) {
+      emit(step, tasks);
+      tasks.tasks()[0].sharers = static_cast<std::uint16_t>(sharers);
+    };
+    if (sharers == 2 || sharers == 3) {
+      ResidentRun run(schedule, backend, places, 2);
+      EXPECT_THROW((void)run.run(), Error);
+      EXPECT_THROW((void)run.run(), Error) << "and again";
+    } else {
+      EXPECT_THROW((void)ResidentRun::bytes_of(*schedule), Error);
+    }
+  }
 }
 
 /// Blocks of a family of which none, one, and many fit a slot, come home as they are; what a store

@@ -17,6 +17,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/operand.hpp"
+#include "kernels/shared_call.hpp"
 #include "tests/schedule/random_schedule.hpp"
 
 namespace strata::test {
@@ -76,11 +77,32 @@ inline void scramble(const Operation& operation, const BlockView* views, std::ui
   }
 }
 
+/// A call that devices share: the last of them makes it, for all.
+inline void scramble_shared(const Operation& operation, const BlockView* views, int operands,
+                            const SharedCall& call) {
+  if (call.phase != SharePhase::work || call.rank + 1 != call.sharers) return;
+  scramble(operation, views, 0);
+  int written = 0;
+  for (int i = 0; i < operation.operands; ++i) {
+    if (!writes(operation.access[static_cast<std::size_t>(i)])) continue;
+    const std::int64_t bytes = views[i].rows * views[i].cols * bytes_of(views[i].element);
+    for (int other = 0; other + 1 < call.sharers; ++other)
+      std::copy_n(static_cast<const std::byte*>(views[i].data), bytes,
+                  static_cast<std::byte*>(views[call.first_of(other, operands) + written].data));
+    ++written;
+  }
+}
+
 template <std::size_t kWhich>
 void scramble_kernel(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  submit_each(queue, calls, [variant = parameters.variant](const BlockView* views) {
-    scramble(*kScrambles[kWhich], views, variant);
-  });
+  submit_each(queue, calls,
+              [variant = parameters.variant, operands = calls.operands](const BlockView* views) {
+                const SharedCall call = SharedCall::of(variant);
+                if (call.sharers > 1)
+                  scramble_shared(*kScrambles[kWhich], views, operands, call);
+                else
+                  scramble(*kScrambles[kWhich], views, variant);
+              });
 }
 
 /// The devices of another backend, whose queues run host code, with the kernels of `scramble…`.

@@ -375,6 +375,39 @@ TEST(DealtFactor, IsOpenedFromItsBytes) {
   }
 }
 
+/// Each of the devices that share fronts has all of those: where there is no room for that, they
+/// share none, and where there is none for that either, nothing stays. Both kinds can be planned.
+TEST(SharedFront, IsOnDevicesThatHaveRoom) {
+  const SparseMatrix a = test::with_values(test::grid(17, 16, 15), 8);
+  const SparseAnalysis analysis = test::analysis_by_amd(a);
+  const auto layout_in = [&](std::int64_t bytes, FrontSizes& sizes) {
+    sizes = {.program = 1};
+    sizes.free_handover = true;
+    return resident_layout(analysis, a, sizes, false, Element::fp64, Machine::emulated(2, bytes),
+                           true);
+  };
+  const auto bytes_of = [&](const std::shared_ptr<const FrontLayout>& layout) {
+    const std::vector<std::int64_t> bytes = ResidentRun::bytes_of(front_schedule(layout, 2));
+    return *std::max_element(bytes.begin(), bytes.end()) + ResidentSweeps::bytes_of(analysis);
+  };
+  FrontSizes sizes;
+  const auto shared = layout_in(1 << 30, sizes);
+  ASSERT_NE(shared, nullptr);
+  EXPECT_EQ(sizes.shares, 1);
+  EXPECT_GT(shared_units(*shared), 0);
+  ASSERT_NE(layout_in(bytes_of(shared), sizes), nullptr);
+  EXPECT_EQ(sizes.shares, 1);
+  const auto apart = layout_in(bytes_of(shared) - 1, sizes);
+  ASSERT_NE(apart, nullptr);
+  EXPECT_EQ(sizes.shares, 0);
+  EXPECT_EQ(shared_units(*apart), 0);
+  EXPECT_EQ(layout_in(bytes_of(apart) - 1, sizes), nullptr);
+  for (const auto& layout : {shared, apart}) {
+    const PlannedRun planned = plan_fronts(analysis, layout, Machine::emulated(2, 1 << 30), {});
+    EXPECT_GT(planned.predicted_seconds.value_or(0), 0);
+  }
+}
+
 bool has_two_gpus() { return cuda_backend() != nullptr && cuda_backend()->devices().size() >= 2; }
 bool is_serial() { return std::getenv("CUDA_LAUNCH_BLOCKING") != nullptr; }
 
