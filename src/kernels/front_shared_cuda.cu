@@ -252,8 +252,22 @@ __global__ void __launch_bounds__(kConcludeThreads)
   if (lost) *status = {kSharersLost, 0, 0, 0};
 }
 
-/// Behind the kernel's first use its code is there: while others wait for this GPU, nothing may
-/// have to be loaded.
+/// Of the others, those whose memory is on this GPU: all of them are to be at work at once.
+template <class T>
+int others_here(const Others<T>& others) {
+  int gpu = 0;
+  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  int here = 0;
+  for (int k = 0; k < others.count; ++k) {
+    cudaPointerAttributes memory{};
+    require_cuda(cudaPointerGetAttributes(&memory, others.work[k]), "cudaPointerGetAttributes");
+    here += memory.device == gpu ? 1 : 0;
+  }
+  return here;
+}
+
+/// Thread blocks for tiles. Behind this the code of all kernels is there: while others wait for
+/// this GPU, nothing may have to be loaded.
 template <class T>
 unsigned blocks_for_tiles() {
   using M = Memory<T>;
@@ -287,8 +301,8 @@ void share_front(cudaStream_t stream, const BlockView* x, int operands, const Sh
       prepare_front<T><<<1, kPlainThreads, 0, stream>>>(branch);
       return blas::require_launched("prepare_front");
     case SharePhase::work:
-      run_own_tiles<T>
-          <<<blocks, Sizes<T, kTile>::kThreads, Memory<T>::kBytes, stream>>>(branch, others);
+      run_own_tiles<T><<<std::max(blocks / (1 + others_here(others)), 1U),
+                         Sizes<T, kTile>::kThreads, Memory<T>::kBytes, stream>>>(branch, others);
       return blas::require_launched("run_own_tiles");
     case SharePhase::conclude:
       conclude_front<T><<<1, kConcludeThreads, 0, stream>>>(branch, others, status_of(x[2]));

@@ -102,7 +102,8 @@ class ResidentRun {
   /// Of each device, those for tasks.
   [[nodiscard]] int queues() const noexcept { return queues_each_; }
   [[nodiscard]] int devices() const noexcept { return static_cast<int>(places_.size()); }
-  /// Between devices, by share() and run() since the last run().
+  /// Copied between devices by share() and run() since the last run(). What devices that share a
+  /// task write to each other is not counted.
   [[nodiscard]] std::int64_t copied_bytes() const noexcept { return copied_bytes_; }
   /// Of the device that holds most.
   [[nodiscard]] std::int64_t largest_bytes() const noexcept;
