@@ -118,7 +118,7 @@ struct Together {
 
   /// Behind a barrier with those who wrote; by one thread.
   __device__ void publish(int* done, int count) const {
-    const int next = count % (others->count + 1);  // the maker of the next tile of the row
+    const int next = owner_of(count, others->count + 1);  // the maker of the row's next tile
     __threadfence_system();
     if (next != others->rank) store_for_all(done, count);
     for (int k = 0; k < others->count; ++k)
