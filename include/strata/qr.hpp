@@ -225,7 +225,7 @@ QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& op
 /// The same of a V in parts: ranges of its rows, in their order, each in the memory of a device of
 /// its own, all of one kind; every part but the last that has rows has a multiple of
 /// qr_part_multiple() of them. "auto" are the devices in whose memory the parts lie; "cuda:0,1"
-/// names one for each. Each device reads and writes its own rows alone; sums go to one of them. The
+/// names one for each. A device reads and writes its own rows alone: what travels are sums. The
 /// bits are those of qr() of the whole.
 QrInfo qr_in_place(std::span<const MatrixView<double>> parts, MatrixView<double> r,
                    const QrOptions& options = {});

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -348,17 +349,20 @@ class PeerAccess {
   }
 
  private:
-  static void enable(int from, int to) noexcept {
+  /// Once: a context keeps it, and refuses to do it again.
+  void enable(int from, int to) {
+    if (!enabled_.emplace(from, to).second) return;
     int possible = 0;
     if (cudaDeviceCanAccessPeer(&possible, from, to) == cudaSuccess && possible != 0 &&
         cudaSetDevice(from) == cudaSuccess) {
       (void)cudaDeviceEnablePeerAccess(to, 0);  // without it copies go through the host
     }
-    (void)cudaGetLastError();  // "already enabled" among them
+    (void)cudaGetLastError();  // "already enabled" by others among them
   }
 
   std::mutex mutex_;
   std::map<int, int> users_;
+  std::set<std::pair<int, int>> enabled_;
 };
 
 PeerAccess& peer_access() {

@@ -39,7 +39,7 @@ void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tr
             {tree.part(span, sum), BlockId(rows::kMatrix, b, 0), BlockId(rows::kScales, 0, 0)},
             sketch_variant(SketchKind::count, sketch_seed_of(problem.variant)));
   if (ends) tree.add(span, sum, tasks);
-  if (!last) return;
+  if (!last || problem.late_sums_elsewhere) return;
   const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
   const TaskOperand sketched(sum, Hint::last_use);
   const BlockId ones(rows::kScales, 1, 0);

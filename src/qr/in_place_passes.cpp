@@ -9,8 +9,10 @@
 
 #include "base/check.hpp"
 #include "kernels/run_fused.hpp"
+#include "kernels/sketch.hpp"
 #include "qr/tsqr_passes.hpp"
 #include "scalar/dispatch.hpp"
+#include "session/report.hpp"
 
 namespace strata {
 namespace {
@@ -20,6 +22,7 @@ constexpr std::int64_t kBlockElements = std::int64_t{1} << 27;
 /// Blocks of TSQR that are one task on a GPU: up to 2 GiB of V, so that the upper levels of its
 /// tree, of a few panels each, are few.
 constexpr std::int64_t kGroup = 1024;
+constexpr int kQueuesOfPart = 2;
 
 /// Puts the tasks of a pass into queues, and keeps when each was done.
 template <class T>
@@ -287,12 +290,25 @@ void add_sums_of_host(Trace& trace, std::size_t count, double seconds) {
 
 template <class T>
 InPlacePasses<T>::InPlacePasses(std::vector<PlacedRows<T>> parts, const Options& options)
-    : parts_(std::move(parts)), progress_(options.progress) {
-  const int queues = parts_.size() > 1 ? 1 : queues_of(*parts_[0].site, options);
+    : parts_(std::move(parts)), progress_(options.progress), options_(options) {
+  const int queues = parts_.size() > 1 ? kQueuesOfPart : queues_of(*parts_[0].site, options);
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     for (int q = 0; q < queues; ++q)
       lanes_.push_back({parts_[p].site, &parts_[p].site->queue_at(q), p});
   }
+}
+
+/// Of parts one or all of the queues of each.
+template <class T>
+std::vector<Lane> InPlacePasses<T>::lanes_of(const RowProblem& problem) const {
+  std::vector<Lane> lanes;
+  int of_memory = 0;
+  for (const Lane& lane : lanes_) {
+    const bool first = lanes.empty() || lanes.back().memory != lane.memory;
+    of_memory = first ? 1 : of_memory + 1;
+    if (parts_.size() == 1 || of_memory <= problem.queues_of_part) lanes.push_back(lane);
+  }
+  return lanes;
 }
 
 template <class T>
@@ -315,11 +331,15 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
   for (const PlacedRows<T>& part : parts_) {
     if (parts_.size() > 1) problem.parts.push_back(part.v.rows);
   }
-  problem.devices = static_cast<int>(lanes_.size());
   // The host wants the sum in any case, and adds up a few small blocks sooner than they are copied
   // from device to device.
   problem.late_sums_elsewhere =
-      parts_.size() > 1 && (adds_up(problem.pass) || problem.pass == RowPass::inner_columns);
+      parts_.size() > 1 && (adds_up(problem.pass) || problem.pass == RowPass::inner_columns ||
+                            problem.pass == RowPass::count_gram);
+  // What one queue of a device has copied from another device the other queue does not know of.
+  const bool alone = problem.late_sums_elsewhere || problem.pass == RowPass::solve;
+  problem.queues_of_part = parts_.size() > 1 && alone ? kQueuesOfPart : 1;
+  problem.devices = static_cast<int>(lanes_of(problem).size());
   problem.identity = 0;
   problem.stays = false;
   problem.block_elements =
@@ -330,8 +350,45 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
 
 template <class T>
 RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
+  RowProblem problem = completed(std::move(asked));
+  if (problem.pass == RowPass::count_gram && problem.late_sums_elsewhere) {
+    if (!RowBlocks(problem).parts().late_joins().empty()) return run_count_gram(problem, data);
+    problem.late_sums_elsewhere = false;  // C is on one device, and so is its Gram matrix
+    problem.queues_of_part = 1;
+    problem.devices = static_cast<int>(lanes_of(problem).size());
+  }
+  return run_tasks(problem, data);
+}
+
+/// C, which is a few thousand rows, is added up by the host and goes to the first device for its
+/// Gram matrix. In the memory that is kept for TSQR, which is another method.
+template <class T>
+RunReport InPlacePasses<T>::run_count_gram(const RowProblem& problem, const PassData<T>& data) {
+  const std::int64_t rows = sketch_buckets(problem.n);
+  std::vector<double> c(static_cast<std::size_t>(rows * problem.n));
+  PassData<T> of_c = data;
+  of_c.sum = reinterpret_cast<std::byte*>(c.data());
+  RunReport report = run_tasks(problem, of_c);
+  DeviceSite& site = *parts_[0].site;
+  const auto bytes = static_cast<std::int64_t>(c.size() * sizeof(double));
+  std::byte* there = site.kept(bytes);
+  std::copy_n(reinterpret_cast<const std::byte*>(c.data()), bytes, site.staging(bytes));
+  site.queue->copy(there, site.staging(bytes), bytes, CopyDirection::host_to_device);
+  site.queue->synchronize();  // before the staging memory is that of the next pass
+  const MatrixView<double> v{reinterpret_cast<double*>(there), rows, problem.n, rows};
+  RowProblem gram{.pass = RowPass::gram, .m = rows, .n = problem.n, .sum = problem.sum};
+  InPlacePasses<double> passes({PlacedRows<double>{.site = &site, .v = v}}, options_);
+  RunReport of_gram = passes.run(gram, {.scales = data.scales + problem.n, .sum = data.sum});
+  of_gram.traffic.host_to_device_bytes += bytes;
+  of_gram.trace.traffic.host_to_device_bytes += bytes;
+  of_gram.planned_traffic.host_to_device_bytes += bytes;
+  accumulate_with_trace(report, of_gram);
+  return report;
+}
+
+template <class T>
+RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<T>& data) {
   const auto begin = std::chrono::steady_clock::now();
-  const RowProblem problem = completed(std::move(asked));
   const Schedule schedule = row_pass(problem);
   const BlockTable& blocks = schedule.blocks;
   int kept = 0;
@@ -341,19 +398,20 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   std::vector<PartTree::Join> late;
   if (problem.late_sums_elsewhere) late = RowBlocks(problem).parts().late_joins();
   const bool sum_there = data.sum != nullptr && late.empty();  // on a device
+  const std::vector<Lane> lanes = lanes_of(problem);
   std::vector<Lane> of_memories;
-  for (const Lane& lane : lanes_) {
+  for (const Lane& lane : lanes) {
     if (lane.memory == of_memories.size()) of_memories.push_back(lane);
   }
   SmallBlocks small(
       blocks, std::move(of_memories), kept,
       {false, data.scales != nullptr, data.factor != nullptr, !late.empty(), sum_there, maxima},
       std::exchange(kept_, {}));
-  const Drained drained(lanes_);
+  const Drained drained(lanes);
   if (data.scales != nullptr)
     small.load(rows::kScales, reinterpret_cast<const std::byte*>(data.scales));
   if (data.factor != nullptr) small.load(rows::kFactor, data.factor);
-  Tasks<T> tasks(schedule, parts_, lanes_, small);
+  Tasks<T> tasks(schedule, parts_, lanes, small);
   tasks.start();
   tasks.join();
   if (sum_there) small.fetch(rows::kSum);
@@ -363,7 +421,10 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   tasks.finish(progress_);
   if (sum_there) small.take(rows::kSum, data.sum);
   const auto sums_begin = std::chrono::steady_clock::now();
-  if (!late.empty()) sums.add(problem.sum, blocks.capacity_bytes(rows::kSum), data.sum);
+  if (!late.empty()) {
+    const BlockId part(rows::kParts, 0, 0);
+    sums.add(blocks.element(part), blocks.bytes(part), data.sum);
+  }
   const std::chrono::duration<double> of_sums = std::chrono::steady_clock::now() - sums_begin;
   if (maxima && data.maxima != nullptr) {
     std::vector<double> of_blocks(static_cast<std::size_t>(blocks.total_bytes(rows::kMaxima) / 8));
@@ -379,7 +440,7 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
   report.policy = "none";
   for (const PlacedRows<T>& part : parts_)
     report.devices.push_back(part.site->device->description().name);
-  report.compute_queues = static_cast<int>(lanes_.size() / parts_.size());
+  report.compute_queues = static_cast<int>(lanes.size() / parts_.size());
   report.trace = tasks.trace();
   if (!late.empty()) add_sums_of_host(report.trace, late.size(), of_sums.count());
   report.trace.traffic = small.traffic();

@@ -5,7 +5,7 @@
 // program order, on a GPU into one, on a CPU into one for each core, whose blocks are those of a
 // device; a task waits for those of other queues that touch its blocks. V is where its caller has
 // it, with its leading dimension, and is not copied; it may lie in parts, ranges of its rows, on
-// several sites of one backend, of which each has one queue. The small blocks beside it are in
+// several sites of one backend, of which each has a queue or two. The small blocks beside it are in
 // memory that the sites keep; what a task of one site needs of another is copied there first. The
 // report has the bytes that crossed the links, which are those of small blocks, and a span for each
 // task. `progress` is asked while tasks run; Error{cancelled} if it says so.
@@ -43,10 +43,14 @@ class InPlacePasses final : public PassExecutor<T> {
  private:
   [[nodiscard]] static int queues_of(const DeviceSite& site, const Options& options);
   [[nodiscard]] RowProblem completed(RowProblem problem) const;
+  [[nodiscard]] std::vector<Lane> lanes_of(const RowProblem& problem) const;
+  [[nodiscard]] RunReport run_tasks(const RowProblem& problem, const PassData<T>& data);
+  [[nodiscard]] RunReport run_count_gram(const RowProblem& problem, const PassData<T>& data);
 
   std::vector<PlacedRows<T>> parts_;
   std::vector<Lane> lanes_;
   ProgressCallback progress_;
+  Options options_;
   std::vector<HeldBlock> kept_;  ///< of the blocks that a pass leaves to the next
 };
 

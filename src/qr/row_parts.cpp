@@ -55,30 +55,35 @@ std::int64_t common_height(const std::vector<std::int64_t>& part_rows, std::int6
   return height;
 }
 
-PartTree::PartTree(std::vector<RowBlock> blocks)
-    : blocks_(std::move(blocks)), names_(blocks_.size(), -1), joins_(blocks_.size()) {
-  int devices = 0;
+PartTree::PartTree(std::vector<RowBlock> blocks, int queues)
+    : blocks_(std::move(blocks)),
+      queues_(queues),
+      names_(blocks_.size(), -1),
+      joins_(blocks_.size()) {
+  int parts = 0;
   for (const RowBlock& block : blocks_) {
-    nodes_.push_back({.device = block.device});
-    devices = std::max(devices, block.device + 1);
+    nodes_.push_back({.part = block.part});
+    parts = std::max(parts, block.part + 1);
   }
-  idle_.resize(static_cast<std::size_t>(devices));
+  idle_.resize(static_cast<std::size_t>(parts));
   const auto blocks_count = static_cast<int>(blocks_.size());
   if (blocks_count == 0) return;
   (void)build(0, blocks_.size());
-  std::vector<std::int64_t> of_device(blocks_.size());
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(devices));
-  for (std::size_t b = 0; b < blocks_.size(); ++b)
-    of_device[b] = counts[static_cast<std::size_t>(blocks_[b].device)]++;
+  std::vector<int> of_part(blocks_.size());
+  std::vector<int> counts(static_cast<std::size_t>(parts));
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    of_part[b] = counts[static_cast<std::size_t>(blocks_[b].part)]++;
+    devices_.push_back(blocks_[b].part * queues_ + of_part[b] % queues_);
+  }
   order_.resize(blocks_.size());
   std::iota(order_.begin(), order_.end(), std::int64_t{0});
   std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
-    return of_device[static_cast<std::size_t>(a)] < of_device[static_cast<std::size_t>(b)];
+    return of_part[static_cast<std::size_t>(a)] < of_part[static_cast<std::size_t>(b)];
   });
   if (blocks_count == 1) return;
   for (const std::int64_t b : order_) {
     Node& leaf = nodes_[static_cast<std::size_t>(b)];
-    leaf.name = names_[static_cast<std::size_t>(b)] = take_name(leaf.device);
+    leaf.name = names_[static_cast<std::size_t>(b)] = take_name(leaf.part);
     leaf.ready = true;
     for (int above = leaf.parent; above >= 0;) {
       const Node& sum = nodes_[static_cast<std::size_t>(above)];
@@ -115,16 +120,16 @@ int PartTree::build(std::size_t first, std::size_t end) {
   const int number = static_cast<int>(nodes_.size());
   const Node sum{.left = left,
                  .right = right,
-                 .device = r.device,
-                 .spans = l.spans || r.spans || l.device != r.device};
+                 .part = r.part,
+                 .spans = l.spans || r.spans || l.part != r.part};
   nodes_.push_back(sum);
   nodes_[static_cast<std::size_t>(left)].parent = number;
   nodes_[static_cast<std::size_t>(right)].parent = number;
   return number;
 }
 
-int PartTree::take_name(int device) {
-  std::vector<int>& idle = idle_[static_cast<std::size_t>(device)];
+int PartTree::take_name(int part) {
+  std::vector<int>& idle = idle_[static_cast<std::size_t>(part)];
   if (idle.empty()) return count_++;
   const int name = idle.back();
   idle.pop_back();
@@ -135,12 +140,12 @@ void PartTree::join(int node, std::vector<Join>& into) {
   Node& sum = nodes_[static_cast<std::size_t>(node)];
   const Node& left = nodes_[static_cast<std::size_t>(sum.left)];
   const Node& right = nodes_[static_cast<std::size_t>(sum.right)];
-  sum.name = sum.parent < 0 ? -1 : take_name(sum.device);
+  sum.name = sum.parent < 0 ? -1 : take_name(sum.part);
   sum.ready = true;
-  into.push_back({sum.name, left.name, right.name, sum.device});
+  into.push_back({sum.name, left.name, right.name, sum.part * queues_});
   for (const Node* done : {&left, &right}) {
-    if (done->device == sum.device && !sum.spans)
-      idle_[static_cast<std::size_t>(sum.device)].push_back(done->name);
+    if (done->part == sum.part && !sum.spans)
+      idle_[static_cast<std::size_t>(sum.part)].push_back(done->name);
   }
 }
 

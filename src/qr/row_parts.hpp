@@ -15,7 +15,7 @@ namespace strata {
 struct RowBlock {
   std::int64_t row = 0;
   std::int64_t rows = 0;
-  int device = 0;
+  int part = 0;
 };
 
 /// Rows of parts, one a device, into blocks of at most height_max rows, a power of two; where
@@ -35,12 +35,17 @@ class PartTree {
     int device = 0;
   };
 
-  explicit PartTree(std::vector<RowBlock> blocks);
+  /// Devices of tasks are queues, so many of each part's device: its blocks take turns, so that one
+  /// begins where the one before leaves room; sums are in the first.
+  explicit PartTree(std::vector<RowBlock> blocks, int queues = 1);
 
   [[nodiscard]] const std::vector<RowBlock>& blocks() const noexcept { return blocks_; }
   /// In the order of tasks: the k-th block of each device, so that no device waits for the tasks of
   /// another to be put into its queue.
   [[nodiscard]] const std::vector<std::int64_t>& order() const noexcept { return order_; }
+  [[nodiscard]] int device_of(std::int64_t b) const {
+    return devices_[static_cast<std::size_t>(b)];
+  }
   /// Where the sum of a block goes; −1: it is the whole.
   [[nodiscard]] int name(std::int64_t b) const { return names_[static_cast<std::size_t>(b)]; }
   /// Sums of blocks of one device that the task of block b, which is in the order above, completes.
@@ -49,7 +54,7 @@ class PartTree {
   }
   /// Those of several devices, to be added up behind all blocks, in this order.
   [[nodiscard]] const std::vector<Join>& late_joins() const noexcept { return late_; }
-  [[nodiscard]] int device_of_sum() const noexcept { return nodes_.back().device; }
+  [[nodiscard]] int device_of_sum() const noexcept { return nodes_.back().part * queues_; }
   /// How many names there are.
   [[nodiscard]] int count() const noexcept { return count_; }
 
@@ -58,22 +63,24 @@ class PartTree {
     int left = -1;
     int right = -1;
     int parent = -1;
-    int device = 0;      ///< that its sum is on
-    bool spans = false;  ///< several devices
+    int part = 0;        ///< on whose device its sum is
+    bool spans = false;  ///< several parts
     bool ready = false;
     int name = -1;
   };
   int build(std::size_t first, std::size_t end);
-  int take_name(int device);
+  int take_name(int part);
   void join(int node, std::vector<Join>& into);
 
   std::vector<RowBlock> blocks_;
+  int queues_;
+  std::vector<int> devices_;  ///< of the tasks of blocks
   std::vector<std::int64_t> order_;
   std::vector<int> names_;
   std::vector<std::vector<Join>> joins_;
   std::vector<Join> late_;
   std::vector<Node> nodes_;             ///< blocks first, then sums, each behind its two
-  std::vector<std::vector<int>> idle_;  ///< names that a device has done with
+  std::vector<std::vector<int>> idle_;  ///< names that the device of a part has done with
   int count_ = 0;
 };
 

@@ -127,7 +127,8 @@ RowBlocks::RowBlocks(const RowProblem& problem)
   if (counts_rows(problem.pass))
     height_ = std::max(height_, sketch_span(sketch_buckets(problem.n)));
   if (is_of_columns(problem.pass)) height_ = common_height(problem.parts, height_);
-  of_parts_ = std::make_shared<const PartTree>(blocks_of_parts(problem.parts, height_, equal_));
+  of_parts_ = std::make_shared<const PartTree>(blocks_of_parts(problem.parts, height_, equal_),
+                                               problem.queues_of_part);
   count_ = std::ssize(of_parts_->blocks());
 }
 

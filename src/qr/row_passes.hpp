@@ -66,8 +66,9 @@ struct RowProblem {
   /// Where V lies in parts (row_parts.hpp), the rows of each, of a device each; empty: devices have
   /// ranges of equal blocks. Not of passes with an implicit Q.
   std::vector<std::int64_t> parts{};
-  /// Sums of several devices' blocks are no tasks: the executor adds them up
-  /// (PartTree::late_joins), who then has B.
+  int queues_of_part = 1;  ///< of its device, each a device of the tasks
+  /// Sums of several devices' blocks are no tasks: the executor adds them up, who then has B
+  /// (PartTree::late_joins); of passes by CountSketch C, and what is made of it is no task either.
   bool late_sums_elsewhere = false;
 };
 

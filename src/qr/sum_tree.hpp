@@ -36,7 +36,7 @@ class SumTree {
   }
 
   [[nodiscard]] int device_of(std::int64_t b) const {
-    if (of_parts_ != nullptr) return of_parts_->blocks()[static_cast<std::size_t>(b)].device;
+    if (of_parts_ != nullptr) return of_parts_->device_of(b);
     return static_cast<int>(b * devices_ / blocks_);
   }
   /// That the whole sum is on.

@@ -21,9 +21,9 @@ int device_of(const RowProblem& problem, std::int64_t blocks, std::int64_t b) {
   std::int64_t end = 0;
   for (std::size_t p = 0; p < problem.parts.size(); ++p) {
     end += problem.parts[p];
-    if (b * tsqr_block_rows(problem.n) < end) return static_cast<int>(p);
+    if (b * tsqr_block_rows(problem.n) < end) return static_cast<int>(p) * problem.queues_of_part;
   }
-  return problem.devices - 1;
+  return problem.devices - problem.queues_of_part;
 }
 
 /// Nodes of one group of blocks, of one level and one device: the calls of a task.

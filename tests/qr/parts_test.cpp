@@ -33,7 +33,7 @@ constexpr std::int64_t kUnit = kGramUnitRows;
 std::int64_t units_of(std::int64_t rows) { return (rows + kUnit - 1) / kUnit; }
 
 /// What the tasks of a tree add up, written out; they are followed as they are put into queues.
-std::string written_by(const PartTree& tree) {
+std::string written_by(const PartTree& tree, int queues) {
   std::map<int, std::string> of_name;
   std::map<int, int> device_of;
   std::string whole;
@@ -52,7 +52,8 @@ std::string written_by(const PartTree& tree) {
     const std::string sum = written_sum(block.row / kUnit, units_of(block.rows));
     if (tree.name(b) < 0) whole = sum;
     of_name[tree.name(b)] = sum;
-    device_of[tree.name(b)] = block.device;
+    device_of[tree.name(b)] = block.part * queues;
+    EXPECT_EQ(tree.device_of(b) / queues, block.part);
     for (const PartTree::Join& join : tree.joins(b)) {
       EXPECT_EQ(device_of.at(join.left), join.device);  // of one device
       add(join);
@@ -91,14 +92,15 @@ TEST(RowParts, AreSummedInTheOrderOfTheWholeWhereverVIsCut) {
           EXPECT_GT(block.rows, 0);
           EXPECT_LE(block.rows, most);
           row += block.rows;
-          of_part[static_cast<std::size_t>(block.device)] += block.rows;
+          of_part[static_cast<std::size_t>(block.part)] += block.rows;
         }
         EXPECT_EQ(row, m);
         EXPECT_EQ(of_part, rows);
-        const PartTree tree(blocks);
-        EXPECT_EQ(written_by(tree), written_sum(0, units_of(m)))
-            << m << ' ' << most << ' ' << equal;
-        EXPECT_LE(tree.count(), 2 * std::ssize(blocks));
+        for (const int queues : {1, 2}) {
+          const PartTree tree(blocks, queues);
+          EXPECT_EQ(written_by(tree, queues), written_sum(0, units_of(m))) << m << ' ' << most;
+          EXPECT_LE(tree.count(), 2 * std::ssize(blocks));
+        }
       }
     }
   }
@@ -186,7 +188,10 @@ class QrInParts : public ::testing::TestWithParam<std::string> {
     if (!has(rows.size())) return;
     QrOptions planned = test::plain(options.method);
     planned.dependent = options.dependent;
-    const test::Factored<T> expected = factored(v, planned);
+    // Of sketches in half precision a GPU was seen to round one sample in a thousand the other way.
+    const bool in_half = options.method == QrMethod::mrcqr_fp16;
+    const test::Factored<T> expected =
+        in_half ? in_parts(v, {v.rows}, this->options(1, options.method)) : factored(v, planned);
     const test::Factored<T> got = in_parts(v, rows, options);
     const std::string what = std::string(to_string(options.method)) + ' ' + std::to_string(v.rows) +
                              " by " + std::to_string(v.cols) + " in " + std::to_string(rows.size());
