@@ -146,7 +146,9 @@ DeviceSite& choose_site(const std::string& text, std::span<const PlacedMatrix> m
 
 std::vector<DeviceSite*> choose_sites(const std::string& text,
                                       std::span<const PlacedMatrix> matrices, const char* what) {
-  const auto [backend, indices] = candidates_of(text, matrices.size());
+  const auto candidates = candidates_of(text, matrices.size());
+  const Backend* backend = candidates.first;
+  const std::vector<int>& indices = candidates.second;
   const auto is_taken = [](const std::vector<int>& chosen, int index) {
     return std::find(chosen.begin(), chosen.end(), index) != chosen.end();
   };
