@@ -111,7 +111,7 @@ struct MixedReport {
 struct RunReport {
   std::int64_t n = 0;
   std::int64_t tile = 0;
-  std::string path;    ///< "in-core", "planned", "in place" or "resident" (sparse, on one GPU)
+  std::string path;    ///< "in-core", "planned", "in place" or "resident" (sparse, on GPUs)
   std::string policy;  ///< with the order that was chosen: "opt super_tile(4)"
   std::vector<std::string> devices;
   int compute_queues = 0;  ///< of each device

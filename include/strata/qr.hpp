@@ -226,12 +226,15 @@ QrInfo qr_in_place(MatrixView<float> v, MatrixView<float> r, const QrOptions& op
 /// its own, all of one kind; every part but the last that has rows has a multiple of
 /// qr_part_multiple() of them. "auto" are the devices in whose memory the parts lie; "cuda:0,1"
 /// names one for each. A device reads and writes its own rows alone: what travels are sums. The
-/// bits are those of qr() of the whole.
+/// bits are those of qr() of the whole. Throws as qr_in_place() of one matrix, and Error{misuse}
+/// for more than 32 parts, parts that are cut elsewhere, two on one device, or a text that names
+/// another number of devices.
 QrInfo qr_in_place(std::span<const MatrixView<double>> parts, MatrixView<double> r,
                    const QrOptions& options = {});
 QrInfo qr_in_place(std::span<const MatrixView<float>> parts, MatrixView<float> r,
                    const QrOptions& options = {});
-/// Where a V of n columns may be cut: a power of two, of rows, because of the order of sums.
+/// Where a V of n columns may be cut: a power of two, of rows, because of the order of sums. Throws
+/// Error{misuse} for a negative n; so does the next one, for m and less than one part too.
 [[nodiscard]] std::int64_t qr_part_multiple(std::int64_t n);
 /// Rows of each part but the last, which has what is left, where V is dealt evenly: such a
 /// multiple. Where V is short the last parts have none.

@@ -6,7 +6,8 @@
 // vectors and numbers of rows alike, is in the numbering of A. The factor has the same bits
 // whatever the budgets, the number of devices and the run. A matrix that is not positive definite
 // is a value (FactorInfo), which names the first row that fails in the order of elimination; what
-// is misused, or no symmetric matrix, is thrown as Error. Not thread-safe, except for const calls.
+// is misused, or no symmetric matrix, is thrown as Error. Not thread-safe, except for const calls;
+// where several GPUs make fronts together, factorizations of one process take turns.
 //
 // Method: multifrontal (Duff, Reid 1983) on the relaxed supernodes of the analysis; the upper part
 // of the tree in tiles. See docs/design/0016-fronts-as-blocks.md.

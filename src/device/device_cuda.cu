@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -348,21 +347,32 @@ class PeerAccess {
     if (found != users_.end()) --found->second;
   }
 
+  /// Whether `from` reaches the memory of `to`; of GPUs that are not in use yet, whether it could.
+  [[nodiscard]] bool reaches(int from, int to) {
+    const std::lock_guard lock(mutex_);
+    const auto tried = enabled_.find({from, to});
+    return tried == enabled_.end() ? possible(from, to) : tried->second;
+  }
+
  private:
-  /// Once: a context keeps it, and refuses to do it again.
+  [[nodiscard]] static bool possible(int from, int to) {
+    int answer = 0;
+    const bool known = cudaDeviceCanAccessPeer(&answer, from, to) == cudaSuccess;
+    (void)cudaGetLastError();
+    return known && answer != 0;
+  }
+  /// Once: a context keeps it, and refuses to do it again. Without it copies go through the host.
   void enable(int from, int to) {
-    if (!enabled_.emplace(from, to).second) return;
-    int possible = 0;
-    if (cudaDeviceCanAccessPeer(&possible, from, to) == cudaSuccess && possible != 0 &&
-        cudaSetDevice(from) == cudaSuccess) {
-      (void)cudaDeviceEnablePeerAccess(to, 0);  // without it copies go through the host
-    }
-    (void)cudaGetLastError();  // "already enabled" by others among them
+    bool& enabled = enabled_.try_emplace({from, to}, false).first->second;
+    if (enabled || !possible(from, to) || cudaSetDevice(from) != cudaSuccess) return;
+    const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
+    enabled = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+    (void)cudaGetLastError();
   }
 
   std::mutex mutex_;
   std::map<int, int> users_;
-  std::set<std::pair<int, int>> enabled_;
+  std::map<std::pair<int, int>, bool> enabled_;  // whether it was, where that was tried
 };
 
 PeerAccess& peer_access() {
@@ -559,12 +569,7 @@ bool cuda_device_owns(int gpu, const void* first, std::int64_t bytes) {
   return bytes >= 0 && static_cast<std::size_t>(bytes) <= size - (address - base);
 }
 
-bool cuda_devices_linked(int from, int to) {
-  int possible = 0;
-  const bool known = cudaDeviceCanAccessPeer(&possible, to, from) == cudaSuccess;
-  (void)cudaGetLastError();
-  return known && possible != 0;
-}
+bool cuda_devices_linked(int from, int to) { return peer_access().reaches(to, from); }
 
 std::unique_ptr<Device> make_cuda_device(int gpu, std::int64_t budget_bytes) {
   const int count = count_gpus();

@@ -16,7 +16,7 @@ constexpr int kSide = 16;  // threads: kSide rows by kSide · 2 columns
 constexpr int kAcross = 32;
 constexpr int kThreads = kSide * kAcross;
 constexpr int kWarpSize = 32;
-constexpr std::int64_t kInShared = 136;  // 146 KiB, which GPUs have from compute capability 8.0 on
+constexpr std::int64_t kInShared = 136;  // columns, in 146 KiB; fewer where a block has less
 
 /// The triangle that is left, packed column by column, or in its matrix.
 struct Rest {
@@ -160,22 +160,33 @@ __global__ void __launch_bounds__(kThreads)
   if (thread == 0) *status = mine;
 }
 
+/// Dynamic shared memory that a block of the kernel can have on this GPU.
+std::int64_t shared_bytes_of_block() {
+  int gpu = 0;
+  int most = 0;
+  cudaFuncAttributes attributes{};
+  require_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  require_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu),
+               "shared memory of a block");
+  require_cuda(cudaFuncGetAttributes(&attributes, chol_dd_kernel), "cudaFuncGetAttributes");
+  return most - static_cast<std::int64_t>(attributes.sharedSizeBytes);
+}
+
 }  // namespace
 
 void chol_dd_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   check_chol_dd(calls, parameters);
   cudaStream_t stream = static_cast<CudaQueue&>(queue).stream();
-  constexpr auto kBytesMost =
-      static_cast<int>(kInShared * (kInShared + 1) / 2 * static_cast<int>(sizeof(DoubleDouble)));
-  require_cuda(
-      cudaFuncSetAttribute(chol_dd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytesMost),
-      "shared memory of chol_dd");
+  const std::int64_t room = shared_bytes_of_block();
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
     const std::int64_t n = x[0].cols;
-    const bool in_shared = n <= kInShared;
-    const std::size_t bytes =
-        in_shared ? static_cast<std::size_t>(n * (n + 1) / 2) * sizeof(DoubleDouble) : 0;
+    const auto packed = static_cast<std::int64_t>(sizeof(DoubleDouble)) * n * (n + 1) / 2;
+    const bool in_shared = n <= kInShared && packed <= room;
+    const auto bytes = static_cast<std::size_t>(in_shared ? packed : 0);
+    require_cuda(cudaFuncSetAttribute(chol_dd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(bytes)),
+                 "shared memory of chol_dd");
     chol_dd_kernel<<<1, kThreads, bytes, stream>>>(
         static_cast<DoubleDouble*>(x[0].data), x[0].ld, static_cast<int>(n),
         static_cast<std::int32_t*>(x[1].data), static_cast<CholDdStatus*>(x[2].data),

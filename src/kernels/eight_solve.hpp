@@ -4,9 +4,10 @@
 //
 // Method: R = D·U, D its diagonal. With T near the inverse of U, q = y·T leaves
 // y − q·U = y·(I − T·U) and what is rounded. Rows of T by substitution make |I − T·U| a few units
-// of |T|·|U| (Higham, Accuracy and Stability of Numerical Algorithms, 14.2), ρ units say; so does
-// the correction of q, of which ρ units are left again. Where ρ is at most 2^20, (ρ·u)² is below
-// u², and what is left is the rounding of q and of the sums. Why U and not R: elements of R⁻¹ are
+// of |T|·|U| (Higham, Accuracy and Stability of Numerical Algorithms, 14.2), ρ units say, ρ its
+// largest element; so does the correction of q, of which ρ units are left again. Where ρ is at most
+// 2^20, (ρ·u)² is at most 2^-13·u, and what is left is the rounding of q and of the sums. Why U and
+// not R: elements of R⁻¹ are
 // as large as κ says, those of U⁻¹ hardly ever, so that what is zero stays zero where columns are
 // nearly parallel, as it does in substitution (Läuchli's matrix). Where ρ is larger, nobody uses T.
 // Contract: pure functions with the same bits on CPUs and GPUs.

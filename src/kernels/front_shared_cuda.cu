@@ -14,7 +14,7 @@
 // A wait ends: behind kPatience without the flag, or when another block has given up, a block goes
 // on with whatever is there, all say so to each other, and the status is kSharersLost. That happens
 // where a GPU has failed, or where launches come one after another (CUDA_LAUNCH_BLOCKING and tools
-// that look at every launch). Once that has happened to a process, it waits less.
+// that look at every launch). Until a front succeeds again the process waits less.
 
 #include <cstddef>
 
@@ -25,7 +25,8 @@ namespace strata {
 namespace front {
 namespace {
 
-constexpr long long kPatience = 20'000'000'000;  // nanoseconds: more than a whole factorization
+// Nanoseconds. A GPU may wait for another whose multiprocessors are still at work on its subtrees.
+constexpr long long kPatience = 60'000'000'000;
 constexpr long long kLessPatience = kPatience / 20;
 
 /// The memory of the other GPUs: of number `k` from 0 on.
@@ -42,7 +43,7 @@ struct Others {
   }
 };
 
-__device__ int waits_in_vain;  // of this process, on this GPU
+__device__ int waits_in_vain;  // of this process, on this GPU, since a front succeeded
 
 __device__ int acquire_from_all(const int* flag) {
   int value = 0;
@@ -241,15 +242,21 @@ __global__ void __launch_bounds__(kConcludeThreads)
   if (thread != 0) return;
   Progress* progress = branch.progress();
   bool lost = false;
+  fused::Verdict first{};  // the others read what was found here, so that stays as it is
   for (int k = -1; k < others.count; ++k) {
     const Progress* there = k < 0 ? progress : moved_to(progress, branch.work, others.work[k]);
     lost = lost || acquire_from_all(&there->lost) != 0;
-    if (k >= 0 && acquire_from_all(&there->verdict.failed) != 0)
-      report_least(&progress->verdict, __ldcv(&there->verdict.bad_column),
-                   __ldcv(&there->verdict.bad_pivot));
+    if (acquire_from_all(&there->verdict.failed) == 0) continue;
+    const std::int64_t column = __ldcv(&there->verdict.bad_column);
+    if (first.failed != 0 && first.bad_column <= column) continue;
+    first = {1, column, __ldcv(&there->verdict.bad_pivot)};
   }
-  write_status(&progress->verdict, sums[0].whole(), status, sums[0].fraction());
-  if (lost) *status = {kSharersLost, 0, 0, 0};
+  write_status(&first, sums[0].whole(), status, sums[0].fraction());
+  if (lost) {
+    *status = {kSharersLost, 0, 0, 0};
+  } else {
+    waits_in_vain = 0;
+  }
 }
 
 /// Of the others, those whose memory is on this GPU: all of them are to be at work at once.

@@ -14,7 +14,7 @@ namespace strata {
 enum class SharePhase : std::uint8_t {
   prepare = 1,  ///< whatever has to be there before another device writes
   work = 2,
-  conclude = 3,  ///< what needs all that was made
+  conclude = 3,  ///< what needs all that was made, and changes nothing that others read
 };
 
 /// At most so many devices.

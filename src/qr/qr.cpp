@@ -104,6 +104,15 @@ QrInfo factor_in_place(MatrixView<T> v, MatrixView<T> r, const QrOptions& option
   return finished(orthonormalized(place, options), place, r, options);
 }
 
+/// Of what has no rows any leading dimension will do.
+template <class T>
+std::vector<MatrixView<T>> with_leading_dimensions(std::span<const MatrixView<T>> parts) {
+  std::vector<MatrixView<T>> views(parts.begin(), parts.end());
+  for (MatrixView<T>& view : views)
+    if (view.rows == 0) view.ld = std::max<std::int64_t>(view.ld, 1);
+  return views;
+}
+
 /// All of V, for messages and checks: nobody reads it.
 template <class T>
 MatrixView<T> whole_of(std::span<const MatrixView<T>> parts) {
@@ -130,9 +139,10 @@ MatrixView<T> whole_of(std::span<const MatrixView<T>> parts) {
 }
 
 template <class T>
-QrInfo factor_parts(std::span<const MatrixView<T>> parts, MatrixView<T> r,
+QrInfo factor_parts(std::span<const MatrixView<T>> given, MatrixView<T> r,
                     const QrOptions& options) {
-  check_arguments(TallInput<T>{.view = whole_of(parts)}, r, options);
+  const std::vector<MatrixView<T>> parts = with_leading_dimensions(given);
+  check_arguments(TallInput<T>{.view = whole_of<T>(parts)}, r, options);
   std::vector<PlacedMatrix> matrices;
   for (const MatrixView<T>& part : parts) matrices.push_back(placed(part, "qr"));
   const std::vector<DeviceSite*> sites = choose_sites(options.run.devices, matrices, "qr");
@@ -213,7 +223,8 @@ std::int64_t qr_part_multiple(std::int64_t n) {
   require(n >= 0, ErrorKind::misuse, "qr", "{} columns are not a matrix", n);
   if (n <= kQrColumnsMax) return of(std::max<std::int64_t>(n, 1));
   // Of blocks of columns, the last of which may be narrow.
-  return std::max(of(kColumnsOfBlock), of(std::max<std::int64_t>(n % kColumnsOfBlock, 1)));
+  const std::int64_t rest = n % kColumnsOfBlock;
+  return rest == 0 ? of(kColumnsOfBlock) : std::max(of(kColumnsOfBlock), of(rest));
 }
 
 std::int64_t qr_part_rows(std::int64_t m, std::int64_t n, int parts) {

@@ -231,8 +231,8 @@ auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bo
     if (last) (void)of_r();
     if (work) work();
   };
-  runner_.during_next_pass(meanwhile);
   const Gram factor = solvable(r);
+  runner_.during_next_pass(meanwhile);
   Gram b =
       wide ? solve_in<Wide>(factor, sum, wide_sum, last) : solve_in<T>(factor, sum, wide_sum, last);
   runner_.during_next_pass({});

@@ -296,6 +296,7 @@ DeviceSet::DeviceSet(const std::vector<DevicePlace>& places, const Options& opti
         places[d].backend->make_device(places[d].index, machine_.devices[d].memory_bytes);
     devices_.push_back(std::move(entry));
   }
+  linked_ = all_linked(places);  // as it has turned out, now that they are in use
   residency_.devices.resize(places.size());
   ring_shape_.threads = ring_threads(std::ssize(places));
   shape_rings(ring_shape_);

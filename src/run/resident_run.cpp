@@ -302,6 +302,11 @@ void ResidentRun::issue(const ResidentTasks::Entry& entry, std::vector<Event>& e
 
 double ResidentRun::run(Trace* trace) {
   if (!tasks_) prepare();
+  // Kernels that wait for each other on several devices are to find room there at once: not where
+  // one device has begun with a task of this run, and another one with that of another.
+  static std::mutex shared_tasks;
+  std::unique_lock<std::mutex> alone;
+  if (tasks_->has_shared()) alone = std::unique_lock(shared_tasks);
   require(trace == nullptr || devices() == 1, ErrorKind::misuse, "run",
           "spans of tasks on {} devices, whose clocks differ", devices());
   std::vector<Event> begin;

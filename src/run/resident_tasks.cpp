@@ -70,6 +70,7 @@ void ResidentTasks::meet(std::span<const Sharer> sharers) {
 
 void ResidentTasks::add_shared(std::span<const Sharer> sharers, const Task& task,
                                std::span<const TaskOperand> operands, KernelFunction kernel) {
+  has_shared_ = true;
   std::vector<std::size_t> written;
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (task.access_of(i) != Access::read) written.push_back(i);

@@ -67,6 +67,8 @@ class ResidentTasks {
   void finish();
 
   [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }
+  /// Whether devices wait for each other within kernels.
+  [[nodiscard]] bool has_shared() const noexcept { return has_shared_; }
   [[nodiscard]] std::size_t events() const noexcept { return events_; }
   [[nodiscard]] std::span<const Wait> waits(const Entry& entry) const {
     return std::span(waits_).subspan(entry.first_wait, entry.waits);
@@ -110,11 +112,12 @@ class ResidentTasks {
   std::vector<Wait> waits_;
   std::vector<BlockView> views_;
   std::size_t events_ = 0;
+  bool has_shared_ = false;
   // While tasks are added, with several queues:
   std::vector<std::int64_t> issued_;  // tasks, by queue
   std::vector<Recorded> recorded_;
   std::vector<Uses> uses_;    // by block, of each device
-  std::vector<int> writer_;   // by block, with several devices: who has its latest value; −1: all
+  std::vector<int> writer_;   // by block, with several devices: who has written it last; −1: none
   std::vector<char> copied_;  // as uses_: also who has got it from there
   std::vector<Reader> readers_;
   std::vector<std::vector<std::int64_t>> seen_;  // what a queue has waited for of each other

@@ -249,6 +249,18 @@ TEST_P(Sketch, ATransformKeepsInnerProductsIfAllOfItsRowsAreTaken) {
   }
 }
 
+/// Numbers that a float takes for the middle of two neighbours in half precision, which they are
+/// not quite: of these the even one, whichever is nearer.
+TEST_P(Sketch, NumbersInHalfPrecisionAreRoundedToFloatsFirst) {
+  constexpr std::int64_t kCount = 100;
+  const Matrix<double> v(1, kCount, 0, [](auto, auto j) {
+    return 1 + static_cast<double>(2 * (j / 2) + 1) * 0x1p-11 + (j % 2 == 0 ? 0x1p-40 : -0x1p-40);
+  });
+  const Matrix<double> s = of(SketchKind::srht_fp16, v, 1);
+  for (std::int64_t j = 0; j < kCount; ++j)
+    EXPECT_EQ(std::abs(s(0, j)), 1 + static_cast<double>((j / 2 + 1) / 2 * 2) * 0x1p-10) << j;
+}
+
 TEST_P(Sketch, TransformsBearAnyMagnitude) {
   for (const double size : {1e-300, 1e300}) {
     const Matrix<double> v(

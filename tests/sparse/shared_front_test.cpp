@@ -292,9 +292,13 @@ TEST(DealtFactorOnGpus, NamesTheFirstBadPivotOfAFrontThatTheyShare) {
   for (const std::int64_t before : {1, 2, 70, 130, 200, 333, 600}) {
     const SparseMatrix bad = test::with_bad_row(a, analysis.order[at(columns - before)]);
     const SparseCholesky expected(analysis, bad, options_on("reference"));
-    shared.factor(bad, 0);
-    EXPECT_FALSE(shared.info().ok);
-    EXPECT_EQ(shared.info().first_bad_pivot, expected.info().first_bad_pivot);
+    for (int run = 0; run < 20; ++run) {  // GPUs put together what they found at the same time
+      shared.factor(bad, 0);
+      EXPECT_FALSE(shared.info().ok);
+      EXPECT_EQ(shared.info().first_bad_pivot, expected.info().first_bad_pivot);
+      EXPECT_NEAR(shared.info().bad_pivot, expected.info().bad_pivot,
+                  1e-9 * std::abs(expected.info().bad_pivot));
+    }
     shared.factor(a, 0);
     EXPECT_TRUE(shared.info().ok);
   }
@@ -303,7 +307,7 @@ TEST(DealtFactorOnGpus, NamesTheFirstBadPivotOfAFrontThatTheyShare) {
 /// Kernels that run one after another do not meet: that is told, and nothing waits for ever.
 TEST(DealtFactorOnGpus, WhatDoesNotMeetIsTold) {
   if (!has_two_gpus() || !is_serial())
-    GTEST_SKIP() << "needs two GPUs and CUDA_LAUNCH_BLOCKING, and half a minute";
+    GTEST_SKIP() << "needs two GPUs and CUDA_LAUNCH_BLOCKING, and a minute";
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 5);
   const SparseAnalysis analysis = test::analysis_by_amd(a);
   FrontFactor shared(analysis, options_on("cuda:0,1", std::int64_t{2} << 30), shared_by(2));
