@@ -242,21 +242,19 @@ __global__ void __launch_bounds__(kConcludeThreads)
   if (thread != 0) return;
   Progress* progress = branch.progress();
   bool lost = false;
-  fused::Verdict first{};  // the others read what was found here, so that stays as it is
+  PivotStatus first{-1, 0, sums[0].whole(), sums[0].fraction()};
   for (int k = -1; k < others.count; ++k) {
     const Progress* there = k < 0 ? progress : moved_to(progress, branch.work, others.work[k]);
     lost = lost || acquire_from_all(&there->lost) != 0;
+    // Read alone: the others put together what was found here at the same time.
     if (acquire_from_all(&there->verdict.failed) == 0) continue;
-    const std::int64_t column = __ldcv(&there->verdict.bad_column);
-    if (first.failed != 0 && first.bad_column <= column) continue;
-    first = {1, column, __ldcv(&there->verdict.bad_pivot)};
+    const auto column = static_cast<double>(__ldcv(&there->verdict.bad_column));
+    if (first.bad_column >= 0 && first.bad_column <= column) continue;
+    first = {column, __ldcv(&there->verdict.bad_pivot), 0, 0};
   }
-  write_status(&first, sums[0].whole(), status, sums[0].fraction());
-  if (lost) {
-    *status = {kSharersLost, 0, 0, 0};
-  } else {
-    waits_in_vain = 0;
-  }
+  if (lost) first = {kSharersLost, 0, 0, 0};
+  if (!lost) waits_in_vain = 0;
+  *status = first;
 }
 
 /// Of the others, those whose memory is on this GPU: all of them are to be at work at once.

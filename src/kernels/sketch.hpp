@@ -147,9 +147,11 @@ enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
   return static_cast<std::uint64_t>(field < 2045 ? 2046 - field : 1) << 52;
 }
 
-/// c of the transform in fp16.
+/// c of the transform in fp16. (std::bit_width, which nvcc takes in a kernel, is 0 there.)
 [[nodiscard]] constexpr int sketch_half_shift(std::int64_t transform_rows) noexcept {
-  return (static_cast<int>(std::bit_width(static_cast<std::uint64_t>(transform_rows))) - 1 + 1) / 2;
+  int bits = 0;
+  while (transform_rows >> bits != 0) ++bits;
+  return bits / 2;
 }
 
 // ---- the operation

@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <cuda_fp16.h>
+
 #include "device/device_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/sketch_cuda.hpp"
 #include "scalar/double_double.hpp"
-#include "scalar/half.hpp"
 
 namespace strata {
 namespace {
@@ -162,9 +163,7 @@ __global__ void __launch_bounds__(kThreads)
 
 __device__ double added(double a, double b) { return rounded_sum(a, b); }
 __device__ float added(float a, float b) { return rounded_sum(a, b); }
-/// Not by the processor's conversion: behind one from double to float both become a single one, with
-/// one rounding instead of two.
-__device__ float through_half(float x) { return static_cast<float>(Half(x)); }
+__device__ float through_half(float x) { return __half2float(__float2half_rn(x)); }
 
 extern __shared__ unsigned char shared_column[];
 

@@ -261,6 +261,25 @@ TEST_P(Sketch, NumbersInHalfPrecisionAreRoundedToFloatsFirst) {
     EXPECT_EQ(std::abs(s(0, j)), 1 + static_cast<double>((j / 2 + 1) / 2 * 2) * 0x1p-10) << j;
 }
 
+/// What nearly cancels is a subnormal number in half precision, of fewer digits.
+TEST_P(Sketch, TransformsInHalfPrecisionRoundWhatIsSubnormal) {
+  constexpr std::int64_t kRows = 4096;  // results are divided by 2^6
+  constexpr double kRest = (1 + 0x1p-10) * 0x1p-12;
+  const std::uint64_t seed =
+      sketch_seed(sketch_variant(SketchKind::srht_fp16, 9), SketchStream::sign);
+  const Matrix<double> v(kRows, 1, 0, [&](auto i, auto) {
+    return i > 2 ? 0.0 : sketch_sign(seed, i) * (i == 2 ? kRest : 1.0);
+  });
+  const Matrix<double> s = of(SketchKind::srht_fp16, v, kRows);
+  std::int64_t small = 0;
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    if (std::abs(s(i, 0)) > 1) continue;
+    EXPECT_EQ(std::abs(s(i, 0)), 0x1p-12);
+    ++small;
+  }
+  EXPECT_EQ(small, kRows / 2);
+}
+
 TEST_P(Sketch, TransformsBearAnyMagnitude) {
   for (const double size : {1e-300, 1e300}) {
     const Matrix<double> v(
