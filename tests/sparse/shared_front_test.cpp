@@ -43,8 +43,9 @@ std::vector<FrontJob> jobs_of(const FrontLayout& layout, const FrontUnit& unit, 
   EXPECT_EQ(shares[0], 0);
   EXPECT_EQ(shares[unit.sharers], program.job_count);
   std::vector<FrontJob> jobs(at(shares[rank + 1] - shares[rank]));
-  std::memcpy(jobs.data(), structure + program.jobs + shares[rank] * kFrontJob,
-              jobs.size() * sizeof(FrontJob));
+  const std::int32_t* first = structure + program.jobs + shares[rank] * kFrontJob;
+  for (std::size_t k = 0; k < jobs.size(); ++k)
+    std::memcpy(&jobs[k], first + static_cast<std::int64_t>(k) * kFrontJob, sizeof(FrontJob));
   return jobs;
 }
 
