@@ -20,17 +20,20 @@ WorkCrew::~WorkCrew() {
 }
 
 void WorkCrew::share(std::int64_t count, const std::function<void(std::int64_t)>& piece) {
-  if (count == 1 || helpers_ == 0) {
+  if (count <= 1 || helpers_ == 0) {
     for (std::int64_t i = 0; i < count; ++i) piece(i);
     return;
   }
-  Job(*this, count, std::cref(piece)).finish();
+  // The first piece is the caller's own: were others to begin all of them, it would only wait.
+  Job others(*this, count - 1, [&piece](std::int64_t i) { piece(i + 1); });
+  piece(0);
+  others.finish();
 }
 
 /// As many as there are pieces that nobody has begun, also where pieces bring pieces: a recursion
 /// that brings two at a time is work for all.
 void WorkCrew::start_threads() {
-  std::int64_t waiting = -1;  // whoever brings a job begins one
+  std::int64_t waiting = 0;
   for (const Job* job : jobs_) waiting += job->count_ - job->next_;
   try {
     while (std::ssize(threads_) < std::min(std::int64_t{helpers_}, busy_ + waiting))
@@ -57,7 +60,7 @@ void WorkCrew::help() {
 
 WorkCrew::Job::Job(WorkCrew& crew, std::int64_t count, std::function<void(std::int64_t)> piece)
     : crew_(crew), piece_(std::move(piece)), count_(count) {
-  if (crew_.helpers_ == 0 || count_ <= 1) return;  // finish() does it
+  if (crew_.helpers_ == 0 || count_ == 0) return;  // finish() does it
   {
     const std::lock_guard lock(crew_.mutex_);
     crew_.jobs_.push_back(this);
