@@ -26,7 +26,13 @@ void WorkCrew::share(std::int64_t count, const std::function<void(std::int64_t)>
   }
   // The first piece is the caller's own: were others to begin all of them, it would only wait.
   Job others(*this, count - 1, [&piece](std::int64_t i) { piece(i + 1); });
-  piece(0);
+  try {
+    piece(0);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    others.next_ = others.count_;
+    if (!others.failure_) others.failure_ = std::current_exception();
+  }
   others.finish();
 }
 
