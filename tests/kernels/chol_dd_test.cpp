@@ -50,6 +50,7 @@ std::vector<Outcome> factored(const Backend& backend, const std::vector<WideMatr
   std::vector<Buffer> memory;
   std::vector<BlockView> views;
   std::vector<Outcome> results;
+  results.reserve(matrices.size());  // copies that have not ended read from its elements
   const auto place = [&](void* from, std::int64_t bytes, std::int64_t rows, std::int64_t cols,
                          std::int64_t ld, Element element) {
     memory.push_back(device->allocate(std::max<std::int64_t>(bytes, 1)));
