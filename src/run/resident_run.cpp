@@ -175,7 +175,10 @@ void ResidentRun::upload(int family, MemoryStore& store, PinnedRing& ring, int d
   for_parts(family, device, slot, held,
             [&](std::span<const Placed> blocks, std::byte* first, std::int64_t bytes) {
               if (bytes > slot) {
-                std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
+                const auto size = static_cast<std::size_t>(bytes);
+                if (const std::byte* home = store.lend(blocks.front().id))
+                  return ring.send(queue(device), first, {home, size});
+                std::vector<std::byte> buffer(size);
                 store.read(blocks.front().id, buffer.data());
                 return ring.send(queue(device), first, buffer);
               }

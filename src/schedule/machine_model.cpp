@@ -130,6 +130,11 @@ double KernelClock::share_of(int device, const Elements& elements, double work,
   return share_by_rate(machine_.devices[static_cast<std::size_t>(device)], elements, work, seconds);
 }
 
+double KernelClock::least_seconds(int device, const Elements& elements, double work) const {
+  return work /
+         nominal_flops_per_second(machine_.devices[static_cast<std::size_t>(device)], elements);
+}
+
 KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
                                        const Elements& elements, double work) const {
   const DeviceModel& model = machine_.devices[static_cast<std::size_t>(device)];

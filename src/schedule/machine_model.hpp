@@ -74,6 +74,9 @@ class KernelClock {
     return answer.cost;
   }
 
+  /// What so much work takes at the device's rate.
+  [[nodiscard]] double least_seconds(int device, const Elements& elements, double work) const;
+
  private:
   struct Answer {
     const Operation* operation = nullptr;

@@ -116,8 +116,10 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
     window_->slots.push_back(number_[entry.use_of[i]]);
   }
   step.work = work_of(blocks_, task, entry.operands);
-  step.seconds = task.seconds;
   const Elements elements = elements_of(blocks_, task, entry.operands);
+  if (task.seconds > 0)
+    step.seconds =
+        std::max(task.seconds, kernels_.least_seconds(device, elements, step.work / task.sharers));
   const double end =
       advance(queue, ready,
               kernels_.cost(device, *task.operation, elements, step.work, step.seconds).seconds);

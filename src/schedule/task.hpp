@@ -60,8 +60,8 @@ struct Task {
   std::uint16_t more_read = 0;
   /// Of all calls, in the operation's unit, where extents do not tell it; 0: they do.
   double work = 0;
-  /// What it takes on a device by itself, where that does not follow from its work: of predictions
-  /// alone; 0: it does.
+  /// What it takes on a device by itself, if that is not so slow that its work takes longer, where
+  /// it does not follow from the work: of predictions alone; 0: it does.
   double seconds = 0;
 
   [[nodiscard]] std::size_t operand_count() const noexcept {

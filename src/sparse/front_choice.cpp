@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -62,6 +64,22 @@ FrontSizes resident_sizes(FrontSizes sizes, bool given, int devices, bool shares
   return sizes;
 }
 
+bool are_given(const SparseCholeskyOptions& options) {
+  return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
+}
+
+std::vector<double> front_rates(const Machine& machine, Element element) {
+  std::vector<double> rates;
+  if (are_alike(machine)) return rates;
+  for (const DeviceModel& device : machine.devices) rates.push_back(device.rate(element));
+  return rates;
+}
+
+bool has_gpu(const Machine& machine) {
+  return std::any_of(machine.devices.begin(), machine.devices.end(),
+                     [](const DeviceModel& device) { return device.kind == DeviceKind::gpu; });
+}
+
 bool are_alike(const Machine& machine) {
   return std::all_of(
       machine.devices.begin(), machine.devices.end(),
@@ -101,12 +119,15 @@ std::int64_t resident_elements(const SparseAnalysis& analysis) {
 
 std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, const SparseMatrix& a,
                                                   FrontSizes& sizes, bool given, Element element,
-                                                  int devices, std::int64_t budget) {
+                                                  const Machine& machine) {
+  const auto devices = static_cast<int>(machine.devices.size());
+  const std::int64_t budget = smallest_memory(machine);
   const auto fits = [&](const std::shared_ptr<const FrontLayout>& layout) {
-    return smallest_budget_bytes(front_schedule(layout, devices)) <= budget;
+    return smallest_budget_bytes(front_schedule(layout, devices, front_rates(machine, element))) <=
+           budget;
   };
   const bool in_ranges = sizes.program != 0 && (sizes.range_bytes > 0 || !given) &&
-                         largest_order(analysis) <= kPanelOrderMax;
+                         are_alike(machine) && largest_order(analysis) <= kPanelOrderMax;
   if (in_ranges) {
     // Room for a range while the one before goes home and updates wait for others.
     constexpr std::int64_t kParts = 6;
@@ -147,8 +168,9 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
                        const Machine& machine, const Options& options) {
   require_devices(machine);
   const auto start = std::chrono::steady_clock::now();
-  auto schedule = std::make_shared<const Schedule>(
-      front_schedule(std::move(layout), static_cast<int>(machine.devices.size())));
+  const Element element = layout->blocks.family(fronts::kPanels).element;
+  auto schedule = std::make_shared<const Schedule>(front_schedule(
+      std::move(layout), static_cast<int>(machine.devices.size()), front_rates(machine, element)));
   const std::int64_t needed = smallest_budget_bytes(*schedule);
   const std::int64_t there = smallest_memory(machine);
   require(needed <= there, ErrorKind::memory, kWhere,
@@ -167,6 +189,46 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
       schedule->blocks.total_bytes(fronts::kPanels) + schedule->blocks.total_bytes(fronts::kValues);
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return planned;
+}
+
+PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
+                              const Machine& machine, const SparseCholeskyOptions& options) {
+  require_devices(machine);
+  FrontSizes sizes = front_sizes(analysis, options, has_gpu(machine));
+  const bool given = are_given(options);
+  SparseAnalysis laid_out = analysis;
+  std::shared_ptr<const FrontLayout> layout =
+      resident_layout(analysis, a, sizes, given, options.precision, machine,
+                      machine.device_to_device.bytes_per_second > 0);
+  if (layout == nullptr)
+    layout = fitting_layout(laid_out, a, sizes, given, options.precision, machine);
+  PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options.run);
+  planned.tile = sizes.tile;
+  return planned;
+}
+
+Machine only(Machine machine, DeviceKind kind) {
+  std::erase_if(machine.devices, [&](const DeviceModel& device) { return device.kind != kind; });
+  return machine;
+}
+
+std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis, const SparseMatrix& a,
+                                       const Machine& machine,
+                                       const SparseCholeskyOptions& options) {
+  if (are_alike(machine)) return std::nullopt;
+  // Without end where the memory does not suffice.
+  const auto seconds = [&](const Machine& some) {
+    try {
+      return plan_factorization(analysis, a, some, options).simulated.seconds;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::memory) throw;
+      return std::numeric_limits<double>::infinity();
+    }
+  };
+  const double gpus = seconds(only(machine, DeviceKind::gpu));
+  const double cpus = seconds(only(machine, DeviceKind::cpu));
+  if (seconds(machine) < std::min(gpus, cpus)) return std::nullopt;
+  return gpus <= cpus ? DeviceKind::gpu : DeviceKind::cpu;
 }
 
 }  // namespace strata

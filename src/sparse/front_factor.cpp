@@ -1,5 +1,7 @@
 #include "sparse/front_factor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -44,10 +46,6 @@ void check_batches(const SparseCholeskyOptions& options) {
           batches.batch, batches.streams, kStreamsMax);
   require(options.tile == 0 && options.panel_order == 0 && options.branch_entries == 0,
           ErrorKind::misuse, kWhere, "level batches have no tiles and no branches");
-}
-
-bool are_given(const SparseCholeskyOptions& options) {
-  return options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
 }
 
 }  // namespace
@@ -110,11 +108,31 @@ Options FrontFactor::with_budget() const {
   return bounded;
 }
 
+/// All that were asked for, or of GPUs and CPUs those that are sooner alone.
+void FrontFactor::choose_devices(const SparseMatrix& a) {
+  if (devices_ == nullptr || options_.devices != asked_.run.devices) {
+    options_.devices = asked_.run.devices;
+    devices_ = std::make_unique<DeviceSet>(with_budget());
+  }
+  const auto kind = sooner_alone(analysis_, a, devices_->machine(), asked_);
+  if (!kind) return;
+  for (const DeviceChoice& choice : choose_all_devices(options_.devices)) {
+    if (backend_named(choice.backend, options_.devices).kind() != *kind) continue;
+    options_.devices = choice.backend == "cuda"
+                           ? fmt::format("cuda:{}", fmt::join(choice.indices, ","))
+                           : fmt::format("{}:{}", choice.backend, choice.indices.size());
+    break;
+  }
+  if (!given_sizes_) choose_sizes();
+  devices_ = std::make_unique<DeviceSet>(with_budget());
+}
+
 /// Plans for a matrix whose entries stand elsewhere than those of the last. What fails here leaves
 /// nothing that a later call could take for its own.
 void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
   one_triangle_ = is_one_triangle(a);
+  opened_.reset();
   streamed_.reset();
   homes_.reset();
   planned_ = {};
@@ -128,7 +146,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   if (adopted_ || !given_sizes_) choose_sizes();
   if (adopted_) begin();
   adopted_ = false;
-  if (devices_ == nullptr) devices_ = std::make_unique<DeviceSet>(with_budget());
+  choose_devices(a);
   const Machine& machine = devices_->machine();
   if (take_resident(a)) {
     arrangement_ = arrangement_of(a, *crew_);
@@ -138,8 +156,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
           "level batches are for one device that holds all blocks: {} devices of {} bytes",
           devices_->count(), smallest_memory(machine));
   SparseAnalysis whole = analysis_;
-  layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_ || !are_alike(machine), element_,
-                           devices_->count(), smallest_memory(machine));
+  layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, machine);
   if (layout_->ranges) whole_analysis_ = std::move(whole);
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
   planned.tile = sizes_.tile;
@@ -336,9 +353,18 @@ void FrontFactor::bring_home() const {
   at_home_ = true;
 }
 
+namespace {
+
+/// The tree is one branch, or ranges.
+bool has_programs(const FrontLayout& layout) {
+  return layout.ranges ||
+         (layout.units.size() == 1 && layout.units.front().kind == UnitKind::branch);
+}
+
+}  // namespace
+
 bool FrontFactor::solves_there() const noexcept {
-  const bool whole = layout_->units.size() == 1 && layout_->units.front().kind == UnitKind::branch;
-  return resident() && element_ == Element::fp64 && (whole || layout_->ranges);
+  return resident() && element_ == Element::fp64 && has_programs(*layout_);
 }
 
 void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward) const {
@@ -349,13 +375,24 @@ void FrontFactor::solve_there(MatrixView<double> b, bool forward, bool backward)
 }
 
 bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backward) const {
-  if (homes_ == nullptr || adopted_ || !layout_->ranges) return false;
+  if (adopted_) return solve_opened(b, forward, backward);
+  if (homes_ == nullptr || !layout_->ranges) return false;
   const std::lock_guard lock(*one_at_a_time_);
   if (streamed_ == nullptr)
     streamed_ = std::make_unique<StreamedSweeps>(
         analysis_, *layout_, homes_->family(fronts::kPanels), homes_->family(fronts::kStructure),
         *devices_, *crew_, options_of(options_.policy));
   return streamed_->solve(b, forward, backward);
+}
+
+bool FrontFactor::solve_opened(MatrixView<double> b, bool forward, bool backward) const {
+  if (sizes_.program == 0 || !has_programs(*layout_)) return false;
+  const std::lock_guard lock(*one_at_a_time_);
+  if (opened_ == nullptr) {
+    if (!worth_a_gpu(options_, layout_->blocks.total_bytes(fronts::kPanels))) return false;
+    opened_ = std::make_unique<OpenedSweeps>(analysis_, layout_, panels_, sizes_, options_, *crew_);
+  }
+  return opened_->solve(b, forward, backward);
 }
 
 /// Units and their columns are in the order of elimination, so the first failure is the one that no
@@ -467,6 +504,8 @@ void FrontFactor::adopt(const FactorInfo& info, double shift) {
   info_ = info;
   shift_ = shift;
   adopted_ = true;
+  for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kPanels); ++k)
+    panels_->mark_written(k);
 }
 
 template MatrixView<const double> FrontFactor::panel(std::int32_t) const;

@@ -15,6 +15,7 @@
 #include "sparse/entry_checks.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
+#include "sparse/opened_sweeps.hpp"
 #include "sparse/resident_sweeps.hpp"
 #include "sparse/streamed_sweeps.hpp"
 #include "store/memory_store.hpp"
@@ -34,8 +35,15 @@ namespace strata {
                                         bool shares = false);
 [[nodiscard]] std::int64_t resident_elements(const SparseAnalysis& analysis);
 
-/// Whether a machine's devices are of one kind: all GPUs, or all CPUs.
+/// Whether sizes were asked for.
+[[nodiscard]] bool are_given(const SparseCholeskyOptions& options);
+
+/// Whether a machine's devices are of one kind: all GPUs, or all CPUs. And whether one is a GPU.
 [[nodiscard]] bool are_alike(const Machine& machine);
+[[nodiscard]] bool has_gpu(const Machine& machine);
+
+/// By which front_schedule() deals work: none where devices are alike.
+[[nodiscard]] std::vector<double> front_rates(const Machine& machine, Element element);
 
 /// The layout of a factor that stays on the machine's devices; null where they do not hold it, or
 /// are not alike. `sizes` say what became of them. With `shares` these reach each other's memory:
@@ -44,20 +52,34 @@ namespace strata {
     const SparseAnalysis& analysis, const SparseMatrix& a, FrontSizes& sizes, bool given,
     Element element, const Machine& machine, bool shares = false);
 
-/// The layout for devices of a budget, where not all stays on them: branches are smaller where
-/// those of `sizes` do not fit, which changes no bit. On GPUs, unless sizes were `given`, ranges of
-/// the postorder, of an analysis whose wide supernodes are split; the bits are those of a factor
-/// that stays. `sizes` and `analysis` say what became of them.
+/// The layout for devices on which not all stays: branches are smaller where those of `sizes` do
+/// not fit, which changes no bit. On GPUs alone, unless sizes were `given`, ranges of the
+/// postorder, of an analysis whose wide supernodes are split; the bits are those of a factor that
+/// stays. `sizes` and `analysis` say what became of them.
 [[nodiscard]] std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis,
                                                                 const SparseMatrix& a,
                                                                 FrontSizes& sizes, bool given,
-                                                                Element element, int devices,
-                                                                std::int64_t budget);
+                                                                Element element,
+                                                                const Machine& machine);
 
 /// Plans the factorization. Throws Error{memory} for a budget that does not suffice.
 [[nodiscard]] PlannedRun plan_fronts(const SparseAnalysis& analysis,
                                      std::shared_ptr<const FrontLayout> layout,
                                      const Machine& machine, const Options& options);
+
+/// The same from the beginning: of the layout that a factorization on this machine would have.
+[[nodiscard]] PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
+                                            const Machine& machine,
+                                            const SparseCholeskyOptions& options);
+
+/// A machine's devices of one kind; and those by which a factorization is predicted to end as soon
+/// as by GPUs and CPUs together, none if it is not: GPUs by themselves have programs and keep what
+/// they made, while together they have panels and tiles for the kernels of dense matrices, and L at
+/// home. None where all are alike.
+[[nodiscard]] Machine only(Machine machine, DeviceKind kind);
+[[nodiscard]] std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis,
+                                                     const SparseMatrix& a, const Machine& machine,
+                                                     const SparseCholeskyOptions& options);
 
 /// What this process knows of one factor; SparseCholesky is its public face.
 class FrontFactor {
@@ -81,11 +103,14 @@ class FrontFactor {
   /// As ResidentSweeps::solve().
   void solve_there(MatrixView<double> b, bool forward, bool backward) const;
   /// The same for a factor in ranges that these devices made and that is at home, by its way
-  /// through the first device. False if it is none, or a range beside one right-hand side is more
-  /// than the budget: then B is as it was.
+  /// through the first device; and by GPUs for one that was made elsewhere, by such, and adopted
+  /// (OpenedSweeps). False if it is none, or a range beside one right-hand side is more than the
+  /// budget: then B is as it was.
   [[nodiscard]] bool solve_streamed(MatrixView<double> b, bool forward, bool backward) const;
   /// Of the last such solve.
-  [[nodiscard]] const RunReport& streamed_report() const { return streamed_->report(); }
+  [[nodiscard]] const RunReport& streamed_report() const {
+    return opened_ != nullptr ? opened_->report() : streamed_->report();
+  }
   /// Of L, before panel(), tile() and bytes().
   void bring_home() const;
 
@@ -119,10 +144,12 @@ class FrontFactor {
  private:
   void begin();
   void choose_sizes();
+  void choose_devices(const SparseMatrix& a);
   [[nodiscard]] Options with_budget() const;
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
+  [[nodiscard]] bool solve_opened(MatrixView<double> b, bool forward, bool backward) const;
   [[nodiscard]] PinnedRing& ring(int device = 0) const { return devices_->ring(device, 0); }
   /// What a factorization on the devices takes, before it begins; returns what was sent.
   std::int64_t upload_values(std::span<const double> values, const SparseMatrix* a);
@@ -159,6 +186,7 @@ class FrontFactor {
   mutable bool at_home_ = true;                       // L, where it is resident
   mutable std::unique_ptr<ResidentSweeps> sweeps_;    // made when first needed
   mutable std::unique_ptr<StreamedSweeps> streamed_;  // likewise
+  mutable std::unique_ptr<OpenedSweeps> opened_;      // likewise, of one that was adopted
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;

@@ -1,8 +1,10 @@
 #include "sparse/front_schedule.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "cholesky/row_owners.hpp"
 #include "kernels/front.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/potrf.hpp"
@@ -34,21 +36,24 @@ struct Gift {
 
 class FrontTasks {
  public:
-  FrontTasks(std::shared_ptr<const FrontLayout> layout, int devices)
-      : layout_(std::move(layout)), devices_(devices) {
+  FrontTasks(std::shared_ptr<const FrontLayout> layout, int devices, std::vector<double> rates)
+      : layout_(std::move(layout)), devices_(devices), rates_(std::move(rates)) {
     if (layout_->ranges) {
       for (const FrontUnit& unit : layout_->units)
         device_of_.push_back(std::min(unit.device, devices_ - 1));
       return;
     }
-    // Subtrees stay together: units are dealt in postorder, each device as much work as another.
+    // Subtrees stay together: units are dealt in postorder, work in proportion to rates.
+    std::vector<double> end(at(devices), 1.0);  // of each device's share
+    if (!rates_.empty()) end = rates_;
+    std::partial_sum(end.begin(), end.end(), end.begin());
     double total = 0;
     for (const FrontUnit& unit : layout_->units) total += unit.cost;
     double before = 0;
     for (const FrontUnit& unit : layout_->units) {
-      const double middle = before + unit.cost / 2;
-      const auto device = static_cast<int>(middle / std::max(total, 1.0) * devices);
-      device_of_.push_back(std::clamp(device, 0, devices - 1));
+      const double middle = (before + unit.cost / 2) / std::max(total, 1.0) * end.back();
+      const auto device = std::upper_bound(end.begin(), end.end(), middle) - end.begin();
+      device_of_.push_back(std::min(static_cast<int>(device), devices - 1));
       before += unit.cost;
     }
   }
@@ -181,23 +186,21 @@ class FrontTasks {
     }
   }
 
-  [[nodiscard]] int device_of_tile(std::int64_t i) const { return device_of_row(i, devices_); }
-
   /// Tile by tile: what a tile gets, its products and its solve follow each other, so that a device
   /// that does not hold the front need not hold the tile twice.
   void factor_tiles(TaskList& tasks, const FrontUnit& unit) const {
     const std::int64_t n = unit.tiles();
+    const RowOwners owners(n, devices_, rates_);
     std::vector<Target> targets;
     for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t i = j; i < n; ++i)
-        targets.push_back(target_of(unit.tile(i, j), device_of_tile(i)));
+      for (std::int64_t i = j; i < n; ++i) targets.push_back(target_of(unit.tile(i, j), owners[i]));
     const std::vector<std::vector<Gift>> gifts = gifts_of(unit, targets);
     std::size_t t = 0;
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t i = j; i < n; ++i, ++t) {
         start_tile(tasks, unit, targets[t], j);
         add_gifts(tasks, targets[t], gifts[t]);
-        finish_tile(tasks, unit, i, j);
+        finish_tile(tasks, unit, i, j, owners[i]);
       }
     }
   }
@@ -213,8 +216,8 @@ class FrontTasks {
       tasks.add(clear_block, target.device, {target.id});
   }
 
-  void finish_tile(TaskList& tasks, const FrontUnit& unit, std::int64_t i, std::int64_t j) const {
-    const int device = device_of_tile(i);
+  void finish_tile(TaskList& tasks, const FrontUnit& unit, std::int64_t i, std::int64_t j,
+                   int device) const {
     const BlockId x = unit.tile(i, j);
     for (std::int64_t k = 0; k < std::min(j, unit.column_tiles); ++k) {
       if (i == j)
@@ -320,12 +323,14 @@ class FrontTasks {
 
   std::shared_ptr<const FrontLayout> layout_;
   int devices_;
+  std::vector<double> rates_;   // by device; none: they are alike
   std::vector<int> device_of_;  // by unit
 };
 
 }  // namespace
 
-Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices) {
+Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices,
+                        std::vector<double> rates) {
   Schedule schedule;
   schedule.blocks = layout->blocks;
   schedule.devices = devices;
@@ -339,7 +344,7 @@ Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices) 
   }
   schedule.coarse_slots = true;
   schedule.own_places = layout->ranges;
-  auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices);
+  auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices, std::move(rates));
   schedule.emit = [tasks](std::int64_t step, TaskList& list) { tasks->emit(step, list); };
   return schedule;
 }

@@ -5,12 +5,16 @@
 // their order, and is factored; so neither budget nor devices nor the cut of branches change a bit.
 
 #include <memory>
+#include <vector>
 
 #include "schedule/task.hpp"
 #include "sparse/front_layout.hpp"
 
 namespace strata {
 
-[[nodiscard]] Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices);
+/// Units that are not ranges, and rows of tiles, are dealt to the devices in proportion to `rates`,
+/// in any unit; empty: they are alike.
+[[nodiscard]] Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices,
+                                      std::vector<double> rates = {});
 
 }  // namespace strata

@@ -501,19 +501,9 @@ RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis, const SparseM
   require_same_pattern(analysis, a);
   require_devices(machine);
   require(!options.batches, ErrorKind::misuse, "plan", "level batches have no plan");
-  FrontSizes sizes = front_sizes(analysis, options, !is_cpu(machine));
-  const std::int64_t there = smallest_memory(machine);
-  const bool given = options.tile > 0 || options.panel_order > 0 || options.branch_entries > 0;
-  SparseAnalysis laid_out = analysis;
-  std::shared_ptr<const FrontLayout> layout =
-      resident_layout(analysis, a, sizes, given, options.precision, machine,
-                      machine.device_to_device.bytes_per_second > 0);
-  if (layout == nullptr)
-    layout = fitting_layout(laid_out, a, sizes, given || !are_alike(machine), options.precision,
-                            static_cast<int>(machine.devices.size()), there);
-  PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options.run);
-  planned.tile = sizes.tile;
-  return make_simulated_report(std::move(planned));
+  const auto kind = sooner_alone(analysis, a, machine, options);
+  return make_simulated_report(
+      plan_factorization(analysis, a, kind ? only(machine, *kind) : machine, options));
 }
 
 }  // namespace strata

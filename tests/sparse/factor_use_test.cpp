@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "sparse/front_factor.hpp"
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"
@@ -484,6 +485,30 @@ TEST(SparseFactorUse, SimulatesWithoutValues) {
     EXPECT_GE(report.planned_traffic.device_to_host_bytes, analysis.counts.stored_entries * 8);
     EXPECT_NEAR(report.flops, analysis.counts.stored_flops, 0.2 * analysis.counts.stored_flops);
   }
+}
+
+/// GPUs and CPUs: those of one kind, unless a plan for all ends sooner.
+TEST(SparseFactorUse, TakesDevicesOfOneKindWhereThatIsPredictedToBeFaster) {
+  const SparseMatrix a = test::with_values(test::grid(24, 24, 24), 5);
+  const SparseCholeskyOptions options = options_of(0, 0, 0);
+  const SparseAnalysis analysis = analyze(a, options.analysis);
+  Machine machine = Machine::emulated(2, std::int64_t{1} << 30);
+  DeviceModel& gpu = machine.devices[0];
+  DeviceModel& cpu = machine.devices[1];
+  cpu.kind = DeviceKind::cpu;
+  cpu.rate(Element::fp64) = 100e9;
+  const auto chosen = [&] { return sooner_alone(analysis, a, machine, options); };
+  const auto seconds = [&](const Machine& some) {
+    return simulate_sparse_cholesky(analysis, a, some, options).predicted_seconds.value_or(0);
+  };
+  EXPECT_EQ(chosen(), DeviceKind::gpu);
+  EXPECT_EQ(seconds(machine), seconds(only(machine, DeviceKind::gpu)));
+  EXPECT_EQ(simulate_sparse_cholesky(analysis, a, machine, options).devices.size(), 1U);
+  EXPECT_EQ(sooner_alone(analysis, a, only(machine, DeviceKind::gpu), options), std::nullopt);
+  // A GPU that has not the memory for any of it, nor has it beside CPUs.
+  gpu = Machine::emulated(1, 100).devices.front();
+  EXPECT_EQ(chosen(), DeviceKind::cpu);
+  EXPECT_EQ(seconds(machine), seconds(only(machine, DeviceKind::cpu)));
 }
 
 }  // namespace

@@ -67,9 +67,25 @@ TEST(FrontRanges, AFrontBeyond32BitsIsRefused) {
 TEST(FrontRanges, AFrontBeyond32BitsIsNotInARange) {
   Dense dense(50000);
   FrontSizes sizes = front_sizes(dense.analysis, {}, true);
-  const auto layout = fitting_layout(dense.analysis, dense.a, sizes, false, Element::fp64, 1,
-                                     std::int64_t{100} << 30);
+  const auto layout = fitting_layout(dense.analysis, dense.a, sizes, false, Element::fp64,
+                                     Machine::emulated(1, std::int64_t{100} << 30));
   EXPECT_FALSE(layout->ranges);
+}
+
+/// A GPU and a CPU that are as fast as each other share the tiles of one large front.
+TEST(FrontRanges, ALargeFrontIsMadeByGpuAndCpuTogether) {
+  const Dense dense(16000);
+  Machine machine = Machine::emulated(2, std::int64_t{8} << 30);
+  machine.devices[1].kind = DeviceKind::cpu;
+  for (DeviceModel& device : machine.devices) device.rate(Element::fp64) = 1e12;
+  const auto seconds = [&](const Machine& some) {
+    return plan_factorization(dense.analysis, dense.a, some, {}).simulated.seconds;
+  };
+  EXPECT_EQ(sooner_alone(dense.analysis, dense.a, machine, {}), std::nullopt);
+  EXPECT_LT(seconds(machine), 0.7 * seconds(only(machine, DeviceKind::gpu)));
+  EXPECT_LT(seconds(machine), 0.7 * seconds(only(machine, DeviceKind::cpu)));
+  machine.devices[1].rate(Element::fp64) = 20e9;
+  EXPECT_EQ(sooner_alone(dense.analysis, dense.a, machine, {}), DeviceKind::gpu);
 }
 
 /// Leaves of one column, or of two, around a root that all of them reach.
@@ -96,8 +112,8 @@ TEST(FrontRanges, MoreThan224UpdatesFallBack) {
   for (const std::int64_t bytes : {100000, 100, 1}) {
     SparseAnalysis analysis = analyze(a, options);
     FrontSizes sizes = in_ranges(bytes);
-    const auto layout =
-        fitting_layout(analysis, a, sizes, false, Element::fp64, 1, std::int64_t{1} << 20);
+    const auto layout = fitting_layout(analysis, a, sizes, false, Element::fp64,
+                                       Machine::emulated(1, std::int64_t{1} << 20));
     EXPECT_EQ(layout->ranges, bytes == 100000) << bytes;
     EXPECT_EQ(sizes.range_bytes, layout->ranges ? bytes : 0);
   }
@@ -133,7 +149,8 @@ TEST(FrontRanges, AWideTreeInASmallBudget) {
     const auto budget = static_cast<std::int64_t>(part * static_cast<double>(values));
     FrontSizes sizes = front_sizes(analysis, {}, true);
     SparseAnalysis mine = analysis;
-    const auto layout = fitting_layout(mine, a, sizes, false, Element::fp64, 1, budget);
+    const auto layout =
+        fitting_layout(mine, a, sizes, false, Element::fp64, Machine::emulated(1, budget));
     EXPECT_LE(smallest_budget_bytes(front_schedule(layout, 1)), budget) << part;
     cut += layout->ranges ? 0 : 1;
   }

@@ -6,53 +6,33 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/random.hpp"
 #include "kernels/backend.hpp"
 #include "schedule/plan_layout.hpp"
 #include "session/policy.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_schedule.hpp"
-#include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/sweeps.hpp"
 
 namespace strata {
 namespace {
 
 using test::at;
+using test::distance;
+using test::kSweeps;
+using test::options_on;
+using test::right_hand_sides;
+using test::Sweep;
+using test::view_of;
 
 constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-
-struct Sweep {
-  bool forward;
-  bool backward;
-};
-constexpr std::array<Sweep, 3> kSweeps{{{true, true}, {true, false}, {false, true}}};
 
 FrontSizes whole_tree() { return {.panel_order = 4096, .branch_entries = kWhole, .program = 1}; }
 FrontSizes in_ranges(std::int64_t bytes) {
   FrontSizes sizes = whole_tree();
   sizes.range_bytes = bytes;
   return sizes;
-}
-
-SparseCholeskyOptions options_on(const std::string& devices, std::int64_t budget = 0,
-                                 Element element = Element::fp64) {
-  SparseCholeskyOptions options;
-  options.run.devices = devices;
-  options.run.device_memory_bytes = budget;
-  options.precision = element;
-  return options;
-}
-
-std::vector<double> right_hand_sides(std::int64_t n, std::int64_t columns, double scale = 1) {
-  std::vector<double> b(at(n * columns));
-  for (std::size_t i = 0; i < b.size(); ++i) b[i] = scale * (random_uniform(7, i) - 0.5);
-  return b;
-}
-
-MatrixView<double> view_of(std::vector<double>& b, std::int64_t n) {
-  return {b.data(), n, std::ssize(b) / std::max<std::int64_t>(n, 1), n};
 }
 
 /// The host's, with rows as solve_streamed() has them.
@@ -72,16 +52,6 @@ std::vector<double> by_the_host(const FrontFactor& factor, const std::vector<dou
     for (std::int64_t k = 0; k < n; ++k)
       found[at((sweep.backward ? order[at(k)] : k) + c * n)] = x[at(k + c * n)];
   return found;
-}
-
-double distance(const std::vector<double>& x, const std::vector<double>& y) {
-  double most = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (!(std::abs(x[i] - y[i]) <= most)) most = std::abs(x[i] - y[i]);
-    largest = std::max(largest, std::abs(y[i]));
-  }
-  return most / largest;
 }
 
 std::int64_t factor_bytes(const FrontFactor& factor) {

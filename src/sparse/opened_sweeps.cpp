@@ -1,0 +1,88 @@
+#include "sparse/opened_sweeps.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "device/device_host.hpp"
+#include "kernels/front_program.hpp"
+#include "session/budget.hpp"
+#include "session/policy.hpp"
+#include "sparse/front_homes.hpp"
+#include "sparse/front_schedule.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+
+bool worth_a_gpu(const Options& options, std::int64_t factor_bytes) {
+  const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
+  // A GPU beside CPUs makes no such factor, and does not solve with one.
+  if (choices.size() != 1 || choices.front().backend != "cuda") return false;
+  constexpr std::int64_t kFew = std::int64_t{256} << 20;
+  return options.devices != "auto" || factor_bytes >= kFew;
+}
+
+OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
+                           std::shared_ptr<const FrontLayout> layout,
+                           std::shared_ptr<FamilyMemory> panels, const FrontSizes& sizes,
+                           const Options& options, WorkCrew& crew)
+    : layout_(std::move(layout)),
+      panels_(std::move(panels)),
+      structure_(listed_memory(layout_->blocks, fronts::kStructure, layout_->structure)),
+      devices_(options) {
+  if (take_resident(analysis, sizes, options)) return;
+  if (!devices_.all_on_host()) {
+    const BlockTable& blocks = layout_->blocks;
+    MemoryStore(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr})
+        .materialize(fronts::kStructure, describe_host().compute_queues);
+    pinner_ = std::make_unique<HostPinner>(
+        devices_,
+        std::vector<HostRange>{{structure_->data(), blocks.total_bytes(fronts::kStructure)},
+                               {panels_->data(), blocks.total_bytes(fronts::kPanels)}},
+        options.host_pinning);
+  }
+  streamed_ = std::make_unique<StreamedSweeps>(analysis, *layout_, panels_, structure_, devices_,
+                                               crew, options_of(options.policy));
+}
+
+/// As FrontFactor does with one that it made itself.
+bool OpenedSweeps::take_resident(const SparseAnalysis& analysis, const FrontSizes& sizes,
+                                 const Options& options) {
+  const BlockTable& blocks = layout_->blocks;
+  const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
+  // The work memory of other ranges has no room for right-hand sides.
+  const bool stayed = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
+  if (!stayed || blocks.family(fronts::kPanels).element != Element::fp64 || choices.size() > 1 ||
+      sizes.devices > devices_.count())
+    return false;
+  const auto count = static_cast<int>(sizes.devices);
+  auto schedule = std::make_shared<const Schedule>(front_schedule(layout_, count));
+  const std::int64_t there = smallest_memory(devices_.machine());
+  for (const std::int64_t bytes : ResidentRun::bytes_of(*schedule))
+    if (bytes + ResidentSweeps::bytes_of(analysis) > there) return false;
+  std::vector<ResidentRun::Place> places;
+  for (int d = 0; d < count; ++d)
+    places.push_back({choices.front().indices[at(d)], &devices_.device(d)});
+  constexpr int kQueues = 4;
+  resident_ = std::make_unique<ResidentRun>(std::move(schedule), devices_.backend(), places,
+                                            count > 1 ? kQueues : 1);
+  MemoryStore store(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr});
+  for (int d = 0; d < count; ++d) {
+    for (const int family : {fronts::kPanels, fronts::kStructure})
+      resident_->upload(family, store, devices_.ring(d, 0), d);
+  }
+  for (int d = 0; d < count; ++d) {
+    devices_.ring(d, 0).finish();
+    resident_->queue(d).synchronize();
+  }
+  sweeps_ = std::make_unique<ResidentSweeps>(analysis, *layout_, *resident_, devices_);
+  return true;
+}
+
+bool OpenedSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
+  if (!resident()) return streamed_->solve(b, forward, backward);
+  sweeps_->solve(b, forward, backward);
+  return true;
+}
+
+}  // namespace strata
