@@ -5,6 +5,7 @@
 //   apply_gram        B ← (X·R⁻¹)ᵀ(X·R⁻¹), V stays      operands B, V, R, d
 //   solve_right_gram  V ← X·R⁻¹ and B ← VᵀV             operands B, V, R, d
 //   solve_right       V ← X·R⁻¹                         operands V, R, d
+//   solve_right_twice V ← (X·R⁻¹)·diag(e)·S⁻¹            operands V, R, d, S, e
 //   inner             B ← XᵀY                           operands B, X, Y
 //   gram_sum          C ← A + B, element by element     operands C, A, B
 //   column_max        M_j ← max_r |v_rj|, NaN if any is operands M, V
@@ -41,6 +42,7 @@
 //   q ← q + e·T, each a chain of fused multiply-adds, rows of T and U ascending, from 0, y and q
 //   on; q_j times the rounded 1/R_jj is the quotient. If T is not good, or an element of D is far
 //   from 1, they are solved for by substitution.
+// * solve_right_twice is solve_right twice: what is between is rounded to T, if not stored.
 // * column_dots is gram's sum in the element of V, c (n × 1) is 0 outside of the range.
 //   column_update takes i in ascending order, each product subtracted by a fused multiply-add; with
 //   kNormalize it divides v_j by √c_j instead, unless c_j is not positive. Their variant holds j
@@ -108,6 +110,9 @@ inline double solve_and_sum(std::span<const BlockExtent> x, std::uint32_t) {
   return 2 * rows_by_squares(x[1]);
 }
 inline double solve(std::span<const BlockExtent> x, std::uint32_t) { return rows_by_squares(x[0]); }
+inline double two_solves(std::span<const BlockExtent> x, std::uint32_t) {
+  return 2 * rows_by_squares(x[0]);
+}
 inline double products(std::span<const BlockExtent> x, std::uint32_t) {
   return 2 * static_cast<double>(x[1].rows) * static_cast<double>(x[0].rows) *
          static_cast<double>(x[0].cols);
@@ -139,6 +144,12 @@ inline constexpr Operation solve_right{.name = "solve_right",
                                        .access = {Access::read_write, Access::read, Access::read},
                                        .work = gram_work::solve,
                                        .nominal_cost = 2};
+inline constexpr Operation solve_right_twice{
+    .name = "solve_right_twice",
+    .operands = 5,
+    .access = {Access::read_write, Access::read, Access::read, Access::read, Access::read},
+    .work = gram_work::two_solves,
+    .nominal_cost = 2};
 inline constexpr Operation inner{.name = "inner",
                                  .operands = 3,
                                  .access = {Access::write, Access::read, Access::read},
@@ -186,6 +197,8 @@ inline constexpr Elements kSolveElements[] = {{Element::fp64, Element::fp64, Ele
                                               {Element::fp64, Element::dd, Element::fp64},
                                               {Element::fp32, Element::fp32, Element::fp64},
                                               {Element::fp32, Element::fp64, Element::fp64}};
+/// V, R, d, S, e.
+inline constexpr Elements kSolveTwiceElements[] = {Elements(5, Element::fp64)};
 inline constexpr Elements kInnerElements[] = {{Element::fp64, Element::fp64, Element::fp64},
                                               {Element::dd, Element::fp64, Element::fp64},
                                               {Element::fp64, Element::fp32, Element::fp32},
@@ -205,6 +218,7 @@ struct GramKernels {
   KernelFunction apply_gram;
   KernelFunction solve_right_gram;
   KernelFunction solve_right;
+  KernelFunction solve_right_twice;
   KernelFunction inner;
   KernelFunction gram_sum;
   KernelFunction column_max;
@@ -219,6 +233,7 @@ inline void add_kernels(KernelTable& table, const GramKernels& kernels) {
   add(apply_gram, kSolveGramElements, kernels.apply_gram);
   add(solve_right_gram, kSolveGramElements, kernels.solve_right_gram);
   add(solve_right, kSolveElements, kernels.solve_right);
+  add(solve_right_twice, kSolveTwiceElements, kernels.solve_right_twice);
   add(inner, kInnerElements, kernels.inner);
   add(gram_sum, kGramSumElements, kernels.gram_sum);
   add(column_max, kColumnMaxElements, kernels.column_max);

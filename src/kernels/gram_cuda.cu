@@ -333,11 +333,27 @@ void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 
 namespace {
 
+/// B ← the Gram matrix of X·R⁻¹, all in doubles, V read once.
+void sum_solved(CudaQueue& queue, const BlockView& b, const BlockView& v, const BlockView& r,
+                const BlockView& d) {
+  const Pairs pairs{v.cols, v.cols, true};
+  const std::int64_t beside = aligned(solved_sums_bytes());
+  auto* memory = static_cast<std::byte*>(queue.scratch(beside + unit_bytes<double>(v.rows, pairs)));
+  auto* units = reinterpret_cast<double*>(memory + beside);
+  solved_unit_sums(queue.stream(), columns_of<double>(v, &d), static_cast<const double*>(r.data),
+                   r.ld, memory, units);
+  add_units(queue.stream(), units, units_of(v.rows), pairs, b);
+}
+
 /// V ← X·R⁻¹ where `stored`, B ← the Gram matrix of it where there is a B.
 template <class S, class T>
 void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
                 const BlockView& d, bool stored) {
   constexpr bool kDoubles = std::is_same_v<S, double> && std::is_same_v<T, double>;
+  if constexpr (kDoubles) {
+    if (!stored && b->element == Element::fp64 && v.cols <= kSolvedSumsColumns)
+      return sum_solved(queue, *b, v, r, d);
+  }
   const bool shared = !kDoubles && solves_in_shared_memory(v.cols, r.element);
   const std::int64_t elements = v.rows * v.cols;
   const std::int64_t beside =  // what is not rounded yet, or a factor that is prepared
@@ -406,6 +422,20 @@ void solve_right_cuda(Queue& queue, const KernelCalls& calls, const KernelParame
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
     solve(static_cast<CudaQueue&>(queue), nullptr, x[0], x[1], x[2], true);
+  }
+}
+
+void solve_right_twice_cuda(Queue& queue, const KernelCalls& calls,
+                            const KernelParameters& parameters) {
+  require_variant(solve_right_twice, parameters.variant, 0);
+  auto& cuda = static_cast<CudaQueue&>(queue);
+  const auto data = [](const BlockView& block) { return static_cast<const double*>(block.data); };
+  for (std::int64_t c = 0; c < calls.count(); ++c) {
+    const BlockView* x = calls[c];
+    const BlockView& v = x[0];
+    tensor_solve_twice(cuda.stream(), columns_of<double>(v, &x[2]), data(x[1]), x[1].ld, data(x[4]),
+                       data(x[3]), x[3].ld, static_cast<double*>(v.data), v.ld,
+                       cuda.scratch(std::max<std::int64_t>(2 * tensor_solve_bytes(v.cols), 1)));
   }
 }
 

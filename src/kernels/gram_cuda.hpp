@@ -11,6 +11,8 @@ void apply_gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParamet
 void solve_right_gram_cuda(Queue& queue, const KernelCalls& calls,
                            const KernelParameters& parameters);
 void solve_right_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
+void solve_right_twice_cuda(Queue& queue, const KernelCalls& calls,
+                            const KernelParameters& parameters);
 void inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void gram_sum_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);
 void column_max_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters);

@@ -11,6 +11,7 @@
 // the reference's way: nobody is in a hurry for fewer digits than fp64 gives at the same speed.
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -190,11 +191,35 @@ void put_gram(const BlockView& block, const std::vector<W>& sums) {
 
 /// What is done to the tiles of a block, in this order.
 struct Pass {
-  const BlockView* factor = nullptr;  ///< solved with, if there is one
-  bool stored = false;                ///< Q takes the place of V
-  const BlockView* sums = nullptr;    ///< added up, if there is a place
+  const BlockView* factor = nullptr;    ///< solved with, if there is one
+  const BlockView* then = nullptr;      ///< in doubles: solved with behind that, if there is one,
+  const double* then_scales = nullptr;  ///< of columns that are scaled between
+  bool stored = false;                  ///< Q takes the place of V
+  const BlockView* sums = nullptr;      ///< added up, if there is a place
   std::uint32_t variant = kExtraction;
 };
+
+/// A triangle in doubles, as tiles of doubles are solved with it.
+struct Triangle {
+  explicit Triangle(const BlockView& block) : n(block.cols), r(factor_of<double>(block)) {
+    for (std::int64_t j = 0; j < n; ++j)
+      divisors.emplace_back(r[static_cast<std::size_t>(j + j * n)]);
+    for (std::int64_t j = 0; j < n; j += kEightColumns) eights.emplace_back(r.data(), n, j);
+  }
+  void solve(double* x, const tile::Ahead& ahead) const {
+    run_fused<tile::SolveEights>(x, n, r.data(), divisors.data(), eights.data(), ahead);
+  }
+
+  std::int64_t n;
+  std::vector<double> r;
+  std::vector<tile::Divisor> divisors;
+  std::vector<tile::Eight> eights;
+};
+
+void scale_columns(double* x, std::int64_t n, const double* scales) {
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t r = 0; r < kGramTileRows; ++r) x[r + j * kGramTileRows] *= scales[j];
+}
 
 /// W: what sums are in.
 template <class T, class W>
@@ -213,17 +238,14 @@ void perform(const BlockView& v, const double* d, const Pass& pass) {
     scratch.sums.assign(pairs * kStride<W>, 0.0);
     tree.start(pairs);
   }
-  const auto r =
-      pass.factor != nullptr && !wide ? factor_of<double>(*pass.factor) : std::vector<double>();
+  std::optional<Triangle> triangle;
+  std::optional<Triangle> then;
+  if (pass.factor != nullptr && !wide) triangle.emplace(*pass.factor);
+  if (pass.then != nullptr) then.emplace(*pass.then);
   const auto r_wide = wide ? factor_of<DoubleDouble>(*pass.factor) : std::vector<DoubleDouble>();
   std::vector<tile::Divisor> divisors;
-  for (std::int64_t j = 0; j < n && pass.factor != nullptr; ++j) {
-    const auto at = static_cast<std::size_t>(j + j * n);
-    divisors.emplace_back(wide ? r_wide[at].hi : r[at]);
-  }
-  std::vector<tile::Eight> eights;
-  for (std::int64_t j = 0; j < n && !r.empty(); j += kEightColumns)
-    eights.emplace_back(r.data(), n, j);
+  for (std::int64_t j = 0; j < n && wide; ++j)
+    divisors.emplace_back(r_wide[static_cast<std::size_t>(j + j * n)].hi);
   double* x = scratch.x.data();
   for (std::int64_t row = 0; row < v.rows; row += kGramTileRows) {
     load_tile<T>(v, d, row, x);
@@ -233,11 +255,15 @@ void perform(const BlockView& v, const double* d, const Pass& pass) {
     if (wide)
       run_fused<tile::SolveWide>(x, scratch.low.data(), n, r_wide.data(), divisors.data(),
                                  with_solve);
-    if (pass.factor != nullptr && !wide) {
+    if (triangle) {
       if constexpr (std::is_same_v<T, double>) {
-        run_fused<tile::SolveEights>(x, n, r.data(), divisors.data(), eights.data(), with_solve);
+        triangle->solve(x, then ? tile::Ahead{} : with_solve);
+        if (then) {
+          scale_columns(x, n, pass.then_scales);
+          then->solve(x, with_solve);
+        }
       } else {
-        run_fused<tile::Solve>(x, n, r.data(), divisors.data(), with_solve);
+        run_fused<tile::Solve>(x, n, triangle->r.data(), triangle->divisors.data(), with_solve);
       }
     }
     if (pass.factor != nullptr) store_tile<T>(x, row, v, pass.stored);
@@ -302,6 +328,18 @@ void run_solve_right(Queue& queue, const KernelCalls& calls, const KernelParamet
       queue, calls, parameters, gram_reference().solve_right,
       [](const BlockView* x) { return is_single(x[0], x[1]); },
       [](const BlockView* x) { perform(x[0], x[2], {.factor = &x[1], .stored = true}); });
+}
+
+void run_solve_right_twice(Queue& queue, const KernelCalls& calls,
+                           const KernelParameters& parameters) {
+  require_variant(solve_right_twice, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    perform(x[0], x[2],
+            {.factor = &x[1],
+             .then = &x[3],
+             .then_scales = static_cast<const double*>(x[4].data),
+             .stored = true});
+  });
 }
 
 template <class T, class W>
@@ -404,6 +442,7 @@ GramKernels gram_host() {
   kernels.apply_gram = run_apply_gram;
   kernels.solve_right_gram = run_solve_right_gram;
   kernels.solve_right = run_solve_right;
+  kernels.solve_right_twice = run_solve_right_twice;
   kernels.inner = run_inner;
   kernels.column_dots = run_column_dots;
   kernels.column_update = run_column_update;

@@ -299,6 +299,15 @@ void run_solve_right(Queue& queue, const KernelCalls& calls, const KernelParamet
   });
 }
 
+void run_solve_right_twice(Queue& queue, const KernelCalls& calls,
+                           const KernelParameters& parameters) {
+  require_variant(solve_right_twice, parameters.variant, 0);
+  submit_each(queue, calls, [](const BlockView* x) {
+    store(solved<double, double>(x[0], x[1], scales(x[2])), x[0]);
+    store(solved<double, double>(x[0], x[3], scales(x[4])), x[0]);
+  });
+}
+
 void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(inner, parameters.variant, 0);
   submit_each(queue, calls, [](const BlockView* x) {
@@ -393,6 +402,7 @@ GramKernels gram_reference() {
           .apply_gram = run_apply_gram,
           .solve_right_gram = run_solve_right_gram,
           .solve_right = run_solve_right,
+          .solve_right_twice = run_solve_right_twice,
           .inner = run_inner,
           .gram_sum = run_gram_sum,
           .column_max = run_column_max,

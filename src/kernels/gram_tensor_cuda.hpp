@@ -14,4 +14,13 @@ template <class T>
 void tensor_unit_sums(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y,
                       int tiles_of_unit, double* units);
 
+/// The most columns of solved_unit_sums(), and what it takes of device memory.
+inline constexpr std::int64_t kSolvedSumsColumns = 64;
+[[nodiscard]] std::int64_t solved_sums_bytes();
+
+/// The same of X·R⁻¹ with itself, of units of gram.hpp, rounded to doubles and not stored: V is
+/// read once. R as solve_right takes it.
+void solved_unit_sums(cudaStream_t stream, const Columns<double>& x, const double* r,
+                      std::int64_t r_ld, void* memory, double* units);
+
 }  // namespace strata::gram_gpu

@@ -9,6 +9,9 @@ namespace strata::gram_gpu {
 /// The most columns of tensor_rotate().
 inline constexpr std::int64_t kTensorRotateColumns = 896;
 
+/// The most columns of tensor_solve_twice() that do not go to memory between.
+inline constexpr std::int64_t kTwiceColumns = 64;
+
 /// What tensor_solve() takes of device memory for so many columns.
 [[nodiscard]] std::int64_t tensor_solve_bytes(std::int64_t cols);
 
@@ -16,6 +19,11 @@ inline constexpr std::int64_t kTensorRotateColumns = 896;
 /// `memory`: tensor_solve_bytes(x.cols) bytes on the device, for this call alone.
 void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r, std::int64_t r_ld,
                   double* to, std::int64_t to_ld, void* memory);
+
+/// to ← (x·R⁻¹)·diag(scales)·S⁻¹, the bits of two such solves; `memory`: twice as much.
+void tensor_solve_twice(cudaStream_t stream, const Columns<double>& x, const double* r,
+                        std::int64_t r_ld, const double* scales, const double* s, std::int64_t s_ld,
+                        double* to, std::int64_t to_ld, void* memory);
 
 /// y (x.rows × cols) ← y − x·S, S x.cols × cols, columns of x in ascending order, each product
 /// subtracted by a fused multiply-add. x has no scales and does not overlap y.

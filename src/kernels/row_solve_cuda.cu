@@ -1,44 +1,20 @@
 // Substitution with the rows of tall matrices, in fp64 on the tensor cores (row_strip_cuda.hpp).
 //
-// Method: eight_solve.hpp, with the rows of a strip in registers: eight columns are multiplied by
-// the inverse of their triangle, corrected, and taken off those behind them, which do not wait for
-// each other. So a thread reads 16 bytes of shared memory for each instruction, and nothing else.
-// Where the inverse of an eight is not good, which is rare, a kernel of its own gives each thread a
-// row. One thread block prepares R for all. Up to 128 columns are solved for at once, and of more a
-// panel is taken off all columns behind it.
+// Method: row_factor_cuda.hpp. Where the inverse of an eight is not good, which is rare, a kernel
+// of its own gives each thread a row. One thread block prepares R for all. Up to 128 columns are
+// solved for at once, and of more a panel is taken off all columns behind it. Up to 64 are solved
+// for with two triangles one after the other, without a way to memory between.
 
-#include "kernels/eight_solve.hpp"
+#include "kernels/row_factor_cuda.hpp"
 #include "kernels/row_products_cuda.hpp"
-#include "kernels/row_strip_cuda.hpp"
 
 namespace strata::gram_gpu {
 namespace {
 
-constexpr int kSolveEights = 16;  // at most, of a panel
-constexpr int kSolveColumns = kSolveEights * kEight;
 constexpr int kSolveWarps = 4;
 
 /// Thread blocks of a multiprocessor: as many as registers hold the rows of.
 constexpr int solve_blocks(int eights) { return eights > 8 ? 2 : eights > 4 ? 3 : 4; }
-
-/// Operands of the eights before j: of each those of −R above its diagonal block, −U and T.
-constexpr int operands_before(int j) { return j * (j - 1) / 2 + 2 * j; }
-/// The same for each eight: what the four threads of two rows multiply its quotients by, those of
-/// the columns q and q + 4.
-constexpr int kReciprocals = kEight / 2;
-
-/// A panel of up to kSolveColumns columns of R, as its solve reads it. Where there are no columns,
-/// U and D are those of the identity.
-struct PanelFactor {
-  double2 reciprocals[kSolveEights * kReciprocals];
-  double2 operands[operands_before(kSolveEights) * kWarpSize];
-  /// The triangles of eights of columns on the diagonal of R = D·U, as eight_solve.hpp has them.
-  double unit[kSolveEights][kEight][kEight];     ///< U, zeros below its diagonal
-  double inverse[kSolveEights][kEight][kEight];  ///< T
-  double diagonal[kSolveEights][kEight];         ///< D
-  double reciprocal[kSolveEights][kEight];       ///< of D
-  unsigned bad;                                  ///< a bit for each eight whose T is not good
-};
 
 /// U, T and D of a panel, by all threads, which meet in it; cols: of the panel, whose R begins at
 /// r.
@@ -105,68 +81,22 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-/// y becomes the quotients of eight j of a row.
-__device__ void solve_row(const PanelFactor& factor, int j, double (&y)[kEight]) {
-  const auto& u = factor.unit[j];
-  const auto& t = factor.inverse[j];
-  double q[kEight] = {};
-#pragma unroll
-  for (int col = 0; col < kEight; ++col) {
-#pragma unroll
-    for (int k = 0; k <= col; ++k) q[col] = fused(y[k], t[k][col], q[col]);
-  }
-#pragma unroll
-  for (int col = 0; col < kEight; ++col) {
-#pragma unroll
-    for (int k = 0; k <= col; ++k) y[col] = fused(-q[k], u[k][col], y[col]);
-  }
-#pragma unroll
-  for (int col = kEight - 1; col >= 0; --col) {
-#pragma unroll
-    for (int k = 0; k <= col; ++k) q[col] = fused(y[k], t[k][col], q[col]);
-    y[col] = rounded_product(q[col], factor.reciprocal[j][col]);
-  }
-}
-
 /// What solve_strips() leaves undone: all of a panel x where an inverse is not good, which is rare.
-/// A thread has a row.
+/// A thread has a row. `then`, with its triangle s and scales, or null: behind that.
 __global__ void __launch_bounds__(kRowThreads)
     solve_bad_rows(Columns<double> x, const PanelFactor* factor, const double* r, std::int64_t r_ld,
-                   double* to, std::int64_t to_ld) {
-  if (factor->bad == 0) return;
+                   const PanelFactor* then, const double* s, std::int64_t s_ld,
+                   const double* scales, double* to, std::int64_t to_ld) {
+  if (factor->bad == 0 && (then == nullptr || then->bad == 0)) return;
   for (std::int64_t row = blockIdx.x * std::int64_t{kRowThreads} + threadIdx.x; row < x.rows;
        row += gridDim.x * std::int64_t{kRowThreads}) {
-    for (std::int64_t first = 0; first < x.cols; first += kEight) {
-      const int j = static_cast<int>(first / kEight);
-      double y[kEight];
-#pragma unroll
-      for (int c = 0; c < kEight; ++c)
-        y[c] = first + c < x.cols ? x.at<double>(row, first + c) : 0.0;
-      for (std::int64_t i = 0; i < first; ++i) {
-        const double q = to[row + i * to_ld];
-#pragma unroll
-        for (int c = 0; c < kEight; ++c) {
-          if (first + c < x.cols) y[c] = fused(-q, r[i + (first + c) * r_ld], y[c]);
-        }
-      }
-      if ((factor->bad >> j & 1U) == 0) {
-        solve_row(*factor, j, y);
-      } else {
-#pragma unroll
-        for (int c = 0; c < kEight; ++c) {
-          if (first + c >= x.cols) continue;
-          y[c] = rounded_quotient(y[c], factor->diagonal[j][c]);
-#pragma unroll
-          for (int k = c + 1; k < kEight; ++k) {
-            if (first + k < x.cols) y[k] = fused(-y[c], r[first + c + (first + k) * r_ld], y[k]);
-          }
-        }
-      }
-#pragma unroll
-      for (int c = 0; c < kEight; ++c) {
-        if (first + c < x.cols) to[row + (first + c) * to_ld] = y[c];
-      }
-    }
+    const auto here = [&](std::int64_t c) -> double& { return to[row + c * to_ld]; };
+    solve_row_by_eights(
+        *factor, r, r_ld, x.cols, [&](std::int64_t c) { return x.at<double>(row, c); }, here);
+    if (then == nullptr) continue;
+    solve_row_by_eights(
+        *then, s, s_ld, x.cols, [&](std::int64_t c) { return rounded_product(here(c), scales[c]); },
+        here);
   }
 }
 
@@ -190,6 +120,20 @@ class StripColumns {
   std::int64_t step_;
 };
 
+template <int kEights>
+__device__ void scale_strip(const Strip& strip, const double* scales, std::int64_t cols,
+                            double (&value)[kEights][4]) {
+#pragma unroll
+  for (int j = 0; j < kEights; ++j) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const double d = strip.has(j, half, cols) ? scales[j * kEight + strip.q + 4 * half] : 1.0;
+      value[j][half] = rounded_product(value[j][half], d);
+      value[j][2 + half] = rounded_product(value[j][2 + half], d);
+    }
+  }
+}
+
 /// kWhole: the strip is, and aligned.
 template <int kEights, bool kWhole>
 __device__ void read_strip(const Strip& strip, const Columns<double>& x,
@@ -211,56 +155,38 @@ __device__ void read_strip(const Strip& strip, const Columns<double>& x,
 #pragma unroll
     for (int j = 0; j < kEights; ++j) strip.read(x.data, x.ld, j * kEight, x.cols, value[j]);
   }
-  if (x.d == nullptr) return;
-#pragma unroll
-  for (int j = 0; j < kEights; ++j) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const double d = strip.has(j, half, x.cols) ? x.d[j * kEight + strip.q + 4 * half] : 1.0;
-      value[j][half] = rounded_product(value[j][half], d);
-      value[j][2 + half] = rounded_product(value[j][2 + half], d);
-    }
-  }
+  if (x.d != nullptr) scale_strip(strip, x.d, x.cols, value);
 }
 
 /// A panel x of kEights eights of columns; nothing where an inverse is not good. kWhole: all strips
-/// are, and aligned.
-template <int kEights, bool kWhole>
+/// are, and aligned. kTwice: with the panel `then` behind it, of what is scaled between.
+template <int kEights, bool kWhole, bool kTwice>
 __global__ void __launch_bounds__(kSolveWarps* kWarpSize, solve_blocks(kEights))
-    solve_strips(Columns<double> x, const PanelFactor* factor, double* to, std::int64_t to_ld) {
+    solve_strips(Columns<double> x, const PanelFactor* factor, const PanelFactor* then,
+                 const double* scales, double* to, std::int64_t to_ld) {
   extern __shared__ __align__(16) double2 shared[];
   if (factor->bad != 0) return;
-  constexpr int kOperands = operands_before(kEights) * kWarpSize;
-  constexpr int kBeside = kEights * kReciprocals;
-  for (int k = static_cast<int>(threadIdx.x); k < kOperands + kBeside;
-       k += static_cast<int>(blockDim.x))
-    tile::copy_async<16>(
-        shared + k, k < kOperands ? factor->operands + k : factor->reciprocals + (k - kOperands),
-        16);
+  fetch_factor<kEights>(*factor, shared);
+  double2* of_then = shared + kFactorPairs<kEights>;
+  if constexpr (kTwice) {
+    if (then->bad != 0) return;
+    fetch_factor<kEights>(*then, of_then);
+  }
   tile::commit_copies();
   tile::wait_copies<0>();
   __syncthreads();
-  const double2* right = shared + tile::lane();
-  const double2* reciprocals = shared + kOperands + tile::lane() % kReciprocals;
   const std::int64_t strips = (x.rows + kRows - 1) / kRows;
   for (std::int64_t number = blockIdx.x * std::int64_t{kSolveWarps} + tile::warp(); number < strips;
        number += gridDim.x * std::int64_t{kSolveWarps}) {
     const Strip strip = strip_of(number, x.rows, kWhole);
     double value[kEights][4];
     read_strip<kEights, kWhole>(strip, x, value);
+    if constexpr (kTwice) {
+      solve_eights<kEights>(shared, value, [](int) {});
+      scale_strip(strip, scales, x.cols, value);
+    }
     StripColumns out(to, to_ld, strip);
-#pragma unroll
-    for (int j = 0; j < kEights; ++j) {
-      const double2 unit = right[(operands_before(j) + j) * kWarpSize];
-      const double2 inverse = right[(operands_before(j) + j + 1) * kWarpSize];
-      const double2 reciprocal = reciprocals[j * kReciprocals];
-      double q[4] = {0, 0, 0, 0};
-      tile::multiply_add(q, q, value[j], inverse);
-      tile::multiply_add(value[j], value[j], q, unit);
-      tile::multiply_add(value[j], q, value[j], inverse);
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-        value[j][k] = rounded_product(value[j][k], k % 2 == 0 ? reciprocal.x : reciprocal.y);
+    solve_eights<kEights>(kTwice ? of_then : shared, value, [&](int j) {
       if constexpr (kWhole) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -270,41 +196,45 @@ __global__ void __launch_bounds__(kSolveWarps* kWarpSize, solve_blocks(kEights))
       } else {
         strip.write(to, to_ld, j * kEight, x.cols, value[j]);
       }
-#pragma unroll
-      for (int k = j + 1; k < kEights; ++k)
-        tile::multiply_add(value[k], value[k], value[j],
-                           right[(operands_before(k) + j) * kWarpSize]);
-    }
+    });
   }
 }
 
-template <int kEights, bool kWhole>
+/// A second triangle, prepared, and the scales before it; or none.
+struct Then {
+  const PanelFactor* factor = nullptr;
+  const double* scales = nullptr;
+};
+
+template <int kEights, bool kWhole, bool kTwice>
 void launch_strips(cudaStream_t stream, const Columns<double>& x, const PanelFactor* factor,
-                   double* to, std::int64_t to_ld) {
-  constexpr std::size_t kBytes =
-      (operands_before(kEights) * kWarpSize + kEights * kReciprocals) * sizeof(double2);
+                   const Then& then, double* to, std::int64_t to_ld) {
+  constexpr std::size_t kBytes = (kTwice ? 2 : 1) * kFactorPairs<kEights> * sizeof(double2);
   if (x.rows == 0) return;
-  const auto kernel = solve_strips<kEights, kWhole>;
+  const auto kernel = solve_strips<kEights, kWhole, kTwice>;
   const unsigned blocks =
       blocks_of(reinterpret_cast<const void*>(kernel), kSolveWarps * kWarpSize, x.rows, kBytes);
-  kernel<<<blocks, kSolveWarps * kWarpSize, kBytes, stream>>>(x, factor, to, to_ld);
+  kernel<<<blocks, kSolveWarps * kWarpSize, kBytes, stream>>>(x, factor, then.factor, then.scales,
+                                                              to, to_ld);
   require_cuda(cudaGetLastError(), "solve_right");
 }
 
-/// A panel of up to kSolveColumns columns: whole strips apart from the last rows.
-template <int kEights>
+/// A panel of up to kSolveColumns columns, or kTwiceColumns of two triangles: whole strips apart
+/// from the last rows.
+template <int kEights, bool kTwice>
 void launch_panel(cudaStream_t stream, const Columns<double>& x, const PanelFactor* factor,
-                  double* to, std::int64_t to_ld) {
-  if constexpr (kEights < kSolveEights) {
+                  const Then& then, double* to, std::int64_t to_ld) {
+  if constexpr (kEights < (kTwice ? kTwiceColumns / kEight : kSolveEights)) {
     constexpr int kMore = kEights < 8 ? 1 : 2;  // a compiler takes a second for each
     if (x.cols > kEights * kEight)
-      return launch_panel<kEights + kMore>(stream, x, factor, to, to_ld);
+      return launch_panel<kEights + kMore, kTwice>(stream, x, factor, then, to, to_ld);
   }
   const bool aligned = tile::columns_aligned(x.data, x.ld) && tile::columns_aligned(to, to_ld);
   const std::int64_t whole = aligned ? x.rows / kRows * kRows : 0;
   const Columns<double> rest{x.data + whole, x.rows - whole, x.cols, x.ld, x.d};
-  launch_strips<kEights, true>(stream, {x.data, whole, x.cols, x.ld, x.d}, factor, to, to_ld);
-  launch_strips<kEights, false>(stream, rest, factor, to + whole, to_ld);
+  launch_strips<kEights, true, kTwice>(stream, {x.data, whole, x.cols, x.ld, x.d}, factor, then, to,
+                                       to_ld);
+  launch_strips<kEights, false, kTwice>(stream, rest, factor, then, to + whole, to_ld);
 }
 
 /// to ← x·diag(d).
@@ -328,7 +258,24 @@ SolvePanels panels_of(std::int64_t cols) {
   return {(cols + width - 1) / width, width};
 }
 
+void launch_bad_rows(cudaStream_t stream, const Columns<double>& x, const PanelFactor* factor,
+                     const double* r, std::int64_t r_ld, const Then& then, const double* s,
+                     std::int64_t s_ld, double* to, std::int64_t to_ld) {
+  const unsigned blocks =
+      std::min(blocks_for(x.rows, kRowThreads), 4U * static_cast<unsigned>(multiprocessors()));
+  solve_bad_rows<<<blocks, kRowThreads, 0, stream>>>(x, factor, r, r_ld, then.factor, s, s_ld,
+                                                     then.scales, to, to_ld);
+  require_cuda(cudaGetLastError(), "solve_right");
+}
+
 }  // namespace
+
+void prepare_panels(cudaStream_t stream, const double* r, std::int64_t ld, std::int64_t cols,
+                    std::int64_t width, PanelFactor* panels) {
+  const auto count = static_cast<unsigned>((cols + width - 1) / width);
+  factor_panels<<<count, kRowThreads, 0, stream>>>(r, ld, cols, width, panels);
+  require_cuda(cudaGetLastError(), "solve_right");
+}
 
 std::int64_t tensor_solve_bytes(std::int64_t cols) {
   return cols == 0 ? 0 : panels_of(cols).count * std::int64_t{sizeof(PanelFactor)};
@@ -339,9 +286,7 @@ void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r
   if (x.rows == 0 || x.cols == 0) return;
   const SolvePanels panels = panels_of(x.cols);
   auto* factors = static_cast<PanelFactor*>(memory);
-  factor_panels<<<static_cast<unsigned>(panels.count), kRowThreads, 0, stream>>>(
-      r, r_ld, x.cols, panels.width, factors);
-  require_cuda(cudaGetLastError(), "solve_right");
+  prepare_panels(stream, r, r_ld, x.cols, panels.width, factors);
   Columns<double> from = x;
   if (panels.count > 1 && (x.data != to || x.d != nullptr)) {
     const dim3 grid(blocks_for(x.rows, kRowThreads),
@@ -353,18 +298,30 @@ void tensor_solve(cudaStream_t stream, const Columns<double>& x, const double* r
   for (std::int64_t p = 0; p < panels.count; ++p) {
     const std::int64_t j = p * panels.width;
     const std::int64_t behind = std::min(j + panels.width, x.cols);
-    const double* diagonal = r + j + j * r_ld;
     double* here = to + j * to_ld;
     const Columns<double> panel{from.data + j * from.ld, x.rows, behind - j, from.ld, from.d};
-    launch_panel<1>(stream, panel, factors + p, here, to_ld);
-    const unsigned blocks =
-        std::min(blocks_for(x.rows, kRowThreads), 4U * static_cast<unsigned>(multiprocessors()));
-    solve_bad_rows<<<blocks, kRowThreads, 0, stream>>>(panel, factors + p, diagonal, r_ld, here,
-                                                       to_ld);
-    require_cuda(cudaGetLastError(), "solve_right");
+    launch_panel<1, false>(stream, panel, factors + p, {}, here, to_ld);
+    launch_bad_rows(stream, panel, factors + p, r + j + j * r_ld, r_ld, {}, nullptr, 0, here,
+                    to_ld);
     tensor_update(stream, {here, x.rows, behind - j, to_ld, nullptr}, r + j + behind * r_ld, r_ld,
                   to + behind * to_ld, to_ld, x.cols - behind);
   }
+}
+
+void tensor_solve_twice(cudaStream_t stream, const Columns<double>& x, const double* r,
+                        std::int64_t r_ld, const double* scales, const double* s, std::int64_t s_ld,
+                        double* to, std::int64_t to_ld, void* memory) {
+  if (x.rows == 0 || x.cols == 0) return;
+  if (x.cols > kTwiceColumns) {
+    tensor_solve(stream, x, r, r_ld, to, to_ld, memory);
+    return tensor_solve(stream, {to, x.rows, x.cols, to_ld, scales}, s, s_ld, to, to_ld, memory);
+  }
+  auto* factors = static_cast<PanelFactor*>(memory);
+  const Then then{factors + 1, scales};
+  prepare_panels(stream, r, r_ld, x.cols, kSolveColumns, factors);
+  prepare_panels(stream, s, s_ld, x.cols, kSolveColumns, factors + 1);
+  launch_panel<1, true>(stream, x, factors, then, to, to_ld);
+  launch_bad_rows(stream, x, factors, r, r_ld, then, s, s_ld, to, to_ld);
 }
 
 }  // namespace strata::gram_gpu

@@ -81,6 +81,7 @@ class CudaBackend final : public Backend {
                            .apply_gram = attempt<apply_gram_cuda>,
                            .solve_right_gram = attempt<solve_right_gram_cuda>,
                            .solve_right = attempt<solve_right_cuda>,
+                           .solve_right_twice = attempt<solve_right_twice_cuda>,
                            .inner = attempt<inner_cuda>,
                            .gram_sum = attempt<gram_sum_cuda>,
                            .column_max = attempt<column_max_cuda>,

@@ -318,6 +318,17 @@ std::int64_t InPlacePasses<T>::rows() const {
   return rows;
 }
 
+/// V is then read once and written once less, for which a GPU has kernels up to so many columns; of
+/// few nothing is gained. On two cores the solve that is done twice takes longer than that saves
+/// (docs/benchmarks.md).
+template <class T>
+bool InPlacePasses<T>::joins_solves() const {
+  constexpr std::int64_t kLeast = 12;
+  constexpr std::int64_t kMost = 64;
+  return std::is_same_v<T, double> && cols() >= kLeast && cols() <= kMost &&
+         parts_[0].site->backend->kind() == DeviceKind::gpu;
+}
+
 /// Kernels of a CPU are one thread each.
 template <class T>
 int InPlacePasses<T>::queues_of(const DeviceSite& site, const Options& options) {

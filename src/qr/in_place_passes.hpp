@@ -37,6 +37,7 @@ class InPlacePasses final : public PassExecutor<T> {
   [[nodiscard]] std::int64_t cols() const override {
     return parts_[0].v.cols + parts_[0].beside.cols;
   }
+  [[nodiscard]] bool joins_solves() const override;
   [[nodiscard]] RunReport run(RowProblem problem, const PassData<T>& data) override;
   void read(std::int64_t first, std::int64_t count, T* packed) override;
 

@@ -46,6 +46,9 @@ class PassExecutor {
   [[nodiscard]] virtual std::int64_t rows() const = 0;
   [[nodiscard]] virtual std::int64_t cols() const = 0;
   [[nodiscard]] virtual RunReport run(RowProblem problem, const PassData<T>& data) = 0;
+  /// Whether two solves in the element of V are better carried out together, V stored once, and the
+  /// Gram matrix between them is formed without storing anything.
+  [[nodiscard]] virtual bool joins_solves() const { return false; }
   /// Rows first … first + count − 1 of V as no pass has written it yet, column-major, packed.
   virtual void read(std::int64_t first, std::int64_t count, T* packed) = 0;
 };

@@ -82,9 +82,41 @@ void PassRunner<T>::store_noted(RowPass pass, Element sum, std::byte* b) {
   problem.beside = cols();
   run_pass(std::move(problem), {.scales = scales_.data(), .factor = factors_.data(), .sum = b});
   keep_ = KeepMatrix::no;
+  forget_noted();
+}
+
+template <class T>
+void PassRunner<T>::forget_noted() {
   elements_.clear();
   factors_.clear();
   scales_.clear();
+}
+
+/// V ← what the two noted triangles make of it; ones behind the scales are those of a sum.
+template <class T>
+void PassRunner<T>::store_pair(RowPass pass, Element sum, std::byte* b) {
+  scales_.resize(scales_.size() + static_cast<std::size_t>(cols()), 1.0);
+  run_pass(problem_of_noted(pass, sum),
+           {.scales = scales_.data(), .factor = factors_.data(), .sum = b});
+  forget_noted();
+}
+
+/// Whether a solve is noted as the second of a pair. If it is of another element than V, the first
+/// is stored by itself.
+template <class T>
+template <class F>
+bool PassRunner<T>::completes_pair(const SquareMatrix<F>& r, const std::vector<double>& d) {
+  if (keep_ != KeepMatrix::pairs || elements_.empty()) return false;
+  if constexpr (std::is_same_v<F, T>) {
+    note(r, d);
+    return true;
+  }
+  auto work = std::exchange(meanwhile_, {});
+  run_pass(problem_of_noted(RowPass::solve, Element::fp64),
+           {.scales = scales_.data(), .factor = factors_.data()});
+  meanwhile_ = std::move(work);
+  forget_noted();
+  return false;
 }
 
 template <class T>
@@ -113,7 +145,24 @@ SquareMatrix<W> PassRunner<T>::solve_gram(const SquareMatrix<F>& r, const std::v
         {.scales = scales_.data(), .factor = factors_.data(), .sum = bytes_of_values(b.values)});
     return b;
   }
-  keep_ = KeepMatrix::no;  // of until_last: the first solve is the last
+  if (completes_pair(r, d)) {
+    store_pair(RowPass::solve_gram, element_of<W>, bytes_of_values(b.values));
+    return b;
+  }
+  if (keep_ == KeepMatrix::pairs) {
+    if constexpr (std::is_same_v<F, T> && std::is_same_v<W, T>) {
+      if (!last) {
+        note(r, d);
+        run_pass(problem_of_noted(RowPass::apply_gram, element_of<W>),
+                 {.scales = scales_.data(),
+                  .factor = factors_.data(),
+                  .sum = bytes_of_values(b.values)});
+        return b;
+      }
+    }
+  } else {
+    keep_ = KeepMatrix::no;  // of until_last: the first solve is the last
+  }
   RowProblem problem = problem_of(RowPass::solve_gram, element_of<W>, element_of<F>);
   problem.stays = !last;
   run_pass(
@@ -140,7 +189,8 @@ void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d
     return store_noted(RowPass::form, Element::fp64, nullptr);
   }
   if (keep_ == KeepMatrix::yes) return note(r, d);
-  keep_ = KeepMatrix::no;
+  if (completes_pair(r, d)) return store_pair(RowPass::solve, Element::fp64, nullptr);
+  if (keep_ != KeepMatrix::pairs) keep_ = KeepMatrix::no;
   run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>),
            {.scales = d.data(), .factor = bytes_of_values(r.values)});
 }

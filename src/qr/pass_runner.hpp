@@ -23,6 +23,9 @@ namespace strata {
 /// solve, solve, solve_gram, and those that only such a matrix has.
 enum class KeepMatrix : std::uint8_t {
   no,
+  /// A solve that is not the last, in the element of V, until the next one, which stores what both
+  /// make: in the place of V, of an executor that joins_solves(). All passes are as with `no`.
+  pairs,
   /// Until the last solve, or kTrianglesNoted of them: that one stores what all of them make.
   until_last,
   yes,
@@ -104,6 +107,10 @@ class PassRunner {
   void note(const SquareMatrix<F>& r, const std::vector<double>& d);
   [[nodiscard]] bool stores_now(bool last) const;
   void store_noted(RowPass pass, Element sum, std::byte* b);
+  void store_pair(RowPass pass, Element sum, std::byte* b);
+  template <class F>
+  [[nodiscard]] bool completes_pair(const SquareMatrix<F>& r, const std::vector<double>& d);
+  void forget_noted();
   void run_pass(RowProblem problem, PassData<T> data);
   void run_count_pass(RowPass pass, Element sum, std::uint32_t seed, std::vector<double> d,
                       std::byte* b);

@@ -17,6 +17,11 @@
 namespace strata {
 namespace {
 
+/// A solve of two triangles.
+bool joins_solves(const RowProblem& problem) {
+  return !problem.stages.empty() && writes_matrix(problem.pass);
+}
+
 void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, TaskList& tasks) {
   const int device = tree.device_of(b);
   const BlockId v(rows::kMatrix, b, 0);
@@ -24,13 +29,27 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
   const BlockId d(rows::kScales, 0, 0);
   const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
   const TaskOperand written(v, Hint::last_write);
+  const auto solve_twice = [&] {
+    tasks.add(solve_right_twice, device,
+              {written, r, d, BlockId(rows::kFactor, 1, 0), BlockId(rows::kScales, 1, 0)});
+  };
   switch (problem.pass) {
     case RowPass::gram: tasks.add(gram, device, {tree.part(b, result), v, d}); break;
     case RowPass::apply_gram: tasks.add(apply_gram, device, {tree.part(b, result), v, r, d}); break;
     case RowPass::solve_gram:
-      tasks.add(solve_right_gram, device, {tree.part(b, result), written, r, d});
+      if (joins_solves(problem)) {
+        solve_twice();
+        tasks.add(gram, device, {tree.part(b, result), v, BlockId(rows::kScales, 2, 0)});
+      } else {
+        tasks.add(solve_right_gram, device, {tree.part(b, result), written, r, d});
+      }
       break;
-    case RowPass::solve: tasks.add(solve_right, device, {written, r, d}); break;
+    case RowPass::solve:
+      if (joins_solves(problem))
+        solve_twice();
+      else
+        tasks.add(solve_right, device, {written, r, d});
+      break;
     case RowPass::maxima:
       tasks.add(column_max, device, {{BlockId(rows::kMaxima, b, 0), Hint::last_write}, v});
       break;
@@ -86,8 +105,12 @@ void add_blocks(const RowProblem& problem, const RowBlocks& blocks, const SumTre
   const std::int64_t width = by_columns ? 1 : n;  // of a sum
   const std::int64_t parts = sums ? tree.count() : 0;
   schedule.blocks.add(blocks.family(problem, n));
-  schedule.blocks.add(family("d", maxima || by_columns ? 0 : 1, 1, Element::fp64, Origin::stored));
-  schedule.blocks.add(family("R", solves(problem.pass) ? 1 : 0, n, problem.factor, Origin::stored));
+  const bool joined = joins_solves(problem);
+  const bool ones = joined && adds_up(problem.pass);
+  const std::int64_t scales = maxima || by_columns ? 0 : joined ? (ones ? 3 : 2) : 1;
+  const std::int64_t factors = solves(problem.pass) ? (joined ? 2 : 1) : 0;
+  schedule.blocks.add(family("d", scales, 1, Element::fp64, Origin::stored));
+  schedule.blocks.add(family("R", factors, n, problem.factor, Origin::stored));
   schedule.blocks.add(family("P", parts, width, problem.sum, Origin::temporary));
   schedule.blocks.add(family("B",
                              by_columns ? std::ssize(problem.steps)
@@ -97,8 +120,8 @@ void add_blocks(const RowProblem& problem, const RowBlocks& blocks, const SumTre
   schedule.blocks.add(
       family("M", maxima ? blocks.count() : 0, 1, Element::fp64, Origin::generated));
   schedule.operands = {1,
-                       maxima || by_columns ? 0 : 1,
-                       solves(problem.pass) ? 1 : 0,
+                       static_cast<int>(std::min<std::int64_t>(scales, 2)),
+                       static_cast<int>(factors),
                        parts > 0 ? 3 : 0,
                        sums ? 1 : 0,
                        maxima ? 1 : 0};

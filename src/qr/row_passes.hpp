@@ -60,7 +60,9 @@ struct RowProblem {
   std::uint32_t variant = 0;            ///< of passes with sketches
   std::int64_t left = 0;                ///< columns of L, of passes over two blocks of columns
   /// Of apply_gram, and of passes with an implicit Q: the elements of triangles by which X is
-  /// solved before R, each with its scales: they are the first of families d and R.
+  /// solved before R, each with its scales: they are the first of families d and R. Of solve and
+  /// solve_gram one, or none, of the element of V; behind their scales ones, of n rows, for the
+  /// sum.
   std::vector<Element> stages{};
   std::int64_t beside = 0;  ///< columns of Y, of passes with an implicit Q
   /// Where V lies in parts (row_parts.hpp), the rows of each, of a device each; empty: devices have

@@ -14,8 +14,8 @@
 namespace strata {
 namespace {
 
-KeepMatrix kept_for(Wanted wanted) {
-  if (wanted == Wanted::q) return KeepMatrix::no;
+KeepMatrix kept_for(Wanted wanted, bool joins_solves) {
+  if (wanted == Wanted::q) return joins_solves ? KeepMatrix::pairs : KeepMatrix::no;
   return wanted == Wanted::q_apart ? KeepMatrix::until_last : KeepMatrix::yes;
 }
 
@@ -37,7 +37,8 @@ TallProblem<T>::TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrO
       n_(executor->cols()),
       options_(options),
       wanted_(wanted),
-      runner_(std::move(executor), options.run.progress, kept_for(wanted)),
+      keep_(kept_for(wanted, executor->joins_solves())),
+      runner_(std::move(executor), options.run.progress, keep_),
       scale_(static_cast<std::size_t>(n_), 1.0),
       zero_(static_cast<std::size_t>(n_)),
       r_(Gram::identity(n_)),

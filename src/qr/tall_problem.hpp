@@ -191,6 +191,7 @@ class TallProblem {
   std::int64_t n_;
   QrOptions options_;
   Wanted wanted_;
+  KeepMatrix keep_;
   PassRunner<T> runner_;
   std::vector<double> scale_;
   std::vector<bool> zero_;

@@ -227,6 +227,40 @@ TEST_P(Gram, SolvesWithSteepTrianglesHaveTheBitsOfTheReference) {
         steep_triangle(e[1], x.cols), make(e[2], x.cols, 1, power)};
   });
 }
+/// Sums of squares that neither overflow nor vanish, of as many columns as GPUs sum up with a
+/// solve.
+TEST_P(Gram, SumsOfWhatIsSolvedWithSteepTrianglesHaveTheBitsOfTheReference) {
+  const Elements doubles[] = {kSolveGramElements[0]};
+  ASSERT_EQ(to_string(doubles[0]), to_string(Elements(4, Element::fp64)));
+  has_the_bits_of_the_reference(apply_gram, doubles, [](const Elements& e, const Extents& x) {
+    const int exponent = x.cols <= 64 ? -100 : -400;
+    return std::vector<Block>{
+        Block(e[0], x.cols, x.cols),
+        make(e[1], x.rows, x.cols,
+             [=](auto i, auto j) { return std::ldexp(uneven(i, j), exponent); }),
+        steep_triangle(e[2], x.cols), make(e[3], x.cols, 1, power)};
+  });
+}
+TEST_P(Gram, SolvingTwiceHasTheBitsOfTheReference) {
+  const auto other_power = [](std::int64_t j, std::int64_t) {
+    return std::ldexp(1.0, static_cast<int>(j % 3) - 1);
+  };
+  for (const bool first : {false, true}) {
+    for (const bool second : {false, true}) {
+      has_the_bits_of_the_reference(
+          solve_right_twice, kSolveTwiceElements, [&](const Elements& e, const Extents& x) {
+            const int exponent = first || second ? -700 : 0;
+            return std::vector<Block>{
+                make(e[0], x.rows, x.cols,
+                     [=](auto i, auto j) { return std::ldexp(uneven(i, j), exponent); }),
+                first ? steep_triangle(e[1], x.cols) : triangle(e[1], x.cols),
+                make(e[2], x.cols, 1, power),
+                second ? steep_triangle(e[3], x.cols) : triangle(e[3], x.cols),
+                make(e[4], x.cols, 1, other_power)};
+          });
+    }
+  }
+}
 /// Dividends and divisors of all sizes and of awkward significands: quotients are rounded correctly
 /// whether or not the backend divides.
 TEST_P(Gram, QuotientsHaveTheBitsOfTheReference) {
@@ -449,6 +483,25 @@ TEST_P(GramAlone, OfWhatIsSolvedIsThatOfWhatIsStored) {
                             make(Element::fp64, 11, 1, [](auto, auto) { return 1.0; })};
     run(*GetParam(), gram, sums);
     EXPECT_TRUE(test::same_bits(sums[0].bytes, fused[0].bytes)) << to_string(e);
+  }
+}
+
+TEST_P(GramAlone, SolvingTwiceIsTwoSolves) {
+  for (const Extents& x : kExtents) {
+    const Elements e(3, Element::fp64);
+    std::vector<Block> apart = solve_operands(e, x);
+    std::vector<Block> once = apart;
+    const Block second = make(Element::fp64, x.cols, x.cols, [](auto i, auto j) {
+      if (i > j) return std::numeric_limits<double>::quiet_NaN();
+      return i == j ? 2 + uniform(8, i, j) : uniform(9, i, j) / 3;
+    });
+    const Block scales = make(Element::fp64, x.cols, 1, [](auto j, auto) { return j % 2 + 1.0; });
+    once.insert(once.end(), {second, scales});
+    run(*GetParam(), solve_right_twice, once);
+    run(*GetParam(), solve_right, apart);
+    std::vector<Block> again{apart[0], second, scales};
+    run(*GetParam(), solve_right, again);
+    EXPECT_TRUE(test::same_bits(once[0].bytes, again[0].bytes)) << x.rows << " x " << x.cols;
   }
 }
 
