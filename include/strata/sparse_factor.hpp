@@ -40,7 +40,9 @@ struct SparseCholeskyOptions {
   /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
   /// and all updates, or several do between them, L stays there until it is asked for. Of GPUs
   /// and CPUs ("cuda:0+host:1") those of one kind factor unless a plan for all of them is predicted
-  /// to end sooner, which follows from the pattern and the rates of the devices.
+  /// to end sooner, which follows from the pattern, the rates and the memory of the devices: so
+  /// there the backend, and with it the bits, may change from machine to machine. Names of one kind
+  /// do not.
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
@@ -113,11 +115,11 @@ class SparseCholesky {
 
   /// Writes analysis and factor into a directory, which is made. Throws Error{storage}.
   void save(const std::string& directory) const;
-  /// Reads both back; it can solve at once. With a factor that GPUs made, and that is in fp64 or
-  /// streamed there, the GPUs of `options` solve if they are named, or if L has 256 MiB or more:
-  /// from the first solve on it stays on them where it stayed when it was made, if they hold it and
-  /// all updates, else it streams. With others the host solves. Throws Error{input} for what is
-  /// damaged, truncated or none of these, Error{memory}.
+  /// Reads both back; it can solve at once. With a factor that GPUs made the GPUs of `options`
+  /// solve if they are named, or if L has 256 MiB or more: from the first solve on it stays on them
+  /// if it is in fp64, stayed where it was made, and as many GPUs hold it and all updates; else it
+  /// streams. With others, and where memory is too short for that, the host solves. Throws
+  /// Error{input} for what is damaged, truncated or none of these, Error{memory}.
   [[nodiscard]] static SparseCholesky open(const std::string& directory,
                                            const SparseCholeskyOptions& options = {});
 

@@ -1,5 +1,7 @@
 #include "run/device_set.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -248,6 +250,11 @@ DeviceChoice choose_devices(const std::string& text) {
   choice.indices.clear();
   for (int d = 0; d < numbers[0]; ++d) choice.indices.push_back(d);
   return choice;
+}
+
+std::string to_text(const DeviceChoice& choice) {
+  if (choice.backend != "cuda") return fmt::format("{}:{}", choice.backend, choice.indices.size());
+  return fmt::format("cuda:{}", fmt::join(choice.indices, ","));
 }
 
 std::vector<DeviceChoice> choose_all_devices(const std::string& text) {

@@ -34,6 +34,9 @@ struct DeviceChoice {
 /// and Error{misuse} if a backend is named twice.
 [[nodiscard]] std::vector<DeviceChoice> choose_all_devices(const std::string& text);
 
+/// As `--devices` takes it.
+[[nodiscard]] std::string to_text(const DeviceChoice& choice);
+
 /// The backend called `name`; `text` is what the caller wrote, for the message. Throws as
 /// choose_devices().
 [[nodiscard]] const Backend& backend_named(const std::string& name, const std::string& text);

@@ -131,8 +131,9 @@ double KernelClock::share_of(int device, const Elements& elements, double work,
 }
 
 double KernelClock::least_seconds(int device, const Elements& elements, double work) const {
+  // What is written says in which numbers it works; a status beside it is in doubles.
   return work /
-         nominal_flops_per_second(machine_.devices[static_cast<std::size_t>(device)], elements);
+         device_flops_per_second(machine_.devices[static_cast<std::size_t>(device)], elements[0]);
 }
 
 KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,

@@ -219,7 +219,10 @@ std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis, const Spa
   // Without end where the memory does not suffice.
   const auto seconds = [&](const Machine& some) {
     try {
-      return plan_factorization(analysis, a, some, options).simulated.seconds;
+      const PlannedRun planned = plan_factorization(analysis, a, some, options);
+      // GPUs alone may keep L.
+      if (is_cpu(some) || !are_alike(some)) check_host_memory(planned, options.run, kWhere);
+      return planned.simulated.seconds;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::memory) throw;
       return std::numeric_limits<double>::infinity();

@@ -68,11 +68,13 @@ FrontFactor::FrontFactor(SparseAnalysis analysis, const SparseCholeskyOptions& o
       sizes_(sizes),
       element_(options.precision),
       analysis_(std::move(analysis)),
-      given_sizes_(true) {
+      given_sizes_(true),
+      sizes_of_caller_(true) {
   begin();
 }
 
 void FrontFactor::choose_sizes() {
+  sizes_of_caller_ = false;
   sizes_ = front_sizes(analysis_, asked_, on_gpu(options_));
   given_sizes_ = are_given(asked_);
 }
@@ -110,20 +112,26 @@ Options FrontFactor::with_budget() const {
 
 /// All that were asked for, or of GPUs and CPUs those that are sooner alone.
 void FrontFactor::choose_devices(const SparseMatrix& a) {
-  if (devices_ == nullptr || options_.devices != asked_.run.devices) {
-    options_.devices = asked_.run.devices;
-    devices_ = std::make_unique<DeviceSet>(with_budget());
-  }
+  if (devices_ == nullptr || options_.devices != asked_.run.devices)
+    open_devices(asked_.run.devices);
+  if (asked_.batches) return;
   const auto kind = sooner_alone(analysis_, a, devices_->machine(), asked_);
   if (!kind) return;
-  for (const DeviceChoice& choice : choose_all_devices(options_.devices)) {
-    if (backend_named(choice.backend, options_.devices).kind() != *kind) continue;
-    options_.devices = choice.backend == "cuda"
-                           ? fmt::format("cuda:{}", fmt::join(choice.indices, ","))
-                           : fmt::format("{}:{}", choice.backend, choice.indices.size());
-    break;
+  std::vector<std::string> texts;
+  for (const DeviceChoice& choice : choose_all_devices(options_.devices))
+    if (backend_named(choice.backend, options_.devices).kind() == *kind)
+      texts.push_back(to_text(choice));
+  open_devices(fmt::format("{}", fmt::join(texts, "+")));
+}
+
+/// When those of before have given their memory back.
+void FrontFactor::open_devices(const std::string& text) {
+  devices_.reset();
+  const bool others = std::exchange(options_.devices, text) != text;
+  if (others && !sizes_of_caller_) {
+    choose_sizes();
+    begin();
   }
-  if (!given_sizes_) choose_sizes();
   devices_ = std::make_unique<DeviceSet>(with_budget());
 }
 
@@ -133,6 +141,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   arrangement_ = 0;
   one_triangle_ = is_one_triangle(a);
   opened_.reset();
+  opened_tried_ = false;
   streamed_.reset();
   homes_.reset();
   planned_ = {};
@@ -388,10 +397,17 @@ bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backwa
 bool FrontFactor::solve_opened(MatrixView<double> b, bool forward, bool backward) const {
   if (sizes_.program == 0 || !has_programs(*layout_)) return false;
   const std::lock_guard lock(*one_at_a_time_);
-  if (opened_ == nullptr) {
-    if (!worth_a_gpu(options_, layout_->blocks.total_bytes(fronts::kPanels))) return false;
-    opened_ = std::make_unique<OpenedSweeps>(analysis_, layout_, panels_, sizes_, options_, *crew_);
+  if (!std::exchange(opened_tried_, true)) {
+    Options there = options_;
+    there.devices = gpus_worth_it(options_, layout_->blocks.total_bytes(fronts::kPanels));
+    if (there.devices.empty()) return false;
+    try {
+      opened_ = std::make_unique<OpenedSweeps>(analysis_, layout_, panels_, sizes_, there, *crew_);
+    } catch (const Error& error) {  // there is not the memory: the host solves, as it can
+      if (error.kind() != ErrorKind::memory) throw;
+    }
   }
+  if (opened_ == nullptr) return false;
   return opened_->solve(b, forward, backward);
 }
 

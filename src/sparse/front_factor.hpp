@@ -107,10 +107,8 @@ class FrontFactor {
   /// (OpenedSweeps). False if it is none, or a range beside one right-hand side is more than the
   /// budget: then B is as it was.
   [[nodiscard]] bool solve_streamed(MatrixView<double> b, bool forward, bool backward) const;
-  /// Of the last such solve.
-  [[nodiscard]] const RunReport& streamed_report() const {
-    return opened_ != nullptr ? opened_->report() : streamed_->report();
-  }
+  /// Of the last such solve with a factor that was made here.
+  [[nodiscard]] const RunReport& streamed_report() const { return streamed_->report(); }
   /// Of L, before panel(), tile() and bytes().
   void bring_home() const;
 
@@ -145,6 +143,7 @@ class FrontFactor {
   void begin();
   void choose_sizes();
   void choose_devices(const SparseMatrix& a);
+  void open_devices(const std::string& text);
   [[nodiscard]] Options with_budget() const;
   void take_structure(const SparseMatrix& a);
   void read_statuses(const FamilyMemory& statuses);
@@ -177,8 +176,9 @@ class FrontFactor {
   PlannedRun planned_;
   std::unique_ptr<ResidentRun> resident_;  // released before the devices
   bool given_sizes_ = false;
-  bool one_triangle_ = false;  // A was given by one
-  bool adopted_ = false;       // L was made elsewhere
+  bool sizes_of_caller_ = false;  // who knows what they are for
+  bool one_triangle_ = false;     // A was given by one
+  bool adopted_ = false;          // L was made elsewhere
   mutable std::shared_ptr<FamilyMemory> panels_;
   std::unique_ptr<FrontHomes> homes_;  // where it is planned; released before the devices
   /// Solves, and what brings L home, use one queue and one memory.
@@ -187,6 +187,7 @@ class FrontFactor {
   mutable std::unique_ptr<ResidentSweeps> sweeps_;    // made when first needed
   mutable std::unique_ptr<StreamedSweeps> streamed_;  // likewise
   mutable std::unique_ptr<OpenedSweeps> opened_;      // likewise, of one that was adopted
+  mutable bool opened_tried_ = false;
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;

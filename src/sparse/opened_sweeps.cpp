@@ -11,15 +11,17 @@
 #include "sparse/front_homes.hpp"
 #include "sparse/front_schedule.hpp"
 #include "sparse/pattern.hpp"
+#include "strata/error.hpp"
 
 namespace strata {
 
-bool worth_a_gpu(const Options& options, std::int64_t factor_bytes) {
-  const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
-  // A GPU beside CPUs makes no such factor, and does not solve with one.
-  if (choices.size() != 1 || choices.front().backend != "cuda") return false;
+std::string gpus_worth_it(const Options& options, std::int64_t factor_bytes) {
   constexpr std::int64_t kFew = std::int64_t{256} << 20;
-  return options.devices != "auto" || factor_bytes >= kFew;
+  const bool found = options.devices.empty() || options.devices == "auto";
+  if (found && factor_bytes < kFew) return {};
+  for (const DeviceChoice& choice : choose_all_devices(options.devices))
+    if (choice.backend == "cuda") return to_text(choice);
+  return {};
 }
 
 OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
@@ -30,7 +32,13 @@ OpenedSweeps::OpenedSweeps(const SparseAnalysis& analysis,
       panels_(std::move(panels)),
       structure_(listed_memory(layout_->blocks, fronts::kStructure, layout_->structure)),
       devices_(options) {
-  if (take_resident(analysis, sizes, options)) return;
+  try {
+    if (take_resident(analysis, sizes, options)) return;
+  } catch (const Error& error) {  // others took the memory meanwhile
+    if (error.kind() != ErrorKind::memory) throw;
+    sweeps_.reset();
+    resident_.reset();
+  }
   if (!devices_.all_on_host()) {
     const BlockTable& blocks = layout_->blocks;
     MemoryStore(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr})

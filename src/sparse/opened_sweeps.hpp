@@ -7,6 +7,7 @@
 // (StreamedSweeps). One call at a time.
 
 #include <memory>
+#include <string>
 
 #include "base/work_crew.hpp"
 #include "run/device_set.hpp"
@@ -45,9 +46,10 @@ class OpenedSweeps {
   std::unique_ptr<StreamedSweeps> streamed_;
 };
 
-/// Whether GPUs are worth their beginning for solves with a factor that was read from a file, which
-/// the host would read for each of them: if they were asked for, and not just found ("auto"), or L
-/// has so many bytes that the host takes more than some 40 ms for a right-hand side.
-[[nodiscard]] bool worth_a_gpu(const Options& options, std::int64_t factor_bytes);
+/// The GPUs among the devices of `options`, as `--devices` names them, if they are worth their
+/// beginning for solves with a factor that was read from a file, which the host would read for each
+/// of them: if they were asked for, and not just found ("auto"), or L has so many bytes that the
+/// host takes more than some 40 ms for a right-hand side. Else empty.
+[[nodiscard]] std::string gpus_worth_it(const Options& options, std::int64_t factor_bytes);
 
 }  // namespace strata

@@ -1,5 +1,6 @@
 #pragma once
-// StreamedSweeps: triangular solves with a factor in ranges that is at home, by a device.
+// StreamedSweeps: triangular solves with a factor in ranges, or of one, that is at home, by a
+// device.
 //
 // Contract: L comes through the first device, range by range, as a plan of sweep_schedule() has it:
 // the device's memory is the budget, and what is planned is what is moved. Right-hand sides are

@@ -121,6 +121,20 @@ TEST(Simulate, ATaskMaySayItsSeconds) {
   expect_times(simulate_on(schedule, machine), SpanKind::compute, {{3, 19}, {6, 22}});
 }
 
+/// On a device on which its work takes longer, it does; by the rate of what it writes.
+TEST(Simulate, ATaskTakesNoLessThanItsWork) {
+  Machine machine = machine_of(2, 1, kGemmFlops / 64);
+  Schedule schedule = products(1);
+  const auto emit = schedule.emit;
+  schedule.emit = [emit](std::int64_t step, TaskList& tasks) {
+    emit(step, tasks);
+    for (Task& task : tasks.tasks()) task.seconds = 16;
+  };
+  expect_times(simulate_on(schedule, machine), SpanKind::compute, {{3, 67}});
+  machine.devices[0].rate(Element::fp64) = kGemmFlops / 8;
+  expect_times(simulate_on(schedule, machine), SpanKind::compute, {{3, 19}});
+}
+
 TEST(Simulate, WithoutMeasurementsTheQueuesDivideTheRate) {
   Machine machine = machine_of(2, 1, kGemmFlops);
   machine.devices[0].kernels.clear();

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "schedule/plan_layout.hpp"
 #include "sparse/front_factor.hpp"
@@ -12,6 +14,7 @@
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
+#include "tests/sparse/front_matrices.hpp"
 
 namespace strata {
 namespace {
@@ -86,6 +89,29 @@ TEST(FrontRanges, ALargeFrontIsMadeByGpuAndCpuTogether) {
   EXPECT_LT(seconds(machine), 0.7 * seconds(only(machine, DeviceKind::cpu)));
   machine.devices[1].rate(Element::fp64) = 20e9;
   EXPECT_EQ(sooner_alone(dense.analysis, dense.a, machine, {}), DeviceKind::gpu);
+}
+
+/// Branches, panels and rows of tiles are dealt in proportion to rates.
+TEST(FrontRanges, UnlikeDevicesGetWorkInProportion) {
+  const SparseMatrix a = test::with_values(test::grid(30, 30, 30), 8);
+  const SparseAnalysis analysis = test::analysis_by_amd(a);
+  const FrontSizes sizes{.tile = 64, .panel_order = 128, .branch_entries = 20'000};
+  const auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes));
+  const auto share_of_second = [&](std::vector<double> rates) {
+    const Schedule schedule = front_schedule(layout, 2, std::move(rates));
+    std::array<double, 2> work{};
+    for (std::int64_t step = 0; step < schedule.steps; ++step) {
+      TaskList tasks;
+      schedule.emit(step, tasks);
+      for (const Task& task : std::as_const(tasks).tasks())
+        work[task.device] += work_of(schedule.blocks, task, std::as_const(tasks).operands(task));
+    }
+    return work[1] / (work[0] + work[1]);
+  };
+  EXPECT_NEAR(share_of_second({}), 0.5, 0.1);
+  EXPECT_NEAR(share_of_second({1, 1}), share_of_second({}), 1e-12);
+  EXPECT_NEAR(share_of_second({1, 3}), 0.75, 0.1);
+  EXPECT_NEAR(share_of_second({9, 1}), 0.1, 0.08);
 }
 
 /// Leaves of one column, or of two, around a root that all of them reach.

@@ -268,7 +268,7 @@ TEST(StreamedSolves, FollowTheFactor) {
   opened.reserve();
   std::copy(factor.bytes().begin(), factor.bytes().end(), opened.bytes().begin());
   opened.adopt(factor.info(), 0);
-  EXPECT_FALSE(opened.solve_streamed(view_of(x, a.rows), true, true)) << "no device is known";
+  EXPECT_FALSE(opened.solve_streamed(view_of(x, a.rows), true, true)) << "there is no GPU";
 }
 
 /// A device that does not hold a range beside a right-hand side leaves solves to the host.
