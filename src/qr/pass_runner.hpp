@@ -5,7 +5,7 @@
 // and goes home when a pass is told that it is the last. The reports of all passes are added up.
 // Where V is kept (KeepMatrix), for good or until the last solve, a solve is noted instead of
 // stored: V is then what the noted triangles make of the matrix, and has the bits that it would
-// have if it had been stored. Throws as the executor does.
+// have if it had been stored. Throws as the executor does, and is of no use behind that.
 
 #include <cstddef>
 #include <functional>
@@ -24,7 +24,8 @@ namespace strata {
 enum class KeepMatrix : std::uint8_t {
   no,
   /// A solve that is not the last, in the element of V, until the next one, which stores what both
-  /// make: in the place of V, of an executor that joins_solves(). All passes are as with `no`.
+  /// make: in the place of V, of an executor that joins_solves(). If that one is of another
+  /// element, the first is stored in a pass of its own.
   pairs,
   /// Until the last solve, or kTrianglesNoted of them: that one stores what all of them make.
   until_last,

@@ -72,7 +72,8 @@ std::vector<double> front_rates(const Machine& machine, Element element) {
   std::vector<double> rates;
   if (are_alike(machine)) return rates;
   for (const DeviceModel& device : machine.devices) rates.push_back(device.rate(element));
-  return rates;
+  const bool known = std::all_of(rates.begin(), rates.end(), [](double rate) { return rate > 0; });
+  return known ? rates : std::vector<double>();
 }
 
 bool has_gpu(const Machine& machine) {

@@ -397,15 +397,17 @@ bool FrontFactor::solve_streamed(MatrixView<double> b, bool forward, bool backwa
 bool FrontFactor::solve_opened(MatrixView<double> b, bool forward, bool backward) const {
   if (sizes_.program == 0 || !has_programs(*layout_)) return false;
   const std::lock_guard lock(*one_at_a_time_);
-  if (!std::exchange(opened_tried_, true)) {
+  if (!opened_tried_) {
     Options there = options_;
     there.devices = gpus_worth_it(options_, layout_->blocks.total_bytes(fronts::kPanels));
-    if (there.devices.empty()) return false;
     try {
-      opened_ = std::make_unique<OpenedSweeps>(analysis_, layout_, panels_, sizes_, there, *crew_);
+      if (!there.devices.empty())
+        opened_ =
+            std::make_unique<OpenedSweeps>(analysis_, layout_, panels_, sizes_, there, *crew_);
     } catch (const Error& error) {  // there is not the memory: the host solves, as it can
       if (error.kind() != ErrorKind::memory) throw;
     }
+    opened_tried_ = true;  // what fails otherwise fails again
   }
   if (opened_ == nullptr) return false;
   return opened_->solve(b, forward, backward);

@@ -42,7 +42,7 @@ namespace strata {
 [[nodiscard]] bool are_alike(const Machine& machine);
 [[nodiscard]] bool has_gpu(const Machine& machine);
 
-/// By which front_schedule() deals work: none where devices are alike.
+/// By which front_schedule() deals work: none where devices are alike, or one is not known.
 [[nodiscard]] std::vector<double> front_rates(const Machine& machine, Element element);
 
 /// The layout of a factor that stays on the machine's devices; null where they do not hold it, or
