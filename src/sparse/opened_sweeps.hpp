@@ -2,9 +2,9 @@
 // OpenedSweeps: triangular solves, by GPUs, with a factor that was read from a file.
 //
 // Contract: the layout's units are branches with programs, as GPUs make them, in ranges or one that
-// is the tree. Where the devices hold all blocks L is brought to them once and stays, and the bits
-// are those of ResidentSweeps; else it streams through the first one, solve by solve
-// (StreamedSweeps). One call at a time.
+// is the tree. If it is in fp64, stayed where it was made, and as many devices hold all blocks, L
+// is brought to them once and stays, and the bits are those of ResidentSweeps; else it streams
+// through the first one, solve by solve (StreamedSweeps). One call at a time.
 
 #include <memory>
 #include <string>
@@ -30,7 +30,7 @@ class OpenedSweeps {
   [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
   /// As StreamedSweeps::solve(); never false where L stays.
   [[nodiscard]] bool solve(MatrixView<double> b, bool forward, bool backward);
-  /// Of the last solve for which L streamed.
+  /// Of the last solve; only where L streams.
   [[nodiscard]] const RunReport& report() const noexcept { return streamed_->report(); }
 
  private:
