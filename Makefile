@@ -3,6 +3,8 @@
 
 JOBS ?= $(shell nproc)
 BENCH ?= cholesky
+# More options of CMake, as -DSTRATA_CUDA=OFF.
+CONFIGURE ?=
 
 # The version that the tree is formatted with, where there are several.
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
@@ -25,7 +27,7 @@ program: configure
 
 configure:
 	@tools/setup
-	cmake --preset release
+	cmake --preset release $(CONFIGURE)
 
 test: build
 	ctest --preset release -j 2

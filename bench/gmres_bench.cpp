@@ -40,6 +40,7 @@ class Runner {
     how.precision = what.precision;
     how.tolerance = bench_.tolerance;
     how.balance = bench_.balance;
+    how.ghost_zones = bench_.ghost_zones && what.s > 1;
     how.block_orthogonalization = what.block;
     if (what.block == BlockOrthogonalization::two_stage) how.panel = bench_.panel;
     how.preconditioner.kind = what.preconditioner;

@@ -35,6 +35,7 @@ struct GmresBench {
   std::int64_t block_size = 32;  ///< of block_jacobi
   double tolerance = 1e-6;
   bool balance = true;
+  bool ghost_zones = false;  ///< of the rows with s > 1
   int repeats = 3;
   /// Run once more on each of so many devices of the kind that the options name: the rows of the
   /// last preconditioner, s and basis, and GMRES with CGS2 and that preconditioner.

@@ -68,6 +68,8 @@ json row_json(const GmresRow& row) {
                  {"factorizations", row.info.factorizations},
                  {"failed_cholesky", row.info.failed_cholesky},
                  {"condition_max", number(row.info.condition_max)},
+                 {"ghost_share", row.info.halo.ghost_share},
+                 {"exchanges", row.info.halo.exchanges},
                  {"seconds", row.seconds},
                  {"all_seconds", row.all_seconds},
                  {"seconds_by_part", to_json(row.info.seconds)},
@@ -303,6 +305,8 @@ void GmresBenchArguments::add_to(CLI::App& algorithm) {
   algorithm.add_option("--block-size", bench.block_size, "rows of a block of block-jacobi")
       ->capture_default_str();
   algorithm.add_flag("--unbalanced", unbalanced, "do not scale rows and columns of A first");
+  algorithm.add_flag("--ghost-zones", bench.ghost_zones,
+                     "several devices: one exchange for all products of a block");
   add_list(algorithm, "--device-counts", bench.device_counts,
            "also on so many devices, one or more, separated by commas")
       ->check(CLI::Range(1, 64));

@@ -28,14 +28,21 @@ inline constexpr std::int32_t kTinyFront = 32;
 
 /// Updates have no room above their diagonal tiles: column b of one, of the columns of tiles of
 /// which each has `step` rows less than the one before, `ld` being those of the first. Element
-/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square.
+/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square. Of any update
+/// whose elements 32 bits count (places_fit()): what does not fit on the way is taken off again,
+/// so numbers are taken modulo 2³².
 [[nodiscard]] constexpr std::int32_t update_column(std::int32_t ld, std::int32_t step,
                                                    std::int32_t b) {
-  const std::int32_t j = b / kFrontTile;
-  const std::int32_t first = kFrontTile * j * ld - step * (kFrontTile / 2) * j * (j - 1);
-  return first + (b - kFrontTile * j) * (ld - step * j) - step * j;
+  using Modular = std::uint32_t;
+  const auto j = static_cast<Modular>(b / kFrontTile);
+  const auto ld_there = static_cast<Modular>(ld);
+  const auto shorter = static_cast<Modular>(step);
+  const Modular first =
+      kFrontTile * j * ld_there - shorter * (kFrontTile / 2) * j * (j - Modular{1});
+  return static_cast<std::int32_t>(
+      first + (static_cast<Modular>(b) - kFrontTile * j) * (ld_there - shorter * j) - shorter * j);
 }
-/// How many elements one has; of any order, where update_column is for such as 32 bits count.
+/// How many elements one has; of any order.
 [[nodiscard]] constexpr std::int64_t update_elements(std::int64_t rows, std::int64_t ld,
                                                      std::int64_t step) {
   if (rows == 0) return 0;
@@ -47,6 +54,13 @@ inline constexpr std::int32_t kTinyFront = 32;
 /// twos.
 [[nodiscard]] constexpr std::int64_t packed_elements(std::int64_t rows) {
   return update_elements(rows, rows + rows % 2, kFrontTile);
+}
+
+/// Whether 32 bits count the places in the panel of a front with a program and in its update,
+/// however its w columns are dealt to several panels (a part has what is behind it in its update).
+[[nodiscard]] constexpr bool places_fit(std::int64_t w, std::int64_t r) {
+  constexpr std::int64_t kPlaces = std::int64_t{1} << 31;
+  return (w + r + 1) * w < kPlaces && packed_elements(w + r) < kPlaces;
 }
 
 /// At the place in a structure that BranchHeader::program says; a multiple of 2.

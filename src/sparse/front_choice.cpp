@@ -31,6 +31,14 @@ std::int64_t largest_order(const SparseAnalysis& analysis) {
   return order;
 }
 
+/// Whether all fronts can be in ranges.
+bool fit_ranges(const SparseAnalysis& analysis) {
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
+    if (!places_fit(analysis.width(s), analysis.row_count(s))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptions& options,
@@ -92,13 +100,17 @@ std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysi
                                                    bool given, Element element,
                                                    const Machine& machine, bool shares) {
   const auto devices = static_cast<int>(machine.devices.size());
-  const bool in_ranges = sizes.range_bytes == kRangesThatStay || (devices > 1 && !given);
+  // A front that is too large for a branch may be one of a range, as it is where memory is short.
+  const bool is_large = largest_order(analysis) > kPanelOrderMax && fit_ranges(analysis);
+  const bool in_ranges = sizes.range_bytes == kRangesThatStay ||
+                         ((devices > 1 || is_large) && !given && sizes.batch == 0);
   const bool stays = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
   if ((sizes.program == 0 && sizes.batch == 0) || !stays) return nullptr;
   if (devices > 1 && (!in_ranges || sizes.batch > 0 || !are_alike(machine))) return nullptr;
-  const FrontSizes staying = resident_sizes(sizes, given, devices, shares);
+  FrontSizes staying = resident_sizes(sizes, given, devices, shares);
+  if (in_ranges) staying.range_bytes = kRangesThatStay;
   const std::int64_t there = smallest_memory(machine);
-  if (in_ranges && largest_order(analysis) > kPanelOrderMax) return nullptr;
+  if (in_ranges && !fit_ranges(analysis)) return nullptr;
   if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
   for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices))) {
@@ -128,7 +140,7 @@ std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, cons
            budget;
   };
   const bool in_ranges = sizes.program != 0 && (sizes.range_bytes > 0 || !given) &&
-                         are_alike(machine) && largest_order(analysis) <= kPanelOrderMax;
+                         are_alike(machine) && fit_ranges(analysis);
   if (in_ranges) {
     // Room for a range while the one before goes home and updates wait for others.
     constexpr std::int64_t kParts = 6;

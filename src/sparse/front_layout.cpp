@@ -342,9 +342,10 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
           "fronts that several devices make together, of units that do not stay on them");
   require_well_formed(analysis);
   for (std::int32_t s = 0; s < analysis.supernodes() && sizes.range_bytes > 0; ++s)
-    require(analysis.width(s) + analysis.row_count(s) <= kPanelOrderMax, ErrorKind::misuse,
-            "factor", "a front of order {} in a range: at most {}",
-            analysis.width(s) + analysis.row_count(s), kPanelOrderMax);
+    require(
+        places_fit(analysis.width(s), analysis.row_count(s)), ErrorKind::misuse, "factor",
+        "a front of {} columns and {} rows below them in a range: 32 bits do not count its places",
+        analysis.width(s), analysis.row_count(s));
   FrontLayout layout;
   layout.ranges = sizes.range_bytes > 0;
   LayoutMaker maker(analysis, sizes, element, parts, layout);

@@ -60,7 +60,8 @@ struct SplitAnalysis {
 /// shift behind them.
 inline constexpr std::int64_t kRawValues = 1;
 
-/// The largest order of a front as one panel: places in a block are of 32 bits.
+/// The largest order of a front as one panel without a program, whose update is a square: places
+/// in a block are of 32 bits. Of ranges see places_fit() (kernels/front_program.hpp).
 inline constexpr std::int64_t kPanelOrderMax = 46340;
 
 /// Families of the schedule, in this order.

@@ -20,8 +20,10 @@ constexpr double kWorkers = 264;          // thread blocks for tiles
 constexpr double kTinyWorkers = 3168;     // warps for tiny fronts
 constexpr double kSmallFrontTime = 5e-6;  // beside its columns
 constexpr double kSmallColumnTime = 0.3e-6;
-constexpr double kProductTime = 2.6e-6;  // of two tiles
-constexpr double kTileTime = 8e-6;       // beside its products
+constexpr double kProductTime = 2.6e-6;  // of two tiles, where few blocks are busy
+// The same over all blocks where they are busy: 32 TFLOP/s.
+constexpr double kProductsTime = 2.0 * kFrontTile * kFrontTile * kFrontTile / 32e12;
+constexpr double kTileTime = 8e-6;   // beside its products
 constexpr double kSweepStep = 3e-6;  // of a sweep, from one tile on the diagonal to the next one
 constexpr double kSweepTile = 1e-6;  // a tile on its way through
 constexpr double kDiagonalTime = 12e-6;  // from one diagonal tile to the next one
@@ -317,11 +319,16 @@ class ProgramMaker {
     double now = 0;   // when the next job is begun
     double end = 0;   // of all that were
     double busy = 0;  // of all workers
+    double products = 0;
     double workers = kWorkers;
 
     void begin(double work) {
       now += work / workers;
       busy += work;
+    }
+    void begin_tiles(double tiles, double products_each) {
+      begin(tiles * (kTileTime + kProductTime * products_each));
+      products += tiles * products_each;
     }
   };
 
@@ -360,7 +367,8 @@ class ProgramMaker {
       begin_jobs(item, list);
     }
     const double end = std::max(list.now, list.end);
-    cost_.seconds = kLaunchTime + small_seconds() + end;
+    const double seconds = std::max(end, list.products * kProductsTime / sharers);
+    cost_.seconds = kLaunchTime + small_seconds() + seconds;
     cost_.workers = end > 0 ? kWorkersEach * list.busy / end : 0;
   }
 
@@ -382,10 +390,10 @@ class ProgramMaker {
       return;
     }
     const FrontTiles t = tiles(front);
-    const double work = kTileTime + kProductTime * std::min(item.column, t.across());
+    const double products = std::min(item.column, t.across());
     if (item.column < t.across() && !item.below) {
       jobs_.push_back({item.front, item.column, item.column});
-      list.begin(work);
+      list.begin_tiles(1, products);
       list.end = std::max(list.end, list.now + kDiagonalTime);
       if (item.column + 1 < t.count())
         list.pending.push({list.now + kDiagonalTime, item.front, item.column, true});
@@ -394,7 +402,7 @@ class ProgramMaker {
     if (item.column < t.across()) {
       for (std::int32_t i = item.column + 1; i < t.count(); ++i)
         jobs_.push_back({item.front, i, item.column});
-      list.begin(work * (t.count() - item.column - 1));
+      list.begin_tiles(t.count() - item.column - 1, products);
       list.end = std::max(list.end, list.now + kTileTime);
       list.pending.push({list.now + kTileTime, item.front, item.column + 1, false});
       return;
@@ -402,8 +410,9 @@ class ProgramMaker {
     const std::int32_t first = std::max(t.across(), front.first_tile);
     for (std::int32_t j = first; j < front.last_tile; ++j)
       for (std::int32_t i = j; i < t.count(); ++i) jobs_.push_back({item.front, i, j});
-    list.begin(work * (t.before(front.last_tile) - t.before(first)));
-    front_done(item.front, list.now + work, update_tiles(front), list);
+    list.begin_tiles(t.before(front.last_tile) - t.before(first), products);
+    front_done(item.front, list.now + kTileTime + kProductTime * products, update_tiles(front),
+               list);
   }
 
   /// Of the first two parts: each takes as long as its longest way, or as its workers need.

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/front_program.hpp"
 #include "schedule/plan_layout.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_layout.hpp"
@@ -57,6 +58,16 @@ struct Dense {
     analysis.level = {0};
     analysis.counts.height = 1;
   }
+  /// The same below `w` columns that are a supernode of their own, which has all of the others.
+  Dense(std::int32_t w, std::int32_t n) : Dense(n) {
+    analysis.first = {0, w, n};
+    analysis.parent = {1, -1};
+    analysis.row_start = {0, n - w, n - w};
+    for (std::int32_t i = w; i < n; ++i) analysis.row.push_back(i);
+    analysis.branch = {0, 0};
+    analysis.level = {0, 1};
+    analysis.counts.height = 2;
+  }
 };
 
 /// Places of entries are of 32 bits.
@@ -73,6 +84,54 @@ TEST(FrontRanges, AFrontBeyond32BitsIsNotInARange) {
   const auto layout = fitting_layout(dense.analysis, dense.a, sizes, false, Element::fp64,
                                      Machine::emulated(1, std::int64_t{100} << 30));
   EXPECT_FALSE(layout->ranges);
+}
+
+/// What a program adds up modulo 2³² on the way to the place of a column is right where it ends.
+TEST(FrontRanges, PlacesOfUpdatesAreRightUpTo32Bits) {
+  for (const std::int64_t rows : {1, 64, 1000, 46340, 46342, 60001, 65400}) {
+    const std::int64_t ld = rows + rows % 2;
+    ASSERT_LT(packed_elements(rows), std::int64_t{1} << 31) << rows;
+    std::int64_t tile = 0;  // the first element of a column of tiles
+    for (std::int64_t j = 0; j * kFrontTile < rows; ++j) {
+      const std::int64_t shorter = ld - j * kFrontTile;
+      for (std::int64_t b = j * kFrontTile; b < std::min(rows, (j + 1) * kFrontTile); b += 21) {
+        const std::int64_t column = tile + (b - j * kFrontTile) * shorter - j * kFrontTile;
+        ASSERT_EQ(
+            update_column(static_cast<std::int32_t>(ld), kFrontTile, static_cast<std::int32_t>(b)),
+            column)
+            << rows << ' ' << b;
+      }
+      tile += kFrontTile * shorter;
+    }
+  }
+  EXPECT_FALSE(places_fit(1, 65600));
+  EXPECT_FALSE(places_fit(46341, 0));
+  EXPECT_TRUE(places_fit(20000, 40000));
+}
+
+/// A front of an order whose square 32 bits do not count, as grids of 200³ have them, is in a range
+/// if they count its panel and its update, on devices that hold all and on such that do not.
+TEST(FrontRanges, AFrontOfLargeOrderIsInARange) {
+  const Dense front(10000, 50000);
+  FrontSizes sizes = front_sizes(front.analysis, {}, true);
+  const auto resident = [&](int devices, std::int64_t gigabytes) {
+    FrontSizes staying = sizes;
+    auto layout = resident_layout(front.analysis, front.a, staying, false, Element::fp64,
+                                  Machine::emulated(devices, gigabytes << 30));
+    EXPECT_EQ(staying.range_bytes, layout == nullptr ? sizes.range_bytes : kRangesThatStay);
+    return layout;
+  };
+  for (const int devices : {1, 2}) {
+    const auto layout = resident(devices, 100);
+    ASSERT_NE(layout, nullptr) << devices;
+    EXPECT_TRUE(layout->ranges);
+  }
+  EXPECT_EQ(resident(1, 16), nullptr);
+  SparseAnalysis split = front.analysis;
+  const auto layout = fitting_layout(split, front.a, sizes, false, Element::fp64,
+                                     Machine::emulated(1, std::int64_t{12} << 30));
+  EXPECT_TRUE(layout->ranges);
+  EXPECT_GT(split.supernodes(), 2);
 }
 
 /// A GPU and a CPU that are as fast as each other share the tiles of one large front.
