@@ -36,10 +36,10 @@ class SharedStrip {
 };
 
 /// Solves for the rows of stages; all warps of a thread block, each for some.
-template <class S>
+template <class S, class Factor>
 class Solver {
  public:
-  __device__ Solver(const SolvedLaunch& l, const double2* factor, const double* scales)
+  __device__ Solver(const SolvedLaunch& l, const Factor& factor, const double* scales)
       : l_(l), factor_(factor), scales_(scales), bad_(l.factor->bad != 0) {}
 
   /// Of a stage of so many tiles.
@@ -74,8 +74,9 @@ class Solver {
         strip.of(j, half) = make_double2(value[j][half], value[j][2 + half]);
     });
   }
-  /// Where an inverse is not good, which is rare: a row a thread.
-  __device__ void solve_by_rows(double* group) const {
+  /// Where an inverse is not good, which is rare: a row a thread. A call, so that the registers
+  /// that it needs are not taken from what all rows go through.
+  __device__ __noinline__ void solve_by_rows(double* group) const {
     const int row = tile::lane();
     if (row < kGroupRows) {
       const auto at = [&](std::int64_t c) -> double& {
@@ -89,24 +90,20 @@ class Solver {
   }
 
   const SolvedLaunch& l_;
-  const double2* factor_;
+  Factor factor_;
   const double* scales_;
   bool bad_;
 };
 
-/// What the warps of one set do, as in gram_tensor_cuda.cu.
-template <class S, int kSet>
+/// What the warps of one set do.
+template <class S, int kSet, class Factor>
 __device__ void add_solved_set(const Role& role, const Job<double>& job, const Pairs& pairs,
                                const Units& units, const Stages<S, double>& stages,
-                               const Solver<S>& solver, unsigned long long* solved,
+                               const Solver<S, Factor>& solver, unsigned long long* solved,
                                double* exchange, double* to) {
   using D = Deal<S>;
   const int mine = grouped_place<double>(4 * role.q + 2 * role.lanes, role.g, 0);
-  Cursor ahead{units.first, 0};
-  for (int stage = 0; stage < units.stages && ahead.unit < units.count; ++stage) {
-    if (stage % D::kWarps == tile::warp()) stages.start(stage, ahead.row(units));
-    ahead.advance(units);
-  }
+  const Cursor ahead = fill_stages(units, stages);
   // What is solved for next: a stage, and which time it is.
   Cursor solving{units.first, 0};
   int solve_stage = 0;
@@ -122,38 +119,22 @@ __device__ void add_solved_set(const Role& role, const Job<double>& job, const P
     }
   };
   if (units.stages > 2) solve_next();
-  int stage = 0;
-  int phase = 0;
-  int turn = 0;  // the warp that fills a stage again
-  bool begun = false;
-  Sums<S> sums;
-  for (std::int64_t unit = units.first; unit < units.count; unit += units.step) {
-    sums.clear();
-    for (int part = 0; part < units.tiles_of_unit; part += units.tiles) {
-      if (begun && ahead.unit < units.count) {
-        if (turn == tile::warp()) {
-          const int before = stage == 0 ? units.stages - 1 : stage - 1;
-          stages.wait_empty(before, stage == 0 ? phase - 1 : phase);
-          stages.start(before, ahead.row(units));
-        }
-        ahead.advance(units);
-        turn = turn + 1 == D::kWarps ? 0 : turn + 1;
-      }
-      begun = true;
-      solve_next();
-      tile::wait_phase(&solved[stage], phase % 2);
-      const double* here = stages.wait_full(stage, phase) + mine;
-      for (int t = 0; t < units.tiles; ++t, here += kGramTileRows * D::kLeft)
-        sums.template add<kSet, false>(here, here, exchange);  // only the first is read
-      stages.release(stage);
-      if (++stage == units.stages) {
-        stage = 0;
-        ++phase;
-      }
-    }
-    put_unit<S>(role, job, pairs, sums, exchange, to + unit * pairs.count());
-  }
+  add_units<S>(
+      role, job, pairs, units, stages, ahead, exchange, to,
+      [&](int stage, int phase) {
+        solve_next();
+        tile::wait_phase(&solved[stage], phase % 2);
+        return stages.wait_full(stage, phase) + mine;
+      },
+      [&](Sums<S>& sums, const double* here) {
+        for (int t = 0; t < units.tiles; ++t, here += kGramTileRows * D::kLeft)
+          sums.template add<kSet, false>(here, here, exchange);  // only the first is read
+      });
 }
+
+/// The triangle in registers, where those suffice: 16 bytes an operand and thread.
+template <class S>
+using FactorOf = std::conditional_t<S::kHeld, HeldFactor<S::kEights>, SharedFactor<S::kEights>>;
 
 template <class S>
 __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
@@ -167,8 +148,10 @@ __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
   auto* of_stages = reinterpret_cast<double*>(memory + (beyond == 0 ? 0 : 1024 - beyond));
   double* exchange = of_stages + l.stages * D::kStage;
   auto* factor = reinterpret_cast<double2*>(exchange + D::kExchange);
-  fetch_factor<S::kEights>(*l.factor, factor);
-  tile::commit_copies();
+  if constexpr (!S::kHeld) {
+    fetch_factor<S::kEights>(*l.factor, factor);
+    tile::commit_copies();
+  }
   const Job<double> job{l.x, l.y, 0, 0, l.mapped ? &l.left : nullptr, nullptr};
   const Units units{
       blockIdx.y, gridDim.y, l.units, l.tiles_of_unit, min(D::kTiles, l.tiles_of_unit), l.stages};
@@ -183,20 +166,39 @@ __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
   __syncthreads();
   const Role role{tile::warp() / 2, tile::warp() % 2, tile::lane() / 4, tile::lane() % 4};
   const Stages<S, double> stages(job, units.tiles * kGramTileRows, of_stages, barriers);
-  const Solver<S> solver(l, factor, scales);
+  const auto as_read = [&] {
+    if constexpr (S::kHeld) {
+      return FactorOf<S>(*l.factor);
+    } else {
+      return FactorOf<S>(factor);
+    }
+  };
+  const Solver<S, FactorOf<S>> solver(l, as_read(), scales);
   each<D::kSets>([&](auto set) {
     if (role.set != set) return;
     add_solved_set<S, set>(role, job, l.pairs, units, stages, solver, solved, exchange, l.to);
   });
 }
 
+/// With more registers than sums alone need, so that none are spilled (by measurement).
+template <int kBlocks>
+struct Solved : Triangle<kBlocks> {
+  static constexpr bool kHeld = kBlocks <= 3;
+  static constexpr int kRegisters =
+      Triangle<kBlocks>::kRegisters + (kBlocks <= 3 ? 96 : (kBlocks == 4 ? 64 : 0));
+};
+
 template <int kBlocks>
 void launch_solved(cudaStream_t stream, const SolvedLaunch& l) {
   if constexpr (kBlocks < kPanel / kEight) {
     if (l.x.cols > kEight * kBlocks) return launch_solved<kBlocks + 1>(stream, l);
   }
-  using S = Triangle<kBlocks>;
-  launch<S, kFactorPairs<kBlocks>* static_cast<int>(sizeof(double2))>(stream, add_solved<S>, l, 1);
+  using S = Solved<kBlocks>;
+  // Behind the stages; the barriers of what is solved are as if they were.
+  constexpr int kFactor = S::kHeld ? 0 : kFactorPairs<kBlocks>;
+  constexpr int kMore = kFactor * static_cast<int>(sizeof(double2)) +
+                        kStagesMost * static_cast<int>(sizeof(unsigned long long));
+  launch<S, kMore>(stream, add_solved<S>, l, 1);
 }
 
 }  // namespace

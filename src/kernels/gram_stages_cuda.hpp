@@ -37,6 +37,8 @@ struct Product {
 template <int kBlocks>
 struct Triangle {
   static constexpr int kEights = kBlocks;
+  static constexpr int kRegisters = 72;  // of a thread, beside its sums
+  static constexpr int kTiles = kBlocks <= 1 ? 4 : (kBlocks <= 2 ? 2 : 1);  // of a stage
   static constexpr int kFirstRight = 0;
   static constexpr int kCount = [] {
     int count = 0;
@@ -60,6 +62,8 @@ constexpr int sets_of_two(int products) { return products < 8 ? products : produ
 template <int kLeft, int kRight, int kSetsOfWarps = sets_of_two(kLeft* kRight)>
 struct Rectangle {
   static constexpr int kSets = kSetsOfWarps;
+  static constexpr int kTiles = 1;
+  static constexpr int kRegisters = 72;
   static constexpr int kEights = 2 * kLeft + kRight;
   static constexpr int kFirstRight = 2 * kLeft;
   static constexpr int kCount = kLeft * kRight;
@@ -76,14 +80,13 @@ struct Deal {
   static constexpr int kThreads = 2 * kSets * kWarpSize;
   static constexpr int kWarps = kThreads / kWarpSize;
   static constexpr int kColumns = kEight * S::kEights;
-  static constexpr int kTiles = kColumns <= 8 ? 4 : kColumns <= 16 ? 2 : 1;  // of a stage
+  static constexpr int kTiles = S::kTiles;  // of a stage
   static constexpr int kLeft = S::kFirstRight > 0 ? kEight* S::kFirstRight : kColumns;
   static constexpr int kRight = kColumns - kLeft;
   static constexpr int kStage = kColumns * kTiles * kGramTileRows;  // elements
   static constexpr int kExchange = kSets * kEach * 4 * kWarpSize;   // doubles
-  /// Of registers; sums take 32 a product.
-  static constexpr int kResident =
-      65536 / (kThreads * (72 + 32 * kEach)) < 1 ? 1 : 65536 / (kThreads * (72 + 32 * kEach));
+  /// Thread blocks of a multiprocessor, by registers, of which sums take 32 a product.
+  static constexpr int kResident = std::max(1, 65536 / (kThreads * (S::kRegisters + 32 * kEach)));
 
   /// Whether the products of a set read an eight of columns.
   static constexpr bool reads(int set, int eight) {
@@ -332,6 +335,54 @@ struct Cursor {
     return (unit * units.tiles_of_unit + part) * kGramTileRows;
   }
 };
+
+/// Begins to fill the stages; tells which is next.
+template <class S, class T>
+__device__ Cursor fill_stages(const Units& units, const Stages<S, T>& stages) {
+  Cursor ahead{units.first, 0};
+  for (int stage = 0; stage < units.stages && ahead.unit < units.count; ++stage) {
+    if (stage % Deal<S>::kWarps == tile::warp()) stages.start(stage, ahead.row(units));
+    ahead.advance(units);
+  }
+  return ahead;
+}
+
+/// What the warps of one set do, behind fill_stages(): ready(stage, phase) waits for a stage and
+/// tells where it is, add(sums, stage) adds it. The registers of its sums are the same throughout,
+/// which they would not be if sets were told apart within the loop.
+template <class S, class T, class Ready, class Add>
+__device__ void add_units(const Role& role, const Job<T>& job, const Pairs& pairs,
+                          const Units& units, const Stages<S, T>& stages, Cursor ahead,
+                          double* exchange, double* to, const Ready& ready, const Add& add) {
+  using D = Deal<S>;
+  int stage = 0;
+  int phase = 0;
+  int turn = 0;  // the warp that fills a stage again
+  bool begun = false;
+  Sums<S> sums;
+  for (std::int64_t unit = units.first; unit < units.count; unit += units.step) {
+    sums.clear();
+    for (int part = 0; part < units.tiles_of_unit; part += units.tiles) {
+      if (begun && ahead.unit < units.count) {
+        if (turn == tile::warp()) {
+          const int before = stage == 0 ? units.stages - 1 : stage - 1;
+          stages.wait_empty(before, stage == 0 ? phase - 1 : phase);
+          stages.start(before, ahead.row(units));
+        }
+        ahead.advance(units);
+        turn = turn + 1 == D::kWarps ? 0 : turn + 1;
+      }
+      begun = true;
+      add(sums, ready(stage, phase));
+      stages.release(stage);
+      if (++stage == units.stages) {
+        stage = 0;
+        ++phase;
+      }
+    }
+    put_unit<S>(role, job, pairs, sums, exchange, to + unit * pairs.count());
+  }
+}
 
 template <class T>
 struct Launch {

@@ -9,50 +9,21 @@
 namespace strata::gram_gpu {
 namespace {
 
-/// What the warps of one set do. The registers of its sums are the same throughout, which they
-/// would not be if sets were told apart within the loop.
 template <class S, int kSet, bool kScaled, class T>
 __device__ void add_set(const Role& role, const Job<T>& job, const Pairs& pairs, const Units& units,
                         const Stages<S, T>& stages, const double* scales, double* exchange,
                         double* to) {
   using D = Deal<S>;
   const int mine = grouped_place<T>(4 * role.q + 2 * role.lanes, role.g, 0);
-  Cursor ahead{units.first, 0};
-  for (int stage = 0; stage < units.stages && ahead.unit < units.count; ++stage) {
-    if (stage % D::kWarps == tile::warp()) stages.start(stage, ahead.row(units));
-    ahead.advance(units);
-  }
-  int stage = 0;
-  int phase = 0;
-  int turn = 0;  // the warp that fills a stage again
-  bool begun = false;
-  Sums<S> sums;
-  for (std::int64_t unit = units.first; unit < units.count; unit += units.step) {
-    sums.clear();
-    for (int part = 0; part < units.tiles_of_unit; part += units.tiles) {
-      if (begun && ahead.unit < units.count) {
-        if (turn == tile::warp()) {
-          const int before = stage == 0 ? units.stages - 1 : stage - 1;
-          stages.wait_empty(before, stage == 0 ? phase - 1 : phase);
-          stages.start(before, ahead.row(units));
-        }
-        ahead.advance(units);
-        turn = turn + 1 == D::kWarps ? 0 : turn + 1;
-      }
-      begun = true;
-      const T* tile = stages.wait_full(stage, phase) + mine;
-      for (int t = 0; t < units.tiles; ++t)
-        sums.template add<kSet, kScaled>(
-            tile + t * kGramTileRows * D::kLeft,
-            tile + (units.tiles * D::kLeft + t * D::kRight) * kGramTileRows, scales + role.g);
-      stages.release(stage);
-      if (++stage == units.stages) {
-        stage = 0;
-        ++phase;
-      }
-    }
-    put_unit<S>(role, job, pairs, sums, exchange, to + unit * pairs.count());
-  }
+  add_units<S>(
+      role, job, pairs, units, stages, fill_stages(units, stages), exchange, to,
+      [&](int stage, int phase) { return stages.wait_full(stage, phase) + mine; },
+      [&](Sums<S>& sums, const T* here) {
+        for (int t = 0; t < units.tiles; ++t)
+          sums.template add<kSet, kScaled>(
+              here + t * kGramTileRows * D::kLeft,
+              here + (units.tiles * D::kLeft + t * D::kRight) * kGramTileRows, scales + role.g);
+      });
 }
 
 template <class S, class T>

@@ -50,19 +50,52 @@ __device__ void fetch_factor(const PanelFactor& factor, double2* to) {
         to + k, k < kOperands ? factor.operands + k : factor.reciprocals + (k - kOperands), 16);
 }
 
+/// What solves read of a panel, in shared memory (fetch_factor()); as one thread sees it.
+template <int kEights>
+class SharedFactor {
+ public:
+  __device__ explicit SharedFactor(const double2* shared)
+      : operands_(shared + tile::lane()),
+        reciprocals_(shared + operands_before(kEights) * kWarpSize + tile::lane() % kReciprocals) {}
+  [[nodiscard]] __device__ double2 operand(int k) const { return operands_[k * kWarpSize]; }
+  [[nodiscard]] __device__ double2 reciprocal(int j) const {
+    return reciprocals_[j * kReciprocals];
+  }
+
+ private:
+  const double2* operands_;
+  const double2* reciprocals_;
+};
+
+/// The same in registers.
+template <int kEights>
+class HeldFactor {
+ public:
+  __device__ explicit HeldFactor(const PanelFactor& factor) {
+#pragma unroll
+    for (int k = 0; k < operands_before(kEights); ++k)
+      operands_[k] = factor.operands[k * kWarpSize + tile::lane()];
+#pragma unroll
+    for (int j = 0; j < kEights; ++j)
+      reciprocals_[j] = factor.reciprocals[j * kReciprocals + tile::lane() % kReciprocals];
+  }
+  [[nodiscard]] __device__ double2 operand(int k) const { return operands_[k]; }
+  [[nodiscard]] __device__ double2 reciprocal(int j) const { return reciprocals_[j]; }
+
+ private:
+  double2 operands_[operands_before(kEights)];
+  double2 reciprocals_[kEights];
+};
+
 /// The eights of sixteen rows ← what they are by X·R⁻¹; ready(j) is called when eight j is.
-/// `shared`: of fetch_factor().
-template <int kEights, class Ready>
-__device__ void solve_eights(const double2* shared, double (&value)[kEights][4],
+template <int kEights, class Factor, class Ready>
+__device__ void solve_eights(const Factor& factor, double (&value)[kEights][4],
                              const Ready& ready) {
-  const double2* right = shared + tile::lane();
-  const double2* reciprocals =
-      shared + operands_before(kEights) * kWarpSize + tile::lane() % kReciprocals;
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
-    const double2 unit = right[(operands_before(j) + j) * kWarpSize];
-    const double2 inverse = right[(operands_before(j) + j + 1) * kWarpSize];
-    const double2 reciprocal = reciprocals[j * kReciprocals];
+    const double2 unit = factor.operand(operands_before(j) + j);
+    const double2 inverse = factor.operand(operands_before(j) + j + 1);
+    const double2 reciprocal = factor.reciprocal(j);
     double q[4] = {0, 0, 0, 0};
     tile::multiply_add(q, q, value[j], inverse);
     tile::multiply_add(value[j], value[j], q, unit);
@@ -73,7 +106,7 @@ __device__ void solve_eights(const double2* shared, double (&value)[kEights][4],
     ready(j);
 #pragma unroll
     for (int k = j + 1; k < kEights; ++k)
-      tile::multiply_add(value[k], value[k], value[j], right[(operands_before(k) + j) * kWarpSize]);
+      tile::multiply_add(value[k], value[k], value[j], factor.operand(operands_before(k) + j));
   }
 }
 

@@ -182,11 +182,12 @@ __global__ void __launch_bounds__(kSolveWarps* kWarpSize, solve_blocks(kEights))
     double value[kEights][4];
     read_strip<kEights, kWhole>(strip, x, value);
     if constexpr (kTwice) {
-      solve_eights<kEights>(shared, value, [](int) {});
+      solve_eights<kEights>(SharedFactor<kEights>(shared), value, [](int) {});
       scale_strip(strip, scales, x.cols, value);
     }
     StripColumns out(to, to_ld, strip);
-    solve_eights<kEights>(kTwice ? of_then : shared, value, [&](int j) {
+    const SharedFactor<kEights> last(kTwice ? of_then : shared);
+    solve_eights<kEights>(last, value, [&](int j) {
       if constexpr (kWhole) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {

@@ -76,7 +76,7 @@ void run(const Backend& backend, const Operation& operation, std::vector<Block>&
     elements.push_back(blocks[static_cast<std::size_t>(i)].element);
   const KernelFunction kernel = backend.kernels().find(operation.name, elements);
   ASSERT_NE(kernel, nullptr) << operation.name << " in " << to_string(elements);
-  const auto device = backend.make_device(0, 64_MiB);
+  const auto device = backend.make_device(0, 256_MiB);
   const auto queue = device->make_queue(QueuePriority::normal);
   std::vector<Buffer> memory;
   std::vector<BlockView> views;
@@ -483,6 +483,23 @@ TEST_P(GramAlone, OfWhatIsSolvedIsThatOfWhatIsStored) {
                             make(Element::fp64, 11, 1, [](auto, auto) { return 1.0; })};
     run(*GetParam(), gram, sums);
     EXPECT_TRUE(test::same_bits(sums[0].bytes, fused[0].bytes)) << to_string(e);
+  }
+}
+
+/// Rows enough that each thread block of a GPU goes from one unit to the next, of every number of
+/// eights of columns that its kernel of both has.
+TEST_P(GramAlone, OfWhatIsSolvedInManyUnitsIsThatOfWhatIsStored) {
+  for (const std::int64_t cols : {5, 12, 20, 30, 37, 44, 52, 61}) {
+    const std::int64_t rows = GetParam()->on_host() ? 2'500 : (cols <= 16 ? 700'000 : 300'000);
+    const Elements e(4, Element::fp64);
+    std::vector<Block> unstored = solve_gram_operands(e, {rows, cols});
+    std::vector<Block> apart{unstored[1], unstored[2], unstored[3]};
+    run(*GetParam(), apply_gram, unstored);
+    run(*GetParam(), solve_right, apart);
+    std::vector<Block> sums{Block(e[0], cols, cols), apart[0],
+                            make(Element::fp64, cols, 1, [](auto, auto) { return 1.0; })};
+    run(*GetParam(), gram, sums);
+    EXPECT_TRUE(test::same_bits(sums[0].bytes, unstored[0].bytes)) << cols;
   }
 }
 
