@@ -27,7 +27,7 @@ function(strata_cuda_module target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Wno-pedantic --expt-relaxed-constexpr -lineinfo
                                            --diag-suppress=554>)
   if(NOT STRATA_CUDA_OPTIMIZED)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcicc -O1 -Xptxas -O1>)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcicc -O1 -Xptxas -O1>")
   endif()
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src
                                                ${CMAKE_SOURCE_DIR}/include)
