@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "kernels/front_program.hpp"
@@ -12,6 +13,7 @@
 #include "sparse/front_factor.hpp"
 #include "sparse/front_layout.hpp"
 #include "sparse/front_schedule.hpp"
+#include "sparse/supernodes.hpp"
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
@@ -132,6 +134,26 @@ TEST(FrontRanges, AFrontOfLargeOrderIsInARange) {
                                      Machine::emulated(1, std::int64_t{12} << 30));
   EXPECT_TRUE(layout->ranges);
   EXPECT_GT(split.supernodes(), 2);
+}
+
+/// Zeros are not stored for a panel that 32 bits do not count: what a grid of 200³ would become.
+TEST(FrontRanges, AmalgamationMakesNoPanelBeyond32Bits) {
+  const auto joined = [](std::int32_t w, std::int32_t rows) {
+    return amalgamate({{w, rows}, {rows, 0}, {1, -1}, {0, w, w + rows}}, {}).front() == 1;
+  };
+  EXPECT_TRUE(joined(6300, 40000));
+  EXPECT_FALSE(joined(6400, 40000));
+  EXPECT_TRUE(joined(640, 4000));
+}
+
+/// A plan of one program does not promise more than the 32 TFLOP/s that its products reach.
+TEST(FrontRanges, ALargeFrontIsPredictedAtTheRateOfItsProducts) {
+  const Dense dense(20000);
+  const double flops = std::pow(20000.0, 3) / 3;
+  const PlannedRun planned =
+      plan_factorization(dense.analysis, dense.a, Machine::emulated(1, std::int64_t{4} << 30), {});
+  EXPECT_GE(planned.simulated.seconds, flops / 33e12);
+  EXPECT_LE(planned.simulated.seconds, flops / 16e12);
 }
 
 /// A GPU and a CPU that are as fast as each other share the tiles of one large front.
