@@ -71,6 +71,7 @@ struct Step {
   std::uint32_t wait_count = 0;
   double work = 0;         ///< compute: in the operation's unit
   double seconds = 0;      ///< compute: as Task has it
+  double share = 0;        ///< likewise
   std::int64_t bytes = 0;  ///< that a copy moves
 };
 

@@ -120,6 +120,7 @@ void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
   if (task.seconds > 0)
     step.seconds =
         std::max(task.seconds, kernels_.least_seconds(device, elements, step.work / task.sharers));
+  step.share = task.share;
   const double end =
       advance(queue, ready,
               kernels_.cost(device, *task.operation, elements, step.work, step.seconds).seconds);

@@ -160,17 +160,17 @@ class Simulator {
       elements.push_back(blocks_.element(operands[at(i)]));
     const KernelClock::Cost cost =
         kernels_.cost(step.device, *step.operation, elements, step.work, step.seconds);
-    queue.share = cost.share;
+    queue.share = std::max(cost.share, step.share);
     DeviceState& device = devices_[step.device];
     advance_clock(device);
     // An urgent kernel runs as if alone and leaves the others what it does not take.
     if (layout_.queues[at(q)].role == QueueRole::urgent) {
       ends_[at(q)] = now_ + cost.seconds;
-      device.urgent_share += cost.share;
+      device.urgent_share += queue.share;
     } else {
       queue.shares = true;
       queue.end_on_device_clock = device.clock + cost.seconds;
-      device.share += cost.share;
+      device.share += queue.share;
       device.running.push_back(q);
     }
     set_pace(step.device);

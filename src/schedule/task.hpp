@@ -63,6 +63,9 @@ struct Task {
   /// What it takes on a device by itself, if that is not so slow that its work takes longer, where
   /// it does not follow from the work: of predictions alone; 0: it does.
   double seconds = 0;
+  /// Beside `seconds`: how much of the device's rate it takes from what runs beside it, 0 to 1, if
+  /// that is more than its own rate over the device's; of predictions alone.
+  double share = 0;
 
   [[nodiscard]] std::size_t operand_count() const noexcept {
     return static_cast<std::size_t>(calls) * static_cast<std::size_t>(operation->operands) +

@@ -37,6 +37,7 @@ void LayoutMaker::lay_out_branch(FrontUnit& unit, const PermutedEntries& entries
                                             branch.first_int, out_.structure);
     work = cost.work;
     unit.seconds = cost.seconds;
+    unit.share = cost.share;
     if (sizes_.range_bytes > 0 && sizes_.range_bytes < kRangesThatStay)
       unit.workers = static_cast<std::uint32_t>(std::max(cost.workers, 1.0));
   }
@@ -213,6 +214,7 @@ void LayoutMaker::lay_out_part(FrontUnit& unit, const PermutedEntries& entries) 
   unit.values = raw_values_;
   unit.work = add_block(works_, in_columns(cost.work));
   unit.seconds = cost.seconds;
+  unit.share = cost.share;
   unit.workers = static_cast<std::uint32_t>(std::max(cost.workers, 1.0));
   ++statuses_;
 }

@@ -118,6 +118,7 @@ struct FrontUnit {
   std::int32_t last_tile = -1;
   double flops = 0;
   double seconds = 0;  ///< that its program takes on a GPU by itself; 0: there is none
+  double share = 0;    ///< of the GPU's products, by itself
   /// Of ranges that do not stay: thread blocks that are of use to its tiles; 0: any number.
   std::uint32_t workers = 0;
   double cost = 0;  ///< in flops at the rate of large products

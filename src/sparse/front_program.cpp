@@ -367,8 +367,9 @@ class ProgramMaker {
       begin_jobs(item, list);
     }
     const double end = std::max(list.now, list.end);
-    const double seconds = std::max(end, list.products * kProductsTime / sharers);
-    cost_.seconds = kLaunchTime + small_seconds() + seconds;
+    const double products = list.products * kProductsTime / sharers;
+    cost_.seconds = kLaunchTime + small_seconds() + std::max(end, products);
+    cost_.share = products / cost_.seconds;
     cost_.workers = end > 0 ? kWorkersEach * list.busy / end : 0;
   }
 

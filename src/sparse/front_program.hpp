@@ -38,6 +38,7 @@ struct ProgramOptions {
 struct ProgramCost {
   std::int64_t work;  ///< elements of work memory
   double seconds;     ///< on a GPU by itself, as its jobs are estimated to follow each other
+  double share;       ///< of that time all blocks would be busy with nothing but products
   double workers;     ///< thread blocks that are of use to its tiles
 };
 

@@ -94,6 +94,7 @@ class FrontTasks {
                            unit.workers);
     task.work = std::max(unit.flops, 1.0);
     task.seconds = unit.seconds;
+    task.share = unit.share;
     task.urgent = unit.top && !layout_->turns.empty();
     task.sharers = static_cast<std::uint16_t>(unit.sharers);
     if (unit.given.empty() && unit.taken.empty()) return;

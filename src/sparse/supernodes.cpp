@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "kernels/front_program.hpp"
 
 namespace strata {
 namespace {
@@ -27,9 +28,9 @@ struct Joined {
 };
 
 bool within_bounds(const Joined& parts, double rows, const AnalysisOptions& options) {
-  // GPUs count the places in a panel by 32 bits (places_fit()); zeros are not worth more of them.
-  constexpr double kPlaces = 0x1p31;
-  if ((parts.width + rows + 1) * parts.width >= kPlaces) return false;
+  // GPUs count places by 32 bits; a few zeros are not worth more of them.
+  if (!places_fit(static_cast<std::int64_t>(parts.width), static_cast<std::int64_t>(rows)))
+    return false;
   const double spare =
       static_cast<double>(options.relax_entries) +
       options.relax_rows * std::min(rows, static_cast<double>(AnalysisOptions::kRelaxRowsMax));

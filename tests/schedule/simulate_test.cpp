@@ -121,6 +121,22 @@ TEST(Simulate, ATaskMaySayItsSeconds) {
   expect_times(simulate_on(schedule, machine), SpanKind::compute, {{3, 19}, {6, 22}});
 }
 
+/// And of what it takes from those beside it: of three quarters each, both run at 2/3 speed from 6
+/// on, where the first has 13 s left; the second is alone with its last 3.
+TEST(Simulate, ATaskMaySayWhatItTakesFromOthers) {
+  Schedule schedule = products(2);
+  const auto emit = schedule.emit;
+  schedule.emit = [emit](std::int64_t step, TaskList& tasks) {
+    emit(step, tasks);
+    for (Task& task : tasks.tasks()) {
+      task.seconds = 16;
+      task.share = 0.75;
+    }
+  };
+  expect_times(simulate_on(schedule, machine_of(2, 4, kGemmFlops / 4)), SpanKind::compute,
+               {{3, 25.5}, {6, 28.5}});
+}
+
 /// On a device on which its work takes longer, it does; by the rate of what it writes.
 TEST(Simulate, ATaskTakesNoLessThanItsWork) {
   Machine machine = machine_of(2, 1, kGemmFlops / 64);
