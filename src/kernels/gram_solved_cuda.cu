@@ -74,8 +74,8 @@ class Solver {
         strip.of(j, half) = make_double2(value[j][half], value[j][2 + half]);
     });
   }
-  /// Where an inverse is not good, which is rare: a row a thread. A call, so that the registers
-  /// that it needs are not taken from what all rows go through.
+  /// Where an inverse is not good, which is rare: a row a thread. A call, so that each set of warps
+  /// does not have its code in its loop.
   __device__ __noinline__ void solve_by_rows(double* group) const {
     const int row = tile::lane();
     if (row < kGroupRows) {
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(Deal<S>::kThreads, Deal<S>::kResident)
   });
 }
 
-/// With more registers than sums alone need, so that none are spilled (by measurement).
+/// With more registers than sums alone need where that is faster (measured, docs/benchmarks.md).
 template <int kBlocks>
 struct Solved : Triangle<kBlocks> {
   static constexpr bool kHeld = kBlocks <= 3;

@@ -101,7 +101,8 @@ std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysi
                                                    const Machine& machine, bool shares) {
   const auto devices = static_cast<int>(machine.devices.size());
   // A front that is too large for a branch may be one of a range, as it is where memory is short.
-  const bool is_large = largest_order(analysis) > kPanelOrderMax && fit_ranges(analysis);
+  const bool fit = fit_ranges(analysis);
+  const bool is_large = largest_order(analysis) > kPanelOrderMax && fit;
   const bool in_ranges = sizes.range_bytes == kRangesThatStay ||
                          ((devices > 1 || is_large) && !given && sizes.batch == 0);
   const bool stays = sizes.range_bytes == 0 || sizes.range_bytes == kRangesThatStay;
@@ -110,7 +111,7 @@ std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysi
   FrontSizes staying = resident_sizes(sizes, given, devices, shares);
   if (in_ranges) staying.range_bytes = kRangesThatStay;
   const std::int64_t there = smallest_memory(machine);
-  if (in_ranges && !fit_ranges(analysis)) return nullptr;
+  if (in_ranges && !fit) return nullptr;
   if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
   for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices))) {

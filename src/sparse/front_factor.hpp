@@ -47,7 +47,9 @@ namespace strata {
 
 /// The layout of a factor that stays on the machine's devices; null where they do not hold it, or
 /// are not alike. `sizes` say what became of them. With `shares` these reach each other's memory:
-/// they make large fronts together if each has room for all of such.
+/// they make large fronts together if each has room for all of such. A front that is too large for
+/// a branch makes ranges of all (places_fit()), as where memory is short, so that bits are the
+/// same.
 [[nodiscard]] std::shared_ptr<const FrontLayout> resident_layout(
     const SparseAnalysis& analysis, const SparseMatrix& a, FrontSizes& sizes, bool given,
     Element element, const Machine& machine, bool shares = false);

@@ -294,6 +294,18 @@ TEST(GmresBench, HasTheYardsticksFirstAndEveryCaseOnce) {
   EXPECT_THROW((void)run_gmres_bench(bench, small_host()), Error);
 }
 
+TEST(GmresBench, AsksForGhostZonesInBlocksAlone) {
+  GmresBench bench;
+  bench.matrix = laplacian_matrix(8);
+  bench.restart = 20;
+  bench.s = {2};
+  bench.methods = {QrMethod::cholqr_wide};
+  bench.repeats = 1;
+  bench.ghost_zones = true;
+  for (const GmresRow& row : run_gmres_bench(bench, small_host()))
+    EXPECT_EQ(row.info.halo.asked_for_ghost_zones, row.s > 1) << name_of(row);
+}
+
 /// One sum a pass, and one a panel, where there were two; fewer cycles with a preconditioner, each
 /// beside GMRES with the same.
 TEST(GmresBench, ComparesOrthogonalizationsOfBlocksAndPreconditioners) {
