@@ -176,12 +176,14 @@ void run_kernels(const QrBench& bench, TallSite<T>& site, QrBenchResult& result)
   };
   if constexpr (std::is_same_v<T, double>) {
     ours("gram", gram, {b, v, d});
-    ours("gram dd", gram, {wide, v, d});
+    const std::uint32_t sums = site.sums();
+    ours("gram dd", gram, {wide, v, d}, sums);
+    if (sums != kExtraction) ours("gram dd, extraction", gram, {wide, v, d});
     ours("gram dd, Dot2", gram, {wide, v, d}, kDot2);
     ours("gram dd, Cray", gram, {wide, v, d}, kCray);
     ours("solve", solve_right, {v, r, d});
     ours("solve, gram", solve_right_gram, {b, v, r, d});
-    ours("solve, gram dd", solve_right_gram, {wide, v, r, d});
+    ours("solve, gram dd", solve_right_gram, {wide, v, r, d}, sums);
     ours("solve dd", solve_right, {v, wide_r, d});
   } else {
     ours("gram s", gram, {b, v, d});

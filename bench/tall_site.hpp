@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/gram.hpp"
+#include "qr/pass_executor.hpp"
 #include "run/device_set.hpp"
 #include "strata/qr.hpp"
 
@@ -60,6 +61,10 @@ class TallSite {
     return end.seconds() - begin.seconds();
   }
 
+  /// How the library forms sums in double-double there.
+  [[nodiscard]] std::uint32_t sums() const {
+    return wide_sums_of(WideSums::automatic, n_, devices_.machine());
+  }
   [[nodiscard]] BlockView v() const {
     const MatrixView<T>& part = parts_[0];
     return {part.data, part.rows, n_, part.ld, 0, 0, kElement};

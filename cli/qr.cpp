@@ -25,13 +25,20 @@ struct QrArguments {
   bool no_verify = false;
   bool r_only = false;
   double rank_tolerance = 0;
+  std::string wide_sums = "auto";
 };
 
 struct LstsqArguments {
   std::string matrix;
   std::string rhs;
   std::string output;
+  std::string wide_sums = "auto";
 };
+
+WideSums wide_sums_called(const std::string& name) {
+  if (name == "extraction") return WideSums::extraction;
+  return name == "digits" ? WideSums::digits : WideSums::automatic;
+}
 
 void require_matrix_name(const char* option, const std::string& path) {
   require(path.empty() || is_called(path, ".npy") || is_called(path, ".mtx"), ErrorKind::misuse,
@@ -201,6 +208,7 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
           common.seed, 0xfffffff);
   options.seed = static_cast<std::uint32_t>(common.seed);
   options.run = common.to_options();
+  options.run.wide_sums = wide_sums_called(a.wide_sums);
   require(!a.r_only || a.output.empty(), ErrorKind::misuse, "options",
           "--r-only makes no Q for --output {}", a.output);
   require_matrix_name("--output", a.output);
@@ -226,7 +234,8 @@ void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, std::int64_t c
 }
 
 int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
-  const Options options = common.to_options();
+  Options options = common.to_options();
+  options.wide_sums = wide_sums_called(arguments.wide_sums);
   require_matrix_name("--output", arguments.output);
   check_outputs(common, {{"--output", arguments.output}},
                 {arguments.matrix, arguments.rhs, common.rates});
@@ -268,6 +277,19 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
+namespace {
+
+void add_wide_sums(CLI::App& verb, std::string& sums) {
+  verb.add_option("--wide-sums", sums,
+                  "how sums in double-double are formed: by extraction, with the same bits on CPUs "
+                  "and GPUs, or by digits, which are for the tensor cores of GPUs; auto: digits on "
+                  "GPUs, of 20 columns or more")
+      ->check(CLI::IsMember({"auto", "extraction", "digits"}))
+      ->capture_default_str();
+}
+
+}  // namespace
+
 void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("qr", "orthonormalize the columns of a tall matrix, V = Q R");
   auto a = std::make_shared<QrArguments>();
@@ -294,6 +316,7 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
                    "columns that are this near, beside their length, to the span of those before "
                    "them are dependent; 0: only those that are so exactly")
       ->capture_default_str();
+  add_wide_sums(*verb, a->wide_sums);
   verb->callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
 }
 
@@ -305,6 +328,7 @@ void add_lstsq(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("A", a->matrix, "matrix: .npy, .mtx or these .gz")->required();
   verb->add_option("b", a->rhs, "right-hand sides: .npy, .mtx or these .gz")->required();
   verb->add_option("-o,--output", a->output, "where x goes: .npy or .mtx")->required();
+  add_wide_sums(*verb, a->wide_sums);
   verb->callback([&run, &common, a] { run = [&common, a] { return run_lstsq(*a, common); }; });
 }
 

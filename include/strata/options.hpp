@@ -45,6 +45,14 @@ enum class PointOrder : std::uint8_t {
   coarse,   ///< first a tile of points that are far from each other, then the others as by kd
 };
 
+/// How sums of products of doubles are formed in double-double, over the rows of tall matrices.
+/// Both are as exact as that format; their last bits differ.
+enum class WideSums : std::uint8_t {
+  automatic,   ///< on GPUs alone, of 20 columns or more: digits; else extraction
+  extraction,  ///< by floating-point operations, with the same bits on CPUs and GPUs
+  digits,      ///< by integers, on the tensor cores of GPUs; many times slower on CPUs, same bits
+};
+
 /// How it is estimated what lower precisions leave unsaid of a log-determinant.
 struct Probing {
   int probes = 32;  ///< random vectors, at least 2; 0: it is not
@@ -70,6 +78,7 @@ struct Options {
   Probing probing;                                    ///< of log-likelihoods, with `mixed`
   CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned
   HostPinning host_pinning = HostPinning::automatic;  ///< for GPUs
+  WideSums wide_sums = WideSums::automatic;           ///< of QR and least squares
   int compute_queues = 0;                             ///< a device; 0: as predicted to be fastest
   std::optional<Machine> rates;                       ///< calibrated rates for prediction
   ProgressCallback progress;

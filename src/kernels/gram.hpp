@@ -18,8 +18,7 @@
 // Contract. The order of every sum is part of it, so that all backends give the same bits. With
 // T the element of V and W that of B:
 // * Row r of the block belongs to unit r div 1024, to tile r div 128 and to lane r mod 4; rows that
-// a
-//   last tile lacks are zeros. The lanes of a unit are added as (0 + 1) + (2 + 3), and units in a
+//   a last tile lacks are zeros. The lanes of a unit are added as (0 + 1) + (2 + 3), and units in a
 //   binary tree: the sum of u > 1 units is that of the first h plus that of the others, h < u the
 //   largest power of two; for dd all by the addition of IEEE's kind, as gram_sum does it. So blocks
 //   of 2^k units each that are summed up in such a tree give the sum of the whole, whatever k is.
@@ -31,6 +30,15 @@
 //   the tile's column j is below 2^e_j, and for each row t = fma(x, y, a), q = t − a,
 //   l ← l + fma(x, y, −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their
 //   sum s are exact and only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
+// * fp64 → dd by digits (kDigitSums, of gram, apply_gram and solve_right_gram), for the integer
+//   tensor cores of a GPU: without lanes. Rows of a unit come 32 at a time; the exponent e_j of
+//   column j (gram_digits.hpp) is that of the largest magnitude from the first row of the unit to
+//   the last of these. Digits of the rows are multiplied, and the products of each weight w = i + j
+//   summed up exactly, over all rows that follow each other with the same e_i and e_j; with S_w
+//   these sums, A = S₀·2²⁴ + S₁·2¹⁶ + S₂·2⁸ + S₃, B, and C = S₈·2¹⁶ + S₉·2⁸ + S₁₀ and D = S₁₁·2⁸ +
+//   S₁₂ likewise, h = A·2³² + B, rounded, l = (B − (h − A·2³²)) + (C·2^-24 + D·2^-40), each sum
+//   rounded, (hi, lo) ← (hi, lo) + (h, l)·2^(e_i + e_j − 68) by Cray's addition. NaN where a column
+//   has a number that is not finite.
 // * The variants kCray, kIeee and kDot2 of gram add products of doubles to the (hi, lo) of a lane,
 //   by the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.
 // * X·R⁻¹ is by substitution, in the element of R: q_j = (x_j − Σ_{i<j} q_i·R_ij) / R_jj, i
@@ -70,11 +78,17 @@ inline constexpr int kGramUnitRows = 8 * kGramTileRows;
   return rows;
 }
 
-/// Variants of gram in dd.
+/// Variants of gram in dd; apply_gram and solve_right_gram have the first and the last.
 inline constexpr std::uint32_t kExtraction = 0;
 inline constexpr std::uint32_t kCray = 1;
 inline constexpr std::uint32_t kIeee = 2;
 inline constexpr std::uint32_t kDot2 = 3;
+inline constexpr std::uint32_t kDigitSums = 4;
+/// The variant, without kDigitSums, whose bits are not those of others: what require_variant() is
+/// to be told.
+[[nodiscard]] constexpr std::uint32_t other_sums(std::uint32_t variant) noexcept {
+  return variant == kDigitSums ? kExtraction : variant;
+}
 
 /// Of column_dots and column_update: column j and the columns first … first + count − 1, each of
 /// fewer than 1024.

@@ -1,17 +1,18 @@
 // gram and its relatives on a GPU: the sums of gram.hpp, with the bits of the CPU.
 //
 // Method: sums of fp64 (gram_tensor_cuda.cu), those in double-double that are symmetric
-// (gram_units_cuda.cu) and solves (gram_solve_cuda.cu) read V once. The rest is the plain form,
-// which reads V through the caches once for each pair: what a tile of 128 rows adds to the four
-// lanes of a pair of columns does not depend on the tiles before it, so a thread has one lane of
-// one pair of one tile, a second kernel adds the tiles of a unit up in their order, and others the
-// units in their tree. Exponents of extraction come from a kernel of their own, a warp for each
-// column of a tile. Where R is too large for shared memory a substitution has a thread for each
-// row. Every operation is an intrinsic of one rounding (double_double.hpp), so the compiler
-// contracts none of them. Parts of sums, exponents and unrounded quotients lie in the scratch
-// memory of the queue.
+// (gram_units_cuda.cu, by digits gram_digits_cuda.cu) and solves (gram_solve_cuda.cu) read V once.
+// The rest is the plain form, which reads V through the caches once for each pair: what a tile of
+// 128 rows adds to the four lanes of a pair of columns does not depend on the tiles before it, so a
+// thread has one lane of one pair of one tile, a second kernel adds the tiles of a unit up in their
+// order, and others the units in their tree. Exponents of extraction come from a kernel of their
+// own, a warp for each column of a tile. Where R is too large for shared memory a substitution has
+// a thread for each row. Every operation is an intrinsic of one rounding (double_double.hpp), so
+// the compiler contracts none of them. Parts of sums, exponents and unrounded quotients lie in the
+// scratch memory of the queue.
 
 #include "kernels/gram_cuda.hpp"
+#include "kernels/gram_digits_cuda.hpp"
 #include "kernels/gram_solve_cuda.hpp"
 #include "kernels/gram_tensor_cuda.hpp"
 #include "kernels/gram_units_cuda.hpp"
@@ -253,10 +254,10 @@ std::int64_t memory_of(std::int64_t rows, std::int64_t columns, const Pairs& pai
                                            : sum_bytes<W>(rows, columns, pairs);
 }
 
-/// B ← xᵀy, what it takes in `memory`.
+/// B ← xᵀy, what it takes in `memory`; variant: kExtraction, or kDigitSums where symmetric.
 template <class W, class T>
 void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const BlockView& b,
-            bool symmetric, std::byte* memory) {
+            bool symmetric, std::byte* memory, std::uint32_t variant = kExtraction) {
   const Pairs pairs{b.rows, b.cols, symmetric};
   const std::int64_t units = units_of(x.rows);
   if (units == 0) return add_units(stream, reinterpret_cast<W*>(memory), 0, pairs, b);
@@ -273,7 +274,8 @@ void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const
         symmetric ? tensor_unit_sums(stream, x, kTilesOfUnit, sums)
                   : tensor_unit_sums(stream, x, y, kTilesOfUnit, sums);
       } else {
-        wide_unit_sums(stream, x, kTilesOfUnit, sums);
+        variant == kDigitSums ? digit_unit_sums(stream, x, kTilesOfUnit, sums)
+                              : wide_unit_sums(stream, x, kTilesOfUnit, sums);
       }
       return add_units(stream, sums, units, pairs, b);
     }
@@ -310,7 +312,8 @@ void compare(CudaQueue& queue, const Columns<T>& x, std::uint32_t variant, const
 }  // namespace
 
 void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(gram, parameters.variant, kDot2);
+  const std::uint32_t variant = parameters.variant;
+  require_variant(gram, other_sums(variant), kDot2);
   auto& cuda = static_cast<CudaQueue&>(queue);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
@@ -319,13 +322,13 @@ void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
     with_native(x[1].element, [&](auto* t) {
       using T = Pointee<decltype(t)>;
       const Columns<T> columns = columns_of<T>(x[1], &x[2]);
-      if (x[0].element == Element::dd && parameters.variant != kExtraction)
-        return compare(cuda, columns, parameters.variant, x[0]);
+      if (x[0].element == Element::dd && variant != kExtraction && variant != kDigitSums)
+        return compare(cuda, columns, variant, x[0]);
       with_type(x[0].element, [&](auto* w) {
         using W = Pointee<decltype(w)>;
         const std::int64_t bytes = memory_of<W, T>(x[1].rows, x[1].cols, pairs);
         auto* memory = static_cast<std::byte*>(cuda.scratch(std::max<std::int64_t>(bytes, 1)));
-        add_up<W>(cuda.stream(), columns, columns, x[0], true, memory);
+        add_up<W>(cuda.stream(), columns, columns, x[0], true, memory, variant);
       });
     });
   }
@@ -348,7 +351,7 @@ void sum_solved(CudaQueue& queue, const BlockView& b, const BlockView& v, const 
 /// V ← X·R⁻¹ where `stored`, B ← the Gram matrix of it where there is a B.
 template <class S, class T>
 void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
-                const BlockView& d, bool stored) {
+                const BlockView& d, bool stored, std::uint32_t variant) {
   constexpr bool kDoubles = std::is_same_v<S, double> && std::is_same_v<T, double>;
   if constexpr (kDoubles) {
     if (!stored && b->element == Element::fp64 && v.cols <= kSolvedSumsColumns)
@@ -381,19 +384,20 @@ void solve_call(CudaQueue& queue, const BlockView* b, const BlockView& v, const 
   if (b == nullptr) return;
   const Columns<T> q{to, v.rows, v.cols, to_ld, nullptr};
   with_type(b->element, [&](auto* w) {
-    add_up<Pointee<decltype(w)>>(queue.stream(), q, q, *b, true, memory + beside + rounded);
+    add_up<Pointee<decltype(w)>>(queue.stream(), q, q, *b, true, memory + beside + rounded,
+                                 variant);
   });
 }
 
 void solve(CudaQueue& queue, const BlockView* b, const BlockView& v, const BlockView& r,
-           const BlockView& d, bool stored) {
+           const BlockView& d, bool stored, std::uint32_t variant = kExtraction) {
   if (v.cols == 0) return;
   with_native(v.element, [&](auto* t) {
     with_type(r.element, [&](auto* s) {
       using S = Pointee<decltype(s)>;
       using T = Pointee<decltype(t)>;
       if constexpr (sizeof(S) == sizeof(T) || sizeof(S) == 2 * sizeof(T))
-        solve_call<S, T>(queue, b, v, r, d, stored);
+        solve_call<S, T>(queue, b, v, r, d, stored, variant);
     });
   });
 }
@@ -401,19 +405,19 @@ void solve(CudaQueue& queue, const BlockView* b, const BlockView& v, const Block
 }  // namespace
 
 void apply_gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(apply_gram, parameters.variant, 0);
+  require_variant(apply_gram, other_sums(parameters.variant), kExtraction);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    solve(static_cast<CudaQueue&>(queue), &x[0], x[1], x[2], x[3], false);
+    solve(static_cast<CudaQueue&>(queue), &x[0], x[1], x[2], x[3], false, parameters.variant);
   }
 }
 
 void solve_right_gram_cuda(Queue& queue, const KernelCalls& calls,
                            const KernelParameters& parameters) {
-  require_variant(solve_right_gram, parameters.variant, 0);
+  require_variant(solve_right_gram, other_sums(parameters.variant), kExtraction);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
-    solve(static_cast<CudaQueue&>(queue), &x[0], x[1], x[2], x[3], true);
+    solve(static_cast<CudaQueue&>(queue), &x[0], x[1], x[2], x[3], true, parameters.variant);
   }
 }
 

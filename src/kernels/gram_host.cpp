@@ -287,16 +287,18 @@ bool is_single(const BlockView& a, const BlockView& b) {
   return a.element == Element::fp32 && b.element == Element::fp32;
 }
 
-/// Calls of which `single` says so take the reference's way.
+/// Calls of which `single` says so, and sums by digits, which are for GPUs, take the reference's
+/// way.
 template <class Single, class Body>
 void run(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters,
          KernelFunction reference, Single single, Body body) {
-  if (calls.count() > 0 && single(calls[0])) return reference(queue, calls, parameters);
+  if (calls.count() > 0 && (single(calls[0]) || parameters.variant == kDigitSums))
+    return reference(queue, calls, parameters);
   submit_each(queue, calls, body);
 }
 
 void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(gram, parameters.variant, kDot2);
+  require_variant(gram, other_sums(parameters.variant), kDot2);
   run(
       queue, calls, parameters, gram_reference().gram,
       [](const BlockView* x) { return is_single(x[0], x[1]); },
@@ -308,14 +310,14 @@ void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& pa
 bool solves_in_single(const BlockView* x) { return is_single(x[0], x[1]) || is_single(x[1], x[2]); }
 
 void run_apply_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(apply_gram, parameters.variant, 0);
+  require_variant(apply_gram, other_sums(parameters.variant), kExtraction);
   run(queue, calls, parameters, gram_reference().apply_gram, solves_in_single,
       [](const BlockView* x) { perform(x[1], x[3], {.factor = &x[2], .sums = &x[0]}); });
 }
 
 void run_solve_right_gram(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters) {
-  require_variant(solve_right_gram, parameters.variant, 0);
+  require_variant(solve_right_gram, other_sums(parameters.variant), kExtraction);
   run(queue, calls, parameters, gram_reference().solve_right_gram, solves_in_single,
       [](const BlockView* x) {
         perform(x[1], x[3], {.factor = &x[2], .stored = true, .sums = &x[0]});

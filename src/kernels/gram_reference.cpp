@@ -3,6 +3,7 @@
 
 #include "kernels/eight_solve.hpp"
 #include "kernels/gram.hpp"
+#include "kernels/gram_digits.hpp"
 
 #include <algorithm>
 #include <array>
@@ -99,6 +100,92 @@ DoubleDouble sum_of(std::array<DoubleDouble, kGramLanes> lane, std::uint32_t var
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
+// ---- by digits
+
+using Digits = std::array<std::int32_t, kDigits>;
+/// Takes the digit of least weight from a number.
+std::int32_t take_digit(long long& x) {
+  const long long digit = ((x + 128) & 255) - 128;
+  x = (x - digit) / 256;
+  return static_cast<std::int32_t>(digit);
+}
+Digits digits_of(double x, int exponent) {
+  const double scaled = std::ldexp(x, 46 - exponent);
+  const double first = std::nearbyint(scaled);
+  const double rest = (scaled - first) * 0x1p48;
+  const double second = std::nearbyint(rest);
+  // In units of the last digit: 48 bits, of which the last eight are rounded.
+  long long lower = static_cast<long long>(second) * 256 +
+                    static_cast<long long>(std::nearbyint((rest - second) * 256));
+  long long upper = static_cast<long long>(first);
+  Digits digits{};
+  for (std::size_t k = kDigits; k-- > 6;) digits[k] = take_digit(lower);
+  upper += lower;
+  for (std::size_t k = 6; k-- > 0;) digits[k] = take_digit(upper);
+  return digits;
+}
+
+/// A column as digits, and the biased exponents of every 32 rows, which rise within a unit.
+struct DigitColumn {
+  explicit DigitColumn(const Column<double>& x) : digits(x.size()) {
+    for (std::size_t row = 0; row < x.size(); row += kDigitRows) {
+      int field = row % kGramUnitRows == 0 ? 0 : fields.back();
+      for (std::size_t r = row; r < row + kDigitRows; ++r)
+        field = std::max(field, static_cast<int>(std::bit_cast<std::uint64_t>(x[r]) >> 52 & 0x7ff));
+      fields.push_back(field);
+      if (field == kNoNumber) continue;
+      for (std::size_t r = row; r < row + kDigitRows; ++r)
+        digits[r] = digits_of(x[r], digit_exponent(field));
+    }
+  }
+  std::vector<Digits> digits;
+  std::vector<int> fields;
+};
+
+/// What exact sums S₀ … S₁₂ are, of two columns with these exponents.
+DoubleDouble part_of(const Digits& of, int field_x, int field_y) {
+  if (field_x == kNoNumber || field_y == kNoNumber)
+    return DoubleDouble{std::numeric_limits<double>::quiet_NaN(), 0};
+  const auto of_weights = [&of](std::size_t first, std::size_t count) {
+    long long sum = 0;
+    for (std::size_t k = first; k < first + count; ++k) sum = sum * 256 + of[k];
+    return static_cast<double>(sum);
+  };
+  const double a = of_weights(0, 4) * 0x1p32;
+  const double b = of_weights(4, 4);
+  const double h = a + b;
+  const double l = (b - (h - a)) + (of_weights(8, 3) * 0x1p-24 + of_weights(11, 2) * 0x1p-40);
+  const int exponent = digit_exponent(field_x) + digit_exponent(field_y) - 68;
+  const int near = std::clamp(exponent, -1000, 1000);  // where one factor would be too much
+  const auto scaled = [=](double x) {
+    return x * std::ldexp(1.0, near) * std::ldexp(1.0, exponent - near);
+  };
+  return {scaled(h), scaled(l)};
+}
+
+/// xᵀy of the rows of a unit.
+DoubleDouble dot_of_unit(const DigitColumn& x, const DigitColumn& y, std::size_t unit) {
+  constexpr std::size_t kPieces = kGramUnitRows / kDigitRows;
+  const std::size_t begin = unit * kPieces;
+  const std::size_t end = std::min(x.fields.size(), begin + kPieces);
+  DoubleDouble sum{};
+  Digits sums{};  // less than 2^28
+  for (std::size_t piece = begin; piece < end; ++piece) {
+    for (std::size_t r = piece * kDigitRows; r < (piece + 1) * kDigitRows; ++r) {
+      for (std::size_t i = 0; i < kDigits; ++i) {
+        for (std::size_t j = 0; i + j < kDigits; ++j)
+          sums[i + j] += x.digits[r][i] * y.digits[r][j];
+      }
+    }
+    const bool same = piece + 1 < end && x.fields[piece + 1] == x.fields[piece] &&
+                      y.fields[piece + 1] == y.fields[piece];
+    if (same) continue;
+    sum = add_cray(sum, part_of(sums, x.fields[piece], y.fields[piece]));
+    sums = {};
+  }
+  return sum;
+}
+
 /// xᵀy of the rows of a unit.
 template <class W, class Real>
 W dot_of_unit(const Column<Real>& x, const Column<Real>& y, std::size_t unit,
@@ -115,18 +202,27 @@ W dot_of_unit(const Column<Real>& x, const Column<Real>& y, std::size_t unit,
   return sum_of(lanes, variant);
 }
 
-/// xᵀy in W: of `count` units from `first` on.
-template <class W, class Real>
-W dot(const Column<Real>& x, const Column<Real>& y, std::uint32_t variant, std::size_t first,
-      std::size_t count) {
-  if (count == 1) return dot_of_unit<W>(x, y, first, variant);
+/// The sum of `count` units from `first` on, of which of_unit(unit) is one.
+template <class W, class OfUnit>
+W sum_of_units(const OfUnit& of_unit, std::size_t first, std::size_t count) {
+  if (count == 1) return of_unit(first);
   const std::size_t half = std::bit_ceil(count) / 2;
-  return dot<W>(x, y, variant, first, half) + dot<W>(x, y, variant, first + half, count - half);
+  return sum_of_units<W>(of_unit, first, half) +
+         sum_of_units<W>(of_unit, first + half, count - half);
 }
+std::size_t units_of(std::size_t rows) { return (rows + kGramUnitRows - 1) / kGramUnitRows; }
+/// xᵀy in W.
 template <class W, class Real>
 W dot(const Column<Real>& x, const Column<Real>& y, std::uint32_t variant) {
-  const std::size_t units = (x.size() + kGramUnitRows - 1) / kGramUnitRows;
-  return units == 0 ? W{} : dot<W>(x, y, variant, 0, units);
+  if (x.empty()) return W{};
+  return sum_of_units<W>([&](std::size_t unit) { return dot_of_unit<W>(x, y, unit, variant); }, 0,
+                         units_of(x.size()));
+}
+/// The same in double-double by digits.
+DoubleDouble dot(const DigitColumn& x, const DigitColumn& y) {
+  if (x.digits.empty()) return DoubleDouble{};
+  return sum_of_units<DoubleDouble>([&](std::size_t unit) { return dot_of_unit(x, y, unit); }, 0,
+                                    units_of(x.digits.size()));
 }
 
 /// What a sum in W of elements T is of: products of floats are exact in double.
@@ -136,6 +232,19 @@ using RealOf = std::conditional_t<std::is_same_v<W, float>, float, double>;
 template <class W>
 void gram_of(const BlockView& b, const std::vector<Column<RealOf<W>>>& x, std::uint32_t variant) {
   const auto out = matrix_of<W>(b);
+  if constexpr (std::is_same_v<W, DoubleDouble>) {
+    if (variant == kDigitSums) {
+      const std::vector<DigitColumn> digits(x.begin(), x.end());
+      for (std::size_t j = 0; j < digits.size(); ++j) {
+        for (std::size_t i = 0; i <= j; ++i) {
+          const auto row = static_cast<std::int64_t>(i);
+          const auto col = static_cast<std::int64_t>(j);
+          out(row, col) = out(col, row) = dot(digits[i], digits[j]);
+        }
+      }
+      return;
+    }
+  }
   for (std::int64_t j = 0; j < b.cols; ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
       const auto& xi = x[static_cast<std::size_t>(i)];
@@ -235,10 +344,10 @@ std::vector<Column<T>> solved(const BlockView& v, const BlockView& r, const doub
 }
 
 template <class W, class T>
-void gram_of_solved(const BlockView& b, const std::vector<Column<T>>& q) {
+void gram_of_solved(const BlockView& b, const std::vector<Column<T>>& q, std::uint32_t variant) {
   std::vector<Column<RealOf<W>>> wide;
   for (const Column<T>& column : q) wide.emplace_back(column.begin(), column.end());
-  gram_of<W>(b, wide, kExtraction);
+  gram_of<W>(b, wide, variant);
 }
 
 template <class T>
@@ -253,7 +362,7 @@ void store(const std::vector<Column<T>>& q, const BlockView& v) {
 const double* scales(const BlockView& d) { return static_cast<const double*>(d.data); }
 
 void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(gram, parameters.variant, kDot2);
+  require_variant(gram, other_sums(parameters.variant), kDot2);
   submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
     dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
       dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
@@ -264,28 +373,28 @@ void run_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& pa
 }
 
 /// The two that solve and add up; `stored`: whether Q takes the place of V.
-void solve_and_sum(Queue& queue, const KernelCalls& calls, bool stored) {
-  submit_each(queue, calls, [stored](const BlockView* x) {
+void solve_and_sum(Queue& queue, const KernelCalls& calls, std::uint32_t variant, bool stored) {
+  submit_each(queue, calls, [=](const BlockView* x) {
     dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
       const std::vector<Column<T>> q = dispatch(x[2].element, [&]<class S>(std::type_identity<S>) {
         return solved<S, T>(x[1], x[2], scales(x[3]));
       });
       if (stored) store(q, x[1]);
       dispatch(x[0].element,
-               [&]<class W>(std::type_identity<W>) { gram_of_solved<W, T>(x[0], q); });
+               [&]<class W>(std::type_identity<W>) { gram_of_solved<W, T>(x[0], q, variant); });
     });
   });
 }
 
 void run_apply_gram(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(apply_gram, parameters.variant, 0);
-  solve_and_sum(queue, calls, false);
+  require_variant(apply_gram, other_sums(parameters.variant), kExtraction);
+  solve_and_sum(queue, calls, parameters.variant, false);
 }
 
 void run_solve_right_gram(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters) {
-  require_variant(solve_right_gram, parameters.variant, 0);
-  solve_and_sum(queue, calls, true);
+  require_variant(solve_right_gram, other_sums(parameters.variant), kExtraction);
+  solve_and_sum(queue, calls, parameters.variant, true);
 }
 
 void run_solve_right(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {

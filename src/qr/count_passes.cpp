@@ -45,7 +45,7 @@ void emit_block(const RowProblem& problem, const Spans& spans, const SumTree& tr
   const BlockId ones(rows::kScales, 1, 0);
   const int there = tree.device_of_sum();
   if (problem.pass == RowPass::count_gram) {
-    tasks.add(gram, there, {result, sketched, ones});
+    tasks.add(gram, there, {result, sketched, ones}, sums_of(problem));
   } else {
     tasks.add(sketch, there, {result, sketched, ones},
               sketch_variant(SketchKind::gaussian, sketch_seed_of(problem.variant)));

@@ -82,11 +82,12 @@ class ImplicitPass {
     const TaskOperand last_q(q, Hint::last_use);
     switch (problem_.pass) {
       case RowPass::apply_gram:
-        tasks.add(apply_gram, device, {tree_.part(b, result), last_q, r, d});
+        tasks.add(apply_gram, device, {tree_.part(b, result), last_q, r, d}, sums_of(problem_));
         break;
       case RowPass::form: tasks.add(solve_right, device, {last_y, r, d}); break;
       case RowPass::form_gram:
-        tasks.add(solve_right_gram, device, {tree_.part(b, result), last_y, r, d});
+        tasks.add(solve_right_gram, device, {tree_.part(b, result), last_y, r, d},
+                  sums_of(problem_));
         break;
       case RowPass::apply_transposed:
         tasks.add(solve_right, device, {q, r, d});

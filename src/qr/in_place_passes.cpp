@@ -356,6 +356,7 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
   problem.block_elements =
       gpu && !has_blocks_of_its_own(problem.pass) ? kBlockElements : kPassBlockElements;
   problem.group = gpu ? kGroup : 1;
+  problem.wide_sums = wide_sums_of(options_.wide_sums, problem.n, gpu);
   return problem;
 }
 

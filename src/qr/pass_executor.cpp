@@ -1,10 +1,23 @@
 #include "qr/pass_executor.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "session/budget.hpp"
 
 namespace strata {
+
+std::uint32_t wide_sums_of(WideSums asked, std::int64_t n, bool gpus) {
+  constexpr std::int64_t kLeast = 20;
+  if (asked != WideSums::automatic) return asked == WideSums::digits ? kDigitSums : kExtraction;
+  return gpus && n >= kLeast ? kDigitSums : kExtraction;
+}
+
+std::uint32_t wide_sums_of(WideSums asked, std::int64_t n, const Machine& machine) {
+  return wide_sums_of(asked, n,
+                      std::all_of(machine.devices.begin(), machine.devices.end(),
+                                  [](const DeviceModel& d) { return d.kind == DeviceKind::gpu; }));
+}
 
 std::int64_t pass_block_elements(std::int64_t m, std::int64_t n, Element element,
                                  const Machine& machine) {

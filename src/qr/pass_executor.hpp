@@ -53,6 +53,12 @@ class PassExecutor {
   virtual void read(std::int64_t first, std::int64_t count, T* packed) = 0;
 };
 
+/// How sums of products of doubles are formed in dd (RowProblem::wide_sums) of n columns: where
+/// nothing else is asked for by digits on GPUs alone, which take less by them from 20 columns on
+/// (docs/benchmarks.md), and CPUs many times as long.
+[[nodiscard]] std::uint32_t wide_sums_of(WideSums asked, std::int64_t n, bool gpus);
+[[nodiscard]] std::uint32_t wide_sums_of(WideSums asked, std::int64_t n, const Machine& machine);
+
 /// Blocks of V of about so many elements, where nothing but speed has a say. GPUs want blocks of
 /// 64 MiB, so that launches are few beside the bytes that they read, as far as each device has
 /// eight, its memory holds sixteen and a column of one fits a bounce buffer; CPUs 2 MiB, which

@@ -136,6 +136,7 @@ template <class T>
 RowProblem PlannedPasses<T>::completed(RowProblem problem) const {
   constexpr std::int64_t kGroupMax = 32;
   problem.devices = devices_.count();
+  problem.wide_sums = wide_sums_of(options_.wide_sums, problem.n, devices_.machine());
   problem.block_elements =
       has_blocks_of_its_own(problem.pass) ? kPassBlockElements : block_elements_;
   const bool same_blocks = problem.block_elements == block_elements_ && problem.beside <= problem.n;

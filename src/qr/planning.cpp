@@ -95,6 +95,7 @@ RunReport simulated(const std::vector<RowProblem>& passes, const std::vector<Row
 RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
                       const QrOptions& options, Element precision, double condition) {
   RowProblem problem = problem_of(m, n, machine, precision, condition);
+  problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
   const bool doubles = precision == Element::fp64;
   std::vector<RowProblem> widest =
       doubles ? widest_passes<double>(m, n, options) : widest_passes<float>(m, n, options);
@@ -131,7 +132,8 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
 
 RunReport simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
                         const QrOptions& options, Element precision, double condition) {
-  const RowProblem problem = problem_of(m, n, machine, precision, condition);
+  RowProblem problem = problem_of(m, n, machine, precision, condition);
+  problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
   const double once =
       precision == Element::fp64 ? Limits<double>::kUnshifted : Limits<float>::kUnshifted;
   RowProblem widest = problem;

@@ -29,19 +29,22 @@ void emit_block(const RowProblem& problem, const SumTree& tree, std::int64_t b, 
   const BlockId d(rows::kScales, 0, 0);
   const TaskOperand result(BlockId(rows::kSum, 0, 0), Hint::last_write);
   const TaskOperand written(v, Hint::last_write);
+  const std::uint32_t sums = sums_of(problem);
   const auto solve_twice = [&] {
     tasks.add(solve_right_twice, device,
               {written, r, d, BlockId(rows::kFactor, 1, 0), BlockId(rows::kScales, 1, 0)});
   };
   switch (problem.pass) {
-    case RowPass::gram: tasks.add(gram, device, {tree.part(b, result), v, d}); break;
-    case RowPass::apply_gram: tasks.add(apply_gram, device, {tree.part(b, result), v, r, d}); break;
+    case RowPass::gram: tasks.add(gram, device, {tree.part(b, result), v, d}, sums); break;
+    case RowPass::apply_gram:
+      tasks.add(apply_gram, device, {tree.part(b, result), v, r, d}, sums);
+      break;
     case RowPass::solve_gram:
       if (joins_solves(problem)) {
         solve_twice();
-        tasks.add(gram, device, {tree.part(b, result), v, BlockId(rows::kScales, 2, 0)});
+        tasks.add(gram, device, {tree.part(b, result), v, BlockId(rows::kScales, 2, 0)}, sums);
       } else {
-        tasks.add(solve_right_gram, device, {tree.part(b, result), written, r, d});
+        tasks.add(solve_right_gram, device, {tree.part(b, result), written, r, d}, sums);
       }
       break;
     case RowPass::solve:

@@ -58,7 +58,10 @@ struct RowProblem {
   TreeShape shape = TreeShape::binary;  ///< of TSQR, …
   std::int64_t group = 1;               ///< … and how many blocks are one task
   std::uint32_t variant = 0;            ///< of passes with sketches
-  std::int64_t left = 0;                ///< columns of L, of passes over two blocks of columns
+  /// How sums of products of doubles are formed in dd: the variant of gram, which the executor
+  /// chooses (wide_sums_of()).
+  std::uint32_t wide_sums = kExtraction;
+  std::int64_t left = 0;  ///< columns of L, of passes over two blocks of columns
   /// Of apply_gram, and of passes with an implicit Q: the elements of triangles by which X is
   /// solved before R, each with its scales: they are the first of families d and R. Of solve and
   /// solve_gram one, or none, of the element of V; behind their scales ones, of n rows, for the
@@ -112,6 +115,12 @@ inline constexpr int kCoefficients = 8;  ///< C, n × the columns of Y, in fp64
 /// A family of `count` blocks of height × width, one below the other: what lies beside V.
 [[nodiscard]] BlockFamily small_blocks(const char* name, std::int64_t count, std::int64_t height,
                                        std::int64_t width, Element element, Origin origin);
+
+/// The variant of gram and its relatives in a pass.
+[[nodiscard]] constexpr std::uint32_t sums_of(const RowProblem& problem) noexcept {
+  return problem.element == Element::fp64 && problem.sum == Element::dd ? problem.wide_sums
+                                                                        : kExtraction;
+}
 
 /// Rows of a block of V.
 [[nodiscard]] std::int64_t block_rows(const RowProblem& problem);

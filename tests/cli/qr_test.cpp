@@ -68,6 +68,28 @@ TEST_F(CliQr, FillsQAndTakesEveryMethodAndTellsInText) {
   EXPECT_NE(unknown.err.find("shifted-cholqr3"), std::string::npos) << unknown.err;
 }
 
+TEST_F(CliQr, FormsWideSumsByWhatItIsTold) {
+  for (const std::string sums : {"auto", "extraction", "digits"}) {
+    const Outcome outcome =
+        strata({"qr", path("V.npy"), "--r", path(sums + ".npy"), "--wide-sums", sums, "--json"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const json object = json::parse(outcome.out);
+    EXPECT_EQ(object["qr"]["dependent_columns"], json::array({4})) << sums;
+    EXPECT_LE(object["qr"]["orthogonality"].get<double>(), 1e-14) << sums;
+    const Outcome solved =
+        strata({"lstsq", path("V.npy"), path("V.npy"), "-o", path("x.npy"), "--wide-sums", sums});
+    EXPECT_EQ(solved.status, 0) << solved.err;
+  }
+  const DenseMatrix<double> plain = read_dense(path("extraction.npy"));
+  EXPECT_EQ(read_dense(path("auto.npy")).values, plain.values);  // on a CPU
+  const DenseMatrix<double> digits = read_dense(path("digits.npy"));
+  for (std::size_t k = 0; k < plain.values.size(); ++k)
+    EXPECT_NEAR(digits.values[k], plain.values[k], 1e-15 * std::abs(plain.values[0]));
+  const Outcome unknown = strata({"qr", path("V.npy"), "--wide-sums", "slices"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.err.find("extraction"), std::string::npos) << unknown.err;
+}
+
 /// V in C order, as NumPy writes it.
 void write_by_rows(const std::string& path, const DenseMatrix<double>& v) {
   std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" +

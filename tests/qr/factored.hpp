@@ -22,7 +22,7 @@ Factored<T> factored(const Matrix<T>& v, const QrOptions& options) {
   return result;
 }
 
-/// Two compute queues on each device, with a budget.
+/// Two compute queues on each device, with a budget; bits that CPUs and GPUs share.
 inline QrOptions on(const std::string& devices, std::int64_t budget, Policy policy = Policy::opt,
                     QrMethod method = QrMethod::automatic) {
   QrOptions options;
@@ -31,6 +31,7 @@ inline QrOptions on(const std::string& devices, std::int64_t budget, Policy poli
   options.run.device_memory_bytes = budget;
   options.run.policy = policy;
   options.run.compute_queues = 2;
+  options.run.wide_sums = WideSums::extraction;
   return options;
 }
 
@@ -50,13 +51,14 @@ ErrorKind kind_of(F&& f) {
   return ErrorKind::numerical;
 }
 
-/// One CPU device with room for everything.
+/// One CPU device with room for everything; bits that GPUs share.
 inline QrOptions plain(QrMethod method = QrMethod::automatic) {
   QrOptions options;
   options.method = method;
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 256 << 20;
   options.run.compute_queues = 1;
+  options.run.wide_sums = WideSums::extraction;
   return options;
 }
 

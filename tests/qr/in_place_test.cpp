@@ -36,6 +36,7 @@ class QrInPlace : public ::testing::TestWithParam<std::string> {
     QrOptions options;
     options.method = method;
     options.run.devices = test::devices_text(GetParam(), 1);
+    options.run.wide_sums = WideSums::extraction;  // whose bits CPUs and GPUs share
     return options;
   }
   template <class T>
@@ -56,6 +57,7 @@ class QrInPlace : public ::testing::TestWithParam<std::string> {
   void expect_bits_of_qr(const test::Matrix<T>& v, const QrOptions& options) {
     QrOptions planned = test::plain(options.method);
     planned.dependent = options.dependent;
+    planned.run.wide_sums = options.run.wide_sums;
     const test::Factored<T> expected = factored(v, planned);
     const test::Factored<T> got = in_place(v, options);
     const std::string what = fmt(v, options);
@@ -96,6 +98,29 @@ TEST_P(QrInPlace, AnySizeHasTheBitsOfQr) {
     expect_bits_of_qr(test::random_tall(m, n, 90 + static_cast<std::uint64_t>(m)), options());
   }
   expect_bits_of_qr(test::with_condition(4000, 24, 1e17, 91), options());
+}
+
+/// Those that GPUs take by themselves; of few rows, since CPUs are slow at them.
+TEST_P(QrInPlace, SumsByDigitsHaveTheBitsOfQr) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                             {700, 20},
+                             {1025, 21},
+                             {2100, 33},
+                             {300, 65}}) {
+    const Tall v = test::with_condition(m, n, 1e9, 90 + static_cast<std::uint64_t>(m));
+    for (const QrMethod method : {QrMethod::automatic, QrMethod::cholqr_wide2}) {
+      QrOptions by_digits = options(method);
+      by_digits.run.wide_sums = WideSums::digits;
+      expect_bits_of_qr(v, by_digits);
+      QrOptions by_itself = options(method);
+      by_itself.run.wide_sums = WideSums::automatic;
+      const bool digits = GetParam() == "cuda" && n >= 20;
+      EXPECT_TRUE(test::same_bits(in_place(v, by_itself).r.data,
+                                  in_place(v, digits ? by_digits : options(method)).r.data))
+          << n;
+      EXPECT_TRUE(in_place(v, by_digits).info.ok || method != QrMethod::automatic);
+    }
+  }
 }
 
 TEST_P(QrInPlace, OfFloats) {

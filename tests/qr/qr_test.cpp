@@ -138,6 +138,25 @@ TEST_P(QrRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
   }
 }
 
+/// Two blocks; CPUs are slow at it.
+TEST_P(QrRuns, SumsByDigitsHaveTheSameBitsOnAnyDevicesInAnyBudget) {
+  const Tall v = test::with_condition(8500, 20, 1e9, 5);
+  const auto by_digits = [](QrOptions options) {
+    options.run.wide_sums = WideSums::digits;
+    return options;
+  };
+  const Factored<double> expected = factored(v, by_digits(plain()));
+  ASSERT_TRUE(expected.info.ok);
+  for (const int devices : {1, 2, 4}) {
+    const std::string text = test::devices_text(GetParam(), devices);
+    const std::int64_t budget = devices == 2 ? 64 << 20 : 3 << 20;
+    if (text.empty()) continue;
+    const Factored<double> got = factored(v, by_digits(on(text, budget)));
+    EXPECT_TRUE(test::same_bits(got.q.data, expected.q.data)) << text << ' ' << budget;
+    EXPECT_TRUE(test::same_bits(got.r.data, expected.r.data)) << text << ' ' << budget;
+  }
+}
+
 TEST_P(QrRuns, EveryMethodHasItsBitsOnSeveralDevices) {
   const Tall v = test::with_condition(9000, 33, 1e5, 6);
   const std::string two = test::devices_text(GetParam(), 2);
