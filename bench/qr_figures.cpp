@@ -9,7 +9,9 @@
 #include "base/random.hpp"
 #include "bench/host_tall.hpp"
 #include "bench/in_core_bench.hpp"
+#include "bench/tall_site.hpp"
 #include "kernels/gram.hpp"
+#include "kernels/gram_shape.hpp"
 #include "kernels/householder.hpp"
 #include "qr/square_matrix.hpp"
 #include "run/device_set.hpp"
@@ -319,6 +321,69 @@ std::vector<ProductCount> count_products() {
     (void)add_cray(Pair{}, Pair{rounded_sum(x, -x), x});
   }));
   return counts;
+}
+
+namespace {
+
+/// The median of the seconds of a Gram matrix in double-double of V, so many rows at a time.
+double gram_seconds(TallSite<double>& site, std::int64_t rows, std::uint32_t variant, int repeats) {
+  std::vector<double> seconds;
+  for (int r = 0; r <= repeats; ++r) {
+    double sum = 0;
+    for (std::int64_t first = 0; first < site.v().rows; first += rows) {
+      BlockView v = site.v();
+      v.data = static_cast<double*>(v.data) + first;
+      v.rows = std::min(rows, v.rows - first);
+      sum += site.seconds_of(gram, {site.b(Element::dd), v, site.d()}, variant);
+    }
+    if (r > 0) seconds.push_back(sum);
+  }
+  return median(seconds);
+}
+
+void add_shapes(TallSite<double>& site, int repeats, std::vector<TunedSum>& rows) {
+  const std::int64_t n = site.v().cols;
+  const gram_shape::Choice chosen = gram_shape::choose(n);
+  for (int edge = gram_shape::kEdgeLeast; edge <= gram_shape::kEdgeMost; ++edge) {
+    for (int units = 1; units <= gram_shape::kUnitsMost; ++units) {
+      const gram_shape::Choice c = gram_shape::shape_of(n, edge, units);
+      if (c.edge == 0) continue;
+      rows.push_back({.n = n,
+                      .edge = edge,
+                      .units = units,
+                      .threads = c.stage.threads,
+                      .columns = c.stage.width,
+                      .panels = c.stage.panels,
+                      .taken = edge == chosen.edge && units == chosen.stage.units,
+                      .seconds = gram_seconds(site, site.v().rows, shaped_extraction({edge, units}),
+                                              repeats)});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<TunedSum> run_tuned_sums(const std::vector<std::int64_t>& columns, std::int64_t m,
+                                     int repeats, const Options& options) {
+  std::vector<TunedSum> rows;
+  DeviceSet devices(options);
+  for (const std::int64_t n : columns) {
+    TallSite<double> site(devices, 1, n, uniform<double>(m * n));
+    if (devices.backend().kind() == DeviceKind::gpu) {
+      add_shapes(site, repeats, rows);
+      continue;
+    }
+    const std::int64_t taken = gram_block_rows(n);
+    const std::int64_t least = std::max<std::int64_t>(kGramUnitRows, taken / 8);
+    for (std::int64_t height = least; height <= 8 * taken; height *= 2) {
+      if (height / 2 >= m && height != taken) continue;  // one block, as half as many rows are
+      rows.push_back({.n = n,
+                      .rows = height,
+                      .taken = height == taken,
+                      .seconds = gram_seconds(site, height, kExtraction, repeats)});
+    }
+  }
+  return rows;
 }
 
 std::vector<KernelSeconds> run_other_kernels(const std::vector<std::int64_t>& columns,

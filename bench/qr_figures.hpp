@@ -62,6 +62,21 @@ struct ProductCount {
 };
 [[nodiscard]] std::vector<ProductCount> count_products();
 
+/// Figure 14: what sums in double-double by extraction may be tuned by, and what is taken. On a GPU
+/// all shapes of a thread block (kernels/gram_shape.hpp); on a CPU rows of a block.
+struct TunedSum {
+  std::int64_t n = 0;
+  int edge = 0;                              ///< of the square of pairs of a thread, …
+  int units = 0;                             ///< … units at once, …
+  int threads = 0, columns = 0, panels = 0;  ///< … and what follows: of a block, of a panel, of V
+  std::int64_t rows = 0;                     ///< of a block, on a CPU
+  bool taken = false;
+  double seconds = 0;  ///< the median
+};
+[[nodiscard]] std::vector<TunedSum> run_tuned_sums(const std::vector<std::int64_t>& columns,
+                                                   std::int64_t m, int repeats,
+                                                   const Options& options);
+
 /// Figures 18 and 19: beside the kernels of QrBench those in floats ("gram s", "gram ss", and on a
 /// CPU "openblas sgemm" and "openblas ssyrk"), on the first device that the options name, and the
 /// factorization of a Gram matrix on the host ("cholesky", "cholesky dd").

@@ -22,6 +22,7 @@ struct Figures {
   std::vector<bench::PassErrors> errors;
   std::vector<bench::RatePoint> rates;
   std::vector<bench::ProductCount> products;
+  std::vector<bench::TunedSum> tuned;
   std::vector<bench::KernelSeconds> kernels;
 };
 
@@ -44,6 +45,7 @@ Figures figures_of(const bench::QrBench& bench, std::int64_t m, int passes,
                                     QrMethod::cholqr_wide, QrMethod::tsqr, QrMethod::automatic},
                                    bench.repeats, options);
   figures.products = bench::count_products();
+  figures.tuned = bench::run_tuned_sums(bench.columns, m, bench.repeats, options);
   figures.kernels = bench::run_other_kernels(bench.columns, m, bench.repeats, options);
   return figures;
 }
@@ -116,6 +118,19 @@ json figures_json(const Figures& figures) {
                                   {"multiplications", one.multiplications},
                                   {"fused", one.fused},
                                   {"total", one.total()}});
+  for (const bench::TunedSum& one : figures.tuned) {
+    json row = {{"n", one.n}, {"seconds", one.seconds}, {"taken", one.taken}};
+    if (one.rows > 0) {
+      row["rows"] = one.rows;
+    } else {
+      row.update({{"edge", one.edge},
+                  {"units", one.units},
+                  {"threads", one.threads},
+                  {"panel_columns", one.columns},
+                  {"panels", one.panels}});
+    }
+    object["tuned"].push_back(std::move(row));
+  }
   for (const bench::KernelSeconds& one : figures.kernels)
     object["kernels"].push_back({{"n", one.n}, {"what", one.what}, {"seconds", one.seconds}});
   return object;
@@ -240,6 +255,46 @@ void add_tables(const Figures& figures, ReportData& data) {
   data.tables.push_back(std::move(products));
 }
 
+/// Figure 14: for each number of columns what is taken, and what was fastest.
+void add_tuned(const Figures& figures, ReportData& data) {
+  const bool on_cpu = !figures.tuned.empty() && figures.tuned.front().rows > 0;
+  ReportTable table{"Sums in double-double by extraction: what is tuned", {}, {}};
+  table.columns = on_cpu ? std::vector<std::string>{"columns", "", "rows of a block", "ms"}
+                         : std::vector<std::string>{"columns",
+                                                    "",
+                                                    "edge of a thread's square",
+                                                    "units at once",
+                                                    "threads of a block",
+                                                    "columns of a panel",
+                                                    "panels",
+                                                    "ms"};
+  const auto add = [&](const bench::TunedSum& one, const char* what) {
+    std::vector<std::string> row{fmt::format("{}", one.n), what};
+    if (on_cpu) {
+      row.push_back(fmt::format("{}", one.rows));
+    } else {
+      for (const int value : {one.edge, one.units, one.threads, one.columns, one.panels})
+        row.push_back(fmt::format("{}", value));
+    }
+    row.push_back(fmt::format("{:.4g}", 1e3 * one.seconds));
+    table.rows.push_back(std::move(row));
+  };
+  for (auto first = figures.tuned.begin(); first != figures.tuned.end();) {
+    const auto last = std::find_if(first, figures.tuned.end(),
+                                   [&](const bench::TunedSum& one) { return one.n != first->n; });
+    const auto taken =
+        std::find_if(first, last, [](const bench::TunedSum& one) { return one.taken; });
+    if (taken != last) add(*taken, "taken");
+    add(*std::min_element(first, last,
+                          [](const bench::TunedSum& a, const bench::TunedSum& b) {
+                            return a.seconds < b.seconds;
+                          }),
+        "fastest");
+    first = last;
+  }
+  data.tables.push_back(std::move(table));
+}
+
 ReportData page_of(const QrBenchResult& result, const Figures& figures) {
   ReportData data;
   data.title = "QR of tall and skinny matrices";
@@ -247,6 +302,7 @@ ReportData page_of(const QrBenchResult& result, const Figures& figures) {
   add_error_charts(figures.errors, data);
   add_rate_charts(result, figures, data);
   add_shares(result, figures, data);
+  add_tuned(figures, data);
   add_tables(figures, data);
   return data;
 }

@@ -84,6 +84,18 @@ inline constexpr std::uint32_t kCray = 1;
 inline constexpr std::uint32_t kIeee = 2;
 inline constexpr std::uint32_t kDot2 = 3;
 inline constexpr std::uint32_t kDigitSums = 4;
+/// kExtraction of gram on a GPU, for benchmarks: edge × edge pairs a thread and so many units at
+/// once (gram_shape.hpp), the same bits whatever they are. CPUs refuse it.
+struct SumShape {
+  int edge, units;
+};
+[[nodiscard]] constexpr std::uint32_t shaped_extraction(const SumShape& shape) noexcept {
+  return static_cast<std::uint32_t>(shape.edge << 8 | shape.units << 16);
+}
+[[nodiscard]] constexpr SumShape shape_of_variant(std::uint32_t variant) noexcept {
+  return {static_cast<int>(variant >> 8 & 255U), static_cast<int>(variant >> 16 & 255U)};
+}
+
 /// The variant, without kDigitSums, whose bits are not those of others: what require_variant() is
 /// to be told.
 [[nodiscard]] constexpr std::uint32_t other_sums(std::uint32_t variant) noexcept {

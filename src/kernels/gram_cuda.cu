@@ -254,7 +254,8 @@ std::int64_t memory_of(std::int64_t rows, std::int64_t columns, const Pairs& pai
                                            : sum_bytes<W>(rows, columns, pairs);
 }
 
-/// B ← xᵀy, what it takes in `memory`; variant: kExtraction, or kDigitSums where symmetric.
+/// B ← xᵀy, what it takes in `memory`; variant: kExtraction, in a shape or not, or kDigitSums where
+/// symmetric.
 template <class W, class T>
 void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const BlockView& b,
             bool symmetric, std::byte* memory, std::uint32_t variant = kExtraction) {
@@ -275,7 +276,7 @@ void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const
                   : tensor_unit_sums(stream, x, y, kTilesOfUnit, sums);
       } else {
         variant == kDigitSums ? digit_unit_sums(stream, x, kTilesOfUnit, sums)
-                              : wide_unit_sums(stream, x, kTilesOfUnit, sums);
+                              : wide_unit_sums(stream, x, kTilesOfUnit, sums, variant);
       }
       return add_units(stream, sums, units, pairs, b);
     }
@@ -313,7 +314,8 @@ void compare(CudaQueue& queue, const Columns<T>& x, std::uint32_t variant, const
 
 void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   const std::uint32_t variant = parameters.variant;
-  require_variant(gram, other_sums(variant), kDot2);
+  const bool shaped = variant == shaped_extraction(shape_of_variant(variant));
+  require_variant(gram, shaped ? kExtraction : other_sums(variant), kDot2);
   auto& cuda = static_cast<CudaQueue&>(queue);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
@@ -322,7 +324,7 @@ void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
     with_native(x[1].element, [&](auto* t) {
       using T = Pointee<decltype(t)>;
       const Columns<T> columns = columns_of<T>(x[1], &x[2]);
-      if (x[0].element == Element::dd && variant != kExtraction && variant != kDigitSums)
+      if (x[0].element == Element::dd && !shaped && variant != kDigitSums)
         return compare(cuda, columns, variant, x[0]);
       with_type(x[0].element, [&](auto* w) {
         using W = Pointee<decltype(w)>;

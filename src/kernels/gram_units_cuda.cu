@@ -11,34 +11,17 @@
 // Exponents for extraction are taken from the high words in shared memory, a warp a column; scales
 // that are not 1 are applied there too.
 
+#include <string>
+
+#include "kernels/gram_shape.hpp"
 #include "kernels/gram_units_cuda.hpp"
 #include "kernels/tile_copy_cuda.hpp"
+#include "strata/error.hpp"
 
 namespace strata::gram_gpu {
 namespace {
 
-constexpr int kPanel = 32;  // columns of a panel, in squares of four
-constexpr int kThreadsMax = 256;
-constexpr int kColumn = kGramTileRows + kGramLanes;  // doubles from column to column
-constexpr std::int64_t kSharedMost = 220 << 10;      // bytes of a multiprocessor
-
-/// Blocks of kThreadsMax threads that a multiprocessor is to have registers for. More warps did
-/// more for the rate than larger squares; only those of four need all registers of a block.
-constexpr int resident_blocks(int edge) { return edge == 4 ? 1 : 2; }
-
-/// How a stage lies in shared memory, unit by unit and column by column, and what threads do.
-struct Stage {
-  std::int64_t n;   ///< columns of V
-  int width;        ///< columns of a panel
-  int panels;       ///< of V; of several each has whole squares
-  int squares;      ///< in a panel: square t has the columns t, t + squares, …
-  int columns;      ///< of a unit in shared memory, with those that a last square lacks
-  int units;        ///< at once
-  int off_threads;  ///< of pairs of different squares, whole warps
-  int threads;
-  int doubles;  ///< of a stage
-  int tiles;    ///< of a unit
-};
+using namespace gram_shape;
 
 /// The columns of a thread block: those of one panel, or of two different ones.
 struct Panels {
@@ -337,72 +320,6 @@ __global__ void __launch_bounds__(kThreadsMax, resident_blocks(kEdge))
   }
 }
 
-/// The shape of a stage, and how long a row takes by it, in arbitrary units; less is better.
-struct Choice {
-  Stage stage{};
-  int edge = 0;
-  double cost = 1e300;
-};
-
-constexpr int rounded_up(int x, int to) { return (x + to - 1) / to * to; }
-
-/// `units` of n columns at once in squares of `edge`.
-Choice shape_of(std::int64_t n, int edge, int units) {
-  Choice c;
-  Stage& s = c.stage;
-  const auto squares_of = [edge](std::int64_t columns) {
-    return static_cast<int>((columns + edge - 1) / edge);
-  };
-  s.n = n;
-  s.units = units;
-  s.squares = squares_of(n);
-  const auto pairs_of = [](int squares) { return squares * (squares - 1) / 2; };
-  s.panels = 1;
-  if (rounded_up(kGramLanes * pairs_of(s.squares), kWarpSize) +
-          rounded_up(kGramLanes * s.squares, kWarpSize) >
-      kThreadsMax) {
-    if (edge != 4) return c;
-    s.squares = kPanel / edge;
-    s.panels = static_cast<int>((n + kPanel - 1) / kPanel);
-  }
-  s.width = s.panels == 1 ? static_cast<int>(n) : kPanel;
-  const int off = kGramLanes * pairs_of(s.squares) * units;
-  const int diagonal = kGramLanes * s.squares * units;
-  s.off_threads = rounded_up(off, kWarpSize);
-  s.threads = rounded_up(s.off_threads + diagonal, kWarpSize);
-  if (s.panels > 1) s.threads = std::max(s.threads, kGramLanes * s.squares * s.squares * units);
-  s.columns = s.squares * edge * (s.panels > 1 ? 2 : 1);
-  s.doubles = units * s.columns * kColumn;
-  const std::int64_t bytes = 2 * std::int64_t{8} * s.doubles;
-  if (units * s.width * (s.panels > 1 ? 2 : 1) > s.threads) return c;  // a copy each
-  if (bytes > kSharedMost || s.threads > kThreadsMax) return c;
-  // Reads of shared memory and products of a row at the rates of a multiprocessor, by whole warps,
-  // and longer where there are too few warps for it. It has the order of what was measured for 10,
-  // 20 and 30 columns on an H200.
-  const int diagonal_threads = rounded_up(diagonal, kWarpSize);
-  const double products = s.off_threads * edge * edge + diagonal_threads * edge * (edge + 1) / 2.0;
-  const double reads = s.off_threads * 2 * edge + diagonal_threads * edge;
-  const std::int64_t blocks =
-      std::min<std::int64_t>(kSharedMost / bytes, resident_blocks(edge) * kThreadsMax / s.threads);
-  const double warps =
-      static_cast<double>(std::max<std::int64_t>(blocks, 1) * s.threads) / kWarpSize;
-  const double idle = warps < 16 ? 16 / warps : 1;
-  c.edge = edge;
-  c.cost = (reads / 16 + products * 4.5 / 64) / units * idle;
-  return c;
-}
-
-Choice choose(std::int64_t n) {
-  Choice best;
-  for (const int edge : {2, 3, 4}) {
-    for (int units = 1; units <= 16; ++units) {
-      const Choice c = shape_of(n, edge, units);
-      if (c.cost < best.cost) best = c;
-    }
-  }
-  return best;
-}
-
 template <int kEdge, bool kAligned>
 void launch(cudaStream_t stream, const Stage& s, const Columns<double>& x, DoubleDouble* to) {
   const auto kernel = sum_units<kEdge, kAligned>;
@@ -436,8 +353,14 @@ void launch_aligned(cudaStream_t stream, const Stage& s, const Columns<double>& 
 }  // namespace
 
 void wide_unit_sums(cudaStream_t stream, const Columns<double>& x, int tiles_of_unit,
-                    DoubleDouble* units) {
-  Choice c = choose(x.cols);
+                    DoubleDouble* units, std::uint32_t variant) {
+  const SumShape asked = shape_of_variant(variant);
+  Choice c = asked.edge == 0 ? choose(x.cols) : shape_of(x.cols, asked.edge, asked.units);
+  if (c.edge == 0)
+    throw Error(ErrorKind::device, "gram",
+                "sums of " + std::to_string(x.cols) +
+                    " columns do not fit a thread block in squares of " +
+                    std::to_string(asked.edge) + " with " + std::to_string(asked.units) + " units");
   c.stage.tiles = tiles_of_unit;
   if (c.edge == 2) return launch_aligned<2>(stream, c.stage, x, units);
   if (c.edge == 3) return launch_aligned<3>(stream, c.stage, x, units);

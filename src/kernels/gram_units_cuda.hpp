@@ -7,8 +7,9 @@
 namespace strata::gram_gpu {
 
 /// units[u · pairs + pair] ← the sum of unit u, `tiles_of_unit` tiles high (1, 2, 4 or 8), of xᵀx,
-/// for i <= j.
+/// for i <= j. variant: kExtraction, or in a shape (shaped_extraction()); throws Error{device} if
+/// that does not fit.
 void wide_unit_sums(cudaStream_t stream, const Columns<double>& x, int tiles_of_unit,
-                    DoubleDouble* units);
+                    DoubleDouble* units, std::uint32_t variant = kExtraction);
 
 }  // namespace strata::gram_gpu

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/random.hpp"
@@ -122,6 +123,25 @@ TEST(TallBench, InstructionsOfAProduct) {
   EXPECT_EQ(counts.at("Dot2").total(), 10);
   EXPECT_EQ(counts.at("extraction").fused, 2);
   EXPECT_EQ(counts.at("extraction").total(), 4 + 12.0 / 32);
+}
+
+TEST(TallBench, OfWhatIsTunedOneIsTaken) {
+  constexpr std::int64_t kM = 20000;
+  const std::vector<TunedSum> all = run_tuned_sums({3, 20}, kM, 1, small_host());
+  for (const std::int64_t n : {3, 20}) {
+    int taken = 0;
+    std::set<std::int64_t> heights;
+    for (const TunedSum& one : all) {
+      if (one.n != n) continue;
+      EXPECT_GT(one.seconds, 0);
+      EXPECT_TRUE(heights.insert(one.rows).second);
+      if (one.taken) EXPECT_EQ(one.rows, gram_block_rows(n));
+      taken += one.taken ? 1 : 0;
+    }
+    EXPECT_EQ(taken, 1) << n;
+    EXPECT_GE(heights.size(), 2U) << n;
+    EXPECT_EQ(*heights.begin(), std::max<std::int64_t>(gram_block_rows(n) / 8, kGramUnitRows));
+  }
 }
 
 TEST(TallBench, ReductionsAndOperationsOfTheMethods) {

@@ -1,5 +1,6 @@
 // strata bench gmres and bench qr: rows, pages and what is refused; pages of qr, solve and eigs.
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -129,11 +130,14 @@ TEST(CliTallBench, QrTakesMethodsAndDrawsItsFigures) {
   EXPECT_EQ(figures.at("errors").size(), 28U);
   EXPECT_EQ(figures.at("products").at(0).at("total"), 13);
   EXPECT_FALSE(figures.at("rates").empty());
-  expect_pieces(
-      text_of(page),
-      {"K20: orthogonality after each pass", "synthetic: condition after each pass",
-       "Rate against the rows, 30 columns", "Gram matrices of doubles", "Gram matrices of floats",
-       "Shares of one pass", "sums over all rows", "Instructions for one product"});
+  EXPECT_EQ(std::count_if(figures.at("tuned").begin(), figures.at("tuned").end(),
+                          [](const json& row) { return row.at("taken").get<bool>(); }),
+            1);
+  expect_pieces(text_of(page),
+                {"K20: orthogonality after each pass", "synthetic: condition after each pass",
+                 "Rate against the rows, 30 columns", "Gram matrices of doubles",
+                 "Gram matrices of floats", "Shares of one pass", "sums over all rows",
+                 "Instructions for one product", "what is tuned", "rows of a block"});
   expect_refused({"bench", "qr", "--m", "100", "--methods", "odd"}, 2, {"odd"});
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/gram_shape.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/block_harness.hpp"
 
@@ -105,6 +106,37 @@ TEST_P(Gram, InEveryVariantHasTheBitsOfTheReference) {
   const Elements dd[] = {kGramElements[1]};
   for (const std::uint32_t variant : {kCray, kIeee, kDot2})
     has_the_bits_of_the_reference(gram, dd, gram_operands, variant);
+}
+/// Of thread blocks of a GPU; CPUs have none to be told.
+TEST_P(Gram, InAnyShapeHasTheBitsOfTheReference) {
+  const bool gpu = GetParam()->kind() == DeviceKind::gpu;
+  for (const Extents& x : {Extents{1300, 1}, {300, 9}, {2500, 20}, {400, 33}, {200, 65}}) {
+    std::vector<Block> expected = gram_operands(kGramElements[1], x);
+    run(reference_backend(), gram, expected);
+    for (int edge = 1; edge <= 5; ++edge) {
+      for (const int units : {1, 2, 3, 5, 16, 17}) {
+        std::vector<Block> blocks = gram_operands(kGramElements[1], x);
+        const std::uint32_t variant = shaped_extraction({edge, units});
+        if (!gpu || gram_shape::shape_of(x.cols, edge, units).edge == 0) {
+          EXPECT_THROW(run(*GetParam(), gram, blocks, variant), Error);
+          continue;
+        }
+        run(*GetParam(), gram, blocks, variant);
+        EXPECT_TRUE(test::same_bits(blocks[0].bytes, expected[0].bytes))
+            << x.cols << " columns, " << edge << ", " << units;
+      }
+    }
+  }
+}
+TEST(GramShape, ThatIsChosenFitsAndCountsAsFastest) {
+  for (std::int64_t n = 1; n <= 512; ++n) {
+    const gram_shape::Choice chosen = gram_shape::choose(n);
+    ASSERT_GT(chosen.edge, 0) << n;
+    EXPECT_LE(chosen.stage.threads, gram_shape::kThreadsMax);
+    for (int edge = 2; edge <= 4; ++edge)
+      for (int units = 1; units <= 16; ++units)
+        EXPECT_LE(chosen.cost, gram_shape::shape_of(n, edge, units).cost) << n;
+  }
 }
 TEST_P(Gram, OfWhatIsSolvedHasTheBitsOfTheReference) {
   has_the_bits_of_the_reference(apply_gram, kSolveGramElements, solve_gram_operands);
