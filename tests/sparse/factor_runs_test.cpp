@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "kernels/backend.hpp"
 #include "kernels/potrf.hpp"
@@ -188,18 +190,21 @@ std::int64_t bytes_held() {
   return static_cast<std::int64_t>(heap.uordblks + heap.hblkhd) + pages * 4096;
 }
 
-/// A thousand times: the same bits, and no more memory than after the first few.
+/// A thousand times: the same bits, and memory that does not grow with the times. The BLAS takes a
+/// buffer of 128 MiB when more threads than before are in it, which may be at any time, but once
+/// for each: so of three spans one has to be without growth.
 TEST(SparseFactorRuns, RefactorsAThousandTimes) {
   const SparseMatrix a = test::with_values(test::grid(20, 15, 1), 3);
   SparseCholesky factor(a, options_of({16, 24, 300}, "host"));
   const Outcome first = outcome_of(factor);
-  [[maybe_unused]] std::int64_t early = 0;
-  for (int k = 0; k < 1000; ++k) {
+  std::vector<std::int64_t> held;
+  for (int k = 0; k <= 1000; ++k) {
     ASSERT_TRUE(factor.refactor(a).ok);
-    if (k == 100) early = bytes_held();
+    if (k % 300 == 100) held.push_back(bytes_held());
   }
+  ASSERT_EQ(held.size(), 4U);
 #ifndef STRATA_SANITIZED  // which hold memory of their own
-  EXPECT_LE(bytes_held(), early + (1 << 20));
+  EXPECT_LE(std::min({held[1] - held[0], held[2] - held[1], held[3] - held[2]}), 300 << 10);
 #endif
   EXPECT_EQ(outcome_of(factor), first);
 }
