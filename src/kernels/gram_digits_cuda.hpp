@@ -1,6 +1,6 @@
 #pragma once
 // The sums of gram.hpp over units, in double-double by digits. Contract: included by *_cuda.cu
-// only; V in fp64, kDigits of gram.hpp.
+// only; V in fp64, kDigitSums of gram.hpp.
 
 #include "kernels/gram_common_cuda.hpp"
 
