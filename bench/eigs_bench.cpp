@@ -32,11 +32,12 @@ void measure(EigsRow& row, std::int64_t k) {
 }
 
 EigsRow run_case(const EigsBench& bench, const SparseMatrix& a, std::int64_t s, QrMethod method,
-                 const Options& options) {
+                 bool filter, const Options& options) {
   EigsRow row;
   row.m = a.rows;
   row.s = s;
   row.method = method;
+  row.filter = filter;
   EigsOptions how;
   how.k = bench.k;
   how.which = EigenEnd::largest;
@@ -44,6 +45,7 @@ EigsRow run_case(const EigsBench& bench, const SparseMatrix& a, std::int64_t s, 
   how.s = s;
   how.basis = bench.basis;
   how.orthogonalization = method;
+  how.filter = filter;
   how.tolerance = bench.tolerance;
   how.restarts_max = bench.restarts_max;
   how.seed = bench.seed;
@@ -80,17 +82,23 @@ std::vector<EigsRow> run_eigs_bench(const EigsBench& bench, const Options& optio
   };
   for (const std::int64_t m : bench.sizes) {
     const SparseMatrix a = diagonal_matrix(m);
-    add(run_case(bench, a, 1, QrMethod::automatic, options), 0);
-    const double single = rows.back().seconds;
+    double single = 0;
+    if (!bench.only_filtered) {
+      add(run_case(bench, a, 1, QrMethod::automatic, false, options), 0);
+      single = rows.back().seconds;
+    }
+    add(run_case(bench, a, 1, QrMethod::automatic, true, options), single);
     for (const std::int64_t s : bench.s) {
+      if (bench.only_filtered) break;
       for (const QrMethod method : bench.methods)
-        add(run_case(bench, a, s, method, options), single);
+        add(run_case(bench, a, s, method, false, options), single);
     }
   }
   return rows;
 }
 
 std::string name_of(const EigsRow& row) {
+  if (row.filter) return "lanczos, filtered";
   return row.s == 1 ? "lanczos" : fmt::format("s = {} {}", row.s, to_string(row.method));
 }
 

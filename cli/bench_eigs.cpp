@@ -22,6 +22,8 @@ json row_json(const EigsRow& row) {
   object.update({{"m", row.m},
                  {"s", row.s},
                  {"orthogonalization", to_string(row.method)},
+                 {"filter", row.filter},
+                 {"filter_degree", row.info.filter_degree},
                  {"ok", row.info.ok},
                  {"why", row.info.why},
                  {"restarts", row.info.restarts},
@@ -163,6 +165,8 @@ void EigsBenchArguments::add_to(CLI::App& algorithm) {
   algorithm.add_option("--tolerance", bench.tolerance, "of |A v - l v| over m")
       ->check(positive_number())
       ->capture_default_str();
+  algorithm.add_flag("--only-filtered", bench.only_filtered,
+                     "Lanczos with a Chebyshev filter alone");
   algorithm.add_option("--restarts-max", bench.restarts_max, "cycles")->capture_default_str();
   algorithm.add_option("--repeats", bench.repeats, "runs of which the median counts")
       ->check(CLI::Range(1, 100));

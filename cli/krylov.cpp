@@ -22,6 +22,7 @@ struct EigsArguments {
   std::int64_t k = 6;
   std::int64_t basis_size = 0;
   std::int64_t restarts_max = 1000;
+  bool no_filter = false;
   double tolerance = 1e-10;
   BlockArguments block;
 };
@@ -165,6 +166,7 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"converged", info.converged},
                     {"restarts", info.restarts},
                     {"products", info.products},
+                    {"filter_degree", info.filter_degree},
                     {"orthogonality", number(info.orthogonality)},
                     {"why", info.why},
                     {"factorizations", info.factorizations},
@@ -204,6 +206,7 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   options.orthogonalization = parse_qr_method(a.block.orth);
   options.tolerance = a.tolerance;
   options.restarts_max = a.restarts_max;
+  options.filter = !a.no_filter;
   options.reorder = !a.block.natural_order;
   options.ghost_zones = a.block.ghost_zones;
   options.seed = common.seed;
@@ -358,6 +361,8 @@ void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
       ->capture_default_str();
   verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str();
+  verb->add_flag("--no-filter", a->no_filter,
+                 "products with A alone, never with a Chebyshev polynomial of it");
   verb->add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
       ->capture_default_str();
   a->block.basis = to_string(KrylovBasis::lanczos);

@@ -234,6 +234,10 @@ struct EigsOptions {
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::lanczos;
   QrMethod orthogonalization = QrMethod::automatic;
+  /// Where many cycles are still to come, the method goes on with a Chebyshev polynomial of A in
+  /// the place of A, vector by vector with cgs2, as a decision tells ("filter: …"). It costs three
+  /// vectors more, and many products for each vector of the basis.
+  bool filter = true;
   double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
   std::int64_t restarts_max = 1000;
   bool reorder = true;
@@ -256,9 +260,10 @@ struct EigsInfo {
   std::vector<double> residuals;  ///< ‖A·v − λ·v‖₂, computed with A
   std::int64_t converged = 0;
   std::int64_t restarts = 0;
-  std::int64_t products = 0;  ///< with A
-  double orthogonality = 0;   ///< largest |vᵢᵀvⱼ − δᵢⱼ|
-  std::string why;            ///< in words, where not ok
+  std::int64_t products = 0;       ///< with A
+  std::int64_t filter_degree = 0;  ///< of the last filter; 0: there was none
+  double orthogonality = 0;        ///< largest |vᵢᵀvⱼ − δᵢⱼ|
+  std::string why;                 ///< in words, where not ok
   std::int64_t factorizations = 0;
   std::int64_t failed_cholesky = 0;
   double condition_max = 0;

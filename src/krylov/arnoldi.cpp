@@ -66,11 +66,10 @@ void Arnoldi::add_vectors(std::int64_t count) {
   const std::int64_t begin = size();
   const bool modified = options_.method == QrMethod::mgs;
   const int times = options_.method == QrMethod::cgs ? 1 : 2;
-  const RecurrenceStep plain;
   std::vector<std::vector<int>> projections;
   std::vector<int> norms;
   for (std::int64_t j = begin; j < begin + count; ++j) {
-    pending_.multiply(j, j + 1, j, plain.alpha, plain.beta, plain.gamma);
+    multiply(j);
     std::vector<int>& of_vector = projections.emplace_back();
     for (std::int64_t i = 0; modified && i <= j; ++i) {
       of_vector.push_back(pending_.inner(i, 1, j + 1, 1));
@@ -90,10 +89,27 @@ void Arnoldi::add_vectors(std::int64_t count) {
   }
 }
 
+/// The column behind `from` becomes A or p(A) times it. Chebyshev's polynomials follow from those
+/// before by T_{i+1}(t) = 2·t·T_i(t) − T_{i−1}(t), each but the first and the last in the place of
+/// the one two before it.
+void Arnoldi::multiply(std::int64_t from) {
+  if (!filter_) return pending_.multiply(from, from + 1, from, 0, 0, 1);
+  const double gamma = 2 / filter_->half_width;
+  std::int64_t before = from;
+  std::int64_t last = work_;
+  pending_.multiply(from, last, from, filter_->center, 0, gamma / 2);
+  for (std::int64_t i = 2; i <= filter_->degree; ++i) {
+    const std::int64_t to = i < filter_->degree ? work_ + 1 + i % 2 : from + 1;
+    pending_.multiply(last, to, before, filter_->center, 1 / gamma, gamma);
+    before = last;
+    last = to;
+  }
+}
+
 /// Column j of H from the sums of a vector.
 void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
                           std::vector<int> projections, int norm) {
-  ++products;
+  products += filter_ ? filter_->degree : 1;
   std::vector<double> column(static_cast<std::size_t>(j + 2));
   std::size_t row = 0;
   for (const int p : projections) {

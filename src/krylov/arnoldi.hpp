@@ -7,9 +7,11 @@
 // on the devices when a block is complete waits in `pending`, to be run with what comes next.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "krylov/basis_runner.hpp"
+#include "krylov/chebyshev_filter.hpp"
 #include "krylov/recurrence.hpp"
 #include "qr/square_matrix.hpp"
 #include "strata/krylov.hpp"
@@ -55,6 +57,13 @@ class Arnoldi {
              std::vector<double> errors = {});
   void set_recurrence(Recurrence recurrence) { recurrence_ = std::move(recurrence); }
   void set_method(QrMethod method) { options_.method = method; }
+  /// From here on the basis and H are those of p(A), whose norm is about `norm`, and vectors are
+  /// added one by one. The products with A that p takes lie in three columns from `work` on.
+  void set_filter(const ChebyshevFilter& filter, double norm, std::int64_t work) {
+    filter_ = filter;
+    options_.norm = norm;
+    work_ = work;
+  }
 
   /// Adds up to `count` vectors one by one (fewer where the space ends).
   void add_vectors(std::int64_t count);
@@ -117,6 +126,7 @@ class Arnoldi {
     bool related = true;       ///< false: it is relation_max that further columns miss
   };
 
+  void multiply(std::int64_t from);
   void read_single(std::int64_t j, const std::vector<PanelSum>& sums, std::vector<int> projections,
                    int norm);
   void generate(Block& block);
@@ -152,6 +162,8 @@ class Arnoldi {
   BasisRunner& runner_;
   ArnoldiOptions options_;
   Recurrence recurrence_;
+  std::optional<ChebyshevFilter> filter_;
+  std::int64_t work_ = 0;  ///< column of V from which on a filter has its products
   Columns h_;
   std::vector<double> errors_;  ///< of the columns of H
   BasisScript pending_;

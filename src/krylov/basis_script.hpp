@@ -119,7 +119,8 @@ class BasisScript {
   std::vector<Sum> sums;
   std::vector<PanelFactor> factors;
   std::vector<Given> given;
-  std::vector<Coefficients> coefficients;  ///< of the products, each column `to` at most once
+  /// Of the products; those of one column `to` are the same.
+  std::vector<Coefficients> coefficients;
   struct Range {
     std::int64_t first = 0, count = 0;
   };

@@ -21,14 +21,27 @@
 // the inner product of the last cycle at the same place: a block of them is nearly orthonormal, and
 // has next to nothing in the vectors before it, as long as cycles resemble each other.
 //
-// Columns of V: the locked pairs, those that are being sought, and one vector behind them. Values
-// and residuals that are reported are computed on the host with A itself.
+// Where the wanted end is so dense that many cycles are still to come, A gives way to a polynomial
+// p(A) (chebyshev_filter.hpp), which has the same eigenvectors and the wanted ones far from all
+// others: filtered Lanczos, vector by vector (Fang, Saad, "A filtered Lanczos procedure for extreme
+// and interior eigenvalue problems", 2012). The edge, beyond which some eigenvalues more than the
+// wanted ones should lie, comes from how the spectrum is seen from a random vector: the squares of
+// the first components of the projected eigenvectors, times the order, are about how many
+// eigenvalues there are near each Ritz value (Lin, Saad, Yang, "Approximating spectral densities of
+// large matrices", 2016). What a cycle then shows of p(A) is believed more, and the filter chosen
+// anew where too many or too few lie beyond its edge.
+//
+// Columns of V: the locked pairs, those that are being sought, one vector behind them, and those
+// for products with A. Values and residuals that are reported are computed on the host with A
+// itself.
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "base/check.hpp"
@@ -36,6 +49,7 @@
 #include "base/work_crew.hpp"
 #include "device/device_host.hpp"
 #include "krylov/arnoldi.hpp"
+#include "krylov/chebyshev_filter.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/small_eigen.hpp"
 #include "strata/krylov.hpp"
@@ -53,6 +67,20 @@ constexpr double kBeyondNorm = 1e-6;
 /// since estimates are good to a factor of ten.
 constexpr double kErrorMax = 10;
 constexpr double kOrthogonalityMax = 1e-6;  ///< beyond it, the vectors are what is wrong
+
+// ---- of filters
+
+constexpr std::int64_t kWorkOfFilter = 3;  ///< columns of V
+constexpr std::size_t kCyclesToJudge = 5;  ///< whose progress is taken to go on
+constexpr double kManyCycles = 20;         ///< by which a filter is worth what it costs
+/// Of the largest eigenvalue of p(A): what is beyond the edge has to stand out from its rounding.
+constexpr double kGrowthMax = 1e4;
+constexpr std::int64_t kDegreeMax = 2000;
+constexpr std::int64_t kDegreeMin = 4;  ///< below it the end is not dense
+constexpr int kFiltersMax = 6;
+/// Vectors behind the locked ones that show whether there is anything left to be found.
+constexpr std::int64_t kVectorsToLook = 32;
+constexpr std::int64_t kProductsOfScript = 2048;
 
 std::int64_t basis_size_of(const EigsOptions& options, std::int64_t n) {
   const std::int64_t wanted =
@@ -100,8 +128,12 @@ class ThickRestart {
         m_(basis_size_of(options, n_)),
         norm_(system.norm()),
         spare_(options.s > 1 ? std::min(options.s, m_) : 0),
+        work_(std::max(spare_, options.filter ? kWorkOfFilter : 0)),
         crew_(crew),
-        runner_(system.matrix(), m_ + 1 + spare_, std::min(options.s, m_), {}, options.run, "eigs",
+        bounds_(spectrum_bounds(system.matrix())),
+        growth_(std::clamp(options.tolerance / std::numeric_limits<double>::epsilon() / 50, 10.0,
+                           kGrowthMax)),
+        runner_(system.matrix(), m_ + 1 + work_, std::min(options.s, m_), {}, options.run, "eigs",
                 m_ + 1, {}, options.ghost_zones ? std::min(options.s, m_) : 0),
         arnoldi_(runner_, {.s = options.s,
                            .method = options.orthogonalization,
@@ -128,6 +160,7 @@ class ThickRestart {
     info.failed_cholesky = arnoldi_.failed_cholesky;
     info.condition_max = arnoldi_.condition_max;
     info.decisions = arnoldi_.decisions;
+    info.filter_degree = filter_ ? filter_->degree : 0;
     info.history = history_;
     if (!finished_) info.why = why_not(info.restarts);
   }
@@ -196,19 +229,23 @@ class ThickRestart {
     if (!(left > 1e-20 * sums[static_cast<std::size_t>(before)](0, 0).hi)) return false;
     std::vector<std::vector<double>> h;
     for (std::int64_t i = 0; i < c; ++i) {
-      h.emplace_back(static_cast<std::size_t>(i + 1)).back() = locked_[static_cast<std::size_t>(i)];
+      h.emplace_back(static_cast<std::size_t>(i + 1)).back() =
+          of_operator(locked_[static_cast<std::size_t>(i)]);
     }
     arnoldi_.begin(cycle_, std::move(h), locked_errors_);
+    fresh_ = true;
     return true;
   }
 
   void fill_basis(std::int64_t cycle) {
     cycle_ = cycle;
     first_ = arnoldi_.size();
-    while (arnoldi_.size() < m_ && !arnoldi_.ended() && !arnoldi_.not_finite()) {
-      const std::int64_t left = m_ - arnoldi_.size();
+    const bool looks = filter_ && fresh_ && locked() > 0;
+    const std::int64_t full = looks ? std::min(m_, locked() + kVectorsToLook) : m_;
+    while (arnoldi_.size() < full && !arnoldi_.ended() && !arnoldi_.not_finite()) {
+      const std::int64_t left = full - arnoldi_.size();
       if (spare_ == 0 || !can_block()) {
-        arnoldi_.add_vectors(std::min(left, kStepsOfScript));
+        arnoldi_.add_vectors(std::min(left, steps_of_script()));
       } else {
         set_recurrence();
         arnoldi_.add_block(left);
@@ -222,6 +259,11 @@ class ThickRestart {
     }
     project();
     learn();
+  }
+
+  [[nodiscard]] std::int64_t steps_of_script() const {
+    if (!filter_) return kStepsOfScript;
+    return std::clamp<std::int64_t>(kProductsOfScript / filter_->degree, 1, kStepsOfScript);
   }
 
   /// Whether the polynomials of a block are known.
@@ -282,9 +324,9 @@ class ThickRestart {
   /// an eigenvector within the tolerance, by products with A.
   bool are_pairs(std::int64_t count) {
     double worst = 0;
-    for (std::int64_t first = 0; first < count; first += spare_) {
+    for (std::int64_t first = 0; first < count; first += work_) {
       BasisScript& script = arnoldi_.pending();
-      const std::int64_t last = std::min(first + spare_, count);
+      const std::int64_t last = std::min(first + work_, count);
       std::vector<int> norms;
       for (std::int64_t i = first; i < last; ++i) {
         const std::int64_t to = m_ + 1 + i - first;
@@ -316,7 +358,7 @@ class ThickRestart {
     coupling_.clear();
     order_.resize(eigen_.values.size());
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
-    if (options_.which == EigenEnd::largest) std::reverse(order_.begin(), order_.end());
+    if (filter_ || options_.which == EigenEnd::largest) std::reverse(order_.begin(), order_.end());
     for (const std::int64_t i : order_) {
       double sum = 0;
       for (std::int64_t j = 0; j < active; ++j) sum += h(active, j) * eigen_.vectors(j, i);
@@ -324,11 +366,22 @@ class ThickRestart {
     }
   }
 
-  [[nodiscard]] double value(std::int64_t i) const {
+  /// Of A, or of p(A).
+  [[nodiscard]] double ritz(std::int64_t i) const {
     return eigen_.values[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])];
   }
-  [[nodiscard]] double residual(std::int64_t i) const {
+  [[nodiscard]] double ritz_residual(std::int64_t i) const {
     return std::abs(coupling_[static_cast<std::size_t>(i)]);
+  }
+  [[nodiscard]] double of_operator(double eigenvalue) const {
+    return filter_ ? filter_->value(eigenvalue) : eigenvalue;
+  }
+  /// Of A; with a filter the edge where a Ritz value of p(A) says no more.
+  [[nodiscard]] double value(std::int64_t i) const {
+    return filter_ ? filter_->eigenvalue(ritz(i)) : ritz(i);
+  }
+  [[nodiscard]] double residual(std::int64_t i) const {
+    return filter_ ? filter_->residual(ritz(i), ritz_residual(i)) : ritz_residual(i);
   }
   /// About ‖A·y − θ·y − (coupling)·q‖ of a Ritz pair: what the basis is in error by, and what H has
   /// beside the symmetric matrix that was taken for it.
@@ -342,7 +395,7 @@ class ThickRestart {
       const std::vector<double>& column = arnoldi_.h()[static_cast<std::size_t>(locked() + j)];
       for (std::size_t l = 0; l < std::min(column.size(), left.size()); ++l)
         left[l] += column[l] * share;
-      left[static_cast<std::size_t>(locked() + j)] -= value(i) * share;
+      left[static_cast<std::size_t>(locked() + j)] -= ritz(i) * share;
     }
     for (const double x : left) square += x * x;
     return std::sqrt(square);
@@ -389,10 +442,13 @@ class ThickRestart {
   void go_on_by_vectors(const std::string& why) {
     spare_ = 0;
     arnoldi_.set_method(QrMethod::cgs2);
+    decide("single: " + why);
+  }
+  void decide(std::string what) {
     KrylovDecision decision;
     decision.restart = cycle_;
     decision.column = locked();
-    decision.what = "single: " + why;
+    decision.what = std::move(what);
     arnoldi_.decisions.push_back(std::move(decision));
   }
 
@@ -411,23 +467,117 @@ class ThickRestart {
       broken_ = std::move(why);
       return last || begin_anew();
     }
+    if (fresh_) note_density();
     if (w == 0) {
       const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
-                        residual(0) <= kTold * std::abs(value(0) - worst_locked());
+                        ritz_residual(0) <= kTold * std::abs(ritz(0) - of_operator(worst_locked()));
       if (told) return false;
       if (!last) restart(1);
       return true;
     }
     bool converged = true;
-    for (std::int64_t i = 0; i < w; ++i) converged = converged && residual(i) <= enough;
+    double way = 0;  // on a logarithmic scale, the sum over the pairs
+    for (std::int64_t i = 0; i < w; ++i) {
+      converged = converged && residual(i) <= enough;
+      way += std::log(std::max(residual(i) / enough, 1.0)) / static_cast<double>(w);
+    }
+    ways_.push_back(way);
     if (!converged && !arnoldi_.ended() && !last) {
+      if (options_.filter && changes_filter(w)) return begin_anew();
       restart(w);
       return true;
     }
+    ways_.clear();
     if (!lock(w, last)) {
-      go_on_by_vectors("pairs from blocks miss the tolerance");
+      if (!filter_) {
+        go_on_by_vectors("pairs from blocks miss the tolerance");
+      } else {
+        growth_ /= 30;
+        set_filter(filter_->edge());
+      }
     }
     return last || begin_anew();
+  }
+
+  // ---- the filter
+
+  /// How the spectrum is seen from the random vector that the cycle began with.
+  void note_density() {
+    nodes_.clear();
+    const auto left = static_cast<double>(n_ - locked());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      if (filter_ && !(ritz(at) > 1)) break;
+      nodes_.push_back({value(at), left * std::pow(eigen_.vectors(0, order_[i]), 2)});
+    }
+    if (filter_) nodes_.push_back({filter_->edge(), 0});
+  }
+
+  /// Eigenvalues that should lie beyond the edge, the locked ones not among them: between the
+  /// wanted ones and those that the basis holds.
+  [[nodiscard]] double count_beyond() const {
+    const std::int64_t more = std::max<std::int64_t>((m_ - options_.k) / 2, 4);
+    return static_cast<double>(std::max(options_.k - locked(), std::int64_t{1}) + more);
+  }
+
+  [[nodiscard]] bool is_slow() const {
+    if (ways_.size() <= kCyclesToJudge) return false;
+    const double gain = (ways_[ways_.size() - 1 - kCyclesToJudge] - ways_.back()) / kCyclesToJudge;
+    return ways_.back() > kManyCycles * gain;
+  }
+
+  /// Whether A, or the filter there is, gives way to another.
+  bool changes_filter(std::int64_t wanted_pairs) {
+    if (filters_ == kFiltersMax) return false;
+    const bool smallest = options_.which == EigenEnd::smallest;
+    const auto inner = [&](double x, double y) {
+      return smallest ? std::max(x, y) : std::min(x, y);
+    };
+    if (!filter_) {
+      if (!is_slow() || nodes_.empty()) return false;
+      const auto last = std::min(wanted_pairs, std::ssize(order_) - 1);
+      return set_filter(inner(place_of_count(nodes_, count_beyond()), value(last)));
+    }
+    std::int64_t beyond = 0;
+    while (beyond < std::ssize(order_) && ritz(beyond) > 1) ++beyond;
+    if (beyond < wanted_pairs) {
+      // Too few; how far they are from the edge says about where those are that are missing.
+      double seen = 0;
+      for (const SpectralNode& node : nodes_) seen += node.count;
+      const double times =
+          std::clamp(count_beyond() / std::max({seen, static_cast<double>(beyond), 1.0}), 1.5, 8.0);
+      const double outermost = outermost_value();
+      return set_filter(outermost + times * (filter_->edge() - outermost));
+    }
+    double seen = 0;
+    for (const SpectralNode& node : nodes_) seen += node.count;
+    const bool many = seen > 2 * count_beyond();
+    const bool steep = ritz(0) > 100 * growth_;
+    if (!fresh_ || !(many || steep)) return false;
+    return set_filter(many ? place_of_count(nodes_, count_beyond()) : filter_->edge());
+  }
+
+  /// The best eigenvalue that is known.
+  [[nodiscard]] double outermost_value() const {
+    if (order_.empty()) return locked_.empty() ? 0 : locked_[0];
+    if (locked_.empty()) return value(0);
+    return better(locked_[0], value(0)) ? locked_[0] : value(0);
+  }
+
+  /// False where the end is not dense enough for it to be of use.
+  bool set_filter(double edge) {
+    const double far_end = options_.which == EigenEnd::smallest ? bounds_.second : bounds_.first;
+    const ChebyshevFilter filter =
+        make_filter(outermost_value(), edge, far_end, growth_, kDegreeMax);
+    ++filters_;
+    if (filter.degree < kDegreeMin) return false;
+    filter_ = filter;
+    spare_ = 0;
+    ways_.clear();
+    arnoldi_.set_method(QrMethod::cgs2);
+    arnoldi_.set_filter(filter, growth_, m_ + 1);
+    decide(fmt::format("filter: degree {}, edge {:.6g}", filter.degree, filter.edge()));
+    return true;
   }
 
   /// V's first columns become the locked vectors in `keep`, then the Ritz vectors 0 … count − 1;
@@ -463,12 +613,13 @@ class ThickRestart {
     for (const double x : locked_) h.emplace_back(h.size() + 1).back() = x;
     for (std::int64_t j = 0; j < count; ++j) {
       std::vector<double>& column = h.emplace_back(static_cast<std::size_t>(locked() + count + 1));
-      column[static_cast<std::size_t>(locked() + j)] = value(j);
+      column[static_cast<std::size_t>(locked() + j)] = ritz(j);
       column.back() = coupling_[static_cast<std::size_t>(j)];
     }
     std::vector<double> errors = locked_errors_;
     for (std::int64_t j = 0; j < count; ++j) errors.push_back(error(j));
     arnoldi_.begin(cycle_ + 1, std::move(h), std::move(errors));
+    fresh_ = false;
   }
 
   /// The first `count` Ritz pairs are locked; of all that are, the k best stay, in their order.
@@ -479,7 +630,8 @@ class ThickRestart {
     std::vector<std::size_t> keep(locked_.size());
     std::iota(keep.begin(), keep.end(), std::size_t{0});
     rotate(keep, count, false);
-    if (spare_ > 0 && !anyway && !are_pairs(count)) return false;
+    const bool check = spare_ > 0 || (filter_ && filters_ < kFiltersMax);
+    if (check && !anyway && !are_pairs(count)) return false;
     // Then into their order: a rotation of its own, since new ones go between the old.
     std::vector<std::size_t> order(values.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -502,8 +654,11 @@ class ThickRestart {
   EigsOptions options_;
   std::int64_t n_, m_;
   double norm_;
-  std::int64_t spare_;  ///< columns of V behind the basis, for products; 0: vector by vector
+  std::int64_t spare_;  ///< the longest block; 0: vector by vector
+  std::int64_t work_;   ///< columns of V behind the basis, for products
   WorkCrew& crew_;
+  std::pair<double, double> bounds_;  ///< of the spectrum of A
+  double growth_;                     ///< of a filter
   BasisRunner runner_;
   Arnoldi arnoldi_;
   std::vector<double> locked_;  ///< from the wanted end inwards
@@ -520,6 +675,11 @@ class ThickRestart {
   bool overflowed_ = false;  ///< vector by vector
   bool has_ritz_ = false;
   bool finished_ = false;
+  bool fresh_ = false;  ///< nothing but a random vector was kept from the cycle before
+  std::optional<ChebyshevFilter> filter_;
+  int filters_ = 0;                  ///< that were tried
+  std::vector<SpectralNode> nodes_;  ///< as seen from the last random vector, without locked ones
+  std::vector<double> ways_;  ///< to convergence behind each cycle, since something was locked
 };
 
 /// Rayleigh quotient and residual with A; v has length 1.

@@ -18,11 +18,12 @@ TEST(CliBench, EigsHasARowForEachOrderAndBlock) {
   const json object = expect_json(kEigs);
   EXPECT_EQ(object.at("benchmark"), "eigs");
   EXPECT_EQ(object.at("basis"), "lanczos");
-  ASSERT_EQ(object.at("results").size(), 10U);
+  ASSERT_EQ(object.at("results").size(), 12U);
   std::size_t at = 0;
   for (const int m : {300, 500}) {
-    for (const int s : {1, 4, 4, 8, 8}) {
+    for (const int s : {1, 1, 4, 4, 8, 8}) {
       const json& row = object.at("results").at(at++);
+      EXPECT_EQ(row.at("filter").get<bool>(), at % 6 == 2);
       EXPECT_EQ(row.at("m"), m);
       EXPECT_EQ(row.at("s"), s);
       const double seconds = row.at("seconds").get<double>();
@@ -41,11 +42,21 @@ TEST(CliBench, EigsHasARowForEachOrderAndBlock) {
   }
 }
 
+TEST(CliBench, EigsMayHaveTheFilterAlone) {
+  const json object = expect_json({"bench", "eigs", "--devices", "host", "--m", "4000", "--k", "6",
+                                   "--basis-size", "20", "--only-filtered"});
+  ASSERT_EQ(object.at("results").size(), 1U);
+  const json& row = object.at("results").at(0);
+  EXPECT_TRUE(row.at("ok").get<bool>()) << row.at("why");
+  EXPECT_GT(row.at("filter_degree").get<int>(), 10);
+  EXPECT_LE(row.at("largest_error").get<double>(), 1e-10);
+}
+
 TEST(CliBench, EigsDrawsItsFigures) {
   const Scratch scratch;
   const std::string page = scratch.path("eigs.html");
   const std::string said = expect_done(kEigs + Words{"--figures", page});
-  expect_pieces(said, {"restarts", "lanczos", "s = 8 auto"});
+  expect_pieces(said, {"restarts", "lanczos", "lanczos, filtered", "s = 8 auto"});
   std::ifstream file(page);
   const std::string html((std::istreambuf_iterator<char>(file)), {});
   for (const char* piece : {"CA-Lanczos", "Time by part, m = 500", "Ritz vectors", "s = 4 auto"})

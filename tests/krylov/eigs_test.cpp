@@ -1,6 +1,7 @@
 // eigs: eigenvalues that are known in closed form, each as often as it is one; the same bits
 // wherever it runs; and the small eigenvalue problems.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -164,6 +165,7 @@ TEST(Eigs, GoesOnVectorByVectorWhereBlocksOfAFixedMethodBreakDown) {
     EigsOptions options = with(6, broken.which, broken.s, 40, broken.basis);
     options.orthogonalization = broken.method;
     options.restarts_max = 60;
+    options.filter = false;
     const Pairs result = pairs(a, options);
     SCOPED_TRACE(to_string(broken.method));
     expect_values(result, laplacian_values(kEdge), options, 12);
@@ -179,6 +181,7 @@ TEST(Eigs, ABreakdownWithNoCyclesLeftSaysWhatFailedAndWhatWouldDo) {
   EigsOptions options = with(6, EigenEnd::largest, 12, 40, KrylovBasis::monomial);
   options.orthogonalization = QrMethod::cholqr;
   options.restarts_max = 1;
+  options.filter = false;
   const SparseMatrix a = test::laplacian(14);
   const Pairs blocks = pairs(a, options);
   EXPECT_FALSE(blocks.info.ok);
@@ -209,17 +212,86 @@ TEST(Eigs, WorksWhereTheSpaceEndsAtOnce) {
   expect_pairs(small, pairs(small, with(5, EigenEnd::smallest)), 1e-9);
 }
 
+bool chose_a_filter(const Pairs& result) {
+  return result.info.filter_degree > 0 &&
+         std::any_of(result.info.decisions.begin(), result.info.decisions.end(),
+                     [](const KrylovDecision& d) { return d.what.starts_with("filter: "); });
+}
+
+/// Dense ends: a thousandth of the spectrum holds what is wanted. Without a filter hundreds of
+/// cycles are needed, or more than there are.
+TEST(Eigs, AFilterFindsWhatManyCyclesWouldNot) {
+  std::vector<double> even(4000), square(4000), triples(3000), gap(2000);
+  for (std::size_t i = 0; i < even.size(); ++i) {
+    even[i] = static_cast<double>(i) - 2000;  // both signs
+    square[i] = std::pow(static_cast<double>(i + 1) / 4000, 2);
+    if (i < triples.size()) triples[i] = static_cast<double>(i / 3 + 1);
+    // Two thousandths of the spectrum for half of the eigenvalues: the first filters have either
+    // all of them beyond the edge or few of them.
+    if (i < gap.size()) gap[i] = static_cast<double>(i < 1000 ? 2 * i : 1000'000 + i) / 1e6;
+  }
+  struct Case {
+    const std::vector<double>* d;
+    EigenEnd which;
+    std::int64_t k, s, basis;
+  };
+  for (const Case& c :
+       {Case{&even, EigenEnd::smallest, 12, 1, 26}, Case{&even, EigenEnd::largest, 12, 6, 26},
+        Case{&square, EigenEnd::smallest, 10, 1, 30}, Case{&square, EigenEnd::smallest, 1, 1, 12},
+        Case{&triples, EigenEnd::largest, 14, 1, 30}, Case{&triples, EigenEnd::smallest, 14, 5, 30},
+        Case{&gap, EigenEnd::smallest, 9, 1, 24}}) {
+    const SparseMatrix a = test::diagonal(*c.d);
+    EigsOptions options = with(c.k, c.which, c.s, c.basis);
+    options.restarts_max = 60;
+    const Pairs result = pairs(a, options);
+    const double norm = std::max(std::abs(c.d->front()), std::abs(c.d->back()));
+    SCOPED_TRACE(fmt::format("k {}, s {}, norm {}", c.k, c.s, norm));
+    expect_values(result, *c.d, options, norm);
+    expect_pairs(a, result, 1e-10 * norm);
+    EXPECT_TRUE(chose_a_filter(result));
+    options.filter = false;
+    const Pairs plain = pairs(a, options);
+    EXPECT_FALSE(plain.info.ok);
+    EXPECT_EQ(plain.info.filter_degree, 0);
+  }
+}
+
+TEST(Eigs, AFilterFindsEigenvaluesAsOftenAsTheyAreOne) {
+  constexpr std::int64_t kEdge = 20;
+  const SparseMatrix a = test::laplacian(kEdge);
+  for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
+    const EigsOptions options = with(20, which, 1, 41);
+    const Pairs result = pairs(a, options);
+    expect_values(result, laplacian_values(kEdge), options, 12);
+    expect_pairs(a, result, 1e-10 * 12);
+    EXPECT_TRUE(chose_a_filter(result));
+  }
+}
+
+/// Where Lanczos is fast it stays as it is, to the last bit.
+TEST(Eigs, ThereIsNoFilterWhereFewCyclesDo) {
+  const SparseMatrix a = test::grid(9, 8, 11);
+  EigsOptions options = with(6, EigenEnd::smallest, 1, 24);
+  const Pairs result = pairs(a, options);
+  EXPECT_EQ(result.info.filter_degree, 0);
+  options.filter = false;
+  const Pairs plain = pairs(a, options);
+  EXPECT_EQ(result.vectors, plain.vectors);
+  EXPECT_EQ(result.info.products, plain.info.products);
+}
+
 class EigsRuns : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, EigsRuns, ::testing::ValuesIn(test::available_backends()),
                          [](const auto& info) { return info.param; });
 
 TEST_P(EigsRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
-  const SparseMatrix a = test::grid(9, 8, 11);
-  for (const std::int64_t s : {1, 6}) {
-    EigsOptions options = with(6, EigenEnd::smallest, s, 24);
+  for (const auto& [s, filtered] : {std::pair(1, false), std::pair(6, false), std::pair(1, true)}) {
+    const SparseMatrix a = filtered ? test::grid(1, 3, 400) : test::grid(9, 8, 11);
+    EigsOptions options = with(6, EigenEnd::smallest, s, filtered ? 16 : 24);
     const Pairs expected = pairs(a, options);
     ASSERT_TRUE(expected.info.ok) << expected.info.why;
     ASSERT_GE(expected.info.restarts, 3);
+    ASSERT_EQ(chose_a_filter(expected), filtered);
     for (const int devices : {1, 2, 3, 4}) {
       options.run.devices = test::devices_text(GetParam(), devices);
       if (options.run.devices.empty()) continue;
