@@ -1,10 +1,10 @@
 // Steps of Krylov methods on a GPU, with the bits of the CPU.
 //
-// Method: a row of spmv has four neighbouring threads, one for each of its lanes, so entries of a
-// row are read side by side, and rows that follow each other by the same warp; the lanes are added
-// by shuffles. Sums over rows, updates and substitution run on the tensor cores
-// (gram_tensor_cuda.cu, row_products_cuda.cu), all chunks of a sum at once. Everything is bound by
-// memory.
+// Method: four rows of spmv have four neighbouring threads, one for each lane of all four, so
+// entries of a row are read side by side, and rows that follow each other by the same warp; the
+// lanes are added by shuffles. With one row at a time it waits for one number after the other. Sums
+// over rows, updates and substitution run on the tensor cores (gram_tensor_cuda.cu,
+// row_products_cuda.cu), all chunks of a sum at once. Everything is bound by memory.
 
 #include <algorithm>
 
@@ -40,32 +40,71 @@ struct Product {
   const double* k;  ///< α, β, γ
 };
 
+/// Rows of four neighbouring threads: what a thread waits for of one row it has the others to wait
+/// for beside, and each of the threads ends one row.
+constexpr int kRowsOfFour = kSpmvLanes;
+
 template <class T>
 __global__ void __launch_bounds__(kThreads) multiply_rows(Product<T> p) {
   const std::int64_t thread = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   const int lane = static_cast<int>(thread % kSpmvLanes);
-  const std::int64_t row = thread / kSpmvLanes;
-  double sum = 0;
-  if (row < p.rows) {
-    const std::int32_t end = p.start[row + 1];
-    for (std::int32_t e = p.start[row]; e < end; e += kSpmvLanes) {
-      double a = 0;
-      double with = 0;
-      if (e + lane < end) {
-        const std::int32_t j = p.column[e + lane];
-        a = static_cast<double>(p.value[e + lane]);
-        with = static_cast<double>(j < p.rows ? p.x[j] : p.halo[j - p.rows]);
-      }
-      sum = fused(a, with, sum);
+  const std::int64_t mine = thread;  // the row that this thread ends
+  const double alpha = p.k[0];
+  const double beta = p.k[1];
+  const double gamma = p.k[2];
+  std::int32_t first = 0;
+  std::int32_t behind = 0;
+  double of_from = 0;
+  double of_before = 0;
+  if (mine < p.rows) {
+    first = p.start[mine];
+    behind = p.start[mine + 1];
+    of_from = static_cast<double>(p.from[mine]);
+    if (beta != 0) of_before = static_cast<double>(p.before[mine]);
+  }
+  std::int32_t next[kRowsOfFour];
+  std::int32_t end[kRowsOfFour];
+  double sum[kRowsOfFour];
+  std::int32_t longest = 0;
+#pragma unroll
+  for (int r = 0; r < kRowsOfFour; ++r) {
+    next[r] = __shfl_sync(0xffffffffU, first, r, kSpmvLanes);
+    end[r] = __shfl_sync(0xffffffffU, behind, r, kSpmvLanes);
+    longest = max(longest, end[r] - next[r]);
+    sum[r] = 0;
+  }
+  for (std::int32_t done = 0; done < longest; done += kSpmvLanes) {
+    std::int32_t j[kRowsOfFour];
+    double a[kRowsOfFour];
+    double with[kRowsOfFour];
+#pragma unroll
+    for (int r = 0; r < kRowsOfFour; ++r) {
+      const std::int32_t e = next[r] + done + lane;
+      j[r] = e < end[r] ? p.column[e] : -1;
+      a[r] = e < end[r] ? static_cast<double>(p.value[e]) : 0.0;
+    }
+#pragma unroll
+    for (int r = 0; r < kRowsOfFour; ++r) {
+      const T* x = j[r] < p.rows ? p.x + j[r] : p.halo + (j[r] - p.rows);
+      with[r] = j[r] >= 0 ? static_cast<double>(*x) : 0.0;
+    }
+#pragma unroll
+    for (int r = 0; r < kRowsOfFour; ++r) {
+      if (next[r] + done < end[r]) sum[r] = fused(a[r], with[r], sum[r]);
     }
   }
-  // (0 + 1) + (2 + 3), in lane 0; a sum of two has the same bits in either order.
-  sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 1));
-  sum = rounded_sum(sum, __shfl_xor_sync(0xffffffffU, sum, 2));
-  if (row >= p.rows || lane != 0) return;
-  double t = fused(-p.k[0], static_cast<double>(p.from[row]), sum);
-  if (p.k[1] != 0) t = fused(-p.k[1], static_cast<double>(p.before[row]), t);
-  p.to[row] = static_cast<T>(rounded_product(p.k[2], t));
+  double mine_of = 0;
+#pragma unroll
+  for (int r = 0; r < kRowsOfFour; ++r) {
+    // (0 + 1) + (2 + 3) in all lanes; a sum of two has the same bits in either order.
+    sum[r] = rounded_sum(sum[r], __shfl_xor_sync(0xffffffffU, sum[r], 1));
+    sum[r] = rounded_sum(sum[r], __shfl_xor_sync(0xffffffffU, sum[r], 2));
+    if (lane == r) mine_of = sum[r];
+  }
+  if (mine >= p.rows) return;
+  double t = fused(-alpha, of_from, mine_of);
+  if (beta != 0) t = fused(-beta, of_before, t);
+  p.to[mine] = static_cast<T>(rounded_product(gamma, t));
 }
 
 template <class T>
@@ -309,7 +348,7 @@ void launch_product(Queue& queue, const BlockView* x, std::uint32_t variant) {
                            column_of<T>(x[0], columns.third),
                            column_of<T>(x[0], columns.second),
                            column_of(x[5], columns.second)};
-  multiply_rows<<<blocks_for(product.rows * kSpmvLanes, kThreads), kThreads, 0,
+  multiply_rows<<<blocks_for(product.rows, kThreads), kThreads, 0,
                   static_cast<CudaQueue&>(queue).stream()>>>(product);
   require_cuda(cudaGetLastError(), "spmv");
 }

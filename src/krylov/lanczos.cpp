@@ -75,7 +75,7 @@ constexpr std::size_t kCyclesToJudge = 5;  ///< whose progress is taken to go on
 constexpr double kManyCycles = 20;         ///< by which a filter is worth what it costs
 /// Of the largest eigenvalue of p(A): what is beyond the edge has to stand out from its rounding.
 constexpr double kGrowthMax = 1e4;
-constexpr std::int64_t kDegreeMax = 2000;
+constexpr std::int64_t kDegreeMax = 20000;
 constexpr std::int64_t kDegreeMin = 4;  ///< below it the end is not dense
 constexpr int kFiltersMax = 6;
 /// Vectors behind the locked ones that show whether there is anything left to be found.
@@ -321,8 +321,8 @@ class ThickRestart {
   }
 
   /// Of the vectors behind the locked ones, which belong to the first Ritz values: whether each is
-  /// an eigenvector within the tolerance, by products with A.
-  bool are_pairs(std::int64_t count) {
+  /// an eigenvector within that share of the tolerance, by products with A.
+  bool are_pairs(std::int64_t count, double share = 1) {
     double worst = 0;
     for (std::int64_t first = 0; first < count; first += work_) {
       BasisScript& script = arnoldi_.pending();
@@ -338,7 +338,7 @@ class ThickRestart {
       for (const int number : norms)
         worst = std::max(worst, std::sqrt(sums[static_cast<std::size_t>(number)](0, 0).hi));
     }
-    return worst <= options_.tolerance * norm_;
+    return worst <= share * options_.tolerance * norm_;
   }
 
   /// The Ritz pairs of what is not locked, from the wanted end inwards in `order_`.
@@ -472,8 +472,7 @@ class ThickRestart {
       const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
                         ritz_residual(0) <= kTold * std::abs(ritz(0) - of_operator(worst_locked()));
       if (told) return false;
-      if (!last) restart(1);
-      return true;
+      return last || !restart(1);
     }
     bool converged = true;
     double way = 0;  // on a logarithmic scale, the sum over the pairs
@@ -484,8 +483,10 @@ class ThickRestart {
     ways_.push_back(way);
     if (!converged && !arnoldi_.ended() && !last) {
       if (options_.filter && changes_filter(w)) return begin_anew();
-      restart(w);
-      return true;
+      if (!restart(w)) return true;
+      ways_.clear();
+      keep_best(w);
+      return begin_anew();
     }
     ways_.clear();
     if (!lock(w, last)) {
@@ -601,8 +602,10 @@ class ThickRestart {
     arnoldi_.pending().rotate(std::move(factor));
   }
 
-  /// The better half of the Ritz vectors, `least` of them at least.
-  void restart(std::int64_t least) {
+  /// The better half of the Ritz vectors, `least` of them at least. True: by products with A these
+  /// `least` are pairs already. With a filter that is worth the products: where eigenvalues are
+  /// closer to each other than the tolerance p(A) says it late.
+  bool restart(std::int64_t least) {
     const auto active = std::ssize(order_);
     const std::int64_t most = std::max<std::int64_t>(active - 1, 0);
     const std::int64_t count = std::min(least + (active - least) / 2, most);
@@ -620,19 +623,26 @@ class ThickRestart {
     for (std::int64_t j = 0; j < count; ++j) errors.push_back(error(j));
     arnoldi_.begin(cycle_ + 1, std::move(h), std::move(errors));
     fresh_ = false;
+    return filter_ && are_pairs(least, 0.5);
   }
 
   /// The first `count` Ritz pairs are locked; of all that are, the k best stay, in their order.
   /// False: they are not what the projected matrix says of them, and none is, unless `anyway`.
   bool lock(std::int64_t count, bool anyway) {
-    std::vector<double> values = locked_;
-    for (std::int64_t i = 0; i < count; ++i) values.push_back(value(i));
     std::vector<std::size_t> keep(locked_.size());
     std::iota(keep.begin(), keep.end(), std::size_t{0});
     rotate(keep, count, false);
     const bool check = spare_ > 0 || (filter_ && filters_ < kFiltersMax);
     if (check && !anyway && !are_pairs(count)) return false;
-    // Then into their order: a rotation of its own, since new ones go between the old.
+    keep_best(count);
+    return true;
+  }
+
+  /// Of the locked vectors and the first `count` Ritz vectors, which are behind them, the k best
+  /// are locked, in their order: a rotation of its own, since new ones go between the old.
+  void keep_best(std::int64_t count) {
+    std::vector<double> values = locked_;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(value(i));
     std::vector<std::size_t> order(values.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
@@ -648,7 +658,6 @@ class ThickRestart {
     }
     locked_errors_.assign(locked_.size(), options_.tolerance * norm_);
     arnoldi_.pending().rotate(std::move(permutation));
-    return true;
   }
 
   EigsOptions options_;
