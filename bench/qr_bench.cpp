@@ -158,6 +158,10 @@ void run_methods(const QrBench& bench, TallSite<T>& site, const std::string& dev
   }
 }
 
+/// XᵀY of V with itself, the form of a matrix product: twice the work of the Gram matrix, and on a
+/// GPU an amount of memory that grows with the square of the columns.
+constexpr std::int64_t kInnerColumnsMax = 32;
+
 /// Kernels on the first part, in the precisions of T.
 template <class T>
 void run_kernels(const QrBench& bench, TallSite<T>& site, QrBenchResult& result) {
@@ -181,6 +185,13 @@ void run_kernels(const QrBench& bench, TallSite<T>& site, QrBenchResult& result)
     if (sums != kExtraction) ours("gram dd, extraction", gram, {wide, v, d});
     ours("gram dd, Dot2", gram, {wide, v, d}, kDot2);
     ours("gram dd, Cray", gram, {wide, v, d}, kCray);
+    ours("gram dd, IEEE", gram, {wide, v, d}, kIeee);
+    if (v.cols <= kInnerColumnsMax) {
+      ours("inner", inner, {b, v, v});
+      ours("inner dd, extraction", inner, {wide, v, v});
+      ours("inner dd, Cray", inner, {wide, v, v}, kCray);
+      ours("inner dd, IEEE", inner, {wide, v, v}, kIeee);
+    }
     ours("solve", solve_right, {v, r, d});
     ours("solve, gram", solve_right_gram, {b, v, r, d});
     ours("solve, gram dd", solve_right_gram, {wide, v, r, d}, sums);

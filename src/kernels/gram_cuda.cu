@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads)
 /// The same by the other variants, whose lanes add one product after the other.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    compare_sums(Columns<T> x, std::int64_t tiles, Pairs pairs, std::uint32_t variant,
+    compare_sums(Columns<T> x, Columns<T> y, std::int64_t tiles, Pairs pairs, std::uint32_t variant,
                  DoubleDouble* units) {
   __shared__ unsigned char memory[kThreads * sizeof(DoubleDouble)];
   auto* lanes = reinterpret_cast<DoubleDouble*>(memory);
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t row = unit * kGramUnitRows + lane; pair < pairs.count() && row < end;
        row += kGramLanes) {
     const DoubleDouble product =
-        two_product(x.template at<double>(row, i), x.template at<double>(row, j));
+        two_product(x.template at<double>(row, i), y.template at<double>(row, j));
     if (variant == kCray) {
       sum = add_cray(sum, product);
     } else if (variant == kIeee) {
@@ -297,15 +297,17 @@ void add_up(cudaStream_t stream, const Columns<T>& x, const Columns<T>& y, const
   add_units(stream, sums, units, pairs, b);
 }
 
-/// B ← XᵀX by one of the variants for comparison.
+/// B ← XᵀY by one of the variants for comparison; symmetric: Y is X.
 template <class T>
-void compare(CudaQueue& queue, const Columns<T>& x, std::uint32_t variant, const BlockView& b) {
-  const Pairs pairs{b.rows, b.cols, true};
+void compare(CudaQueue& queue, const Columns<T>& x, const Columns<T>& y, bool symmetric,
+             std::uint32_t variant, const BlockView& b) {
+  const Pairs pairs{b.rows, b.cols, symmetric};
   const std::int64_t units = units_of(x.rows);
   auto* sums = static_cast<DoubleDouble*>(queue.scratch(unit_bytes<DoubleDouble>(x.rows, pairs)));
   const dim3 grid(static_cast<unsigned>(units), blocks_for(pairs.count(), kPairsOfBlock));
   if (units > 0)
-    compare_sums<<<grid, kThreads, 0, queue.stream()>>>(x, tiles_of(x.rows), pairs, variant, sums);
+    compare_sums<<<grid, kThreads, 0, queue.stream()>>>(x, y, tiles_of(x.rows), pairs, variant,
+                                                        sums);
   require_cuda(cudaGetLastError(), "gram");
   add_units(queue.stream(), sums, units, pairs, b);
 }
@@ -325,7 +327,7 @@ void gram_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
       using T = Pointee<decltype(t)>;
       const Columns<T> columns = columns_of<T>(x[1], &x[2]);
       if (x[0].element == Element::dd && !shaped && variant != kDigitSums)
-        return compare(cuda, columns, variant, x[0]);
+        return compare(cuda, columns, columns, true, variant, x[0]);
       with_type(x[0].element, [&](auto* w) {
         using W = Pointee<decltype(w)>;
         const std::int64_t bytes = memory_of<W, T>(x[1].rows, x[1].cols, pairs);
@@ -446,7 +448,7 @@ void solve_right_twice_cuda(Queue& queue, const KernelCalls& calls,
 }
 
 void inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(inner, parameters.variant, 0);
+  require_variant(inner, parameters.variant, kDot2);
   auto& cuda = static_cast<CudaQueue&>(queue);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const BlockView* x = calls[c];
@@ -454,12 +456,15 @@ void inner_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& 
     const Pairs pairs{x[0].rows, x[0].cols, false};
     with_native(x[1].element, [&](auto* t) {
       using T = Pointee<decltype(t)>;
+      const Columns<T> left = columns_of<T>(x[1], nullptr);
+      const Columns<T> right = columns_of<T>(x[2], nullptr);
+      if (x[0].element == Element::dd && parameters.variant != kExtraction)
+        return compare(cuda, left, right, false, parameters.variant, x[0]);
       with_type(x[0].element, [&](auto* w) {
         using W = Pointee<decltype(w)>;
         auto* memory = static_cast<std::byte*>(cuda.scratch(
             std::max<std::int64_t>(memory_of<W, T>(x[1].rows, x[1].cols + x[2].cols, pairs), 1)));
-        add_up<W>(cuda.stream(), columns_of<T>(x[1], nullptr), columns_of<T>(x[2], nullptr), x[0],
-                  false, memory);
+        add_up<W>(cuda.stream(), left, right, x[0], false, memory);
       });
     });
   }

@@ -345,10 +345,10 @@ void run_solve_right_twice(Queue& queue, const KernelCalls& calls,
 }
 
 template <class T, class W>
-void inner_of(const BlockView& b, const BlockView& x, const BlockView& y) {
+void inner_of(const BlockView& b, const BlockView& x, const BlockView& y, std::uint32_t variant) {
   Scratch& scratch = Scratch::mine();
   UnitTree<W>& tree = scratch.tree_of<W>();
-  const tile::Sum sum{kExtraction, std::is_same_v<W, DoubleDouble>};
+  const tile::Sum sum{variant, std::is_same_v<W, DoubleDouble>};
   const auto pairs = static_cast<std::size_t>(x.cols * y.cols);
   scratch.x.resize(static_cast<std::size_t>(x.cols * kGramTileRows));
   scratch.y.resize(static_cast<std::size_t>(y.cols * kGramTileRows));
@@ -361,7 +361,7 @@ void inner_of(const BlockView& b, const BlockView& x, const BlockView& y) {
     run_fused<tile::AddInner>(sum, scratch.x.data(), x.cols, scratch.y.data(), y.cols,
                               after_tile<T>(x, row), after_tile<T>(y, row), scratch.fields.data(),
                               scratch.sums.data());
-    if (ends_unit(row, x.rows)) end_unit(scratch.sums, tree);
+    if (ends_unit(row, x.rows)) end_unit(scratch.sums, tree, variant);
   }
   const auto out = matrix_of<W>(b);
   const std::vector<W>& sums = tree.sums();
@@ -372,13 +372,15 @@ void inner_of(const BlockView& b, const BlockView& x, const BlockView& y) {
 }
 
 void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(inner, parameters.variant, 0);
+  require_variant(inner, parameters.variant, kDot2);
   run(
       queue, calls, parameters, gram_reference().inner,
       [](const BlockView* x) { return is_single(x[0], x[1]); },
-      [](const BlockView* x) {
+      [variant = parameters.variant](const BlockView* x) {
         dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
-          with_sum(x[0], [&]<class W>(std::type_identity<W>) { inner_of<T, W>(x[0], x[1], x[2]); });
+          with_sum(x[0], [&]<class W>(std::type_identity<W>) {
+            inner_of<T, W>(x[0], x[1], x[2], variant);
+          });
         });
       });
 }

@@ -418,8 +418,8 @@ void run_solve_right_twice(Queue& queue, const KernelCalls& calls,
 }
 
 void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
-  require_variant(inner, parameters.variant, 0);
-  submit_each(queue, calls, [](const BlockView* x) {
+  require_variant(inner, parameters.variant, kDot2);
+  submit_each(queue, calls, [variant = parameters.variant](const BlockView* x) {
     dispatch(x[0].element, [&]<class W>(std::type_identity<W>) {
       dispatch_native(x[1].element, [&]<class T>(std::type_identity<T>) {
         const auto left = columns_of<RealOf<W>, T>(x[1], nullptr);
@@ -428,7 +428,7 @@ void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& p
         for (std::int64_t j = 0; j < out.cols; ++j) {
           for (std::int64_t i = 0; i < out.rows; ++i)
             out(i, j) = dot<W>(left[static_cast<std::size_t>(i)],
-                               right[static_cast<std::size_t>(j)], kExtraction);
+                               right[static_cast<std::size_t>(j)], variant);
         }
       });
     });

@@ -222,6 +222,25 @@ TEST_P(Gram, QuotientsHaveTheBitsOfTheReference) {
 TEST_P(Gram, InnerHasTheBitsOfTheReference) {
   has_the_bits_of_the_reference(inner, kInnerElements, inner_operands);
 }
+TEST_P(Gram, InnerInEveryVariantHasTheBitsOfTheReference) {
+  std::vector<Elements> dd;
+  for (const Elements& elements : kInnerElements)
+    if (elements[0] == Element::dd) dd.push_back(elements);
+  ASSERT_FALSE(dd.empty());
+  for (const std::uint32_t variant : {kCray, kIeee, kDot2})
+    has_the_bits_of_the_reference(inner, dd, inner_operands, variant);
+}
+/// A Gram matrix is the inner product of a block with itself, by each of the additions.
+TEST_P(Gram, InnerOfABlockWithItselfIsItsGramMatrixInEveryVariant) {
+  for (const std::uint32_t variant : {kExtraction, kCray, kIeee, kDot2}) {
+    std::vector<Block> of_gram{Block(Element::dd, 9, 9), make(Element::fp64, 1700, 9, uneven),
+                               make(Element::fp64, 9, 1, [](auto, auto) { return 1.0; })};
+    std::vector<Block> of_inner{Block(Element::dd, 9, 9), of_gram[1], of_gram[1]};
+    run(*GetParam(), gram, of_gram, variant);
+    run(*GetParam(), inner, of_inner, variant);
+    EXPECT_TRUE(test::same_bits(of_gram[0].bytes, of_inner[0].bytes)) << variant;
+  }
+}
 TEST_P(Gram, SumsAndMaximaHaveTheBitsOfTheReference) {
   has_the_bits_of_the_reference(gram_sum, kGramSumElements, sum_operands);
   has_the_bits_of_the_reference(column_max, kColumnMaxElements, max_operands);
