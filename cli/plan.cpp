@@ -82,7 +82,8 @@ struct PlanQrArguments {
   std::string precision = "fp64";
 };
 
-void print_qr_plan(const RunReport& report, std::int64_t m, bool measured_rates) {
+void print_qr_plan(const QrPlan& plan, std::int64_t m, bool measured_rates) {
+  const RunReport& report = plan.report;
   fmt::print("qr of {} by {}, {} devices ({}), blocks of {} rows, policy {}\n", m, report.n,
              report.devices.size(), fmt::join(report.devices, ", "), report.tile, report.policy);
   print_traffic(report, false);
@@ -92,6 +93,12 @@ void print_qr_plan(const RunReport& report, std::int64_t m, bool measured_rates)
   if (report.predicted_seconds)
     fmt::print("  {:18}{:>12.3g} s{}\n", "predicted", *report.predicted_seconds,
                measured_rates ? "" : " (nominal rates, see strata info --calibrate)");
+  for (std::size_t i = 0; i < plan.passes.size(); ++i) {
+    const QrPass& pass = plan.passes[i];
+    fmt::print("  {:18}{}: {} to devices, {} back, {:.3g} s\n", fmt::format("pass {}", i + 1),
+               pass.what, format_bytes(pass.traffic.host_to_device_bytes),
+               format_bytes(pass.traffic.device_to_host_bytes), pass.predicted_seconds);
+  }
   fmt::print("  {:18}{:>12.3g} s\n", "planning took", report.plan_seconds);
 }
 
@@ -104,8 +111,9 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
   const auto m = static_cast<std::int64_t>(arguments.m);
   const Element element = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   const auto simulate = arguments.r_only ? simulate_qr_r : simulate_qr;
-  const RunReport report = simulate(m, arguments.n, machine_of(common, options.run), options,
-                                    element, arguments.condition);
+  const QrPlan plan = simulate(m, arguments.n, machine_of(common, options.run), options, element,
+                               arguments.condition);
+  const RunReport& report = plan.report;
   ReportData data;
   data.title = fmt::format("Plan of a QR factorization of a {} by {} matrix", m, report.n);
   data.subtitle = fmt::format("{} devices, policy {}", report.devices.size(), report.policy);
@@ -114,8 +122,14 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
   nlohmann::json object = to_json(report);
   object["rows"] = m;
   object["cols"] = arguments.n;
+  object["method"] = to_string(QrMethod::automatic);
+  for (const QrPass& pass : plan.passes)
+    object["passes"].push_back({{"what", pass.what},
+                                {"host_to_device_bytes", pass.traffic.host_to_device_bytes},
+                                {"device_to_host_bytes", pass.traffic.device_to_host_bytes},
+                                {"predicted_seconds", pass.predicted_seconds}});
   return finish(common, std::move(data), object,
-                [&] { print_qr_plan(report, m, options.run.rates.has_value()); });
+                [&] { print_qr_plan(plan, m, options.run.rates.has_value()); });
 }
 
 void add_plan_qr(CLI::App& verb, CommonOptions& common, Run& run) {

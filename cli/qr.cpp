@@ -32,6 +32,7 @@ struct LstsqArguments {
   std::string matrix;
   std::string rhs;
   std::string output;
+  std::string r;
   std::string wide_sums = "auto";
 };
 
@@ -219,8 +220,9 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
   return factor_file<double>(a, common, options);
 }
 
-void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, std::int64_t cols,
+void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMatrix<double>& x,
                  const LstsqArguments& arguments) {
+  const std::int64_t cols = x.rows;
   fmt::print("{} unknowns from {} equations with {}\n", cols, rows,
              fmt::join(info.report.devices, ", "));
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
@@ -230,14 +232,23 @@ void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, std::int64_t c
       "  residual          {:.6g}\n  error bound       {:.1e}\n  time              {:.3g} s\n",
       fmt::join(info.residual_norm, ", "), info.error_bound, info.report.seconds);
   print_traffic(info.report);
-  fmt::print("x written to {}\n", arguments.output);
+  if (!arguments.output.empty()) {
+    fmt::print("x written to {}\n", arguments.output);
+    return;
+  }
+  constexpr std::size_t kShown = 20;
+  const std::size_t shown = std::min(kShown, x.values.size());
+  fmt::print("x = {:.16g}\n", fmt::join(x.values.begin(), x.values.begin() + shown, ", "));
+  if (shown < x.values.size())
+    fmt::print("    … {} more with --output or --json\n", x.values.size() - shown);
 }
 
 int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   Options options = common.to_options();
   options.wide_sums = wide_sums_called(arguments.wide_sums);
   require_matrix_name("--output", arguments.output);
-  check_outputs(common, {{"--output", arguments.output}},
+  require_matrix_name("--r", arguments.r);
+  check_outputs(common, {{"--output", arguments.output}, {"--r", arguments.r}},
                 {arguments.matrix, arguments.rhs, common.rates});
   const MatrixSource<double> a_source(arguments.matrix);
   const MatrixSource<double> b_source(arguments.rhs);
@@ -257,6 +268,7 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
                      {"residual_norm", info.residual_norm},
                      {"refinements", info.refinements},
                      {"error_bound", number(info.error_bound)}};
+  if (arguments.output.empty()) object["lstsq"]["x"] = x.values;
   ReportData data;
   data.title = fmt::format("Least squares: {} unknowns, {} equations", a.cols(), a.rows());
   data.subtitle = fmt::format("{} with {}", arguments.matrix, arguments.rhs);
@@ -264,9 +276,11 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
                   {"Error bound", fmt::format("{:.1e}", info.error_bound), "", ""}};
   data.run = info.report;
   begin_output();
-  write_dense(arguments.output, std::as_const(x).view());
-  const int status = finish(common, std::move(data), object,
-                            [&] { print_lstsq(info, a.rows(), a.cols(), arguments); });
+  if (!arguments.output.empty()) write_dense(arguments.output, std::as_const(x).view());
+  if (!arguments.r.empty())
+    write_dense(arguments.r, MatrixView<const double>{info.r.data(), a.cols(), a.cols(), a.cols()});
+  const int status =
+      finish(common, std::move(data), object, [&] { print_lstsq(info, a.rows(), x, arguments); });
   if (info.ok) return status;
   fmt::print(stderr,
              "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}; factor A by "
@@ -327,7 +341,8 @@ void add_lstsq(CLI::App& app, CommonOptions& common, Run& run) {
   common.add_to(*verb);
   verb->add_option("A", a->matrix, "matrix: .npy, .mtx or these .gz")->required();
   verb->add_option("b", a->rhs, "right-hand sides: .npy, .mtx or these .gz")->required();
-  verb->add_option("-o,--output", a->output, "where x goes: .npy or .mtx")->required();
+  verb->add_option("-o,--output", a->output, "where x goes: .npy or .mtx (else it is shown)");
+  verb->add_option("--r", a->r, "where R of A goes: .npy or .mtx");
   add_wide_sums(*verb, a->wide_sums);
   verb->callback([&run, &common, a] { run = [&common, a] { return run_lstsq(*a, common); }; });
 }

@@ -241,18 +241,28 @@ QrInfo qr_in_place(std::span<const MatrixView<float>> parts, MatrixView<float> r
 /// multiple. Where V is short the last parts have none.
 [[nodiscard]] std::int64_t qr_part_rows(std::int64_t m, std::int64_t n, int parts);
 
+/// One pass over V as it is planned.
+struct QrPass {
+  std::string what;  ///< which sums and solves, and in what: "solve in fp64, Gram matrix in dd"
+  Traffic traffic;
+  double predicted_seconds = 0;
+};
+struct QrPlan {
+  RunReport report;            ///< of all passes; `seconds` is 0: nothing runs
+  std::vector<QrPass> passes;  ///< in their order
+};
+
 /// What qr(), with Q in the place of V, of an m × n matrix of unit columns of condition `condition`
-/// would do on `machine` by the automatic method, without any data: the bytes of its passes, memory
-/// and predicted seconds (`seconds` is 0: nothing runs). n at most kQrColumnsMax. Throws
-/// Error{misuse, memory} as qr() would.
-[[nodiscard]] RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
-                                    const QrOptions& options = {},
-                                    Element precision = Element::fp64, double condition = 1);
+/// would do on `machine` by the automatic method, without any data: its passes, their bytes, memory
+/// and predicted seconds. n at most kQrColumnsMax. Throws Error{misuse, memory} as qr() would.
+[[nodiscard]] QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
+                                 const QrOptions& options = {}, Element precision = Element::fp64,
+                                 double condition = 1);
 
 /// The same of qr_r().
-[[nodiscard]] RunReport simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
-                                      const QrOptions& options = {},
-                                      Element precision = Element::fp64, double condition = 1);
+[[nodiscard]] QrPlan simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
+                                   const QrOptions& options = {}, Element precision = Element::fp64,
+                                   double condition = 1);
 
 struct LeastSquaresInfo {
   bool ok = false;  ///< error_bound is below 1e-6
@@ -264,6 +274,9 @@ struct LeastSquaresInfo {
   /// rounding in the sums does to it, from the condition and the residual.
   double error_bound = 0;
   int refinements = 0;  ///< each read A and b once more
+  /// R of A (n × n, column-major, zeros below the diagonal) and Qᵀb (n × k), from the same sums:
+  /// RᵀR = AᵀA, and R·x = Qᵀb where x is not refined. Rows of dependent columns are zeros.
+  std::vector<double> r, qtb;
   RunReport report;
 };
 

@@ -52,6 +52,7 @@ class NormalEquations {
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t i = 0; i <= j; ++i) of_a(i, j) = small.r(i, j);
     info.condition = condition_of(of_a, info.dependent_columns).estimate;
+    write_triangle(small.r, info);
     double worst = 0;
     wide_x_.assign(static_cast<std::size_t>(n * b_.cols()), DoubleDouble());
     for (std::int64_t k = 0; k < b_.cols(); ++k)
@@ -66,6 +67,18 @@ class NormalEquations {
   }
 
  private:
+  /// R of A, and Qᵀb, of columns as they were given.
+  void write_triangle(const Gram& r, LeastSquaresInfo& info) const {
+    const std::int64_t n = a_.cols();
+    const auto given = [&](std::int64_t i, std::int64_t j) {
+      return is_zero(info, i) ? 0.0 : r(i, j).hi / scale_[static_cast<std::size_t>(j)];
+    };
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < n; ++i) info.r.push_back(i <= j ? given(i, j) : 0.0);
+    for (std::int64_t k = 0; k < b_.cols(); ++k)
+      for (std::int64_t i = 0; i < n; ++i) info.qtb.push_back(given(i, n + k));
+  }
+
   /// Of [A b] with columns of lengths near 1, which the scales give them.
   Gram gram() {
     Gram g = runner_.gram<DoubleDouble>(scale_);

@@ -3,6 +3,8 @@
 // Method: the passes of the automatic method follow from the condition; each is planned and
 // simulated from what the one before it leaves on the devices, as PassRunner has them run.
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "base/check.hpp"
@@ -51,9 +53,21 @@ RowProblem problem_of(std::int64_t m, std::int64_t n, const Machine& machine, El
   return problem;
 }
 
+std::string name_of(const RowProblem& problem) {
+  const std::string sum = fmt::format("Gram matrix in {}", to_string(problem.sum));
+  const std::string solve = fmt::format("solve in {}", to_string(problem.factor));
+  switch (problem.pass) {
+    case RowPass::count_gram: return "Gram matrix of a sketch";
+    case RowPass::gram: return sum;
+    case RowPass::solve: return solve;
+    case RowPass::apply_gram: return solve + " that is not stored, " + sum;
+    default: return solve + ", " + sum;
+  }
+}
+
 /// The passes one after the other, with room for the widest from the beginning.
-RunReport simulated(const std::vector<RowProblem>& passes, const std::vector<RowProblem>& widest,
-                    const Machine& machine, const QrOptions& options) {
+QrPlan simulated(const std::vector<RowProblem>& passes, const std::vector<RowProblem>& widest,
+                 const Machine& machine, const QrOptions& options) {
   const auto schedule = [](const RowProblem& problem) {
     return std::make_shared<const Schedule>(row_pass(problem));
   };
@@ -67,7 +81,7 @@ RunReport simulated(const std::vector<RowProblem>& passes, const std::vector<Row
       bytes = std::max(bytes, plan.layout().device(d).arena_bytes);
     }
   }
-  RunReport report;
+  QrPlan plan;
   for (std::size_t pass = 0; pass < passes.size(); ++pass) {
     const RowProblem& problem = passes[pass];
     const auto begin = std::chrono::steady_clock::now();
@@ -81,19 +95,22 @@ RunReport simulated(const std::vector<RowProblem>& passes, const std::vector<Row
     const bool goes_home = writes_matrix(problem.pass) && !problem.stays;
     planned.floor_bytes = (pass == 0 ? bytes : 0) + (goes_home ? bytes : 0);
     residency = planned.plan->end();
+    RunReport report = make_simulated_report(std::move(planned));
+    plan.passes.push_back(
+        {name_of(problem), report.planned_traffic, report.predicted_seconds.value_or(0)});
     if (pass == 0) {
-      report = make_simulated_report(std::move(planned));
+      plan.report = std::move(report);
     } else {
-      accumulate_with_trace(report, make_simulated_report(std::move(planned)));
+      accumulate_with_trace(plan.report, report);
     }
   }
-  return report;
+  return plan;
 }
 
 }  // namespace
 
-RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
-                      const QrOptions& options, Element precision, double condition) {
+QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine, const QrOptions& options,
+                   Element precision, double condition) {
   RowProblem problem = problem_of(m, n, machine, precision, condition);
   problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
   const bool doubles = precision == Element::fp64;
@@ -130,8 +147,8 @@ RunReport simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine,
   return simulated(passes, widest, machine, options);
 }
 
-RunReport simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
-                        const QrOptions& options, Element precision, double condition) {
+QrPlan simulate_qr_r(std::int64_t m, std::int64_t n, const Machine& machine,
+                     const QrOptions& options, Element precision, double condition) {
   RowProblem problem = problem_of(m, n, machine, precision, condition);
   problem.wide_sums = wide_sums_of(options.run.wide_sums, n, machine);
   const double once =

@@ -236,7 +236,21 @@ TEST_F(CliQr, LstsqSolvesAndNamesItsBound) {
   for (std::int64_t j = 0; j < kColumns; ++j) EXPECT_NEAR(x.view()(j, 0), expected[j], 1e-14) << j;
   const Outcome text = strata({"lstsq", path("V.npy"), path("b.npy"), "-o", path("x.npy")});
   EXPECT_NE(text.out.find("error bound"), std::string::npos) << text.out;
-  EXPECT_EQ(strata({"lstsq", path("V.npy"), path("V.npy")}).status, 2);  // nowhere to go
+  // Without a file x is shown, and R goes where it is asked for.
+  const Outcome shown = strata({"lstsq", path("V.npy"), path("b.npy"), "--r", path("R.npy")});
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_NE(shown.out.find("x = 2, "), std::string::npos) << shown.out;
+  const DenseMatrix<double> r = read_dense(path("R.npy"));
+  ASSERT_EQ(r.cols, kColumns);
+  double of_r = 0;
+  double of_v = 0;
+  for (std::int64_t i = 0; i < kColumns; ++i) of_r += r.view()(i, 1) * r.view()(i, 1);
+  for (std::int64_t i = 0; i < kRows; ++i) of_v += v.view()(i, 1) * v.view()(i, 1);
+  EXPECT_NEAR(of_r / of_v, 1, 1e-14);
+  const Outcome in_json = strata({"lstsq", path("V.npy"), path("b.npy"), "--json"});
+  ASSERT_EQ(in_json.status, 0) << in_json.err;
+  EXPECT_EQ(json::parse(in_json.out)["lstsq"]["x"].get<std::vector<double>>(), x.values);
+  EXPECT_EQ(strata({"lstsq", path("V.npy"), path("b.npy"), "--r", path("R.csv")}).status, 2);
 }
 
 }  // namespace

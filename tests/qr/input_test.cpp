@@ -186,8 +186,21 @@ TEST(QrPlan, IsWhatIsExecuted) {
         const QrOptions options = on_two_devices(budget);
         const QrInfo info = factored(v, options).info;
         const Machine machine = two_devices(budget);
-        const RunReport plan =
+        const QrPlan planned =
             simulate_qr(rows, columns, machine, options, Element::fp64, condition);
+        const RunReport& plan = planned.report;
+        EXPECT_EQ(std::ssize(planned.passes), info.passes) << columns << ' ' << condition;
+        Traffic of_passes;
+        double seconds = 0;
+        for (const QrPass& pass : planned.passes) {
+          EXPECT_FALSE(pass.what.empty());
+          of_passes.host_to_device_bytes += pass.traffic.host_to_device_bytes;
+          of_passes.device_to_host_bytes += pass.traffic.device_to_host_bytes;
+          seconds += pass.predicted_seconds;
+        }
+        EXPECT_EQ(of_passes.host_to_device_bytes, plan.planned_traffic.host_to_device_bytes);
+        EXPECT_EQ(of_passes.device_to_host_bytes, plan.planned_traffic.device_to_host_bytes);
+        EXPECT_NEAR(seconds, plan.predicted_seconds.value(), 1e-9 * seconds);
         EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
             << columns << ' ' << condition << ' ' << budget;
         EXPECT_EQ(plan.tasks, info.report.tasks) << columns << ' ' << condition << ' ' << budget;
@@ -204,7 +217,8 @@ TEST(QrPlan, OfRAloneIsWhatIsExecuted) {
       Tall r(40, 40);
       const QrInfo info = qr_r({.view = v.view()}, r.view(), options);
       const Machine machine = two_devices(budget);
-      const RunReport plan = simulate_qr_r(9001, 40, machine, options, Element::fp64, condition);
+      const RunReport plan =
+          simulate_qr_r(9001, 40, machine, options, Element::fp64, condition).report;
       EXPECT_EQ(static_cast<const Traffic&>(plan.planned_traffic), info.report.traffic)
           << condition << ' ' << budget;
       EXPECT_EQ(plan.tasks, info.report.tasks);
@@ -215,11 +229,17 @@ TEST(QrPlan, OfRAloneIsWhatIsExecuted) {
 TEST(QrPlan, OfRAloneReadsOnceWhatNoDeviceHolds) {
   const Machine machine = Machine::emulated(1, std::int64_t{2} << 30);
   const std::int64_t bytes = 100000000LL * 20 * 8;
-  const RunReport once = simulate_qr_r(100000000, 20, machine, {}, Element::fp64, 1e14);
+  const QrPlan of_one = simulate_qr_r(100000000, 20, machine, {}, Element::fp64, 1e14);
+  ASSERT_EQ(of_one.passes.size(), 1U);
+  EXPECT_EQ(of_one.passes[0].what, "Gram matrix in dd");
+  const RunReport& once = of_one.report;
   EXPECT_GE(once.planned_traffic.host_to_device_bytes, bytes);
   EXPECT_LE(once.planned_traffic.host_to_device_bytes, bytes + (1 << 20));
   EXPECT_LE(once.planned_traffic.device_to_host_bytes, 1 << 20);
-  const RunReport twice = simulate_qr_r(100000000, 20, machine, {}, Element::fp64, 1e18);
+  const QrPlan of_two = simulate_qr_r(100000000, 20, machine, {}, Element::fp64, 1e18);
+  ASSERT_EQ(of_two.passes.size(), 2U);
+  EXPECT_NE(of_two.passes[1].what.find("not stored"), std::string::npos);
+  const RunReport& twice = of_two.report;
   EXPECT_LE(twice.planned_traffic.host_to_device_bytes, 2 * bytes + (1 << 20));
   EXPECT_GT(twice.planned_traffic.host_to_device_bytes, bytes + bytes / 2);
   EXPECT_THROW((void)simulate_qr_r(10, 20, machine), Error);
@@ -227,7 +247,7 @@ TEST(QrPlan, OfRAloneReadsOnceWhatNoDeviceHolds) {
 
 TEST(QrPlan, OfMoreThanAnybodyHas) {
   const Machine machine = Machine::emulated(2, std::int64_t{2} << 30);
-  const RunReport plan = simulate_qr(100000000, 20, machine);
+  const RunReport plan = simulate_qr(100000000, 20, machine).report;
   const std::int64_t bytes = 100000000LL * 20 * 8;
   EXPECT_GE(plan.planned_traffic.host_to_device_bytes, bytes);
   EXPECT_LE(plan.planned_traffic.host_to_device_bytes, 2 * bytes + (1 << 20));

@@ -453,6 +453,36 @@ TEST(Qr, CanBeCancelled) {
 
 // ---- least squares
 
+/// RᵀR = AᵀA and Rᵀ·(Qᵀb) = Aᵀb, to the rounding of R, beside the lengths of the columns.
+void expect_triangle_of(const Tall& a, const Tall& b, const LeastSquaresInfo& info) {
+  const auto n = static_cast<std::size_t>(a.cols);
+  ASSERT_EQ(info.r.size(), n * n);
+  ASSERT_EQ(info.qtb.size(), n * static_cast<std::size_t>(b.cols));
+  const auto length = [](const Tall& x, std::int64_t j) {
+    long double square = 0;
+    for (std::int64_t i = 0; i < x.rows; ++i) square += static_cast<long double>(x(i, j)) * x(i, j);
+    return std::sqrt(square);
+  };
+  for (std::size_t j = 0; j < n; ++j) {
+    const auto column = static_cast<std::int64_t>(j);
+    for (std::size_t i = j + 1; i < n; ++i) EXPECT_EQ(info.r[i + j * n], 0);
+    for (std::int64_t k = 0; k < a.cols + b.cols; ++k) {
+      const Tall& other = k < a.cols ? a : b;
+      const std::int64_t of_other = k < a.cols ? k : k - a.cols;
+      const double* right = k < a.cols ? &info.r[static_cast<std::size_t>(k) * n]
+                                       : &info.qtb[static_cast<std::size_t>(of_other) * n];
+      long double product = 0;
+      for (std::size_t i = 0; i <= j; ++i)
+        product += static_cast<long double>(info.r[i + j * n]) * right[i];
+      long double exact = 0;
+      for (std::int64_t i = 0; i < a.rows; ++i)
+        exact += static_cast<long double>(a(i, column)) * other(i, of_other);
+      EXPECT_LE(std::abs(product - exact), 1e-15L * length(a, column) * length(other, of_other))
+          << j << ", " << k;
+    }
+  }
+}
+
 TEST(LeastSquares, FindsWhatTheDataWereMadeOf) {
   for (const double condition : {1e1, 1e5, 1e9}) {
     const Tall a = test::with_condition(5000, 10, condition, 16);
@@ -489,6 +519,7 @@ TEST(LeastSquares, FindsWhatTheDataWereMadeOf) {
     }
     EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
     EXPECT_LE(info.report.traffic.host_to_device_bytes, 5000 * 12 * 8 + 8 * 12 * 12 * 16);
+    expect_triangle_of(a, b, info);
   }
 }
 
@@ -499,6 +530,11 @@ TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
   const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
   EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
   for (const std::int64_t j : {2, 4, 6}) EXPECT_EQ(x(j, 0), 0);
+  expect_triangle_of(a, b, info);
+  for (const std::size_t j : {2U, 4U, 6U}) {
+    EXPECT_EQ(info.qtb[j], 0);
+    for (std::size_t k = 0; k < 8; ++k) EXPECT_EQ(info.r[j + 8 * k], 0);
+  }
   // The normal equations hold.
   for (std::int64_t j = 0; j < 8; ++j) {
     long double sum = 0;
