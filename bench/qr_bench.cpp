@@ -12,10 +12,9 @@
 
 #include "base/check.hpp"
 #include "base/random.hpp"
-#include "bench/cuda_peers.hpp"
 #include "bench/host_tall.hpp"
 #include "bench/in_core_bench.hpp"
-#include "bench/peers_plugin.hpp"
+#include "bench/tall_peers.hpp"
 #include "bench/tall_site.hpp"
 #include "kernels/gram.hpp"
 #include "run/device_set.hpp"
@@ -63,12 +62,6 @@ QrBenchRow timed(std::int64_t n, const std::string& what, int repeats, F&& secon
   row.seconds = median(row.all_seconds);
   return row;
 }
-
-/// The peers, and the reading of a matrix on a GPU.
-struct Peers : PeersPlugin {
-  Peers() { bind(time, "strata_tall_time"); }
-  TallTime* time = nullptr;
-};
 
 void run_host_peers(const QrBench& bench, std::int64_t n, QrBenchResult& result) {
   const std::vector<double> given = matrix_of<double>(bench, result.m, n);
@@ -207,7 +200,7 @@ void run_kernels(const QrBench& bench, TallSite<T>& site, QrBenchResult& result)
 }
 
 template <class T>
-void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, std::int64_t n,
+void run_columns(const QrBench& bench, DeviceSet& devices, const TallPeers* peers, std::int64_t n,
                  QrBenchResult& result) {
   TallSite<T> site(devices, result.devices, n, matrix_of<T>(bench, result.m, n));
   const MatrixView<T>& part = site.parts()[0];
@@ -217,7 +210,7 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, s
     const std::int64_t rows = part.rows * static_cast<std::int64_t>(sizeof(T)) / 8;
     result.rows.push_back(timed(n, what, bench.repeats, [&] {
       double seconds = 0;
-      Peers::call(peers->time, what.c_str(), data, rows, n, rows, work, &seconds);
+      TallPeers::call(peers->time, what.c_str(), data, rows, n, rows, work, &seconds);
       return seconds;
     }));
     result.rows.back().whole = work == TallWork::cholesky_qr || work == TallWork::householder;
@@ -251,22 +244,25 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const Peers* peers, s
 
 }  // namespace
 
-QrBenchResult run_qr_bench(const QrBench& bench, const Options& options) {
+QrBenchResult run_qr_bench(const QrBench& asked, const Options& options) {
+  QrBench bench = asked;
   DeviceSet devices(options);
   const bool on_gpu = devices.backend().kind() == DeviceKind::gpu;
   QrBenchResult result;
   result.device = devices.device(0).description().name;
   result.model = devices.device(0).description().model;
   if (on_gpu || bench.deal_on_cpus) result.devices = devices.count();
-  require(!bench.peers || (!bench.floats && result.devices == 1), ErrorKind::misuse, "bench",
+  const bool can_have_peers = !bench.floats && result.devices == 1;
+  bench.peers = bench.peers || (bench.peers_if_possible && can_have_peers);
+  require(!bench.peers || can_have_peers, ErrorKind::misuse, "bench",
           "peers take doubles, on one device");
   result.m = bench.m > 0 ? bench.m : on_gpu ? 4'000'000 : 100'000;
-  std::optional<Peers> peers;
+  std::optional<TallPeers> peers;
   if (on_gpu) peers.emplace();
   for (const std::int64_t n : bench.columns) {
     require(n >= 1 && n <= result.m, ErrorKind::misuse, "bench",
             "{} columns do not fit {} rows of a tall matrix", n, result.m);
-    const Peers* beside = peers ? &*peers : nullptr;
+    const TallPeers* beside = peers ? &*peers : nullptr;
     if (bench.floats) {
       run_columns<float>(bench, devices, beside, n, result);
     } else {

@@ -27,12 +27,13 @@ struct QrBench {
   std::int64_t m = 0;  ///< 0: 4,000,000 on a GPU, 100,000 on a CPU
   std::vector<std::int64_t> columns{10, 20, 30, 64, 128};
   int repeats = 5;
-  bool peers = false;             ///< also the peers; on a GPU the plugin is needed
-  std::vector<QrMethod> methods;  ///< whole calls
-  bool verify = true;             ///< whole calls measure the orthogonality themselves
-  double condition = 1;           ///< of V, to a small factor
-  bool floats = false;            ///< V is in fp32; no peers
-  bool deal_on_cpus = false;      ///< V in parts on CPUs too, whose memory is one: for tests
+  bool peers = false;              ///< also the peers; on a GPU the plugin is needed
+  bool peers_if_possible = false;  ///< the same, but for floats and several devices
+  std::vector<QrMethod> methods;   ///< whole calls
+  bool verify = true;              ///< whole calls measure the orthogonality themselves
+  double condition = 1;            ///< of V, to a small factor
+  bool floats = false;             ///< V is in fp32; no peers
+  bool deal_on_cpus = false;       ///< V in parts on CPUs too, whose memory is one: for tests
   std::uint64_t seed = 1;
 };
 

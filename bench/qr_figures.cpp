@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 
 #include "base/random.hpp"
 #include "bench/host_tall.hpp"
 #include "bench/in_core_bench.hpp"
+#include "bench/tall_peers.hpp"
 #include "bench/tall_site.hpp"
 #include "kernels/gram.hpp"
 #include "kernels/gram_shape.hpp"
@@ -201,6 +203,34 @@ double cholesky_seconds(std::int64_t n, int repeats) {
   return median_seconds(repeats, [&] { (void)small_cholesky(b, BadPivot::stop); });
 }
 
+/// Whole calls of every method on the first `count` devices, of V where it lies: on a part for each
+/// GPU, or with so many threads on what lies in the memory of CPUs.
+template <class Add>
+void add_rates(DeviceSet& devices, int count, MatrixView<const double> v,
+               const std::vector<QrMethod>& methods, const Add& add) {
+  const bool on_gpu = devices.backend().kind() == DeviceKind::gpu;
+  std::string names = on_gpu ? devices.device(0).description().name : fmt::format("host:{}", count);
+  for (int d = 1; on_gpu && d < count; ++d)
+    names += "," + devices.device(d).description().name.substr(std::string("cuda:").size());
+  TallSite<double> site(devices, on_gpu ? count : 1, v.cols, {v.data, v.data + v.size()});
+  std::vector<double> r(static_cast<std::size_t>(v.cols * v.cols));
+  const std::vector<MatrixView<double>>& parts = site.parts();
+  for (const QrMethod method : methods) {
+    QrOptions how;
+    how.method = method;
+    how.run.devices = names;
+    const std::string what(to_string(method));
+    add(count == 1 ? what : fmt::format("{}, {} devices", what, count), [&] {
+      site.fill();
+      const auto begin = Clock::now();
+      const MatrixView<double> of_r{r.data(), v.cols, v.cols, v.cols};
+      parts.size() == 1 ? (void)qr_in_place(parts[0], of_r, how)
+                        : (void)qr_in_place(std::span<const MatrixView<double>>(parts), of_r, how);
+      return std::chrono::duration<double>(Clock::now() - begin).count();
+    });
+  }
+}
+
 }  // namespace
 
 std::vector<MethodCounts> count_methods(std::int64_t n) {
@@ -273,30 +303,35 @@ std::vector<RatePoint> run_rates(const std::vector<std::int64_t>& rows, std::int
                                  const std::vector<QrMethod>& methods, int repeats,
                                  const Options& options) {
   std::vector<RatePoint> points;
-  const DeviceSet devices(options);
+  DeviceSet devices(options);
   for (const std::int64_t m : rows) {
     const double flops = 2 * static_cast<double>(m) * static_cast<double>(n * n);
     const std::vector<double> v = uniform<double>(m * n);
-    std::vector<double> q(v.size());
-    std::vector<double> r(static_cast<std::size_t>(n * n));
-    for (const QrMethod method : methods) {
-      QrOptions how;
-      how.method = method;
-      how.run = options;
-      const double seconds = median_seconds(repeats, [&] {
-        (void)qr(TallInput<double>{{v.data(), m, n, m}}, MatrixView<double>{q.data(), m, n, m},
-                 MatrixView<double>{r.data(), n, n, n}, how);
+    const auto add = [&](std::string what, const auto& seconds_of_run) {
+      std::vector<double> seconds;
+      for (int k = 0; k <= repeats; ++k) {
+        const double one = seconds_of_run();
+        if (k > 0) seconds.push_back(std::max(one, 1e-9));
+      }
+      points.push_back({m, std::move(what), median(seconds), flops / median(seconds)});
+    };
+    for (int count = 1; count <= devices.count(); ++count)
+      add_rates(devices, count, {v.data(), m, n, m}, methods, add);
+    if (devices.backend().kind() == DeviceKind::gpu) {
+      const TallPeers peers;
+      TallSite<double> site(devices, 1, n, v);
+      add("cusolver geqrf, orgqr", [&] {
+        double seconds = 0;
+        TallPeers::call(peers.time, "cusolver", site.parts()[0].data, m, n, m,
+                        TallWork::householder, &seconds);
+        return seconds;
       });
-      points.push_back({m, std::string(to_string(method)), seconds, flops / seconds});
+    } else {
+      add("openblas geqrf, orgqr", [&] {
+        std::vector<double> q = v;
+        return host_tall_seconds(q, m, n, TallWork::householder);
+      });
     }
-    if (devices.backend().kind() == DeviceKind::gpu) continue;
-    std::vector<double> seconds;
-    for (int k = 0; k <= repeats; ++k) {
-      q = v;
-      const double one = host_tall_seconds(q, m, n, TallWork::householder);
-      if (k > 0) seconds.push_back(one);
-    }
-    points.push_back({m, "openblas geqrf, orgqr", median(seconds), flops / median(seconds)});
   }
   return points;
 }

@@ -38,10 +38,10 @@ struct PassErrors {
                                                       const std::vector<QrMethod>& methods,
                                                       const Options& options);
 
-/// Figure 4: whole calls.
+/// Figure 4: whole calls in place, on one device and on each number of those that there are.
 struct RatePoint {
   std::int64_t m = 0;
-  std::string what;  ///< a method, or the peer
+  std::string what;  ///< "mgs", "mgs, 2 devices", or the peer
   double seconds = 0;
   double flops_per_second = 0;  ///< 2·m·n² over the seconds, whatever the method does
 };

@@ -40,10 +40,7 @@ Figures figures_of(const bench::QrBench& bench, std::int64_t m, int passes,
   for (const std::int64_t part : {16, 8, 4, 2, 1}) {
     if (m / part >= kRateColumns) rows.push_back(m / part);
   }
-  figures.rates = bench::run_rates(rows, kRateColumns,
-                                   {QrMethod::cgs, QrMethod::mgs, QrMethod::cholqr,
-                                    QrMethod::cholqr_wide, QrMethod::tsqr, QrMethod::automatic},
-                                   bench.repeats, options);
+  figures.rates = bench::run_rates(rows, kRateColumns, qr_methods(), bench.repeats, options);
   figures.products = bench::count_products();
   figures.tuned = bench::run_tuned_sums(bench.columns, m, bench.repeats, options);
   figures.kernels = bench::run_other_kernels(bench.columns, m, bench.repeats, options);
@@ -198,8 +195,8 @@ void add_rate_charts(const QrBenchResult& result, const Figures& figures, Report
                          "GFLOP/s by 2·m·n²", by_rows.take()});
   Lines of_doubles;
   for (const QrBenchRow& row : result.rows) {
-    if (row.what.starts_with("gram") || row.what.find("gemm") != std::string::npos ||
-        row.what.find("syrk") != std::string::npos)
+    if (row.what.starts_with("gram") || row.what.starts_with("inner") ||
+        row.what.find("gemm") != std::string::npos || row.what.find("syrk") != std::string::npos)
       of_doubles.add(row.what, static_cast<double>(row.n), gram_rate(result.m, row.n, row.seconds));
   }
   data.charts.push_back(
@@ -324,6 +321,7 @@ int run_qr_kernels(const QrBenchArguments& arguments, const CommonOptions& commo
   check_outputs(mine, {}, {});
   bench::QrBench bench = arguments.bench;
   bench.methods = methods_of(arguments.methods);
+  bench.peers_if_possible = !arguments.figures.empty();
   const QrBenchResult result = run_qr_bench(bench, common.to_options());
   json rows = json::array();
   for (const QrBenchRow& row : result.rows) rows.push_back(row_json(row));

@@ -51,11 +51,18 @@ struct Traffic {
 };
 Traffic& operator+=(Traffic& a, const Traffic& b) noexcept;
 
+/// What a method decided, and when.
+struct TraceNote {
+  double at = 0;  ///< seconds
+  std::string text;
+};
+
 struct Trace {
   std::vector<TraceQueue> queues;
   std::vector<std::string> operations;  ///< "gemm", "potrf", … as spans number them
   std::vector<std::string> families;    ///< "A", "X", … as spans number them
   std::vector<Span> spans;              ///< in the order of the plan; empty past `kSpansMax` steps
+  std::vector<TraceNote> notes;         ///< in their order, kept whatever becomes of the spans
   Traffic traffic;                      ///< folded span by span, also where the spans are not kept
   double seconds = 0;
   double flops = 0;

@@ -374,6 +374,11 @@ void Arnoldi::by_columns(std::int64_t k) {
 
 void Arnoldi::keep_decision(KrylovDecision decision, const Block& block) {
   decision.reductions = reductions - block.reductions;
+  runner_.note(fmt::format("cycle {}, column {}: {} vectors, {} {} in {}, condition {:.1e}{}{}",
+                           decision.restart + 1, decision.column, decision.s, decision.passes,
+                           decision.passes == 1 ? "pass" : "passes",
+                           to_string(sums_in(decision.wide)), decision.condition,
+                           decision.what.empty() ? "" : "; ", decision.what));
   decisions.push_back(std::move(decision));
 }
 

@@ -84,6 +84,10 @@ class BasisRunner {
   /// Of all scripts.
   [[nodiscard]] const HaloReport& halo() const noexcept { return halo_; }
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
+  /// Into the trace, behind the scripts so far.
+  void note(std::string text) {
+    report_.trace.notes.push_back({report_.trace.seconds, std::move(text)});
+  }
   /// Of all scripts so far; what the host does besides is not in them.
   [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return seconds_; }
 

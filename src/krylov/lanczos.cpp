@@ -449,6 +449,8 @@ class ThickRestart {
     decision.restart = cycle_;
     decision.column = locked();
     decision.what = std::move(what);
+    runner_.note(
+        fmt::format("cycle {}, column {}: {}", cycle_ + 1, decision.column, decision.what));
     arnoldi_.decisions.push_back(std::move(decision));
   }
 

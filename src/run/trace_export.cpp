@@ -2,8 +2,8 @@
 //
 // Method: the event format of Google's "Trace Event Format" document: metadata events ("M") name
 // the processes (devices) and threads (queues), complete events ("X") carry begin and duration in
-// microseconds. The events are printed one by one, because a document tree of a million spans would
-// take a gigabyte.
+// microseconds, instant events ("i") what was decided. The events are printed one by one, because a
+// document tree of a million spans would take a gigabyte.
 
 #include "strata/trace_export.hpp"
 
@@ -108,6 +108,13 @@ void write_chrome_trace(const Trace& trace, const std::string& path) {
       if (!first) out << ",\n";
       first = false;
       out.write(line.data(), static_cast<std::streamsize>(line.size()));
+    }
+    for (const TraceNote& note : trace.notes) {
+      if (!first) out << ",\n";
+      first = false;
+      out << fmt::format(R"({{"ph":"i","s":"g","name":{},"cat":"decision","pid":0,"tid":0,)"
+                         R"("ts":{:.3f}}})",
+                         json_text(note.text), finite(note.at) * 1e6);
     }
     out << "\n]}\n";
   });

@@ -77,6 +77,7 @@ void append(Trace& total, const Trace& part) {
     span.end += begin;
     total.add(span);
   }
+  for (const TraceNote& note : part.notes) total.notes.push_back({begin + note.at, note.text});
   if (part.spans.empty() && part.spans_added > 0) {  // its totals are all that it kept
     std::vector<Span>().swap(total.spans);
     total.spans_added = std::max(total.spans_added, Trace::kSpansMax) + part.spans_added;

@@ -249,6 +249,14 @@ TEST(Eigs, AFilterFindsWhatManyCyclesWouldNot) {
     expect_values(result, *c.d, options, norm);
     expect_pairs(a, result, 1e-10 * norm);
     EXPECT_TRUE(chose_a_filter(result));
+    // Decisions are in the trace too, when they were made.
+    const Trace& trace = result.info.report.trace;
+    ASSERT_EQ(trace.notes.size(), result.info.decisions.size());
+    for (std::size_t i = 0; i < trace.notes.size(); ++i) {
+      EXPECT_NE(trace.notes[i].text.find(result.info.decisions[i].what), std::string::npos);
+      EXPECT_GE(trace.notes[i].at, i > 0 ? trace.notes[i - 1].at : 0.0);
+      EXPECT_LE(trace.notes[i].at, trace.seconds);
+    }
     options.filter = false;
     const Pairs plain = pairs(a, options);
     EXPECT_FALSE(plain.info.ok);

@@ -99,6 +99,21 @@ TEST(TraceExport, devices_are_processes_and_queues_are_threads) {
             (std::map<int, std::string>{{0, "copy in"}, {1, "compute 0"}, {2, "copy in"}}));
 }
 
+TEST(TraceExport, notes_become_instant_events) {
+  Trace trace = two_devices();
+  trace.notes = {{0.25, "shrink: \"8\" of 15"}, {0.5, "grow"}};
+  std::vector<json> found;
+  for (const json& event : exported(trace, "notes.json").at("traceEvents"))
+    if (event.at("ph") == "i") found.push_back(event);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].at("name"), "shrink: \"8\" of 15");
+  EXPECT_EQ(found[0].at("ts"), 250000.0);
+  EXPECT_EQ(found[1].at("name"), "grow");
+  Trace alone;  // no comma before the first
+  alone.notes = {{0, "begin"}};
+  EXPECT_EQ(exported(alone, "note.json").at("traceEvents").size(), 1U);
+}
+
 TEST(TraceExport, an_empty_trace_is_still_a_document) {
   EXPECT_TRUE(exported(Trace{}, "empty.json").at("traceEvents").empty());
   Trace no_queues;  // a span of a queue that was never named
