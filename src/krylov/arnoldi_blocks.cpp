@@ -29,6 +29,7 @@
 #include <limits>
 
 #include "krylov/arnoldi.hpp"
+#include "krylov/orthogonalization.hpp"
 
 namespace strata {
 namespace {
@@ -96,19 +97,6 @@ PanelFactor panel_factor(const SquareMatrix<DoubleDouble>& r, const std::vector<
   return {r.n, r.n, Element::fp64, {r.values.begin(), r.values.end()}, scale};
 }
 
-struct FixedMethod {
-  bool wide = false;
-  int passes = 1;
-};
-FixedMethod fixed_method(QrMethod method) {
-  switch (method) {
-    case QrMethod::cholqr2: return {false, 2};
-    case QrMethod::cholqr_wide: return {true, 1};
-    case QrMethod::cholqr_wide2: return {true, 2};
-    default: return {false, 1};
-  }
-}
-
 }  // namespace
 
 /// Sums in the element of the vectors, or in twice its bits.
@@ -118,8 +106,7 @@ Element Arnoldi::sums_in(bool wide) const noexcept {
 }
 
 void Arnoldi::add_block(std::int64_t count) {
-  if (options_.method == QrMethod::mgs || options_.method == QrMethod::cgs)
-    return by_columns(std::min(count, options_.s));
+  if (!krylov_method(options_.method)->by_gram) return by_columns(std::min(count, options_.s));
   if (options_.block == BlockOrthogonalization::two_stage) return by_panel(count);
   finish_block(options_.method == QrMethod::automatic
                    ? by_decision(size(), count)
@@ -315,7 +302,7 @@ void Arnoldi::second_pass(Block& block, Element element) {
 }
 
 Arnoldi::Block Arnoldi::by_fixed_passes(std::int64_t column, std::int64_t k) {
-  const FixedMethod method = fixed_method(options_.method);
+  const KrylovMethod& method = *krylov_method(options_.method);
   Block block = start_block(column, k, method.wide);
   const Element element = sums_in(method.wide);
   const PanelSum of_block = pass(block, column > 0, element);
