@@ -27,8 +27,15 @@ constexpr std::array kMethods{
                  .by_gram = true,
                  .wide = true,
                  .passes = 2},
+    KrylovMethod{
+        .method = QrMethod::svqr, .of_blocks = true, .by_gram = true, .by_eigenvalues = true},
+    KrylovMethod{.method = QrMethod::svqr_wide,
+                 .of_blocks = true,
+                 .by_gram = true,
+                 .wide = true,
+                 .by_eigenvalues = true},
     KrylovMethod{QrMethod::cgs, true, true},
-    KrylovMethod{.method = QrMethod::cgs2, .of_vectors = true},
+    KrylovMethod{QrMethod::cgs2, true, true},
     KrylovMethod{QrMethod::mgs, true, true}};
 
 struct NamedBlock {

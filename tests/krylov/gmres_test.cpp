@@ -35,7 +35,8 @@ TEST(Gmres, SolvesByEveryMethodInEveryBasis) {
       {1, QrMethod::automatic}, {1, QrMethod::mgs},         {1, QrMethod::cgs},
       {1, QrMethod::cgs2},      {4, QrMethod::automatic},   {4, QrMethod::cholqr},
       {5, QrMethod::cholqr2},   {5, QrMethod::cholqr_wide}, {6, QrMethod::cholqr_wide2},
-      {4, QrMethod::mgs},       {4, QrMethod::cgs},         {20, QrMethod::automatic}};
+      {4, QrMethod::mgs},       {4, QrMethod::cgs},         {20, QrMethod::automatic},
+      {4, QrMethod::svqr},      {6, QrMethod::svqr_wide},   {8, QrMethod::cgs2}};
   for (const KrylovBasis basis :
        {KrylovBasis::monomial, KrylovBasis::newton, KrylovBasis::chebyshev}) {
     for (const Case& one : cases) {
@@ -68,6 +69,9 @@ TEST(Gmres, SolvesByEveryBlockOrthogonalization) {
                           Case{BlockOrthogonalization::pythagorean, QrMethod::cholqr, 0, 1, 0},
                           Case{BlockOrthogonalization::pythagorean, QrMethod::cholqr2, 0, 2, 0},
                           Case{BlockOrthogonalization::pythagorean, QrMethod::cholqr_wide, 0, 1, 0},
+                          Case{BlockOrthogonalization::classical, QrMethod::svqr, 0, 2, 0},
+                          Case{BlockOrthogonalization::pythagorean, QrMethod::svqr_wide, 0, 1, 0},
+                          Case{BlockOrthogonalization::two_stage, QrMethod::svqr, 0, 1, 1},
                           Case{BlockOrthogonalization::pythagorean, QrMethod::automatic, 0, 0, 0},
                           Case{BlockOrthogonalization::two_stage, QrMethod::cholqr, 0, 1, 1},
                           Case{BlockOrthogonalization::two_stage, QrMethod::cholqr_wide, 8, 1, 1},
