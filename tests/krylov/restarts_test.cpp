@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
+#include "base/random.hpp"
+#include "strata/io.hpp"
 #include "strata/krylov.hpp"
 #include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
@@ -109,7 +112,81 @@ TEST_F(Restarts, OfAutoAreWithinOneOfThoseOfGmresForEveryBlockAndBasis) {
   }
 }
 
+/// Real data: a combinatorial matrix, a stiffness matrix and Laplacians of a pose graph and of a
+/// dual mesh. (1138_bus converges by no method, pdn_pg2 in counts that rounding decides.)
+TEST(RestartsOfRealMatrices, OfAutoAreWithinOneOfThoseOfGmres) {
+  const std::string folder = std::string(STRATA_SOURCE_DIR) + "/../shared/data/sparse/";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  for (const std::string name :
+       {"Trefethen_2000", "bcsstk16", "torus3D_pose_laplacian", "mdual_laplacian"}) {
+    const SparseMatrix a = read_mtx(folder + name + ".mtx.gz").to_sparse();
+    const std::vector<double> b = test::row_sums(a);
+    const auto by = [&](std::int64_t s, QrMethod method, KrylovBasis basis) {
+      GmresOptions options = with(s, 60, method, basis);
+      options.balance = true;
+      const GmresInfo info = solved(a, b, options).info;
+      EXPECT_TRUE(info.ok) << name << ", s = " << s << ": " << info.why;
+      return info.restarts;
+    };
+    const std::int64_t expected = by(1, QrMethod::cgs2, KrylovBasis::monomial);
+    for (const KrylovBasis basis :
+         {KrylovBasis::newton, KrylovBasis::monomial, KrylovBasis::chebyshev}) {
+      for (const std::int64_t s : {5, 15, 30}) {
+        if (a.rows > 100'000 && s < 30 && basis != KrylovBasis::newton) continue;  // seconds each
+        EXPECT_LE(by(s, QrMethod::automatic, basis), expected + 1)
+            << name << ", s = " << s << ", " << to_string(basis);
+      }
+    }
+  }
+}
+
 #endif
+
+/// A right-hand side that is three eigenvectors but for 1e-8 of all others: three vectors on, what
+/// powers add is noise, and blocks are cut; the vector behind is as good a beginning as any.
+TEST(Auto, ShrinksAndGrowsBack) {
+  std::vector<double> d(400);
+  std::vector<double> b(d.size());
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    d[i] = 1 + 7 * static_cast<double>(i) / 400;
+    b[i] = 1e-8 * random_normal(17, i);
+  }
+  b[20] = b[190] = b[370] = 1;
+  const SparseMatrix a = test::diagonal(d);
+  GmresOptions options = with(12, 24, QrMethod::automatic);
+  options.tolerance = 1e-12;
+  const test::Solved result = solved(a, b, options);
+  EXPECT_TRUE(result.info.ok) << result.info.why;
+  EXPECT_LE(test::residual_of(a, b, result.x), 1e-12);
+  const std::vector<KrylovDecision>& all = result.info.decisions;
+  const auto says = [](const char* what) {
+    return [what](const KrylovDecision& k) { return k.what.find(what) != std::string::npos; };
+  };
+  const auto shrank = std::find_if(all.begin(), all.end(), says("shrink: "));
+  ASSERT_NE(shrank, all.end());
+  const auto grew = std::find_if(shrank, all.end(), says("grow: "));
+  ASSERT_NE(grew, all.end());
+  EXPECT_LE(shrank->s, 3);
+  EXPECT_LE(grew->s, 3);
+  // Each block behind one that says so is as long as it said, and in the end they are long again.
+  std::int64_t widest = 0;
+  for (auto k = grew; k + 1 != all.end(); ++k) {
+    if (says("grow: ")(*k)) EXPECT_EQ((k + 1)->s, std::min<std::int64_t>(2 * k->s, 12));
+    widest = std::max(widest, (k + 1)->s);
+  }
+  EXPECT_GE(widest, 8);
+  // As many vectors of the basis as GMRES needs.
+  const GmresInfo single = solved(a, b,
+                                  [&] {
+                                    GmresOptions one = options;
+                                    one.s = 1;
+                                    return one;
+                                  }())
+                               .info;
+  ASSERT_TRUE(single.ok) << single.why;
+  ASSERT_EQ(result.info.restarts, single.restarts);
+  EXPECT_NEAR(result.info.history[0].vectors, single.history[0].vectors, 1);
+}
 
 }  // namespace
 }  // namespace strata
