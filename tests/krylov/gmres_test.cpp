@@ -144,6 +144,7 @@ TEST_P(GmresRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
         std::tuple(5, QrMethod::cholqr_wide2, KrylovBasis::chebyshev, classical, fp64),
         std::tuple(5, QrMethod::cholqr_wide, KrylovBasis::chebyshev,
                    BlockOrthogonalization::pythagorean, fp64),
+        std::tuple(8, QrMethod::svqr_wide, KrylovBasis::monomial, classical, fp64),
         std::tuple(6, QrMethod::automatic, KrylovBasis::newton, BlockOrthogonalization::two_stage,
                    fp64)}) {
     GmresOptions options = with(s, 20, method, basis);
