@@ -288,7 +288,8 @@ void GmresBenchArguments::add_to(CLI::App& algorithm) {
   add_list(algorithm, "--basis", bases, "monomial, newton, chebyshev, one or more")
       ->capture_default_str();
   add_list(algorithm, "--orth", methods,
-           "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs, mgs, one or more")
+           "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, svqr, svqr-wide, cgs, cgs2, mgs, one "
+           "or more")
       ->capture_default_str();
   add_list(algorithm, "--block-orth", blocks,
            "of a block against the vectors before: classical (two sums a pass), pythagorean (one), "

@@ -273,7 +273,8 @@ void BlockArguments::add_to(CLI::App& verb) {
           ->capture_default_str());
   options.push_back(verb.add_option("--orth", orth,
                                     "auto (decides about precision, passes and s as it goes), "
-                                    "cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs, cgs2 or mgs")
+                                    "cholqr, cholqr2, cholqr-wide, cholqr-wide2, svqr, svqr-wide, "
+                                    "cgs, cgs2 or mgs; with --s 1 auto, cgs, cgs2 or mgs")
                         ->capture_default_str());
   options.push_back(
       verb.add_flag("--natural-order", natural_order, "rows as they are, not reordered"));

@@ -57,8 +57,9 @@ enum class BlockOrthogonalization : std::uint8_t {
 [[nodiscard]] std::string_view to_string(BlockOrthogonalization block) noexcept;
 [[nodiscard]] BlockOrthogonalization parse_block_orthogonalization(const std::string& name);
 
-/// Of the methods that gmres() takes for blocks of s > 1 vectors those that go with `block`:
-/// with pythagorean automatic and those by Gram matrices, with two_stage such as have one pass.
+/// Of the methods that gmres() takes for blocks of s > 1 vectors (GmresOptions) those that go with
+/// `block`: with pythagorean automatic and those by Gram matrices, with two_stage such as have one
+/// pass.
 [[nodiscard]] bool goes_with(BlockOrthogonalization block, QrMethod method) noexcept;
 
 /// M in A·M⁻¹·u = b, x = M⁻¹·u: what A is multiplied by from the right.
@@ -99,15 +100,20 @@ struct GmresOptions {
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::newton;
   /// How a block of s vectors is made orthonormal: automatic, cholqr (sums in fp64), cholqr2,
-  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), cgs or mgs. The block
-  /// is projected against the vectors before it once, or twice where the method has two passes.
-  /// With s = 1: cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about
-  /// precision, passes and s, from the condition and the loss of orthogonality that it sees.
+  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), svqr, svqr_wide (the
+  /// triangle by the eigenvalues of such sums, in fp64 and double-double, so that no pivot fails),
+  /// cgs, cgs2 or mgs. The block is projected against the vectors before it once, or twice where
+  /// the method has two passes; of cgs2 each column a second time. With s = 1: cgs2 (automatic
+  /// too), cgs or mgs. `automatic` decides block by block about precision, passes and s, from the
+  /// condition and the loss of orthogonality that it sees. Any other method of qr() is
+  /// Error{misuse} naming these: Householder's (tsqr) would need tasks of another kind on each
+  /// block of rows, for an orthogonality that automatic and cholqr_wide2 have, and a sketch stands
+  /// for a Gram matrix that is dear, which one of s columns is not.
   QrMethod orthogonalization = QrMethod::automatic;
-  /// For s > 1 and methods by Gram matrices, that is not for cgs and mgs. With `pythagorean` the
-  /// automatic method projects first where Pythagoras would lose too much, and says so; two_stage
-  /// goes with automatic, cholqr and cholqr_wide, which are those of its first stage. The second
-  /// one has sums in fp64.
+  /// For s > 1 and methods by Gram matrices, that is not for cgs, cgs2 and mgs. With `pythagorean`
+  /// the automatic method projects first where Pythagoras would lose too much, and says so;
+  /// two_stage goes with automatic, cholqr, cholqr_wide, svqr and svqr_wide, which are those of its
+  /// first stage. The second one is by cholqr with sums in fp64.
   BlockOrthogonalization block_orthogonalization = BlockOrthogonalization::classical;
   /// Vectors of the second stage of two_stage, s … restart; 0: a whole cycle. The residual is
   /// looked at after each such panel.
@@ -116,9 +122,9 @@ struct GmresOptions {
   /// fp32 a cycle solves for a correction, and x, b and residuals stay fp64, so that any tolerance
   /// can be reached that can with fp64, if κ(A) leaves fp32 some digits (iterative refinement:
   /// Lindquist, Luszczek, Dongarra, "Accelerating restarted GMRES with mixed precision arithmetic",
-  /// IEEE Transactions on Parallel and Distributed Systems 33, 2022). Gram matrices of cholqr and
-  /// cholqr2, and the second of cholqr_wide2, are in fp32 then, all other sums in fp64; A is kept
-  /// twice.
+  /// IEEE Transactions on Parallel and Distributed Systems 33, 2022). Gram matrices of cholqr,
+  /// cholqr2 and svqr, and the second of cholqr_wide2, are in fp32 then, all other sums in fp64; A
+  /// is kept twice.
   Element precision = Element::fp64;
   double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
   double absolute_tolerance = 0;    ///< … or this, whichever is larger
@@ -227,10 +233,11 @@ struct EigsOptions {
   std::int64_t k = 6;  ///< eigenpairs
   EigenEnd which = EigenEnd::largest;
   std::int64_t basis_size = 0;  ///< vectors that are held; 0: max(2·k + 1, 20), at most the order
-  /// As of GmresOptions. Where a block would leave A·Q = Q·T in error by more than a hundredth of
-  /// the tolerance, fewer of its vectors are kept (`automatic`). Where the blocks of another method
-  /// break down, what was found stays, and the rest is sought vector by vector with cgs2, as a
-  /// decision tells ("single: …"); where cycles run out, `why` says what failed.
+  /// As of GmresOptions, with the same methods. Where a block would leave A·Q = Q·T in error by
+  /// more than a hundredth of the tolerance, fewer of its vectors are kept (`automatic`). Where the
+  /// blocks of another method break down, what was found stays, and the rest is sought vector by
+  /// vector with cgs2, as a decision tells ("single: …"); where cycles run out, `why` says what
+  /// failed.
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::lanczos;
   QrMethod orthogonalization = QrMethod::automatic;

@@ -21,7 +21,9 @@
 //
 // The loss of the last vector is measured by one more column of the first sum, at no cost. The
 // fixed methods take what comes, with the rule of Yamazaki, Tomov and Dongarra (2015) for a pivot
-// that is not positive: what is done stays, the rest of R is the identity.
+// that is not positive: what is done stays, the rest of R is the identity. Of svqr no pivot fails:
+// the triangle is that of the Gram matrix's eigenvalues and -vectors (Stathopoulos, Wu 2002), those
+// that are rounding raised, so that H follows from it as from any other R.
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -29,6 +31,7 @@
 #include <limits>
 
 #include "krylov/arnoldi.hpp"
+#include "krylov/orthogonalization.hpp"
 
 namespace strata {
 namespace {
@@ -53,27 +56,39 @@ struct Factor {
   std::int64_t done = 0;  ///< columns before the first pivot that is not positive
 };
 
+/// Eigenvalues below this, of the largest, are rounding of sums in W: raised to it, they leave a
+/// triangle that is not singular.
 template <class W>
-Factor factor_in(const SquareMatrix<DoubleDouble>& gram) {
+constexpr double kEigenvalueFloor = 0x1p-104;
+template <>
+constexpr double kEigenvalueFloor<double> = 0x1p-52;
+template <>
+constexpr double kEigenvalueFloor<float> = 0x1p-23;
+
+template <class W>
+Factor factor_in(const SquareMatrix<DoubleDouble>& gram, bool by_eigenvalues) {
   SquareMatrix<W> narrow(gram.n);
   std::transform(gram.values.begin(), gram.values.end(), narrow.values.begin(),
-                 [](const DoubleDouble& x) { return static_cast<W>(x.hi); });
-  const SmallCholesky<W> small = small_cholesky(std::move(narrow), BadPivot::stop);
+                 [](const DoubleDouble& x) { return narrowed<W>(x); });
+  SmallCholesky<W> small;
+  if (by_eigenvalues)
+    small.r = factor_by_eigenvalues(narrow, kEigenvalueFloor<W>);
+  else
+    small = small_cholesky(std::move(narrow), BadPivot::stop);
   Factor factor;
   factor.done = small.failed_column < 0 ? gram.n : small.failed_column;
   factor.r = SquareMatrix<DoubleDouble>(gram.n);
   std::transform(small.r.values.begin(), small.r.values.end(), factor.r.values.begin(),
-                 [](W x) { return DoubleDouble(static_cast<double>(x)); });
+                 [](const W& x) { return widened(x); });
   return factor;
 }
 
 /// In the precision of the sums.
-Factor factor_of(const SquareMatrix<DoubleDouble>& gram, Element element) {
-  if (element == Element::fp32) return factor_in<float>(gram);
-  if (element == Element::fp64) return factor_in<double>(gram);
-  SmallCholesky<DoubleDouble> small = small_cholesky(gram, BadPivot::stop);
-  const std::int64_t done = small.failed_column < 0 ? gram.n : small.failed_column;
-  return {std::move(small.r), done};
+Factor factor_of(const SquareMatrix<DoubleDouble>& gram, Element element,
+                 bool by_eigenvalues = false) {
+  if (element == Element::fp32) return factor_in<float>(gram, by_eigenvalues);
+  if (element == Element::fp64) return factor_in<double>(gram, by_eigenvalues);
+  return factor_in<DoubleDouble>(gram, by_eigenvalues);
 }
 
 double power_near_inverse_root(double square) {
@@ -96,19 +111,6 @@ PanelFactor panel_factor(const SquareMatrix<DoubleDouble>& r, const std::vector<
   return {r.n, r.n, Element::fp64, {r.values.begin(), r.values.end()}, scale};
 }
 
-struct FixedMethod {
-  bool wide = false;
-  int passes = 1;
-};
-FixedMethod fixed_method(QrMethod method) {
-  switch (method) {
-    case QrMethod::cholqr2: return {false, 2};
-    case QrMethod::cholqr_wide: return {true, 1};
-    case QrMethod::cholqr_wide2: return {true, 2};
-    default: return {false, 1};
-  }
-}
-
 }  // namespace
 
 /// Sums in the element of the vectors, or in twice its bits.
@@ -118,8 +120,7 @@ Element Arnoldi::sums_in(bool wide) const noexcept {
 }
 
 void Arnoldi::add_block(std::int64_t count) {
-  if (options_.method == QrMethod::mgs || options_.method == QrMethod::cgs)
-    return by_columns(std::min(count, options_.s));
+  if (!krylov_method(options_.method)->by_gram) return by_columns(std::min(count, options_.s));
   if (options_.block == BlockOrthogonalization::two_stage) return by_panel(count);
   finish_block(options_.method == QrMethod::automatic
                    ? by_decision(size(), count)
@@ -315,12 +316,12 @@ void Arnoldi::second_pass(Block& block, Element element) {
 }
 
 Arnoldi::Block Arnoldi::by_fixed_passes(std::int64_t column, std::int64_t k) {
-  const FixedMethod method = fixed_method(options_.method);
+  const KrylovMethod& method = *krylov_method(options_.method);
   Block block = start_block(column, k, method.wide);
   const Element element = sums_in(method.wide);
   const PanelSum of_block = pass(block, column > 0, element);
   read_lengths(block, of_block);
-  const Factor factor = factor_of(square_of(of_block), element);
+  const Factor factor = factor_of(square_of(of_block), element, method.by_eigenvalues);
   ++factorizations;
   failed_cholesky += factor.done < k ? 1 : 0;
   block.decision.condition = factor.done < k ? kInfinity : condition_of(factor.r, {}).estimate;
@@ -332,13 +333,16 @@ Arnoldi::Block Arnoldi::by_fixed_passes(std::int64_t column, std::int64_t k) {
   return block;
 }
 
-/// Projected once, then column by column.
+/// Projected once, then column by column; of cgs2 a column once more against all that are before it
+/// by then, so that neither projection leaves anything that the length of a short column magnifies.
 void Arnoldi::by_columns(std::int64_t k) {
   Block block = start_block(size(), k, false);
   const std::int64_t c = block.column;
   const int sum = project(block, c > 0);
   const bool modified = options_.method == QrMethod::mgs;
+  const bool twice = options_.method == QrMethod::cgs2;
   std::vector<std::vector<int>> products_of(static_cast<std::size_t>(k));
+  std::vector<int> again;
   std::vector<int> norms;
   for (std::int64_t j = 0; j < k; ++j) {
     std::vector<int>& numbers = products_of[static_cast<std::size_t>(j)];
@@ -349,6 +353,10 @@ void Arnoldi::by_columns(std::int64_t k) {
     if (!modified && j > 0) {
       numbers.push_back(pending_.inner(c + 1, j, c + 1 + j, 1));
       pending_.update(c + 1, c + 1 + j, numbers.back());
+    }
+    if (twice) {
+      again.push_back(pending_.inner(0, c + 1 + j, c + 1 + j, 1));
+      pending_.update(0, c + 1 + j, again.back());
     }
     norms.push_back(pending_.inner(c + 1 + j, 1, c + 1 + j, 1));
     pending_.normalize(c + 1 + j, norms.back());
@@ -361,11 +369,18 @@ void Arnoldi::by_columns(std::int64_t k) {
       const PanelSum& part = sums[static_cast<std::size_t>(number)];
       for (std::int64_t i = 0; i < part.rows; ++i) block.r(row++, j) = part(i, 0);
     }
+    if (twice) {
+      const PanelSum& part = sums[static_cast<std::size_t>(again[static_cast<std::size_t>(j)])];
+      for (std::int64_t i = 0; i <= c; ++i)
+        block.top[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)] += part(i, 0).hi;
+      for (std::int64_t i = 0; i < j; ++i) block.r(i, j) = block.r(i, j) + part(c + 1 + i, 0);
+    }
     const double square =
         sums[static_cast<std::size_t>(norms[static_cast<std::size_t>(j)])](0, 0).hi;
     block.r(j, j) = DoubleDouble(square > 0 ? std::sqrt(square) : square);
   }
   block.decision.s = k;
+  block.decision.passes += twice ? 1 : 0;
   block.decision.condition = condition_of(block.r, {}).estimate;
   condition_max = std::max(condition_max, block.decision.condition);
   keep_decision(block.decision, block);

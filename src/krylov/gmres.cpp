@@ -20,6 +20,7 @@
 #include "krylov/gmres_blocks.hpp"
 #include "krylov/hessenberg_solver.hpp"
 #include "krylov/linear_system.hpp"
+#include "krylov/orthogonalization.hpp"
 #include "krylov/small_eigen.hpp"
 #include "strata/krylov.hpp"
 
@@ -35,14 +36,6 @@ constexpr std::array kPreconditioners{
     NamedPreconditioner{Preconditioner::jacobi, "jacobi"},
     NamedPreconditioner{Preconditioner::block_jacobi, "block-jacobi"},
     NamedPreconditioner{Preconditioner::custom, "custom"}};
-
-struct NamedBlock {
-  BlockOrthogonalization block;
-  std::string_view name;
-};
-constexpr std::array kBlocks{NamedBlock{BlockOrthogonalization::classical, "classical"},
-                             NamedBlock{BlockOrthogonalization::pythagorean, "pythagorean"},
-                             NamedBlock{BlockOrthogonalization::two_stage, "two-stage"}};
 
 constexpr std::int64_t kStepsOfScript = 16;  // vector by vector, between looks at the residual
 /// Of the residual at the beginning of a cycle, with vectors in fp32: beyond that only the estimate
@@ -66,8 +59,8 @@ void check_block(const GmresOptions& options) {
   require(options.s > 1, ErrorKind::misuse, "gmres",
           "{} orthogonalization is of blocks, not of s = 1", to_string(block));
   require(goes_with(block, m), ErrorKind::misuse, "gmres",
-          "{} orthogonalization does not go with {}: {}", to_string(block), to_string(m),
-          two ? "auto, cholqr or cholqr-wide do" : "methods by Gram matrices do");
+          "{} orthogonalization does not go with {}: {} do", to_string(block), to_string(m),
+          krylov_method_names(block, options.s));
 }
 
 void check_options(const GmresOptions& options) {
@@ -82,15 +75,7 @@ void check_options(const GmresOptions& options) {
               std::isfinite(options.tolerance) && std::isfinite(options.absolute_tolerance),
           ErrorKind::misuse, "gmres", "tolerances of {} and {} in {} restarts are none",
           options.tolerance, options.absolute_tolerance, options.restarts_max);
-  const QrMethod m = options.orthogonalization;
-  const bool single =
-      m == QrMethod::automatic || m == QrMethod::cgs2 || m == QrMethod::cgs || m == QrMethod::mgs;
-  const bool block = m != QrMethod::cgs2 && m != QrMethod::shifted_cholqr3 && m != QrMethod::svqr &&
-                     m != QrMethod::svqr_wide && m != QrMethod::cholqr_wide_solve;
-  require(options.s == 1 ? single : block, ErrorKind::misuse, "gmres",
-          "{} does not orthogonalize blocks of {}: {}", to_string(m), options.s,
-          options.s == 1 ? "auto, cgs, cgs2 or mgs do"
-                         : "auto, cholqr, cholqr2, cholqr-wide, cholqr-wide2, cgs or mgs do");
+  require_krylov_method(options.orthogonalization, options.s, "gmres");
   require(options.precision == Element::fp64 || options.precision == Element::fp32,
           ErrorKind::misuse, "gmres", "vectors in {} are none: fp64 or fp32",
           to_string(options.precision));
@@ -365,33 +350,6 @@ void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x
 }
 
 }  // namespace
-
-std::string_view to_string(BlockOrthogonalization block) noexcept {
-  for (const NamedBlock& named : kBlocks) {
-    if (named.block == block) return named.name;
-  }
-  return "?";
-}
-
-BlockOrthogonalization parse_block_orthogonalization(const std::string& name) {
-  std::string names;
-  for (const NamedBlock& named : kBlocks) {
-    if (named.name == name) return named.block;
-    names += (names.empty() ? "" : ", ") + std::string(named.name);
-  }
-  fail(ErrorKind::misuse, "krylov", "there is no block orthogonalization '{}': {}", name, names);
-}
-
-bool goes_with(BlockOrthogonalization block, QrMethod method) noexcept {
-  switch (block) {
-    case BlockOrthogonalization::classical: return true;
-    case BlockOrthogonalization::pythagorean:
-      return method != QrMethod::cgs && method != QrMethod::mgs;
-    default:
-      return method == QrMethod::automatic || method == QrMethod::cholqr ||
-             method == QrMethod::cholqr_wide;
-  }
-}
 
 std::string_view to_string(Preconditioner preconditioner) noexcept {
   for (const NamedPreconditioner& named : kPreconditioners) {

@@ -51,6 +51,7 @@
 #include "krylov/arnoldi.hpp"
 #include "krylov/chebyshev_filter.hpp"
 #include "krylov/linear_system.hpp"
+#include "krylov/orthogonalization.hpp"
 #include "krylov/small_eigen.hpp"
 #include "strata/krylov.hpp"
 
@@ -104,6 +105,7 @@ void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView
           options.k + 2, basis, kKrylovBasisMax);
   require(options.s >= 1 && options.s <= basis, ErrorKind::misuse, "eigs",
           "blocks of s = {} vectors do not fit a basis of {}", options.s, basis);
+  require_krylov_method(options.orthogonalization, options.s, "eigs");
   require(options.tolerance > 0 && std::isfinite(options.tolerance) && options.restarts_max >= 1,
           ErrorKind::misuse, "eigs", "a tolerance of {} in {} restarts is none", options.tolerance,
           options.restarts_max);

@@ -136,6 +136,39 @@ TEST(SparseMatrices, TheFixedEndOfACantileverStays) {
   EXPECT_THROW((void)laplacian_matrix(0), Error);
 }
 
+/// The bar of the benchmarks: as many unknowns as the matrix `cant`, on 9 × 9 × 257 nodes, which
+/// the entries show. An unknown has three for each node around its own, but those that do not move.
+TEST(SparseMatrices, TheCantileverOfSideNineHasTheOrderOfCant) {
+  const SparseMatrix a = cantilever_matrix(9);
+  EXPECT_EQ(a.rows, 62'451);
+  EXPECT_EQ(a.cols, 62'451);
+  require_well_formed(a);
+  const auto neighbours = [](std::int64_t at, std::int64_t count) {
+    return std::int64_t{1} + (at > 0 ? 1 : 0) + (at + 1 < count ? 1 : 0);
+  };
+  const auto node = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    return x + 9 * (y + 9 * z);
+  };
+  for (const std::int64_t z : {1, 2, 100, 255, 256}) {
+    for (std::int64_t y = 0; y < 9; ++y) {
+      for (std::int64_t x = 0; x < 9; ++x) {
+        std::set<std::int64_t> nodes;
+        for (int axis = 0; axis < 3; ++axis) {
+          const auto row = static_cast<std::size_t>(3 * node(x, y, z) + axis);
+          for (std::int64_t k = a.start[row]; k < a.start[row + 1]; ++k)
+            nodes.insert(a.column[static_cast<std::size_t>(k)] / 3);
+        }
+        const std::int64_t layers = neighbours(z, 257) - (z == 1 ? 1 : 0);
+        EXPECT_EQ(std::ssize(nodes), neighbours(x, 9) * neighbours(y, 9) * layers)
+            << x << " " << y << " " << z;
+        EXPECT_EQ(*nodes.rbegin(),
+                  node(std::min<std::int64_t>(x + 1, 8), std::min<std::int64_t>(y + 1, 8),
+                       std::min<std::int64_t>(z + 1, 256)));
+      }
+    }
+  }
+}
+
 /// log|A| of a factorization, which A has to be definite for.
 double log_determinant(const SparseMatrix& a) {
   SparseCholeskyOptions options;

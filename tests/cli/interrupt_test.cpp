@@ -54,6 +54,29 @@ class CliInterrupt : public testing::Test {
             "--trace",
             scratch.path("t.json")};
   }
+  /// A matrix of a grid with this on its diagonal; where it lies.
+  [[nodiscard]] std::string grid(int diagonal) const {
+    std::string text = "%%MatrixMarket matrix coordinate real symmetric\n";
+    const std::string order = std::to_string(kOrder);
+    const std::string entries = std::to_string(4 * kOrder - 3 * kSide * kSide);
+    text += order + " " + order + " " + entries + "\n";
+    for (std::int64_t i = 0; i < kOrder; ++i) {
+      const std::string row = std::to_string(i + 1) + " ";
+      text += row + row + std::to_string(diagonal) + "\n";
+      for (const std::int64_t step : {std::int64_t{1}, kSide, kSide * kSide})
+        if (i / step % kSide > 0) text += row + std::to_string(i + 1 - step) + " -1\n";
+    }
+    return scratch.put("A.mtx", text);
+  }
+  /// Memory for a part of what is computed with, so that it comes and goes.
+  [[nodiscard]] Words streamed() const {
+    return {"--devices",       "host:1",
+            "--device-memory", "8MiB",
+            "--report",        scratch.path("r.html"),
+            "--trace",         scratch.path("t.json")};
+  }
+  static constexpr std::int64_t kSide = 32;
+  static constexpr std::int64_t kOrder = kSide * kSide * kSide;
   Scratch scratch;
 };
 
@@ -77,21 +100,38 @@ TEST_F(CliInterrupt, APlanThatIsBeingMade) {
 
 TEST_F(CliInterrupt, ASparseFactor) {
   // In its natural order a grid has a band of side², in tiles that are small.
-  constexpr std::int64_t kSide = 32;
-  std::string text = "%%MatrixMarket matrix coordinate real symmetric\n";
-  constexpr std::int64_t kOrder = kSide * kSide * kSide;
-  const std::string order = std::to_string(kOrder);
-  const std::string entries = std::to_string(4 * kOrder - 3 * kSide * kSide);
-  text += order + " " + order + " " + entries + "\n";
-  for (std::int64_t i = 0; i < kOrder; ++i) {
-    const std::string row = std::to_string(i + 1) + " ";
-    text += row + row + "7\n";
-    for (const std::int64_t step : {std::int64_t{1}, kSide, kSide * kSide})
-      if (i / step % kSide > 0) text += row + std::to_string(i + 1 - step) + " -1\n";
-  }
-  expect_cancelled({"factor", scratch.put("A.mtx", text), "-o", scratch.path("F"), "--ordering",
-                    "natural", "--tile", "32", "--devices", "host"},
+  expect_cancelled({"factor", grid(7), "-o", scratch.path("F"), "--ordering", "natural", "--tile",
+                    "32", "--devices", "host"},
                    std::chrono::milliseconds(800), scratch);
+}
+
+TEST_F(CliInterrupt, ALongTallMatrix) {
+  // Column by column, and with memory for a small part: each step reads V again.
+  constexpr std::int64_t kRows = 100'000;
+  constexpr std::int64_t kColumns = 60;
+  const DenseMatrix<double> v = random_columns(kRows, kColumns, 3);
+  write_npy(scratch.path("V.npy"), v.view());
+  expect_cancelled(Words{"qr", scratch.path("V.npy"), "-o", scratch.path("Q.npy"), "--r",
+                         scratch.path("R.npy"), "--method", "mgs"} +
+                       streamed(),
+                   std::chrono::milliseconds(800), scratch);
+}
+
+TEST_F(CliInterrupt, CyclesOfGmres) {
+  const std::string matrix = grid(6);
+  const std::vector<double> b(kOrder, 1.0);
+  write_npy(scratch.path("b.npy"), b);
+  expect_cancelled(Words{"solve", matrix, scratch.path("b.npy"), "-o", scratch.path("x.npy"),
+                         "--method", "gmres", "--restart", "60", "--tolerance", "1e-14"} +
+                       streamed(),
+                   std::chrono::milliseconds(1200), scratch);
+}
+
+TEST_F(CliInterrupt, CyclesOfEigs) {
+  expect_cancelled(Words{"eigs", grid(6), "-o", scratch.path("V.npy"), "--values",
+                         scratch.path("w.npy"), "--k", "60", "--which", "smallest"} +
+                       streamed(),
+                   std::chrono::milliseconds(1200), scratch);
 }
 
 TEST_F(CliInterrupt, WhileAnInputIsRead) {

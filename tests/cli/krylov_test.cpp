@@ -136,6 +136,15 @@ TEST_F(CliKrylov, MisuseIsNamed) {
   EXPECT_EQ(strata(solve + Words{"--method", "gmres", "--basis", "hermite"}).status, 2);
   EXPECT_EQ(strata(solve + Words{"--method", "gmres", "--orth", "householder"}).status, 2);
   EXPECT_EQ(strata(solve + Words{"--method", "cg"}).status, 2);
+  // A method of `strata qr` that vectors of a Krylov method are not made orthonormal by.
+  for (const Words& words : {solve + Words{"--method", "gmres"}, Words{"eigs", path("S.mtx")}}) {
+    const Outcome tsqr = strata(words + Words{"--s", "8", "--orth", "tsqr"});
+    EXPECT_EQ(tsqr.status, 2);
+    EXPECT_NE(tsqr.err.find("tsqr does not orthogonalize blocks of 8: auto, cholqr"),
+              std::string::npos)
+        << tsqr.err;
+    EXPECT_EQ(tsqr.out, "");
+  }
   const Words gmres = solve + Words{"--method", "gmres"};
   const Outcome unknown = strata(gmres + Words{"--preconditioner", "ilu"});
   EXPECT_EQ(unknown.status, 2);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <tuple>
 
 #include "krylov/recurrence.hpp"
 #include "krylov/small_eigen.hpp"
@@ -292,6 +293,23 @@ class EigsRuns : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, EigsRuns, ::testing::ValuesIn(test::available_backends()),
                          [](const auto& info) { return info.param; });
 
+void expect_same_course(const EigsInfo& a, const EigsInfo& b, const std::string& where) {
+  ASSERT_EQ(a.history.size(), b.history.size()) << where;
+  for (std::size_t i = 0; i < a.history.size(); ++i) {
+    EXPECT_EQ(a.history[i].locked, b.history[i].locked) << where << ", cycle " << i;
+    EXPECT_EQ(a.history[i].estimated_residual, b.history[i].estimated_residual)
+        << where << ", cycle " << i;
+  }
+  ASSERT_EQ(a.decisions.size(), b.decisions.size()) << where;
+  for (std::size_t i = 0; i < a.decisions.size(); ++i) {
+    const KrylovDecision& x = a.decisions[i];
+    const KrylovDecision& y = b.decisions[i];
+    EXPECT_EQ(std::tie(x.restart, x.column, x.s, x.wide, x.passes, x.what),
+              std::tie(y.restart, y.column, y.s, y.wide, y.passes, y.what))
+        << where << ", block " << i << ": " << x.what << " / " << y.what;
+  }
+}
+
 TEST_P(EigsRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
   for (const auto& [s, filtered] : {std::pair(1, false), std::pair(6, false), std::pair(1, true)}) {
     const SparseMatrix a = filtered ? test::grid(1, 3, 400) : test::grid(9, 8, 11);
@@ -300,6 +318,8 @@ TEST_P(EigsRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
     ASSERT_TRUE(expected.info.ok) << expected.info.why;
     ASSERT_GE(expected.info.restarts, 3);
     ASSERT_EQ(chose_a_filter(expected), filtered);
+    ASSERT_EQ(std::ssize(expected.info.history), expected.info.restarts);
+    ASSERT_EQ(expected.info.decisions.empty(), s == 1 && !filtered);
     for (const int devices : {1, 2, 3, 4}) {
       options.run.devices = test::devices_text(GetParam(), devices);
       if (options.run.devices.empty()) continue;
@@ -310,6 +330,8 @@ TEST_P(EigsRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
         EXPECT_EQ(result.vectors, expected.vectors) << options.run.devices << ", " << budget;
         EXPECT_EQ(result.info.values, expected.info.values);
         EXPECT_EQ(result.info.restarts, expected.info.restarts);
+        expect_same_course(result.info, expected.info,
+                           fmt::format("{}, {}", options.run.devices, budget));
         EXPECT_EQ(result.info.report.traffic,
                   static_cast<const Traffic&>(result.info.report.planned_traffic));
       }

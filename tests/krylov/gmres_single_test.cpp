@@ -36,7 +36,8 @@ TEST(GmresSingle, SolvesToAnyToleranceWithVectorsInSinglePrecision) {
   for (const QrMethod method : {QrMethod::automatic, QrMethod::mgs, QrMethod::cgs, QrMethod::cgs2})
     check(with(1, 20, method), std::string(to_string(method)));
   for (const QrMethod method : {QrMethod::automatic, QrMethod::cholqr, QrMethod::cholqr2,
-                                QrMethod::cholqr_wide, QrMethod::cholqr_wide2, QrMethod::mgs}) {
+                                QrMethod::cholqr_wide, QrMethod::cholqr_wide2, QrMethod::svqr,
+                                QrMethod::svqr_wide, QrMethod::cgs2, QrMethod::mgs}) {
     for (const KrylovBasis basis :
          {KrylovBasis::monomial, KrylovBasis::newton, KrylovBasis::chebyshev})
       check(with(4, 20, method, basis),
@@ -44,7 +45,8 @@ TEST(GmresSingle, SolvesToAnyToleranceWithVectorsInSinglePrecision) {
   }
   for (const BlockOrthogonalization block :
        {BlockOrthogonalization::pythagorean, BlockOrthogonalization::two_stage}) {
-    for (const QrMethod method : {QrMethod::automatic, QrMethod::cholqr, QrMethod::cholqr_wide}) {
+    for (const QrMethod method :
+         {QrMethod::automatic, QrMethod::cholqr, QrMethod::cholqr_wide, QrMethod::svqr}) {
       GmresOptions options = with(4, 20, method, KrylovBasis::newton);
       options.block_orthogonalization = block;
       check(options, std::string(to_string(block)) + ", " + std::string(to_string(method)));

@@ -25,6 +25,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 #include "kernels/backend.hpp"
@@ -156,9 +157,12 @@ class FaultDevice final : public PassingDevice {
 
 class FaultBackend final : public Backend {
  public:
+  /// devices() tells of so many; any that is asked for can be made.
+  explicit FaultBackend(int devices = 1) : descriptions_(static_cast<std::size_t>(devices)) {}
+
   [[nodiscard]] std::string name() const override { return host_backend().name(); }
   [[nodiscard]] std::vector<DeviceDescription> devices() const override {
-    return host_backend().devices();
+    return std::vector<DeviceDescription>(descriptions_, host_backend().devices().front());
   }
   [[nodiscard]] std::unique_ptr<Device> make_device(int index,
                                                     std::int64_t budget_bytes) const override {
@@ -198,6 +202,7 @@ class FaultBackend final : public Backend {
   [[nodiscard]] std::int64_t buffers() const { return ledger_->buffers; }
 
  private:
+  std::size_t descriptions_;
   std::shared_ptr<FaultLedger> ledger_ = std::make_shared<FaultLedger>();
   mutable std::vector<std::shared_ptr<FaultOperations>> operations_;
 };

@@ -1,0 +1,157 @@
+// A device that is lost in the middle of gmres(), eigs() or qr(): the error is that of the device,
+// no result is written, and the next call is as if nothing had been.
+//
+// The devices are those of a FaultBackend in the place of GPUs. This program is one of its own,
+// since a process has one CUDA backend.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "strata/error.hpp"
+#include "strata/krylov.hpp"
+#include "strata/qr.hpp"
+#include "tests/krylov/matrices.hpp"
+#include "tests/support/fault_device.hpp"
+
+namespace strata::test {
+namespace {
+
+constexpr int kDevices = 2;
+
+class LostDevice : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    const std::string file = folder / "libfake_given_backend.so";
+    void* plugin = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(plugin, nullptr) << dlerror();
+    auto** given = static_cast<const Backend**>(dlsym(plugin, "strata_given_backend"));
+    ASSERT_NE(given, nullptr);
+    *given = &backend();
+    setenv("STRATA_CUDA_BACKEND", file.c_str(), 1);
+    std::string why;
+    ASSERT_EQ(cuda_backend(&why), &backend()) << why;
+  }
+  LostDevice() { backend().heal(); }
+  ~LostDevice() override { backend().heal(); }
+
+  static FaultBackend& backend() {
+    static FaultBackend faults(kDevices);
+    return faults;
+  }
+  static Options options() {
+    Options run;
+    run.devices = "cuda:0,1";
+    run.device_memory_bytes = 16 << 20;
+    return run;
+  }
+
+  /// `call` makes a result, and throws. Each device dies at ever later operations, until it does so
+  /// behind the end of the call. `untouched` looks at what the call would have written.
+  template <class Call, class Untouched>
+  static void expect_deaths_to_be_told(Call call, Untouched untouched) {
+    const auto expected = call();
+    for (int d = 0; d < kDevices; ++d) {
+      int deaths = 0;
+      for (std::int64_t k = 1;; k += k / 4 + 1) {
+        backend().set({.dying_device = d, .dies_at = k});
+        bool died = false;
+        try {
+          EXPECT_EQ(call(), expected) << "the death of device " << d << " at " << k;
+        } catch (const Error& error) {
+          died = true;
+          EXPECT_EQ(error.kind(), ErrorKind::device) << error.what();
+          EXPECT_EQ(std::string(error.what()),
+                    fmt::format("injected: host:{} died at operation {}", d, k));
+          untouched();
+        }
+        backend().heal();
+        if (!died) break;
+        ++deaths;
+        if (deaths % 4 == 1) EXPECT_EQ(call(), expected) << "behind a death at " << k;
+      }
+      EXPECT_GE(deaths, 10) << "device " << d;
+    }
+    EXPECT_EQ(call(), expected);
+    EXPECT_EQ(backend().buffers(), 0) << "released";
+  }
+};
+
+TEST_F(LostDevice, EndsGmresAndLeavesTheInitialGuess) {
+  const SparseMatrix a = grid(13, 11, 17, 0.2);
+  const std::vector<double> b = row_sums(a);
+  const std::vector<double> guess(b.size(), 0.25);
+  std::vector<double> x;
+  GmresOptions how;
+  how.s = 5;
+  how.restart = 15;
+  how.basis = KrylovBasis::newton;
+  how.run = options();
+  expect_deaths_to_be_told(
+      [&] {
+        x = guess;
+        EXPECT_TRUE(gmres(a, b, x, how).ok);
+        return x;
+      },
+      [&] { EXPECT_EQ(x, guess); });
+}
+
+TEST_F(LostDevice, EndsEigsAndWritesNoVectors) {
+  const SparseMatrix a = grid(9, 8, 31);
+  constexpr std::int64_t kPairs = 4;
+  const std::vector<double> before(static_cast<std::size_t>(a.rows * kPairs), -7);
+  std::vector<double> vectors;
+  EigsOptions how;
+  how.k = kPairs;
+  how.s = 4;
+  how.basis_size = 20;
+  how.run = options();
+  expect_deaths_to_be_told(
+      [&] {
+        vectors = before;
+        EXPECT_TRUE(eigs(a, {vectors.data(), a.rows, kPairs, a.rows}, how).ok);
+        return vectors;
+      },
+      [&] { EXPECT_EQ(vectors, before); });
+}
+
+/// Q takes the place of V, so of V nothing is promised; of R, which is written at the end, that it
+/// is not.
+TEST_F(LostDevice, EndsQrAndWritesNoR) {
+  constexpr std::int64_t kRows = 150'000;  // blocks have 32,768
+  constexpr std::int64_t kColumns = 8;
+  std::vector<double> given(kRows * kColumns);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    // Columns near the first one, so that there are several passes.
+    given[i] = i < kRows ? random_normal(5, i) : given[i % kRows] + 1e-9 * random_normal(6, i);
+  }
+  const std::vector<double> no_r(kColumns * kColumns, -7);
+  // V stays on the devices between passes, or is streamed.
+  for (const std::int64_t budget : {std::int64_t{64} << 20, std::int64_t{3} << 20}) {
+    QrOptions how;
+    how.run = options();
+    how.run.device_memory_bytes = budget;
+    std::vector<double> r;
+    expect_deaths_to_be_told(
+        [&] {
+          std::vector<double> v = given;
+          r = no_r;
+          EXPECT_TRUE(qr(MatrixView<double>{v.data(), kRows, kColumns, kRows},
+                         MatrixView<double>{r.data(), kColumns, kColumns, kColumns}, how)
+                          .ok);
+          v.insert(v.end(), r.begin(), r.end());
+          return v;
+        },
+        [&] { EXPECT_EQ(r, no_r); });
+  }
+}
+
+}  // namespace
+}  // namespace strata::test
