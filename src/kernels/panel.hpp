@@ -21,9 +21,9 @@
 // where each row begins in J (columns, int32) and A (values). A column below h is a row of V,
 // column h + i is element i of the halo H, which holds what other blocks have of x. x is v_from, or
 // with kSpmvOfLast the last column of V, where a preconditioner's result lies. K is 3 × n: α, β and
-// γ for each column as `to`; where β is 0 v_before is not read, else it may be v_to. I is int32, R upper triangular in
-// fp64 or dd, d powers of two in fp64; A, H, G and C are in the element of V, K in fp64; B and S
-// are fp64 or dd, of V in fp32 also fp32. W are columns in fp64 beside V in fp32.
+// γ for each column as `to`; where β is 0 v_before is not read, else it may be v_to. I is int32, R
+// upper triangular in fp64 or dd, d powers of two in fp64; A, H, G and C are in the element of V, K
+// in fp64; B and S are fp64 or dd, of V in fp32 also fp32. W are columns in fp64 beside V in fp32.
 //
 // Contract. The order of every sum is part of it, so that all backends, and any cut of a matrix
 // into blocks of whole chunks, give the same bits:
