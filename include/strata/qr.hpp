@@ -115,8 +115,9 @@ struct QrInfo {
   int passes = 0;           ///< over V
   int failed_cholesky = 0;  ///< factorizations that met a pivot that is not positive
   int shifts = 0;           ///< that were added to one for this
-  /// Whether squares of columns could have overflowed or underflowed, so that they were scaled
-  /// first, which took two more passes.
+  /// Whether squares of columns that are not zeros could have overflowed or underflowed, so that
+  /// they were scaled first, which took two more passes. A column of zeros takes one more, in which
+  /// it is told from one whose squares underflow.
   bool rescaled = false;
   QrMethod method = QrMethod::automatic;
   std::vector<QrStep> steps;  ///< in their order; of more than kQrColumnsMax columns none
@@ -154,12 +155,13 @@ QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
 
 /// R alone, as NumPy's qr(mode="r"): V, of at most kQrColumnsMax columns, is only read. Once, where
 /// the condition of its unit columns is at most 9e14 (fp32: 9e6); beyond, and where columns depend
-/// on others, twice, to tell rank and condition; two more times where it is `rescaled`. There are
-/// orthonormal columns Q with ‖v_j − Q·r_j‖ <= 1e-14·√n·‖v_j‖ for each column (fp32: 1e-5·√n), as
-/// of qr(); where that has one solve (κ to 9.5e7; fp32: 2.3e4) R has the bits of its R. `method` is
-/// automatic, `verify` has no meaning; of `dependent`, `drop` gives R `rank` rows and zeros below
-/// them, `fill` leaves zeros in the rows of dependent columns. `orthogonality` is NaN: there is no
-/// Q. `ok` says that R is what is promised here. Throws as qr().
+/// on others, twice, to tell rank and condition; two more times where it is `rescaled`, one more
+/// where a column is zeros. There are orthonormal columns Q with ‖v_j − Q·r_j‖ <= 1e-14·√n·‖v_j‖
+/// for each column (fp32: 1e-5·√n), as of qr(); where that has one solve (κ to 9.5e7; fp32: 2.3e4)
+/// R has the bits of its R. `method` is automatic, `verify` has no meaning; of `dependent`, `drop`
+/// gives R `rank` rows and zeros below them, `fill` leaves zeros in the rows of dependent columns.
+/// `orthogonality` is NaN: there is no Q. `ok` says that R is what is promised here. Throws as
+/// qr().
 QrInfo qr_r(const TallInput<double>& v, MatrixView<double> r, const QrOptions& options = {});
 QrInfo qr_r(const TallInput<float>& v, MatrixView<float> r, const QrOptions& options = {});
 

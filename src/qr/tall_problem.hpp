@@ -115,8 +115,8 @@ class TallProblem {
   [[nodiscard]] const std::vector<double>& scales() const { return scale_; }
   [[nodiscard]] double& scale(std::int64_t j) { return scale_[static_cast<std::size_t>(j)]; }
 
-  /// Of V as it is, times the scales, which are powers of two from here on where squares could
-  /// overflow or underflow.
+  /// Of V as it is, times the scales, which are powers of two from here on where squares of columns
+  /// that are not zeros could overflow or underflow.
   [[nodiscard]] Gram first_gram(bool wide);
   /// The same of a sketch of V by CountSketch, in double-double; lengths are those of V but for a
   /// quarter or so.
@@ -173,6 +173,8 @@ class TallProblem {
   template <class Sum>
   [[nodiscard]] Gram in_range(Sum&& sum);
   [[nodiscard]] bool is_in_range(const Gram& b) const;
+  [[nodiscard]] std::vector<double> find_zeros();
+  void scale_by(const std::vector<double>& largest);
   void require_representable(const Gram& b) const;
   [[nodiscard]] Gram solvable(const Gram& r) const;
   template <class F>
