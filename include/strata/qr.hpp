@@ -4,8 +4,9 @@
 // Contract: V is m × n with m >= n, column-major; V = Q·R with R upper triangular and its diagonal
 // not negative. Of more than kQrColumnsMax columns `automatic` takes blocks one after the other. Q
 // takes the place of V. What is misused (m < n, shapes that do not fit) is Error{misuse}; an
-// element that is NaN or infinite is Error{input} with its row and column, and V is then as it was.
-// Everything else is told by QrInfo, never hidden.
+// element that is NaN or infinite is Error{input} with its row and column, and so is, with its
+// number, a finite column whose length exceeds the largest number of its precision, which R could
+// not hold; V is then as it was. Everything else is told by QrInfo, never hidden.
 //
 // The result has the same bits for any number of devices, any budget and policy, in core or
 // streamed, and from run to run: the order of every sum follows from m and n. With fewer than 20
@@ -26,6 +27,9 @@
 
 namespace strata {
 
+/// Columns that a kernel holds at a time. qr() and qr_in_place() by `automatic` take more; the
+/// other methods, qr_r(), TallQr, least_squares() (with its right-hand sides) and the simulations
+/// do not, and say in Error{misuse} what does.
 inline constexpr std::int64_t kQrColumnsMax = 512;
 
 /// How Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double for fp64,
@@ -270,9 +274,10 @@ struct LeastSquaresInfo {
 };
 
 /// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of
-/// [A b] in double-double: A and b are read once (twice where squares could overflow) and not
-/// written. Where that is not good for six digits, x is refined by up to three more readings.
-/// Throws as qr(); m >= n, n + k at most kQrColumnsMax.
+/// [A b] in double-double: A and b are read once (once more where a column is zeros, twice more
+/// where squares could overflow or underflow) and not written. Where that is not good for six
+/// digits, x is refined by up to three more readings. Throws as qr(); m >= n, n + k at most
+/// kQrColumnsMax.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
                                MatrixView<double> x, const Options& options = {});
 LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,

@@ -249,7 +249,8 @@ LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<doubl
           "a solution of {} by {} does not fit {} unknowns and {} right-hand sides", x.rows, x.cols,
           a.cols(), b.cols());
   require(a.cols() + b.cols() <= kQrColumnsMax, ErrorKind::misuse, "lstsq",
-          "{} columns with {} right-hand sides are more than the {} that are held at a time",
+          "{} columns with {} right-hand sides are more than the {} that are held at a time: fewer "
+          "right-hand sides, or qr() of A, which takes more columns, and R·x = Qᵀb",
           a.cols(), b.cols(), kQrColumnsMax);
   require(a.cols() > 0 && b.cols() > 0, ErrorKind::misuse, "lstsq",
           "{} unknowns and {} right-hand sides: there is nothing to solve", a.cols(), b.cols());

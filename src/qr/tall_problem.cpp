@@ -112,6 +112,7 @@ bool TallProblem<T>::is_in_range(const Gram& b) const {
 template <class T>
 void TallProblem<T>::rescale() {
   scale_by(find_zeros());
+  require_representable(gram(true));
 }
 
 /// Marks columns of zeros; returns the largest element of each, beside its sign. Throws where one

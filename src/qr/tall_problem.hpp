@@ -123,8 +123,8 @@ class TallProblem {
   [[nodiscard]] Gram first_sketch_gram();
   /// Of V as it is, times the scales.
   [[nodiscard]] Gram gram(bool wide);
-  /// Scales by the largest elements; a column of zeros is found here. Throws where an element is
-  /// not finite.
+  /// Scales by the largest elements; a column of zeros is found here. Throws where an element or a
+  /// length is not finite.
   void rescale();
   /// B with its columns at lengths near 1; the scales take the powers of two.
   [[nodiscard]] Gram unit_gram(const Gram& b);

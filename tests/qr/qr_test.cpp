@@ -510,6 +510,37 @@ TEST(Qr, RefusesWhatDoesNotFit) {
     EXPECT_EQ(parse_qr_method(std::string(to_string(method))), method);
 }
 
+TEST(Qr, RefusesAFiniteColumnThatIsLongerThanTheLargestDouble) {
+  Tall v = test::random_tall(600, 5, 19);
+  for (std::int64_t i = 0; i < v.rows; ++i) v(i, 3) = 1.5e308;
+  const Tall before = v;
+  Tall r(5, 5);
+  for (const QrMethod method : qr_methods()) {
+    const Error error = error_of([&] { (void)qr(v.view(), r.view(), test::plain(method)); });
+    EXPECT_EQ(error.kind(), ErrorKind::input) << to_string(method);
+    EXPECT_NE(std::string(error.what()).find("column 3"), std::string::npos) << error.what();
+    EXPECT_TRUE(test::same_bits(v.data, before.data)) << to_string(method);
+  }
+}
+
+TEST(Qr, WhatHoldsFewColumnsSaysWhatTakesMore) {
+  const auto names = [](const char* what, auto&& f) {
+    const Error error = error_of(f);
+    EXPECT_EQ(error.kind(), ErrorKind::misuse) << what;
+    EXPECT_NE(std::string(error.what()).find("takes more"), std::string::npos) << error.what();
+  };
+  Tall v(700, 600);
+  Tall r(600, 600);
+  Tall x(600, 1);
+  const Tall b(700, 1);
+  names("another method", [&] { (void)qr(v.view(), r.view(), test::plain(QrMethod::cholqr2)); });
+  names("R alone", [&] { (void)qr_r({.view = v.view()}, r.view(), plain()); });
+  names("an implicit Q", [&] { TallQr<double>({.view = v.view()}, plain()); });
+  names("least squares",
+        [&] { (void)least_squares(std::as_const(v).view(), b.view(), x.view(), plain().run); });
+  names("a plan", [&] { (void)simulate_qr(100000, 600, Machine::emulated(1, 100000000)); });
+}
+
 TEST(Qr, CanBeCancelled) {
   Tall v = test::random_tall(60000, 20, 15);
   Tall r(20, 20);
