@@ -47,7 +47,6 @@ struct Reference {
 };
 
 std::vector<Reference> references() {
-  const double f = std::nan("");
   return {
       {"K10", [] { return test::krylov(10); }, 6e4},
       {"K20", [] { return test::krylov(20); }, 1e12},
@@ -56,12 +55,12 @@ std::vector<Reference> references() {
       {"K30", [] { return test::krylov(30); }, 2e18},
       {"Newton 30", [] { return test::newton(30); }, 1e6},
       {"Hilbert 1000 x 16", [] { return test::hilbert(1000, 16); }, 4e16},
-      {"Hilbert 100 x 100", [] { return test::hilbert(100, 100); }, f},
+      {"Hilbert 100 x 100", [] { return test::hilbert(100, 100); }, 1e20},
       {"sigma 1e8", [] { return test::with_condition(1500, 20, 1e8, 3); }, 1e8},
       {"sigma 1e15", [] { return test::with_condition(1500, 20, 1e15, 3); }, 1e15},
       {"glued 1e8 1e8", [] { return test::glued(1500, 4, 5, 1e8, 1e8); }, 7e14},
       {"Lauchli 1e-20", [] { return test::lauchli(20, [](auto) { return 1e-20; }); }, 4e20},
-      {"synthetic", [] { return test::synthetic(); }, f},
+      {"synthetic", [] { return test::synthetic(); }, 3e18},
       {"graded to 1e-100", [] { return test::graded(1500, 20, 1e100); }, 1.3},
   };
 }
@@ -78,10 +77,8 @@ TEST(QrStability, AutomaticIsOrthonormalToRoundingOnAllOfThem) {
       EXPECT_LE(error, promise) << reference.name;
       EXPECT_GE(result.info.orthogonality, error * (1 - 1e-3) - accuracy(v)) << reference.name;
       EXPECT_LE(test::residual_of(v, result.q, result.r), promise) << reference.name;
-      if (!std::isnan(reference.condition)) {
-        EXPECT_LE(result.info.condition, 3 * reference.condition) << reference.name;
-        EXPECT_GE(result.info.condition, reference.condition / 3) << reference.name;
-      }
+      EXPECT_LE(result.info.condition, 3 * reference.condition) << reference.name;
+      EXPECT_GE(result.info.condition, reference.condition / 3) << reference.name;
     }
   }
 }
