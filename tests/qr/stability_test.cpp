@@ -127,6 +127,35 @@ TEST(QrStability, CostsWhatTheConditionAsksFor) {
   EXPECT_LE(passes(1e16), 4);
 }
 
+#ifndef STRATA_SANITIZED
+/// One column again and again in every other row, and random ones of length ε in the rows between:
+/// κ is √n/ε, to within a few n/m, and no rounding of elements bounds it.
+Tall nearly_equal_columns(std::int64_t m, std::int64_t n, double condition) {
+  const double epsilon = std::sqrt(static_cast<double>(n)) / condition;
+  const Tall common = test::random_tall(m, 1, 51);
+  const Tall own = test::random_tall(m, n, 52);
+  return test::make_matrix<double>(
+      m, n, [&](auto i, auto j) { return i % 2 == 0 ? common(i, 0) : epsilon * own(i, j); });
+}
+
+TEST(QrStability, TheShiftDoesNotGrowWithTheRows) {
+  // The shifted pass leaves of a column that is 1/κ away from the others 1/κ over the root of the
+  // shift, and takes it for dependent below 1e-11: at 3e24 if that root were 20 times as large.
+  for (const double condition : {1e17, 3e24}) {
+    for (const std::int64_t m : {1000, 1000000}) {
+      const Tall v = nearly_equal_columns(m, 8, condition);
+      const Factored result = factored(v, QrMethod::automatic);
+      EXPECT_TRUE(result.info.ok) << m;
+      EXPECT_EQ(result.info.rank, 8) << m;
+      EXPECT_EQ(result.info.shifts, 1) << m;
+      EXPECT_NEAR(result.info.condition / condition, 1, 0.5) << m;
+      EXPECT_LE(test::orthogonality_of(result.q, 8), 1e-14 * std::sqrt(8.0)) << m;
+      EXPECT_LE(test::residual_of(v, result.q, result.r), 1e-14 * std::sqrt(8.0)) << m;
+    }
+  }
+}
+#endif
+
 TEST(QrStability, FailedPivotsAreCounted) {
   const auto failed = [](const Tall& v, QrMethod method) {
     return factored(v, method).info.failed_cholesky;
