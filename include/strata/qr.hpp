@@ -176,8 +176,8 @@ QrInfo qr_r(const TallInput<float>& v, MatrixView<float> r, const QrOptions& opt
 ///
 /// V, of at most kQrColumnsMax columns, is read once where the condition of its unit columns is at
 /// most 9.5e7 (fp32: 2.3e4), twice up to 9e14 (9e6), beyond that up to three times, two more where
-/// it is `rescaled`; and once by each call. It stays on the devices between calls where there is
-/// room.
+/// it is `rescaled`, one more where a column is zeros; and once by each call. It stays on the
+/// devices between calls where there is room.
 template <class T>
 class TallQr {
  public:
