@@ -4,8 +4,9 @@
 // Contract: V is m × n with m >= n, column-major; V = Q·R with R upper triangular and its diagonal
 // not negative. Of more than kQrColumnsMax columns `automatic` takes blocks one after the other. Q
 // takes the place of V. What is misused (m < n, shapes that do not fit) is Error{misuse}; an
-// element that is NaN or infinite is Error{input} with its row and column, and V is then as it was.
-// Everything else is told by QrInfo, never hidden.
+// element that is NaN or infinite is Error{input} with its row and column, and so is, with its
+// number, a finite column whose length exceeds the largest number of its precision, which R could
+// not hold; V is then as it was. Everything else is told by QrInfo, never hidden.
 //
 // The result has the same bits for any number of devices, any budget and policy, in core or
 // streamed, and from run to run: the order of every sum follows from m and n. With fewer than 20
@@ -26,6 +27,9 @@
 
 namespace strata {
 
+/// Columns that a kernel holds at a time. qr() and qr_in_place() by `automatic` take more; the
+/// other methods, qr_r(), TallQr, least_squares() (with its right-hand sides) and the simulations
+/// do not, and say in Error{misuse} what does.
 inline constexpr std::int64_t kQrColumnsMax = 512;
 
 /// How Q is made orthonormal. "Wide" are sums in twice the digits of V: double-double for fp64,
@@ -115,8 +119,9 @@ struct QrInfo {
   int passes = 0;           ///< over V
   int failed_cholesky = 0;  ///< factorizations that met a pivot that is not positive
   int shifts = 0;           ///< that were added to one for this
-  /// Whether squares of columns could have overflowed or underflowed, so that they were scaled
-  /// first, which took two more passes.
+  /// Whether squares of columns that are not zeros could have overflowed or underflowed, so that
+  /// they were scaled first, which took two more passes. A column of zeros takes one more, in which
+  /// it is told from one whose squares underflow.
   bool rescaled = false;
   QrMethod method = QrMethod::automatic;
   std::vector<QrStep> steps;  ///< in their order; of more than kQrColumnsMax columns none
@@ -154,12 +159,13 @@ QrInfo qr(const TallInput<float>& v, MatrixView<float> q, MatrixView<float> r,
 
 /// R alone, as NumPy's qr(mode="r"): V, of at most kQrColumnsMax columns, is only read. Once, where
 /// the condition of its unit columns is at most 9e14 (fp32: 9e6); beyond, and where columns depend
-/// on others, twice, to tell rank and condition; two more times where it is `rescaled`. There are
-/// orthonormal columns Q with ‖v_j − Q·r_j‖ <= 1e-14·√n·‖v_j‖ for each column (fp32: 1e-5·√n), as
-/// of qr(); where that has one solve (κ to 9.5e7; fp32: 2.3e4) R has the bits of its R. `method` is
-/// automatic, `verify` has no meaning; of `dependent`, `drop` gives R `rank` rows and zeros below
-/// them, `fill` leaves zeros in the rows of dependent columns. `orthogonality` is NaN: there is no
-/// Q. `ok` says that R is what is promised here. Throws as qr().
+/// on others, twice, to tell rank and condition; two more times where it is `rescaled`, one more
+/// where a column is zeros. There are orthonormal columns Q with ‖v_j − Q·r_j‖ <= 1e-14·√n·‖v_j‖
+/// for each column (fp32: 1e-5·√n), as of qr(); where that has one solve (κ to 9.5e7; fp32: 2.3e4)
+/// R has the bits of its R. `method` is automatic, `verify` has no meaning; of `dependent`, `drop`
+/// gives R `rank` rows and zeros below them, `fill` leaves zeros in the rows of dependent columns.
+/// `orthogonality` is NaN: there is no Q. `ok` says that R is what is promised here. Throws as
+/// qr().
 QrInfo qr_r(const TallInput<double>& v, MatrixView<double> r, const QrOptions& options = {});
 QrInfo qr_r(const TallInput<float>& v, MatrixView<float> r, const QrOptions& options = {});
 
@@ -170,8 +176,8 @@ QrInfo qr_r(const TallInput<float>& v, MatrixView<float> r, const QrOptions& opt
 ///
 /// V, of at most kQrColumnsMax columns, is read once where the condition of its unit columns is at
 /// most 9.5e7 (fp32: 2.3e4), twice up to 9e14 (9e6), beyond that up to three times, two more where
-/// it is `rescaled`; and once by each call. It stays on the devices between calls where there is
-/// room.
+/// it is `rescaled`, one more where a column is zeros; and once by each call. It stays on the
+/// devices between calls where there is room.
 template <class T>
 class TallQr {
  public:
@@ -281,9 +287,10 @@ struct LeastSquaresInfo {
 };
 
 /// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of
-/// [A b] in double-double: A and b are read once (twice where squares could overflow) and not
-/// written. Where that is not good for six digits, x is refined by up to three more readings.
-/// Throws as qr(); m >= n, n + k at most kQrColumnsMax.
+/// [A b] in double-double: A and b are read once (once more where a column is zeros, twice more
+/// where squares could overflow or underflow) and not written. Where that is not good for six
+/// digits, x is refined by up to three more readings. Throws as qr(); m >= n, n + k at most
+/// kQrColumnsMax.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
                                MatrixView<double> x, const Options& options = {});
 LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,

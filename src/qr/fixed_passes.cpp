@@ -120,11 +120,14 @@ class FixedPasses {
 
   /// The triangle of a sketch of V, whose columns are scaled to lengths near 1 by powers of two.
   Gram sketched_factor() {
-    const auto finite = [](const std::vector<double>& s) {
-      return std::all_of(s.begin(), s.end(), [](double x) { return std::isfinite(x); });
+    // A column whose length T cannot hold, or nearly so, has an element in its sketch that is not
+    // much shorter.
+    constexpr double kLong = 0x1p-24 * static_cast<double>(std::numeric_limits<T>::max());
+    const auto in_range = [](const std::vector<double>& s) {
+      return std::all_of(s.begin(), s.end(), [](double x) { return std::abs(x) <= kLong; });
     };
     std::vector<double> s = sketch();
-    if (!finite(s)) {
+    if (!in_range(s)) {
       p_.rescale();
       s = sketch();
     }

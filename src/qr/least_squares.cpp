@@ -82,20 +82,28 @@ class NormalEquations {
   /// Of [A b] with columns of lengths near 1, which the scales give them.
   Gram gram() {
     Gram g = runner_.gram<DoubleDouble>(scale_);
+    std::vector<bool> zero(scale_.size());
     const auto in_range = [&] {
-      for (std::int64_t j = 0; j < g.n; ++j)
+      for (std::int64_t j = 0; j < g.n; ++j) {
+        if (zero[static_cast<std::size_t>(j)]) continue;
         if (!(g(j, j).hi >= 0x1p-600 && g(j, j).hi <= 0x1p1000)) return false;
+      }
       return true;
     };
     if (!in_range()) {
       const std::vector<double> largest = runner_.maxima();
       for (std::size_t j = 0; j < scale_.size(); ++j) {
         if (!std::isfinite(largest[j])) complain();
-        int exponent = 0;
-        std::frexp(largest[j], &exponent);
-        if (largest[j] > 0) scale_[j] = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+        zero[j] = largest[j] == 0;
       }
-      g = runner_.gram<DoubleDouble>(scale_);
+      if (!in_range()) {  // columns of zeros alone leave the sums as they have to be
+        for (std::size_t j = 0; j < scale_.size(); ++j) {
+          int exponent = 0;
+          std::frexp(largest[j], &exponent);
+          if (!zero[j]) scale_[j] = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+        }
+        g = runner_.gram<DoubleDouble>(scale_);
+      }
     }
     std::vector<double> powers;
     for (std::int64_t j = 0; j < g.n; ++j) {
@@ -254,7 +262,8 @@ LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<doubl
           "a solution of {} by {} does not fit {} unknowns and {} right-hand sides", x.rows, x.cols,
           a.cols(), b.cols());
   require(a.cols() + b.cols() <= kQrColumnsMax, ErrorKind::misuse, "lstsq",
-          "{} columns with {} right-hand sides are more than the {} that are held at a time",
+          "{} columns with {} right-hand sides are more than the {} that are held at a time: fewer "
+          "right-hand sides, or qr() of A, which takes more columns, and R·x = Qᵀb",
           a.cols(), b.cols(), kQrColumnsMax);
   require(a.cols() > 0 && b.cols() > 0, ErrorKind::misuse, "lstsq",
           "{} unknowns and {} right-hand sides: there is nothing to solve", a.cols(), b.cols());

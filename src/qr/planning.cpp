@@ -38,9 +38,12 @@ PassElements elements_of(int pass, int solves, bool doubles) {
 /// What all passes have in common, and what is wrong with it.
 RowProblem problem_of(std::int64_t m, std::int64_t n, const Machine& machine, Element precision,
                       double condition) {
-  require(n >= 1 && n <= kQrColumnsMax && m >= n, ErrorKind::misuse, "qr",
-          "a plan is of m rows and n columns, 1 <= n <= {} and n <= m, not of {} by {}",
-          kQrColumnsMax, m, n);
+  require(n >= 1 && m >= n, ErrorKind::misuse, "qr",
+          "a plan is of m rows and n columns, 1 <= n <= m, not of {} by {}", m, n);
+  require(n <= kQrColumnsMax, ErrorKind::misuse, "qr",
+          "{} columns are more than the {} of a plan: qr() takes more, in blocks of {}, of each of "
+          "which there is one",
+          n, kQrColumnsMax, kColumnsOfBlock);
   require(precision == Element::fp64 || precision == Element::fp32, ErrorKind::misuse, "qr",
           "V is of fp64 or fp32");
   require(condition >= 1, ErrorKind::misuse, "qr", "a condition of {} is below 1", condition);

@@ -74,13 +74,16 @@ auto TallProblem<T>::gram(bool wide) -> Gram {
 
 // ---- Gram matrices
 
-/// What `sum` gives, again with other scales where its squares overflow or underflow.
+/// What `sum` gives, again with other scales where its squares overflow or underflow. A square of 0
+/// may have done so or be that of a column of zeros, which only its largest element tells.
 template <class T>
 template <class Sum>
 auto TallProblem<T>::in_range(Sum&& sum) -> Gram {
   Gram b = sum();
   if (is_in_range(b)) return b;
-  rescale();
+  const std::vector<double> largest = find_zeros();
+  if (is_in_range(b)) return b;
+  scale_by(largest);
   b = sum();
   require_representable(b);
   return b;
@@ -99,6 +102,7 @@ auto TallProblem<T>::first_sketch_gram() -> Gram {
 template <class T>
 bool TallProblem<T>::is_in_range(const Gram& b) const {
   for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) continue;
     const double square = b(j, j).hi;
     if (!(square >= Limits<T>::kSquareMin && square <= Limits<T>::kSquareMax)) return false;
   }
@@ -107,20 +111,35 @@ bool TallProblem<T>::is_in_range(const Gram& b) const {
 
 template <class T>
 void TallProblem<T>::rescale() {
-  const std::vector<double> largest = runner_.maxima();
-  bool scaled = false;
+  scale_by(find_zeros());
+  require_representable(gram(true));
+}
+
+/// Marks columns of zeros; returns the largest element of each, beside its sign. Throws where one
+/// is not finite.
+template <class T>
+std::vector<double> TallProblem<T>::find_zeros() {
+  std::vector<double> largest = runner_.maxima();
   for (std::int64_t j = 0; j < n(); ++j) {
     const double x = largest[static_cast<std::size_t>(j)];
     if (!std::isfinite(x)) complain_of_elements();
     zero_[static_cast<std::size_t>(j)] = x == 0;
-    of_r_.reset();
-    int exponent = 0;
-    std::frexp(x, &exponent);
-    // 2^1074 is no double: what is that small is scaled into the range, if not to 1.
-    if (x > 0) scale(j) = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
-    scaled = scaled || x > 0;
   }
-  info_.rescaled = scaled;
+  of_r_.reset();
+  return largest;
+}
+
+/// Scales take the largest elements to lengths near 1.
+template <class T>
+void TallProblem<T>::scale_by(const std::vector<double>& largest) {
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) continue;
+    int exponent = 0;
+    std::frexp(largest[static_cast<std::size_t>(j)], &exponent);
+    // 2^1074 is no double: what is that small is scaled into the range, if not to 1.
+    scale(j) = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+    info_.rescaled = true;
+  }
 }
 
 /// Throws where there is an element that is not finite: the first, row by row.

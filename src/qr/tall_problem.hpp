@@ -115,16 +115,16 @@ class TallProblem {
   [[nodiscard]] const std::vector<double>& scales() const { return scale_; }
   [[nodiscard]] double& scale(std::int64_t j) { return scale_[static_cast<std::size_t>(j)]; }
 
-  /// Of V as it is, times the scales, which are powers of two from here on where squares could
-  /// overflow or underflow.
+  /// Of V as it is, times the scales, which are powers of two from here on where squares of columns
+  /// that are not zeros could overflow or underflow.
   [[nodiscard]] Gram first_gram(bool wide);
   /// The same of a sketch of V by CountSketch, in double-double; lengths are those of V but for a
   /// quarter or so.
   [[nodiscard]] Gram first_sketch_gram();
   /// Of V as it is, times the scales.
   [[nodiscard]] Gram gram(bool wide);
-  /// Scales by the largest elements; a column of zeros is found here. Throws where an element is
-  /// not finite.
+  /// Scales by the largest elements; a column of zeros is found here. Throws where an element or a
+  /// length is not finite.
   void rescale();
   /// B with its columns at lengths near 1; the scales take the powers of two.
   [[nodiscard]] Gram unit_gram(const Gram& b);
@@ -173,6 +173,8 @@ class TallProblem {
   template <class Sum>
   [[nodiscard]] Gram in_range(Sum&& sum);
   [[nodiscard]] bool is_in_range(const Gram& b) const;
+  [[nodiscard]] std::vector<double> find_zeros();
+  void scale_by(const std::vector<double>& largest);
   void require_representable(const Gram& b) const;
   [[nodiscard]] Gram solvable(const Gram& r) const;
   template <class F>

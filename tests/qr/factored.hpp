@@ -39,16 +39,20 @@ inline bool executed_as_planned(const RunReport& report) {
   return report.traffic == static_cast<const Traffic&>(report.planned_traffic);
 }
 
-/// Of the error that f throws.
+/// What f throws.
 template <class F>
-ErrorKind kind_of(F&& f) {
+Error error_of(F&& f) {
   try {
     f();
   } catch (const Error& error) {
-    return error.kind();
+    return error;
   }
   ADD_FAILURE() << "nothing was thrown";
-  return ErrorKind::numerical;
+  return {ErrorKind::numerical, "", ""};
+}
+template <class F>
+ErrorKind kind_of(F&& f) {
+  return error_of(f).kind();
 }
 
 /// One CPU device with room for everything; bits that GPUs share.

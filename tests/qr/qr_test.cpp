@@ -23,6 +23,7 @@
 namespace strata {
 namespace {
 
+using test::error_of;
 using test::Factored;
 using test::factored;
 using test::on;
@@ -379,32 +380,6 @@ TEST(Qr, AMatrixOfZerosHasRankZero) {
   EXPECT_TRUE(got.info.ok);
   EXPECT_EQ(got.info.rank, 0);
   EXPECT_EQ(got.info.dependent_columns.size(), 3U);
-}
-
-TEST(Qr, ScalesWhatIsTooLargeOrTooSmallToSquare) {
-  for (const double factor : {1e-300, 1e-200, 1e200, 1e300}) {
-    const Tall one = test::random_tall(400, 6, 12);
-    Tall v = one;
-    for (std::int64_t i = 0; i < v.rows; ++i) v(i, 1) *= factor;
-    const Factored<double> got = factored(v, plain());
-    EXPECT_TRUE(got.info.ok) << factor;
-    EXPECT_TRUE(got.info.rescaled) << factor;
-    EXPECT_EQ(got.info.rank, 6) << factor;
-    EXPECT_LE(test::orthogonality_of(got.q, 6), 2e-14) << factor;
-    EXPECT_LE(test::residual_of(v, got.q, got.r), 2e-14) << factor;
-  }
-  EXPECT_FALSE(factored(test::random_tall(400, 6, 12), plain()).info.rescaled);
-}
-
-template <class F>
-Error error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {ErrorKind::misuse, "", ""};
 }
 
 TEST(Qr, NamesTheFirstElementThatIsNotFiniteAndLeavesV) {

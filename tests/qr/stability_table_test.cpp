@@ -13,6 +13,7 @@
 #include "base/random.hpp"
 #include "tests/qr/factored.hpp"
 #include "tests/qr/many_digits.hpp"
+#include "tests/qr/procrustes.hpp"
 
 namespace strata {
 namespace {
@@ -20,13 +21,15 @@ namespace {
 using test::Tall;
 
 /// What one call leaves, and whether a pivot failed. Figures of 1e-2 and above, and those behind a
-/// failed pivot, are noise: of them only the failure is compared. A negative figure: none.
+/// failed pivot, are noise: of them the order of magnitude is compared. A negative figure: none.
 struct Entry {
   double error = -1;
   bool failed = false;
 };
 constexpr Entry f(double error) { return {error, true}; }
 constexpr Entry e(double error) { return {error, false}; }
+/// Differs from the reference; docs/numerics.md has both and says why.
+constexpr Entry ours(double error) { return {error, false}; }
 constexpr Entry none() { return {}; }
 
 struct TableRow {
@@ -35,9 +38,6 @@ struct TableRow {
   Entry mgs, cholqr, cholqr2, shifted, wide, wide_solve, wide2, shifted_wide, multi_sketch, mrcqr;
 };
 
-/// Figures marked "ours" differ from the reference: sums by extraction, on which the first figure
-/// behind a wide solve depends, may err by 12 to 90 units where Cray's err by 7, and random
-/// matrices are not the same ones.
 const std::vector<TableRow>& table() {
   static const std::vector<TableRow> rows{
       {"K10", [] { return test::krylov(10); }, e(5e-11), e(7e-8), e(6e-15), e(6e-15), e(3e-12),
@@ -47,36 +47,66 @@ const std::vector<TableRow>& table() {
       {"K20OfIntegers", [] { return test::krylov(20, 1); }, e(2e-4), f(9e22), f(4e-4), f(5e-5),
        e(2e-5), e(2e-9), e(6e-15), e(4e-15), e(1e-14), e(9e-7)},
       {"K25", [] { return test::krylov(25); }, e(0.8), f(1e5), f(1), f(1), e(0.1), e(6e-2),
-       e(6e-15), e(4e-15), e(2e-14), e(1)},
+       e(6e-15), e(4e-15), e(2e-14), ours(1)},
       {"K30", [] { return test::krylov(30); }, e(1), f(9e8), f(1e2), f(1), f(2), f(1), f(3e-10),
        e(4e-15), e(3e-14), f(1)},
       {"Newton30", [] { return test::newton(30); }, e(2e-9), e(1e-3), e(5e-15), e(7e-15), e(2e-11),
        e(8e-17), e(6e-15), e(7e-15), e(8e-15), e(9e-15)},
       {"Hilbert1000x16", [] { return test::hilbert(1000, 16); }, e(0.9), f(1), f(1), f(1e-9),
-       e(0.5), e(1e-2), e(2e-15), e(1e-15), e(5e-14), e(1)},
+       e(0.5), e(1e-2), e(2e-15), e(1e-15), e(5e-14), ours(1)},
       {"Hilbert100x100", [] { return test::hilbert(100, 100); }, e(1), f(1), f(1), f(8), f(1), f(1),
        f(7), e(9e-16), e(1e-10), f(1)},
       {"Sigma1e8", [] { return test::with_condition(1500, 20, 1e8, 3); }, e(7e-9), e(0.3), e(8e-16),
-       e(8e-16), e(1e-9), e(1e-16 /* ours: κ²·2^-106 */), e(7e-16), e(9e-16), e(2e-15), e(2e-14)},
+       e(8e-16), e(1e-9), ours(1e-16), e(7e-16), e(9e-16), e(2e-15), e(2e-14)},
       {"Sigma1e15", [] { return test::with_condition(1500, 20, 1e15, 3); }, e(6e-2), f(1), f(6e-3),
-       none(), e(3e-3), e(2e-2 /* ours */), e(6e-16), e(7e-16), e(1e-15), e(0.2)},
-      {"Glued1e8", [] { return test::glued(1500, 4, 5, 1e8, 1e8); }, e(4e-2), f(1), f(1),
-       none() /* at its edge: another random matrix fails */, e(2e-2), e(2e-2 /* ours */), e(1e-15),
-       e(9e-16), e(2e-15), e(9e-2)},
+       f(9e-12), e(3e-3), ours(2e-2), e(6e-16), e(7e-16), e(1e-15), e(0.2)},
+      {"Glued1e8", [] { return test::glued(1500, 4, 5, 1e8, 1e8); }, e(4e-2), f(1), f(1), e(7e-15),
+       e(2e-2), ours(2e-2), e(1e-15), e(9e-16), e(2e-15), e(9e-2)},
       {"Lauchli", [] { return test::lauchli(20, [](auto) { return 1e-20; }); }, e(5e-16), f(1),
-       f(1e-15), f(3e-16), e(3e-16), e(2e-16), e(4e-16), e(5e-16), none(), none()},
-      {"Synthetic", [] { return test::synthetic(); }, e(4e-15), f(1), f(1e-11), e(3e-15), e(1e-11),
-       e(1e-11), e(4e-16), e(5e-16), none(), none()},
+       f(1e-15), f(3e-16), e(3e-16), e(2e-16), e(4e-16), e(5e-16), ours(1e-9), none()},
+      {"Synthetic", [] { return test::synthetic(); }, e(4e-15), f(1), f(1e-11), ours(3e-15),
+       e(1e-11), e(1e-11), e(4e-16), e(5e-16), ours(5e-15), none()},
       {"Graded", [] { return test::graded(1500, 20, 1e100); }, e(4e-16), e(9e-16), e(5e-16),
        e(8e-16), e(2e-16), e(2e-17), e(7e-16), e(7e-16), e(2e-15), e(2e-15)},
       {"Rank12Of20", [] { return test::integers_of_rank(1500, 20, 12, 8); }, e(1), f(1), f(9e-14),
-       e(1e-15), f(20), f(1), f(6e-14), e(6e-16), e(7e-14), none()}};
+       e(1e-15), f(20), f(1), f(6e-14), e(6e-16), e(7e-14), ours(1e-14)}};
   return rows;
 }
 
 /// Hilbert100x100 is singular to rounding: what a sketch leaves of it is between 1e-11 and 1e-8 in
 /// 30 draws, by any way to solve, so the median of some draws is compared.
 bool follows_from_draw(const TableRow& row) { return row.multi_sketch.error > 1e-11; }
+
+/// Of a method whose last pass is a Cholesky QR: how large theory says that ‖I − QᵀQ‖ may be, to
+/// the order of magnitude.
+///
+/// * No pivot of the last pass failed: its columns X have QᵀQ = R⁻ᵀ·XᵀX·R⁻¹ with RᵀR = XᵀX + E, and
+///   at unit length ‖E‖ is some n·u, so that the loss is n·u·κ² (Yamamoto, Nakatsukasa et al.
+///   2015), where κ is that of R as it was computed: small where the passes before left X
+///   well-conditioned, even if a pivot of theirs failed.
+/// * One did: rows done stay, and the rest of R is [R₁₂; I], so columns of Q behind the pivot are
+///   q = v − Q₁·r with r = R₁₁⁻ᵀ·V₁ᵀv = Q₁ᵀv, at most 1 + ‖Q₁‖² times as long as v. Q₁, all of
+///   whose pivots were positive, has lost about 1 at most; so ‖I − QᵀQ‖ <= 2 + 9·Σ‖v‖². Those v are
+///   the columns of V, or what the pass before left of them, whose squares of lengths are the trace
+///   of a Gram matrix that is at a known distance from I.
+double order_of_loss(const Tall& v, const QrInfo& info) {
+  const auto n = static_cast<double>(v.cols);
+  const double condition = info.steps.back().condition;
+  if (std::isfinite(condition)) return 4 * n * 0x1p-53 * (1 + condition * condition);
+  double squares = 0;
+  if (info.steps.size() > 1) {
+    squares = n + std::sqrt(n) * info.steps[info.steps.size() - 2].orthogonality;
+  } else {
+    for (const double x : v.data) squares += x * x;
+  }
+  return 2 + 9 * squares;
+}
+/// Whether the rounding of a wide sum is as large as the last pivot, so that the column behind it
+/// has any length near 1.
+bool noise_decides(const Tall& v, const QrStep& last) {
+  return last.wide_sum &&
+         static_cast<double>(v.cols) * last.condition * last.condition * 0x1p-106 >= 1;
+}
 
 class StabilityTable : public ::testing::TestWithParam<std::size_t> {
  protected:
@@ -93,14 +123,16 @@ class StabilityTable : public ::testing::TestWithParam<std::size_t> {
     if (!automatic) {
       EXPECT_EQ(got.info.failed_cholesky > 0, entry.failed) << where;
     }
-    if (entry.failed || entry.error >= 1e-2) {
+    if (entry.failed) {
+      EXPECT_LE(error, std::max(100 * entry.error, order_of_loss(v, got.info))) << where;
       // The paper's R behind a failed pivot leaves nothing that anybody would use.
-      if (entry.failed && entry.error >= 1) {
+      if (entry.error >= 1) {
         EXPECT_GE(error, 1e-2) << where;
       }
       return;
     }
-    EXPECT_LE(error, std::max(10 * entry.error, 1e-15)) << where;
+    const bool noise = entry.error >= 1e-2 && noise_decides(v, got.info.steps.back());
+    EXPECT_LE(error, std::max(10 * entry.error, noise ? 3.0 : 0.0)) << where;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Matrices, StabilityTable, ::testing::Range<std::size_t>(0, table().size()),
@@ -161,7 +193,7 @@ TEST_P(StabilityTable, GramSchmidtTwiceIsOrthonormalToRounding) {
   const Tall v = row.make();
   const auto once = test::factored(v, test::plain(QrMethod::mgs));
   const auto twice = test::factored(once.q, test::plain(QrMethod::mgs));
-  // Of Hilbert100x100 the first time leaves a condition of 100; 4.8e-14 was seen.
+  // Of Hilbert100x100 the first time leaves a condition of 700, of which the second loses 4.8e-14.
   EXPECT_LE(test::orthogonality_in_many_digits(twice.q, v.cols),
             row.name == "Hilbert100x100" ? 5e-14 : 4e-14);
 }
@@ -175,6 +207,107 @@ TEST_P(StabilityTable, SketchesInLowPrecisionBearLess) {
   };
   EXPECT_LE(error(QrMethod::mrcqr_fp64), 2e-14);
   EXPECT_GE(error(QrMethod::mrcqr_fp16), error(QrMethod::mrcqr_fp64) / 10);
+}
+
+// ---- R and the condition in many digits
+
+/// The largest singular value of an upper triangle, each element of which is rounded to a double.
+double norm_of(const test::ManyMatrix& a) {
+  std::vector<double> values(a.data.size());
+  std::transform(a.data.begin(), a.data.end(), values.begin(),
+                 [](const test::Many& x) { return static_cast<double>(x); });
+  const int n = static_cast<int>(a.cols);
+  std::vector<double> singular(static_cast<std::size_t>(n));
+  std::vector<double> left(singular.size());
+  EXPECT_EQ(LAPACKE_dgesvd(LAPACK_COL_MAJOR, 'N', 'N', n, n, values.data(), n, singular.data(),
+                           nullptr, 1, nullptr, 1, left.data()),
+            0);
+  return singular[0];
+}
+
+/// The exact R of V, each column over its length; that of the columns that depend on none before
+/// them, and its inverse.
+struct ExactTriangle {
+  std::vector<test::Many> lengths;
+  test::ManyMatrix r{0, 0};
+  std::vector<std::int64_t> kept;
+  test::ManyMatrix of_kept{0, 0};
+  test::ManyMatrix inverse{0, 0};
+};
+ExactTriangle exact_triangle_of(const Tall& v) {
+  ExactTriangle exact;
+  auto unit =
+      test::make_matrix<test::Many>(v.rows, v.cols, [&](auto i, auto j) { return v(i, j); });
+  for (std::int64_t j = 0; j < v.cols; ++j) {
+    test::Many square = 0;
+    for (std::int64_t i = 0; i < v.rows; ++i) square += unit(i, j) * unit(i, j);
+    exact.lengths.emplace_back(sqrt(square));
+    for (std::int64_t i = 0; i < v.rows; ++i) unit(i, j) /= exact.lengths.back();
+  }
+  exact.r = test::exact_triangle(unit);
+  for (std::int64_t j = 0; j < v.cols; ++j) {
+    if (exact.r(j, j) > 0) exact.kept.push_back(j);
+  }
+  const std::int64_t rank = std::ssize(exact.kept);
+  exact.of_kept = test::make_matrix<test::Many>(rank, rank, [&](auto i, auto j) {
+    return exact.r(exact.kept[static_cast<std::size_t>(i)],
+                   exact.kept[static_cast<std::size_t>(j)]);
+  });
+  exact.inverse = test::ManyMatrix(rank, rank);
+  for (std::int64_t j = 0; j < rank; ++j) {  // by back substitution
+    for (std::int64_t i = j; i >= 0; --i) {
+      test::Many rest = i == j ? 1 : 0;
+      for (std::int64_t k = i + 1; k <= j; ++k) rest -= exact.of_kept(i, k) * exact.inverse(k, j);
+      exact.inverse(i, j) = rest / exact.of_kept(i, i);
+    }
+  }
+  return exact;
+}
+
+/// R is determined by V no better than V's rounding lets it be, which is n roundings of a solve or
+/// fewer, each of u·‖v_j‖: a V_j, of the first j columns at unit length, that changes by E has an R
+/// that changes by at most √2·‖V_j⁺‖·‖E‖, to first order (Sun, "Perturbation bounds for the
+/// Cholesky and QR factorizations", 1991). So it is compared column by column, with the condition
+/// of the columns up to that one, and behind those where the bound is above a tenth lengths alone
+/// say something. Where there was one solve, R owes V's rounding nothing: it is the Cholesky factor
+/// of a Gram matrix in double-double, whose error of at most 93·2^-106 in each element (extraction)
+/// is multiplied by ‖V_j⁺‖² (the same), rounded once.
+TEST_P(StabilityTable, RAndTheConditionAreThoseOfManyDigits) {
+  const Tall v = table()[GetParam()].make();
+  QrOptions options = test::plain();
+  options.dependent = DependentColumns::fill;  // rows stay where they are
+  const auto got = test::factored(v, options);
+  const ExactTriangle exact = exact_triangle_of(v);
+  ASSERT_EQ(got.info.rank, std::ssize(exact.kept));
+  const double condition = norm_of(exact.of_kept) * norm_of(exact.inverse);
+  EXPECT_LE(got.info.condition, 3 * condition);
+  EXPECT_GE(got.info.condition, condition / 3);
+  const bool one_solve = got.info.steps.size() == 1;
+  double of_inverse = 0;  // the square of the norm of the inverse so far
+  std::int64_t rank = 0;
+  for (std::int64_t j = 0; j < v.cols; ++j) {
+    if (rank < std::ssize(exact.kept) && exact.kept[static_cast<std::size_t>(rank)] == j) {
+      for (std::int64_t i = 0; i <= rank; ++i)
+        of_inverse += std::pow(static_cast<double>(exact.inverse(i, rank)), 2);
+      ++rank;
+    }
+    test::Many difference = 0;
+    test::Many length = 0;
+    for (std::int64_t i = 0; i < v.cols; ++i) {
+      const test::Many x = got.r(i, j) / exact.lengths[static_cast<std::size_t>(j)];
+      difference += (x - exact.r(i, j)) * (x - exact.r(i, j));
+      length += x * x;
+    }
+    const auto columns = static_cast<double>(j + 1);
+    const double error = std::sqrt(static_cast<double>(difference));
+    const double bound =
+        one_solve ? 0x1p-53 + 93 * columns * 0x1p-106 * of_inverse
+                  : std::sqrt(2 * columns * of_inverse) * static_cast<double>(v.cols) * 0x1p-53;
+    EXPECT_NEAR(static_cast<double>(test::Many(sqrt(length))), 1, 1e-14) << j;
+    if (bound <= 0.1) {
+      EXPECT_LE(error, bound) << j;
+    }
+  }
 }
 
 // ---- figures 6 to 9 of Yamazaki, Tomov and Dongarra 2015
