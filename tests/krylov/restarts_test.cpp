@@ -171,7 +171,9 @@ TEST(Auto, ShrinksAndGrowsBack) {
   // Each block behind one that says so is as long as it said, and in the end they are long again.
   std::int64_t widest = 0;
   for (auto k = grew; k + 1 != all.end(); ++k) {
-    if (says("grow: ")(*k)) EXPECT_EQ((k + 1)->s, std::min<std::int64_t>(2 * k->s, 12));
+    if (says("grow: ")(*k)) {
+      EXPECT_EQ((k + 1)->s, std::min<std::int64_t>(2 * k->s, 12));
+    }
     widest = std::max(widest, (k + 1)->s);
   }
   EXPECT_GE(widest, 8);
