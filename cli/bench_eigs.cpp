@@ -158,9 +158,10 @@ void EigsBenchArguments::add_to(CLI::App& algorithm) {
       ->capture_default_str();
   algorithm.add_option("--basis", basis, "monomial, newton, chebyshev or lanczos")
       ->capture_default_str();
-  add_list(algorithm, "--orth", methods,
-           "auto, cholqr (d), cholqr2 (2 x d), cholqr-wide (dd), cholqr-wide2, svqr, svqr-wide, cgs, "
-           "cgs2, mgs, one or more")
+  add_list(
+      algorithm, "--orth", methods,
+      "auto, cholqr (d), cholqr2 (2 x d), cholqr-wide (dd), cholqr-wide2, svqr, svqr-wide, cgs, "
+      "cgs2, mgs, one or more")
       ->capture_default_str();
   algorithm.add_option("--tolerance", bench.tolerance, "of |A v - l v| over m")
       ->check(positive_number())
