@@ -39,7 +39,8 @@
 //   S₁₂ likewise, h = A·2³² + B, rounded, l = (B − (h − A·2³²)) + (C·2^-24 + D·2^-40), each sum
 //   rounded, (hi, lo) ← (hi, lo) + (h, l)·2^(e_i + e_j − 68) by Cray's addition. NaN where a column
 //   has a number that is not finite.
-// * The variants kCray, kIeee and kDot2 of gram and inner add products of doubles to the (hi, lo) of
+// * The variants kCray, kIeee and kDot2 of gram and inner add products of doubles to the (hi, lo)
+// of
 //   a lane, by the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.
 // * X·R⁻¹ is by substitution, in the element of R: q_j = (x_j − Σ_{i<j} q_i·R_ij) / R_jj, i
 //   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
@@ -78,8 +79,8 @@ inline constexpr int kGramUnitRows = 8 * kGramTileRows;
   return rows;
 }
 
-/// Variants of gram in dd; inner has all but the last, apply_gram and solve_right_gram have the first
-/// and the last.
+/// Variants of gram in dd; inner has all but the last, apply_gram and solve_right_gram have the
+/// first and the last.
 inline constexpr std::uint32_t kExtraction = 0;
 inline constexpr std::uint32_t kCray = 1;
 inline constexpr std::uint32_t kIeee = 2;
