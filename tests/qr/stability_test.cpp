@@ -240,13 +240,8 @@ Tall reversed_triangle(std::int64_t m, std::int64_t n) {
   });
 }
 
-#ifdef STRATA_SANITIZED
-constexpr double kElements = 3000;  // minutes would be too long
-constexpr double kElementsOfWide = 20000;
-#else
 constexpr double kElements = 20000;
 constexpr double kElementsOfWide = 100000;
-#endif
 constexpr double kElementsOfLong = 400000;
 
 /// Rows and columns of a random case, by its number: n from 1 to 256 and m from n to 100,000, in
