@@ -1,5 +1,4 @@
-// qr and least_squares: the same bits wherever they run, traffic as planned, and what becomes of
-// input that is bad.
+// qr: the same bits wherever it runs, traffic as planned, and what becomes of input that is bad.
 
 #include "strata/qr.hpp"
 
@@ -28,6 +27,7 @@ using test::Factored;
 using test::factored;
 using test::on;
 using test::Tall;
+using test::with_dependent_columns;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -290,18 +290,6 @@ TEST(Qr, OfFloatsIsOrthonormalToTheirRounding) {
 
 // ---- dependent columns and bad input
 
-/// Exactly: of few digits, so that nothing is rounded.
-Tall with_dependent_columns() {
-  Tall v = test::random_tall(700, 8, 10);
-  for (double& x : v.data) x = std::round(std::ldexp(x, 20));
-  for (std::int64_t i = 0; i < v.rows; ++i) {
-    v(i, 2) = 0;
-    v(i, 4) = v(i, 1);
-    v(i, 6) = 2 * v(i, 0) - 0.5 * v(i, 3);
-  }
-  return v;
-}
-
 TEST(Qr, DropsDependentColumnsAndNamesThem) {
   const Tall v = with_dependent_columns();
   const Factored<double> got = factored(v, plain());
@@ -427,185 +415,6 @@ TEST(Qr, CanBeCancelled) {
 }
 
 // ---- least squares
-
-/// RᵀR = AᵀA and Rᵀ·(Qᵀb) = Aᵀb, to the rounding of R, beside the lengths of the columns.
-void expect_triangle_of(const Tall& a, const Tall& b, const LeastSquaresInfo& info) {
-  const auto n = static_cast<std::size_t>(a.cols);
-  ASSERT_EQ(info.r.size(), n * n);
-  ASSERT_EQ(info.qtb.size(), n * static_cast<std::size_t>(b.cols));
-  const auto length = [](const Tall& x, std::int64_t j) {
-    long double square = 0;
-    for (std::int64_t i = 0; i < x.rows; ++i) square += static_cast<long double>(x(i, j)) * x(i, j);
-    return std::sqrt(square);
-  };
-  for (std::size_t j = 0; j < n; ++j) {
-    const auto column = static_cast<std::int64_t>(j);
-    for (std::size_t i = j + 1; i < n; ++i) EXPECT_EQ(info.r[i + j * n], 0);
-    for (std::int64_t k = 0; k < a.cols + b.cols; ++k) {
-      const Tall& other = k < a.cols ? a : b;
-      const std::int64_t of_other = k < a.cols ? k : k - a.cols;
-      const double* right = k < a.cols ? &info.r[static_cast<std::size_t>(k) * n]
-                                       : &info.qtb[static_cast<std::size_t>(of_other) * n];
-      long double product = 0;
-      for (std::size_t i = 0; i <= j; ++i)
-        product += static_cast<long double>(info.r[i + j * n]) * right[i];
-      long double exact = 0;
-      for (std::int64_t i = 0; i < a.rows; ++i)
-        exact += static_cast<long double>(a(i, column)) * other(i, of_other);
-      EXPECT_LE(std::abs(product - exact), 1e-15L * length(a, column) * length(other, of_other))
-          << j << ", " << k;
-    }
-  }
-}
-
-TEST(LeastSquares, FindsWhatTheDataWereMadeOf) {
-  for (const double condition : {1e1, 1e5, 1e9}) {
-    const Tall a = test::with_condition(5000, 10, condition, 16);
-    const Tall truth = test::random_tall(10, 2, 17);
-    const Tall noise = test::random_tall(5000, 1, 18);
-    Tall b(5000, 2);
-    for (std::int64_t i = 0; i < 5000; ++i) {
-      long double sum[2] = {0, 0};
-      for (std::int64_t j = 0; j < 10; ++j)
-        for (int k = 0; k < 2; ++k) sum[k] += static_cast<long double>(a(i, j)) * truth(j, k);
-      b(i, 0) = static_cast<double>(sum[0]);
-      b(i, 1) = static_cast<double>(sum[1]) + 1e-3 * noise(i, 0);
-    }
-    Tall x(10, 2);
-    const LeastSquaresInfo info =
-        least_squares(a.view(), b.view(), x.view(), on("host:2", 1 << 20).run);
-    EXPECT_TRUE(info.ok) << condition;
-    EXPECT_EQ(info.rank, 10);
-    double error = 0;
-    for (std::int64_t j = 0; j < 10; ++j) error = std::max(error, std::abs(x(j, 0) - truth(j, 0)));
-    EXPECT_LE(error, 1e-15 * condition * 10) << condition;  // rounding of b itself
-    // The residual is orthogonal to the columns of A.
-    for (int k = 0; k < 2; ++k) {
-      long double square = 0;
-      std::vector<long double> rest(5000);
-      for (std::int64_t i = 0; i < 5000; ++i) {
-        auto& value = rest[static_cast<std::size_t>(i)];
-        value = static_cast<long double>(b(i, k));
-        for (std::int64_t j = 0; j < 10; ++j) value -= static_cast<long double>(a(i, j)) * x(j, k);
-        square += value * value;
-      }
-      const auto length = static_cast<double>(std::sqrt(square));
-      EXPECT_NEAR(info.residual_norm[static_cast<std::size_t>(k)], length, 1e-9 * length + 1e-12);
-    }
-    EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
-    EXPECT_LE(info.report.traffic.host_to_device_bytes, 5000 * 12 * 8 + 8 * 12 * 12 * 16);
-    expect_triangle_of(a, b, info);
-  }
-}
-
-TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
-  const Tall a = with_dependent_columns();
-  const Tall b = test::random_tall(700, 1, 19);
-  Tall x(8, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
-  EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
-  for (const std::int64_t j : {2, 4, 6}) EXPECT_EQ(x(j, 0), 0);
-  expect_triangle_of(a, b, info);
-  for (const std::size_t j : {2U, 4U, 6U}) {
-    EXPECT_EQ(info.qtb[j], 0);
-    for (std::size_t k = 0; k < 8; ++k) EXPECT_EQ(info.r[j + 8 * k], 0);
-  }
-  // The normal equations hold.
-  for (std::int64_t j = 0; j < 8; ++j) {
-    long double sum = 0;
-    for (std::int64_t i = 0; i < 700; ++i) {
-      long double rest = b(i, 0);
-      for (std::int64_t k = 0; k < 8; ++k) rest -= static_cast<long double>(a(i, k)) * x(k, 0);
-      sum += rest * a(i, j);
-    }
-    EXPECT_LE(std::abs(static_cast<double>(sum)), 1e-11 * 0x1p20);
-  }
-}
-
-/// x of min ‖b − A·x‖ by normal equations in 600 bits.
-std::vector<double> exact_solution(const Tall& a, const Tall& b) {
-  using Many = boost::multiprecision::number<
-      boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
-      boost::multiprecision::et_off>;
-  const std::int64_t n = a.cols;
-  std::vector<std::vector<Many>> g(static_cast<std::size_t>(n),
-                                   std::vector<Many>(static_cast<std::size_t>(n + 1)));
-  const auto at = [&](std::int64_t i, std::int64_t j) -> Many& {
-    return g[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-  };
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t r = 0; r < a.rows; ++r) {
-      for (std::int64_t j = 0; j < n; ++j) at(i, j) += Many(a(r, i)) * Many(a(r, j));
-      at(i, n) += Many(a(r, i)) * Many(b(r, 0));
-    }
-  }
-  for (std::int64_t p = 0; p < n; ++p) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (i == p) continue;
-      const Many factor = at(i, p) / at(p, p);
-      for (std::int64_t j = p; j <= n; ++j) at(i, j) -= factor * at(p, j);
-    }
-  }
-  std::vector<double> x;
-  for (std::int64_t i = 0; i < n; ++i) x.push_back(static_cast<double>(at(i, n) / at(i, i)));
-  return x;
-}
-
-TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
-  int refined = 0;
-  for (const double condition : {1e9, 1e11, 1e12, 1e13, 3e13, 1e14, 1e16}) {
-    for (const double noise : {0.0, 1e-9, 1e-3}) {
-      const Tall a = test::with_condition(400, 8, condition, 16);
-      const Tall random = test::random_tall(400, 1, 18);
-      Tall b(400, 1);
-      for (std::int64_t i = 0; i < 400; ++i) {
-        for (std::int64_t j = 0; j < 8; ++j) b(i, 0) += a(i, j) * static_cast<double>(j + 1);
-        b(i, 0) += noise * random(i, 0);
-      }
-      const std::vector<double> exact = exact_solution(a, b);
-      Tall x(8, 1);
-      const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
-      if (condition >= 1e16) {  // beyond what the sums tell apart: a column is said to depend
-        EXPECT_EQ(info.rank, 7);
-        EXPECT_EQ(info.dependent_columns.size(), 1U);
-        continue;
-      }
-      double wrong = 0;
-      double length = 0;
-      for (std::int64_t j = 0; j < 8; ++j) {
-        double square = 0;  // the bound is of columns of length 1
-        for (std::int64_t i = 0; i < 400; ++i) square += a(i, j) * a(i, j);
-        const double e = exact[static_cast<std::size_t>(j)];
-        wrong += square * (x(j, 0) - e) * (x(j, 0) - e);
-        length += square * e * e;
-      }
-      const double error = std::sqrt(wrong / length);
-      EXPECT_GE(info.error_bound, error) << condition << ' ' << noise;
-      EXPECT_EQ(info.ok, info.error_bound <= 1e-6);
-      if (condition <= 1e11 || (condition <= 1e13 && noise == 0)) {
-        EXPECT_TRUE(info.ok) << condition << ' ' << noise << ' ' << info.error_bound;
-      }
-      refined += info.refinements;
-      EXPECT_EQ(info.report.traffic, static_cast<const Traffic&>(info.report.planned_traffic));
-    }
-  }
-  EXPECT_GE(refined, 2);
-}
-
-TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {
-  const Tall a = test::with_condition(900, 10, 1e14, 20);
-  const Tall b = test::random_tall(900, 1, 21);
-  Tall x(10, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
-  EXPECT_FALSE(info.ok);
-  EXPECT_GE(info.condition, 1e13);
-  Tall bad = b;
-  bad(7, 0) = kNan;
-  const Error error =
-      error_of([&] { (void)least_squares(a.view(), bad.view(), x.view(), plain().run); });
-  EXPECT_EQ(error.kind(), ErrorKind::input);
-  EXPECT_NE(std::string(error.what()).find("(7, 0) of b"), std::string::npos) << error.what();
-}
 
 }  // namespace
 }  // namespace strata

@@ -260,4 +260,17 @@ double residual_of(const Matrix<T>& v, const Matrix<T>& q, const Matrix<T>& r) {
   return worst;
 }
 
+/// 700 × 8; columns 2, 4 and 6 depend on those before them, exactly: numbers have few digits, so
+/// that nothing is rounded.
+inline Tall with_dependent_columns() {
+  Tall v = random_tall(700, 8, 10);
+  for (double& x : v.data) x = std::round(std::ldexp(x, 20));
+  for (std::int64_t i = 0; i < v.rows; ++i) {
+    v(i, 2) = 0;
+    v(i, 4) = v(i, 1);
+    v(i, 6) = 2 * v(i, 0) - 0.5 * v(i, 3);
+  }
+  return v;
+}
+
 }  // namespace strata::test
