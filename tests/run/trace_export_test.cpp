@@ -103,7 +103,8 @@ TEST(TraceExport, notes_become_instant_events) {
   Trace trace = two_devices();
   trace.notes = {{0.25, "shrink: \"8\" of 15"}, {0.5, "grow"}};
   std::vector<json> found;
-  for (const json& event : exported(trace, "notes.json").at("traceEvents"))
+  const json document = exported(trace, "notes.json");
+  for (const json& event : document.at("traceEvents"))
     if (event.at("ph") == "i") found.push_back(event);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].at("name"), "shrink: \"8\" of 15");
