@@ -129,7 +129,16 @@ TEST(CliTallBench, QrTakesMethodsAndDrawsItsFigures) {
   const json& figures = object.at("figures");
   EXPECT_EQ(figures.at("errors").size(), 28U);
   EXPECT_EQ(figures.at("products").at(0).at("total"), 13);
-  EXPECT_FALSE(figures.at("rates").empty());
+  for (const char* what : {"mgs", "cholqr-wide2", "tsqr", "mrcqr", "openblas geqrf, orgqr"}) {
+    const auto one = std::find_if(figures.at("rates").begin(), figures.at("rates").end(),
+                                  [&](const json& rate) { return rate.at("what") == what; });
+    ASSERT_NE(one, figures.at("rates").end()) << what;
+    EXPECT_GT(one->at("flops_per_second").get<double>(), 0) << what;
+  }
+  const auto of_v = std::count_if(
+      object.at("results").begin(), object.at("results").end(),
+      [](const json& row) { return row.at("what").get<std::string>().starts_with("inner"); });
+  EXPECT_EQ(of_v, 4);
   EXPECT_EQ(std::count_if(figures.at("tuned").begin(), figures.at("tuned").end(),
                           [](const json& row) { return row.at("taken").get<bool>(); }),
             1);
