@@ -135,7 +135,9 @@ TEST(TallBench, OfWhatIsTunedOneIsTaken) {
       if (one.n != n) continue;
       EXPECT_GT(one.seconds, 0);
       EXPECT_TRUE(heights.insert(one.rows).second);
-      if (one.taken) EXPECT_EQ(one.rows, gram_block_rows(n));
+      if (one.taken) {
+        EXPECT_EQ(one.rows, gram_block_rows(n));
+      }
       taken += one.taken ? 1 : 0;
     }
     EXPECT_EQ(taken, 1) << n;
