@@ -243,7 +243,8 @@ struct EigsOptions {
   QrMethod orthogonalization = QrMethod::automatic;
   /// Where many cycles are still to come, the method goes on with a Chebyshev polynomial of A in
   /// the place of A, vector by vector with cgs2, as a decision tells ("filter: …"). It costs three
-  /// vectors more, and many products for each vector of the basis.
+  /// vectors more, and `filter_degree` products, up to 20,000, for each vector of the basis:
+  /// restarts_max bounds cycles, whatever these take.
   bool filter = true;
   double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
   std::int64_t restarts_max = 1000;
