@@ -116,7 +116,6 @@ void run_methods(const QrBench& bench, TallSite<T>& site, const std::string& dev
   }
   std::vector<T> r(static_cast<std::size_t>(n * n));
   const MatrixView<T> of_r{r.data(), n, n, n};
-  const std::vector<MatrixView<T>>& parts = site.parts();
   for (const QrMethod method : bench.methods) {
     QrOptions how;
     how.method = method;
@@ -126,12 +125,7 @@ void run_methods(const QrBench& bench, TallSite<T>& site, const std::string& dev
     std::vector<double> waiting;
     std::vector<double> reductions;
     const auto call = [&] {
-      site.fill();
-      const auto begin = std::chrono::steady_clock::now();
-      info = parts.size() == 1 ? qr_in_place(parts[0], of_r, how)
-                               : qr_in_place(std::span<const MatrixView<T>>(parts), of_r, how);
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double seconds = site.seconds_of_qr(how, of_r, info);
       waiting.push_back(seconds - info.report.trace.seconds);
       reductions.push_back(reduction_of(info.report.trace));
       return seconds;
@@ -232,12 +226,7 @@ void run_columns(const QrBench& bench, DeviceSet& devices, const TallPeers* peer
   } else if (bench.peers) {
     run_host_peers(bench, n, result);
   }
-  std::string names;  // a CPU has one memory, whatever its number
-  for (int d = 1; d < result.devices && peers != nullptr; ++d)
-    names += fmt::format(",{}", devices.device(d).description().name.substr(5));
-  run_methods(bench, site,
-              peers == nullptr ? fmt::format("host:{}", result.devices) : result.device + names,
-              result);
+  run_methods(bench, site, names_of_first(devices, result.devices), result);
   for (std::size_t i = first; i < result.rows.size(); ++i)
     result.rows[i].times_read = result.rows[i].seconds / result.rows[first].seconds;
 }

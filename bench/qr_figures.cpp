@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <span>
 
 #include "base/random.hpp"
 #include "bench/host_tall.hpp"
@@ -209,24 +208,16 @@ template <class Add>
 void add_rates(DeviceSet& devices, int count, MatrixView<const double> v,
                const std::vector<QrMethod>& methods, const Add& add) {
   const bool on_gpu = devices.backend().kind() == DeviceKind::gpu;
-  std::string names = on_gpu ? devices.device(0).description().name : fmt::format("host:{}", count);
-  for (int d = 1; on_gpu && d < count; ++d)
-    names += "," + devices.device(d).description().name.substr(std::string("cuda:").size());
   TallSite<double> site(devices, on_gpu ? count : 1, v.cols, {v.data, v.data + v.size()});
   std::vector<double> r(static_cast<std::size_t>(v.cols * v.cols));
-  const std::vector<MatrixView<double>>& parts = site.parts();
   for (const QrMethod method : methods) {
     QrOptions how;
     how.method = method;
-    how.run.devices = names;
+    how.run.devices = names_of_first(devices, count);
     const std::string what(to_string(method));
     add(count == 1 ? what : fmt::format("{}, {} devices", what, count), [&] {
-      site.fill();
-      const auto begin = Clock::now();
-      const MatrixView<double> of_r{r.data(), v.cols, v.cols, v.cols};
-      parts.size() == 1 ? (void)qr_in_place(parts[0], of_r, how)
-                        : (void)qr_in_place(std::span<const MatrixView<double>>(parts), of_r, how);
-      return std::chrono::duration<double>(Clock::now() - begin).count();
+      QrInfo info;
+      return site.seconds_of_qr(how, {r.data(), v.cols, v.cols, v.cols}, info);
     });
   }
 }

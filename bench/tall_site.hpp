@@ -5,8 +5,13 @@
 // Contract: T is double or float. V is dealt to the devices as qr_part_rows() has it; kernels work
 // on the first part. What was given can be put back.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,6 +22,15 @@
 #include "strata/qr.hpp"
 
 namespace strata::bench {
+
+/// As options name the first `count` devices of a set; a CPU has one memory, whatever its number.
+inline std::string names_of_first(DeviceSet& devices, int count) {
+  if (devices.backend().kind() == DeviceKind::cpu) return fmt::format("host:{}", count);
+  std::string names = devices.device(0).description().name;
+  for (int d = 1; d < count; ++d)
+    names += fmt::format(",{}", devices.device(d).description().name.substr(5));  // "cuda:"
+  return names;
+}
 
 template <class T>
 class TallSite {
@@ -59,6 +73,15 @@ class TallSite {
     const Event end = queue_->record();
     queue_->synchronize();
     return end.seconds() - begin.seconds();
+  }
+
+  /// V as it was given is factored where it lies, `r` is n × n. From the call to the return.
+  double seconds_of_qr(const QrOptions& how, MatrixView<T> r, QrInfo& info) {
+    fill();
+    const auto begin = std::chrono::steady_clock::now();
+    info = parts_.size() == 1 ? qr_in_place(parts_[0], r, how)
+                              : qr_in_place(std::span<const MatrixView<T>>(parts_), r, how);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
   /// How the library forms sums in double-double there.

@@ -44,6 +44,7 @@ constexpr double kBeyondNorm = 1e-6;
 /// Times the tolerance: with an estimated error of A·Q = Q·T above it a pair misses the tolerance,
 /// since estimates are good to a factor of ten.
 constexpr double kErrorMax = 10;
+
 // ---- of filters
 
 constexpr std::int64_t kWorkOfFilter = 3;  ///< columns of V

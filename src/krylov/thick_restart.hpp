@@ -34,11 +34,17 @@ class ThickRestart {
  public:
   ThickRestart(const LinearSystem& system, const EigsOptions& options, WorkCrew& crew);
 
+  /// Fills what `info` tells of the way: cycles, products, decisions, history and, where not all
+  /// was found, why. Throws as BasisRunner::run(), and Error{numerical} if a projected problem has
+  /// no eigenvalues that QL finds.
   void run(EigsInfo& info);
 
+  /// Nothing is left to be sought.
   [[nodiscard]] bool finished() const noexcept { return finished_; }
   [[nodiscard]] std::int64_t found() const noexcept { return std::ssize(locked_); }
+  /// The first to.cols vectors that were found, n × to.cols, in the order of the system's rows.
   void take_vectors(MatrixView<double> to);
+  /// The largest |vᵢᵀvⱼ − δᵢⱼ| of those that were found.
   [[nodiscard]] double orthogonality();
   [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return runner_.seconds(); }
   [[nodiscard]] RunReport take_report() { return runner_.take_report(); }
@@ -47,21 +53,13 @@ class ThickRestart {
   [[nodiscard]] std::int64_t locked() const { return std::ssize(locked_); }
   [[nodiscard]] std::string why_not(std::int64_t cycles) const;
   [[nodiscard]] bool better(double x, double than) const;
-
   bool begin_anew();
-
   void fill_basis(std::int64_t cycle);
-
   [[nodiscard]] std::int64_t steps_of_script() const;
-
   [[nodiscard]] bool can_block() const;
-
   void set_recurrence();
-
   void learn();
-
   bool are_pairs(std::int64_t count, double share = 1);
-
   void project();
 
   /// Of A, or of p(A).
@@ -83,35 +81,23 @@ class ThickRestart {
   }
   [[nodiscard]] double error(std::int64_t i) const;
   [[nodiscard]] double worst_locked() const;
-
   [[nodiscard]] std::int64_t wanted() const;
-
   [[nodiscard]] std::string breakdown(std::int64_t wanted_pairs) const;
-
   void go_on_by_vectors(const std::string& why);
   void decide(std::string what);
-
   bool look(bool last);
 
   // ---- the filter, thick_restart_filter.cpp
   void note_density();
-
   [[nodiscard]] double count_beyond() const;
-
   [[nodiscard]] bool is_slow() const;
-
   bool changes_filter(std::int64_t wanted_pairs);
-
   [[nodiscard]] double outermost_value() const;
-
   bool set_filter(double edge);
 
   void rotate(const std::vector<std::size_t>& keep, std::int64_t count, bool tail);
-
   bool restart(std::int64_t least);
-
   bool lock(std::int64_t count, bool anyway);
-
   void keep_best(std::int64_t count);
 
   EigsOptions options_;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kCyclesToJudge = 5;  ///< whose progress is taken to go on
 constexpr double kManyCycles = 20;         ///< by which a filter is worth what it costs
-constexpr std::int64_t kDegreeMax = 20000;
+constexpr std::int64_t kDegreeMax = 20'000;
 constexpr std::int64_t kDegreeMin = 4;  ///< below it the end is not dense
 
 }  // namespace
@@ -64,17 +64,15 @@ bool ThickRestart::changes_filter(std::int64_t wanted_pairs) {
   }
   std::int64_t beyond = 0;
   while (beyond < std::ssize(order_) && ritz(beyond) > 1) ++beyond;
+  double seen = 0;
+  for (const SpectralNode& node : nodes_) seen += node.count;
   if (beyond < wanted_pairs) {
     // Too few; how far they are from the edge says about where those are that are missing.
-    double seen = 0;
-    for (const SpectralNode& node : nodes_) seen += node.count;
     const double times =
         std::clamp(count_beyond() / std::max({seen, static_cast<double>(beyond), 1.0}), 1.5, 8.0);
     const double outermost = outermost_value();
     return set_filter(outermost + times * (filter_->edge() - outermost));
   }
-  double seen = 0;
-  for (const SpectralNode& node : nodes_) seen += node.count;
   const bool many = seen > 2 * count_beyond();
   const bool steep = ritz(0) > 100 * growth_;
   if (!fresh_ || !(many || steep)) return false;

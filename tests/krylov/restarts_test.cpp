@@ -115,11 +115,11 @@ TEST_F(Restarts, OfAutoAreWithinOneOfThoseOfGmresForEveryBlockAndBasis) {
 /// Real data: a combinatorial matrix, a stiffness matrix and Laplacians of a pose graph and of a
 /// dual mesh. (1138_bus converges by no method, pdn_pg2 in counts that rounding decides.)
 TEST(RestartsOfRealMatrices, OfAutoAreWithinOneOfThoseOfGmres) {
-  const std::string folder = std::string(STRATA_SOURCE_DIR) + "/../shared/data/sparse/";
+  const auto folder = std::filesystem::path(STRATA_SOURCE_DIR) / "../shared/data/sparse";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
   for (const std::string name :
        {"Trefethen_2000", "bcsstk16", "torus3D_pose_laplacian", "mdual_laplacian"}) {
-    const SparseMatrix a = read_mtx(folder + name + ".mtx.gz").to_sparse();
+    const SparseMatrix a = read_mtx(folder / (std::string(name) + ".mtx.gz")).to_sparse();
     const std::vector<double> b = test::row_sums(a);
     const auto by = [&](std::int64_t s, QrMethod method, KrylovBasis basis) {
       GmresOptions options = with(s, 60, method, basis);
