@@ -59,6 +59,7 @@ struct FactorArguments {
   AnalysisArguments analysis;
   double shift = 0;
   std::string precision = "fp64";  ///< of the factor: fp64 or fp32
+  bool inverse = false;            ///< entries of the inverse will be asked for
   std::vector<CLI::Option*> added;
 
   /// All but --precision.

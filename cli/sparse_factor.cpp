@@ -97,17 +97,6 @@ int run_logdet(const FactorArguments& a, const CommonOptions& common) {
   });
 }
 
-std::vector<double> diagonal_of(const SparseMatrix& a) {
-  std::vector<double> diagonal(static_cast<std::size_t>(a.rows));
-  for (std::size_t i = 0; i < diagonal.size(); ++i) {
-    for (auto k = static_cast<std::size_t>(a.start[i]);
-         k < static_cast<std::size_t>(a.start[i + 1]); ++k) {
-      if (static_cast<std::size_t>(a.column[k]) == i) diagonal[i] = a.value[k];
-    }
-  }
-  return diagonal;
-}
-
 void require_variances_name(const VariancesArguments& a) {
   const bool fine = is_called(a.output, ".mtx") || (!a.selected && is_called(a.output, ".npy"));
   require(fine, ErrorKind::misuse, "options", "--output '{}': {}", a.output,
@@ -115,35 +104,57 @@ void require_variances_name(const VariancesArguments& a) {
                      : "a vector is a file called .npy or .mtx (or these with .gz)");
 }
 
+/// The diagonal of the inverse; `put` gets all entries of its lower triangle where L has some.
+std::vector<double> variances_of(const SparseCholesky& factor, const PutEntry& put = nullptr) {
+  std::vector<double> diagonal(static_cast<std::size_t>(factor.n()));
+  factor.for_selected_inverse([&](const SelectedPanel& panel) {
+    const auto row = [&](std::int64_t i) { return panel.rows[static_cast<std::size_t>(i)]; };
+    for (std::int64_t j = 0; j < panel.values.cols; ++j) {
+      diagonal[static_cast<std::size_t>(row(j))] = panel.values(j, j);
+      for (std::int64_t i = j; put && i < panel.values.rows; ++i)
+        put(row(i), row(j), panel.values(i, j));
+    }
+    check_interrupt();
+  });
+  begin_output();
+  return diagonal;
+}
+
+/// The same, and the file of these entries, which are written as they are made.
+std::vector<double> write_selected(const std::string& path, const SparseCholesky& factor) {
+  std::vector<double> diagonal;
+  write_symmetric_mtx(path, factor.n(), factor.selected_entries(),
+                      [&](const PutEntry& put) { diagonal = variances_of(factor, put); });
+  return diagonal;
+}
+
 int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   require_variances_name(a);
   check_outputs(common, {{"--output", a.output}}, inputs_of(a.factor, common));
-  const SparseFactorization f = read_factor(a.factor, common);
+  FactorArguments factor = a.factor;
+  factor.inverse = true;
+  const SparseFactorization f = read_factor(factor, common);
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
-  const SelectedInverse inverse = a.selected ? f.factor.selected_inverse() : SelectedInverse{};
   const std::vector<double> variances =
-      a.selected ? diagonal_of(inverse) : f.factor.inverse_diagonal();
+      a.selected ? write_selected(a.output, f.factor) : variances_of(f.factor);
   const auto range = std::minmax_element(variances.begin(), variances.end());
   const bool any = !variances.empty();
   object["variances"] = {{"smallest", any ? number(*range.first) : json(nullptr)},
                          {"largest", any ? number(*range.second) : json(nullptr)}};
-  if (a.selected) object["variances"]["selected_entries"] = inverse.entries();
+  const std::int64_t entries = 2 * f.factor.selected_entries() - f.factor.n();
+  if (a.selected) object["variances"]["selected_entries"] = entries;
   const bool single = f.factor.precision() == Element::fp32;
   const double error = single ? relative_error_in_fp32(f) : 0;
   if (single) object["variances"]["relative_error"] = number(error);
-  begin_output();
-  if (a.selected) {
-    write_symmetric_mtx(a.output, inverse);
-  } else {
+  if (!a.selected)
     write_dense(a.output, MatrixView<const double>{variances.data(), f.factor.n(), 1,
                                                    std::max<std::int64_t>(f.factor.n(), 1)});
-  }
   return finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
     if (any) fmt::print("  variances         from {:.6g} to {:.6g}\n", *range.first, *range.second);
-    if (a.selected) fmt::print("  of the inverse    {} entries\n", inverse.entries());
+    if (a.selected) fmt::print("  of the inverse    {} entries\n", entries);
     if (single) print_error_in_fp32("relative", error);
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
@@ -189,6 +200,7 @@ SparseCholeskyOptions sparse_options_of(const CommonOptions& common,
   options.tile = common.tile;
   options.shift = arguments.shift;
   options.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
+  options.inverse = arguments.inverse;
   return options;
 }
 
@@ -218,7 +230,8 @@ SparseFactorization read_factor(const FactorArguments& arguments, const CommonOp
 }
 
 json to_json(const SparseFactorization& f) {
-  json object = f.saved ? json{{"n", f.factor.n()}} : to_json(f.factor.report());
+  const RunReport& run = f.factor.report();
+  json object = f.saved ? json{{"n", f.factor.n()}, {"host_bytes", run.host_bytes}} : to_json(run);
   object["factor"] = to_json(f.factor.info());
   object["precision"] = to_string(f.factor.precision());
   object["shift"] = f.factor.shift();
@@ -249,8 +262,10 @@ void print_factor(const SparseFactorization& f) {
              a.counts.factor_entries, a.counts.flops,
              format_bytes(a.counts.panel_bytes / (single ? 2 : 1)));
   fmt::print("  supernodes        {}, ordered by {}\n", a.supernodes(), to_string(a.ordering));
-  if (f.saved) return;
   const RunReport& run = f.factor.report();
+  if (run.host_bytes > 0)
+    fmt::print("  host memory       {} planned\n", format_bytes(run.host_bytes));
+  if (f.saved) return;
   fmt::print("  analysis          {:.3g} s\n  factor            {:.3g} s, {:.1f} GFLOP/s\n",
              a.seconds.total(), run.seconds, run.seconds > 0 ? run.flops / run.seconds / 1e9 : 0);
 }

@@ -15,6 +15,7 @@
 // * Matrices in memory are column-major, extents are 64-bit, indices are 0-based.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -172,6 +173,12 @@ void write_mtx(const std::string& path, std::span<const double> vector);
 /// lower one (coordinate, real, symmetric). Throws Error{misuse} for a matrix that is not square,
 /// Error{storage}.
 void write_symmetric_mtx(const std::string& path, const SparseMatrix& matrix);
+/// The same of n rows and so many entries, each of which `fill` puts once: in row i and column j or
+/// the other way round, in any order. Throws Error{misuse} if they are more or fewer; what `fill`
+/// throws passes through.
+using PutEntry = std::function<void(std::int64_t i, std::int64_t j, double value)>;
+void write_symmetric_mtx(const std::string& path, std::int64_t n, std::int64_t entries,
+                         const std::function<void(const PutEntry&)>& fill);
 
 /// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz). Throws Error{misuse}
 /// for any other name, else as read_npy and read_mtx.

@@ -13,6 +13,7 @@
 // of the tree in tiles. See docs/design/0016-fronts-as-blocks.md.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,10 +58,20 @@ struct SparseCholeskyOptions {
   std::int64_t panel_order = 0;
   std::int64_t branch_entries = 0;
   std::optional<LevelBatches> batches;  ///< in place of branches and tiles
+  /// Entries of the inverse will be asked for: their host memory is planned and told
+  /// (RunReport::host_bytes), and what does not have it is refused before it is factored.
+  bool inverse = false;
 };
 
 /// Entries of A⁻¹ where L has entries (and where supernodes store zeros), both triangles.
 using SelectedInverse = SparseMatrix;
+
+/// The columns of one supernode of it, from the diagonal down.
+struct SelectedPanel {
+  std::span<const std::int32_t> rows;  ///< of A; the first ones are those of the columns
+  /// Element (i, j), i >= j, is that of A⁻¹ in row rows[i] and column rows[j].
+  MatrixView<const double> values;
+};
 
 class SparseCholesky {
  public:
@@ -105,10 +116,17 @@ class SparseCholesky {
   /// B ← Pᵀ·L⁻ᵀ·B, of rows in the order of elimination.
   void solve_lower_transposed(MatrixView<double> b) const;
 
-  /// The diagonal of A⁻¹: marginal variances where A is a precision matrix (n).
+  /// The diagonal of A⁻¹: marginal variances where A is a precision matrix (n). Beside L it takes
+  /// the panels of the inverse on the way from the root (SparseCholeskyOptions::inverse). Throws
+  /// Error{memory}.
   [[nodiscard]] std::vector<double> inverse_diagonal() const;
-  /// (Takahashi, Fagan, Chin 1973; Erisman, Tinney 1975.)
+  /// (Takahashi, Fagan, Chin 1973; Erisman, Tinney 1975.) The result takes 12 bytes an entry.
   [[nodiscard]] SelectedInverse selected_inverse() const;
+  /// The same panel by panel, from the last supernode to the first, in the memory of
+  /// inverse_diagonal(). A panel is there until `visit` returns; what that throws passes through.
+  void for_selected_inverse(const std::function<void(const SelectedPanel&)>& visit) const;
+  /// Of its lower triangle.
+  [[nodiscard]] std::int64_t selected_entries() const;
   /// An estimate from below of ‖A‖₁·‖A⁻¹‖₁, mostly exact to a digit (Hager 1984; Higham 1988); A is
   /// the matrix that was factored, without the shift, which is added.
   [[nodiscard]] double condition(const SparseMatrix& a) const;

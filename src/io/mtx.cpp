@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <limits>
 #include <new>
 
@@ -304,6 +305,26 @@ void write_mtx(const std::string& path, std::span<const double> vector) {
   write_mtx(path, MatrixView<const double>{vector.data(), n, 1, n > 0 ? n : 1});
 }
 
+void write_symmetric_mtx(const std::string& path, std::int64_t n, std::int64_t entries,
+                         const std::function<void(const PutEntry&)>& fill) {
+  OutputFile file = open_output(path);
+  file.write(
+      fmt::format("%%MatrixMarket matrix coordinate real symmetric\n{} {} {}\n", n, n, entries));
+  std::string line;
+  std::int64_t written = 0;
+  fill([&](std::int64_t i, std::int64_t j, double value) {
+    line.clear();
+    fmt::format_to(std::back_inserter(line), "{} {} ", std::max(i, j) + 1, std::min(i, j) + 1);
+    append_number(line, value);
+    line += '\n';
+    file.write(line);
+    ++written;
+  });
+  require(written == entries, ErrorKind::misuse, "mtx", "{}: {} entries where {} were announced",
+          path, written, entries);
+  file.commit();
+}
+
 void write_symmetric_mtx(const std::string& path, const SparseMatrix& matrix) {
   require(matrix.rows == matrix.cols, ErrorKind::misuse, "mtx",
           "{}: a {} by {} matrix is not symmetric", path, matrix.rows, matrix.cols);
@@ -317,17 +338,7 @@ void write_symmetric_mtx(const std::string& path, const SparseMatrix& matrix) {
   };
   std::int64_t entries = 0;
   for_lower([&](std::int64_t, std::int32_t, double) { ++entries; });
-  OutputFile file = open_output(path);
-  file.write(fmt::format("%%MatrixMarket matrix coordinate real symmetric\n{} {} {}\n", matrix.rows,
-                         matrix.cols, entries));
-  std::string line;
-  for_lower([&](std::int64_t i, std::int32_t j, double value) {
-    line = fmt::format("{} {} ", i + 1, j + 1);
-    append_number(line, value);
-    line += '\n';
-    file.write(line);
-  });
-  file.commit();
+  write_symmetric_mtx(path, matrix.rows, entries, for_lower);
 }
 
 }  // namespace strata

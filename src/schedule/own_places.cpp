@@ -44,14 +44,16 @@ std::vector<TaskUses> uses_of(const Schedule& schedule, std::int64_t from_step) 
     for (const Task& task : std::as_const(tasks).tasks()) {
       TaskUses& mine = all.emplace_back();
       mine.device = task.device;
-      std::map<std::int64_t, std::size_t> known;
       const auto operands = std::as_const(tasks).operands(task);
+      mine.uses.reserve(operands.size());
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const std::int64_t block = blocks.index(operands[i].id);
-        const auto [use, fresh] = known.emplace(block, mine.uses.size());
-        if (fresh) mine.uses.push_back({operands[i].id, block, room_for(blocks, operands[i].id)});
-        if (writes(task.access_of(i))) mine.uses[use->second].written = true;
-        if (reads(task.access_of(i))) mine.uses[use->second].loaded = true;
+        auto use = std::find_if(mine.uses.begin(), mine.uses.end(),
+                                [=](const Use& other) { return other.block == block; });
+        if (use == mine.uses.end())
+          use = mine.uses.insert(use, {operands[i].id, block, room_for(blocks, operands[i].id)});
+        use->written = use->written || writes(task.access_of(i));
+        use->loaded = use->loaded || reads(task.access_of(i));
       }
     }
   }
@@ -106,7 +108,7 @@ constexpr std::array<Distance, 4> kDistances{{{3, 2, 2}, {2, 1, 1}, {1, 0, 1}, {
 /// The memory of one device, by tasks.
 class Places {
  public:
-  Places(std::int64_t budget, std::size_t tasks) : budget_(budget), there_(tasks) {}
+  Places(std::int64_t budget, std::size_t tasks) : budget_(budget), there_(tasks), begins_(tasks) {}
 
   /// Those whose places are found first have first choice.
   void place(std::vector<Piece> pieces) {
@@ -130,13 +132,15 @@ class Places {
   /// By pieces that were cut for want of a place.
   [[nodiscard]] std::int64_t moved_bytes() const { return moved_; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return placed_; }
+  /// How many pieces were looked at to find these places.
+  [[nodiscard]] std::int64_t work() const { return work_; }
 
  private:
   void add(Piece piece) {
+    begins_[at(piece.first())].push_back(placed_.size());
     for (std::int64_t t = piece.first(); t <= piece.last(); ++t)
       there_[at(t)].push_back(placed_.size());
     placed_.push_back(std::move(piece));
-    seen_.push_back(0);
   }
   void remove(std::size_t number, std::int64_t from, std::int64_t to) {
     for (std::int64_t t = from; t <= to; ++t)
@@ -153,12 +157,14 @@ class Places {
   /// Calls visit(number) for the pieces that are there at a time in [from, to].
   template <class F>
   void for_each_at(std::int64_t from, std::int64_t to, F&& visit) {
-    ++stamp_;
     const std::int64_t end = std::min(to, std::ssize(there_) - 1);
-    for (std::int64_t t = std::max<std::int64_t>(from, 0); t <= end; ++t) {
-      for (const std::size_t p : there_[at(t)])
-        if (std::exchange(seen_[p], stamp_) != stamp_) visit(p);
-    }
+    const std::int64_t begin = std::max<std::int64_t>(from, 0);
+    const auto visit_all = [&](const std::vector<std::size_t>& numbers) {
+      work_ += std::ssize(numbers);
+      std::for_each(numbers.begin(), numbers.end(), visit);
+    };
+    visit_all(there_[at(begin)]);
+    for (std::int64_t t = begin + 1; t <= end; ++t) visit_all(begins_[at(t)]);
   }
 
   /// The lowest place in a gap, at the largest distance at which there is one.
@@ -190,45 +196,75 @@ class Places {
     return false;
   }
 
+  /// Another piece where a place is looked for.
+  struct Other {
+    std::size_t number;
+    std::int64_t pause;  // in which it can leave; −1: it can't
+  };
+  /// What those cost that begin before a place, or end before it: by that place, ascending, sums.
+  struct Sums {
+    struct Sum {
+      std::int64_t place;
+      std::int64_t cost;
+      std::int64_t bound;  // how many can't leave
+    };
+    std::vector<Sum> list;
+
+    void add_up() {
+      std::sort(list.begin(), list.end(),
+                [](const Sum& x, const Sum& y) { return x.place < y.place; });
+      for (std::size_t k = 1; k < list.size(); ++k) {
+        list[k].cost += list[k - 1].cost;
+        list[k].bound += list[k - 1].bound;
+      }
+    }
+    /// Of those at places below `end`.
+    [[nodiscard]] Sum below(std::int64_t end) const {
+      const auto behind = std::lower_bound(
+          list.begin(), list.end(), end, [](const Sum& x, std::int64_t y) { return x.place < y; });
+      return behind == list.begin() ? Sum{} : behind[-1];
+    }
+  };
+
   /// A place on others that nobody uses meanwhile, which leave: where that costs least, if it is
   /// less than for this piece to leave in between.
   bool find_victims(Piece& piece) {
-    struct Other {
-      std::size_t number;
-      std::int64_t pause;  // in which it can leave
-    };
     std::vector<Other> others;
     std::vector<std::int64_t> candidates{0, budget_ - piece.bytes};
+    Sums begun;
+    Sums ended;
     for_each_at(piece.first(), piece.last(), [&](std::size_t p) {
       const Piece& other = placed_[p];
-      others.push_back({p, other.pause(std::max(piece.first(), other.first()),
-                                       std::min(piece.last(), other.last()))});
+      const std::int64_t pause =
+          other.pause(std::max(piece.first(), other.first()), std::min(piece.last(), other.last()));
+      others.push_back({p, pause});
+      const std::int64_t cost = pause < 0 ? 0 : other.costs[at(pause)];
+      begun.list.push_back({other.offset, cost, pause < 0 ? 1 : 0});
+      ended.list.push_back({other.offset + other.bytes, cost, pause < 0 ? 1 : 0});
       candidates.push_back(other.offset + other.bytes);
       candidates.push_back(other.offset - piece.bytes);
     });
     std::sort(candidates.begin(), candidates.end());
+    begun.add_up();
+    ended.add_up();
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const std::int64_t cost : piece.costs) least = std::min(least, cost);
-    const auto meets = [&](const Piece& other, std::int64_t offset) {
-      return other.offset < offset + piece.bytes && offset < other.offset + other.bytes;
-    };
     for (const std::int64_t offset : candidates) {
       if (offset < 0 || offset + piece.bytes > budget_) continue;
-      std::int64_t cost = 0;
-      bool may_leave = true;
-      for (const Other& other : others) {
-        const Piece& p = placed_[other.number];
-        if (!meets(p, offset)) continue;
-        may_leave = may_leave && other.pause >= 0;
-        if (may_leave) cost += p.costs[at(other.pause)];
-      }
-      if (!may_leave || cost >= least) continue;
+      // Who has begun before the end of this place, and not ended before it begins, is in it.
+      const Sums::Sum in = begun.below(offset + piece.bytes);
+      const Sums::Sum out = ended.below(offset + 1);
+      const std::int64_t cost = in.cost - out.cost;
+      if (in.bound > out.bound || cost >= least) continue;
       least = cost;
       piece.offset = offset;
     }
     if (piece.offset < 0) return false;
-    for (const Other& other : others)
-      if (meets(placed_[other.number], piece.offset)) add(split(other.number, other.pause));
+    for (const Other& other : others) {
+      const Piece& p = placed_[other.number];
+      if (p.offset < piece.offset + piece.bytes && piece.offset < p.offset + p.bytes)
+        add(split(other.number, other.pause));
+    }
     return true;
   }
 
@@ -251,6 +287,7 @@ class Places {
         operands.push_back(split(p, k - 1));
       } else {
         remove(p, task, task);
+        std::erase(begins_[at(task)], p);
         operands.push_back(placed_[p]);
         placed_[p].uses.clear();  // it is no more
       }
@@ -264,10 +301,10 @@ class Places {
   }
 
   std::int64_t budget_;
-  std::vector<std::vector<std::size_t>> there_;  // by task: which pieces
+  std::vector<std::vector<std::size_t>> there_;   // by task: which pieces
+  std::vector<std::vector<std::size_t>> begins_;  // likewise, which are there from it on
   std::vector<Piece> placed_;
-  std::vector<std::int64_t> seen_;
-  std::int64_t stamp_ = 0;
+  std::int64_t work_ = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> taken_;
   std::int64_t moved_ = 0;
 };
@@ -312,15 +349,20 @@ class Memory {
 
   [[nodiscard]] std::vector<SlotPlace> stays() {
     send_away();
-    // Which order is best is a matter of luck: so several are tried, as far as that is quick.
+    // Which order is best is a matter of luck: so several are tried, as far as that is quick: the
+    // work counts, which equal inputs have in common, and not the time.
     constexpr std::int64_t kPiecesTried = 1 << 16;
     constexpr std::int64_t kTriesMost = 80;
+    constexpr std::int64_t kWorkMost = 20'000'000;  // a second at most
+    std::int64_t work = 0;
     const std::int64_t tries =
         std::clamp<std::int64_t>(kPiecesTried / (std::ssize(pieces_) + 1), 1, kTriesMost);
     std::optional<Places> best;
-    for (std::int64_t n = 0; n < tries && (!best || best->moved_bytes() > 0); ++n) {
+    for (std::int64_t n = 0; n < tries && (!best || (best->moved_bytes() > 0 && work < kWorkMost));
+         ++n) {
       Places places(budget_, positions_.size());
       places.place(in_order(n));
+      work += places.work();
       if (!best || places.moved_bytes() < best->moved_bytes()) best = std::move(places);
     }
     std::vector<SlotPlace> stays;
@@ -461,10 +503,21 @@ std::vector<std::vector<SlotPlace>> find_own_places(const Schedule& schedule,
 
 std::int64_t smallest_own_places_bytes(const Schedule& schedule) {
   std::int64_t most = 0;
-  for (const TaskUses& task : uses_of(schedule, 0)) {
-    std::int64_t bytes = 0;
-    for (const Use& use : task.uses) bytes += use.bytes;
-    most = std::max(most, bytes);
+  std::vector<BlockId> ids;
+  TaskList tasks;
+  for (std::int64_t step = 0; step < schedule.steps; ++step) {
+    tasks.clear();
+    schedule.emit(step, tasks);
+    for (const Task& task : std::as_const(tasks).tasks()) {
+      ids.clear();
+      std::int64_t bytes = 0;
+      for (const TaskOperand& operand : std::as_const(tasks).operands(task)) {
+        if (std::find(ids.begin(), ids.end(), operand.id) != ids.end()) continue;
+        ids.push_back(operand.id);
+        bytes += room_for(schedule.blocks, operand.id);
+      }
+      most = std::max(most, bytes);
+    }
   }
   return most;
 }

@@ -51,29 +51,34 @@ void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t 
        format_bytes(needs.host_bytes), needs.device_bytes);
 }
 
+void check_host_memory(std::int64_t needed, std::int64_t there, const std::string& what,
+                       const char* where) {
+  require(needed <= there, ErrorKind::memory, where,
+          "a host memory of {} ({} bytes) is too small for {}: the smallest that works is {}: {} "
+          "bytes",
+          format_bytes(std::max<std::int64_t>(there, 0)), there, what, format_bytes(needed),
+          needed);
+}
+
 void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
                        std::int64_t arena_bytes, const Machine& machine, const Options& options,
-                       const char* where) {
+                       const char* where, std::string_view beside) {
   const bool bounded = options.host_memory_bytes > 0;
   std::int64_t there = bounded ? options.host_memory_bytes : machine.host_memory_bytes;
   // What a CPU computes in is host memory too; a caller's bound is on the factor.
   if (!bounded && is_cpu(machine)) there -= arena_bytes;
-  require(
-      needs.host_bytes <= there, ErrorKind::memory, where,
-      "with tiles of {} each device needs {} at least, and the factor of order {} {} ({} bytes) "
-      "of host memory, of which there is {}",
-      tile, format_bytes(needs.device_bytes), n, format_bytes(needs.host_bytes), needs.host_bytes,
-      format_bytes(std::max<std::int64_t>(there, 0)));
+  check_host_memory(needs.host_bytes, there,
+                    fmt::format("the factor of order {} in tiles of {}{}", n, tile, beside), where);
 }
 
-void check_host_memory(const PlannedRun& planned, const Options& options, const char* where) {
+void check_host_memory(const PlannedRun& planned, const Options& options, const char* where,
+                       std::string_view beside) {
   const Plan& plan = *planned.plan;
   MemoryNeeds needs;
-  needs.device_bytes = smallest_budget_bytes(plan.schedule());
   needs.host_bytes = planned.host_bytes;
   std::int64_t arenas = 0;
   for (const DeviceLayout& device : plan.layout().devices) arenas += device.arena_bytes;
-  check_host_memory(needs, planned.n, planned.tile, arenas, plan.machine(), options, where);
+  check_host_memory(needs, planned.n, planned.tile, arenas, plan.machine(), options, where, beside);
 }
 
 }  // namespace strata

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include "session/planned_run.hpp"
 #include "strata/options.hpp"
@@ -43,13 +45,18 @@ using ScheduleInTiles = std::function<Schedule(std::int64_t tile)>;
 void check_device_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
                          const Machine& machine);
 
-/// Throws Error{memory}, naming the host memory that a factorization needs, if it is more than the
-/// options allow, or than the machine has: beside `arena_bytes`, the memory of all devices, if they
-/// are CPUs. `where` is the place that the error names.
+/// Throws Error{memory} if `what` needs more bytes of host memory than there are, naming both.
+/// `where` is the place that the error names.
+void check_host_memory(std::int64_t needed, std::int64_t there, const std::string& what,
+                       const char* where);
+/// The same of a factorization: there is what the options allow, or what the machine has, beside
+/// `arena_bytes`, the memory of all devices, if they are CPUs. `beside` is what else needs memory,
+/// as the message has it.
 void check_host_memory(const MemoryNeeds& needs, std::int64_t n, std::int64_t tile,
                        std::int64_t arena_bytes, const Machine& machine, const Options& options,
-                       const char* where);
+                       const char* where, std::string_view beside = {});
 /// The same for one that is planned.
-void check_host_memory(const PlannedRun& planned, const Options& options, const char* where);
+void check_host_memory(const PlannedRun& planned, const Options& options, const char* where,
+                       std::string_view beside = {});
 
 }  // namespace strata

@@ -13,6 +13,7 @@
 #include "session/policy.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_schedule.hpp"
+#include "sparse/inverse_panels.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
@@ -39,6 +40,42 @@ bool fit_ranges(const SparseAnalysis& analysis) {
   return true;
 }
 
+/// At least what the largest task of a CPU needs, each block in a place of its own: branches are
+/// single leaves then.
+std::int64_t largest_task_bytes(const SparseAnalysis& analysis, const FrontSizes& sizes,
+                                Element element) {
+  constexpr std::int64_t kBeside = 4096;  // heads, statuses, and what places are rounded up by
+  const std::int64_t tile = sizes.tile * sizes.tile;
+  std::vector<std::int64_t> given(at(analysis.supernodes()));  // the largest update of a child
+  std::int64_t most = 0;
+  for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
+    const std::int64_t w = analysis.width(s);
+    const std::int64_t r = analysis.row_count(s);
+    const bool is_tiled = w + r > sizes.panel_order;
+    const std::int64_t panel = is_tiled ? tile : (w + r) * w;
+    const std::int64_t update = is_tiled ? std::min(tile, r * r) : r * r;
+    const std::int64_t entries =  // and where they belong
+        std::min(panel, w * (w + 1) / 2 + w * r) * (bytes_of(element) + bytes_of(Element::int32));
+    const std::int64_t elements = std::max(
+        {panel + update, panel + given[at(s)], update + given[at(s)], is_tiled ? 3 * tile : 0});
+    const bool is_leaf = analysis.branch[at(s)] == s;
+    most = std::max({most, elements * bytes_of(element) + (is_leaf ? entries : 0),
+                     panel * bytes_of(element) + entries});
+    const std::int32_t p = analysis.parent[at(s)];
+    if (p >= 0) given[at(p)] = std::max(given[at(p)], update);
+  }
+  return most + kBeside;
+}
+
+/// Smaller tiles for a factor that has hardly more than one: so that devices that hold as much as
+/// the factor, but not all of it, can make it. It follows from the factor alone, as bits do.
+void cut_small_factor(const SparseAnalysis& analysis, FrontSizes& sizes, Element element) {
+  constexpr std::int64_t kLeast = 32;
+  const std::int64_t factor = analysis.counts.panel_bytes / 8 * bytes_of(element);
+  while (sizes.tile > kLeast && largest_task_bytes(analysis, sizes, element) > factor)
+    sizes.tile = sizes.panel_order = sizes.tile / 2;
+}
+
 }  // namespace
 
 FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptions& options,
@@ -56,6 +93,7 @@ FrontSizes front_sizes(const SparseAnalysis& analysis, const SparseCholeskyOptio
     sizes.tile = sizes.panel_order = largest_order(analysis) >= kLargeFront ? 2048 : 1024;
     sizes.branch_entries = std::int64_t{1} << 24;
   }
+  if (!gpu && !are_given(options)) cut_small_factor(analysis, sizes, options.precision);
   if (options.tile > 0) sizes.tile = options.tile;
   if (options.panel_order > 0) sizes.panel_order = options.panel_order;
   if (options.branch_entries > 0) sizes.branch_entries = options.branch_entries;
@@ -172,14 +210,43 @@ std::shared_ptr<const FrontLayout> fitting_layout(SparseAnalysis& analysis, cons
   // Below, branches hardly hold more than one supernode, and panels and tiles are what is large.
   constexpr std::int64_t kSmallest = 256;
   for (;;) {
-    auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
-    if (sizes.branch_entries <= kSmallest || fits(layout)) return layout;
+    auto layout = std::make_shared<FrontLayout>(lay_out_fronts(analysis, a, sizes, element));
+    if (fits(layout)) return layout;
+    if (sizes.branch_entries <= kSmallest) {
+      // Slots that suit all tasks need more than any of them.
+      layout->own_places = true;
+      return layout;
+    }
     sizes.branch_entries /= 4;
   }
 }
 
+namespace {
+
+/// What a factor takes of host memory: L, values and what is known of the pattern, and the updates
+/// that leave the devices. Those are gone when entries of the inverse are made, but where they were
+/// page-locked for GPUs.
+std::int64_t host_bytes_of(const PlannedRun& planned, const SparseAnalysis& analysis,
+                           bool inverse) {
+  const BlockTable& blocks = planned.plan->schedule().blocks;
+  const std::int64_t panels = blocks.total_bytes(fronts::kPanels);
+  const std::int64_t lasting =
+      panels + blocks.total_bytes(fronts::kValues) +
+      2 * (blocks.total_bytes(fronts::kStructure) + blocks.total_bytes(fronts::kPlaces));
+  const std::int64_t stored = planned.plan->totals().traffic.device_to_host_bytes - panels -
+                              blocks.total_bytes(fronts::kStatus);
+  const std::int64_t updates =
+      std::clamp<std::int64_t>(stored, 0, blocks.total_bytes(fronts::kUpdates));
+  const std::int64_t of_inverse = inverse ? inverse_bytes(analysis) : 0;
+  return lasting +
+         (has_gpu(planned.plan->machine()) ? updates + of_inverse : std::max(updates, of_inverse));
+}
+
+}  // namespace
+
 PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
-                       const Machine& machine, const Options& options) {
+                       const Machine& machine, const SparseCholeskyOptions& asked) {
+  const Options& options = asked.run;
   require_devices(machine);
   const auto start = std::chrono::steady_clock::now();
   const Element element = layout->blocks.family(fronts::kPanels).element;
@@ -194,10 +261,7 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
   PlannedRun planned =
       make_planned_run(schedule, machine, options_of(options.policy), to_string(options.policy));
   planned.n = std::ssize(analysis.order);
-  planned.host_bytes = schedule->blocks.total_bytes(fronts::kPanels) +
-                       schedule->blocks.total_bytes(fronts::kValues) +
-                       2 * (schedule->blocks.total_bytes(fronts::kStructure) +
-                            schedule->blocks.total_bytes(fronts::kPlaces));
+  planned.host_bytes = host_bytes_of(planned, analysis, asked.inverse);
   // Values in and the factor out.
   planned.floor_bytes =
       schedule->blocks.total_bytes(fronts::kPanels) + schedule->blocks.total_bytes(fronts::kValues);
@@ -216,7 +280,7 @@ PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix
                       machine.device_to_device.bytes_per_second > 0);
   if (layout == nullptr)
     layout = fitting_layout(laid_out, a, sizes, given, options.precision, machine);
-  PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options.run);
+  PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options);
   planned.tile = sizes.tile;
   return planned;
 }
@@ -235,7 +299,8 @@ std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis, const Spa
     try {
       const PlannedRun planned = plan_factorization(analysis, a, some, options);
       // GPUs alone may keep L.
-      if (is_cpu(some) || !are_alike(some)) check_host_memory(planned, options.run, kWhere);
+      if (is_cpu(some) || !are_alike(some))
+        check_host_memory(planned, options.run, kWhere, beside_factor(options.inverse));
       return planned.simulated.seconds;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::memory) throw;

@@ -14,6 +14,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/host_memory.hpp"
+#include "device/device_host.hpp"
 #include "kernels/front.hpp"
 #include "kernels/front_program.hpp"
 #include "kernels/potrf.hpp"
@@ -24,6 +25,7 @@
 #include "session/policy.hpp"
 #include "session/report.hpp"
 #include "sparse/front_schedule.hpp"
+#include "sparse/inverse_panels.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
@@ -89,7 +91,19 @@ void FrontFactor::begin() {
   info_.ok = false;
 }
 
+/// Of a factor that no plan is for, at home, and what will be asked of it.
+void FrontFactor::check_home() {
+  host_bytes_ = layout_->blocks.total_bytes(fronts::kPanels) +
+                (asked_.inverse ? inverse_bytes(analysis_) : 0);
+  const std::int64_t bound = options_.host_memory_bytes;
+  check_host_memory(host_bytes_, bound > 0 ? bound : describe_host().memory_bytes,
+                    fmt::format("the factor of order {}{}", analysis_.order.size(),
+                                beside_factor(asked_.inverse)),
+                    kWhere);
+}
+
 void FrontFactor::reserve() {
+  if (planned_.plan == nullptr) check_home();
   panels_ = std::make_shared<FamilyMemory>(layout_->blocks, fronts::kPanels);
 }
 
@@ -148,6 +162,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   panels_.reset();
   sweeps_.reset();
   resident_.reset();
+  host_bytes_ = 0;
   if (whole_analysis_) analysis_ = std::move(*whole_analysis_);
   whole_analysis_.reset();
   // Sizes follow from the devices and from what was asked for, not from what an earlier matrix, or
@@ -167,12 +182,12 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   SparseAnalysis whole = analysis_;
   layout_ = fitting_layout(analysis_, a, sizes_, given_sizes_, element_, machine);
   if (layout_->ranges) whole_analysis_ = std::move(whole);
-  PlannedRun planned = plan_fronts(analysis_, layout_, machine, options_);
+  PlannedRun planned = plan_fronts(analysis_, layout_, machine, asked_);
   planned.tile = sizes_.tile;
   planned.let_go_of_trace();
-  check_host_memory(planned, options_, kWhere);
-  reserve();
+  check_host_memory(planned, options_, kWhere, beside_factor(asked_.inverse));
   planned_ = std::move(planned);
+  reserve();
   homes_ = std::make_unique<FrontHomes>(*layout_, panels_, *devices_, *planned_.plan,
                                         options_.host_pinning);
   arrangement_ = arrangement_of(a, *crew_);
@@ -186,6 +201,7 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
                                 devices_->linked());
   if (layout == nullptr) return false;
   layout_ = std::move(layout);
+  if (asked_.inverse) check_home();  // L comes home for it
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < devices_->count(); ++d)
     places.push_back({choices.front().indices[at(d)], &devices_->device(d)});
@@ -347,6 +363,7 @@ void FrontFactor::run_resident(std::span<const double> values, const SparseMatri
   report_.flops = analysis_.counts.stored_flops;
   report_.tasks = std::ssize(layout_->units);
   report_.peak_device_bytes = resident_->largest_bytes();
+  report_.host_bytes = host_bytes_;
   read_statuses(*status);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -360,6 +377,19 @@ void FrontFactor::bring_home() const {
   for (int d = 0; d < resident_->devices(); ++d)
     resident_->download(fronts::kPanels, store, ring(d), d);
   at_home_ = true;
+}
+
+void FrontFactor::begin_inverse() const {
+  const std::int64_t bound = options_.host_memory_bytes;
+  if (bound > 0 && !asked_.inverse) {
+    const std::int64_t panels = layout_->blocks.total_bytes(fronts::kPanels);
+    check_host_memory(
+        std::max(report_.host_bytes, panels) + inverse_bytes(analysis_), bound,
+        fmt::format("the factor of order {}{}", analysis_.order.size(), beside_factor(true)),
+        kWhere);
+  }
+  const std::lock_guard lock(*one_at_a_time_);
+  if (homes_ != nullptr) homes_->let_go_of_updates();
 }
 
 namespace {
@@ -520,6 +550,7 @@ std::span<std::byte> FrontFactor::bytes() const {
 
 void FrontFactor::adopt(const FactorInfo& info, double shift) {
   info_ = info;
+  report_.host_bytes = host_bytes_;
   shift_ = shift;
   adopted_ = true;
   for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kPanels); ++k)

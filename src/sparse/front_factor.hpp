@@ -67,7 +67,12 @@ namespace strata {
 /// Plans the factorization. Throws Error{memory} for a budget that does not suffice.
 [[nodiscard]] PlannedRun plan_fronts(const SparseAnalysis& analysis,
                                      std::shared_ptr<const FrontLayout> layout,
-                                     const Machine& machine, const Options& options);
+                                     const Machine& machine, const SparseCholeskyOptions& options);
+
+/// What is asked for beside the factor, for messages about host memory.
+[[nodiscard]] inline const char* beside_factor(bool inverse) {
+  return inverse ? ", with entries of its inverse" : "";
+}
 
 /// The same from the beginning: of the layout that a factorization on this machine would have.
 [[nodiscard]] PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
@@ -113,6 +118,9 @@ class FrontFactor {
   [[nodiscard]] const RunReport& streamed_report() const { return streamed_->report(); }
   /// Of L, before panel(), tile() and bytes().
   void bring_home() const;
+  /// Before entries of the inverse are made: updates that lie at home give their memory back.
+  /// Throws Error{memory} for what was not planned and is beyond the options' bound.
+  void begin_inverse() const;
 
   [[nodiscard]] const SparseAnalysis& analysis() const noexcept { return analysis_; }
   [[nodiscard]] const FrontLayout& layout() const noexcept { return *layout_; }
@@ -138,11 +146,13 @@ class FrontFactor {
   /// All panels, as they lie in memory, of numbers in element(); zeros where nothing lies.
   [[nodiscard]] std::span<std::byte> bytes() const;
   /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
+  /// Throws Error{memory}, also for what will be asked of it.
   void reserve();
   void adopt(const FactorInfo& info, double shift);
 
  private:
   void begin();
+  void check_home();
   void choose_sizes();
   void choose_devices(const SparseMatrix& a);
   void open_devices(const std::string& text);
@@ -192,12 +202,9 @@ class FrontFactor {
   mutable bool opened_tried_ = false;
   FactorInfo info_;
   RunReport report_;
+  std::int64_t host_bytes_ = 0;  // that are planned, where no plan says so
   double shift_ = 0;
 };
-
-/// Entries of the inverse of what was factored, in the order of elimination: of each panel, one
-/// after the other and packed, the first w columns of the front of A⁻¹.
-[[nodiscard]] std::vector<double> inverse_panels(const FrontFactor& factor);
 
 /// Sweeps over a factor: X (n × m, rows in the order of elimination) ← L⁻¹·X, or L⁻ᵀ·X. T is the
 /// C++ type of the factor's element.

@@ -80,4 +80,11 @@ MemoryStore FrontHomes::store(BlockSource values) {
   return {layout_.blocks, families_};
 }
 
+void FrontHomes::let_go_of_updates() {
+  if (staged_) return;
+  auto& updates = families_[fronts::kUpdates];
+  updates.reset();
+  updates = std::make_shared<FamilyMemory>(layout_.blocks, fronts::kUpdates);
+}
+
 }  // namespace strata

@@ -22,6 +22,8 @@ class FrontHomes {
 
   /// For the next factorization, of values that come from `values` until it ends.
   [[nodiscard]] MemoryStore store(BlockSource values);
+  /// Their memory is the system's again, unless it is page-locked; store() takes new one.
+  void let_go_of_updates();
   [[nodiscard]] const FamilyMemory& statuses() const noexcept {
     return *families_[fronts::kStatus];
   }

@@ -347,7 +347,7 @@ FrontLayout lay_out_fronts(const SparseAnalysis& analysis, const SparseMatrix& a
         "a front of {} columns and {} rows below them in a range: 32 bits do not count its places",
         analysis.width(s), analysis.row_count(s));
   FrontLayout layout;
-  layout.ranges = sizes.range_bytes > 0;
+  layout.ranges = layout.own_places = sizes.range_bytes > 0;
   LayoutMaker maker(analysis, sizes, element, parts, layout);
   maker.make_units();
   maker.make_blocks(permuted_entries(analysis, a), a.entries());

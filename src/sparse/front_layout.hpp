@@ -149,7 +149,8 @@ struct FrontLayout {
   std::vector<std::int64_t> panel_place;
   std::vector<std::int32_t> panel_ld;
   BlockTable blocks;
-  bool ranges = false;  ///< units are ranges of the postorder
+  bool ranges = false;      ///< units are ranges of the postorder
+  bool own_places = false;  ///< blocks have places of their own size on a device, not slots
   /// What family kStructure, and kPlaces, hold; a block's extent begins at row `row`.
   std::vector<std::int32_t> structure;
   std::vector<std::int32_t> places;

@@ -344,7 +344,7 @@ Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices,
     for (int& count : schedule.operands) count *= static_cast<int>(together);
   }
   schedule.coarse_slots = true;
-  schedule.own_places = layout->ranges;
+  schedule.own_places = layout->own_places;
   auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices, std::move(rates));
   schedule.emit = [tasks](std::int64_t step, TaskList& list) { tasks->emit(step, list); };
   return schedule;

@@ -21,6 +21,7 @@
 #include "sparse/checksum_file.hpp"
 #include "sparse/entry_checks.hpp"
 #include "sparse/front_factor.hpp"
+#include "sparse/inverse_panels.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
@@ -222,49 +223,21 @@ void SparseCholesky::solve_lower_transposed(MatrixView<double> b) const {
 
 std::vector<double> SparseCholesky::inverse_diagonal() const {
   require_factor(state_->factor);
-  const SparseAnalysis& a = analysis();
-  const std::vector<double> panels = inverse_panels(state_->factor);
-  std::vector<double> diagonal(at(n()));
-  const double* panel = panels.data();
-  for (std::int32_t s = 0; s < a.supernodes(); ++s) {
-    const std::int64_t order = a.width(s) + a.row_count(s);
-    for (std::int64_t j = 0; j < a.width(s); ++j)
-      diagonal[at(a.order[at(a.first[at(s)] + j)])] = panel[j + j * order];
-    panel += order * a.width(s);
-  }
-  return diagonal;
+  return strata::inverse_diagonal(state_->factor);
 }
 
 SelectedInverse SparseCholesky::selected_inverse() const {
   require_factor(state_->factor);
-  const SparseAnalysis& a = analysis();
-  const std::vector<double> panels = inverse_panels(state_->factor);
-  std::vector<std::int64_t> row;
-  std::vector<std::int64_t> col;
-  std::vector<double> value;
-  const double* panel = panels.data();
-  for (std::int32_t s = 0; s < a.supernodes(); ++s) {
-    const std::int64_t w = a.width(s);
-    const std::int64_t order = w + a.row_count(s);
-    for (std::int64_t j = 0; j < w; ++j) {
-      const std::int64_t c = a.order[at(a.first[at(s)] + j)];
-      for (std::int64_t i = j; i < order; ++i) {
-        const std::int32_t place =
-            i < w ? a.first[at(s)] + static_cast<std::int32_t>(i) : a.rows(s)[at(i - w)];
-        const std::int64_t r = a.order[at(place)];
-        const auto put = [&](std::int64_t at_row, std::int64_t at_col) {
-          row.push_back(at_row);
-          col.push_back(at_col);
-          value.push_back(panel[i + j * order]);
-        };
-        put(r, c);
-        if (r != c) put(c, r);
-      }
-    }
-    panel += order * w;
-  }
-  return sparse_from_entries(n(), n(), row, col, value);
+  return strata::selected_inverse(state_->factor);
 }
+
+void SparseCholesky::for_selected_inverse(
+    const std::function<void(const SelectedPanel&)>& visit) const {
+  require_factor(state_->factor);
+  strata::for_selected_inverse(state_->factor, visit);
+}
+
+std::int64_t SparseCholesky::selected_entries() const { return analysis().counts.stored_entries; }
 
 double SparseCholesky::condition(const SparseMatrix& a) const {
   require_same_pattern(analysis(), a);
