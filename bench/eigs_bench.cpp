@@ -41,6 +41,7 @@ EigsRow run_case(const EigsBench& bench, const SparseMatrix& a, std::int64_t s, 
   EigsOptions how;
   how.k = bench.k;
   how.which = EigenEnd::largest;
+  how.method = EigsMethod::lanczos;
   how.basis_size = bench.basis_size;
   how.s = s;
   how.basis = bench.basis;

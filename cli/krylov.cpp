@@ -22,6 +22,8 @@ struct EigsArguments {
   std::int64_t k = 6;
   std::int64_t basis_size = 0;
   std::int64_t restarts_max = 1000;
+  std::int64_t products_max = 0;
+  std::string method = "auto";
   bool no_filter = false;
   double tolerance = 1e-10;
   BlockArguments block;
@@ -148,7 +150,13 @@ void print_gmres(const GmresInfo& info, std::int64_t n, const GmresOptions& opti
   print_decisions(info.decisions);
   fmt::print("  time              {:.3g} s\n", info.report.seconds);
   print_traffic(info.report);
-  if (info.ok) fmt::print("x written to {}\n", output);
+  fmt::print("x {}written to {}\n", info.ok ? "" : "as far as it came ", output);
+}
+
+json numbers(const std::vector<double>& values) {
+  json list = json::array();
+  for (const double value : values) list.push_back(number(value));
+  return list;
 }
 
 json eigs_json(const EigsInfo& info, const EigsOptions& options) {
@@ -161,8 +169,11 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
                     {"k", options.k},
                     {"s", options.s},
                     {"basis", to_string(options.basis)},
-                    {"values", info.values},
-                    {"residuals", info.residuals},
+                    {"method", info.dense ? "dense" : "lanczos"},
+                    {"values", numbers(info.values)},
+                    {"residuals", numbers(info.residuals)},
+                    {"bounds", numbers(info.bounds)},
+                    {"unresolved", info.unresolved},
                     {"converged", info.converged},
                     {"restarts", info.restarts},
                     {"products", info.products},
@@ -181,18 +192,21 @@ json eigs_json(const EigsInfo& info, const EigsOptions& options) {
 
 void print_eigs(const EigsInfo& info, std::int64_t n, const EigsArguments& a) {
   constexpr std::size_t kShown = 10;
-  fmt::print("{} of {} {} eigenvalues of order {} with {}\n", info.converged, a.k, a.which, n,
-             fmt::join(info.report.devices, ", "));
+  fmt::print(
+      "{} of {} {} eigenvalues of order {} with {}\n", info.converged, a.k, a.which, n,
+      info.dense ? "a dense method" : fmt::format("{}", fmt::join(info.report.devices, ", ")));
   for (std::size_t i = 0; i < std::min(kShown, info.values.size()); ++i)
-    fmt::print("  {:24.16g}   residual {:.1e}\n", info.values[i], info.residuals[i]);
+    fmt::print("  {:24.16g} ± {:.1e}   residual {:.1e}{}\n", info.values[i], info.bounds[i],
+               info.residuals[i], info.unresolved[i] ? "   not resolved" : "");
   if (info.values.size() > kShown)
     fmt::print("  … {} more with --json or --values\n", info.values.size() - kShown);
-  fmt::print("  cycles            {}\n  products          {}\n  orthogonality     {:.1e}\n",
-             info.restarts, info.products, info.orthogonality);
+  if (!info.dense)
+    fmt::print("  cycles            {}\n  products          {}\n", info.restarts, info.products);
+  fmt::print("  orthogonality     {:.1e}\n", info.orthogonality);
   print_halo(info.halo);
   print_decisions(info.decisions);
   fmt::print("  time              {:.3g} s\n", info.report.seconds);
-  print_traffic(info.report);
+  if (!info.dense) print_traffic(info.report);
 }
 
 int run_eigs(const EigsArguments& a, const CommonOptions& common) {
@@ -206,6 +220,8 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   options.orthogonalization = parse_qr_method(a.block.orth);
   options.tolerance = a.tolerance;
   options.restarts_max = a.restarts_max;
+  options.products_max = a.products_max;
+  options.method = parse_eigs_method(a.method);
   options.filter = !a.no_filter;
   options.reorder = !a.block.natural_order;
   options.ghost_zones = a.block.ghost_zones;
@@ -218,9 +234,9 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
                 {a.matrix, common.rates});
   const SparseMatrix matrix = read_sparse(a.matrix);
   check_interrupt();
-  require(a.k >= 1 && a.k < matrix.rows, ErrorKind::misuse, "eigs",
-          "k = {} eigenpairs of a matrix of order {}: k has to be at least 1 and less", a.k,
-          matrix.rows);
+  require(a.k >= 1 && a.k <= matrix.rows, ErrorKind::misuse, "eigs",
+          "k = {} eigenpairs of a matrix of order {}: k has to be between 1 and {}", a.k,
+          matrix.rows, matrix.rows);
   DenseMatrix<double> vectors{std::vector<double>(static_cast<std::size_t>(matrix.rows * a.k)),
                               matrix.rows, a.k};
   const EigsInfo info = eigs(matrix, vectors.view(), options);
@@ -231,11 +247,11 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   if (!info.residuals.empty()) data.charts.push_back(residual_chart(info.residuals));
   data.run = info.report;
   begin_output();
-  if (info.ok && !a.vectors.empty()) write_dense(a.vectors, std::as_const(vectors).view());
-  if (info.ok && !a.values.empty()) {
-    const auto count = static_cast<std::int64_t>(info.values.size());
+  const auto count = static_cast<std::int64_t>(info.values.size());
+  if (count > 0 && !a.vectors.empty())
+    write_dense(a.vectors, std::as_const(vectors).view().block(0, 0, matrix.rows, count));
+  if (count > 0 && !a.values.empty())
     write_dense(a.values, MatrixView<const double>{info.values.data(), count, 1, count});
-  }
   const int status = finish(common, std::move(data), eigs_json(info, options),
                             [&] { print_eigs(info, matrix.rows, a); });
   if (info.ok) return status;
@@ -290,7 +306,9 @@ void GmresArguments::add_to(CLI::App& verb) {
   keep(verb.add_option("--restarts-max", restarts_max, "cycles of gmres")->capture_default_str());
   keep(verb.add_option("--tolerance", tolerance, "of |b - A x| over |b|, for gmres")
            ->capture_default_str());
-  keep(verb.add_flag("--balance", balance, "scale rows and columns of A to length 1 first"));
+  keep(verb.add_flag(
+      "--balance", balance,
+      "scale rows and columns of A to length 1 first; without where that does not do"));
   keep(verb.add_option("--block-orth", block_orth,
                        "of a block against the vectors before: classical (two sums a pass), "
                        "pythagorean (one) or two-stage (one, and one a panel)")
@@ -339,7 +357,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   data.krylov = report_of(info, options.tolerance);
   data.run = info.report;
   begin_output();
-  if (info.ok) write_dense(files.output, std::as_const(x).view());
+  write_dense(files.output, std::as_const(x).view());
   const int status = finish(common, std::move(data), gmres_json(info, options),
                             [&] { print_gmres(info, b.rows, options, files.output); });
   if (info.ok) return status;
@@ -361,7 +379,14 @@ void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
   verb->add_option("--values", a->values, "where the eigenvalues go: .npy or .mtx");
   verb->add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
       ->capture_default_str();
+  verb->add_option("--method", a->method,
+                   "lanczos, dense (all eigenvalues, on the host) or auto: dense up to an order of "
+                   "1000")
+      ->capture_default_str();
   verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str();
+  verb->add_option("--products-max", a->products_max,
+                   "products with A; 0: as many as the cycles take")
+      ->capture_default_str();
   verb->add_flag("--no-filter", a->no_filter,
                  "products with A alone, never with a Chebyshev polynomial of it");
   verb->add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")

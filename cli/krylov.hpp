@@ -48,8 +48,8 @@ struct SystemFiles {
   std::string output;
 };
 
-/// Solves, writes x and tells; the exit status. A residual that misses its tolerance is 1, and x is
-/// not written then.
+/// Solves, writes x and tells; the exit status. A residual that misses its tolerance is 1, with x
+/// as far as it came.
 int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
               const CommonOptions& common);
 

@@ -129,8 +129,8 @@ struct GmresOptions {
   double tolerance = 1e-6;          ///< ‖b − A·x‖ <= tolerance·‖b‖ …
   double absolute_tolerance = 0;    ///< … or this, whichever is larger
   std::int64_t restarts_max = 500;  ///< cycles
-  /// Rows, then columns of A are scaled to length 1 first; the tolerance stays that of A and b as
-  /// they are given.
+  /// Rows and columns of A are scaled to length about 1 first; the tolerance stays that of A and b
+  /// as they are given. Where it is missed so, the same is tried without: restarts_max bounds each.
   bool balance = false;
   RightPreconditioner preconditioner;
   /// Rows and columns in the reverse Cuthill–McKee order where neighbours in it are closer.
@@ -193,11 +193,22 @@ struct KrylovSeconds {
   [[nodiscard]] double total() const noexcept {
     return products + projections + gram + solves + rotations + host + rest;
   }
+  KrylovSeconds& operator+=(const KrylovSeconds& more) noexcept {
+    products += more.products;
+    projections += more.projections;
+    gram += more.gram;
+    solves += more.solves;
+    rotations += more.rotations;
+    host += more.host;
+    rest += more.rest;
+    return *this;
+  }
 };
 
 struct GmresInfo {
-  bool ok = false;               ///< the residual of A and b as given is within the tolerance
-  double residual_norm = 0;      ///< ‖b − A·x‖₂ as given, computed with A
+  bool ok = false;  ///< the residual of A and b as given is within the tolerance
+  /// ‖b − A·x‖₂ as given, of the x that is returned, from a product in twice the precision.
+  double residual_norm = 0;
   double relative_residual = 0;  ///< the same over ‖b‖₂; 0 where b is zero
   std::int64_t restarts = 0;     ///< cycles that were begun
   std::int64_t iterations = 0;   ///< products with A that made basis vectors
@@ -216,12 +227,33 @@ struct GmresInfo {
   RunReport report;  ///< of all runs
 };
 
-/// x, the initial guess, becomes a solution of A·x = b. b and x have as many elements as A rows.
+/// x, the initial guess, becomes a solution of A·x = b, or where none is found the best x that was:
+/// it is finite, and its residual is no longer than b. b and x have as many elements as A rows. A
+/// and b may be of any size: they are scaled by powers of two where squares would not be finite.
 /// Saad and Schultz, "GMRES", 1986; blocks of s vectors: Hoemmen, "Communication-avoiding Krylov
 /// subspace methods", 2010, with the orthogonalization of Yamazaki, Tomov and Dongarra, SIAM J.
 /// Sci. Comput. 37 (2015). Throws Error{misuse, input, memory, device, cancelled}.
 GmresInfo gmres(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
                 const GmresOptions& options = {});
+
+/// How eigenpairs are found.
+enum class EigsMethod : std::uint8_t {
+  automatic,  ///< dense up to kDenseEigsOrder, unless what is of Lanczos' method is asked for
+  lanczos,
+  /// All eigenvalues of the matrix as a dense one, on the host: Householder's reduction and QL, and
+  /// Jacobi's rotations where that leaves values that are not resolved beside their size.
+  dense,
+};
+/// "auto", "lanczos", "dense"; and back, throwing Error{misuse} with these names.
+[[nodiscard]] std::string_view to_string(EigsMethod method) noexcept;
+[[nodiscard]] EigsMethod parse_eigs_method(const std::string& name);
+
+/// Up to this order eigs() takes a matrix for a dense one unless it is told otherwise, …
+inline constexpr std::int64_t kDenseEigsOrder = 1000;
+/// … and up to this one if it is told so.
+inline constexpr std::int64_t kDenseEigsOrderMax = 4000;
+/// A value is resolved if its bound is at most this share of it.
+inline constexpr double kEigsResolved = 1e-2;
 
 /// Which end of the spectrum.
 enum class EigenEnd : std::uint8_t {
@@ -232,6 +264,7 @@ enum class EigenEnd : std::uint8_t {
 struct EigsOptions {
   std::int64_t k = 6;  ///< eigenpairs
   EigenEnd which = EigenEnd::largest;
+  EigsMethod method = EigsMethod::automatic;  ///< what follows is of lanczos, but for the tolerance
   std::int64_t basis_size = 0;  ///< vectors that are held; 0: max(2·k + 1, 20), at most the order
   /// As of GmresOptions, with the same methods. Where a block would leave A·Q = Q·T in error by
   /// more than a hundredth of the tolerance, fewer of its vectors are kept (`automatic`). Where the
@@ -243,11 +276,12 @@ struct EigsOptions {
   QrMethod orthogonalization = QrMethod::automatic;
   /// Where many cycles are still to come, the method goes on with a Chebyshev polynomial of A in
   /// the place of A, vector by vector with cgs2, as a decision tells ("filter: …"). It costs three
-  /// vectors more, and `filter_degree` products, up to 20,000, for each vector of the basis:
-  /// restarts_max bounds cycles, whatever these take.
+  /// vectors more, and `filter_degree` products for each vector of the basis. All its products may
+  /// cost about as much as the cycles that are expected without it; then it is given up.
   bool filter = true;
   double tolerance = 1e-10;  ///< ‖A·v − λ·v‖₂ of each pair, of the largest row sum of |A|
-  std::int64_t restarts_max = 1000;
+  std::int64_t restarts_max = 1000;  ///< cycles
+  std::int64_t products_max = 0;     ///< with A, about; 0: as many as the cycles take
   bool reorder = true;
   bool ghost_zones = false;  ///< as of GmresOptions
   std::uint64_t seed = 1;    ///< of the vector to begin with
@@ -263,10 +297,20 @@ struct EigsCycle {
 };
 
 struct EigsInfo {
-  bool ok = false;  ///< all k pairs are within the tolerance, and no other was found to be missing
-  std::vector<double> values;     ///< k, from the end inwards; an eigenvalue as often as it is one
-  std::vector<double> residuals;  ///< ‖A·v − λ·v‖₂, computed with A
-  std::int64_t converged = 0;
+  /// All k pairs are within the tolerance, none of their values is unresolved, and no other was
+  /// found to be missing.
+  bool ok = false;
+  std::vector<double> values;  ///< up to k, from the end inwards; each as often as it is one
+  std::vector<double> residuals;  ///< ‖A·v − λ·v‖₂, from a product with A in twice the precision
+  /// |λ − an eigenvalue of A| is at most this: ‖A·v − λ·v‖₂/‖v‖₂, since A is symmetric, and what
+  /// computing that may have lost. (Whether another eigenvalue lies further out it does not say.)
+  std::vector<double> bounds;
+  /// Values whose bound is more than kEigsResolved of them, and which are not zero within the
+  /// tolerance either: |λ| and the bound at most 100·tolerance·‖|A|·|v|‖₂, that is beside the terms
+  /// that cancel in A·v.
+  std::vector<bool> unresolved;
+  std::int64_t converged = 0;  ///< pairs within the tolerance
+  bool dense = false;          ///< by the dense method
   std::int64_t restarts = 0;
   std::int64_t products = 0;       ///< with A
   std::int64_t filter_degree = 0;  ///< of the last filter; 0: there was none
@@ -282,11 +326,12 @@ struct EigsInfo {
   RunReport report;
 };
 
-/// k eigenpairs of a symmetric A, of order n > k, at one end of its spectrum. vectors: n × k,
-/// orthonormal, written as a whole. Thick-restart Lanczos with full reorthogonalization (Wu, Simon
-/// 2000), s steps at a time as Yamazaki, Tomov and Dongarra (2015); eigenvalues that come several
-/// times are found by beginning anew, orthogonal to what is there, until nothing further comes.
-/// Throws Error{input} naming the two entries if A is not symmetric; else as gmres().
+/// k eigenpairs of a symmetric A, of order n >= k, at one end of its spectrum; by Lanczos' method
+/// n > k. vectors: n × k, orthonormal, written as a whole, zeros where less was found.
+/// Thick-restart Lanczos with full reorthogonalization (Wu, Simon 2000), s steps at a time as
+/// Yamazaki, Tomov and Dongarra (2015); eigenvalues that come several times are found by beginning
+/// anew, orthogonal to what is there, until nothing further comes. Throws Error{input} naming the
+/// two entries if A is not symmetric; else as gmres().
 EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options = {});
 
 }  // namespace strata

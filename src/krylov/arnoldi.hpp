@@ -35,7 +35,8 @@ struct RoundingLimits {
 struct ArnoldiOptions {
   std::int64_t s = 1;
   QrMethod method = QrMethod::automatic;
-  double norm = 0;                  ///< of A, about: what is rounding beside it is zero
+  /// Of A, about: a product that is rounding beside it is zero. 0: only what is zero is.
+  double norm = 0;
   Element element = Element::fp64;  ///< of the vectors; the limits are those of it
   RoundingLimits limits = rounding_limits(element);
   BlockOrthogonalization block = BlockOrthogonalization::classical;
@@ -63,6 +64,11 @@ class Arnoldi {
     filter_ = filter;
     options_.norm = norm;
     work_ = work;
+  }
+  /// From here on they are those of A again.
+  void clear_filter(double norm) {
+    filter_.reset();
+    options_.norm = norm;
   }
 
   /// Adds up to `count` vectors one by one (fewer where the space ends).

@@ -5,7 +5,9 @@
 // the residual is then computed with A, and begins the next cycle. So what is reported is never the
 // estimate of the recurrence. With vectors in fp32 x, b and the residual lie beside them in fp64, a
 // cycle solves for the correction of x, and A and M⁻¹ are scaled by powers of two so that floats
-// hold them. The first cycle of a basis that needs Ritz values goes vector by
+// hold them. A and b as given, and what is solved, are multiplied by powers of two where squares
+// might leave the range of doubles, and nothing is compared with the norm of A before it was tried.
+// The first cycle of a basis that needs Ritz values goes vector by
 // vector, as in Yamazaki, Tomov and Dongarra (2015): its H has them. Columns of V behind the basis
 // are x and b, so that a residual is one more product.
 
@@ -17,11 +19,13 @@
 
 #include "base/check.hpp"
 #include "krylov/arnoldi.hpp"
+#include "krylov/given_system.hpp"
 #include "krylov/gmres_blocks.hpp"
 #include "krylov/hessenberg_solver.hpp"
 #include "krylov/linear_system.hpp"
 #include "krylov/orthogonalization.hpp"
 #include "krylov/small_eigen.hpp"
+#include "session/report.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {
@@ -141,7 +145,6 @@ class Gmres {
                 options.ghost_zones ? std::min(options.s, restart_) : 0, format_),
         arnoldi_(runner_, {.s = std::min(options.s, restart_),
                            .method = options.orthogonalization,
-                           .norm = norm_,
                            .element = options.precision,
                            .block = options.block_orthogonalization,
                            .panel = widest_block(options, restart_)}) {
@@ -197,6 +200,25 @@ class Gmres {
     return std::sqrt(sums[static_cast<std::size_t>(norm)](0, 0).hi);
   }
 
+  /// What a cycle adds to x. Where A is singular on the space beside its norm, columns are left
+  /// out; but the norm may be that of a few large rows, and the residual lie in the others. So what
+  /// the columns themselves allow is tried first, and taken back where it does not help.
+  void take_update(const HessenbergSolver& projected) {
+    const double before = residual_;
+    const std::vector<double> careful = projected.solve(norm_);
+    const std::vector<double> whole = projected.solve(projected.longest_column());
+    if (whole.size() > careful.size()) {
+      std::vector<double> u(static_cast<std::size_t>(runner_.rows()));
+      take_solution(u);
+      residual_ = finish_cycle(whole);
+      if (residual_ <= kProgress * before) return;
+      arnoldi_.pending().put(single() ? kX : restart_ + 1, std::move(u), single());
+      residual_ = finish_cycle({});
+      if (careful.empty()) return;
+    }
+    residual_ = finish_cycle(careful);
+  }
+
   [[nodiscard]] bool by_vectors(std::int64_t cycle) const {
     return options_.s == 1 || (cycle == 0 && options_.basis != KrylovBasis::monomial);
   }
@@ -226,7 +248,7 @@ class Gmres {
       take_ritz_values();
     record.vectors = projected.size();
     record.estimated_residual = projected.residual() / rhs_norm_;
-    residual_ = finish_cycle(projected.solve(norm_));
+    take_update(projected);
     record.relative_residual = residual_ / rhs_norm_;
     record.blocks = std::ssize(arnoldi_.decisions) - static_cast<std::int64_t>(decided);
     record.failed_cholesky = arnoldi_.failed_cholesky - failed;
@@ -290,63 +312,116 @@ class Gmres {
   bool begun_ = false;
 };
 
-/// The unknowns as the caller has them, from those that are solved for.
+/// What is solved for, of the system as it was given, and back.
 class Solution {
  public:
-  Solution(const LinearSystem& system, std::span<const double> start) : system_(system) {
-    if (system.preconditioned()) start_.assign(start.begin(), start.end());
+  Solution(const LinearSystem& system, GivenSystem& given, std::span<const double> start)
+      : system_(system), given_(given), rhs_(system.rhs(given.rhs())), start_(start) {
+    const int more = scaling_exponent(rhs_);
+    for (double& x : rhs_) x = more != 0 ? std::ldexp(x, more) : x;
+    rhs_exponent_ = given.exponent() + more;
   }
 
   /// What is solved for with the initial guess of the caller. With a preconditioner it is a
   /// correction, since M itself is not known.
-  [[nodiscard]] std::vector<double> first(std::span<const double> x) const {
-    return start_.empty() ? system_.unknowns(x) : std::vector<double>(x.size());
+  [[nodiscard]] std::vector<double> first() const {
+    return system_.preconditioned() ? std::vector<double>(rhs_.size())
+                                    : system_.unknowns(start_, rhs_exponent_ - system_.exponent());
   }
-  [[nodiscard]] std::vector<double> rhs(const SparseMatrix& a, std::span<const double> b) const {
-    if (start_.empty()) return system_.rhs(b);
-    std::vector<double> r(b.size());
-    multiply(a, start_, r);
-    for (std::size_t i = 0; i < r.size(); ++i) r[i] = b[i] - r[i];
-    return system_.rhs(r);
+  [[nodiscard]] std::vector<double> rhs() const {
+    if (!system_.preconditioned()) return rhs_;
+    std::vector<double> r = system_.rhs(given_.residual(start_));
+    const int more = rhs_exponent_ - given_.exponent();
+    for (double& x : r) x = more != 0 ? std::ldexp(x, more) : x;
+    return r;
   }
-  void from(std::span<const double> u, std::span<double> x) const {
-    if (start_.empty()) return system_.solution(u, x);
+  [[nodiscard]] double rhs_norm() const { return norm_of(rhs_); }
+  [[nodiscard]] std::vector<double> from(std::span<const double> u) const {
+    const int shift = system_.exponent() - rhs_exponent_;
+    std::vector<double> x(u.size());
+    if (!system_.preconditioned()) {
+      system_.solution(u, x, shift);
+      return x;
+    }
     std::vector<double> inverted(u.size());
     system_.precondition(u, inverted);
-    system_.solution(inverted, x);
+    system_.solution(inverted, x, shift);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += start_[i];
+    return x;
   }
 
  private:
   const LinearSystem& system_;
-  std::vector<double> start_;  ///< with a preconditioner only
+  GivenSystem& given_;
+  std::vector<double> rhs_;  ///< of b, times 2^rhs_exponent_
+  std::span<const double> start_;
+  int rhs_exponent_ = 0;
 };
+
+LinearSystem system_of(const SparseMatrix& a, const GmresOptions& options) {
+  return {a, {options.balance, options.preconditioner, options.reorder, "gmres"}};
+}
+
+/// In the units of `given`.
+double goal_of(const GivenSystem& given, const GmresOptions& options) {
+  return std::max(options.tolerance * given.length(),
+                  std::ldexp(options.absolute_tolerance, given.exponent()));
+}
 
 /// With the residual of the system as it was given; the scaled one is solved further until it is
 /// within the tolerance, or two attempts do not bring it there.
-void solve(const SparseMatrix& a, std::span<const double> b, std::span<double> x,
+void solve(const LinearSystem& system, GivenSystem& given, std::span<const double> start,
            const GmresOptions& options, const BlockObserver& observer, GmresInfo& info) {
-  const LinearSystem system(a, {options.balance, options.preconditioner, options.reorder, "gmres"});
-  const double length = norm_of(b);
-  const double goal = std::max(options.tolerance * length, options.absolute_tolerance);
-  const Solution solution(system, x);
-  Gmres method(system, solution.rhs(a, b), solution.first(x), norm_of(system.rhs(b)), options,
-               observer);
-  double target = goal / length;
+  const double goal = goal_of(given, options);
+  const Solution solution(system, given, start);
+  Gmres method(system, solution.rhs(), solution.first(), solution.rhs_norm(), options, observer);
+  double target = goal / given.length();
   constexpr int kAttempts = 3;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     method.run(target, info);
-    std::vector<double> u(b.size());
+    std::vector<double> u(start.size());
     method.take_solution(u);
-    solution.from(u, x);
-    info.residual_norm = residual_norm(a, b, x);
-    info.ok = info.residual_norm <= goal;
-    if (info.ok || info.breakdown || info.stagnated || info.restarts >= options.restarts_max) break;
-    target *= std::min(0.5, 0.5 * goal / info.residual_norm);
+    const double residual = given.offer(solution.from(u));
+    if (!std::isfinite(residual) && info.why.empty()) {
+      info.breakdown = true;
+      info.why = "an element of x is beyond the largest double";
+    }
+    if (residual <= goal || info.breakdown || info.stagnated ||
+        info.restarts >= options.restarts_max)
+      break;
+    target *= std::min(0.5, 0.5 * goal / residual);
   }
-  info.relative_residual = info.residual_norm / length;
+  info.ok = given.best_residual() <= goal;
   info.seconds = method.seconds();
   info.report = method.take_report();
+}
+
+/// A balance that did not do is no reason to be worse than without: the same again, unbalanced.
+void solve_unbalanced(const SparseMatrix& a, GivenSystem& given, std::span<const double> start,
+                      GmresOptions options, const BlockObserver& observer, GmresInfo& info) {
+  KrylovDecision decision;
+  decision.restart = info.restarts;
+  decision.what = fmt::format("unbalanced: the residual of A and b as given is {:.1e} of |b|",
+                              given.best_residual() / given.length());
+  options.balance = false;
+  GmresInfo plain;
+  solve(system_of(a, options), given, start, options, observer, plain);
+  info.decisions.push_back(std::move(decision));
+  info.decisions.insert(info.decisions.end(), plain.decisions.begin(), plain.decisions.end());
+  info.history.insert(info.history.end(), plain.history.begin(), plain.history.end());
+  info.ok = plain.ok;
+  info.stagnated = plain.stagnated;
+  info.breakdown = plain.breakdown;
+  info.why = plain.why;
+  info.restarts += plain.restarts;
+  info.iterations += plain.iterations;
+  info.factorizations += plain.factorizations;
+  info.failed_cholesky += plain.failed_cholesky;
+  info.condition_max = std::max(info.condition_max, plain.condition_max);
+  info.reductions += plain.reductions;
+  info.halo = plain.halo;
+  info.seconds += plain.seconds;
+  accumulate_with_trace(info.report, plain.report);
 }
 
 }  // namespace
@@ -396,13 +471,21 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
     return info;
   }
   const auto begin = std::chrono::steady_clock::now();
-  solve(a, b, x, options, observer, info);
+  const LinearSystem system = system_of(a, options);
+  GivenSystem given(a, b);
+  std::vector<double> start(x.begin(), x.end());
+  const bool guessed = std::ranges::any_of(x, [](double value) { return value != 0; });
+  if (guessed && !std::isfinite(given.offer(x))) std::ranges::fill(start, 0.0);
+  solve(system, given, start, options, observer, info);
+  if (!info.ok && options.balance) solve_unbalanced(a, given, start, options, observer, info);
+  std::ranges::copy(given.best(), x.begin());
+  info.residual_norm = std::ldexp(given.best_residual(), -given.exponent());
+  info.relative_residual = given.best_residual() / given.length();
   info.seconds.host =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -
       info.seconds.total();
   if (!info.ok && info.why.empty())
-    info.why = fmt::format("the residual is {:.2e} of |b| after {} cycles", info.relative_residual,
-                           info.restarts);
+    info.why = fmt::format("{} cycles did not reach the tolerance", info.restarts);
   return info;
 }
 

@@ -4,6 +4,7 @@
 // Contract: H is (k + 1) × k upper Hessenberg; each new column is rotated by the rotations of those
 // before it (Saad, Schultz 1986), so the residual's length is known after each.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -17,6 +18,9 @@ class HessenbergSolver {
   /// Column k of H, k + 2 elements.
   void add(std::vector<double> column) {
     const std::size_t k = columns_.size();
+    double square = 0;
+    for (const double value : column) square += value * value;
+    longest_ = std::max(longest_, std::sqrt(square));
     for (std::size_t i = 0; i < k; ++i) {
       const double above = column[i];
       column[i] = cosine_[i] * above + sine_[i] * column[i + 1];
@@ -34,6 +38,9 @@ class HessenbergSolver {
   [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(columns_); }
   /// ‖β·e₁ − H·y‖₂ with all columns.
   [[nodiscard]] double residual() const { return std::abs(rhs_.back()); }
+
+  /// The length of the longest column of H: at least this is the norm of A.
+  [[nodiscard]] double longest_column() const noexcept { return longest_; }
 
   /// With as many columns as make sense: where A is singular on the space, or nearly, the last of
   /// them would be for rounding of A, whose norm is about `norm`, to add more than is left.
@@ -60,6 +67,7 @@ class HessenbergSolver {
   }
 
   double beta_;
+  double longest_ = 0;
   std::vector<std::vector<double>> columns_;  ///< of R
   std::vector<double> cosine_, sine_;
   std::vector<double> rhs_;

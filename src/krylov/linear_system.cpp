@@ -71,6 +71,9 @@ LinearSystem::LinearSystem(const SparseMatrix& a, const SystemOptions& options)
           ErrorKind::misuse, what_, "preconditioner {} {} a function", to_string(right.kind),
           right.apply ? "takes no" : "without");
   matrix_ = a;
+  exponent_ = scaling_exponent(a.value);
+  if (exponent_ != 0)
+    for (double& value : matrix_.value) value = std::ldexp(value, exponent_);
   if (right.kind == Preconditioner::jacobi) col_ = divide_by_diagonal(matrix_, what_);
   if (options.balance) {
     Balance scale = balance(matrix_);
@@ -136,6 +139,7 @@ void LinearSystem::call(std::span<const double> u, std::span<double> y) const {
   for (std::size_t i = 0; i < u.size(); ++i) {
     const std::size_t from = order_.empty() ? i : at(order_[i]);
     y[i] = col_.empty() ? result[from] : result[from] / col_[from];
+    if (exponent_ != 0) y[i] = std::ldexp(y[i], -exponent_);
   }
 }
 
@@ -148,19 +152,21 @@ std::vector<double> LinearSystem::rhs(std::span<const double> b) const {
   return scaled;
 }
 
-std::vector<double> LinearSystem::unknowns(std::span<const double> x) const {
+std::vector<double> LinearSystem::unknowns(std::span<const double> x, int shift) const {
   std::vector<double> u(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t from = order_.empty() ? i : at(order_[i]);
     u[i] = col_.empty() ? x[from] : x[from] / col_[from];
+    if (shift != 0) u[i] = std::ldexp(u[i], shift);
   }
   return u;
 }
 
-void LinearSystem::solution(std::span<const double> u, std::span<double> x) const {
+void LinearSystem::solution(std::span<const double> u, std::span<double> x, int shift) const {
   for (std::size_t i = 0; i < u.size(); ++i) {
     const std::size_t to = order_.empty() ? i : at(order_[i]);
     x[to] = col_.empty() ? u[i] : u[i] * col_[to];
+    if (shift != 0) x[to] = std::ldexp(x[to], shift);
   }
 }
 
@@ -179,11 +185,13 @@ double norm_of(std::span<const double> x) {
   return largest * std::sqrt(sum);
 }
 
-double residual_norm(const SparseMatrix& a, std::span<const double> b, std::span<const double> x) {
-  std::vector<double> r(b.size());
-  multiply(a, x, r);
-  for (std::size_t i = 0; i < r.size(); ++i) r[i] = b[i] - r[i];
-  return norm_of(r);
+int scaling_exponent(std::span<const double> values) {
+  constexpr int kFar = 128;  // a product of four numbers of this size still has room for sums
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  if (!(largest > 0) || !std::isfinite(largest)) return 0;
+  const int exponent = std::ilogb(largest);
+  return std::abs(exponent) > kFar ? -exponent : 0;
 }
 
 }  // namespace strata

@@ -1,9 +1,10 @@
 #pragma once
 // A sparse system as it is solved: scaled, preconditioned, in an order of its own.
 //
-// Contract: the system R·A·C·u = R·b, x = C·u, R and C diagonal, with rows and columns in `order`.
+// Contract: the system γ·R·A·C·u = R·b, x = γ·C·u, R and C diagonal, with rows and columns in
+// `order`; γ = 2^exponent() is 1 unless squares of what A has might leave the range of doubles.
 // With a preconditioner that is not diagonal it is R·A·M⁻¹·R⁻¹·u = R·b, x = M⁻¹·R⁻¹·u: matrix() is
-// R·A·C as before, and precondition() multiplies by C⁻¹·M⁻¹·R⁻¹. Checks what the caller gave:
+// γ·R·A·C as before, and precondition() multiplies by C⁻¹·M⁻¹·R⁻¹/γ. Checks what the caller gave:
 // Error{misuse} for shapes, Error{input} with the place of an entry that is not finite, or of a
 // diagonal or a diagonal block that is singular.
 
@@ -31,16 +32,18 @@ class LinearSystem {
   /// As it is solved.
   [[nodiscard]] const SparseMatrix& matrix() const noexcept { return matrix_; }
   [[nodiscard]] std::vector<double> rhs(std::span<const double> b) const;
-  [[nodiscard]] std::vector<double> unknowns(std::span<const double> x) const;
-  void solution(std::span<const double> u, std::span<double> x) const;
+  /// u with x = 2^−shift·C·u, and x = 2^shift·C·u.
+  [[nodiscard]] std::vector<double> unknowns(std::span<const double> x, int shift = 0) const;
+  void solution(std::span<const double> u, std::span<double> x, int shift = 0) const;
+  [[nodiscard]] int exponent() const noexcept { return exponent_; }
 
   /// Whether u is multiplied by more than a diagonal before matrix() is.
   [[nodiscard]] bool preconditioned() const noexcept { return inverse_ || apply_; }
-  /// C⁻¹·M⁻¹·R⁻¹ where it is a matrix, else null.
+  /// C⁻¹·M⁻¹·R⁻¹/γ where it is a matrix, else null.
   [[nodiscard]] const SparseMatrix* inverse() const noexcept {
     return inverse_ ? &*inverse_ : nullptr;
   }
-  /// y ← C⁻¹·M⁻¹·R⁻¹·u on the host.
+  /// y ← C⁻¹·M⁻¹·R⁻¹·u/γ on the host.
   void precondition(std::span<const double> u, std::span<double> y) const;
 
   /// Of what u is multiplied by, about: the largest sum of the magnitudes in a row of matrix(), or,
@@ -57,15 +60,16 @@ class LinearSystem {
   std::optional<SparseMatrix> inverse_;
   std::function<void(std::span<const double>, std::span<double>)> apply_;
   const char* what_;
+  int exponent_ = 0;
   double norm_ = 0;
 };
 
 /// Throws Error{input} naming the first element of a vector that is not finite.
 void require_finite(std::span<const double> values, const char* what, const char* name);
 
-/// ‖b − A·x‖₂.
-[[nodiscard]] double residual_norm(const SparseMatrix& a, std::span<const double> b,
-                                   std::span<const double> x);
+/// The exponent of the power of two by which the largest magnitude comes between 1 and 2, where it
+/// is so far from 1 that squares might overflow or underflow; else 0.
+[[nodiscard]] int scaling_exponent(std::span<const double> values);
 [[nodiscard]] double norm_of(std::span<const double> x);
 
 }  // namespace strata

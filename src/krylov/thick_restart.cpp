@@ -74,6 +74,7 @@ ThickRestart::ThickRestart(const LinearSystem& system, const EigsOptions& option
       n_(system.matrix().rows),
       m_(basis_size_of(options, n_)),
       norm_(system.norm()),
+      entries_(system.matrix().entries()),
       spare_(options.s > 1 ? std::min(options.s, m_) : 0),
       work_(std::max(spare_, options.filter ? kWorkOfFilter : 0)),
       crew_(crew),
@@ -98,7 +99,8 @@ void ThickRestart::run(EigsInfo& info) {
     ++info.restarts;
     overflowed_ = arnoldi_.not_finite() && spare_ == 0;
     if (overflowed_) break;
-    more = look(info.restarts == options_.restarts_max);
+    more = look(info.restarts == options_.restarts_max || at_limit());
+    if (at_limit()) break;
   }
   finished_ = !more;
   info.halo = runner_.halo();
@@ -137,6 +139,7 @@ std::string ThickRestart::why_not(std::int64_t cycles) const {
   std::string why = overflowed_
                         ? "numbers are no longer finite"
                         : fmt::format("{} cycles of {} vectors were not enough", cycles, m_);
+  if (at_limit()) why += fmt::format(": {} products are the limit", options_.products_max);
   if (!broken_.empty())
     why += fmt::format("; {} with s = {} in the {} basis broke down on the way ({}): 'auto' {}",
                        to_string(options_.orthogonalization), options_.s, to_string(options_.basis),
@@ -149,7 +152,7 @@ std::string ThickRestart::why_not(std::int64_t cycles) const {
 
 /// Beyond the other value by more than what is not told apart.
 bool ThickRestart::better(double x, double than) const {
-  const double margin = 10 * options_.tolerance * norm_;
+  const double margin = margin_of(options_, norm_);
   return options_.which == EigenEnd::largest ? x > than + margin : x < than - margin;
 }
 
@@ -186,6 +189,7 @@ void ThickRestart::fill_basis(std::int64_t cycle) {
   const bool looks = filter_ && fresh_ && locked() > 0;
   const std::int64_t full = looks ? std::min(m_, locked() + kVectorsToLook) : m_;
   while (arnoldi_.size() < full && !arnoldi_.ended() && !arnoldi_.not_finite()) {
+    if (arnoldi_.size() > first_ && at_limit()) break;
     const std::int64_t left = full - arnoldi_.size();
     if (spare_ == 0 || !can_block()) {
       arnoldi_.add_vectors(std::min(left, steps_of_script()));
@@ -205,8 +209,11 @@ void ThickRestart::fill_basis(std::int64_t cycle) {
 }
 
 std::int64_t ThickRestart::steps_of_script() const {
-  if (!filter_) return kStepsOfScript;
-  return std::clamp<std::int64_t>(kProductsOfScript / filter_->degree, 1, kStepsOfScript);
+  const std::int64_t degree = filter_ ? filter_->degree : 1;
+  const std::int64_t allowed = options_.products_max - arnoldi_.products;
+  const std::int64_t most =
+      options_.products_max > 0 ? std::min(allowed, kProductsOfScript) : kProductsOfScript;
+  return std::clamp<std::int64_t>(most / degree, 1, kStepsOfScript);
 }
 
 /// Whether the polynomials of a block are known.
@@ -348,6 +355,10 @@ std::int64_t ThickRestart::wanted() const {
   return i;
 }
 
+bool ThickRestart::at_limit() const {
+  return options_.products_max > 0 && arnoldi_.products >= options_.products_max;
+}
+
 /// Why the vectors of a cycle with blocks are of no use; empty: they are, or there are no blocks.
 std::string ThickRestart::breakdown(std::int64_t wanted_pairs) const {
   if (spare_ == 0) return "";
@@ -401,6 +412,10 @@ bool ThickRestart::look(bool last) {
     const bool told = arnoldi_.ended() || order_.empty() || residual(0) <= enough ||
                       ritz_residual(0) <= kTold * std::abs(ritz(0) - of_operator(worst_locked()));
     if (told) return false;
+    if (!last && filter_is_dear()) {
+      give_up_filter();
+      return begin_anew();
+    }
     return last || !restart(1);
   }
   bool converged = true;
@@ -418,6 +433,7 @@ bool ThickRestart::look(bool last) {
     return begin_anew();
   }
   ways_.clear();
+  products_allowed_ = static_cast<double>(arnoldi_.products) + plain_cost_;
   if (!lock(w, last)) {
     if (!filter_) {
       go_on_by_vectors("pairs from blocks miss the tolerance");

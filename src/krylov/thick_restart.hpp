@@ -27,6 +27,11 @@ namespace strata {
 /// Vectors of the basis, for a matrix of order n.
 [[nodiscard]] std::int64_t basis_size_of(const EigsOptions& options, std::int64_t n);
 
+/// Values that are closer to each other are not told apart: which of them are found is open.
+[[nodiscard]] inline double margin_of(const EigsOptions& options, double norm) {
+  return 10 * options.tolerance * norm;
+}
+
 /// Filters that are tried at most.
 inline constexpr int kFiltersMax = 6;
 
@@ -82,6 +87,7 @@ class ThickRestart {
   [[nodiscard]] double error(std::int64_t i) const;
   [[nodiscard]] double worst_locked() const;
   [[nodiscard]] std::int64_t wanted() const;
+  [[nodiscard]] bool at_limit() const;
   [[nodiscard]] std::string breakdown(std::int64_t wanted_pairs) const;
   void go_on_by_vectors(const std::string& why);
   void decide(std::string what);
@@ -91,6 +97,9 @@ class ThickRestart {
   void note_density();
   [[nodiscard]] double count_beyond() const;
   [[nodiscard]] bool is_slow() const;
+  [[nodiscard]] double plain_products(std::int64_t wanted_pairs) const;
+  [[nodiscard]] bool filter_is_dear() const;
+  void give_up_filter();
   bool changes_filter(std::int64_t wanted_pairs);
   [[nodiscard]] double outermost_value() const;
   bool set_filter(double edge);
@@ -103,8 +112,9 @@ class ThickRestart {
   EigsOptions options_;
   std::int64_t n_, m_;
   double norm_;
-  std::int64_t spare_;  ///< the longest block; 0: vector by vector
-  std::int64_t work_;   ///< columns of V behind the basis, for products
+  std::int64_t entries_;  ///< of A
+  std::int64_t spare_;    ///< the longest block; 0: vector by vector
+  std::int64_t work_;     ///< columns of V behind the basis, for products
   WorkCrew& crew_;
   std::pair<double, double> bounds_;  ///< of the spectrum of A
   double growth_;                     ///< of a filter
@@ -127,6 +137,8 @@ class ThickRestart {
   bool fresh_ = false;  ///< nothing but a random vector was kept from the cycle before
   std::optional<ChebyshevFilter> filter_;
   int filters_ = 0;                  ///< that were tried
+  double plain_cost_ = 0;            ///< of the cycles that filters save, in products with A
+  double products_allowed_ = 0;      ///< with A, all told, before a filter is given up
   std::vector<SpectralNode> nodes_;  ///< as seen from the last random vector, without locked ones
   std::vector<double> ways_;  ///< to convergence behind each cycle, since something was locked
 };

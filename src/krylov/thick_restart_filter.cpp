@@ -9,6 +9,11 @@
 // many eigenvalues there are near each Ritz value (Lin, Saad, Yang, "Approximating spectral
 // densities of large matrices", 2016). What a cycle then shows of p(A) is believed more, and the
 // filter chosen anew where too many or too few lie beyond its edge.
+//
+// A filter may not cost more than it saves. What the cycles without it would have cost follows from
+// their progress, in products with A, and vectors that are made orthonormal count as the products
+// that take as long. The degree is such that two cycles fit into that, and when it is used up the
+// filter is given up for good.
 
 #include <fmt/format.h>
 
@@ -22,6 +27,12 @@ namespace {
 
 constexpr std::size_t kCyclesToJudge = 5;  ///< whose progress is taken to go on
 constexpr double kManyCycles = 20;         ///< by which a filter is worth what it costs
+/// Progress slows down as the inner pairs are what is left: by so much more cycles are taken than
+/// the last ones let expect, of dense ends.
+constexpr double kSlowerLater = 8;
+constexpr double kMostCycles = 1000;   ///< that are expected at the slowest progress
+constexpr double kCyclesOfFilter = 2;  ///< at least, by the products that are allowed
+constexpr double kLeastGrowth = 1.25;  ///< below it a polynomial tells nothing apart
 constexpr std::int64_t kDegreeMax = 20'000;
 constexpr std::int64_t kDegreeMin = 4;  ///< below it the end is not dense
 
@@ -52,13 +63,47 @@ bool ThickRestart::is_slow() const {
   return ways_.back() > kManyCycles * gain;
 }
 
-/// Whether A, or the filter there is, gives way to another.
+/// What the cycles to come cost without a filter, in products with A: bytes are what counts.
+double ThickRestart::plain_products(std::int64_t wanted_pairs) const {
+  const auto n = static_cast<double>(n_);
+  const auto m = static_cast<double>(m_);
+  const double of_product = 12 * static_cast<double>(entries_) + 24 * n;
+  const double of_projections = 4 * 8 * n * 0.75 * m;  // twice, a reading for sums and an update
+  const double gain = (ways_[ways_.size() - 1 - kCyclesToJudge] - ways_.back()) / kCyclesToJudge;
+  const double cycles =
+      gain > 0 ? std::min(kSlowerLater * ways_.back() / gain, kMostCycles) : kMostCycles;
+  const auto added =
+      static_cast<double>(std::max<std::int64_t>((m_ - locked() - wanted_pairs) / 2, 1));
+  return cycles * added * (1 + of_projections / of_product);
+}
+
+bool ThickRestart::filter_is_dear() const {
+  return filter_ && static_cast<double>(arnoldi_.products) > products_allowed_;
+}
+
+/// From here on products are with A itself.
+void ThickRestart::give_up_filter() {
+  decide(fmt::format("no filter: {} products are more than it saves", arnoldi_.products));
+  filter_.reset();
+  filters_ = kFiltersMax;
+  nodes_.clear();
+  ways_.clear();
+  arnoldi_.clear_filter(norm_);
+}
+
+/// Whether A, or the filter there is, gives way to another, or to A.
 bool ThickRestart::changes_filter(std::int64_t wanted_pairs) {
+  if (filter_is_dear()) {
+    give_up_filter();
+    return true;
+  }
   if (filters_ == kFiltersMax) return false;
   const bool smallest = options_.which == EigenEnd::smallest;
   const auto inner = [&](double x, double y) { return smallest ? std::max(x, y) : std::min(x, y); };
   if (!filter_) {
     if (!is_slow() || nodes_.empty()) return false;
+    plain_cost_ = plain_products(wanted_pairs);
+    products_allowed_ = static_cast<double>(arnoldi_.products) + plain_cost_;
     const auto last = std::min(wanted_pairs, std::ssize(order_) - 1);
     return set_filter(inner(place_of_count(nodes_, count_beyond()), value(last)));
   }
@@ -89,7 +134,13 @@ double ThickRestart::outermost_value() const {
 /// False where the end is not dense enough for it to be of use.
 bool ThickRestart::set_filter(double edge) {
   const double far_end = options_.which == EigenEnd::smallest ? bounds_.second : bounds_.first;
-  const ChebyshevFilter filter = make_filter(outermost_value(), edge, far_end, growth_, kDegreeMax);
+  const double allowed = (products_allowed_ - static_cast<double>(arnoldi_.products)) /
+                         (kCyclesOfFilter * static_cast<double>(m_));
+  const auto most =
+      static_cast<std::int64_t>(std::clamp(allowed, 2.0, static_cast<double>(kDegreeMax)));
+  const double outermost = outermost_value();
+  const ChebyshevFilter filter = make_filter(outermost, edge, far_end, growth_, most);
+  if (!(filter.value(outermost) > kLeastGrowth)) return false;
   ++filters_;
   if (filter.degree < kDegreeMin) return false;
   filter_ = filter;

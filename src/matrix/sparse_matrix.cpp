@@ -187,22 +187,69 @@ void multiply(const SparseMatrix& a, std::span<const double> x, std::span<double
   }
 }
 
+namespace {
+
+enum class Lines : std::uint8_t { rows, columns };
+
+/// The lengths of the rows or columns, also where squares leave the range of doubles.
+std::vector<double> lengths_of(const SparseMatrix& a, Lines lines) {
+  const auto each = [&](const auto& visit) {
+    for (std::int64_t i = 0; i < a.rows; ++i)
+      for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+        visit(at(lines == Lines::rows ? i : std::int64_t{a.column[at(k)]}), a.value[at(k)]);
+  };
+  std::vector<double> length(at(lines == Lines::rows ? a.rows : a.cols));
+  each([&](std::size_t line, double x) { length[line] += x * x; });
+  constexpr double kSmall = 0x1p-900;
+  const auto is_safe = [](double square) { return square > kSmall && square < 1 / kSmall; };
+  if (std::ranges::all_of(length, is_safe)) {
+    for (double& x : length) x = std::sqrt(x);
+    return length;
+  }
+  std::vector<double> largest(length.size());
+  each([&](std::size_t line, double x) { largest[line] = std::max(largest[line], std::abs(x)); });
+  std::vector<double> shares(length.size());
+  each([&](std::size_t line, double x) {
+    if (largest[line] > 0) shares[line] += x / largest[line] * (x / largest[line]);
+  });
+  for (std::size_t i = 0; i < length.size(); ++i)
+    length[i] = is_safe(length[i]) ? std::sqrt(length[i]) : largest[i] * std::sqrt(shares[i]);
+  return length;
+}
+
+double inverse(double length) { return length > 0 ? 1 / length : 1.0; }
+
+/// Scales rows of those lengths to length 1, then the columns.
+void balance_once(SparseMatrix& a, const std::vector<double>& of_rows, Balance& scale) {
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    const double by = inverse(of_rows[at(i)]);
+    scale.row[at(i)] *= by;
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) a.value[at(k)] *= by;
+  }
+  std::vector<double> by = lengths_of(a, Lines::columns);
+  std::ranges::transform(by, by.begin(), inverse);
+  for (std::size_t j = 0; j < by.size(); ++j) scale.col[j] *= by[j];
+  for (std::size_t k = 0; k < a.value.size(); ++k) a.value[k] *= by[at(a.column[k])];
+}
+
+}  // namespace
+
+/// Sinkhorn's iteration on the squares of the elements (Sinkhorn, Knopp, "Concerning nonnegative
+/// matrices and doubly stochastic matrices", 1967), which ends with rows and columns of length 1
+/// whatever the rows and columns were multiplied by before, as one round does not.
 Balance balance(SparseMatrix& a) {
   Balance scale{std::vector<double>(at(a.rows), 1.0), std::vector<double>(at(a.cols), 1.0)};
-  const auto inverse_root = [](double square) { return square > 0 ? 1 / std::sqrt(square) : 1.0; };
-  std::vector<double> squares(at(a.cols));
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    double sum = 0;
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
-      sum += a.value[at(k)] * a.value[at(k)];
-    scale.row[at(i)] = inverse_root(sum);
-    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
-      a.value[at(k)] *= scale.row[at(i)];
-      squares[at(a.column[at(k)])] += a.value[at(k)] * a.value[at(k)];
-    }
+  constexpr int kRounds = 100;
+  constexpr double kEven = 1.5;  // rows that differ less are left alone, …
+  constexpr double kMore = 1.2;  // … others are brought as near as this
+  for (int round = 0; round < kRounds; ++round) {
+    const std::vector<double> rows = lengths_of(a, Lines::rows);
+    const double most = round > 1 ? kMore : kEven;
+    const bool even = std::ranges::all_of(
+        rows, [most](double x) { return x == 0 || (x <= most && x >= 1 / most); });
+    if (round > 0 && even) break;
+    balance_once(a, rows, scale);
   }
-  std::transform(squares.begin(), squares.end(), scale.col.begin(), inverse_root);
-  for (std::size_t k = 0; k < a.value.size(); ++k) a.value[k] *= scale.col[at(a.column[k])];
   return scale;
 }
 

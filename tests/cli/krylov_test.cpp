@@ -1,5 +1,6 @@
 // strata solve --method gmres and strata eigs: files in, files out, JSON and exit statuses.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -116,13 +117,19 @@ TEST_F(CliKrylov, PreconditionsFromTheRight) {
   EXPECT_EQ(solve({"--preconditioner", "jacobi"})["preconditioner"], "jacobi");
 }
 
-TEST_F(CliKrylov, AResidualThatMissesIsStatusOneAndWritesNothing) {
+TEST_F(CliKrylov, AResidualThatMissesIsStatusOneAndXIsWrittenAsFarAsItCame) {
   const Outcome outcome =
       strata({"solve", path("A.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres",
               "--restart", "2", "--restarts-max", "2", "--tolerance", "1e-12"});
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.err.find("of |b|"), std::string::npos) << outcome.err;
-  EXPECT_FALSE(std::filesystem::exists(path("x.npy")));
+  const std::size_t told = outcome.err.find("of |b|");
+  ASSERT_NE(told, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("of |b|", told + 1), std::string::npos) << outcome.err;
+  const DenseMatrix<double> x = read_dense(path("x.npy"));
+  ASSERT_EQ(x.rows, kOrder);
+  const auto [least, most] = std::minmax_element(x.values.begin(), x.values.end());
+  EXPECT_GT(*least, 0);  // some way from 0 to 1
+  EXPECT_LT(*most, 1.5);
 }
 
 TEST_F(CliKrylov, MisuseIsNamed) {
@@ -155,7 +162,7 @@ TEST_F(CliKrylov, MisuseIsNamed) {
       strata({"solve", path("none.mtx"), path("b.npy"), "-o", path("x.npy"), "--method", "gmres"})
           .status,
       3);
-  EXPECT_EQ(strata({"eigs", path("S.mtx"), "--k", "400"}).status, 2);
+  EXPECT_EQ(strata({"eigs", path("S.mtx"), "--k", "401"}).status, 2);
   const Outcome general = strata({"eigs", path("A.mtx")});
   EXPECT_EQ(general.status, 3);
   EXPECT_NE(general.err.find("(0, 1) is -0.7 and (1, 0) is -1.3"), std::string::npos)
@@ -182,16 +189,61 @@ TEST_F(CliKrylov, FindsEigenvalues) {
   EXPECT_EQ(v.rows, kOrder);
   EXPECT_EQ(v.cols, 4);
   EXPECT_EQ(object["eigs"]["basis"], "lanczos");
+  EXPECT_EQ(object["eigs"]["method"], "dense");
+  for (std::size_t k = 0; k < 4; ++k) {
+    EXPECT_FALSE(object["eigs"]["unresolved"][k]);
+    EXPECT_LE(object["eigs"]["bounds"][k].get<double>(), 1e-12);
+  }
   EXPECT_EQ(object["eigs"]["halo"]["ghost_zones"], false);
   const Outcome text = run_program({"eigs", path("S.mtx"), "--k", "3", "--s", "5", "--ghost-zones",
                                     "--devices", "host:1", "--device-memory", "64MiB"});
   ASSERT_EQ(text.status, 0) << text.err;
   EXPECT_NE(text.out.find("slabs have no neighbours"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("largest eigenvalues"), std::string::npos) << text.out;
-  const Outcome few = strata({"eigs", path("S.mtx"), "--k", "3", "--which", "smallest",
-                              "--restarts-max", "1", "--values", path("few.npy")});
+  const Outcome few =
+      strata({"eigs", path("S.mtx"), "--k", "3", "--which", "smallest", "--restarts-max", "1",
+              "--method", "lanczos", "--values", path("few.npy")});
   EXPECT_EQ(few.status, 1);
-  EXPECT_FALSE(std::filesystem::exists(path("few.npy")));
+  EXPECT_EQ(read_dense(path("few.npy")).rows, 3);
+}
+
+/// An identity has all of its pairs, and a number is a matrix.
+TEST_F(CliKrylov, FindsAllEigenvalues) {
+  for (const std::int64_t n : {1, 3}) {
+    std::ofstream file(path("I.mtx"));
+    file << "%%MatrixMarket matrix coordinate real symmetric\n"
+         << n << " " << n << " " << n << "\n";
+    for (std::int64_t i = 1; i <= n; ++i) file << i << " " << i << " 1\n";
+    file.close();
+    const Outcome outcome =
+        strata({"eigs", path("I.mtx"), "--k", std::to_string(n), "--values", path("w.npy")});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(read_dense(path("w.npy")).values,
+              std::vector<double>(static_cast<std::size_t>(n), 1.0));
+  }
+}
+
+/// One element of 1e10 leaves Lanczos' tolerance no digits of values of 1e-3.
+TEST_F(CliKrylov, AValueThatIsNotResolvedIsStatusOneWithItsBound) {
+  std::ofstream file(path("P.mtx"));
+  file << "%%MatrixMarket matrix coordinate real symmetric\n100 100 199\n1 1 1e10\n";
+  for (int i = 2; i <= 100; ++i) file << i << " " << i << " 2\n" << i << " " << i - 1 << " -1\n";
+  file.close();
+  const Words words{"eigs",    path("P.mtx"), "--k",      "3",
+                    "--which", "smallest",    "--values", path("w.npy")};
+  const Outcome dense = strata(words);
+  EXPECT_EQ(dense.status, 0) << dense.err;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double exact =  // but for 1e-10 of it
+        2 - 2 * std::cos(std::numbers::pi * static_cast<double>(k + 1) / 100);
+    EXPECT_NEAR(read_dense(path("w.npy")).values[k], exact, 1e-8 * exact);
+  }
+  std::filesystem::remove(path("w.npy"));
+  const Outcome lanczos = strata(words + Words{"--method", "lanczos"});
+  EXPECT_EQ(lanczos.status, 1);
+  EXPECT_NE(lanczos.err.find("not resolved"), std::string::npos) << lanczos.err;
+  EXPECT_NE(lanczos.out.find("not resolved"), std::string::npos) << lanczos.out;
+  EXPECT_TRUE(std::filesystem::exists(path("w.npy")));
 }
 
 }  // namespace

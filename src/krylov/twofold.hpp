@@ -1,0 +1,35 @@
+#pragma once
+// Products with a sparse matrix as if they were computed in twice the precision, for residuals that
+// are certified.
+//
+// Contract: A·x = hi + lo, each element from a compensated sum (Ogita, Rump, Oishi, "Accurate sum
+// and dot product", 2005, Dot2): in error by 2^-53 of lo and about m·2^-106 of the sum of the
+// magnitudes of its m terms. Products that underflow are as far off as that. Sums have the order of
+// the entries, so equal inputs give equal bits, whatever the number of threads.
+
+#include <span>
+#include <vector>
+
+#include "base/work_crew.hpp"
+#include "strata/sparse_matrix.hpp"
+
+namespace strata {
+
+struct TwofoldVector {
+  std::vector<double> hi, lo;
+};
+
+/// A·x; x has `cols` elements.
+[[nodiscard]] TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x);
+/// The same by several threads.
+[[nodiscard]] TwofoldVector multiply_twofold(const SparseMatrix& a, std::span<const double> x,
+                                             WorkCrew& crew);
+
+/// product − θ·x, each element rounded once but for 2^-106 of the product.
+[[nodiscard]] std::vector<double> minus_multiple(const TwofoldVector& product, double theta,
+                                                 std::span<const double> x);
+/// b − product.
+[[nodiscard]] std::vector<double> subtracted_from(std::span<const double> b,
+                                                  const TwofoldVector& product);
+
+}  // namespace strata

@@ -1,0 +1,266 @@
+// gmres: residuals that are those of the x that is returned, rows and units of any size, balances
+// that do not help, and what is returned where nothing does. The oracle is the residual in 200
+// bits, and solutions that are known.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <cmath>
+
+#include "base/random.hpp"
+#include "strata/krylov.hpp"
+#include "tests/krylov/gmres_harness.hpp"
+#include "tests/krylov/matrices.hpp"
+
+namespace strata {
+namespace {
+
+using test::solved;
+using test::Solved;
+using test::with;
+
+/// diag(row)·A·diag(col).
+SparseMatrix scaled(SparseMatrix a, const std::vector<double>& row,
+                    const std::vector<double>& col) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a.rows); ++i) {
+    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k) {
+      const auto e = static_cast<std::size_t>(k);
+      a.value[e] *= row[i] * col[static_cast<std::size_t>(a.column[e])];
+    }
+  }
+  return a;
+}
+
+/// 10 to powers between −exponent and exponent.
+std::vector<double> sizes(std::size_t n, double exponent, std::uint64_t seed = 7) {
+  std::vector<double> d(n);
+  for (std::size_t i = 0; i < n; ++i)
+    d[i] = std::pow(10.0, exponent * (2 * random_uniform(seed, i) - 1));
+  return d;
+}
+
+std::vector<double> inverses(std::vector<double> d) {
+  for (double& x : d) x = 1 / x;
+  return d;
+}
+
+std::vector<double> product(const SparseMatrix& a, const std::vector<double>& x) {
+  std::vector<double> b(x.size());
+  multiply(a, x, b);
+  return b;
+}
+
+/// ‖b − A·x‖/‖b‖ in many digits.
+double residual_of(const SparseMatrix& a, const std::vector<double>& b,
+                   const std::vector<double>& x) {
+  using Many = boost::multiprecision::number<
+      boost::multiprecision::cpp_bin_float<200, boost::multiprecision::digit_base_2>,
+      boost::multiprecision::et_off>;
+  Many square = 0;
+  Many length = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    Many r = b[i];
+    length += r * r;
+    for (std::int64_t k = a.start[i]; k < a.start[i + 1]; ++k) {
+      const auto e = static_cast<std::size_t>(k);
+      r -= Many(a.value[e]) * Many(x[static_cast<std::size_t>(a.column[e])]);
+    }
+    square += r * r;
+  }
+  return static_cast<double>(sqrt(Many(square / length)));
+}
+
+/// What is told is true, x is finite, and no worse than zeros.
+void expect_true(const SparseMatrix& a, const std::vector<double>& b, const Solved& result) {
+  for (const double x : result.x) ASSERT_TRUE(std::isfinite(x));
+  const double residual = residual_of(a, b, result.x);
+  EXPECT_NEAR(result.info.relative_residual, residual, 1e-10 * residual + 1e-30);
+  EXPECT_LE(residual, 1 + 1e-12);
+  EXPECT_EQ(result.info.ok, result.info.why.empty()) << result.info.why;
+}
+
+TEST(GmresCertificate, RowsOfAnySizeWithJacobi) {
+  const SparseMatrix c = test::grid(12, 12, 1, 0.3);
+  const std::vector<double> one(144, 1.0);
+  for (const double exponent : {4.0, 8.0}) {
+    const SparseMatrix a = scaled(c, sizes(144, exponent), one);
+    const std::vector<double> b = test::row_sums(a);
+    for (const std::int64_t s : {1, 5}) {
+      GmresOptions options = with(s, 60, QrMethod::automatic, KrylovBasis::newton);
+      options.preconditioner.kind = Preconditioner::jacobi;
+      const Solved result = solved(a, b, options);
+      EXPECT_TRUE(result.info.ok) << result.info.why;
+      expect_true(a, b, result);
+    }
+  }
+}
+
+TEST(GmresCertificate, ABalanceUndoesAnyScaling) {
+  const SparseMatrix c = test::grid(12, 12, 1, 0.3);
+  const std::vector<double> one(144, 1.0);
+  const std::vector<double> d = sizes(144, 8);
+  for (const SparseMatrix& a : {scaled(c, one, d), scaled(c, d, one), scaled(c, d, d)}) {
+    const std::vector<double> b = product(a, inverses(d));
+    GmresOptions options = with(1, 60, QrMethod::automatic);
+    options.balance = true;
+    options.tolerance = 1e-8;
+    const Solved result = solved(a, b, options);
+    EXPECT_TRUE(result.info.ok) << result.info.why;
+    EXPECT_LE(residual_of(a, b, result.x), 1e-8);
+    expect_true(a, b, result);
+  }
+}
+
+/// Two systems side by side: a small one with a column that the balance makes as large as others,
+/// and few cycles.
+TEST(GmresCertificate, ABalanceIsNeverWorseThanNone) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    test::Entries entries;
+    constexpr std::int64_t kOrder = 60;
+    for (std::int64_t i = 0; i < kOrder; ++i) {
+      entries.add(i, i, 1 + static_cast<double>(i % 5));
+      for (int k = 0; k < 3; ++k) {
+        const std::uint64_t place = static_cast<std::uint64_t>(3 * i + k);
+        const auto j = static_cast<std::int64_t>(random_uniform(seed, place) * kOrder);
+        entries.add(i, j, std::pow(10.0, 8 * random_uniform(seed + 50, place) - 6));
+      }
+    }
+    const SparseMatrix a = entries.matrix(kOrder);
+    const std::vector<double> b = test::row_sums(a);
+    GmresOptions options = with(1, 4, QrMethod::automatic);
+    options.restarts_max = 6;
+    options.tolerance = 1e-12;
+    const Solved plain = solved(a, b, options);
+    options.balance = true;
+    const Solved balanced = solved(a, b, options);
+    expect_true(a, b, plain);
+    expect_true(a, b, balanced);
+    EXPECT_LE(balanced.info.relative_residual, plain.info.relative_residual) << seed;
+  }
+}
+
+TEST(GmresCertificate, PowersOfTwoChangeNoBit) {
+  const SparseMatrix a = test::grid(8, 7, 3, 0.2);
+  const std::vector<double> b = test::row_sums(a);
+  for (const Preconditioner kind : {Preconditioner::none, Preconditioner::jacobi,
+                                    Preconditioner::block_jacobi, Preconditioner::custom}) {
+    for (const std::int64_t s : {1, 4}) {
+      GmresOptions options = with(s, 15, QrMethod::automatic, KrylovBasis::newton);
+      options.preconditioner.kind = kind;
+      const auto by_caller = [&](double diagonal) {
+        if (kind != Preconditioner::custom) return;
+        options.preconditioner.apply = [diagonal](std::span<const double> x, std::span<double> y) {
+          for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] / diagonal;
+        };
+      };
+      by_caller(6);
+      const Solved expected = solved(a, b, options);
+      ASSERT_TRUE(expected.info.ok) << expected.info.why;
+      for (const auto& [of_a, of_b] :
+           {std::pair(-664, 0), std::pair(-332, 332), std::pair(0, 664), std::pair(664, 0),
+            std::pair(700, -300), std::pair(0, -1000)}) {
+        SparseMatrix scaled_a = a;
+        std::vector<double> scaled_b = b;
+        for (double& x : scaled_a.value) x = std::ldexp(x, of_a);
+        for (double& x : scaled_b) x = std::ldexp(x, of_b);
+        by_caller(std::ldexp(6.0, of_a));
+        const Solved result = solved(scaled_a, scaled_b, options);
+        EXPECT_TRUE(result.info.ok) << result.info.why << ", " << of_a << ", " << of_b;
+        EXPECT_EQ(result.info.relative_residual, expected.info.relative_residual);
+        EXPECT_EQ(result.info.residual_norm, std::ldexp(expected.info.residual_norm, of_b));
+        ASSERT_EQ(result.info.history.size(), expected.info.history.size());
+        for (std::size_t i = 0; i < result.info.history.size(); ++i)
+          EXPECT_EQ(result.info.history[i].relative_residual,
+                    expected.info.history[i].relative_residual);
+        for (std::size_t i = 0; i < result.x.size(); ++i)
+          ASSERT_EQ(result.x[i], std::ldexp(expected.x[i], of_b - of_a));
+      }
+    }
+  }
+}
+
+TEST(GmresCertificate, AnXBeyondTheLargestDoubleIsNone) {
+  const SparseMatrix a = test::diagonal({1e-200, 2e-200, 1e-200});
+  const std::vector<double> b{1e200, 1e200, 1e-100};
+  const Solved result = solved(a, b, with(1, 3, QrMethod::automatic));
+  EXPECT_FALSE(result.info.ok);
+  EXPECT_NE(result.info.why.find("largest double"), std::string::npos) << result.info.why;
+  expect_true(a, b, result);
+  // b itself has no length that is a double.
+  const SparseMatrix one = test::diagonal(std::vector<double>(20, 4.0));
+  const std::vector<double> large(20, 1.5e308);
+  const Solved solvable = solved(one, large, with(1, 3, QrMethod::automatic));
+  EXPECT_TRUE(solvable.info.ok) << solvable.info.why;
+  for (const double x : solvable.x) EXPECT_NEAR(x, 1.5e308 / 4, 1e294);
+}
+
+TEST(GmresCertificate, TheBestXIsReturnedWhereCyclesRunOut) {
+  test::Entries line;
+  for (std::int64_t i = 0; i < 400; ++i) {
+    line.add(i, i, 2);
+    if (i > 0) line.add(i, i - 1, -1);
+    if (i < 399) line.add(i, i + 1, -1);
+  }
+  const SparseMatrix a = line.matrix(400);
+  const std::vector<double> b(400, 1.0);
+  GmresOptions options = with(1, 10, QrMethod::automatic);
+  options.tolerance = 1e-12;
+  double before = 1;
+  for (const std::int64_t cycles : {0, 1, 4}) {
+    options.restarts_max = cycles;
+    const Solved result = solved(a, b, options);
+    EXPECT_FALSE(result.info.ok);
+    expect_true(a, b, result);
+    EXPECT_LE(result.info.relative_residual, before);
+    before = result.info.relative_residual;
+  }
+  EXPECT_LT(before, 1);
+  // A guess that is worse than zeros is not what comes back.
+  Solved far{std::vector<double>(400, 1e10), {}};
+  options.restarts_max = 0;
+  far.info = gmres(a, b, far.x, options);
+  EXPECT_EQ(far.x, std::vector<double>(400));
+  expect_true(a, b, far);
+}
+
+/// Below the rounding of b − A·x: 3·(1/3) is 1 in doubles, and the residual is not zero.
+TEST(GmresCertificate, NoResidualIsBetterThanTheTruth) {
+  const SparseMatrix three = test::diagonal(std::vector<double>(5, 3.0));
+  const std::vector<double> ones(5, 1.0);
+  const Solved third = solved(three, ones, with(1, 5, QrMethod::automatic));
+  EXPECT_GT(third.info.relative_residual, 1e-18);
+  expect_true(three, ones, third);
+  for (std::uint64_t seed = 0; seed < 36; ++seed) {
+    const std::size_t n = 4 + seed % 40;
+    test::Entries entries;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      if (seed % 7 != 3 || i > 0) entries.add(row, row, random_normal(seed, i));
+      for (std::uint64_t k = 0; k < 3; ++k) {
+        const double where = random_uniform(seed + 100, 3 * i + k);
+        const double size = std::pow(10.0, static_cast<double>(seed % 4) * 4 *
+                                               (random_uniform(seed + 200, 3 * i + k) - 0.5));
+        entries.add(row, static_cast<std::int64_t>(where * static_cast<double>(n)), size);
+      }
+    }
+    const SparseMatrix a = entries.matrix(static_cast<std::int64_t>(n));
+    std::vector<double> b(n);
+    for (std::size_t i = 0; i < n; ++i) b[i] = random_normal(seed + 300, i);
+    GmresOptions options = with(seed % 3 == 0 ? 4 : 1, 25, QrMethod::automatic);
+    options.balance = seed % 2 == 0;
+    options.tolerance = 1e-13;
+    options.restarts_max = 8;
+    SCOPED_TRACE(seed);
+    const Solved result = solved(a, b, options);
+    expect_true(a, b, result);
+    const double truth = residual_of(a, b, result.x);
+    EXPECT_GE(result.info.relative_residual, truth * (1 - 1e-10));
+    if (result.info.ok) {
+      EXPECT_LE(truth, 1e-13 * (1 + 1e-10));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
