@@ -14,6 +14,7 @@
 #include "krylov/linear_system.hpp"
 #include "krylov/orthogonalization.hpp"
 #include "krylov/thick_restart.hpp"
+#include "matrix/symmetry.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {
@@ -41,10 +42,10 @@ void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView
   require(options.tolerance > 0 && std::isfinite(options.tolerance) && options.restarts_max >= 1,
           ErrorKind::misuse, "eigs", "a tolerance of {} in {} restarts is none", options.tolerance,
           options.restarts_max);
-  const Asymmetry pair = find_asymmetry(a, 1e-12);
-  require(!pair.found, ErrorKind::input, "eigs",
-          "not symmetric: entry ({}, {}) is {} and ({}, {}) is {}", pair.row, pair.col, pair.value,
-          pair.col, pair.row, pair.transposed);
+  const Asymmetry pair = find_asymmetry(a, kSymmetryTolerance);
+  require(!pair.found, ErrorKind::numerical, "eigs",
+          "A is not symmetric: element ({}, {}) is {} and ({}, {}) is {}, counted from 0", pair.row,
+          pair.col, pair.value, pair.col, pair.row, pair.transposed);
 }
 
 /// Rayleigh quotient and residual with A; v has length 1.
