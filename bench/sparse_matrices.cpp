@@ -284,7 +284,7 @@ SparseMatrix lower_triangle(const SparseMatrix& a) {
   if (!below) return above.matrix(a.rows);
   if (lower.entries() == a.entries()) return lower;
   const Asymmetry found = find_asymmetry(a, 1e-12);
-  require(!found.found, ErrorKind::input, "bench",
+  require(!found.found, ErrorKind::numerical, "bench",
           "the matrix is not symmetric: ({}, {}) is {} and ({}, {}) is {}", found.row, found.col,
           found.value, found.col, found.row, found.transposed);
   return lower;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/pending_path.hpp"
 #include "cholesky/planning.hpp"
 #include "run/host_pinner.hpp"
 #include "run/potrf_tuning.hpp"
@@ -27,9 +29,12 @@ volatile std::sig_atomic_t interrupted = 0;
 volatile std::sig_atomic_t writing = 0;
 volatile std::sig_atomic_t progress_shown = 0;
 
-constexpr unsigned kPatienceSeconds = 1;
+/// How long an orderly end may take, of work and of writing files.
+constexpr long kPatienceMicroseconds = 999'999;
+constexpr long kPatienceOfWritingMicroseconds = 300'000;
 
 void end_at_once() {
+  remove_pending_paths();
   constexpr std::string_view kWipe = "\r\033[K";
   constexpr std::string_view kText = "strata: cancelled\n";
   ssize_t ignored = 0;
@@ -42,12 +47,12 @@ void end_at_once() {
 extern "C" void on_interrupt(int) {
   if (interrupted != 0) end_at_once();
   interrupted = 1;
-  alarm(kPatienceSeconds);
+  itimerval timer{};
+  timer.it_value.tv_usec = writing != 0 ? kPatienceOfWritingMicroseconds : kPatienceMicroseconds;
+  setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-extern "C" void on_alarm(int) {
-  if (writing == 0) end_at_once();
-}
+extern "C" void on_alarm(int) { end_at_once(); }
 
 CLI::Validator number_validator(bool zero_allowed) {
   return CLI::Validator(
@@ -113,8 +118,15 @@ void watch_interrupt() {
   action.sa_flags = SA_RESTART;
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGHUP}) {  // which nohup ignores
+    struct sigaction before {};
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
+  }
   action.sa_handler = on_alarm;
   sigaction(SIGALRM, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing
+  stop_writing_when([] { return interrupted != 0; });
 }
 
 void check_interrupt() {

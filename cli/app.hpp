@@ -96,12 +96,14 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<T>& va
 
 // ---- interrupts
 
-/// From here on SIGINT asks for an orderly end: the library's progress callback and check_interrupt
-/// notice it. What has not ended a second later is ended, and so it is by a second SIGINT.
+/// From here on SIGINT, SIGTERM and SIGHUP ask for an orderly end: the library's progress callback,
+/// check_interrupt and files that are being written notice it. What has not ended a second later,
+/// or 0.3 s while files are written, is ended, and so it is by a second signal. Either way files
+/// are whole or absent.
 void watch_interrupt();
-/// Throws Error{cancelled} after SIGINT; for stretches of work that tell no progress.
+/// Throws Error{cancelled} after such a signal; for stretches of work that tell no progress.
 void check_interrupt();
-/// The last check_interrupt: from here on files are written, and SIGINT waits for them.
+/// The last check_interrupt: from here on files are written.
 void begin_output();
 /// Wipes the progress line.
 void end_progress();

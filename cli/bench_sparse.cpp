@@ -14,6 +14,7 @@
 #include "cli/bench.hpp"
 #include "cli/bench_sparse_methods.hpp"
 #include "cli/krylov.hpp"
+#include "cli/sparse.hpp"
 #include "kernels/blas_table.hpp"
 
 namespace strata::cli {
@@ -398,7 +399,7 @@ int status_of(const std::vector<SparseRow>& rows) {
 
 SparseMatrix bench_matrix(const std::string& name) {
   std::optional<SparseMatrix> generated = bench::generated_matrix(name);
-  return generated ? std::move(*generated) : read_sparse(name);
+  return generated ? std::move(*generated) : read_symmetric(name, "").matrix;
 }
 
 void SparseBenchArguments::add_to(CLI::App& algorithm) {

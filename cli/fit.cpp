@@ -216,6 +216,7 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
   object["standard_errors"] = errors_json(result.standard_errors, estimated);
   object["fit_seconds"] = result.seconds;
   object["observations"] = data.fit.points.size();
+  add_rows_json(object, data.fit);
   if (held) object["holdout"] = to_json(held->scores, data.holdout.points.size());
   return object;
 }
@@ -224,9 +225,10 @@ void print_fit(const FitArguments& arguments, const SplitObservations& data,
                const FitResult& result, const std::optional<HoldoutScores>& held,
                const SeparationEstimates& estimated) {
   fmt::print(
-      "{}: {} observations fitted, {} held out\n\nfitted parameters ({} evaluations, {:.1f} s{})\n",
-      arguments.file, data.fit.points.size(), data.holdout.points.size(), result.evaluations,
-      result.seconds, result.converged ? "" : ", not converged");
+      "{}: {} observations fitted, {} held out\n{}\nfitted parameters ({} evaluations, {:.1f} "
+      "s{})\n",
+      arguments.file, data.fit.points.size(), data.holdout.points.size(), rows_text(data.fit),
+      result.evaluations, result.seconds, result.converged ? "" : ", not converged");
   print_parameters(result.parameters, result.standard_errors, estimated);
   fmt::print("  mean           {}\n",
              mean_text(result.likelihood.mean_coefficients, arguments.columns.covariates));
@@ -320,8 +322,10 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
     table.close();
   }
   if (!arguments.output.empty()) {
+    ColumnNames columns = arguments.columns;
+    columns.dates = data.fit.dates;
     write_model(arguments.output,
-                {model, arguments.columns, arguments.file, result.likelihood.log_likelihood});
+                {model, columns, arguments.file, result.likelihood.log_likelihood});
   }
   const json object = fit_json(result, held, data, fit_options.estimate);
   return finish(common, std::move(report), object, [&] {

@@ -1,11 +1,14 @@
 #include "cli/geostat_data.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "base/output_file.hpp"
@@ -22,6 +25,8 @@ constexpr const char* kModelFormat2 = "strata model 2";
 /// With covariates, which a reader of the second must not miss.
 constexpr const char* kModelFormat3 = "strata model 3";
 
+constexpr const char* kTimesOfDates = "days since 1970-01-01";
+
 std::optional<double> number_of(const std::string& text) {
   double value = 0;
   const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,19 +34,50 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// 1 for the rows that are kept out.
-std::vector<double> holdout_flags(const Table& table, const std::string& holdout,
-                                  std::uint64_t seed) {
-  if (holdout.empty() && table.has("holdout")) return table.column("holdout");
-  std::vector<double> flags(static_cast<std::size_t>(table.rows()), 0.0);
+/// 1 for the rows that are kept out, of those with these numbers.
+std::vector<double> holdout_flags(const Table& table, const std::vector<std::int64_t>& rows,
+                                  const std::string& holdout, std::uint64_t seed) {
+  const auto column = [&](const std::string& name) {
+    const std::vector<double> all = table.column(name);
+    std::vector<double> flags;
+    for (const std::int64_t row : rows) flags.push_back(all[static_cast<std::size_t>(row - 1)]);
+    return flags;
+  };
+  if (holdout.empty() && table.has("holdout")) return column("holdout");
+  std::vector<double> flags(rows.size(), 0.0);
   if (holdout.empty() || holdout == "none") return flags;
   const std::optional<double> share = number_of(holdout);
-  if (!share) return table.column(holdout);
+  if (!share) return column(holdout);
   require(*share >= 0 && *share < 1, ErrorKind::misuse, "holdout",
           "--holdout {}: a share lies from 0 to below 1", holdout);
-  for (std::size_t i = 0; i < flags.size(); ++i)
-    flags[i] = random_uniform(seed, i) < *share ? 1.0 : 0.0;
+  // Those of which the smallest numbers are drawn.
+  std::vector<std::pair<double, std::size_t>> drawn;
+  for (std::size_t i = 0; i < flags.size(); ++i) drawn.emplace_back(random_uniform(seed, i), i);
+  std::sort(drawn.begin(), drawn.end());
+  const auto count = std::llround(*share * static_cast<double>(flags.size()));
+  for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) flags[drawn[k].second] = 1;
   return flags;
+}
+
+/// Columns of a table, and which of its rows they are.
+struct CompleteRows {
+  std::vector<std::vector<double>> columns;
+  std::vector<std::int64_t> rows;
+  std::int64_t missing = 0;
+};
+
+CompleteRows complete_rows(const Table& table, const ColumnNames& columns,
+                           const std::vector<std::string>& names) {
+  CompleteRows out;
+  out.columns = with_advice([&] {
+    std::vector<std::vector<double>> all;
+    for (const std::string& name : names) all.push_back(table.column(name, columns.rules_of(name)));
+    return all;
+  });
+  out.rows.resize(static_cast<std::size_t>(table.rows()));
+  std::iota(out.rows.begin(), out.rows.end(), 1);
+  out.missing = drop_incomplete(out.columns, names.size(), out.rows);
+  return out;
 }
 
 }  // namespace
@@ -51,7 +87,16 @@ void ColumnNames::add_to(CLI::App& app, bool with_value) {
   app.add_option("--y", y, "column of the second coordinate")->required(with_value);
   if (with_value) app.add_option("--value", value, "column of the observed values")->required();
   app.add_option("--z", z, "column of a third coordinate");
-  app.add_option("--time", time, "column of the time");
+  app.add_option(
+      "--time", time,
+      "column of the time: numbers, or dates (ISO 8601), which are days since 1970-01-01");
+  app.add_option_function<std::string>(
+         "--missing", [this](const std::string& what) { drop_missing = what == "drop"; },
+         "what becomes of rows without one of their values (empty, NA, NaN, null): refuse, or "
+         "drop, "
+         "which counts them")
+      ->check(CLI::IsMember({"refuse", "drop"}))
+      ->default_str("refuse");
 }
 
 void ColumnNames::add_covariates_to(CLI::App& app) {
@@ -75,6 +120,11 @@ std::vector<std::string> ColumnNames::coordinates() const {
   std::vector<std::string> names{x, y};
   if (!z.empty()) names.push_back(z);
   if (!time.empty()) names.push_back(time);
+  for (std::size_t k = 1; k < names.size(); ++k) {
+    require(std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(k), names[k]) ==
+                names.begin() + static_cast<std::ptrdiff_t>(k),
+            ErrorKind::misuse, "options", "column '{}' is named for two coordinates", names[k]);
+  }
   return names;
 }
 
@@ -86,6 +136,7 @@ std::vector<std::string> ColumnNames::of_points() const {
 
 ColumnNames ColumnNames::or_else(const ColumnNames& model) const {
   ColumnNames names = model;
+  names.drop_missing = drop_missing;
   for (const auto name : {&ColumnNames::x, &ColumnNames::y, &ColumnNames::z, &ColumnNames::time})
     if (!(this->*name).empty()) names.*name = this->*name;
   if (covariates.empty()) return names;
@@ -106,10 +157,34 @@ Points ColumnNames::points_of(std::vector<std::vector<double>> columns) const {
   return points;
 }
 
-Points ColumnNames::points_of(const Table& table) const {
-  std::vector<std::vector<double>> columns;
-  for (const std::string& name : of_points()) columns.push_back(table.column(name));
-  return points_of(std::move(columns));
+ColumnRules ColumnNames::rules_of(const std::string& name) const {
+  return {.missing = drop_missing, .dates = !time.empty() && name == time};
+}
+
+void ColumnNames::check_dates(bool there, const std::string& path) const {
+  require(!dates || *dates == there, ErrorKind::input, "data",
+          "{}: column '{}' holds {}, and the times of the model are {}", path, time,
+          there ? "dates" : "numbers", there ? "numbers" : "dates, in days since 1970-01-01");
+}
+
+std::int64_t drop_incomplete(std::vector<std::vector<double>>& columns, std::size_t count,
+                             std::vector<std::int64_t>& rows) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool complete =
+        std::none_of(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(count),
+                     [i](const std::vector<double>& column) { return std::isnan(column[i]); });
+    if (!complete) continue;
+    if (kept < i) {
+      for (std::vector<double>& column : columns) column[kept] = column[i];
+      rows[kept] = rows[i];
+    }
+    ++kept;
+  }
+  const auto dropped = static_cast<std::int64_t>(rows.size() - kept);
+  for (std::vector<double>& column : columns) column.resize(kept);
+  rows.resize(kept);
+  return dropped;
 }
 
 std::vector<std::vector<double>> columns_of(const Points& points) {
@@ -191,7 +266,7 @@ SeparationEstimates SeparationArguments::estimates(const ColumnNames& columns) c
   return out;
 }
 
-void Observations::add(const Points& all, double value, std::size_t i) {
+void Observations::add(const Points& all, double value, std::size_t i, std::int64_t row) {
   points.x.push_back(all.x[i]);
   points.y.push_back(all.y[i]);
   if (!all.z.empty()) points.z.push_back(all.z[i]);
@@ -200,25 +275,62 @@ void Observations::add(const Points& all, double value, std::size_t i) {
   for (std::size_t k = 0; k < all.covariates.size(); ++k)
     points.covariates[k].push_back(all.covariates[k][i]);
   values.push_back(value);
-  rows.push_back(static_cast<std::int64_t>(i) + 1);
+  rows.push_back(row);
 }
 
 SplitObservations read_observations(const std::string& path, const ColumnNames& columns,
                                     const std::string& holdout, std::uint64_t seed) {
+  std::vector<std::string> names = columns.of_points();
+  require(std::find(names.begin(), names.end(), columns.value) == names.end(), ErrorKind::misuse,
+          "options", "column '{}' is named for the values and for what they depend on",
+          columns.value);
+  names.push_back(columns.value);
   const Table table = read_csv(path);
-  const Points points = columns.points_of(table);
-  const std::vector<double> value = table.column(columns.value);
-  const std::vector<double> flags = holdout_flags(table, holdout, seed);
+  CompleteRows data = complete_rows(table, columns, names);
+  const std::vector<double> flags = holdout_flags(table, data.rows, holdout, seed);
+  const std::vector<double> value = std::move(data.columns.back());
+  data.columns.pop_back();
+  const Points points = columns.points_of(std::move(data.columns));
   SplitObservations split;
+  split.fit.missing = split.holdout.missing = data.missing;
+  split.fit.dates = split.holdout.dates = columns.has_dates(table, path);
   for (std::size_t i = 0; i < value.size(); ++i) {
     require(flags[i] == 0 || flags[i] == 1, ErrorKind::input, "holdout",
-            "{}: row {}: holdout is {}, not 0 or 1", path, i + 1, flags[i]);
-    (flags[i] == 1 ? split.holdout : split.fit).add(points, value[i], i);
+            "{}: data row {} (counted from 1): holdout is {}, not 0 or 1", path, data.rows[i],
+            flags[i]);
+    (flags[i] == 1 ? split.holdout : split.fit).add(points, value[i], i, data.rows[i]);
   }
   require(split.fit.points.size() > 0, ErrorKind::input, "data",
-          "{}: there are no observations to use: {} rows, {} of them held out", path, value.size(),
-          split.holdout.points.size());
+          "{}: there are no observations to use: {} rows, {} of them held out, {} more with a "
+          "value missing",
+          path, value.size(), split.holdout.points.size(), data.missing);
   return split;
+}
+
+Observations read_places(const std::string& path, const ColumnNames& columns) {
+  const Table table = read_csv(path);
+  CompleteRows data = complete_rows(table, columns, columns.of_points());
+  Observations places;
+  places.missing = data.missing;
+  places.dates = columns.has_dates(table, path);
+  places.rows = std::move(data.rows);
+  places.points = columns.points_of(std::move(data.columns));
+  require(places.points.size() > 0, ErrorKind::input, "data",
+          "{}: there are no rows, but for {} with a value missing", path, data.missing);
+  return places;
+}
+
+void add_rows_json(json& object, const Observations& observations) {
+  object["missing_rows"] = observations.missing;
+  if (observations.dates) object["times"] = kTimesOfDates;
+}
+
+std::string rows_text(const Observations& observations) {
+  std::string text;
+  if (observations.missing > 0)
+    text += fmt::format("rows left out     {}, a value missing\n", observations.missing);
+  if (observations.dates) text += fmt::format("times             {}\n", kTimesOfDates);
+  return text;
 }
 
 void check_places(const Points& points, const std::vector<std::int64_t>& rows, Distance distance,
@@ -227,7 +339,8 @@ void check_places(const Points& points, const std::vector<std::int64_t>& rows, D
   for (std::size_t i = 0; i < points.x.size(); ++i) {
     require(points.x[i] >= -180 && points.x[i] <= 360 && points.y[i] >= -90 && points.y[i] <= 90,
             ErrorKind::input, "data",
-            "{}: row {}: ({}, {}) is no longitude from -180 to 360 and latitude from -90 to 90",
+            "{}: data row {} (counted from 1): ({}, {}) is no longitude from -180 to 360 and "
+            "latitude from -90 to 90",
             path, rows[i], points.x[i], points.y[i]);
   }
 }
@@ -237,8 +350,9 @@ void check_distinct(const Observations& observations, Distance distance, const s
   if (!pair) return;
   const auto first = static_cast<std::size_t>(pair->first);
   fail(ErrorKind::numerical, "data",
-       "{}: rows {} and {} are at the same place ({}, {}), which needs a nugget above 0", path,
-       observations.rows[first], observations.rows[static_cast<std::size_t>(pair->second)],
+       "{}: data rows {} and {} (counted from 1) are at the same place ({}, {}), which needs a "
+       "nugget above 0",
+       path, observations.rows[first], observations.rows[static_cast<std::size_t>(pair->second)],
        observations.points.x[first], observations.points.y[first]);
 }
 
@@ -330,6 +444,7 @@ void write_model(const std::string& path, const ModelFile& file) {
   }
   if (!file.model.points.t.empty()) {
     object["columns"]["time"] = file.columns.time;
+    if (file.columns.dates.value_or(false)) object["columns"]["times"] = kTimesOfDates;
     object["t"] = file.model.points.t;
   }
   if (!file.model.points.covariates.empty()) {
@@ -372,6 +487,7 @@ ModelFile read_model(const std::string& path) {
     }
     if (object.contains("t")) {
       file.columns.time = columns.at("time").get<std::string>();
+      file.columns.dates = columns.contains("times");
       file.model.points.t = object.at("t").get<std::vector<double>>();
     }
     if (object.contains("covariates")) {

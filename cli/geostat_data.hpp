@@ -2,7 +2,8 @@
 // Observations from a table, and models as files: what loglik, fit and predict share.
 //
 // Contract: rows whose holdout column is 1 are kept apart. A bad value is Error{input} that names
-// the file, the row (counted from 1, below the header) and the column.
+// the file, the row (counted from 1, below the header) and the column. Times are numbers, or dates,
+// which are days since 1970-01-01, 00:00 UTC.
 
 #include <array>
 #include <optional>
@@ -20,11 +21,14 @@ struct ColumnNames {
   std::string z{};     ///< empty: there is none
   std::string time{};  ///< empty: there is none
   std::vector<std::string> covariates{};
+  bool drop_missing = false;    ///< rows without all of their values, instead of refusing them
+  std::optional<bool> dates{};  ///< of a model: whether its times are dates
 
   void add_to(CLI::App& app, bool with_value);
   /// For verbs with a mean.
   void add_covariates_to(CLI::App& app);
-  /// Those of the coordinates: x, y, and z and time where they are named.
+  /// Those of the coordinates: x, y, and z and time where they are named. Throws Error{misuse} if
+  /// two of them are the same.
   [[nodiscard]] std::vector<std::string> coordinates() const;
   /// Those of the coordinates, then the covariates.
   [[nodiscard]] std::vector<std::string> of_points() const;
@@ -33,8 +37,36 @@ struct ColumnNames {
   [[nodiscard]] ColumnNames or_else(const ColumnNames& model) const;
   /// Points from as many columns as of_points(), in that order; what follows is ignored.
   [[nodiscard]] Points points_of(std::vector<std::vector<double>> columns) const;
-  [[nodiscard]] Points points_of(const Table& table) const;
+  /// What the fields of such a column may be.
+  [[nodiscard]] ColumnRules rules_of(const std::string& name) const;
+  /// Whether the times of a table are dates. Throws Error{input} if those of the model are not, or
+  /// the other way round.
+  template <class AnyTable>
+  [[nodiscard]] bool has_dates(const AnyTable& table, const std::string& path) const {
+    const bool there = !time.empty() && table.has(time) && table.has_dates(time);
+    if (!time.empty()) check_dates(there, path);
+    return there;
+  }
+
+ private:
+  void check_dates(bool there, const std::string& path) const;
 };
+
+/// Takes the rows out of `columns`, and of `rows`, which have no value in one of the first `count`
+/// columns; returns how many.
+std::int64_t drop_incomplete(std::vector<std::vector<double>>& columns, std::size_t count,
+                             std::vector<std::int64_t>& rows);
+/// What `read` returns; where it finds a field without a value the message names --missing.
+template <class Read>
+auto with_advice(const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.where() != kMissingField) throw;
+    throw Error(error.kind(), error.where(),
+                std::string(error.what()) + "; --missing drop leaves such rows out");
+  }
+}
 
 /// The options that say what a covariance makes of coordinates.
 struct SeparationArguments {
@@ -71,9 +103,11 @@ struct Observations {
   Points points;
   std::vector<double> values;
   std::vector<std::int64_t> rows;  ///< of the file, counted from 1
+  std::int64_t missing = 0;        ///< rows of the file that were left out, a value missing
+  bool dates = false;              ///< whether the times were dates
 
-  /// Row `i` (from 0) of a table.
-  void add(const Points& all, double value, std::size_t i);
+  /// Point `i` (from 0) of these, which is in this row of the file.
+  void add(const Points& all, double value, std::size_t i, std::int64_t row);
 };
 
 struct SplitObservations {
@@ -82,10 +116,17 @@ struct SplitObservations {
 };
 
 /// What keeps rows out of a fit: "" (a column called holdout, if there is one), "none", a column's
-/// name, or a share such as 0.1 that is drawn at random with `seed`.
+/// name, or a share such as 0.1: of n rows round(0.1·n), drawn at random with `seed`.
 [[nodiscard]] SplitObservations read_observations(const std::string& path,
                                                   const ColumnNames& columns,
                                                   const std::string& holdout, std::uint64_t seed);
+
+/// The points of a table, without values. Throws Error{input} if there are none.
+[[nodiscard]] Observations read_places(const std::string& path, const ColumnNames& columns);
+
+/// What is told of rows that were left out and of times that were dates.
+void add_rows_json(nlohmann::json& object, const Observations& observations);
+[[nodiscard]] std::string rows_text(const Observations& observations);
 
 /// Throws Error{input}, naming the row of the file, if a point does not lie where `distance` says.
 void check_places(const Points& points, const std::vector<std::int64_t>& rows, Distance distance,

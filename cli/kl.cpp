@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "base/check.hpp"
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
@@ -58,12 +56,7 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
   MaternParameters parameters = arguments.parameters;
   parameters.separation = arguments.separation.separation(arguments.columns);
   check_outputs(common, {}, {arguments.file, common.rates});
-  Observations places;
-  places.points = arguments.columns.points_of(read_csv(arguments.file));
-  require(places.points.size() > 0, ErrorKind::input, "data", "{}: there are no rows",
-          arguments.file);
-  places.rows.resize(places.points.x.size());
-  std::iota(places.rows.begin(), places.rows.end(), 1);
+  const Observations places = read_places(arguments.file, arguments.columns);
   const Distance distance = parameters.separation.distance;
   check_places(places.points, places.rows, distance, arguments.file);
   if (parameters.nugget == 0) check_distinct(places, distance, arguments.file);
@@ -71,7 +64,8 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
   const PrecisionDivergence result = precision_divergence(
       places.points, parameters, options,
       arguments.estimate ? DivergenceMethod::estimate : DivergenceMethod::automatic);
-  const json object = kl_json(result, parameters);
+  json object = kl_json(result, parameters);
+  add_rows_json(object, places);
   if (!result.factor.ok) return report_failed_factor(common, result.factor, object);
   ReportData report;
   report.title = fmt::format("Divergence from FP64 at {} places", places.points.size());
@@ -82,7 +76,10 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
                      fmt::format("{:.3g}", result.likelihood_difference_at_zero()), "", ""}};
   report.run = result.run;
   add_precision_map(report, result.run.mixed);
-  return finish(common, std::move(report), object, [&] { print_kl(result); });
+  return finish(common, std::move(report), object, [&] {
+    print_kl(result);
+    fmt::print("{}", rows_text(places));
+  });
 }
 
 }  // namespace

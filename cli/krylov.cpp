@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "cli/sparse.hpp"
 
 namespace strata::cli {
 namespace {
@@ -19,6 +20,7 @@ struct EigsArguments {
   std::string vectors;
   std::string values;
   std::string which = "largest";
+  std::string triangle;
   std::int64_t k = 6;
   std::int64_t basis_size = 0;
   std::int64_t restarts_max = 1000;
@@ -232,7 +234,9 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
             option, path);
   check_outputs(common, {{"--output", a.vectors}, {"--values", a.values}},
                 {a.matrix, common.rates});
-  const SparseMatrix matrix = read_sparse(a.matrix);
+  MatrixMarket entries = read_entries(a.matrix, a.triangle);
+  const SparseMatrix matrix =
+      entries.symmetric ? entries.to_sparse() : symmetric_of(std::move(entries), a.matrix).matrix;
   check_interrupt();
   require(a.k >= 1 && a.k <= matrix.rows, ErrorKind::misuse, "eigs",
           "k = {} eigenpairs of a matrix of order {}: k has to be between 1 and {}", a.k,
@@ -261,15 +265,32 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
 
 }  // namespace
 
-SparseMatrix read_sparse(const std::string& path) {
-  if (is_called(path, ".mtx")) return read_mtx(path).to_sparse();
-  const DenseMatrix<double> dense = read_dense(path);
+MatrixMarket read_entries(const std::string& path, const std::string& triangle) {
   MatrixMarket entries;
-  entries.rows = dense.rows;
-  entries.cols = dense.cols;
-  entries.is_array = true;
-  entries.value = dense.values;
-  return entries.to_sparse();
+  if (is_called(path, ".mtx")) {
+    entries = read_mtx(path);
+  } else {
+    DenseMatrix<double> dense = read_dense(path);
+    entries.rows = dense.rows;
+    entries.cols = dense.cols;
+    entries.is_array = true;
+    entries.value = std::move(dense.values);
+  }
+  if (!triangle.empty())
+    entries.take_triangle(triangle == "lower" ? Triangle::lower : Triangle::upper, path);
+  return entries;
+}
+
+SparseMatrix read_sparse(const std::string& path, const std::string& triangle) {
+  return read_entries(path, triangle).to_sparse();
+}
+
+CLI::Option* add_triangle_to(CLI::App& verb, std::string& triangle) {
+  return verb
+      .add_option("--triangle", triangle,
+                  "lower or upper: take this triangle of A as the symmetric matrix (default: A as "
+                  "its file declares it)")
+      ->check(CLI::IsMember({"lower", "upper"}));
 }
 
 json to_json(const KrylovSeconds& seconds) {
@@ -341,7 +362,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   options.preconditioner.block_size = arguments.block_size;
   options.reorder = !arguments.block.natural_order;
   options.ghost_zones = arguments.block.ghost_zones;
-  const SparseMatrix a = read_sparse(files.matrix);
+  const SparseMatrix a = read_sparse(files.matrix, files.triangle);
   const DenseMatrix<double> b = read_dense(files.rhs);
   check_interrupt();
   require(b.cols == 1, ErrorKind::misuse, "solve", "{} has {} columns: gmres solves for one",
@@ -371,6 +392,7 @@ void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
   auto a = std::make_shared<EigsArguments>();
   common.add_to(*verb);
   verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  add_triangle_to(*verb, a->triangle);
   verb->add_option("--k", a->k, "how many")->capture_default_str();
   verb->add_option("--which", a->which, "at which end of the spectrum: smallest or largest")
       ->check(CLI::IsMember({"smallest", "largest"}))

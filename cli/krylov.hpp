@@ -8,8 +8,13 @@
 
 namespace strata::cli {
 
-/// A .mtx file in coordinates, or any that read_dense takes.
-[[nodiscard]] SparseMatrix read_sparse(const std::string& path);
+/// The entries of a .mtx file, or of any that read_dense takes. `triangle` is what --triangle says:
+/// the file as it is declared (empty), or its lower or upper triangle as the symmetric matrix.
+[[nodiscard]] MatrixMarket read_entries(const std::string& path, const std::string& triangle);
+/// The same as a matrix, both triangles of it.
+[[nodiscard]] SparseMatrix read_sparse(const std::string& path, const std::string& triangle = "");
+/// --triangle.
+CLI::Option* add_triangle_to(CLI::App& verb, std::string& triangle);
 
 [[nodiscard]] nlohmann::json to_json(const KrylovSeconds& seconds);
 
@@ -46,6 +51,7 @@ struct SystemFiles {
   std::string matrix;
   std::string rhs;
   std::string output;
+  std::string triangle;  ///< of the matrix, as --triangle says
 };
 
 /// Solves, writes x and tells; the exit status. A residual that misses its tolerance is 1, with x

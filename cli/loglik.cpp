@@ -44,7 +44,8 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   if (parameters.nugget == 0) check_distinct(data, distance, arguments.file);
   check_interrupt();
   const Likelihood likelihood = log_likelihood(data.points, data.values, parameters, mean, options);
-  const json object = likelihood_json(likelihood, parameters);
+  json object = likelihood_json(likelihood, parameters);
+  add_rows_json(object, data);
   if (!likelihood.factor.ok) return report_failed_factor(common, likelihood.factor, object);
   ReportData report;
   report.title = fmt::format("Log-likelihood of {} observations", data.points.size());
@@ -52,8 +53,10 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
   report.figures = {{"Log-likelihood", fmt::format("{:.8g}", likelihood.log_likelihood), "", ""}};
   report.run = likelihood.run;
   add_precision_map(report, likelihood.run.mixed);
-  return finish(common, std::move(report), object,
-                [&] { print_loglik(likelihood, arguments.columns.covariates); });
+  return finish(common, std::move(report), object, [&] {
+    print_loglik(likelihood, arguments.columns.covariates);
+    fmt::print("{}", rows_text(data));
+  });
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "cli/app.hpp"
@@ -63,11 +66,22 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}: see {} --help", error.what(), command);
 }
 
+/// Results that nobody could read are none: the one place at which it is noticed that standard
+/// output is full or closed.
+int after_output(int status) {
+  const bool failed = std::ferror(stdout) != 0;
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !failed) return status;
+  return complain(fmt::format("cannot write to standard output: {}",
+                              errno != 0 ? std::strerror(errno) : "results are lost"),
+                  kEnvironment);
+}
+
 int run_guarded(const Run& run) {
   try {
     const int status = run();
     end_progress();
-    return status;
+    return after_output(status);
   } catch (const Error& error) {
     return complain(error.what(), status_of(error.kind()));
   } catch (const std::bad_alloc&) {
@@ -121,9 +135,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    return after_output(app.exit(help));
   } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+    return after_output(app.exit(version));
   } catch (const CLI::ParseError& error) {
     return complain(usage_message(app, error), kUsage);
   }

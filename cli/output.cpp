@@ -50,6 +50,10 @@ void check_writable(const OutputPath& output) {
     require(fine, ErrorKind::storage, "cli", "{}: cannot write '{}': {}", output.option,
             output.path, std::strerror(error));
   };
+  require(output.path != "-", ErrorKind::misuse, "cli",
+          "{} '-': results go to files, which appear when they are whole; a file of this name is "
+          "./-, and a pipe or device such as /dev/stdout is written as it is",
+          output.option);
   struct stat status {};
   const bool exists = ::stat(output.path.c_str(), &status) == 0;
   check(exists || errno == ENOENT, errno);
@@ -214,10 +218,12 @@ int report_failed_factor(const CommonOptions& common, const FactorInfo& info, co
   end_progress();
   if (common.json) print_json(object);
   if (std::isnan(info.bad_pivot)) {
-    fmt::print(stderr, "strata: the matrix holds or produced a NaN: pivot {} is NaN\n",
+    fmt::print(stderr,
+               "strata: the matrix holds or produced a NaN: pivot {} is NaN, counted from 0\n",
                info.first_bad_pivot);
   } else {
-    fmt::print(stderr, "strata: the matrix is not positive definite: pivot {} is {:.6g}\n",
+    fmt::print(stderr,
+               "strata: the matrix is not positive definite: pivot {} is {:.6g}, counted from 0\n",
                info.first_bad_pivot, info.bad_pivot);
   }
   return kNumbersSaidNo;

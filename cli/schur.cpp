@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
 namespace strata::cli {
@@ -20,9 +21,9 @@ struct SchurArguments {
   std::string output;
 };
 
-/// --keep: numbers of rows with commas between, or the name of a file.
+/// --keep: numbers of rows with commas or blanks between, or the name of a file.
 bool is_list(const std::string& text) {
-  return text.find_first_not_of("0123456789-,") == std::string::npos;
+  return text.find_first_not_of("0123456789-, \t") == std::string::npos;
 }
 
 std::vector<std::int64_t> kept_rows(const std::string& keep) {
@@ -67,7 +68,7 @@ int run_schur(const SchurArguments& a, const CommonOptions& common) {
   SparseCholeskyOptions options = sparse_options_of(common, a.factor);
   options.analysis = a.factor.analysis.to_options(common.seed);
   const std::vector<std::int64_t> kept = kept_rows(a.keep);
-  const SymmetricFile file = read_symmetric(a.factor.matrix);
+  const SymmetricFile file = read_symmetric(a.factor.matrix, a.factor.triangle);
   check_interrupt();
   const auto start = std::chrono::steady_clock::now();
   const SchurComplement s = schur_complement(file.matrix, kept, options);
@@ -111,12 +112,14 @@ void add_schur(CLI::App& app, CommonOptions& common, Run& run) {
                    "symmetric matrix: .mtx, .npy or these .gz; positive definite in the rows that "
                    "are eliminated")
       ->required();
-  verb->add_option("--keep", a->keep,
-                   "the rows that stay, from 0, in the order of the result: numbers with commas "
-                   "between, or a file: .npy, .mtx, or text with spaces, commas or lines between")
+  verb->add_option(
+          "--keep", a->keep,
+          "the rows that stay, from 0, in the order of the result: numbers with commas or "
+          "blanks between, or a file: .npy, .mtx, or text with spaces, commas or lines between")
       ->required();
   verb->add_option("-o,--output", a->output, "where the result goes, dense: .npy or .mtx")
       ->required();
+  add_triangle_to(*verb, a->factor.triangle);
   a->factor.add_shift_to(*verb);
   a->factor.analysis.add_to(*verb);
   verb->callback([&run, &common, a] { run = [&common, a] { return run_schur(*a, common); }; });

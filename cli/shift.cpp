@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
 namespace strata::cli {
@@ -12,11 +13,12 @@ namespace {
 
 struct ShiftArguments {
   std::string matrix;
+  std::string triangle;
   int steps = 100;
 };
 
 int run_shift(const ShiftArguments& a, const CommonOptions& common) {
-  const SymmetricFile file = read_symmetric(a.matrix);
+  const SymmetricFile file = read_symmetric(a.matrix, a.triangle);
   check_interrupt();
   const double shift = definite_shift(file.matrix, a.steps);
   require(std::isfinite(shift), ErrorKind::numerical, "shift",
@@ -39,6 +41,7 @@ void add_shift(CLI::App& app, CommonOptions& common, Run& run) {
       "shift", "estimate what would make a sparse symmetric matrix positive definite: its --shift");
   auto a = std::make_shared<ShiftArguments>();
   verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  add_triangle_to(*verb, a->triangle);
   verb->add_option("--steps", a->steps,
                    "products with A at most, of Lanczos' method; more come closer to the least "
                    "eigenvalue")

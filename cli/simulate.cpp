@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <numeric>
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
@@ -63,15 +62,10 @@ Points random_places(std::int64_t count, std::uint64_t seed) {
   return points;
 }
 
-Points places_of(const std::string& path, const ColumnNames& columns, Distance distance) {
-  const Table table = read_csv(path);
-  Points points = columns.points_of(table);
-  require(points.size() > 0, ErrorKind::input, "data", "{}: there are no rows to simulate at",
-          path);
-  std::vector<std::int64_t> rows(points.x.size());
-  std::iota(rows.begin(), rows.end(), 1);
-  check_places(points, rows, distance, path);
-  return points;
+Observations places_of(const std::string& path, const ColumnNames& columns, Distance distance) {
+  Observations places = read_places(path, columns);
+  check_places(places.points, places.rows, distance, path);
+  return places;
 }
 
 void check_arguments(const SimulateArguments& a) {
@@ -99,7 +93,7 @@ void check_arguments(const SimulateArguments& a) {
 }
 
 struct Simulated {
-  Points points;
+  Observations places;
   Simulation fields;
   ColumnNames columns{"x", "y", "z"};
   MaternParameters parameters;
@@ -116,9 +110,9 @@ Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common
     const ModelFile file = read_model(a.model);
     out.columns = a.columns.or_else(file.columns);
     out.parameters = file.model.parameters;
-    out.points = places_of(a.at, out.columns, out.parameters.separation.distance);
+    out.places = places_of(a.at, out.columns, out.parameters.separation.distance);
     check_interrupt();
-    out.fields = conditional_simulate(file.model, out.points, options);
+    out.fields = conditional_simulate(file.model, out.places.points, options);
     return out;
   }
   if (!a.columns.x.empty()) out.columns.x = a.columns.x;
@@ -126,22 +120,27 @@ Simulated run_simulation(const SimulateArguments& a, const CommonOptions& common
   for (const auto coordinate : {&ColumnNames::z, &ColumnNames::time})
     out.columns.*coordinate = a.columns.*coordinate;
   out.columns.covariates = a.columns.covariates;
+  out.columns.drop_missing = a.columns.drop_missing;
   if (!out.columns.z.empty()) out.columns.value = "value";
   out.parameters = a.parameters;
   out.parameters.separation = a.separation.separation(out.columns);
   const Distance distance = out.parameters.separation.distance;
-  out.points = !a.grid.empty() ? grid_points(a.grid)
-               : a.random > 0  ? random_places(a.random, common.seed)
-                               : places_of(a.file, out.columns, distance);
+  if (!a.grid.empty()) {
+    out.places.points = grid_points(a.grid);
+  } else if (a.random > 0) {
+    out.places.points = random_places(a.random, common.seed);
+  } else {
+    out.places = places_of(a.file, out.columns, distance);
+  }
   check_interrupt();
-  out.fields = simulate(out.points, out.parameters, a.mean, options);
+  out.fields = simulate(out.places.points, out.parameters, a.mean, options);
   return out;
 }
 
 void write_fields(const SimulateArguments& a, const Simulated& out) {
   std::vector<std::string> names = out.columns.coordinates();
-  std::vector<std::vector<double>> columns = columns_of(out.points);
-  const std::int64_t n = out.points.size();
+  std::vector<std::vector<double>> columns = columns_of(out.places.points);
+  const std::int64_t n = out.places.points.size();
   for (std::int64_t r = 0; r < a.realizations; ++r) {
     names.push_back(a.realizations == 1 ? out.columns.value
                                         : fmt::format("{}{}", out.columns.value, r + 1));
@@ -158,11 +157,13 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
   json object = to_json(out.fields.run);
   object["multiply"] = to_json(out.fields.multiply);
   object["realizations"] = a.realizations;
-  object["locations"] = out.points.size();
+  object["locations"] = out.places.points.size();
   object["parameters"] = to_json(out.parameters);
   object["seed"] = common.seed;
+  add_rows_json(object, out.places);
   ReportData report;
-  report.title = fmt::format("{} simulated at {} places", out.columns.value, out.points.size());
+  report.title =
+      fmt::format("{} simulated at {} places", out.columns.value, out.places.points.size());
   report.subtitle = fmt::format("seed {}, first of {} realizations", common.seed, a.realizations);
   report.run = out.fields.run;
   add_precision_map(report, out.fields.run.mixed);
@@ -171,16 +172,17 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
     ReportMap map;
     map.x_label = out.columns.x;
     map.y_label = out.columns.y;
-    map.layers.push_back(point_layer("Simulated", MapQuantity::value, out.points,
-                                     {begin, begin + out.points.size()}));
+    map.layers.push_back(point_layer("Simulated", MapQuantity::value, out.places.points,
+                                     {begin, begin + out.places.points.size()}));
     report.map = std::move(map);
   }
   begin_output();
   write_fields(a, out);
   return finish(common, std::move(report), object, [&] {
     fmt::print("{} realizations at {} places written to {} (seed {}{})\n", a.realizations,
-               out.points.size(), a.output, common.seed,
+               out.places.points.size(), a.output, common.seed,
                a.model.empty() ? "" : ", given the observations of " + a.model);
+    fmt::print("{}", rows_text(out.places));
     print_mixed(out.fields.run.mixed);
     print_sizes(out.fields.run);
     print_traffic(out.fields.run);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <type_traits>
@@ -12,6 +14,7 @@
 #include "cli/app.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
+#include "matrix/symmetry.hpp"
 
 namespace strata::cli {
 namespace {
@@ -86,6 +89,19 @@ DenseMatrix<To> converted(MatrixView<const From> a, const MatrixFile& file) {
   return copy;
 }
 
+/// Whether anything but zeros stands below and above the diagonal of the file.
+template <class T>
+std::array<bool, 2> triangles_held(const MatrixFile& file) {
+  const MatrixView<const T> a = file.stored<T>();
+  std::array<bool, 2> held{};
+  for (std::int64_t j = 0; j < a.cols && !(held[0] && held[1]); ++j) {
+    for (std::int64_t i = 0; i < a.rows; ++i)
+      if (i != j && a(i, j) != 0) held[static_cast<std::size_t>(i < j)] = true;
+  }
+  if (file.transposed()) std::swap(held[0], held[1]);
+  return held;
+}
+
 /// Throws Error{numerical} naming the first pair that differs by more than rounding, in blocks that
 /// stay in the cache. What rounding is depends on the numbers in the file: a matrix that was made
 /// with 24 bits is symmetric to 24 bits.
@@ -93,37 +109,51 @@ template <class T>
 void check_symmetric(const MatrixFile& file) {
   const MatrixView<const T> a = file.stored<T>();
   constexpr std::int64_t kBlock = 64;
-  constexpr double kTolerance = std::is_same_v<T, float> ? 1e-6 : 1e-12;
+  constexpr double kTolerance =
+      std::is_same_v<T, float> ? kSymmetryToleranceFp32 : kSymmetryTolerance;
   const auto complain = [&](std::int64_t i, std::int64_t j) {
     if (file.transposed()) std::swap(i, j);
     const auto element = [&](std::int64_t r, std::int64_t c) {
-      return file.transposed() ? a(c, r) : a(r, c);
+      return static_cast<double>(file.transposed() ? a(c, r) : a(r, c));
     };
-    fail(ErrorKind::numerical, "solve",
-         "{}: not symmetric: element ({}, {}) is {} and ({}, {}) is {}", file.path(), i, j,
-         element(i, j), j, i, element(j, i));
+    const auto [lower, upper] = triangles_held<T>(file);
+    fail_not_symmetric(file.path(), {true, i, j, element(i, j), element(j, i)},
+                       lower == upper ? nullptr
+                       : lower        ? "lower"
+                                      : "upper");
   };
   for (std::int64_t jb = 0; jb < a.cols; jb += kBlock) {
     check_interrupt();
     for (std::int64_t ib = jb; ib < a.rows; ib += kBlock) {
       for (std::int64_t j = jb; j < std::min(jb + kBlock, a.cols); ++j) {
         for (std::int64_t i = std::max(ib, j + 1); i < std::min(ib + kBlock, a.rows); ++i) {
-          const double lower = a(i, j);
-          const double upper = a(j, i);
-          const double scale =
-              std::max({std::abs(static_cast<double>(a(i, i))),
-                        std::abs(static_cast<double>(a(j, j))), std::abs(lower), std::abs(upper)});
-          if (std::abs(lower - upper) > kTolerance * scale) complain(i, j);
+          if (a(i, j) != a(j, i) &&
+              !is_symmetric_pair(a(i, j), a(j, i), a(i, i), a(j, j), kTolerance))
+            complain(i, j);
         }
       }
     }
   }
 }
 
-void check_system(const MatrixFile& a, const MatrixFile& b) {
+/// --triangle: there has to be something in it if there is in the other one.
+template <class T>
+void check_triangle(const MatrixFile& file, const std::string& triangle) {
+  const auto [lower, upper] = triangles_held<T>(file);
+  require(triangle == "lower" ? lower || !upper : upper || !lower, ErrorKind::input, "solve",
+          "{}: there is nothing {} the diagonal, and something in the other triangle", file.path(),
+          triangle == "lower" ? "below" : "above");
+}
+
+void check_system(const MatrixFile& a, const MatrixFile& b, const std::string& triangle) {
   require(a.rows() == a.cols(), ErrorKind::misuse, "solve", "{}: a {} by {} matrix is not square",
           a.path(), a.rows(), a.cols());
-  a.precision() == Element::fp32 ? check_symmetric<float>(a) : check_symmetric<double>(a);
+  const bool single = a.precision() == Element::fp32;
+  if (triangle.empty()) {
+    single ? check_symmetric<float>(a) : check_symmetric<double>(a);
+  } else {
+    single ? check_triangle<float>(a, triangle) : check_triangle<double>(a, triangle);
+  }
   require(b.rows() == a.rows(), ErrorKind::misuse, "solve", "{} has {} rows and {} is of order {}",
           b.path(), b.rows(), a.path(), a.rows());
 }
@@ -152,15 +182,31 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
 }
 
 template <class T>
-int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const std::string& output,
+DenseMatrix<T> transposed(MatrixView<const T> a) {
+  DenseMatrix<T> copy{std::vector<T>(static_cast<std::size_t>(a.size())), a.cols, a.rows};
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    for (std::int64_t i = 0; i < a.rows; ++i) copy.view()(j, i) = a(i, j);
+  }
+  return copy;
+}
+
+template <class T>
+int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
              const CommonOptions& common, const Options& options) {
+  const std::string& output = arguments.system.output;
   DenseMatrix<T> copy;  // of a matrix that is in another precision
-  const MatrixView<const T> a = [&] {
+  MatrixView<const T> a = [&] {
     if (matrix.precision() == element_of<T>) return matrix.stored<T>();
     using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
     copy = converted<T>(matrix.stored<Other>(), matrix);
     return std::as_const(copy).view();
   }();
+  // The lower triangle of what is stored is what is read.
+  const std::string& triangle = arguments.factor.triangle;
+  if (!triangle.empty() && (triangle == "upper") != matrix.transposed()) {
+    copy = transposed(a);
+    a = std::as_const(copy).view();
+  }
   const DenseMatrix<T> b = [&]() -> DenseMatrix<T> {
     const DenseMatrix<double> wide = rhs.dense();
     if constexpr (std::is_same_v<T, double>) {
@@ -198,11 +244,10 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
           "{} is an option of sparse matrices, and {} is dense", sparse_only, matrix.path());
   const MatrixFile rhs(arguments.system.rhs);
   check_interrupt();
-  check_system(matrix, rhs);
-  const std::string& output = arguments.system.output;
+  check_system(matrix, rhs, arguments.factor.triangle);
   return precision_for(arguments.precision, matrix, rhs) == Element::fp32
-             ? solve_in<float>(matrix, rhs, output, common, options)
-             : solve_in<double>(matrix, rhs, output, common, options);
+             ? solve_in<float>(matrix, rhs, arguments, common, options)
+             : solve_in<double>(matrix, rhs, arguments, common, options);
 }
 
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
@@ -225,13 +270,13 @@ int solve_by_cholesky(const SolveArguments& arguments, const CommonOptions& comm
           "{} is an option of --method gmres", arguments.gmres.given());
   if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
   if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
-  std::optional<MatrixMarket> entries = read_mtx(path);
+  std::optional<MatrixMarket> entries = read_entries(path, arguments.factor.triangle);
   if (entries->is_array) {
     const MatrixFile matrix(path, entries->to_dense());
     entries.reset();
     return solve_dense(matrix, arguments, common, options);
   }
-  SymmetricFile file = symmetric_of(*entries, path);
+  SymmetricFile file = symmetric_of(std::move(*entries), path);
   entries.reset();  // the matrix itself is enough to hold
   return solve_sparse(std::move(file), arguments, common);
 }
@@ -251,7 +296,8 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
           of_factors);
   GmresArguments gmres = arguments.gmres;
   gmres.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
-  return run_gmres({arguments.factor.matrix, system.rhs, system.output}, gmres, common);
+  return run_gmres({arguments.factor.matrix, system.rhs, system.output, arguments.factor.triangle},
+                   gmres, common);
 }
 
 void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {

@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
+#include "matrix/symmetry.hpp"
 
 namespace strata::cli {
 namespace {
@@ -17,6 +18,7 @@ using nlohmann::json;
 
 struct AnalyzeArguments {
   std::string matrix;
+  std::string triangle;
   std::string output;              // of analyze
   std::string precision = "fp64";  // of a factor that is planned
   AnalysisArguments analysis;
@@ -44,8 +46,10 @@ void print_analysis(const SparseAnalysis& a, const SummedEntries& summed) {
         "({}, {})\n",
         summed.count, summed.row, summed.col);
   if (c.empty_diagonals > 0)
-    fmt::print("  empty diagonals   {}, the first in row {}: not positive definite as it is\n",
-               c.empty_diagonals, c.first_empty_diagonal);
+    fmt::print(
+        "  empty diagonals   {}, the first in row {} (counted from 0): not positive definite as it "
+        "is\n",
+        c.empty_diagonals, c.first_empty_diagonal);
   fmt::print("  ordering          {}\n", to_string(a.ordering));
   fmt::print("  L                 {} entries, {:.4g} flops\n", c.factor_entries, c.flops);
   fmt::print("  supernodes        {} ({} before amalgamation), the widest {} columns\n",
@@ -61,7 +65,7 @@ void print_analysis(const SparseAnalysis& a, const SummedEntries& summed) {
 int run_analyze(const AnalyzeArguments& a, const CommonOptions& common) {
   check_outputs(common, {{"--output", a.output}}, inputs_of(a, common));
   const AnalysisOptions options = a.analysis.to_options(common.seed);
-  const SymmetricFile file = read_symmetric(a.matrix);
+  const SymmetricFile file = read_symmetric(a.matrix, a.triangle);
   check_interrupt();
   const SparseAnalysis analysis = analyze(file.matrix, options);
   begin_output();
@@ -177,7 +181,7 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   const Options run = common.to_options();
   check_outputs(common, {}, inputs_of(arguments, common));
   const Machine machine = machine_of(common, run);
-  const SymmetricFile file = read_symmetric(arguments.matrix);
+  const SymmetricFile file = read_symmetric(arguments.matrix, arguments.triangle);
   check_interrupt();
   const SparseAnalysis a = analysis_of(arguments.analysis, file.matrix, common.seed);
   const FactorPrediction p = predict_factorization(a, machine);
@@ -204,20 +208,60 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
   });
 }
 
+/// What the file holds, were it declared symmetric.
+const char* triangle_of(const SparseMatrix& a) {
+  bool below = false;
+  bool above = false;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a.rows); ++i) {
+    for (auto k = static_cast<std::size_t>(a.start[i]);
+         k < static_cast<std::size_t>(a.start[i + 1]); ++k) {
+      const auto j = static_cast<std::size_t>(a.column[k]);
+      if (j != i && a.value[k] != 0) (j < i ? below : above) = true;
+    }
+  }
+  return below == above ? nullptr : below ? "lower" : "upper";
+}
+
+void check_symmetric(const SparseMatrix& a, double tolerance, const std::string& path) {
+  require(a.rows == a.cols, ErrorKind::misuse, "sparse", "{}: a {} by {} matrix is not square",
+          path, a.rows, a.cols);
+  const Asymmetry pair = find_asymmetry(a, tolerance);
+  if (pair.found) fail_not_symmetric(path, pair, triangle_of(a));
+}
+
 }  // namespace
 
-SymmetricFile symmetric_of(const MatrixMarket& m, const std::string& path) {
-  require(!m.skew_symmetric, ErrorKind::input, "analyze", "{} is skew-symmetric", path);
+void fail_not_symmetric(const std::string& path, const Asymmetry& pair, const char* triangle) {
+  fail(
+      ErrorKind::numerical, "sparse",
+      "{}: not symmetric: element ({}, {}) is {} and ({}, {}) is {}, counted from 0{}", path,
+      pair.row, pair.col, pair.value, pair.col, pair.row, pair.transposed,
+      triangle == nullptr
+          ? ""
+          : fmt::format("; all it holds is one triangle: --triangle {} takes that as the symmetric "
+                        "matrix",
+                        triangle));
+}
+
+SymmetricFile symmetric_of(MatrixMarket m, const std::string& path) {
+  require(!m.skew_symmetric, ErrorKind::numerical, "sparse",
+          "{}: not symmetric: its file says skew-symmetric", path);
   SymmetricFile file;
   file.matrix = m.is_array
                     ? m.to_sparse()
                     : sparse_from_entries(m.rows, m.cols, m.row, m.col, m.value, &file.summed);
+  if (m.symmetric) return file;
+  const bool single = is_called(path, ".npy") && NpyFile(path).precision() == Element::fp32;
+  check_symmetric(file.matrix, single ? kSymmetryToleranceFp32 : kSymmetryTolerance, path);
+  if (single) {  // the library would look for more digits than there are
+    m.take_triangle(Triangle::lower, path);
+    file.matrix = m.to_sparse();
+  }
   return file;
 }
 
-SymmetricFile read_symmetric(const std::string& path) {
-  if (is_called(path, ".mtx")) return symmetric_of(read_mtx(path), path);
-  return {read_sparse(path), {}};
+SymmetricFile read_symmetric(const std::string& path, const std::string& triangle) {
+  return symmetric_of(read_entries(path, triangle), path);
 }
 
 json to_json(const SparseAnalysis& a, const SummedEntries& summed) {
@@ -328,6 +372,7 @@ void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
       "analyze", "order of elimination, supernodes and costs of a sparse Cholesky factorization");
   auto a = std::make_shared<AnalyzeArguments>();
   verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  add_triangle_to(*verb, a->triangle);
   a->analysis.add_to(*verb);
   verb->add_option("-o,--output", a->output, "where the analysis goes, to be used again");
   verb->add_option("--threads", a->analysis.options.threads,
@@ -348,6 +393,7 @@ void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run) {
   algorithm->get_option("--devices")
       ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
   algorithm->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  add_triangle_to(*algorithm, a->triangle);
   a->analysis.add_to(*algorithm);
   a->analysis.add_saved_to(*algorithm);
   algorithm

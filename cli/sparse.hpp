@@ -16,10 +16,18 @@ struct SymmetricFile {
   SparseMatrix matrix;
   SummedEntries summed;
 };
-/// Of a symmetric file the triangle that it holds. Throws Error{input} for a skew-symmetric one.
-[[nodiscard]] SymmetricFile symmetric_of(const MatrixMarket& entries, const std::string& path);
-/// The same of any file of a matrix; dense ones without their zeros.
-[[nodiscard]] SymmetricFile read_symmetric(const std::string& path);
+/// Of a file that declares a symmetric matrix the triangle that it holds; any other is symmetric up
+/// to rounding (matrix/symmetry.hpp). Throws Error{numerical} that names two elements otherwise,
+/// and --triangle where one triangle is all there is.
+[[nodiscard]] SymmetricFile symmetric_of(MatrixMarket entries, const std::string& path);
+/// The same of any file of a matrix, or of one of its triangles as --triangle says; dense ones
+/// without their zeros.
+[[nodiscard]] SymmetricFile read_symmetric(const std::string& path, const std::string& triangle);
+
+/// Throws Error{numerical} for two elements that should be equal; `triangle` (lower or upper) if
+/// one of them is all that the file holds, else nullptr.
+[[noreturn]] void fail_not_symmetric(const std::string& path, const Asymmetry& pair,
+                                     const char* triangle);
 
 /// Numbers of rows from 0 on, separated by commas, spaces or line ends; throws an error of this
 /// kind that names `source` and what is no such number.
@@ -55,14 +63,15 @@ struct AnalysisArguments {
 
 /// What is factored, and how.
 struct FactorArguments {
-  std::string matrix;  ///< a file, or the directory of a factor
+  std::string matrix;    ///< a file, or the directory of a factor
+  std::string triangle;  ///< of the matrix: --triangle
   AnalysisArguments analysis;
   double shift = 0;
   std::string precision = "fp64";  ///< of the factor: fp64 or fp32
   bool inverse = false;            ///< entries of the inverse will be asked for
   std::vector<CLI::Option*> added;
 
-  /// All but --precision.
+  /// --triangle and all others but --precision.
   void add_to(CLI::App& verb);
   /// --shift alone.
   void add_shift_to(CLI::App& verb);

@@ -12,6 +12,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
 namespace strata::cli {
@@ -169,6 +170,7 @@ void FactorArguments::add_shift_to(CLI::App& verb) {
 }
 
 void FactorArguments::add_to(CLI::App& verb) {
+  add_triangle_to(verb, triangle);
   add_shift_to(verb);
   analysis.add_to(verb);
   analysis.add_saved_to(verb);
@@ -216,13 +218,15 @@ SparseFactorization factor_file(SymmetricFile file, const FactorArguments& argum
 
 SparseFactorization read_factor(const FactorArguments& arguments, const CommonOptions& common) {
   if (!arguments.is_saved()) {
-    SymmetricFile file = read_symmetric(arguments.matrix);
+    SymmetricFile file = read_symmetric(arguments.matrix, arguments.triangle);
     check_interrupt();
     return factor_file(std::move(file), arguments, common);
   }
   const std::string given = first_given(arguments.added);
   require(given.empty(), ErrorKind::misuse, "options",
           "{} says how a matrix is factored, and '{}' is a factor", given, arguments.matrix);
+  require(arguments.triangle.empty(), ErrorKind::misuse, "options",
+          "--triangle is of a matrix, and '{}' is a factor", arguments.matrix);
   const SparseCholeskyOptions options = sparse_options_of(common, arguments);
   SparseCholesky factor = SparseCholesky::open(arguments.matrix, options);
   check_interrupt();
@@ -305,8 +309,10 @@ int report_not_definite(const CommonOptions& common, const SparseMatrix& matrix,
   } else if (std::isfinite(shift)) {
     advice = fmt::format("; a --shift above {:.6g} may make it so", failure.shift);
   }
-  fmt::print(stderr, "strata: {} is not positive definite: in row {} the pivot is {:.6g}{}\n", what,
-             info.first_bad_pivot, info.bad_pivot, advice);
+  fmt::print(
+      stderr,
+      "strata: {} is not positive definite: in row {} (counted from 0) the pivot is {:.6g}{}\n",
+      what, info.first_bad_pivot, info.bad_pivot, advice);
   return kNumbersSaidNo;
 }
 

@@ -73,10 +73,12 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
   require(known || !system.condition, ErrorKind::misuse, "options",
           "--condition takes A: name it by --matrix");
   if (file) require_rows(b, file->matrix.rows, system.rhs, arguments.matrix);
+  FactorArguments of_factor = arguments;
+  if (!system.matrix.empty()) of_factor.triangle.clear();  // it is that of --matrix
   SparseFactorization f =
-      file ? factor_file(std::move(*file), arguments, common) : read_factor(arguments, common);
+      file ? factor_file(std::move(*file), arguments, common) : read_factor(of_factor, common);
   require_rows(b, f.factor.n(), system.rhs, arguments.matrix);
-  if (!system.matrix.empty()) f.file = read_symmetric(system.matrix);
+  if (!system.matrix.empty()) f.file = read_symmetric(system.matrix, arguments.triangle);
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   DenseMatrix<double> x;

@@ -43,8 +43,9 @@ struct DenseMatrix {
   }
 };
 
-/// A .npy array of one or two dimensions, fp64 or fp32, of either byte order and either memory
-/// order (format versions 1.0, 2.0 and 3.0). Move-only; immutable, so many threads may read it.
+/// A .npy array of one or two dimensions, of either byte order and either memory order (format
+/// versions 1.0, 2.0 and 3.0): fp64, fp32, or integers and truth values, which become fp64 and have
+/// to be numbers that it holds exactly. Move-only; immutable, so many threads may read it.
 ///
 /// An uncompressed file whose elements are in this machine's byte order is mapped, not read: pages
 /// come in when they are touched, and the file may be larger than memory. It must not be shortened
@@ -131,9 +132,12 @@ class NpyOutput {
   std::unique_ptr<State> state_;
 };
 
+/// Which triangle of a square matrix.
+enum class Triangle { lower, upper };
+
 /// A Matrix Market file: real, integer or pattern (every entry is 1); coordinate or array; general,
-/// symmetric or skew-symmetric. Source of the format: Boisvert, Pozo, Remington, "The Matrix Market
-/// exchange formats: initial design", NISTIR 5935, 1996.
+/// symmetric (or, being real, hermitian) or skew-symmetric. Source of the format: Boisvert, Pozo,
+/// Remington, "The Matrix Market exchange formats: initial design", NISTIR 5935, 1996.
 struct MatrixMarket {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -156,11 +160,16 @@ struct MatrixMarket {
   /// The same as a sparse matrix; of an array the elements that are not zero. Throws Error{misuse}
   /// beyond 2^31 - 1 rows or columns, Error{memory}.
   [[nodiscard]] SparseMatrix to_sparse() const;
+  /// Makes this the symmetric matrix that has the diagonal and this triangle of the one there was;
+  /// what the other triangle held is gone. `name` stands for the file in messages. Throws
+  /// Error{misuse} if it is not square, Error{input} if only the other triangle holds anything.
+  void take_triangle(Triangle triangle, const std::string& name);
 };
 
-/// Reads a Matrix Market file. A symmetric coordinate file may store either triangle, but not both.
-/// Throws Error{input} with the line number: a bad header, an index outside the matrix, a value
-/// that is not a finite number, fewer or more entries than announced; Error{memory}.
+/// Reads a Matrix Market file, in UTF-8 or UTF-16. A symmetric coordinate file stores each pair of
+/// elements once, in either triangle. Throws Error{input} with the line number: a bad header, an
+/// index outside the matrix, a value that is not a finite number, or no integer that a double holds
+/// where the header says integer, fewer or more entries than announced; Error{memory}.
 [[nodiscard]] MatrixMarket read_mtx(const std::string& path);
 
 /// Writes a dense matrix (array, real, general), digits enough to read the same values back in the
@@ -188,11 +197,28 @@ void write_symmetric_mtx(const std::string& path, std::int64_t n, std::int64_t e
 void write_dense(const std::string& path, MatrixView<const double> matrix);
 void write_dense(const std::string& path, MatrixView<const float> matrix);
 
+/// What the fields of a column may be beside numbers.
+struct ColumnRules {
+  /// Without a value: empty, NA, N/A, #N/A, NaN, null (in any case) or a point; read as NaN.
+  bool missing = false;
+  /// Dates with or without a time of day, as ISO 8601 has them (2026-11-27, 2026-11-27T12:30:00Z);
+  /// read as days since 1970-01-01, 00:00 UTC, and UTC where they name no zone. A column holds
+  /// dates or numbers, not both.
+  bool dates = false;
+};
+/// Where an Error{input} comes from that tells of a field without a value.
+inline constexpr const char* kMissingField = "missing";
+
 /// A .csv file: one row of column names, then data. Cheap to copy; immutable.
 ///
-/// Fields are separated by commas and may be quoted ("" is a quote inside quotes); lines end in LF
-/// or CRLF; empty lines are skipped; a UTF-8 byte order mark is ignored. Source: RFC 4180. Only the
-/// columns that are asked for have to hold numbers.
+/// Fields are separated by commas, semicolons or tabs, whichever the header has, and may be quoted
+/// ("" is a quote inside quotes), also behind blanks; lines end in LF or CRLF. Lines that are empty
+/// or blank and lines that begin with # are skipped; the last such line above the data is the
+/// header if it has as many names as the first row has fields, some of them numbers. Between
+/// semicolons and tabs numbers may have decimal commas, a column all of them or none; what may be
+/// thousands between tabs (1,234, but not 0,123) is refused. UTF-8, its byte order mark ignored, or
+/// UTF-16. Source: RFC 4180. Only the columns that are asked for have to hold numbers. Data rows in
+/// messages count from 1, below the header, lines from 1, the header included.
 class Table {
  public:
   [[nodiscard]] const std::vector<std::string>& names() const noexcept;
@@ -200,9 +226,11 @@ class Table {
   [[nodiscard]] bool has(std::string_view name) const noexcept;
 
   /// One column as numbers, rows() of them. Throws Error{misuse}, with the names there are, if
-  /// there is no such column; Error{input}, with row, line, column and text, at a field that is
-  /// empty or not a finite number, or if two columns have that name.
-  [[nodiscard]] std::vector<double> column(std::string_view name) const;
+  /// there is no such column; Error{input}, with row, line, column and text, at a field that is not
+  /// what it may be, or if two columns have that name.
+  [[nodiscard]] std::vector<double> column(std::string_view name, ColumnRules rules = {}) const;
+  /// Whether the first value of a column is a date. Throws as column().
+  [[nodiscard]] bool has_dates(std::string_view name) const;
 
   struct State;  ///< private to the library
   explicit Table(std::shared_ptr<const State> state);
@@ -228,13 +256,16 @@ class TableReader {
 
   [[nodiscard]] const std::vector<std::string>& names() const noexcept;
   [[nodiscard]] bool has(std::string_view name) const noexcept;
+  [[nodiscard]] bool has_dates(std::string_view name) const;
   /// Begins again at the first row.
   void rewind() noexcept;
 
-  /// These columns of the next `rows` rows, fewer at the end of the file, none behind it. Throws as
-  /// read_csv and Table::column, and what is wrong with later rows when they are read.
+  /// These columns of the next `rows` rows, fewer at the end of the file, none behind it; rules for
+  /// each column, or for none. Throws as read_csv and Table::column, and what is wrong with later
+  /// rows when they are read.
   [[nodiscard]] std::vector<std::vector<double>> next(const std::vector<std::string>& columns,
-                                                      std::int64_t rows);
+                                                      std::int64_t rows,
+                                                      const std::vector<ColumnRules>& rules = {});
 
   struct State;  ///< private to the library
 

@@ -330,8 +330,8 @@ struct EigsInfo {
 /// n > k. vectors: n × k, orthonormal, written as a whole, zeros where less was found.
 /// Thick-restart Lanczos with full reorthogonalization (Wu, Simon 2000), s steps at a time as
 /// Yamazaki, Tomov and Dongarra (2015); eigenvalues that come several times are found by beginning
-/// anew, orthogonal to what is there, until nothing further comes. Throws Error{input} naming the
-/// two entries if A is not symmetric; else as gmres().
+/// anew, orthogonal to what is there, until nothing further comes. Throws Error{numerical} naming
+/// the two entries if A is not symmetric; else as gmres().
 EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptions& options = {});
 
 }  // namespace strata

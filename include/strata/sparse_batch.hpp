@@ -40,8 +40,8 @@ class SparseCholeskyBatch {
   /// A_k in the order of those of `pattern`. In host memory, or in that of the GPU where the
   /// factors stay, which is not checked: there one triangle is read, and what is no number is no
   /// positive pivot. Returns one outcome a matrix; first_bad_pivot is a row of A_k. Throws
-  /// Error{misuse} for other shapes, Error{input} naming the matrix and its entries that are not
-  /// finite or not symmetric, after which the factors are gone.
+  /// Error{misuse} for other shapes, naming the matrix and its entries Error{input} where they are
+  /// not finite and Error{numerical} where not symmetric, after which the factors are gone.
   std::span<const FactorInfo> factor(MatrixView<const double> values, double shift = 0);
   /// Of the last factorization; not ok before the first one.
   [[nodiscard]] std::span<const FactorInfo> infos() const noexcept;

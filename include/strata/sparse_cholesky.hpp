@@ -5,7 +5,7 @@
 // Contract: an analysis follows from the pattern of A and the options alone; it has the same bits
 // on any number of threads. It knows no value of A, so one analysis serves all matrices of the same
 // pattern, and it is pure data: arrays that a later factorization reads. What is misused is
-// Error{misuse}; a matrix that is not symmetric or not finite is Error{input} naming the entries.
+// Error{misuse}; not finite is Error{input}, not symmetric Error{numerical}, naming the entries.
 // Numbers of rows have 32 bits, sizes of the factor 64.
 //
 // Words: *order* lists rows of A as they are eliminated; the columns of L have these numbers. A

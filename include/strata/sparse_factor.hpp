@@ -131,7 +131,7 @@ class SparseCholesky {
   /// the matrix that was factored, without the shift, which is added.
   [[nodiscard]] double condition(const SparseMatrix& a) const;
 
-  /// Writes analysis and factor into a directory, which is made. Throws Error{storage}.
+  /// Writes both into a directory, which is made: both or none. Throws Error{storage, cancelled}.
   void save(const std::string& directory) const;
   /// Reads both back; it can solve at once. With a factor that GPUs made the GPUs of `options`
   /// solve if they are named, or if L has 256 MiB or more: from the first solve on it stays on them

@@ -97,7 +97,8 @@ struct Asymmetry {
   double value = 0;       ///< at (row, col)
   double transposed = 0;  ///< at (col, row)
 };
-/// The first pair, row by row, that differs by more than `tolerance` of the larger; in linear time.
+/// The first pair, row by row, off by more than `tolerance` of √(aᵢᵢ·aⱼⱼ) or the larger; linear
+/// time.
 [[nodiscard]] Asymmetry find_asymmetry(const SparseMatrix& a, double tolerance);
 
 }  // namespace strata

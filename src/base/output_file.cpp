@@ -22,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = 1 << 20;
+/// What is written or encoded at once: a few milliseconds, then it may be told to stop.
+constexpr std::size_t kPieceBytes = 4 << 20;
 
 // Permissions of a new file: those of the one that it replaces, else what the process's mask
 // leaves.
@@ -56,23 +58,21 @@ void OutputFile::open_temporary() {
   const std::string folder = fs::path(target_).parent_path().string();
   const std::string stem = folder.empty() ? "." : folder;
   // A name that is taken was left by a process that was killed and had the same number.
-  for (int attempt = 0; attempt < 100 && descriptor_ < 0; ++attempt) {
-    temporary_ = fmt::format("{}/.strata-{}-{}.tmp", stem, ::getpid(), counter++);
-    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno != EEXIST) break;
+  int reason = EEXIST;
+  for (int attempt = 0; attempt < 100 && descriptor_ < 0 && reason == EEXIST; ++attempt) {
+    temporary_ = PendingPath(fmt::format("{}/.strata-{}-{}.tmp", stem, ::getpid(), counter++));
+    descriptor_ = ::open(temporary_.path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) break;
+    reason = errno;
+    temporary_.keep();  // it is another's, or not there
   }
-  if (descriptor_ < 0) {
-    const int reason = errno;
-    temporary_.clear();
-    fail_errno(reason);
-  }
+  if (descriptor_ < 0) fail_errno(reason);
   copy_permissions(target_, descriptor_);
 }
 
 OutputFile::~OutputFile() {
   unmap();
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail_errno(int reason) const {
@@ -94,10 +94,11 @@ void OutputFile::flush() {
 }
 
 void OutputFile::write_through(std::string_view bytes) {
-  if (encode_) {
-    write_raw(encode_(bytes, false));
-  } else {
-    write_raw(bytes);
+  while (!bytes.empty()) {
+    if (std::exchange(long_, true)) check_writing();
+    const std::string_view piece = bytes.substr(0, kPieceBytes);
+    bytes.remove_prefix(piece.size());
+    encode_ ? write_raw(encode_(piece, false)) : write_raw(piece);
   }
 }
 
@@ -136,13 +137,21 @@ void OutputFile::commit_mapped(std::size_t bytes) {
 }
 
 void OutputFile::commit() {
+  complete();
+  publish();
+}
+
+void OutputFile::complete() {
   flush();
   if (encode_) write_raw(encode_({}, true));
   if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_errno(errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(errno);
+}
+
+void OutputFile::publish() {
   if (temporary_.empty()) return;
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_errno(errno);
-  temporary_.clear();
+  if (::rename(temporary_.path().c_str(), target_.c_str()) != 0) fail_errno(errno);
+  temporary_.keep();
 }
 
 void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write) {

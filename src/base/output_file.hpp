@@ -5,13 +5,16 @@
 // reader sees the old file or the whole new one and a failure leaves nothing behind; without
 // commit() the destructor removes it. A symbolic link is followed, permissions are kept; what is
 // not a regular file (a pipe, /dev/stdout) is written in place. Errors are Error{storage} and name
-// the path. Destructors never throw.
+// the path; a long file ends with Error{cancelled} where writing is to stop (pending_path.hpp).
+// Destructors never throw.
 
 #include <cstddef>
 #include <functional>
 #include <ostream>
 #include <string>
 #include <string_view>
+
+#include "base/pending_path.hpp"
 
 namespace strata {
 
@@ -34,6 +37,10 @@ class OutputFile {
   [[nodiscard]] std::byte* map(std::size_t bytes);
   /// Makes what was written visible under the path. Throws Error{storage}. Nothing may follow.
   void commit();
+  /// The same in two steps, for files that belong together: all of them are complete on the disk
+  /// before the first one is seen.
+  void complete();
+  void publish();
   /// The same of the first `bytes` of a file that is mapped.
   void commit_mapped(std::size_t bytes);
 
@@ -47,9 +54,10 @@ class OutputFile {
 
   std::string path_;       // as the caller named it
   std::string target_;     // what is replaced: the path, or the file a symbolic link leads to
-  std::string temporary_;  // empty if the path is written directly
+  PendingPath temporary_;  // empty if the path is written directly
   std::string buffer_;
   Encode encode_;
+  bool long_ = false;  // more than one piece was written
   int descriptor_ = -1;
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;

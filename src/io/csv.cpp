@@ -1,11 +1,15 @@
 // Method: one pass checks the shape and notes where each row begins; a column is read by walking
 // its rows again, so that text in other columns costs nothing and the table stays as small as its
-// file. Source of the format: RFC 4180.
+// file. Source of the format: RFC 4180; what spreadsheets and other programs make of it beside is
+// recognized from the header (separator) and field by field (decimal commas).
 
 #include "io/csv.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -13,8 +17,6 @@
 
 namespace strata {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 struct Field {
   std::string_view text;  // without the outer quotes
@@ -26,15 +28,18 @@ struct Field {
 // Walks through the fields of one row; past its last field it stands at the next row.
 class FieldWalker {
  public:
-  FieldWalker(std::string_view text, std::size_t position) : text_(text), position_(position) {}
+  FieldWalker(std::string_view text, char separator, std::size_t position)
+      : text_(text), separator_(separator), position_(position) {}
 
   [[nodiscard]] Field next() {
     Field field;
-    if (position_ < text_.size() && text_[position_] == '"') {
+    const std::size_t begin = position_ < text_.size() ? quote_behind_blanks() : position_;
+    if (begin < text_.size() && text_[begin] == '"') {
+      position_ = begin;
       take_quoted(field);
     } else {
       std::size_t end = position_;
-      while (end < text_.size() && text_[end] != ',' && text_[end] != '\n') ++end;
+      while (end < text_.size() && text_[end] != separator_ && text_[end] != '\n') ++end;
       field.text = text_.substr(position_, end - position_);
       if (field.text.ends_with('\r') && (end == text_.size() || text_[end] == '\n')) {
         field.text.remove_suffix(1);
@@ -49,6 +54,16 @@ class FieldWalker {
   [[nodiscard]] std::size_t position() const noexcept { return position_; }
 
  private:
+  [[nodiscard]] bool is_blank(std::size_t at) const {
+    return at < text_.size() && (text_[at] == ' ' || text_[at] == '\t') && text_[at] != separator_;
+  }
+  // Where the field's quote stands, or where the field begins.
+  [[nodiscard]] std::size_t quote_behind_blanks() const {
+    std::size_t at = position_;
+    while (is_blank(at)) ++at;
+    return at < text_.size() && text_[at] == '"' ? at : position_;
+  }
+
   void take_quoted(Field& field) {
     field.quoted = true;
     const std::size_t begin = position_ + 1;
@@ -63,13 +78,15 @@ class FieldWalker {
     }
     field.text = text_.substr(begin, end - begin);
     position_ = end + 1;
+    while (is_blank(position_)) ++position_;
     if (text_.substr(position_) == "\r" || text_.substr(position_).starts_with("\r\n")) ++position_;
-    if (position_ < text_.size() && text_[position_] != ',' && text_[position_] != '\n') {
+    if (position_ < text_.size() && text_[position_] != separator_ && text_[position_] != '\n') {
       field.complaint = "text follows a closing quote";
     }
   }
 
   std::string_view text_;
+  char separator_;
   std::size_t position_;
 };
 
@@ -105,28 +122,36 @@ struct Table::State {
            std::count(text().begin(), text().begin() + static_cast<std::ptrdiff_t>(position), '\n');
   }
   [[nodiscard]] Field field(std::size_t row, std::size_t column) const {
-    FieldWalker walker(text(), row_begin[row]);
+    FieldWalker walker(text(), separator, row_begin[row]);
     for (std::size_t k = 0; k < column; ++k) static_cast<void>(walker.next());
     return walker.next();
   }
 
   FileBytes file;
+  char separator = ',';
   std::vector<std::string> names;
   std::vector<std::size_t> row_begin;  // of the data rows
 };
 
 namespace {
 
-// Skips empty lines; false at the end of the text.
-bool find_row(std::string_view text, std::size_t& position) {
+// Where the line ends that `position` is on: at its line feed, or at the end of the text.
+std::size_t line_end(std::string_view text, std::size_t position) {
+  return std::min(text.find('\n', position), text.size());
+}
+
+// Skips lines that are empty or blank, and comments: lines whose first character is #, of which the
+// last one that was skipped begins at `comment`. False at the end of the text.
+bool find_row(std::string_view text, char separator, std::size_t& position,
+              std::size_t* comment = nullptr) {
   while (position < text.size()) {
-    if (text[position] == '\n') {
-      ++position;
-    } else if (text.substr(position, 2) == "\r\n") {
-      position += 2;
-    } else {
-      return true;
-    }
+    std::size_t at = position;
+    while (at < text.size() &&
+           (text[at] == ' ' || text[at] == '\r' || (text[at] == '\t' && separator != '\t')))
+      ++at;
+    if (at < text.size() && text[at] != '\n' && text[at] != '#') return true;
+    if (at < text.size() && text[at] == '#' && comment != nullptr) *comment = at;
+    position = std::min(line_end(text, at) + 1, text.size());
   }
   return false;
 }
@@ -134,7 +159,7 @@ bool find_row(std::string_view text, std::size_t& position) {
 // Walks through one row, checks its quotes and hands each field to `visit`; returns how many.
 template <class Visit>
 std::size_t walk_row(const Table::State& state, std::size_t& position, Visit&& visit) {
-  FieldWalker walker(state.text(), position);
+  FieldWalker walker(state.text(), state.separator, position);
   std::size_t count = 0;
   for (bool last = false; !last; ++count) {
     const Field field = walker.next();
@@ -166,28 +191,145 @@ std::size_t column_of(const Table::State& state, std::string_view name) {
   return static_cast<std::size_t>(found - begin);
 }
 
-/// The number in a field of data row `row` (from 1), which begins at `begin`.
-double number_in(const Table::State& state, const Field& field, std::size_t row, std::size_t begin,
-                 std::size_t column) {
-  const ParsedNumber number = parse_number(field.text);
-  if (number.complaint != nullptr) {
-    const std::string text = content(field);
-    fail(ErrorKind::input, "csv", "{}: data row {} (line {}), column '{}': {}", state.file.name(),
-         row, state.line_of(begin), shown(state.names[column]),
-         trim(text).empty() ? "the field is empty"
-                            : fmt::format("'{}' {}", shown(text), number.complaint));
+// What the fields of a column were so far: what is mixed has more than one possible meaning.
+struct ColumnNotes {
+  bool number = false;
+  bool date = false;
+  bool point = false;  // in a number, where commas may be decimal ones
+  bool comma = false;
+};
+
+/// Which field a message is about; `row` counts from 1.
+struct FieldPlace {
+  std::size_t row = 0;
+  std::size_t begin = 0;  // of the row
+  std::size_t column = 0;
+};
+
+template <class... Args>
+[[noreturn]] void fail_field(const Table::State& state, const FieldPlace& at, const char* where,
+                             fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::input, where, "{}: data row {} (line {}), column '{}': {}", state.file.name(),
+       at.row, state.line_of(at.begin), shown(state.names[at.column]),
+       fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// "1,234" is a thousand to some and 1.234 to others; no thousand begins with a zero.
+bool may_be_thousands(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t comma = text.find(',');
+  return text.size() == comma + 4 && comma >= 1 && comma <= 3 && text[0] != '0' &&
+         text.find_first_not_of("0123456789,") == std::string_view::npos;
+}
+
+/// What is no number as it stands: a decimal comma, a date, nothing.
+double other_number_in(const Table::State& state, const Field& field, const FieldPlace& at,
+                       ColumnRules rules, ColumnNotes& notes, const char* complaint) {
+  const std::string text(trim(content(field)));
+  if (is_missing(text)) {
+    if (rules.missing) return std::numeric_limits<double>::quiet_NaN();
+    if (text.empty()) fail_field(state, at, kMissingField, "the field is empty");
+    fail_field(state, at, kMissingField, "'{}' {}", shown(text), complaint);
   }
+  if (rules.dates) {
+    if (const std::optional<double> date = parse_date(text)) {
+      notes.date = true;
+      if (notes.number) fail_field(state, at, "csv", "'{}' is a date below numbers", shown(text));
+      return *date;
+    }
+  }
+  if (state.separator == ',' || std::count(text.begin(), text.end(), ',') != 1 ||
+      text.find('.') != std::string::npos)
+    fail_field(state, at, "csv", "'{}' {}", shown(text), complaint);
+  std::string with_point = text;
+  with_point[with_point.find(',')] = '.';
+  const ParsedNumber number = parse_number(with_point);
+  if (number.complaint != nullptr)
+    fail_field(state, at, "csv", "'{}' {}", shown(text), number.complaint);
+  if (state.separator == '\t' && may_be_thousands(text))
+    fail_field(state, at, "csv",
+               "the comma of '{}' may be a decimal one or one of thousands: write a point",
+               shown(text));
+  notes.comma = true;
+  if (notes.point)
+    fail_field(state, at, "csv", "'{}' has a decimal comma, numbers above it a point", shown(text));
   return number.value;
 }
 
-/// Reads the names of the columns; returns where the rows begin.
+double number_in(const Table::State& state, const Field& field, const FieldPlace& at,
+                 ColumnRules rules, ColumnNotes& notes) {
+  const ParsedNumber number = parse_number(field.text);
+  double value = number.value;
+  if (number.complaint != nullptr) {
+    value = other_number_in(state, field, at, rules, notes, number.complaint);
+    if (notes.date || std::isnan(value)) return value;
+  } else if (state.separator != ',' && field.text.find('.') != std::string_view::npos) {
+    notes.point = true;
+    if (notes.comma)
+      fail_field(state, at, "csv", "'{}' has a point, numbers above it a decimal comma",
+                 shown(field.text));
+  }
+  notes.number = true;
+  if (notes.date) fail_field(state, at, "csv", "'{}' is a number below dates", shown(field.text));
+  return value;
+}
+
+/// Fields of the row at `begin`, were they separated like this; quotes that are wrong end it.
+std::vector<Field> fields_of(std::string_view text, char separator, std::size_t begin) {
+  FieldWalker walker(text, separator, begin);
+  std::vector<Field> fields;
+  do {
+    fields.push_back(walker.next());
+  } while (!fields.back().last && fields.back().complaint == nullptr);
+  return fields;
+}
+
+/// The one of comma, semicolon and tab that the header has; of several the first that makes as many
+/// fields of the row below it.
+char separator_of(std::string_view text, std::size_t header) {
+  std::size_t below = line_end(text, header);
+  const bool any = find_row(text, ',', below);
+  std::optional<char> first;
+  for (const char separator : {',', ';', '\t'}) {
+    const std::size_t fields = fields_of(text, separator, header).size();
+    if (fields < 2) continue;
+    if (!any || fields_of(text, separator, below).size() == fields) return separator;
+    if (!first) first = separator;
+  }
+  return first.value_or(',');
+}
+
+/// Some programs write the header as a comment. The last comment above the first row, at `first`,
+/// is one if it has as many names as that row has fields, some of them numbers.
+bool is_header(std::string_view text, char separator, std::size_t names, std::size_t first) {
+  const std::size_t count = fields_of(text, separator, names).size();
+  const std::vector<Field> fields = fields_of(text, separator, first);
+  return count >= 2 && fields.size() == count &&
+         std::any_of(fields.begin(), fields.end(), [](const Field& field) {
+           return parse_number(field.text).complaint == nullptr;
+         });
+}
+
+/// Finds the separator and reads the names of the columns; returns where the rows begin.
 std::size_t read_header(Table::State& state) {
+  constexpr std::size_t kNone = std::string_view::npos;
   const std::string_view text = state.text();
   std::size_t position = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  require(find_row(text, position), ErrorKind::input, "csv",
+  std::size_t comment = kNone;
+  require(find_row(text, ',', position, &comment), ErrorKind::input, "csv",
           "{}: the file is empty; its first row must hold the names of the columns",
           state.file.name());
-  walk_row(state, position, [&](const Field& field) { state.names.push_back(content(field)); });
+  const auto add_name = [&](const Field& field) { state.names.push_back(content(field)); };
+  if (comment != kNone) {
+    state.separator = separator_of(text, comment + 1);
+    if (is_header(text, state.separator, comment + 1, position)) {
+      ++comment;
+      walk_row(state, comment, add_name);
+      return position;
+    }
+  }
+  state.separator = separator_of(text, position);
+  walk_row(state, position, add_name);
   return position;
 }
 
@@ -199,13 +341,27 @@ void check_fields(const Table::State& state, std::size_t row, std::size_t begin,
        state.file.name(), row, state.line_of(begin), fields, state.names.size());
 }
 
+/// Whether the first field of a column that has a value is a date; rows begin at `position`.
+bool holds_dates(const Table::State& state, std::size_t position, std::string_view name) {
+  const std::size_t column = column_of(state, name);
+  while (find_row(state.text(), state.separator, position)) {
+    std::string text;
+    std::size_t k = 0;
+    walk_row(state, position, [&](const Field& field) {
+      if (k++ == column) text = content(field);
+    });
+    if (!is_missing(text)) return parse_date(text).has_value();
+  }
+  return false;
+}
+
 }  // namespace
 
 Table parse_csv(FileBytes file) try {
-  auto state = std::make_shared<Table::State>(std::move(file));
+  auto state = std::make_shared<Table::State>(FileBytes::as_text(std::move(file)));
   const std::string_view text = state->text();
   std::size_t position = read_header(*state);
-  while (find_row(text, position)) {
+  while (find_row(text, state->separator, position)) {
     const std::size_t begin = position;
     const std::size_t fields = walk_row(*state, position, [](const Field&) {});
     state->row_begin.push_back(begin);
@@ -230,29 +386,37 @@ bool Table::has(std::string_view name) const noexcept {
   return std::find(names().begin(), names().end(), name) != names().end();
 }
 
-std::vector<double> Table::column(std::string_view name) const {
+std::vector<double> Table::column(std::string_view name, ColumnRules rules) const {
   const std::size_t column = column_of(*state_, name);
   std::vector<double> values;
   values.reserve(state_->row_begin.size());
+  ColumnNotes notes;
   for (std::size_t row = 0; row < state_->row_begin.size(); ++row)
-    values.push_back(
-        number_in(*state_, state_->field(row, column), row + 1, state_->row_begin[row], column));
+    values.push_back(number_in(*state_, state_->field(row, column),
+                               {row + 1, state_->row_begin[row], column}, rules, notes));
   return values;
+}
+
+bool Table::has_dates(std::string_view name) const {
+  if (state_->row_begin.empty()) return false;
+  return holds_dates(*state_, state_->row_begin.front(), name);
 }
 
 // ---- piece by piece
 
 struct TableReader::State {
-  explicit State(const std::string& path) : table(FileBytes::map(path)) {}
+  explicit State(const std::string& path) : table(FileBytes::as_text(FileBytes::map(path))) {}
 
   Table::State table;
   std::size_t begin = 0;     // of the data rows
   std::size_t position = 0;  // of the next row
   std::size_t rows = 0;      // that were read
+  std::vector<ColumnNotes> notes;
 };
 
 TableReader::TableReader(const std::string& path) : state_(std::make_unique<State>(path)) {
   state_->begin = state_->position = read_header(state_->table);
+  state_->notes.resize(state_->table.names.size());
 }
 TableReader::TableReader(TableReader&&) noexcept = default;
 TableReader& TableReader::operator=(TableReader&&) noexcept = default;
@@ -264,25 +428,35 @@ bool TableReader::has(std::string_view name) const noexcept {
   return std::find(names().begin(), names().end(), name) != names().end();
 }
 
+bool TableReader::has_dates(std::string_view name) const {
+  return holds_dates(state_->table, state_->begin, name);
+}
+
 void TableReader::rewind() noexcept {
   state_->position = state_->begin;
   state_->rows = 0;
 }
 
 std::vector<std::vector<double>> TableReader::next(const std::vector<std::string>& columns,
-                                                   std::int64_t rows) {
+                                                   std::int64_t rows,
+                                                   const std::vector<ColumnRules>& rules) {
   const Table::State& table = state_->table;
+  require(rules.empty() || rules.size() == columns.size(), ErrorKind::misuse, "csv",
+          "{} rules for {} columns", rules.size(), columns.size());
   std::vector<std::size_t> index;
   for (const std::string& name : columns) index.push_back(column_of(table, name));
   std::vector<std::vector<double>> values(columns.size());
   std::vector<Field> fields;
-  for (std::int64_t r = 0; r < rows && find_row(table.text(), state_->position); ++r) {
+  for (std::int64_t r = 0; r < rows && find_row(table.text(), table.separator, state_->position);
+       ++r) {
     const std::size_t begin = state_->position;
     fields.clear();
     walk_row(table, state_->position, [&](const Field& field) { fields.push_back(field); });
     check_fields(table, ++state_->rows, begin, fields.size());
     for (std::size_t k = 0; k < index.size(); ++k)
-      values[k].push_back(number_in(table, fields[index[k]], state_->rows, begin, index[k]));
+      values[k].push_back(number_in(table, fields[index[k]], {state_->rows, begin, index[k]},
+                                    rules.empty() ? ColumnRules{} : rules[k],
+                                    state_->notes[index[k]]));
   }
   return values;
 }
@@ -290,7 +464,8 @@ std::vector<std::vector<double>> TableReader::next(const std::vector<std::string
 namespace {
 
 void append_name(std::string& out, std::string_view name) {
-  const bool plain = name.find_first_of(",\"\r\n") == std::string_view::npos && trim(name) == name;
+  const bool plain =
+      name.find_first_of(",;\t#\"\r\n") == std::string_view::npos && trim(name) == name;
   if (plain && !name.empty()) {
     out += name;
     return;

@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "base/check.hpp"
+#include "io/text.hpp"
 
 namespace strata {
 namespace {
@@ -113,6 +115,14 @@ FileBytes FileBytes::map(const std::string& path) {
     if (mapped.mapped() && !is_gzip(mapped.bytes()) && !path.ends_with(".gz")) return mapped;
   }
   return read(path);
+}
+
+FileBytes FileBytes::as_text(FileBytes file) try {
+  std::optional<std::string> text = utf8_of_utf16(file.bytes(), file.name());
+  if (!text) return file;
+  return {std::move(*text), file.name()};
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::memory, "file", "the text does not fit in memory");
 }
 
 OutputFile open_output(const std::string& path) {

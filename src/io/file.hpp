@@ -29,6 +29,8 @@ class FileBytes {
   static FileBytes read(const std::string& path);
   /// Maps the file read-only where that is possible, else as read(). Throws Error{input, memory}.
   static FileBytes map(const std::string& path);
+  /// The same file as a text in UTF-8, where it is one in UTF-16. Throws Error{input, memory}.
+  [[nodiscard]] static FileBytes as_text(FileBytes file);
 
   [[nodiscard]] std::string_view bytes() const noexcept {
     return mapping_ != nullptr ? std::string_view(mapping_, mapping_bytes_) : held_;

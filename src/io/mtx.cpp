@@ -1,16 +1,20 @@
 // Method: one pass over the lines, one entry a line, numbers through from_chars. Everything that
 // the header promises (extents, entries, triangle) is checked against what comes. Source of the
-// format: Boisvert, Pozo, Remington, NISTIR 5935, 1996. Some programs write the banner with a
-// single percent sign, or the upper instead of the lower triangle; both have one possible meaning
-// and are accepted.
+// format: Boisvert, Pozo, Remington, NISTIR 5935, 1996. What programs write beside it and has one
+// possible meaning is accepted: a banner with a single percent sign or behind a byte order mark,
+// comments behind blanks and behind entries, exponents with a D, a real hermitian matrix, and pairs
+// of a symmetric matrix in either triangle, each once.
 
 #include "io/mtx.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <new>
+#include <numeric>
+#include <vector>
 
 #include "base/check.hpp"
 #include "io/file.hpp"
@@ -24,7 +28,9 @@ enum class Field { real, integer, pattern };
 
 class MtxParser {
  public:
-  MtxParser(std::string_view text, const std::string& name) : lines_(text), name_(name) {}
+  MtxParser(std::string_view text, const std::string& name)
+      : lines_(text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0)),
+        name_(name) {}
 
   MatrixMarket parse() {
     parse_banner();
@@ -39,6 +45,7 @@ class MtxParser {
     }
     require(matrix_.entries() == announced_, ErrorKind::input, "mtx",
             "{}: {} entries announced, {} found", name_, announced_, matrix_.entries());
+    if (any_lower_ && any_upper_) check_pairs();
     return std::move(matrix_);
   }
 
@@ -52,7 +59,8 @@ class MtxParser {
   // The next line that is neither blank nor a comment.
   bool next_line(std::string_view& line) {
     while (lines_.next(line)) {
-      if (!trim(line).empty() && line[0] != '%') return true;
+      const std::string_view text = trim(line);
+      if (!text.empty() && text[0] != '%') return true;
     }
     return false;
   }
@@ -86,10 +94,10 @@ class MtxParser {
       fail_line("'{}' is not real, integer or pattern", shown(field));
     }
     if (field_ == Field::pattern && matrix_.is_array) fail_line("an array cannot be a pattern");
-    matrix_.symmetric = symmetry == "symmetric";
+    matrix_.symmetric = symmetry == "symmetric" || symmetry == "hermitian";  // of real numbers
     matrix_.skew_symmetric = symmetry == "skew-symmetric";
     if (!matrix_.symmetric && !matrix_.skew_symmetric && symmetry != "general") {
-      fail_line("'{}' is not general, symmetric or skew-symmetric", shown(symmetry));
+      fail_line("'{}' is not general, symmetric, hermitian or skew-symmetric", shown(symmetry));
     }
   }
 
@@ -103,7 +111,8 @@ class MtxParser {
   }
 
   void expect_end(std::string_view line) {
-    if (!trim(line).empty()) fail_line("unexpected text '{}'", shown(trim(line)));
+    const std::string_view text = trim(line);
+    if (!text.empty() && text[0] != '%') fail_line("unexpected text '{}'", shown(text));
   }
 
   void parse_sizes() {
@@ -167,6 +176,7 @@ class MtxParser {
       const ParsedNumber number = parse_number(word);
       if (number.complaint != nullptr) fail_line("'{}' {}", shown(word), number.complaint);
       value = number.value;
+      if (field_ == Field::integer) check_integer(word, value);
     }
     expect_end(line);
     matrix_.value.push_back(half_ && !matrix_.is_array ? to_lower(i, j, value) : value);
@@ -175,20 +185,43 @@ class MtxParser {
     matrix_.col.push_back(j);
   }
 
-  // Moves an entry of a symmetric matrix into the lower triangle and returns its value there. A
-  // file with entries on both sides of the diagonal may mean them twice or once: refused.
+  void check_integer(std::string_view word, double value) {
+    if (value != std::floor(value)) fail_line("'{}' is not an integer", shown(word));
+    if (std::abs(value) < 0x1p53) return;
+    const std::optional<std::int64_t> exact = parse_integer(word);
+    if (!exact || value >= 0x1p63 || static_cast<std::int64_t>(value) != *exact)
+      fail_line("'{}' is an integer that a double cannot hold", shown(word));
+  }
+
+  // Moves an entry of a symmetric matrix into the lower triangle and returns its value there.
   double to_lower(std::int64_t& i, std::int64_t& j, double value) {
     if (i == j && matrix_.skew_symmetric) {
       fail_line("a skew-symmetric matrix has no diagonal entry ({}, {})", i + 1, j + 1);
     }
     (i < j ? any_upper_ : any_lower_) |= i != j;
-    if (any_upper_ && any_lower_) {
-      fail_line("entry ({}, {}) of a symmetric matrix is in the other triangle than those before",
-                i + 1, j + 1);
-    }
+    from_upper_.push_back(i < j);
     if (i >= j) return value;
     std::swap(i, j);
     return matrix_.skew_symmetric ? -value : value;
+  }
+
+  // A pair of which both elements are in the file may be meant twice or once: refused.
+  void check_pairs() {
+    std::vector<std::size_t> order(matrix_.value.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto place = [this](std::size_t k) { return std::pair(matrix_.row[k], matrix_.col[k]); };
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+    for (std::size_t k = 1; k < order.size(); ++k) {
+      if (place(order[k - 1]) != place(order[k]) ||
+          from_upper_[order[k - 1]] == from_upper_[order[k]])
+        continue;
+      const auto [i, j] = place(order[k]);
+      fail(ErrorKind::input, "mtx",
+           "{}: a symmetric file holds each pair once: it has both ({}, {}) and ({}, {}), counted "
+           "from 1",
+           name_, i + 1, j + 1, j + 1, i + 1);
+    }
   }
 
   Lines lines_;
@@ -198,6 +231,7 @@ class MtxParser {
   bool half_ = false;  // one triangle is stored
   bool any_lower_ = false;
   bool any_upper_ = false;
+  std::vector<bool> from_upper_;  // of the entries of a half: moved into the lower triangle
   std::int64_t announced_ = 0;
 };
 
@@ -210,7 +244,7 @@ MatrixMarket parse_mtx(std::string_view text, const std::string& name) try {
 }
 
 MatrixMarket read_mtx(const std::string& path) {
-  const FileBytes file = FileBytes::read(path);
+  const FileBytes file = FileBytes::as_text(FileBytes::read(path));
   return parse_mtx(file.bytes(), path);
 }
 
@@ -270,6 +304,46 @@ SparseMatrix MatrixMarket::to_sparse() const try {
 } catch (const std::bad_alloc&) {
   fail(ErrorKind::memory, "mtx", "no memory for a sparse {} × {} matrix of {} entries", rows, cols,
        entries());
+}
+
+void MatrixMarket::take_triangle(Triangle triangle, const std::string& name) {
+  require(rows == cols && !skew_symmetric, ErrorKind::misuse, "mtx",
+          "{}: a {}{} by {} matrix has no triangle that stands for a symmetric one", name,
+          skew_symmetric ? "skew-symmetric " : "", rows, cols);
+  if (symmetric) return;
+  const bool lower = triangle == Triangle::lower;
+  bool taken = false;  // something beside the diagonal
+  bool left = false;
+  std::size_t kept = 0;
+  const auto keep = [&](std::int64_t i, std::int64_t j, std::size_t k) {
+    const bool wanted = lower ? i >= j : i <= j;
+    if (i != j && value[k] != 0) (wanted ? taken : left) = true;
+    if (!wanted) return;
+    if (!is_array) {
+      row[kept] = std::max(i, j);
+      col[kept] = std::min(i, j);
+    }
+    value[kept++] = value[k];
+  };
+  if (is_array && !lower) {  // the columns of the lower triangle are the rows of the upper one
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < i; ++j)
+        std::swap(value[static_cast<std::size_t>(i + j * rows)],
+                  value[static_cast<std::size_t>(j + i * rows)]);
+  }
+  for (std::size_t k = 0; k < value.size(); ++k) {
+    const auto at = static_cast<std::int64_t>(k);
+    const std::int64_t i = is_array ? at % rows : row[k];
+    const std::int64_t j = is_array ? at / rows : col[k];
+    is_array && !lower ? keep(j, i, k) : keep(i, j, k);
+  }
+  require(taken || !left, ErrorKind::input, "mtx",
+          "{}: there is nothing {} the diagonal, and something in the other triangle", name,
+          lower ? "below" : "above");
+  value.resize(kept);
+  row.resize(is_array ? 0 : kept);
+  col.resize(is_array ? 0 : kept);
+  symmetric = true;
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // Method: native elements are used where they lie, in the mapped file or in the unpacked bytes.
 // Bytes in the other order, or elements that are not aligned (a hand-made header), are copied once
-// into memory of our own. A row-major array becomes column-major by blocks that fit in cache.
+// into memory of our own; so are integers, as fp64. A row-major array becomes column-major by
+// blocks that fit in cache.
 
 #include "io/npy.hpp"
 
@@ -65,6 +66,58 @@ std::unique_ptr<std::byte[]> copy_native(const char* data, std::int64_t bytes, s
   return copy;
 }
 
+/// Where element `k` of those in the file stands, for messages.
+std::pair<std::int64_t, std::int64_t> place_of(const NpyHeader& header, std::int64_t k) {
+  if (header.fortran_order) {
+    const std::int64_t lead = std::max<std::int64_t>(1, header.rows);
+    return {k % lead, k / lead};
+  }
+  const std::int64_t lead = std::max<std::int64_t>(1, header.cols);
+  return {k / lead, k % lead};
+}
+
+/// Integers as fp64, each of which it holds exactly.
+template <class T>
+void widen_integers(const char* data, const NpyHeader& header, bool swap, const std::string& name,
+                    double* out) {
+  const std::int64_t count = header.data_bytes / std::int64_t{sizeof(T)};
+  for (std::int64_t k = 0; k < count; ++k) {
+    std::array<char, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), data + k * std::int64_t{sizeof(T)}, sizeof(T));
+    if (swap) std::reverse(bytes.begin(), bytes.end());
+    const T value = std::bit_cast<T>(bytes);
+    const auto wide = static_cast<double>(value);
+    if constexpr (sizeof(T) == 8) {
+      // 2^63 and 2^64, which a double may have been rounded to, are beyond T.
+      constexpr double kEnd = std::is_signed_v<T> ? 0x1p63 : 0x1p64;
+      if (wide >= kEnd || static_cast<T>(wide) != value) {
+        const auto [i, j] = place_of(header, k);
+        fail(ErrorKind::input, "npy",
+             "{}: element ({}, {}), counted from 0, is {}, which fp64 cannot hold exactly", name, i,
+             j, value);
+      }
+    }
+    out[k] = wide;
+  }
+}
+
+/// The same of the integers that a header tells of; truth values are 0 and 1.
+std::unique_ptr<std::byte[]> widened(const char* data, const NpyHeader& header, bool swap,
+                                     const std::string& name) {
+  const std::int64_t count = header.data_bytes / header.element_bytes;
+  auto copy = std::make_unique<std::byte[]>(static_cast<std::size_t>(count) * sizeof(double));
+  auto* out = reinterpret_cast<double*>(copy.get());
+  const auto widen = [&]<class T>(T) { widen_integers<T>(data, header, swap, name, out); };
+  const bool is_signed = header.kind == 'i';
+  switch (header.element_bytes) {
+    case 1: is_signed ? widen(std::int8_t{}) : widen(std::uint8_t{}); break;
+    case 2: is_signed ? widen(std::int16_t{}) : widen(std::uint16_t{}); break;
+    case 4: is_signed ? widen(std::int32_t{}) : widen(std::uint32_t{}); break;
+    default: is_signed ? widen(std::int64_t{}) : widen(std::uint64_t{}); break;
+  }
+  return copy;
+}
+
 }  // namespace
 
 NpyFile parse_npy(FileBytes file) {
@@ -73,12 +126,13 @@ NpyFile parse_npy(FileBytes file) {
   state->header = parse_npy_header(state->file.bytes(), name);
   const NpyHeader& header = state->header;
   const char* data = state->file.bytes().data() + header.data_offset;
-  const std::int64_t size = bytes_of(header.precision);
+  const std::int64_t size = header.element_bytes;
   const bool swap = header.big_endian != (std::endian::native == std::endian::big);
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::size_t>(size) == 0;
-  if (swap || !aligned) {
+  if (swap || !aligned || header.kind != 'f') {
     try {
-      state->converted = copy_native(data, header.data_bytes, size, swap);
+      state->converted = header.kind == 'f' ? copy_native(data, header.data_bytes, size, swap)
+                                            : widened(data, header, swap, name);
     } catch (const std::bad_alloc&) {
       fail(ErrorKind::memory, "npy", "{}: no memory for a copy of {} bytes", name,
            header.data_bytes);
@@ -131,9 +185,7 @@ void NpyFile::require_finite() const {
     return std::find_if(x, x + count, [](auto v) { return !std::isfinite(v); }) - x;
   });
   if (bad == count) return;
-  const std::int64_t lead = row_major() ? cols() : std::max<std::int64_t>(1, rows());
-  const std::int64_t i = row_major() ? bad / lead : bad % lead;
-  const std::int64_t j = row_major() ? bad % lead : bad / lead;
+  const auto [i, j] = place_of(state_->header, bad);
   const double value = with_elements(*this, [bad](const auto* x) { return double{x[bad]}; });
   fail(ErrorKind::input, "npy", "{}: element ({}, {}), counted from 0, is {}", name(), i, j, value);
 }

@@ -14,7 +14,9 @@
 namespace strata {
 
 struct NpyHeader {
-  Element precision = Element::fp64;
+  Element precision = Element::fp64;  ///< of numbers with a point, and of integers once converted
+  char kind = 'f';                    ///< as numpy has it: f, i (signed), u (unsigned), b (truth)
+  std::int64_t element_bytes = 8;     ///< in the file
   bool big_endian = false;
   bool fortran_order = false;
   int dimensions = 1;

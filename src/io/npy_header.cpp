@@ -93,13 +93,19 @@ std::uint64_t little_endian(std::string_view bytes) {
 }
 
 void set_element_type(NpyHeader& header, std::string_view descr, const std::string& name) {
-  const std::string_view kind = descr.empty() ? descr : descr.substr(1);
   const char order = descr.empty() ? '?' : descr[0];
-  require((order == '<' || order == '>' || order == '=') && (kind == "f8" || kind == "f4"),
+  const char kind = descr.size() == 3 ? descr[1] : '?';
+  const int size = descr.size() == 3 ? descr[2] - '0' : 0;
+  const bool power = size == 1 || size == 2 || size == 4 || size == 8;
+  const bool fine = (kind == 'f' && power && size >= 4) ||
+                    ((kind == 'i' || kind == 'u') && power) || (kind == 'b' && size == 1);
+  require(fine && (order == '<' || order == '>' || order == '=' || (order == '|' && size == 1)),
           ErrorKind::input, "npy",
-          "{}: elements of type '{}' are not supported; save them as float64 or float32", name,
-          shown(descr));
-  header.precision = kind == "f8" ? Element::fp64 : Element::fp32;
+          "{}: elements of type '{}' are not supported; save them as float64, float32 or integers",
+          name, shown(descr));
+  header.kind = kind;
+  header.element_bytes = size;
+  header.precision = kind == 'f' && size == 4 ? Element::fp32 : Element::fp64;
   header.big_endian = order == '>' || (order == '=' && std::endian::native == std::endian::big);
 }
 
@@ -163,12 +169,12 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& name) {
   header.data_offset = static_cast<std::int64_t>(text_begin + text_bytes);
   const auto there = static_cast<std::int64_t>(bytes.size()) - header.data_offset;
   std::int64_t elements = 0;
-  const bool fits =
-      !__builtin_mul_overflow(header.rows, header.cols, &elements) &&
-      !__builtin_mul_overflow(elements, bytes_of(header.precision), &header.data_bytes) &&
-      header.data_bytes == there;
-  require(fits, ErrorKind::input, "npy", "{}: {} × {} elements of {} announced, {} bytes found",
-          name, header.rows, header.cols, to_string(header.precision), there);
+  const bool fits = !__builtin_mul_overflow(header.rows, header.cols, &elements) &&
+                    !__builtin_mul_overflow(elements, header.element_bytes, &header.data_bytes) &&
+                    header.data_bytes == there;
+  require(fits, ErrorKind::input, "npy",
+          "{}: {} × {} elements of {} bytes announced, {} bytes found", name, header.rows,
+          header.cols, header.element_bytes, there);
   return header;
 }
 

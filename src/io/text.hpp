@@ -21,9 +21,26 @@ struct ParsedNumber {
   const char* complaint = nullptr;  ///< nullptr: nothing
 };
 
-/// Reads a decimal number that fills `text`, up to blanks around it. What is too small for a double
-/// is read as zero.
+/// Reads a decimal number that fills `text`, up to blanks around it; its exponent may have a D, as
+/// Fortran writes it. What is too small for a double is read as zero.
 [[nodiscard]] ParsedNumber parse_number(std::string_view text);
+
+/// Days since 1970-01-01, 00:00 UTC, of a date of the proleptic Gregorian calendar that fills
+/// `text`: YYYY-MM-DD, with T or a blank and hh:mm, hh:mm:ss or hh:mm:ss.s behind it, and Z,
+/// ±hh:mm, ±hhmm or ±hh behind that. Without a zone it is UTC. Nothing if it is none. (ISO 8601.)
+[[nodiscard]] std::optional<double> parse_date(std::string_view text);
+
+/// Whether the text says that there is no value: nothing, NA, N/A, #N/A, NaN, null (in any case) or
+/// a point.
+[[nodiscard]] bool is_missing(std::string_view text);
+
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// UTF-8, without a byte order mark in front, of a text in UTF-16 of either byte order, which is
+/// known by its mark, or by the zero beside its first character; nothing if it is no such text.
+/// Throws Error{input} that names `name` for half a pair of surrogates.
+[[nodiscard]] std::optional<std::string> utf8_of_utf16(std::string_view bytes,
+                                                       const std::string& name);
 
 /// Reads a decimal integer that fills `text`; nothing if it is none or needs more than 64 bits.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);

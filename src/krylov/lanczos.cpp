@@ -18,6 +18,7 @@
 #include "krylov/linear_system.hpp"
 #include "krylov/orthogonalization.hpp"
 #include "krylov/thick_restart.hpp"
+#include "matrix/symmetry.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {
@@ -74,10 +75,13 @@ void check_options(const EigsOptions& options, const SparseMatrix& a, MatrixView
               options.products_max >= 0,
           ErrorKind::misuse, "eigs", "a tolerance of {} in {} restarts and {} products is none",
           options.tolerance, options.restarts_max, options.products_max);
-  const Asymmetry pair = find_asymmetry(a, 1e-12);
-  require(!pair.found, ErrorKind::input, "eigs",
-          "not symmetric: entry ({}, {}) is {} and ({}, {}) is {}", pair.row, pair.col, pair.value,
-          pair.col, pair.row, pair.transposed);
+  const Asymmetry pair = find_asymmetry(a, kSymmetryTolerance);
+  require(!std::isnan(pair.value) && !std::isnan(pair.transposed), ErrorKind::input, "eigs",
+          "element ({}, {}) of A is {} and ({}, {}) is {}, counted from 0", pair.row, pair.col,
+          pair.value, pair.col, pair.row, pair.transposed);
+  require(!pair.found, ErrorKind::numerical, "eigs",
+          "A is not symmetric: element ({}, {}) is {} and ({}, {}) is {}, counted from 0", pair.row,
+          pair.col, pair.value, pair.col, pair.row, pair.transposed);
 }
 
 std::span<double> column(MatrixView<double> v, std::int64_t j) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "matrix/symmetry.hpp"
 
 namespace strata {
 namespace {
@@ -302,12 +303,18 @@ Asymmetry find_asymmetry(const SparseMatrix& a, double tolerance) {
     while (k < end && a.column[at(k)] < i) ++k;
     return k < end && a.column[at(k)] == i ? a.value[at(k)] : 0.0;
   };
+  const auto diagonal = [&](std::int64_t i) {
+    const auto end = a.column.begin() + a.start[at(i + 1)];
+    const auto found = std::lower_bound(a.column.begin() + a.start[at(i)], end, i);
+    return found != end && *found == i ? a.value[at(found - a.column.begin())] : 0.0;
+  };
   for (std::int64_t i = 0; i < a.rows; ++i) {
     for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k) {
       const std::int64_t j = a.column[at(k)];
       const double value = a.value[at(k)];
       const double other = transposed(i, j);
-      if (!(std::abs(value - other) <= tolerance * std::max(std::abs(value), std::abs(other))))
+      if (value == other) continue;  // before diagonals are looked for
+      if (!is_symmetric_pair(value, other, diagonal(i), diagonal(j), tolerance))
         return {.found = true, .row = i, .col = j, .value = value, .transposed = other};
     }
   }

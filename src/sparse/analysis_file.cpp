@@ -1,6 +1,8 @@
 // The file of an analysis (checksum_file.hpp); what was read is checked as analyze() would have
 // made it.
 
+#include "sparse/analysis_file.hpp"
+
 #include "base/check.hpp"
 #include "sparse/checksum_file.hpp"
 #include "strata/sparse_cholesky.hpp"
@@ -46,11 +48,15 @@ void visit_all(Self& a, const Visit& visit) {
 
 }  // namespace
 
+AnalysisFile::AnalysisFile(const SparseAnalysis& analysis, const std::string& path)
+    : writer_(path, kFormat) {
+  visit_all(analysis, [&](const auto& value) { writer_.add(value); });
+  writer_.complete();
+}
+
 void save_analysis(const SparseAnalysis& analysis, const std::string& path) {
   require_well_formed(analysis);
-  ChecksumWriter writer(path, kFormat);
-  visit_all(analysis, [&](const auto& value) { writer.add(value); });
-  writer.finish();
+  AnalysisFile(analysis, path).publish();
 }
 
 SparseAnalysis load_analysis(const std::string& path) {

@@ -58,9 +58,15 @@ class ChecksumWriter {
     write({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
   }
   void finish() {
-    add(static_cast<std::uint64_t>(XXH3_64bits_digest(&hash_)));
-    file_.commit();
+    complete();
+    publish();
   }
+  /// The same in two steps, for files that belong together.
+  void complete() {
+    add(static_cast<std::uint64_t>(XXH3_64bits_digest(&hash_)));
+    file_.complete();
+  }
+  void publish() { file_.publish(); }
 
  private:
   void write(std::string_view bytes) {

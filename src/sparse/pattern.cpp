@@ -20,12 +20,12 @@
 #include <xxhash.h>
 
 #include "base/check.hpp"
+#include "matrix/symmetry.hpp"
 #include "sparse/entry_checks.hpp"
 
 namespace strata {
 namespace {
 
-constexpr double kSymmetryTolerance = 1e-12;
 /// Entries that are worth a thread: some ten times what waking it takes.
 constexpr std::int64_t kRangeEntries = 32768;
 
@@ -122,15 +122,19 @@ bool is_mirrored(const SparseMatrix& a, const CheckedRows& rows, WorkCrew& crew)
   if (rows.counts.below != rows.counts.above) return false;
   std::vector<std::int64_t> next = rows.behind;
   std::atomic<bool> all = true;
+  const auto diagonal = [&](std::int64_t i) {
+    const std::int64_t k = rows.behind[at(i)] - 1;
+    return k >= a.start[at(i)] && a.column[at(k)] == i ? a.value[at(k)] : 0.0;
+  };
   for_ranges(a, crew, [&](Range range) {
     bool mirrored = true;
     for_entries_of(a, true, range, [&](std::int64_t i, std::int32_t j, std::int64_t k) {
       if (!range.has(j)) return;
       const std::int64_t other = next[at(j)]++;
-      mirrored =
-          mirrored && other < a.start[at(j + 1)] && a.column[at(other)] == i &&
-          std::abs(a.value[at(k)] - a.value[at(other)]) <=
-              kSymmetryTolerance * std::max(std::abs(a.value[at(k)]), std::abs(a.value[at(other)]));
+      mirrored = mirrored && other < a.start[at(j + 1)] && a.column[at(other)] == i &&
+                 (a.value[at(k)] == a.value[at(other)] ||
+                  is_symmetric_pair(a.value[at(k)], a.value[at(other)], diagonal(i), diagonal(j),
+                                    kSymmetryTolerance));
     });
     if (!mirrored) all = false;
   });
@@ -167,10 +171,10 @@ CheckedRows check_rows(const SparseMatrix& a, const char* where, WorkCrew& crew)
   rows.mirrored = is_mirrored(a, rows, crew);
   if (rows.mirrored) return rows;
   const Asymmetry pair = find_asymmetry(a, kSymmetryTolerance);
-  require(!pair.found, ErrorKind::input, where,
-          "A is not symmetric: element ({}, {}) is {}, element ({}, {}) is {}", pair.row, pair.col,
-          pair.value, pair.col, pair.row, pair.transposed);
-  return rows;  // zeros are there whose mirrors are not
+  require(!pair.found, ErrorKind::numerical, where,
+          "A is not symmetric: element ({}, {}) is {} and ({}, {}) is {}, counted from 0", pair.row,
+          pair.col, pair.value, pair.col, pair.row, pair.transposed);
+  return rows;  // zeros, or noise, are there whose mirrors are not
 }
 
 /// The rows without their diagonals.

@@ -5,19 +5,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/pending_path.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
 #include "kernels/host_residual.hpp"
 #include "scalar/double_double.hpp"
 #include "session/budget.hpp"
 #include "session/report.hpp"
+#include "sparse/analysis_file.hpp"
 #include "sparse/checksum_file.hpp"
 #include "sparse/entry_checks.hpp"
 #include "sparse/front_factor.hpp"
@@ -292,11 +293,9 @@ void for_saved_sizes(FrontSizes& sizes, const Each& each) {
 
 void SparseCholesky::save(const std::string& directory) const {
   require_factor(state_->factor);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  require(!error && std::filesystem::is_directory(directory), ErrorKind::storage, kWhere,
-          "cannot make the directory '{}': {}", directory, error.message());
-  save_analysis(analysis(), directory + "/analysis");
+  PendingDirectory place(directory, kWhere);
+  require_well_formed(analysis());
+  AnalysisFile beside(analysis(), directory + "/analysis");
   ChecksumWriter writer(directory + "/factor", kFactorFormat);
   const FrontFactor& factor = state_->factor;
   writer.add(structure_hash(analysis()));
@@ -309,7 +308,10 @@ void SparseCholesky::save(const std::string& directory) const {
   const std::span<const std::byte> bytes = factor.bytes();
   writer.add(static_cast<std::uint64_t>(bytes.size()));
   writer.add_all(bytes);
-  writer.finish();
+  writer.complete();
+  beside.publish();
+  writer.publish();
+  place.keep();
 }
 
 SparseCholesky SparseCholesky::open(const std::string& directory,

@@ -1,8 +1,11 @@
-// SIGINT: an orderly end within two seconds, wherever it strikes. The bound here is wider than the
-// contract's, for sanitizers and busy machines; without a notice of SIGINT these runs take longer.
+// SIGINT, SIGTERM and SIGHUP: an orderly end within two seconds, wherever it strikes. The bound
+// here is wider than the contract's, for sanitizers and busy machines; without a notice of them
+// these runs take longer.
 
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "tests/cli/program.hpp"
@@ -12,18 +15,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Interrupts a run after `delay` and expects its end as cancelled, with nothing written.
-void expect_cancelled(const Words& words, std::chrono::milliseconds delay, const Scratch& scratch) {
+/// Interrupts a run when `due` says so and expects its end as cancelled, with nothing written.
+void expect_cancelled_when(const Words& words, const std::function<bool()>& due, int signal,
+                           const Scratch& scratch) {
   const std::size_t before = scratch.files();
   Program program(words);
-  std::this_thread::sleep_for(delay);
+  const auto latest = Clock::now() + std::chrono::seconds(60);
+  while (!due() && Clock::now() < latest) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const auto start = Clock::now();
-  program.interrupt();
+  program.interrupt(signal);
   const Outcome outcome = program.finish();
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
   expect_complaint(outcome, 130, {"cancelled"});
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(scratch.files(), before);
+}
+
+void expect_cancelled(const Words& words, std::chrono::milliseconds delay, const Scratch& scratch) {
+  const auto due = Clock::now() + delay;
+  expect_cancelled_when(
+      words, [due] { return Clock::now() >= due; }, SIGINT, scratch);
 }
 
 class CliInterrupt : public testing::Test {
@@ -132,6 +143,41 @@ TEST_F(CliInterrupt, CyclesOfEigs) {
                          scratch.path("w.npy"), "--k", "60", "--which", "smallest"} +
                        streamed(),
                    std::chrono::milliseconds(1200), scratch);
+}
+
+/// Whether a temporary file lies in a folder.
+bool is_written_in(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().rfind(".strata-", 0) == 0) return true;
+  return false;
+}
+
+TEST_F(CliInterrupt, WhileAFactorIsSaved) {
+  // In its natural order a grid has a factor of 250 MB. It is as well if both files were complete
+  // by then, but a factor is there as a whole or not at all.
+  const std::string matrix = grid(7);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string folder = scratch.path("F");
+    Program program({"factor", matrix, "-o", folder, "--ordering", "natural", "--devices", "host"});
+    const auto latest = Clock::now() + std::chrono::seconds(60);
+    while (!is_written_in(folder) && Clock::now() < latest)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    program.interrupt(signal);
+    const Outcome outcome = program.finish();
+    EXPECT_EQ(outcome.status, 130) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(folder));
+  }
+}
+
+TEST_F(CliInterrupt, ATemporaryFileIsRemovedByWhateverSignal) {
+  // Two million numbers, compressed: the table is being written for seconds.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    expect_cancelled_when(
+        {"simulate", "--random", "2000", "--variance", "1", "--range", "0.1", "--smoothness", "0.5",
+         "-r", "1000", "-o", scratch.path("fields.csv.gz"), "--devices", "host"},
+        [&] { return is_written_in(scratch.path("")); }, signal, scratch);
+  }
 }
 
 TEST_F(CliInterrupt, WhileAnInputIsRead) {

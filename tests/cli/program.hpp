@@ -2,8 +2,8 @@
 // Running the command line program as a user would, and what its tests share.
 //
 // Contract: no shell, standard input is empty, standard output and error are pipes (so no
-// terminal), SIGINT is as a fresh shell would have it. Every run ends: after kPatience the program
-// is killed, which a test sees as status −1.
+// terminal), signals are as a fresh shell would have them. Every run ends: after kPatience the
+// program is killed, which a test sees as status −1.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -39,21 +39,27 @@ struct Outcome {
 
 class Program {
  public:
-  explicit Program(const Words& words, const std::string& file = STRATA_CLI) {
+  /// `output`: a file that is standard output, instead of what finish() returns.
+  explicit Program(const Words& words, const std::string& file = STRATA_CLI,
+                   const std::string& output = "") {
     std::array<int, 2> out{};
     std::array<int, 2> err{};
     if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) return;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+    if (output.empty()) {
+      posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+    } else {
+      posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY, 0);
+    }
     posix_spawn_file_actions_adddup2(&actions, err[1], 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    posix_spawnattr_setsigdefault(&attributes, &interrupt);
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+    posix_spawnattr_setsigdefault(&attributes, &signals);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     Words all{file};
     all.insert(all.end(), words.begin(), words.end());
@@ -76,8 +82,8 @@ class Program {
       if (pipe.fd >= 0) ::close(pipe.fd);
   }
 
-  void interrupt() const {
-    if (process_ > 0) ::kill(process_, SIGINT);
+  void interrupt(int signal = SIGINT) const {
+    if (process_ > 0) ::kill(process_, signal);
   }
 
   /// Reads what the program says until it ends.

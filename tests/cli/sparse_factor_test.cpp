@@ -235,9 +235,9 @@ TEST_F(CliSparseFactor, RefusesWhatIsNoFactor) {
 TEST_F(CliSparseFactor, RefusesMatricesAndShapes) {
   const std::string banner = "%%MatrixMarket matrix coordinate real ";
   const std::vector<std::tuple<std::string, int, Words>> cases{
-      {banner + "general\n3 3 4\n1 2 5\n2 1 6\n3 3 1\n1 1 1\n", 3, {"(0, 1) is 5", "(1, 0) is 6"}},
+      {banner + "general\n3 3 4\n1 2 5\n2 1 6\n3 3 1\n1 1 1\n", 1, {"(0, 1) is 5", "(1, 0) is 6"}},
       {banner + "general\n2 3 1\n1 2 5\n", 2, {"2 by 3"}},
-      {banner + "skew-symmetric\n2 2 1\n2 1 5\n", 3, {"skew"}},
+      {banner + "skew-symmetric\n2 2 1\n2 1 5\n", 1, {"skew"}},
       {banner + "symmetric\n2 2 2\n1 1 nan\n2 2 1\n", 3, {"line 3", "nan"}},
       {banner + "symmetric\n3000000000 3000000000 1\n1 1 1\n", 2, {"3000000000"}}};
   for (const auto& [text, status, pieces] : cases) {

@@ -14,6 +14,8 @@ namespace {
 using test::expect_error;
 using test::Scratch;
 
+using Values = std::vector<double>;
+
 const std::string kReal = "%%MatrixMarket matrix coordinate real general\n";
 const std::string kSymmetric = "%%MatrixMarket matrix coordinate real symmetric\n";
 const std::string kSkew = "%%MatrixMarket matrix coordinate real skew-symmetric\n";
@@ -60,8 +62,16 @@ TEST(Mtx, TurnsTheUpperTriangleIntoTheLower) {
   EXPECT_EQ(a.row, (std::vector<std::int64_t>{2, 1}));
   EXPECT_EQ(a.col, (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(dense(kSkew + "2 2 1\n1 2 3\n"), (std::vector<double>{0, -3, 3, 0}));
-  expect_error(ErrorKind::input, {"a.mtx", "line 5", "(1, 3)"},
-               [] { (void)parse_mtx(kSymmetric + "3 3 3\n2 1 5\n2 2 1\n1 3 4\n", "a.mtx"); });
+  // Each pair once, in either triangle; in both it may be meant twice or once.
+  EXPECT_EQ(dense(kSymmetric + "3 3 3\n2 1 5\n2 2 1\n1 3 4\n"),
+            (std::vector<double>{0, 5, 4, 5, 1, 0, 4, 0, 0}));
+  EXPECT_EQ(dense(kSkew + "3 3 3\n2 1 5\n1 3 4\n3 2 7\n"),
+            (std::vector<double>{0, 5, -4, -5, 0, 7, 4, -7, 0}));
+  EXPECT_EQ(dense(kSymmetric + "3 3 3\n2 1 5\n3 2 1\n2 1 4\n"),  // summed, as ever
+            (std::vector<double>{0, 9, 0, 9, 0, 1, 0, 1, 0}));
+  for (const char* entries : {"2 1 5\n3 1 1\n1 2 5\n", "1 2 5\n3 1 1\n2 1 4\n"})
+    expect_error(ErrorKind::input, {"a.mtx", "pair once", "(2, 1)", "(1, 2)"},
+                 [&] { (void)parse_mtx(kSymmetric + "3 3 3\n" + entries, "a.mtx"); });
 }
 
 TEST(Mtx, BecomesASparseMatrix) {
@@ -93,6 +103,74 @@ TEST(Mtx, ReadsArrays) {
   EXPECT_EQ(dense("%%MatrixMarket matrix array real skew-symmetric\n0 0\n"), std::vector<double>{});
 }
 
+TEST(Mtx, ReadsWhatProgramsWriteBesideTheFormat) {
+  const std::string body = "2 2 3\n1 1 4\n2 1 1\n2 2 5\n";
+  const std::vector<double> expected{4, 1, 1, 5};
+  for (const std::string& text : std::vector<std::string>{
+           kSymmetric + body, "\xEF\xBB\xBF" + kSymmetric + body,
+           "%%MatrixMarket matrix coordinate real hermitian\n" + body,
+           "%%MatrixMarket matrix coordinate integer hermitian\n" + body,
+           kSymmetric + "  % c\n" + body, kSymmetric + "\t%\n%\n" + body,
+           kSymmetric + "2 2 3 % sizes\n1 1 4 %\n2 1 1 % one\n2 2 5\n % last\n"}) {
+    EXPECT_EQ(dense(text), expected) << text;
+  }
+  EXPECT_EQ(dense(kSymmetric + "2 2 3 % sizes\n1 1 4.0D+00 % d\n2 1 1d0\n2 2 5\n % last\n"),
+            expected);
+  const Scratch scratch;
+  std::string wide = "\xFF\xFE";
+  for (const char c : kSymmetric + body) {
+    wide += c;
+    wide += '\0';
+  }
+  EXPECT_EQ(read_mtx(scratch.put("a.mtx", wide)).to_dense().values, expected);
+}
+
+TEST(Mtx, IntegersAreIntegers) {
+  const std::string banner = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 ";
+  const struct {
+    const char* text;
+    double value;
+  } fine[] = {{"7", 7},
+              {"-3", -3},
+              {"4.0", 4},
+              {"1e3", 1000},
+              {"9007199254740992", 0x1p53},
+              {"9007199254740994", 0x1p53 + 2},
+              {"-9223372036854775808", -0x1p63}};
+  for (const auto& c : fine) EXPECT_EQ(dense(banner + c.text + "\n"), Values{c.value}) << c.text;
+  for (const char* text : {"4.5", "1e-3", "0.5"})
+    expect_error(ErrorKind::input, {"line 3", text, "not an integer"},
+                 [&] { (void)dense(banner + text + "\n"); });
+  for (const char* text : {"9007199254740993", "9223372036854775807", "-9007199254740993"})
+    expect_error(ErrorKind::input, {"line 3", text, "cannot hold"},
+                 [&] { (void)dense(banner + text + "\n"); });
+}
+
+TEST(Mtx, ATriangleIsTakenAsTheSymmetricMatrix) {
+  const auto taken = [](const std::string& text, Triangle triangle) {
+    MatrixMarket a = parse_mtx(text, "a.mtx");
+    a.take_triangle(triangle, "a.mtx");
+    EXPECT_TRUE(a.symmetric);
+    return a.to_dense().values;
+  };
+  const std::string both = kReal + "2 2 5\n1 1 4\n1 2 7\n2 1 1\n2 2 5\n1 2 1\n";
+  EXPECT_EQ(taken(both, Triangle::lower), (Values{4, 1, 1, 5}));
+  EXPECT_EQ(taken(both, Triangle::upper), (Values{4, 8, 8, 5}));
+  const std::string array = kArray + "3 3\n1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+  EXPECT_EQ(taken(array, Triangle::lower), (Values{1, 2, 3, 2, 5, 6, 3, 6, 9}));
+  EXPECT_EQ(taken(array, Triangle::upper), (Values{1, 4, 7, 4, 5, 8, 7, 8, 9}));
+  EXPECT_EQ(taken(kSymmetric + "2 2 2\n1 1 4\n2 1 1\n", Triangle::upper), (Values{4, 1, 1, 0}));
+  EXPECT_EQ(taken(kReal + "2 2 1\n1 1 4\n", Triangle::upper), (Values{4, 0, 0, 0}));
+  expect_error(ErrorKind::input, {"a.mtx", "nothing above"},
+               [&] { taken(kReal + "2 2 2\n1 1 4\n2 1 1\n", Triangle::upper); });
+  expect_error(ErrorKind::input, {"a.mtx", "nothing below"},
+               [&] { taken(kArray + "2 2\n1\n0\n3\n4\n", Triangle::lower); });
+  expect_error(ErrorKind::misuse, {"2 by 3"},
+               [&] { taken(kReal + "2 3 1\n1 1 4\n", Triangle::lower); });
+  expect_error(ErrorKind::misuse, {"skew"},
+               [&] { taken(kSkew + "2 2 1\n2 1 4\n", Triangle::lower); });
+}
+
 TEST(Mtx, RefusesMalformedFiles) {
   const struct {
     std::string text;
@@ -103,7 +181,8 @@ TEST(Mtx, RefusesMalformedFiles) {
       {"%%MatrixMarket vector coordinate real general\n", "'vector'"},
       {"%%MatrixMarket matrix banded real general\n", "'banded'"},
       {"%%MatrixMarket matrix coordinate complex general\n", "'complex'"},
-      {"%%MatrixMarket matrix coordinate real hermitian\n", "'hermitian'"},
+      {"%%MatrixMarket matrix coordinate complex hermitian\n", "'complex'"},
+      {"%%MatrixMarket matrix coordinate real triangular\n", "'triangular'"},
       {"%%MatrixMarket matrix coordinate real\n", "''"},
       {"%%MatrixMarket matrix array pattern general\n", "pattern"},
       {kReal, "sizes is missing"},

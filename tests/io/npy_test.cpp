@@ -1,5 +1,6 @@
 // Oracle: files put together here byte by byte after the format's published description.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -119,6 +120,60 @@ TEST_P(NpyFormats, ReadsEveryVersionOrderAndType) {
   }
 }
 
+template <class T>
+void expect_integers(const std::string& kind, const std::vector<T>& values) {
+  const Scratch scratch;
+  for (const bool big_endian : {false, true}) {
+    const std::string descr = (sizeof(T) == 1 ? "|" : big_endian ? ">" : "<") + kind;
+    SCOPED_TRACE(descr);
+    const auto n = static_cast<std::int64_t>(values.size());
+    for (const std::string& shape : {fmt::format("({},)", n), fmt::format("(1, {})", n)}) {
+      const std::string path = scratch.put(
+          "i.npy", raw_npy(1, dictionary(descr, false, shape), packed(values, big_endian)));
+      const NpyFile file(path);
+      EXPECT_EQ(file.precision(), Element::fp64);
+      EXPECT_FALSE(file.mapped());
+      const DenseMatrix<double> a = read_npy(path);
+      ASSERT_EQ(std::ssize(a.values), n);
+      for (std::size_t k = 0; k < values.size(); ++k)
+        EXPECT_EQ(static_cast<long double>(a.values[k]), static_cast<long double>(values[k]));
+    }
+  }
+}
+
+TEST(Npy, ReadsIntegersExactly) {
+  expect_integers<std::int8_t>("i1", {-128, -1, 0, 127});
+  expect_integers<std::uint8_t>("u1", {0, 255});
+  expect_integers<std::uint8_t>("b1", {0, 1});
+  expect_integers<std::int16_t>("i2", {-32768, 0, 32767});
+  expect_integers<std::uint16_t>("u2", {0, 65535});
+  expect_integers<std::int32_t>("i4", {std::numeric_limits<std::int32_t>::min(), 7});
+  expect_integers<std::uint32_t>("u4", {0, std::numeric_limits<std::uint32_t>::max()});
+  expect_integers<std::int64_t>("i8", {std::numeric_limits<std::int64_t>::min(), -5,
+                                       std::int64_t{1} << 53, (std::int64_t{1} << 62) + 1024});
+  expect_integers<std::uint64_t>("u8", {0, std::uint64_t{1} << 63});
+}
+
+TEST(Npy, NamesAnIntegerThatIsNoDouble) {
+  const Scratch scratch;
+  const auto refuse = [&](const std::string& descr, const std::string& data, bool fortran,
+                          const std::string& place) {
+    const std::string path =
+        scratch.put("i.npy", raw_npy(1, dictionary(descr, fortran, "(2, 3)"), data));
+    expect_error(ErrorKind::input, {path, "element " + place, "counted from 0", "exactly"},
+                 [&] { (void)NpyFile(path); });
+  };
+  std::vector<std::int64_t> values(6, 3);
+  values[4] = (std::int64_t{1} << 53) + 1;
+  refuse("<i8", packed(values, false), false, "(1, 1)");
+  refuse(">i8", packed(values, true), true, "(0, 2)");
+  values[4] = std::numeric_limits<std::int64_t>::max();
+  refuse("<i8", packed(values, false), false, "(1, 1)");
+  std::vector<std::uint64_t> large(6, 3);
+  large[5] = std::numeric_limits<std::uint64_t>::max();
+  refuse("<u8", packed(large, false), false, "(1, 2)");
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (int k = 0; k < 24; ++k) {
@@ -189,7 +244,11 @@ TEST(Npy, RefusesMalformedFiles) {
       {std::string("\x93NUMPY\x01\x00\x80", 9), "truncated"},
       {raw_npy(1, good, eight).substr(0, 40), "truncated"},
       {raw_npy(4, good, eight), "version 4.0"},
-      {raw_npy(1, dictionary("<i8", false, "(1,)"), eight), "'<i8'"},
+      {raw_npy(1, dictionary("<c8", false, "(1,)"), eight), "'<c8'"},
+      {raw_npy(1, dictionary("<i3", false, "(1,)"), eight), "'<i3'"},
+      {raw_npy(1, dictionary("<f2", false, "(4,)"), eight), "'<f2'"},
+      {raw_npy(1, dictionary("|i8", false, "(1,)"), eight), "'|i8'"},
+      {raw_npy(1, dictionary("<i4", false, "(3,)"), eight), "8 bytes found"},
       {raw_npy(1, dictionary("|O", false, "(1,)"), eight), "'|O'"},
       {raw_npy(1, dictionary("", false, "(1,)"), eight), "''"},
       {raw_npy(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (1,)}", eight),

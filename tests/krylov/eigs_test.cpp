@@ -357,7 +357,7 @@ TEST(Eigs, BadInputIsNamed) {
   (void)message(ErrorKind::misuse, with(10, EigenEnd::largest, 1, 11));
   (void)message(ErrorKind::misuse, with(5, EigenEnd::largest, 30, 20));
   a = test::grid(4, 4, 4, 0.25);
-  const std::string text = message(ErrorKind::input, with(5, EigenEnd::largest));
+  const std::string text = message(ErrorKind::numerical, with(5, EigenEnd::largest));
   EXPECT_NE(text.find("(0, 4) is -0.75 and (4, 0) is -1.25"), std::string::npos) << text;
   a = test::laplacian(4);
   a.value[0] = NAN;

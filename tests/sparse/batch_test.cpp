@@ -232,7 +232,7 @@ TEST(SparseBatch, BadInputIsNamed) {
     for (std::int64_t e = both.start[at(i)]; e < both.start[at(i + 1)]; ++e)
       if (both.column[at(e)] > i) whole.values[at(whole.ld + e)] *= 1.5;
   EXPECT_EQ(kind_of([&] { (void)of_both.factor(whole.view()); }, "matrix 1 of the batch"),
-            ErrorKind::input);
+            ErrorKind::numerical);
   options.precision = Element::fp32;
   EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_of(a), a, 4, options); }, "fp32"),
             ErrorKind::misuse);

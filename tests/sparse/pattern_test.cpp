@@ -103,7 +103,7 @@ TEST(Pattern, TheFirstFaultIsNamedOnAnyNumberOfThreads) {
     expect_error(ErrorKind::misuse, {"-1 by -1"}, [&] { (void)pattern_of(none, threads); });
     expect_error(ErrorKind::input, {fmt::format("(15001, {}) of A is inf", column)},
                  [&] { (void)pattern_of(infinite, threads); });
-    expect_error(ErrorKind::input, {fmt::format("(15001, {}) is 3", column)},
+    expect_error(ErrorKind::numerical, {fmt::format("(15001, {}) is 3", column)},
                  [&] { (void)pattern_of(lopsided, threads); });
     expect_error(ErrorKind::misuse, {"row 9001: column -1"},
                  [&] { (void)pattern_of(broken, threads); });
@@ -171,12 +171,12 @@ TEST(Pattern, WhatIsNotSymmetricIsRefusedWithBothEntries) {
                                std::vector<double>{4, 4, 4, upper, 2});
   };
   EXPECT_EQ(pattern_of(matrix(2 * (1 + 1e-14))).neighbor.size(), 2U);
-  expect_error(ErrorKind::input, {"(0, 2) is 2.5", "(2, 0) is 2"},
+  expect_error(ErrorKind::numerical, {"(0, 2) is 2.5", "(2, 0) is 2"},
                [&] { (void)analyze(matrix(2.5)); });
   // An entry without its mirror, where others are above and below.
   const SparseMatrix lone =
       sparse_from_entries(3, 3, Indices{0, 1, 2}, Indices{1, 0, 1}, std::vector<double>{1, 1, 7});
-  expect_error(ErrorKind::input, {"(1, 2)", "(2, 1)"}, [&] {
+  expect_error(ErrorKind::numerical, {"(1, 2)", "(2, 1)"}, [&] {
     SparseMatrix a = lone;
     (void)analyze(a);
   });

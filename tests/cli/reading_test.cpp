@@ -1,0 +1,243 @@
+// What people have as files of observations: rows without values, dates, separators; and which
+// columns are refused. Oracle: the same run of a plain table.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tests/cli/program.hpp"
+
+namespace strata::test {
+namespace {
+
+class CliReading : public testing::Test {
+ protected:
+  CliReading() {
+    std::string plain = "x,y,when,z\n";
+    for (std::uint64_t i = 0; i < 30; ++i)
+      plain += row(i, std::to_string(10957 + i) + ".5");  // 2000-01-01T12:00 and later
+    (void)scratch.put("plain.csv", plain);
+  }
+  static std::string row(std::uint64_t i, const std::string& when) {
+    return std::to_string(random_uniform(1, i)) + "," + std::to_string(random_uniform(2, i)) + "," +
+           when + "," + std::to_string(random_normal(3, i)) + "\n";
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
+  [[nodiscard]] Words loglik(const std::string& file, const Words& more = {}) const {
+    return Words{"loglik",       path(file), "--x",        "x",  "--y",     "y",
+                 "--value",      "z",        "--variance", "1",  "--range", "0.3",
+                 "--smoothness", "0.5",      "--nugget",   "0.1"} +
+           small_device() + more;
+  }
+  [[nodiscard]] Words fit(const std::string& file, const Words& more = {}) const {
+    return Words{"fit",
+                 path(file),
+                 "--x",
+                 "x",
+                 "--y",
+                 "y",
+                 "--value",
+                 "z",
+                 "--smoothness",
+                 "0.5",
+                 "--max-evaluations",
+                 "10",
+                 "--standard-errors",
+                 "none",
+                 "-o",
+                 path("m.json")} +
+           small_device() + more;
+  }
+  [[nodiscard]] Words predict(const std::string& file, const Words& more = {}) const {
+    return Words{"predict", path("m.json"), path(file), "-o", path("p.csv")} + small_device() +
+           more;
+  }
+  static json likelihood(const Words& words) { return expect_json(words).at("log_likelihood"); }
+  Scratch scratch;
+};
+
+TEST_F(CliReading, RowsWithoutAValueAreLeftOutAndCounted) {
+  std::string text = slurp(path("plain.csv"));
+  const std::string first = text.substr(0, text.find('\n') + 1);
+  (void)scratch.put("holes.csv", first + "NA,0.5,1,1\n" + text.substr(first.size()) +
+                                     "0.1,0.2,1,\n0.1,,1,2\n0.3,0.2,,2\n");
+  expect_refused(loglik("holes.csv"), 3,
+                 {"data row 1 (line 2)", "column 'x'", "'NA'", "--missing drop"});
+  // The time is not asked for: three rows, not four.
+  (void)scratch.put("kept.csv", text + "0.3,0.2,,2\n");
+  const json object = expect_json(loglik("holes.csv", {"--missing", "drop"}));
+  EXPECT_EQ(object.at("missing_rows"), 3);
+  EXPECT_EQ(object.at("n"), 31);
+  EXPECT_EQ(object.at("log_likelihood"), likelihood(loglik("kept.csv")));
+  expect_pieces(expect_done(loglik("holes.csv", {"--missing", "drop"})), {"rows left out", "3,"});
+  EXPECT_EQ(expect_json(loglik("plain.csv")).at("missing_rows"), 0);
+  expect_pieces(expect_done(fit("holes.csv", {"--missing", "drop"})), {"rows left out", "3,"});
+  expect_refused(loglik("holes.csv", {"--missing", "maybe"}), 2, {"--missing", "maybe"});
+  (void)scratch.put("none.csv", "x,y,z\n,1,2\n1,2,NA\n");
+  expect_refused(loglik("none.csv", {"--missing", "drop"}), 3, {"no observations", "2 more"});
+  // Rows are those of the file although some before them are left out.
+  (void)scratch.put("twice.csv", "x,y,z\n,1,2\n1,2,3\n,,\n1,2,4\n");
+  Words twice = loglik("twice.csv", {"--missing", "drop"});
+  twice.erase(std::find(twice.begin(), twice.end(), "--nugget"), twice.end() - 6);
+  EXPECT_EQ(run_program(twice).status, 1);
+  expect_pieces(run_program(twice).err, {"rows 2 and 4"});
+}
+
+TEST_F(CliReading, PlacesWithoutAValueArePredicted) {
+  expect_done(fit("plain.csv"));
+  (void)scratch.put("empty.csv", "x,y,z\n0.5,0.5,\n0.6,0.6,NA\n");
+  (void)scratch.put("some.csv", "x,y,z\n0.5,0.5,\n0.6,0.6,1\n0.7,0.1,2\n");
+  (void)scratch.put("known.csv", "x,y,z\n0.6,0.6,1\n0.7,0.1,2\n");
+  (void)scratch.put("bare.csv", "x,y\n0.5,0.5\n0.6,0.6\n");
+  expect_pieces(expect_done(predict("empty.csv")), {"2 predictions", "no value to score against"});
+  const std::string empty = slurp(path("p.csv"));
+  const json bare = expect_json(predict("bare.csv"));
+  EXPECT_EQ(slurp(path("p.csv")), empty);
+  EXPECT_FALSE(bare.contains("holdout"));
+  EXPECT_FALSE(expect_json(predict("empty.csv")).contains("holdout"));
+  const json some = expect_json(predict("some.csv"));
+  EXPECT_EQ(read_csv(path("p.csv")).rows(), 3);
+  EXPECT_EQ(some.at("predictions"), 3);
+  EXPECT_EQ(some.at("holdout"), expect_json(predict("known.csv")).at("holdout"));
+  expect_pieces(expect_done(predict("some.csv")), {"at 2 places"});
+  (void)scratch.put("nowhere.csv", "x,y\n0.5,\n0.6,0.6\n");
+  expect_refused(predict("nowhere.csv"), 3, {"column 'y'", "--missing drop"});
+  const json dropped = expect_json(predict("nowhere.csv", {"--missing", "drop"}));
+  EXPECT_EQ(dropped.at("predictions"), 1);
+  EXPECT_EQ(dropped.at("missing_rows"), 1);
+}
+
+TEST_F(CliReading, DatesAreDaysSince1970) {
+  std::string dates = "x,y,when,z\n";
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    const std::string day = (i < 9 ? "0" : "") + std::to_string(i + 1);
+    dates += row(i, i % 2 == 0 ? "2000-01-" + day + "T12:00:00Z" : "2000-01-" + day + " 14:00+02");
+  }
+  (void)scratch.put("dates.csv", dates);
+  const Words time{"--time", "when", "--time-scale", "0.1"};
+  const json object = expect_json(loglik("dates.csv", time));
+  EXPECT_EQ(object.at("log_likelihood"), likelihood(loglik("plain.csv", time)));
+  EXPECT_EQ(object.at("times"), "days since 1970-01-01");
+  EXPECT_FALSE(expect_json(loglik("plain.csv", time)).contains("times"));
+  expect_pieces(expect_done(loglik("dates.csv", time)), {"days since 1970-01-01"});
+  expect_done(fit("dates.csv", time));
+  (void)scratch.put("later.csv", "x,y,when\n0.5,0.5,2000-02-01\n");
+  (void)scratch.put("number.csv", "x,y,when\n0.5,0.5,10988\n");
+  expect_done(predict("later.csv"));
+  EXPECT_EQ(read_csv(path("p.csv")).column("when").at(0), 10988);
+  expect_refused(predict("number.csv"), 3, {"'when' holds numbers", "days since 1970-01-01"});
+  expect_done(fit("plain.csv", time));
+  expect_done(predict("number.csv"));
+  expect_refused(predict("later.csv"), 3, {"'when' holds dates", "numbers"});
+}
+
+TEST_F(CliReading, AColumnIsNamedOnce) {
+  const auto with = [&](const Words& columns) {
+    return Words{"loglik", path("plain.csv")} + columns +
+           Words{"--variance", "1", "--range", "0.3", "--smoothness", "0.5", "--time-scale", "1"} +
+           small_device();
+  };
+  for (const Words& columns :
+       std::vector<Words>{{"--x", "x", "--y", "x", "--value", "z"},
+                          {"--x", "x", "--y", "y", "--value", "x"},
+                          {"--x", "x", "--y", "y", "--z", "x", "--value", "z"},
+                          {"--x", "y", "--y", "x", "--time", "x", "--value", "z"}})
+    expect_refused(
+        with(columns +
+             (columns.size() == 8 && columns[4] == "--time" ? Words{} : Words{"--time", "when"})),
+        2, {"column 'x' is named"});
+}
+
+TEST_F(CliReading, AShareIsThatManyRows) {
+  std::string text = "x,y,z\n";
+  for (std::uint64_t i = 0; i < 105; ++i)
+    text += std::to_string(random_uniform(1, i)) + "," + std::to_string(random_uniform(2, i)) +
+            "," + std::to_string(i) + "\n";
+  (void)scratch.put("many.csv", text);
+  std::set<std::vector<double>> drawn;
+  for (const char* seed : {"1", "2", "3", "1"}) {
+    for (const auto& [share, held] : {std::pair("0.1", 11), {"0.25", 26}, {"0.5", 53}, {"0", 0}}) {
+      const json object = expect_json(loglik("many.csv", {"--holdout", share, "--seed", seed}));
+      EXPECT_EQ(object.at("n"), 105 - held) << share;
+    }
+    expect_done(
+        fit("many.csv", {"--holdout", "0.1", "--seed", seed, "--predictions", path("h.csv")}));
+    drawn.insert(read_csv(path("h.csv")).column("z"));
+  }
+  EXPECT_EQ(drawn.size(), 3U);  // by the seed alone
+  for (const std::vector<double>& rows : drawn) EXPECT_EQ(rows.size(), 11U);
+}
+
+TEST_F(CliReading, FormatsOfOtherProgramsGiveTheSameLikelihood) {
+  std::string text = slurp(path("plain.csv"));
+  const json expected = likelihood(loglik("plain.csv"));
+  std::string other = "# exported\n" + text + "  \n";
+  std::replace(other.begin(), other.end(), ',', ';');
+  std::replace(other.begin(), other.end(), '.', ',');
+  (void)scratch.put("other.csv", other);
+  EXPECT_EQ(likelihood(loglik("other.csv")), expected);
+  std::replace(text.begin(), text.end(), ',', '\t');
+  (void)scratch.put("tabs.csv", text);
+  EXPECT_EQ(likelihood(loglik("tabs.csv")), expected);
+}
+
+// ---- output
+
+TEST_F(CliReading, AFullDiskBehindStandardOutputIsToldByAllVerbs) {
+  expect_done(fit("plain.csv"));
+  (void)scratch.put("bare.csv", "x,y\n0.5,0.5\n");
+  (void)scratch.put("A.mtx",
+                    "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 5\n");
+  write_npy(path("b.npy"), std::vector<double>{1, 2});
+  const std::string a = path("A.mtx");
+  const DenseMatrix<double> tall = random_columns(20, 3, 1);
+  write_npy(path("V.npy"), tall.view());
+  std::vector<Words> runs{loglik("plain.csv"),
+                          fit("plain.csv"),
+                          predict("bare.csv"),
+                          Words{"crossval", path("m.json")} + small_device(),
+                          Words{"simulate", "--random", "5", "--variance", "1", "--range", "1",
+                                "--smoothness", "0.5", "-o", path("s.csv")} +
+                              small_device(),
+                          Words{"kl", path("plain.csv"), "--x", "x", "--y", "y", "--variance", "1",
+                                "--range", "0.3", "--smoothness", "0.5", "--accuracy", "1e-4"} +
+                              small_device(),
+                          Words{"plan", "cholesky", "--n", "1000", "--devices", "emulated:1"},
+                          Words{"info"},
+                          Words{"analyze", a},
+                          Words{"logdet", a} + small_device(),
+                          Words{"shift", a},
+                          Words{"variances", a, "-o", path("v.npy")} + small_device(),
+                          Words{"solve", a, path("b.npy"), "-o", path("x.npy")} + small_device(),
+                          Words{"eigs", a, "--k", "1"} + small_device(),
+                          Words{"qr", path("V.npy"), "-o", path("Q.npy")} + small_device()};
+  for (Words& words : runs) {
+    for (int with_json = 0; with_json < 2; ++with_json) {
+      if (with_json == 1) words.emplace_back("--json");
+      SCOPED_TRACE(testing::PrintToString(words));
+      const Outcome outcome = Program(words, STRATA_CLI, "/dev/full").finish();
+      expect_complaint(outcome, 3, {"No space left on device"});
+    }
+  }
+  EXPECT_EQ(Program({"--help"}, STRATA_CLI, "/dev/full").finish().status, 3);
+  EXPECT_EQ(Program({"--version"}, STRATA_CLI, "/dev/full").finish().status, 3);
+}
+
+TEST_F(CliReading, ADashIsNoFile) {
+  const std::size_t before = scratch.files();
+  const Words simulate =
+      Words{"simulate", "--random", "5", "--variance", "1", "--range", "1", "--smoothness", "0.5"} +
+      small_device();
+  expect_refused(simulate + Words{"-o", "-"}, 2, {"--output '-'", "/dev/stdout"});
+  expect_refused(loglik("plain.csv", {"--report", "-"}), 2, {"--report '-'"});
+  expect_refused(loglik("plain.csv", {"--trace", "-"}), 2, {"--trace '-'"});
+  expect_refused(Words{"info", "-o", "-"}, 2, {"'-'"});
+  EXPECT_EQ(scratch.files(), before);
+  // What is a pipe is written as it is.
+  const Outcome outcome = run_program(simulate + Words{"-o", "/dev/stdout"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out.rfind("x,y,z\n", 0), 0U);
+}
+
+}  // namespace
+}  // namespace strata::test
