@@ -75,7 +75,7 @@ Parts parts_of(const Points& at, const std::vector<double>& values, const Matern
 struct Problem {
   explicit Problem(std::uint64_t seed) : points(random_points(64, seed)) {
     const auto pick = [&](std::uint64_t what, auto... of) {
-      const double all[] = {of...};
+      const double all[] = {static_cast<double>(of)...};
       return all[random_bits(1000 + what, seed) % std::size(all)];
     };
     const double kind = pick(1, 0, 1, 2, 3);
