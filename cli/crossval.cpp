@@ -25,10 +25,12 @@ void print_crossval(const CrossvalArguments& a, const CrossValidation& result, s
                           : fmt::format("in {} folds, {}", a.folds,
                                         a.blocks ? "compact blocks" : "at random"));
   const Scores& s = result.scores;
+  // No mean of absolute errors or of their squares changes by more than the errors do.
+  const std::string error = result.certificate ? error_text(result.certificate->mean_error) : "";
   fmt::print(
-      "  RMSE      {:.6g}\n  MAE       {:.6g}\n  CRPS      {:.6g}\n  95 % interval covers {:.1f} "
-      "%\n",
-      s.rmse, s.mae, s.crps, 100 * s.coverage95);
+      "  RMSE      {:.6g}{}\n  MAE       {:.6g}{}\n  CRPS      {:.6g}\n  95 % interval covers "
+      "{:.1f} %\n",
+      s.rmse, error, s.mae, error, s.crps, 100 * s.coverage95);
   print_mixed(result.run.mixed);
   print_certificate(result.certificate, a.folds == 0);
   print_sizes(result.run);
@@ -58,7 +60,11 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
   object["crossval"]["folds"] = a.folds == 0 ? model.points.size() : a.folds;
   object["crossval"]["method"] = a.folds == 0 ? "leave-one-out" : a.blocks ? "blocks" : "random";
   object["parameters"] = to_json(model.parameters);
-  if (result.certificate) object["certificate"] = to_json(*result.certificate);
+  if (result.certificate) {
+    object["certificate"] = to_json(*result.certificate);
+    for (const char* score : {"rmse_error", "mae_error"})
+      object["crossval"][score] = number(result.certificate->mean_error);
+  }
   if (a.folds == 0) object["inverse"] = to_json(result.inverse);
   ReportData report;
   report.title = fmt::format("Cross-validation of {} observations of {}", model.points.size(),

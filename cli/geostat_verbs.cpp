@@ -25,10 +25,14 @@ json likelihood_json(const Likelihood& likelihood, const MaternParameters& param
   json object = to_json(likelihood.run);
   object["log_likelihood"] = number(likelihood.log_likelihood);
   object["quadratic_form"] = number(likelihood.quadratic_form);
+  const LikelihoodError error = likelihood.error();
+  object["log_likelihood_error"] = number(error.log_likelihood());
+  object["quadratic_form_error"] = number(error.quadratic_form);
+  object["log_determinant_error"] = number(error.log_determinant);
   object["factor"] = to_json(likelihood.factor);
   object["parameters"] = to_json(parameters);
   object["mean_coefficients"] = likelihood.mean_coefficients;
-  if (likelihood.certificate) object["certificate"] = to_json(*likelihood.certificate);
+  if (likelihood.certificate) object["certificate"] = certificate_json(likelihood);
   return object;
 }
 

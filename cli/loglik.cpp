@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
 
@@ -20,10 +23,22 @@ struct LoglikArguments {
   std::string holdout;
 };
 
+/// Digits of a value that its error leaves: 10 as a rule, as many as tell it.
+int digits_of(double value, double error) {
+  constexpr int kFewest = 10;
+  if (!(std::isfinite(error) && error > 0) || value == 0) return kFewest;
+  const double known = std::ceil(std::log10(std::abs(value) / error)) + 1;
+  return static_cast<int>(std::clamp(known, double{kFewest}, 17.0));
+}
+
 void print_loglik(const Likelihood& likelihood, const std::vector<std::string>& covariates) {
-  fmt::print("log-likelihood    {:.10g}\nquadratic form    {:.10g}\nlog determinant   {:.10g}\n",
-             likelihood.log_likelihood, likelihood.quadratic_form,
-             likelihood.factor.log_determinant);
+  const LikelihoodError error = likelihood.error();
+  const auto print_value = [](const char* name, double value, double off) {
+    fmt::print("{:<17} {:.{}g}{}\n", name, value, digits_of(value, off), error_text(off));
+  };
+  print_value("log-likelihood", likelihood.log_likelihood, error.log_likelihood());
+  print_value("quadratic form", likelihood.quadratic_form, error.quadratic_form);
+  print_value("log determinant", likelihood.factor.log_determinant, error.log_determinant);
   fmt::print("mean              {}\n", mean_text(likelihood.mean_coefficients, covariates));
   print_mixed(likelihood.run.mixed);
   print_certificate(likelihood.certificate);

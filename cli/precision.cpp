@@ -80,10 +80,10 @@ void PrecisionArguments::add_to(CLI::App& app) {
   app.add_flag(
       "--no-guard", no_guard,
       "do not make the accuracy finer where the smallest pivot needs it, nor where a probe "
-      "of the factor finds too much");
+      "of the factor finds too much, nor take FP64 where it is predicted to be as fast");
   app.add_option("--order", order,
                  "of the points in the covariance: none, hilbert, kd or coarse (default: kd with "
-                 "--accuracy, else none)")
+                 "--accuracy, or coarse where that is predicted to be faster; else none)")
       ->check(CLI::IsMember({"none", "hilbert", "kd", "coarse"}));
 }
 
@@ -132,13 +132,17 @@ json to_json(const MixedReport& mixed) {
           {"probe_seconds", mixed.probe_seconds}};
 }
 
-json to_json(const LikelihoodCertificate& c) {
-  return {{"log_likelihood_error", number(c.log_likelihood_error())},
+json certificate_json(const Likelihood& likelihood) {
+  const LikelihoodCertificate& c = likelihood.certificate.value();
+  const LikelihoodError error = likelihood.error();
+  return {{"log_likelihood_error", number(error.log_likelihood())},
           {"log_determinant_difference", number(c.log_determinant_difference)},
-          {"log_determinant_error", number(c.log_determinant_error)},
+          {"log_determinant_error", number(error.log_determinant)},
+          {"log_determinant_remainder", number(c.log_determinant_remainder)},
           {"corrected", c.corrected},
-          {"quadratic_form_error", number(c.quadratic_form_error)},
-          {"rounding", number(c.rounding)},
+          {"quadratic_form_error", number(error.quadratic_form)},
+          {"quadratic_form_remainder", number(c.quadratic_form_remainder)},
+          {"rounding", number(likelihood.rounding.log_likelihood())},
           {"backward_error", number(c.backward_error)},
           {"refinement_steps", c.refinement_steps},
           {"probes", c.probes},
@@ -151,7 +155,12 @@ json to_json(const LikelihoodCertificate& c) {
 json to_json(const PredictionCertificate& c) {
   return {{"backward_error", number(c.backward_error)},
           {"refinement_steps", c.refinement_steps},
+          {"mean_error", number(c.mean_error)},
           {"variance_error", number(c.variance_error)}};
+}
+
+std::string error_text(double error) {
+  return std::isfinite(error) ? fmt::format(" ± {:.2g}", error) : std::string(" ± unknown");
 }
 
 void print_mixed(const std::optional<MixedReport>& mixed) {
@@ -173,14 +182,14 @@ void print_certificate(const std::optional<LikelihoodCertificate>& certificate) 
   const LikelihoodCertificate& c = *certificate;
   fmt::print("  quadratic form refined in {} steps, backward error {:.1e}\n", c.refinement_steps,
              c.backward_error);
-  if (std::isnan(c.log_determinant_error)) {
+  if (std::isnan(c.log_determinant_remainder)) {
     fmt::print("  log determinant of the factor; how far it is off is not known\n");
     return;
   }
-  fmt::print("  log determinant {} by {} probes; log-likelihood within {:.2g}, statistically\n",
+  fmt::print("  log determinant {} by {} probes\n",
              c.corrected ? fmt::format("corrected by {:.4g}", c.log_determinant_difference)
                          : "of the factor, certified",
-             c.probes, c.log_likelihood_error());
+             c.probes);
   fmt::print("  Kullback-Leibler divergence from FP64 {:.3g} ± {:.1g}\n", c.divergence,
              c.divergence_error);
 }
@@ -188,8 +197,9 @@ void print_certificate(const std::optional<LikelihoodCertificate>& certificate) 
 void print_certificate(const std::optional<PredictionCertificate>& certificate, bool relative) {
   if (!certificate) return;
   fmt::print(
-      "  means refined in {} steps, backward error {:.1e}; variances within about {:.2g}{}\n",
-      certificate->refinement_steps, certificate->backward_error,
+      "  means refined in {} steps, backward error {:.1e}: within about {:.2g}; variances within "
+      "about {:.2g}{}\n",
+      certificate->refinement_steps, certificate->backward_error, certificate->mean_error,
       relative ? 100 * certificate->variance_error : certificate->variance_error,
       relative ? " %" : "");
 }

@@ -33,8 +33,12 @@ struct PrecisionArguments {
 [[nodiscard]] nlohmann::json to_json(const MixedReport& mixed);
 /// Of the products of tiles, those that are not done; 0 to 1.
 [[nodiscard]] double share_left_out(const MixedReport& mixed);
-[[nodiscard]] nlohmann::json to_json(const LikelihoodCertificate& certificate);
+/// Of a likelihood that has one.
+[[nodiscard]] nlohmann::json certificate_json(const Likelihood& likelihood);
 [[nodiscard]] nlohmann::json to_json(const PredictionCertificate& certificate);
+
+/// " ± 1.2e-09"; what is not known is said, too.
+[[nodiscard]] std::string error_text(double error);
 
 /// Which accuracy was asked for and used, why, and in which precisions tiles and products are.
 void print_mixed(const std::optional<MixedReport>& mixed);

@@ -72,10 +72,19 @@ enum class Mean : std::uint8_t {
 [[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> find_coincident_points(
     const Points& points, Distance distance = Distance::euclidean);
 
+/// How far the parts of a log-likelihood may be from those of Σ in exact arithmetic: estimates, not
+/// bounds. NaN: not estimated. Infinite: Σ is so near a singular matrix that nothing is known.
+struct LikelihoodError {
+  double quadratic_form = std::numeric_limits<double>::quiet_NaN();
+  double log_determinant = std::numeric_limits<double>::quiet_NaN();
+
+  [[nodiscard]] double log_likelihood() const { return (log_determinant + quadratic_form) / 2; }
+};
+
 /// What is known of a log-likelihood whose covariance was factored in several precisions
-/// (RunReport::mixed says in which). Its quadratic form and mean are refined by conjugate
-/// gradients with Σ in FP64; its log-determinant is that of the factor, and probes say how far that
-/// is from log|Σ|. Nothing here is a proven bound but `rounding`.
+/// (RunReport::mixed says in which), beside Likelihood::error. Its quadratic form and mean are
+/// refined by conjugate gradients with Σ in FP64; its log-determinant is that of the factor, and
+/// probes say how far that is from log|Σ|. Nothing here is a proven bound.
 struct LikelihoodCertificate {
   /// Estimate of log|Σ| − log|L̃L̃ᵀ|, by stochastic Lanczos quadrature. NaN without probes.
   double log_determinant_difference = 0;
@@ -83,14 +92,12 @@ struct LikelihoodCertificate {
   /// cancel in a determinant more than they do in what probes see of it, so that the factor's own
   /// is often the better one.
   bool corrected = false;
-  /// How far the log-determinant may be from log|Σ|: three standard errors of the estimate and
-  /// more, statistical, and the estimate itself where it was not added. NaN without probes.
-  double log_determinant_error = 0;
+  /// The share of the lower precisions in the error of the log-determinant: three standard errors
+  /// of the estimate and more, statistical, and the estimate itself where it was not added. NaN
+  /// without probes.
+  double log_determinant_remainder = 0;
   /// The quadratic form is too small by at most about this, for its solves ended where they did.
-  double quadratic_form_error = 0;
-  /// How much rounding in FP64 can have changed the quadratic form at worst, proven; √n times less
-  /// is likely. A factor in FP64 has the like.
-  double rounding = 0;
+  double quadratic_form_remainder = 0;
   double backward_error = 0;  ///< of the solves
   int refinement_steps = 0;
   int probes = 0;
@@ -100,11 +107,6 @@ struct LikelihoodCertificate {
   double divergence = 0;
   double divergence_error = 0;
   double seconds = 0;  ///< of refinement and probes
-
-  /// How far the log-likelihood may be from that of Σ, as far as the errors above say.
-  [[nodiscard]] double log_likelihood_error() const {
-    return (log_determinant_error + quadratic_form_error) / 2;
-  }
 };
 
 struct Likelihood {
@@ -118,6 +120,17 @@ struct Likelihood {
   RunReport run;  ///< of the factorization
   /// With Options::mixed, unless the factorization ended in FP64.
   std::optional<LikelihoodCertificate> certificate;
+  /// What rounding in FP64 does, which every likelihood has; NaN where it was not estimated.
+  LikelihoodError rounding{};
+  /// Rounding and, with a certificate, what the lower precisions leave: all that is known.
+  [[nodiscard]] LikelihoodError error() const {
+    LikelihoodError all = rounding;
+    if (certificate) {
+      all.quadratic_form += certificate->quadratic_form_remainder;
+      all.log_determinant += certificate->log_determinant_remainder;
+    }
+    return all;
+  }
 };
 
 /// The exact log-likelihood of `values` at given parameters; with Options::mixed to the accuracy
@@ -307,13 +320,15 @@ struct Model {
 };
 
 /// What is known of predictions whose covariance was factored in several precisions. Their means
-/// are those of Σ to FP64, by refined solves.
+/// are those of Σ to FP64, by refined solves. Errors are estimates, with the rounding of FP64,
+/// which the weights of some targets tell: spread evenly, and those that are known least.
 struct PredictionCertificate {
   double backward_error = 0;  ///< of the solves
   int refinement_steps = 0;
-  /// How far a variance of the process may be from that of Σ, at any target: an estimate by the
-  /// Ritz values that the refinement saw.
+  /// How far a variance of the process may be from that of Σ, at any target: by the Ritz values
+  /// that the refinement saw, and rounding.
   double variance_error = 0;
+  double mean_error = 0;  ///< how far a mean may be, at any target
 };
 
 struct Prediction {
@@ -428,7 +443,8 @@ struct CrossValidation {
   RunReport run;      ///< of the factorization; of folds, the last
   RunReport inverse;  ///< of the diagonal of the inverse, if one was left out at a time; no trace
   /// As Prediction::certificate; of folds, the worst. If one was left out at a time,
-  /// `variance_error` is relative: of the diagonal elements of Σ⁻¹ from which variances come.
+  /// `variance_error` is relative: of the diagonal elements of Σ⁻¹ from which variances come, and
+  /// with them the means, whose `mean_error` is absolute always.
   std::optional<PredictionCertificate> certificate;
 };
 

@@ -56,7 +56,7 @@ struct MixedPrecision {
   /// Before the run: ε is made finer until 2ε‖A‖_F/√n is at most a tenth of the smallest pivot that
   /// the pilot met, so that the factorization does not fail. After it: where random vectors find
   /// more than the accuracy allows (MixedReport::probe), nothing is left out, then ε is made finer.
-  /// Without the guard the report's note says so.
+  /// Without the guard the note of the report says so; with it FP64 is taken where nothing is won.
   bool guard = true;
 
   [[nodiscard]] bool on() const noexcept { return accuracy > 0; }

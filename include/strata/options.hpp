@@ -73,7 +73,7 @@ struct Options {
   /// Of covariances that are generated: tiles and products in fewer bits than FP64.
   MixedPrecision mixed;
   /// Of the points of a covariance, by their coordinates in space. None: kd with `mixed`, else
-  /// PointOrder::none.
+  /// none; coarse where one covariance is evaluated and that is predicted to be faster than kd.
   std::optional<PointOrder> order;
   Probing probing;                                    ///< of log-likelihoods, with `mixed`
   CholeskyBlocking blocking;                          ///< on GPUs; zeros: as tuned

@@ -90,6 +90,10 @@ const RunReport& CovarianceSolver::report() const noexcept {
   return state_->mixed ? state_->report : state_->factor().report();
 }
 
+double CovarianceSolver::known_norm() const noexcept {
+  return state_->mixed ? state_->mixed->norm() : 0;
+}
+
 RunReport CovarianceSolver::solve_lower(MatrixView<double> b) {
   return state_->factor().sweep(Sweep::forward, b);
 }

@@ -30,6 +30,9 @@ class CovarianceSolver {
   /// Of the last factorization.
   [[nodiscard]] const RunReport& report() const noexcept;
 
+  /// ‖Σ‖∞ of the last factorization, if it came by it; else 0.
+  [[nodiscard]] double known_norm() const noexcept;
+
   /// B ← L⁻¹·B, B ← L⁻ᵀ·B and B ← A⁻¹·B, B n × nrhs. Throw Error{misuse} unless the last
   /// factorization succeeded.
   RunReport solve_lower(MatrixView<double> b);

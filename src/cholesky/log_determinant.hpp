@@ -38,7 +38,7 @@ struct LogDeterminantCorrection {
   /// geometrically, by ((√κ − 1)/(√κ + 1))² a step for G of condition κ (Ubaru, Chen, Saad 2017,
   /// section 4); while that is below ½ the change of a step exceeds all that are still to come.
   double truncation = 0;
-  /// Root mean square of (vᵀG·w − wᵀG·v)/√2 over the pairs of probes: 0 for a G that is symmetric,
+  /// Root mean square of (vᵀG·w − wᵀG·v)/√2 over neighbouring probes: 0 for a G that is symmetric,
   /// so what there is of it is rounding in the operators, as large as it is in one vᵀG·v.
   double rounding = 0;
 

@@ -1,5 +1,7 @@
 #include "cholesky/mixed_factor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,9 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/cholesky_candidates.hpp"
+#include "cholesky/dense_block.hpp"
+#include "cholesky/mixed_forecast.hpp"
 #include "session/budget.hpp"
 
 namespace strata {
@@ -21,13 +24,13 @@ constexpr std::int64_t kPilotMax = 256;
 /// What rounding may cost more than planned, where tiles turn out larger than expected, before the
 /// factorization is done again.
 constexpr double kNormSlack = 2;
-/// How many times ε‖A‖_F a probe may find, where up to 7 was measured, and how many times (ε‖A‖_F)²
-/// over the smallest pivot.
-constexpr double kProbeFirst = 24;
+/// How many times (ε‖A‖_F)² over the smallest pivot a probe may find beside kProbeMost.
 constexpr double kProbeSecond = 16;
 constexpr double kAccuracyMax = 1e-3;
-constexpr int kRetriesMax = 4;
-constexpr double kAccuracyMin = 1e-12;
+/// Factorizations that are done again, at most: where it was decided beforehand what is worth
+/// trying, and where they are too short for that.
+constexpr int kRetriesDecided = 1;
+constexpr int kRetriesShort = 4;
 constexpr double kFp8Max = 448;
 
 std::int64_t pilot_points(std::int64_t tile) {
@@ -64,16 +67,37 @@ MixedFactor::MixedFactor(MatrixView<const double> points, const Options& options
 const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
   if (factor_) factor_->let_go();
   report_ = {};
+  norm_ = 0;
   report_.accuracy_asked = options_.mixed.accuracy;
+  MixedPrecision asked = options_.mixed;
+  std::optional<TileNorms> scouted;
+  const DeviceModel device = deciding_device(options_);
+  decided_ = asked.guard && worth_deciding(problem_.n, device.kind);
+  if (decided_) {
+    const Pilot scout = fly_scout(points_, problem_.tile, parameters);
+    if (scout.factor.ok) {
+      asked = decide(asked, *(scouted = scout.norms), device);
+      report_.pilot_seconds = scout.seconds;
+    }
+    if (!asked.on()) {
+      factor_in_fp64(parameters, report_.note);
+      return factor_->info();
+    }
+  }
   Pilot pilot = fly_pilot(points_, problem_.tile, pilot_points(problem_.tile), parameters, options_,
                           devices_);
-  report_.pilot_seconds = pilot.seconds;
+  report_.pilot_seconds += pilot.seconds;
   if (!pilot.factor.ok) {
     factor_in_fp64(parameters, "the covariance of a sample of the points is not positive definite");
     return factor_->info();
   }
-  MixedPrecision asked = guarded(pilot);
-  std::string why = report_.note;
+  if (asked.guard) {
+    const MixedPrecision borne = bearable(pilot.norms, asked, problem_.n);
+    if (borne.accuracy < asked.accuracy) {
+      report_.note = "the smallest pivot bears no coarser accuracy";
+      asked = scouted && borne.on() ? decide(borne, *scouted, device) : borne;
+    }
+  }
   while (asked.on()) {
     factor_with(asked, pilot.norms, parameters);
     const Verdict verdict = judge(pilot.norms);
@@ -85,35 +109,70 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
         return factor_->info();
       }
     }
-    const bool raised = verdict.again && factor_->info().ok;
-    if (raised) {
-      why = "tiles kept being larger than expected";
-    } else if (!verdict.again && !asked.keep_all && asked.rule == PrecisionRule::factor) {
-      // No norm that was met says why: tiles that were left out were never formed.
-      asked.keep_all = true;
-      why = "tiles or products that were left out are not small";
-    } else {
-      // Which rounding is to blame is not known; all of it becomes smaller.
-      asked.accuracy /= 16;
-      why = verdict.again ? "a pivot failed, so the accuracy was made finer"
-                          : "a probe found more than the accuracy allows, so it was made finer";
-    }
-    if (!raised) report_.note = why;
-    if (++report_.retries >= kRetriesMax || asked.accuracy < kAccuracyMin) break;
+    asked = next_try(asked, verdict, pilot.norms);
   }
-  factor_in_fp64(parameters, asked.on() ? "lower precisions failed: " + why : why);
+  factor_in_fp64(parameters, report_.note);
   return factor_->info();
 }
 
-/// What is asked for, with an accuracy that the smallest pivot bears.
-MixedPrecision MixedFactor::guarded(const Pilot& pilot) {
-  MixedPrecision asked = options_.mixed;
-  if (!asked.guard) return asked;
-  const double rms = pilot.norms.frobenius / std::sqrt(static_cast<double>(problem_.n));
-  const double bearable = 0.05 * pilot.norms.smallest_pivot / rms;
-  if (asked.accuracy <= bearable) return asked;
-  report_.note = "the smallest pivot bears no coarser accuracy";
-  asked.accuracy = bearable >= kAccuracyMin ? bearable : 0;
+/// What is asked for, with an accuracy that the sums of the devices have; 0 where FP64 is predicted
+/// to be as fast.
+MixedPrecision MixedFactor::decide(MixedPrecision asked, const TileNorms& norms,
+                                   const DeviceModel& device) {
+  asked = bearable(norms, asked, problem_.n);
+  if (asked.accuracy < options_.mixed.accuracy)
+    report_.note = "the smallest pivot bears no coarser accuracy";
+  if (!asked.on()) return asked;
+  const MixedForecast best =
+      best_forecast(norms, asked, problem_.n, problem_.formats.single, device);
+  if (!best.usable()) {
+    report_.note =
+        best.passes ? fmt::format("lower precisions are predicted to take {:.2g} s, FP64 {:.2g} s",
+                                  best.seconds, best.fp64_seconds)
+                    : "sums in lower precisions are predicted not to be as accurate as was asked";
+    asked.accuracy = 0;
+  } else if (best.asked.accuracy < asked.accuracy) {
+    report_.note = "sums in lower precisions are predicted not to be as accurate as a coarser one";
+    asked = best.asked;
+  } else if (options_.order == PointOrder::coarse) {
+    report_.note = "a coarse tile of points comes first";
+  }
+  return asked;
+}
+
+/// After a factorization that is not what it should be; with an accuracy of 0 there is no other in
+/// lower precisions. `norms` are those that were met.
+MixedPrecision MixedFactor::next_try(MixedPrecision asked, const Verdict& verdict,
+                                     const TileNorms& norms) {
+  const bool raised = verdict.again && factor_->info().ok;
+  std::string why;
+  if (raised) {
+    why = "tiles kept being larger than expected";
+  } else if (!verdict.again && !asked.keep_all && asked.rule == PrecisionRule::factor) {
+    // No norm that was met says why: tiles that were left out were never formed.
+    asked.keep_all = true;
+    why = "tiles or products that were left out are not small";
+  } else {
+    // Which rounding is to blame is not known; all of it becomes smaller.
+    asked.accuracy /= 16;
+    why = verdict.again ? "a pivot failed, so the accuracy was made finer"
+                        : "a probe found more than the accuracy allows, so it was made finer";
+  }
+  const int retries = ++report_.retries;
+  bool again =
+      asked.accuracy >= kAccuracyMin && retries < (decided_ ? kRetriesDecided + 1 : kRetriesShort);
+  if (again && decided_) {
+    // What was met says what the next one takes; a cause that is not known may come back.
+    again = raised &&
+            forecast(norms, asked, problem_.n, problem_.formats.single, deciding_device(options_))
+                .worth_having;
+  }
+  if (!again) {
+    asked.accuracy = 0;
+    report_.note = "lower precisions failed: " + why;
+  } else if (!raised) {
+    report_.note = why;
+  }
   return asked;
 }
 
@@ -139,6 +198,7 @@ void MixedFactor::factor_with(const MixedPrecision& asked, const TileNorms& norm
 }
 
 void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const std::string& why) {
+  norm_ = 0;
   report_.accuracy = 0;
   report_.probe = std::numeric_limits<double>::quiet_NaN();
   report_.note = why;
@@ -207,13 +267,16 @@ bool MixedFactor::passes_probe(const MixedPrecision& asked, const TileNorms& nor
   constexpr std::uint64_t kSeed = 1990;
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = problem_.n;
-  std::vector<double> signs(static_cast<std::size_t>(n * kVectors));
-  for (std::size_t i = 0; i < signs.size(); ++i)
+  // Ones beside them: their product says ‖A‖∞, which refinements need.
+  std::vector<double> signs(static_cast<std::size_t>(n * (kVectors + 1)), 1.0);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n * kVectors); ++i)
     signs[i] = (random_bits(kSeed, i) & 1) != 0 ? 1.0 : -1.0;
   std::vector<double> product(signs.size());
-  const MatrixView<double> y{product.data(), n, kVectors, std::max<std::int64_t>(n, 1)};
+  const MatrixView<double> y{product.data(), n, kVectors + 1, std::max<std::int64_t>(n, 1)};
   (void)factor_->multiply_covariance(
-      {points_.data, &parameters, {signs.data(), n, kVectors, y.ld}, y});
+      {points_.data, &parameters, {signs.data(), n, kVectors + 1, y.ld}, y});
+  norm_ = norm_inf(n, y.column(kVectors));
+  product.resize(static_cast<std::size_t>(n * kVectors));
   std::vector<double> whitened = product;
   (void)factor_->sweep(Sweep::forward, MatrixView<double>{whitened.data(), n, kVectors, y.ld});
   const double error = asked.accuracy * norms.frobenius;
@@ -227,7 +290,7 @@ bool MixedFactor::passes_probe(const MixedPrecision& asked, const TileNorms& nor
   }
   report_.probe_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return report_.probe <= kProbeFirst + kProbeSecond * error / norms.smallest_pivot;
+  return report_.probe <= kProbeMost + kProbeSecond * error / norms.smallest_pivot;
 }
 
 void MixedFactor::describe(const PrecisionMap* map) {

@@ -3,11 +3,14 @@
 //
 // Contract: flies a pilot, makes a map of precisions of what it says, factors, compares the norms
 // that were met with those that were expected, and does it again with a finer map where that is
-// needed. Tiles that were left out are never met, so random vectors tell whether the factor is as
-// near as it should be; if it is not, with MixedPrecision::guard nothing is left out, then the
-// accuracy is made finer, and without it the report says so. Ends in FP64 if nothing else does: the
-// factor that it returns is positive definite and its tiles are within the accuracy that the report
-// names, or FactorInfo says what is wrong with the covariance itself. Not thread-safe.
+// needed. With MixedPrecision::guard a factorization that takes long in FP64 is forecast first
+// (mixed_forecast.hpp): what would take as long in lower precisions is done in FP64 at once, and
+// one that fails is followed by one other in lower precisions at most, if that is still worth it.
+// Tiles that were left out are never met, so random vectors tell whether the factor is as near as
+// it should be; if it is not, with MixedPrecision::guard nothing is left out, then the accuracy is
+// made finer, and without it the report says so. Ends in FP64 if nothing else does: the factor that
+// it returns is positive definite and its tiles are within the accuracy that the report names, or
+// FactorInfo says what is wrong with the covariance itself. Not thread-safe.
 
 #include <memory>
 #include <optional>
@@ -29,6 +32,9 @@ class MixedFactor {
   /// Of the last factorization; before the first one there is none.
   [[nodiscard]] TileFactor& tiles() { return *factor_; }
   [[nodiscard]] const MixedReport& report() const noexcept { return report_; }
+  /// ‖A‖∞ as the probe of the last factorization came by it, for an A without negative elements; 0
+  /// if it ended in FP64.
+  [[nodiscard]] double norm() const noexcept { return norm_; }
 
  private:
   /// What a factorization showed of its map.
@@ -37,7 +43,10 @@ class MixedFactor {
     std::int64_t raised = 0;
   };
 
-  [[nodiscard]] MixedPrecision guarded(const Pilot& pilot);
+  [[nodiscard]] MixedPrecision decide(MixedPrecision asked, const TileNorms& norms,
+                                      const DeviceModel& device);
+  [[nodiscard]] MixedPrecision next_try(MixedPrecision asked, const Verdict& verdict,
+                                        const TileNorms& norms);
   void factor_with(const MixedPrecision& asked, const TileNorms& norms,
                    const CovarianceParameters& parameters);
   void factor_in_fp64(const CovarianceParameters& parameters, const std::string& why);
@@ -52,6 +61,8 @@ class MixedFactor {
   CholeskyProblem problem_;
   std::optional<TileFactor> factor_;
   MixedReport report_;
+  double norm_ = 0;
+  bool decided_ = false;  ///< it was decided beforehand what is worth trying
 };
 
 }  // namespace strata

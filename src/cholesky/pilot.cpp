@@ -11,9 +11,9 @@
 #include <limits>
 #include <utility>
 
+#include "cholesky/covariance_entries.hpp"
+#include "cholesky/dense_block.hpp"
 #include "cholesky/tile_factor.hpp"
-#include "device/device_host.hpp"
-#include "kernels/tables.hpp"
 
 namespace strata {
 namespace {
@@ -26,12 +26,13 @@ constexpr std::int64_t kPairPoints = 32;
 /// be raised and everything done again.
 constexpr double kMargin = 1.3;
 
-/// Of n points in tiles of `tile`, `per_tile` of each: all tiles but the last have as many.
-std::vector<std::int64_t> chosen_rows(std::int64_t n, std::int64_t tile, std::int64_t per_tile) {
+/// Of n points in tiles of `tile`, `per_tile` of each, of the first one `of_first`.
+std::vector<std::int64_t> chosen_rows(std::int64_t n, std::int64_t tile, std::int64_t per_tile,
+                                      std::int64_t of_first) {
   std::vector<std::int64_t> rows;
   for (std::int64_t first = 0; first < n; first += tile) {
     const std::int64_t size = std::min(tile, n - first);
-    const std::int64_t count = std::min(per_tile, size);
+    const std::int64_t count = std::min(first == 0 ? of_first : per_tile, size);
     for (std::int64_t i = 0; i < count; ++i)
       rows.push_back(first + (2 * i + 1) * size / (2 * count));
   }
@@ -51,7 +52,7 @@ std::vector<double> coordinates_of(MatrixView<const double> points,
 void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
                      const CovarianceParameters& parameters, TileNorms& norms) {
   const std::int64_t n = points.rows;
-  const std::vector<std::int64_t> rows = chosen_rows(n, tile, std::min(kPairPoints, tile));
+  const std::vector<std::int64_t> rows = chosen_rows(n, tile, kPairPoints, kPairPoints);
   const std::vector<double> some = coordinates_of(points, rows);
   const auto count = std::ssize(rows);
   std::vector<std::int64_t> first;  // of each tile, among those that were chosen
@@ -61,9 +62,7 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
       first.push_back(i);
   }
   first.push_back(count);
-  const auto device = host_backend().make_device(0, std::int64_t{1} << 20);
-  const auto queue = device->make_queue(QueuePriority::normal);
-  const KernelFunction kernel = host_kernels().find(covariance.name, Elements(3, Element::fp64));
+  CovarianceEntries entries(parameters);
   std::vector<double> values;
   double total = 0;
   for (std::int64_t j = 0; j < norms.tiles; ++j) {
@@ -73,12 +72,9 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
       const std::int64_t k = at(j + 1) - at(j);
       values.resize(static_cast<std::size_t>(m * k));
       const auto coordinates = [&](std::int64_t t, std::int64_t size) {
-        return BlockView{const_cast<double*>(some.data()) + at(t), size, points.cols, count, at(t)};
+        return MatrixView<const double>{some.data() + at(t), size, points.cols, count};
       };
-      const BlockView views[] = {
-          {values.data(), m, k, m, at(i), at(j)}, coordinates(i, m), coordinates(j, k)};
-      kernel(*queue, {views, 3}, {.variant = 0, .values = &parameters});
-      queue->synchronize();
+      entries.fill(coordinates(i, m), at(i), coordinates(j, k), at(j), {values.data(), m, k, m});
       double square = 0;
       double diagonal = 0;
       for (std::int64_t e = 0; e < m * k; ++e) {
@@ -99,6 +95,53 @@ void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
   norms.frobenius = std::sqrt(total);
 }
 
+/// Norms of the tiles of A, and what else does not need a factor.
+TileNorms norms_of_matrix(MatrixView<const double> points, std::int64_t tile,
+                          const CovarianceParameters& parameters) {
+  TileNorms norms;
+  norms.tiles = (points.rows + tile - 1) / tile;
+  norms.tile = tile;
+  norms.matrix.resize(static_cast<std::size_t>(norms.tiles * (norms.tiles + 1) / 2));
+  estimate_matrix(points, tile, parameters, norms);
+  return norms;
+}
+
+/// A factor of the covariance of these rows.
+TileFactor factor_of_rows(const std::vector<double>& points, std::int64_t dimensions,
+                          std::int64_t tile, Options run, std::shared_ptr<DeviceSet> devices) {
+  CholeskyProblem problem;
+  problem.n = std::ssize(points) / dimensions;
+  problem.point_dimensions = dimensions;
+  run.mixed = {};
+  run.path = CholeskyPath::automatic;
+  run.tile = tile;
+  run.host_pinning = HostPinning::never;
+  return TileFactor(problem, run, std::move(devices));
+}
+
+/// Adds tile (i, j), rows `first` … `last` − 1 of `columns`, of which the whole has `size`.
+void add_tile_of_scout(const DenseBlock& columns, std::int64_t first, std::int64_t last,
+                       double size, bool diagonal, TileNorms& norms) {
+  double square = 0;  // of the products of rows
+  double trace = 0;
+  double largest = 0;
+  for (std::int64_t a = first; a < last; ++a) {
+    for (std::int64_t b = first; b <= a; ++b) {
+      double product = 0;
+      for (std::int64_t c = 0; c < columns.cols(); ++c)
+        product += columns.column(c)[a] * columns.column(c)[b];
+      square += (a == b ? 1 : 2) * product * product;
+      if (a == b) trace += product;
+    }
+    for (std::int64_t c = 0; c < columns.cols(); ++c)
+      largest = std::max(largest, std::abs(columns.column(c)[a]));
+  }
+  const double margin = diagonal ? 1 : kMargin;
+  norms.factor.push_back(margin * std::sqrt(trace * size / static_cast<double>(last - first)));
+  norms.largest.push_back(largest);
+  norms.coherence.push_back(trace > 0 ? std::sqrt(square) / trace : 1);
+}
+
 }  // namespace
 
 Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t per_tile,
@@ -107,23 +150,10 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = points.rows;
   Pilot pilot;
-  pilot.norms.tiles = (n + tile - 1) / tile;
-  pilot.norms.tile = tile;
-  const auto count = static_cast<std::size_t>(pilot.norms.tiles * (pilot.norms.tiles + 1) / 2);
-  pilot.norms.matrix.resize(count);
-  estimate_matrix(points, tile, parameters, pilot.norms);
-
-  const std::vector<std::int64_t> rows = chosen_rows(n, tile, per_tile);
-  const std::vector<double> some = coordinates_of(points, rows);
-  CholeskyProblem problem;
-  problem.n = std::ssize(rows);
-  problem.point_dimensions = points.cols;
-  Options run = options;
-  run.mixed = {};
-  run.path = CholeskyPath::automatic;
-  run.tile = std::min(per_tile, tile);
-  run.host_pinning = HostPinning::never;
-  TileFactor factor(problem, run, std::move(devices));
+  pilot.norms = norms_of_matrix(points, tile, parameters);
+  const std::vector<double> some = coordinates_of(points, chosen_rows(n, tile, per_tile, per_tile));
+  TileFactor factor =
+      factor_of_rows(some, points.cols, std::min(per_tile, tile), options, std::move(devices));
   pilot.factor = factor.factor_covariance(some.data(), parameters);
   if (pilot.factor.ok) {
     const std::vector<TileNorm> kept = factor.kept_norms();
@@ -141,6 +171,46 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
   }
   pilot.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return pilot;
+}
+
+Pilot fly_scout(MatrixView<const double> points, std::int64_t tile,
+                const CovarianceParameters& parameters) {
+  constexpr std::int64_t kPoints = 32;
+  // What a coarse tile explains depends on how many points it has.
+  constexpr std::int64_t kPointsOfFirst = 512;
+  constexpr std::int64_t kTile = 256;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t n = points.rows;
+  Pilot scout;
+  scout.norms = norms_of_matrix(points, tile, parameters);
+  const std::vector<std::int64_t> rows = chosen_rows(n, tile, kPoints, kPointsOfFirst);
+  const std::vector<double> some = coordinates_of(points, rows);
+  Options on_host;
+  on_host.devices = "host";
+  on_host.device_memory_bytes = std::int64_t{1} << 28;
+  TileFactor factor = factor_of_rows(some, points.cols, std::min(kTile, std::ssize(rows)), on_host,
+                                     std::make_shared<DeviceSet>(on_host));
+  scout.factor = factor.factor_covariance(some.data(), parameters);
+  if (scout.factor.ok) {
+    // Where the rows of each tile begin.
+    std::vector<std::int64_t> first;
+    for (std::int64_t k = 0; k < std::ssize(rows); ++k) {
+      if (rows[static_cast<std::size_t>(k)] / tile == std::ssize(first)) first.push_back(k);
+    }
+    first.push_back(std::ssize(rows));
+    const auto at = [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; };
+    for (std::int64_t j = 0; j < scout.norms.tiles; ++j) {
+      DenseBlock columns(std::ssize(rows), at(j + 1) - at(j));
+      factor.copy_columns(at(j), columns.view());
+      for (std::int64_t i = j; i < scout.norms.tiles; ++i) {
+        const auto size = static_cast<double>(std::min(tile, n - i * tile));
+        add_tile_of_scout(columns, at(i), at(i + 1), size, i == j, scout.norms);
+      }
+    }
+    scout.norms.smallest_pivot = factor.smallest_pivot();
+  }
+  scout.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return scout;
 }
 
 }  // namespace strata

@@ -21,6 +21,11 @@ struct Pilot {
   double seconds = 0;
 };
 
+/// A pilot on the host, of so few points of each tile that it tells orders and accuracies apart
+/// before anything is done on the devices; it fills in TileNorms::coherence, too.
+[[nodiscard]] Pilot fly_scout(MatrixView<const double> points, std::int64_t tile,
+                              const CovarianceParameters& parameters);
+
 /// Takes `per_tile` points of each tile, evenly by their numbers, and factors their covariance in
 /// FP64 on the devices. `points`: n × d, in tiles of `tile` rows.
 [[nodiscard]] Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile,

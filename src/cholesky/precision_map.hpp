@@ -23,6 +23,8 @@ struct TileNorms {
   std::vector<double> matrix{};   ///< ‖A_ij‖
   std::vector<double> factor{};   ///< ‖L_ij‖, or bounds of it
   std::vector<double> largest{};  ///< max |entry| of L_ij, or bounds of it
+  /// ‖L_ij·L_ijᵀ‖/‖L_ij‖²: 1 for a tile of rank 1, less for one of many ranks. Empty: not known.
+  std::vector<double> coherence{};
 
   [[nodiscard]] std::size_t at(std::int64_t i, std::int64_t j) const noexcept {
     return static_cast<std::size_t>(j * tiles - j * (j - 1) / 2 + (i - j));

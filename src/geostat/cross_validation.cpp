@@ -23,6 +23,7 @@
 #include "geostat/checks.hpp"
 #include "geostat/gaussian_process.hpp"
 #include "geostat/kriging.hpp"
+#include "geostat/likelihood_rounding.hpp"
 #include "geostat/point_sets.hpp"
 #include "geostat/refined_solver.hpp"
 
@@ -120,8 +121,43 @@ void invert_refined(CovarianceSolver& solver, MatrixView<double> w, CrossValidat
   const Regression regression = regress_by_solutions(w, u, kWhere);
   divide_by_triangle(regression, u.block(0, 0, u.rows, u.cols - 1));
   std::copy(solutions.begin(), solutions.end(), w.data);
-  out.certificate = {refinement.backward_error, refinement.steps,
-                     relative_error_of_squares(refinement)};
+  out.certificate = {.backward_error = refinement.backward_error,
+                     .refinement_steps = refinement.steps,
+                     .variance_error = relative_error_of_squares(refinement)};
+}
+
+/// Rounding changes Q_ii by aᵀΔa, a = Σ⁻¹e_i, and the error of a prediction, [Qr]_i / Q_ii, by
+/// aᵀΔx / Q_ii, x = Σ⁻¹r. Some points tell: by their variances, from the largest to the smallest.
+void note_rounding(CovarianceSolver& solver, const CovarianceParameters& parameters,
+                   const std::vector<double>& diagonal, const double* solution,
+                   PredictionCertificate& certificate) {
+  constexpr std::int64_t kPoints = 8;
+  const auto n = std::ssize(diagonal);
+  Rows rows(static_cast<std::size_t>(n));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::sort(rows.begin(), rows.end(), [&](std::int64_t a, std::int64_t b) {
+    const double p = diagonal[static_cast<std::size_t>(a)];
+    const double q = diagonal[static_cast<std::size_t>(b)];
+    return p != q ? p < q : a < b;
+  });
+  const std::int64_t count = std::min(kPoints, n);
+  DenseBlock columns(n, count);
+  const auto row_of = [&](std::int64_t j) {
+    return rows[static_cast<std::size_t>(count > 1 ? j * (n - 1) / (count - 1) : 0)];
+  };
+  for (std::int64_t j = 0; j < count; ++j) columns.column(j)[row_of(j)] = 1;
+  (void)solver.solve(columns.view());
+  const double entry = kRoundingDeviations * entry_rounding(n, parameters);
+  const double length = std::sqrt(dot(n, solution, solution));
+  double of_diagonal = 0;
+  for (std::int64_t j = 0; j < count; ++j) {
+    const double q = diagonal[static_cast<std::size_t>(row_of(j))];
+    const double square = dot(n, columns.column(j), columns.column(j));
+    of_diagonal = std::max(of_diagonal, entry * square / q);
+    certificate.mean_error =
+        std::max(certificate.mean_error, entry * std::sqrt(square) / q * length);
+  }
+  certificate.variance_error += of_diagonal;
 }
 
 Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
@@ -130,7 +166,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   const Points& points = ordered.points();
   const std::vector<double> values = ordered.ordered(given);
   const std::int64_t n = points.size();
-  CovarianceSolver solver = covariance_solver(points, options);
+  CovarianceSolver solver = covariance_solver(points, ordered.options_of(options));
   solver.reserve_for_targets(n, 0);
   factor_or_fail(solver, parameters, kWhere);
   out.run = solver.report();
@@ -161,6 +197,9 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
             ordered.row(i));
   }
   inverse.weighted.assign(w.column(p), w.column(p) + n);
+  if (refined)
+    note_rounding(solver, covariance_of(parameters), inverse.diagonal, w.column(p),
+                  *out.certificate);
   if (mean == Mean::sample) {
     inverse.ones.assign(static_cast<std::size_t>(n), 1.0);
     const MatrixView<double> ones{inverse.ones.data(), n, 1, n};
@@ -186,8 +225,9 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
   require(n >= 2, ErrorKind::misuse, kWhere, "{} points are too few to leave one out", n);
   CrossValidation out;
   const Inverse inverse =
-      invert(OrderedPoints(points, options), values, parameters, mean, options, out);
+      invert(OrderedPoints(points, options, &parameters), values, parameters, mean, options, out);
   const double centre = mean == Mean::sample ? sample_mean(values) : 0;
+  double largest = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double q = inverse.diagonal[i];
     double error = inverse.weighted[i] / q;
@@ -195,7 +235,11 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
       error += (values[i] - centre) / static_cast<double>(n - 1) * inverse.ones[i] / q;
     out.mean.push_back(values[i] - error);
     out.standard_error.push_back(1 / std::sqrt(q));
+    largest = std::max(largest, std::abs(error));
   }
+  // An error that was divided by Q_ii is off by as much of itself, to first order and a bit.
+  if (out.certificate)
+    out.certificate->mean_error += 1.1 * out.certificate->variance_error * largest;
   out.scores = scores(values, out.mean, out.standard_error);
   return out;
 }
@@ -207,7 +251,7 @@ PredictionCertificate worst_of(const std::optional<PredictionCertificate>& a,
   if (!a) return b;
   return {std::max(a->backward_error, b.backward_error),
           std::max(a->refinement_steps, b.refinement_steps),
-          std::max(a->variance_error, b.variance_error)};
+          std::max(a->variance_error, b.variance_error), std::max(a->mean_error, b.mean_error)};
 }
 
 }  // namespace

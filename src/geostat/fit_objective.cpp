@@ -101,8 +101,7 @@ Likelihood FitObjective::likelihood(std::size_t k) {
                  made.factor,         made.mean_coefficients,
                  process_->report(),  made.certificate};
   if (out.certificate) {
-    out.certificate->quadratic_form_error /= step.variance;
-    out.certificate->rounding /= step.variance;
+    out.certificate->quadratic_form_remainder /= step.variance;
   }
   out.factor.log_determinant += static_cast<double>(n()) * std::log(step.variance);
   return out;

@@ -14,6 +14,7 @@
 
 #include "base/check.hpp"
 #include "geostat/checks.hpp"
+#include "geostat/likelihood_rounding.hpp"
 #include "geostat/refined_solver.hpp"
 
 namespace strata {
@@ -51,15 +52,15 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 }
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                                 const Options& options)
-    : points_(points, options),
+                                 const Options& options, const MaternParameters* parameters)
+    : points_(points, options, parameters),
       probing_(options.probing),
       n_(points.size()),
       mean_(mean),
       basis_(mean, points_.points()),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
-      solver_(covariance_solver(points_.points(), options)) {
+      solver_(covariance_solver(points_.points(), points_.options_of(options))) {
   require(probing_.probes == 0 || probing_.probes >= 2, ErrorKind::misuse, "geostat",
           "probes is {}, but must be 0 or at least 2", probing_.probes);
   const MatrixView<double> data{data_.data(), n_, basis_.columns() + 1, n_};
@@ -90,6 +91,7 @@ void GaussianProcess::evaluate_by_factor(Evaluation& out, const char* where) {
   solver_.solve_lower(work);
   Regression regression = regress(work, where);
   out.quadratic_form = regression.residual_square;
+  coefficients_ = regression.coefficients;
   if (basis_.columns() == 0) return;
   regression.coefficients[0] += shift_;
   out.mean_coefficients = basis_.in_original_units(regression.coefficients);
@@ -116,13 +118,13 @@ void GaussianProcess::evaluate_refined(Evaluation& out, const char* where) {
   const QuadraticForm form = refined.quadratic_forms({residual.data(), n_, 1, n_},
                                                      {u.column(p), n_, 1, n_}, left, refinement)[0];
   out.quadratic_form = form.value;
+  coefficients_ = regression.coefficients;
   if (p > 0) {
     regression.coefficients[0] += shift_;
     out.mean_coefficients = basis_.in_original_units(regression.coefficients);
   }
   LikelihoodCertificate& certificate = out.certificate.emplace();
-  certificate.quadratic_form_error = form.remainder;
-  certificate.rounding = form.rounding;
+  certificate.quadratic_form_remainder = form.remainder;
   certificate.backward_error = refinement.backward_error;
   certificate.refinement_steps = refinement.steps;
   estimate_log_determinant(out);
@@ -134,7 +136,7 @@ void GaussianProcess::estimate_log_determinant(Evaluation& out) {
   LikelihoodCertificate& certificate = *out.certificate;
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   certificate.log_determinant_difference = unknown;
-  certificate.log_determinant_error = unknown;
+  certificate.log_determinant_remainder = unknown;
   certificate.divergence = unknown;
   certificate.divergence_error = unknown;
   if (probing_.probes == 0) return;
@@ -144,11 +146,50 @@ void GaussianProcess::estimate_log_determinant(Evaluation& out) {
   if (!std::isfinite(found.correction)) return;  // then nothing is known
   certificate.log_determinant_difference = found.correction;
   certificate.corrected = std::abs(found.correction) >= 2 * found.statistical_bound_applied();
-  certificate.log_determinant_error = certificate.corrected ? found.statistical_bound_applied()
-                                                            : found.statistical_bound_unapplied();
+  certificate.log_determinant_remainder = certificate.corrected
+                                              ? found.statistical_bound_applied()
+                                              : found.statistical_bound_unapplied();
   certificate.divergence = found.divergence;
   certificate.divergence_error = found.divergence_standard_error;
   if (certificate.corrected) out.factor.log_determinant += found.correction;
+}
+
+LikelihoodError GaussianProcess::rounding(const MaternParameters& parameters,
+                                          const Evaluation& evaluation) {
+  const std::int64_t p = basis_.columns();
+  const MatrixView<const double> data{data_.data(), n_, p + 1, n_};
+  DenseBlock solutions(n_, kInverseProbes + 1);
+  const MatrixView<double> probes = solutions.view().block(0, 0, n_, kInverseProbes);
+  fill_with_signs(probes);
+  const DenseBlock signs = solutions;
+  // The residual, and the squares of what it is made of.
+  double* residual = solutions.column(kInverseProbes);
+  std::copy_n(data.column(p), n_, residual);
+  std::vector<double> squares(static_cast<std::size_t>(n_));
+  const auto add_square = [&](std::int64_t j, double factor) {
+    for (std::int64_t i = 0; i < n_; ++i) {
+      const double term = factor * data(i, j);
+      squares[static_cast<std::size_t>(i)] += term * term;
+    }
+  };
+  add_square(p, 1);
+  for (std::int64_t j = 0; j < p; ++j) {
+    const double coefficient = coefficients_[static_cast<std::size_t>(j)];
+    add_scaled(n_, -coefficient, data.column(j), residual);
+    add_square(j, coefficient);
+  }
+  (void)solver_.solve(solutions.view());
+  const std::vector<double> coordinates = coordinate_matrix(points_.points());
+  const CovarianceParameters covariance = covariance_of(parameters);
+  return likelihood_rounding(
+      {.points = view_of(coordinates, n_),
+       .parameters = covariance,
+       .solution = {residual, static_cast<std::size_t>(n_)},
+       .data_square = squares,
+       .mean_rounding = mean_ == Mean::sample ? shift_ : 0,
+       .quadratic_form = evaluation.quadratic_form,
+       .log_determinant = evaluation.factor.log_determinant,
+       .inverse = inverse_norms(signs.view().block(0, 0, n_, kInverseProbes), probes)});
 }
 
 double gaussian_log_likelihood(std::int64_t n, double log_determinant, double quadratic_form) {
@@ -165,7 +206,7 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
   check_parameters(parameters, where);
   check_separation(parameters.separation, points, where);
   if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);
-  GaussianProcess process(points, values, mean, options);
+  GaussianProcess process(points, values, mean, options, &parameters);
   const auto evaluation = process.evaluate(parameters, where);
   Likelihood out;
   out.factor = evaluation.factor;
@@ -176,6 +217,7 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
           : std::numeric_limits<double>::quiet_NaN();
   out.mean_coefficients = evaluation.mean_coefficients;
   out.certificate = evaluation.certificate;
+  if (out.factor.ok) out.rounding = process.rounding(parameters, evaluation);
   out.run = process.report();
   return out;
 }

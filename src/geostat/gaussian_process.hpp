@@ -34,8 +34,9 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 
 class GaussianProcess {
  public:
+  /// `parameters`: of the only covariance that will be evaluated, if there is but one.
   GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                  const Options& options);
+                  const Options& options, const MaternParameters* parameters = nullptr);
 
   struct Evaluation {
     FactorInfo factor;
@@ -44,6 +45,10 @@ class GaussianProcess {
     std::optional<LikelihoodCertificate> certificate{};
   };
   [[nodiscard]] Evaluation evaluate(const MaternParameters& parameters, const char* where);
+  /// What rounding in FP64 does to the last evaluation, whose factorization succeeded: two solves
+  /// with its factor and n·64 elements of Σ more. `evaluation` as evaluate() returned it.
+  [[nodiscard]] LikelihoodError rounding(const MaternParameters& parameters,
+                                         const Evaluation& evaluation);
 
   [[nodiscard]] std::int64_t n() const noexcept { return n_; }
   /// Of the last factorization.
@@ -62,6 +67,7 @@ class GaussianProcess {
   double shift_ = 0;          ///< subtracted from the values: less to cancel in the residual
   std::vector<double> data_;  ///< [X | z − shift], n × (p + 1)
   std::vector<double> work_;  ///< the same, whitened
+  std::vector<double> coefficients_;  ///< of the columns of X, by the last evaluation
   CovarianceSolver solver_;
 };
 

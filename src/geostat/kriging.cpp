@@ -14,11 +14,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
+#include "cholesky/covariance_entries.hpp"
 #include "geostat/checks.hpp"
 #include "geostat/gaussian_process.hpp"
+#include "geostat/likelihood_rounding.hpp"
+#include "geostat/point_sets.hpp"
 #include "geostat/refined_solver.hpp"
 
 namespace strata {
@@ -69,9 +73,9 @@ Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
                  const Options& options, const char* where)
     : model_(checked(model, where)),
       where_(where),
-      points_(model.points, options),
+      points_(model.points, options, &model.parameters),
       basis_(model.mean, points_.points()),
-      solver_(covariance_solver(points_.points(), options)),
+      solver_(covariance_solver(points_.points(), points_.options_of(options))),
       coefficients_(model.mean_coefficients) {
   solver_.reserve_for_targets(chunk > 0 ? std::min(chunk, targets) : targets, basis_.columns() + 1);
   factor_or_fail(solver_, model.parameters, where);
@@ -115,23 +119,77 @@ void Kriging::whiten_refined(MatrixView<const double> w) {
   const std::int64_t n = w.rows;
   const std::int64_t p = basis_.columns();
   const MatrixView<double> u = columns_of(data_, n, p + 1);
-  note(RefinedSolver(solver_).solve(w, u));
+  const Refinement refinement = RefinedSolver(solver_).solve(w, u);
+  note(refinement);
   design_.assign(w.data, w.data + n * p);
   solutions_.assign(data_.begin(), data_.begin() + n * p);
   const std::vector<double> solution(u.column(p), u.column(p) + n);
   regression_ = regress_by_solutions(w, u, where_);
   // Given coefficients were subtracted already.
-  if (!coefficients_.empty() || p == 0) std::copy(solution.begin(), solution.end(), u.column(p));
+  const bool given = !coefficients_.empty() || p == 0;
+  if (given) std::copy(solution.begin(), solution.end(), u.column(p));
+  solution_length_ = std::sqrt(dot(n, u.column(p), u.column(p)));
+  largest_value_ = norm_inf(n, w.column(p));
+  for (std::int64_t j = given ? p : 0; j <= p; ++j) {
+    const double* left = refinement.residuals.column(j);
+    const double factor = j < p ? regression_.coefficients[static_cast<std::size_t>(j)] : 1;
+    residual_length_ += std::abs(factor) * std::sqrt(dot(n, left, left));
+  }
   solver_.multiply_lower_transposed(u);
+}
+
+std::optional<PredictionCertificate> Kriging::certificate() const {
+  std::optional<PredictionCertificate> out = certificate_;
+  if (out)
+    out->variance_error =
+        relative_error_of_squares_ * model_.parameters.variance + rounding_of_variance_;
+  return out;
 }
 
 void Kriging::note(const Refinement& refinement) {
   if (!certificate_) certificate_.emplace();
   certificate_->backward_error = std::max(certificate_->backward_error, refinement.backward_error);
   certificate_->refinement_steps = std::max(certificate_->refinement_steps, refinement.steps);
-  certificate_->variance_error =
-      std::max(certificate_->variance_error,
-               relative_error_of_squares(refinement) * model_.parameters.variance);
+  relative_error_of_squares_ =
+      std::max(relative_error_of_squares_, relative_error_of_squares(refinement));
+}
+
+/// Rounding at targets: of the covariance, of a factor's product or of a residual it changes a mean
+/// by yᵀΔx, x = Σ⁻¹(z − Xβ), y = Σ⁻¹c the weights of the target, and a variance by yᵀΔy.
+void Kriging::note_rounding(const Points& targets, const Prediction& part) {
+  constexpr std::size_t kEvenly = 4;
+  constexpr std::size_t kLeastKnown = 4;
+  const auto m = static_cast<std::size_t>(targets.size());
+  std::vector<std::int64_t> rows(m);
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<std::int64_t> some;
+  for (std::size_t k = 0; k < std::min(kEvenly, m); ++k)
+    some.push_back(rows[(2 * k + 1) * m / (2 * std::min(kEvenly, m))]);
+  const auto last = rows.begin() + static_cast<std::ptrdiff_t>(std::min(kLeastKnown, m));
+  std::partial_sort(rows.begin(), last, rows.end(), [&](std::int64_t a, std::int64_t b) {
+    const double p = part.process_standard_error[static_cast<std::size_t>(a)];
+    const double q = part.process_standard_error[static_cast<std::size_t>(b)];
+    return p != q ? p > q : a < b;
+  });
+  some.insert(some.end(), rows.begin(), last);
+  const std::vector<double> at = coordinate_matrix(rows_of(targets, some));
+  const std::vector<double> from = coordinate_matrix(points_.points());
+  const std::int64_t n = points_.points().size();
+  CovarianceParameters cross = covariance_of(model_.parameters);
+  cross.same_points = false;
+  DenseBlock weights(n, std::ssize(some));
+  CovarianceEntries(cross).fill(view_of(from, n), 0, view_of(at, std::ssize(some)), 0,
+                                weights.view());
+  (void)solver_.solve(weights.view());
+  double length = 0;
+  for (std::int64_t j = 0; j < weights.cols(); ++j)
+    length = std::max(length, std::sqrt(dot(n, weights.column(j), weights.column(j))));
+  const double entry = entry_rounding(n, cross);
+  const double mean = entry * (1 + length) * solution_length_ + length * residual_length_ +
+                      0x1p-53 * (1 + length) * largest_value_;
+  certificate_->mean_error = std::max(certificate_->mean_error, kRoundingDeviations * mean);
+  rounding_of_variance_ =
+      std::max(rounding_of_variance_, kRoundingDeviations * entry * (1 + length * length));
 }
 
 std::int64_t Kriging::targets_at_a_time(std::int64_t targets, std::int64_t chunk) const {
@@ -162,7 +220,6 @@ Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
   std::vector<double> squares(static_cast<std::size_t>(m));
   const std::vector<double> coordinates = coordinate_matrix(targets);
   Prediction out;
-  out.certificate = certificate_;
   out.solve = solver_.whitened_sums(view_of(coordinates, m), {data_.data(), n, columns, n},
                                     products, squares, chunk);
   std::vector<double> row(static_cast<std::size_t>(columns));
@@ -171,6 +228,8 @@ Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
     const auto k = static_cast<std::size_t>(t);
     predict_one(targets, k, row.data(), squares[k], out);
   }
+  if (certificate_ && m > 0) note_rounding(targets, out);
+  out.certificate = certificate();
   return out;
 }
 

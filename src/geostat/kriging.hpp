@@ -34,10 +34,8 @@ class Kriging {
   /// that is smaller at the end, get the bits of all at once.
   [[nodiscard]] std::int64_t targets_at_a_time(std::int64_t targets, std::int64_t chunk) const;
 
-  /// Where the factor has few digits.
-  [[nodiscard]] const std::optional<PredictionCertificate>& certificate() const noexcept {
-    return certificate_;
-  }
+  /// Where the factor has few digits; of all targets so far.
+  [[nodiscard]] std::optional<PredictionCertificate> certificate() const;
   /// Mean and standard errors at checked targets; `run` is left empty.
   [[nodiscard]] Prediction predict(const Points& targets, std::int64_t chunk);
 
@@ -52,6 +50,7 @@ class Kriging {
   void whiten_by_factor(MatrixView<double> w);
   void whiten_refined(MatrixView<const double> w);
   void note(const Refinement& refinement);
+  void note_rounding(const Points& targets, const Prediction& part);
   void subtract_means(MatrixView<double> values, std::vector<std::vector<double>>& coefficients);
   void predict_one(const Points& targets, std::size_t t, const double* products, double square,
                    Prediction& out) const;
@@ -66,6 +65,11 @@ class Kriging {
   std::vector<double> design_;  ///< … with few digits, Lᵀ·Σ⁻¹ for L⁻¹; then X and …
   std::vector<double> solutions_;  ///< … Σ⁻¹X, too
   std::optional<PredictionCertificate> certificate_;
+  double relative_error_of_squares_ = 0;  ///< by the refinements so far
+  double rounding_of_variance_ = 0;
+  double solution_length_ = 0;        ///< with few digits, ‖Σ⁻¹(z − Xβ)‖₂, …
+  double residual_length_ = 0;        ///< … ‖·‖₂ of what its solve left over …
+  double largest_value_ = 0;          ///< … and max |z|
   std::vector<double> coefficients_;  ///< β, of the model or estimated
   Regression regression_;
 };

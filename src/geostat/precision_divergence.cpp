@@ -71,7 +71,7 @@ PrecisionDivergence precision_divergence(const Points& points, const MaternParam
   if (method == DivergenceMethod::automatic) {
     method = points.size() <= kExactOrderMax ? DivergenceMethod::exact : DivergenceMethod::estimate;
   }
-  const OrderedPoints ordered(points, options);
+  const OrderedPoints ordered(points, options, &parameters);
   PrecisionDivergence out;
   out.divergence = out.log_determinant_difference = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> l;
@@ -79,7 +79,7 @@ PrecisionDivergence precision_divergence(const Points& points, const MaternParam
     l = exact_factor(ordered.points(), parameters, options, out.factor);
     if (!out.factor.ok) return out;
   }
-  CovarianceSolver solver = covariance_solver(ordered.points(), options);
+  CovarianceSolver solver = covariance_solver(ordered.points(), ordered.options_of(options));
   out.factor = solver.factor(covariance_of(parameters));
   out.run = solver.report();
   if (!out.factor.ok) return out;

@@ -80,7 +80,6 @@ StreamedPrediction predict(const Model& model, const TargetSource& source,
   }
   Kriging kriging(model, kMany, chunk, counted, kWhere);
   out.run = kriging.report();
-  out.certificate = kriging.certificate();
   Pending pending(model, source);
   const std::int64_t at_a_time = kriging.targets_at_a_time(kMany, chunk);
   for (Points piece = pending.take(at_a_time); piece.size() > 0; piece = pending.take(at_a_time)) {
@@ -95,6 +94,7 @@ StreamedPrediction predict(const Model& model, const TargetSource& source,
     out.targets += piece.size();
   }
   require(out.targets > 0, ErrorKind::misuse, kWhere, "targets: 0 rows");
+  out.certificate = kriging.certificate();
   return out;
 }
 

@@ -15,6 +15,7 @@ BlockOperator RefinedSolver::product() {
 }
 
 double RefinedSolver::norm() {
+  if (norm_ == 0) norm_ = solver_.known_norm();
   // No element of a covariance of Matérn's or Gneiting's class is negative.
   if (norm_ == 0) norm_ = nonnegative_norm(product(), solver_.n());
   return norm_;

@@ -57,6 +57,12 @@ void expect_mixed(const json& mixed, double accuracy = 1e-4) {
 
 TEST_F(CliMixed, OfALogLikelihoodIsToldAndCertified) {
   const json exact = expect_json(loglik());
+  for (const char* part :
+       {"log_likelihood_error", "quadratic_form_error", "log_determinant_error"}) {
+    EXPECT_GT(exact.at(part).get<double>(), 0) << part;
+    EXPECT_LT(exact.at(part).get<double>(), 1e-8) << part;
+  }
+  expect_pieces(expect_done(loglik()), {"log-likelihood ", " ± "});
   EXPECT_FALSE(exact.contains("mixed"));
   EXPECT_FALSE(exact.contains("certificate"));
   for (const Words& more :
@@ -112,6 +118,8 @@ TEST_F(CliMixed, OfOtherVerbs) {
   const json crossval = expect_json(Words{"crossval", model} + small_device() + kAccuracy);
   expect_mixed(crossval.at("mixed"));
   EXPECT_GT(crossval.at("certificate").at("variance_error").get<double>(), 0);
+  EXPECT_GT(crossval.at("certificate").at("mean_error").get<double>(), 0);
+  EXPECT_EQ(crossval.at("crossval").at("rmse_error"), crossval.at("certificate").at("mean_error"));
   const json field = expect_json(Words{"simulate", "--random", "240", "-o", path("f.csv")} +
                                  kModel + small_device() + kAccuracy);
   expect_mixed(field.at("mixed"));

@@ -182,7 +182,7 @@ TEST(Covariates, GoWithTheirPointsInAnyOrder) {
                            << ", reversed " << (some == &back);
         const Likelihood got =
             log_likelihood(some->points, some->values, kParameters, Mean::linear, options);
-        const double unknown = got.certificate ? got.certificate->log_likelihood_error() : 0;
+        const double unknown = got.certificate ? got.error().log_likelihood() : 0;
         EXPECT_EQ(got.certificate.has_value(), accuracy > 0) << label;
         EXPECT_NEAR(got.log_likelihood, static_cast<double>(oracle.log_likelihood), unknown + 1e-8)
             << label;

@@ -79,14 +79,18 @@ TEST(MixedLikelihood, IsThatOfDenseFp64WithinItsCertificate) {
       const LikelihoodCertificate& known = got.certificate.value();
       EXPECT_LE(known.backward_error, 40 * 0x1p-53) << label;
       EXPECT_EQ(known.probes, 32);
-      // 1e-8: what dense FP64 itself may be off by, condition times rounding times n.
+      // What the oracle itself may be off by, for its factor is one of doubles, is as much again.
+      const LikelihoodError error = got.error();
+      const LikelihoodError rounding = got.rounding;
+      EXPECT_GT(rounding.log_likelihood(), 0) << label;
       const auto quadratic_error = static_cast<double>(got.quadratic_form - field.quadratic_form);
-      EXPECT_LE(std::abs(quadratic_error), known.quadratic_form_error + 1e-8) << label;
+      EXPECT_LE(std::abs(quadratic_error), error.quadratic_form + rounding.quadratic_form) << label;
       const auto determinant_error =
           static_cast<double>(got.factor.log_determinant - field.log_determinant);
-      EXPECT_LE(std::abs(determinant_error), known.log_determinant_error + 1e-9) << label;
+      EXPECT_LE(std::abs(determinant_error), error.log_determinant + rounding.log_determinant)
+          << label;
       EXPECT_LE(std::abs(static_cast<double>(got.log_likelihood - field.log_likelihood)),
-                known.log_likelihood_error() + 1e-8)
+                error.log_likelihood() + rounding.log_likelihood())
           << label;
       // Refined, the likelihood is wrong by no more than the factor's log-determinant.
       const double of_factor =
@@ -94,8 +98,8 @@ TEST(MixedLikelihood, IsThatOfDenseFp64WithinItsCertificate) {
       EXPECT_LE(std::abs(static_cast<double>(got.log_likelihood - field.log_likelihood)),
                 std::abs(of_factor / 2) + 1e-6)
           << label;
-      EXPECT_NEAR(known.log_likelihood_error(),
-                  (known.log_determinant_error + known.quadratic_form_error) / 2, 1e-18);
+      EXPECT_EQ(error.log_determinant, rounding.log_determinant + known.log_determinant_remainder);
+      EXPECT_EQ(error.quadratic_form, rounding.quadratic_form + known.quadratic_form_remainder);
     }
   }
 }
@@ -116,7 +120,7 @@ TEST(MixedLikelihood, HasTheMeansOfTheDenseOracle) {
     EXPECT_NEAR(got.quadratic_form, static_cast<double>(oracle.quadratic_form),
                 1e-9 * got.quadratic_form);
     EXPECT_NEAR(got.log_likelihood, static_cast<double>(oracle.log_likelihood),
-                got.certificate->log_likelihood_error() + 1e-8);
+                got.error().log_likelihood() + 1e-8);
   }
 }
 
@@ -132,7 +136,9 @@ TEST(MixedLikelihood, HasNoCorrectionWithoutProbes) {
   const LikelihoodCertificate& known = plain.certificate.value();
   EXPECT_FALSE(known.corrected);
   EXPECT_TRUE(std::isnan(known.log_determinant_difference));
-  EXPECT_TRUE(std::isnan(known.log_determinant_error));
+  EXPECT_TRUE(std::isnan(known.log_determinant_remainder));
+  EXPECT_TRUE(std::isnan(plain.error().log_likelihood()));
+  EXPECT_FALSE(std::isnan(plain.rounding.log_likelihood()));
   EXPECT_TRUE(std::isnan(known.divergence));
   EXPECT_EQ(known.probes, 0);
   const LikelihoodCertificate& more = probed.certificate.value();
@@ -157,10 +163,10 @@ TEST(MixedLikelihood, IsCorrectedWhereEnoughIsKnown) {
   const LikelihoodCertificate& known = got.certificate.value();
   ASSERT_TRUE(known.corrected);
   const auto error = static_cast<double>(got.factor.log_determinant - field.log_determinant);
-  EXPECT_LE(std::abs(error), known.log_determinant_error);
+  EXPECT_LE(std::abs(error), got.error().log_determinant);
   EXPECT_LE(std::abs(error), std::abs(error - known.log_determinant_difference));
   EXPECT_LE(std::abs(static_cast<double>(got.log_likelihood - field.log_likelihood)),
-            known.log_likelihood_error());
+            got.error().log_likelihood());
 }
 
 TEST(MixedLikelihood, RefusesWhatIsNoAccuracyOrNoNumberOfProbes) {
@@ -203,9 +209,10 @@ TEST(MixedPredict, HasTheMeansOfTheDenseOracleAndErrorsWithinItsCertificate) {
       const PredictionCertificate& known = got.certificate.value();
       EXPECT_LT(known.variance_error, 0.05);
       EXPECT_GT(known.variance_error, 0);
+      EXPECT_LT(known.mean_error, 1e-9);
       for (std::size_t t = 0; t < targets.x.size(); ++t) {
         const auto [expected, variance] = oracle.predict(targets, t);
-        EXPECT_NEAR(got.mean[t], static_cast<double>(expected), 1e-9) << t;
+        EXPECT_NEAR(got.mean[t], static_cast<double>(expected), known.mean_error) << t;
         const double deviation = got.process_standard_error[t];
         EXPECT_NEAR(deviation * deviation, static_cast<double>(variance), known.variance_error)
             << t;
@@ -252,6 +259,8 @@ TEST(MixedLeaveOneOut, IsThatOfFp64WithinItsCertificate) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double error = std::abs(values[i] - exact.mean[i]);
       EXPECT_NEAR(got.mean[i], exact.mean[i], 2 * relative * error + 1e-9) << i;
+      // FP64 rounds, too.
+      EXPECT_NEAR(got.mean[i], exact.mean[i], 1.01 * got.certificate->mean_error) << i;
       EXPECT_NEAR(got.standard_error[i], exact.standard_error[i],
                   relative * exact.standard_error[i])
           << i;
@@ -387,7 +396,7 @@ TEST(MixedLikelihood, HasTimesHeightsAndTheSphere) {
         log_likelihood(at, values, parameters, Mean::constant, mixed_options(1e-5, 32));
     EXPECT_GT(coarse_tiles(got.run), 0);
     EXPECT_NEAR(got.log_likelihood, exact.log_likelihood,
-                got.certificate.value().log_likelihood_error() + 1e-9);
+                got.error().log_likelihood() + exact.error().log_likelihood());
   }
 }
 
