@@ -75,6 +75,7 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
                   {"condition", number(info.condition)},
                   {"orthogonality", number(info.orthogonality)},
                   {"orthogonality_measured", info.measured},
+                  {"residual", number(info.residual)},
                   {"method", to_string(info.method)},
                   {"passes", info.passes},
                   {"failed_cholesky", info.failed_cholesky},
@@ -82,6 +83,12 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
                   {"rescaled", info.rescaled},
                   {"steps", std::move(steps)}};
   return object;
+}
+
+/// A matrix that stays one in .npy, where it has one column.
+template <class T>
+void write_matrix(const std::string& path, MatrixView<const T> matrix) {
+  is_called(path, ".npy") ? write_npy(path, matrix) : write_dense(path, matrix);
 }
 
 std::string orthogonality_of(const QrInfo& info) {
@@ -96,6 +103,8 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
              info.passes == 1 ? "pass" : "passes", fmt::join(run.devices, ", "),
              to_string(info.method), run.tile);
   if (!a.r_only) fmt::print("  orthogonality     {}\n", orthogonality_of(info));
+  if (!std::isnan(info.residual))
+    fmt::print("  residual          {:.2e} of each column at most\n", info.residual);
   fmt::print("  condition         {:.2e}\n  rank              {}\n", info.condition, info.rank);
   if (info.numerical_rank < info.rank)
     fmt::print("  numerical rank    {} (further columns differ from others by rounding)\n",
@@ -153,7 +162,7 @@ class MatrixPlace {
   /// The first `cols` columns become the file.
   void write(const std::string& path, std::int64_t cols) {
     if (file_) return file_->close(cols);
-    write_dense(path, std::as_const(dense_).view().block(0, 0, dense_.rows, cols));
+    write_matrix(path, std::as_const(dense_).view().block(0, 0, dense_.rows, cols));
   }
 
  private:
@@ -188,14 +197,14 @@ int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptio
   begin_output();
   if (info.ok || options.method != QrMethod::automatic) {
     if (!a.output.empty()) q.write(a.output, kept);
-    if (!a.r.empty()) write_dense(a.r, std::as_const(r).view().block(0, 0, kept, n));
+    if (!a.r.empty()) write_matrix(a.r, std::as_const(r).view().block(0, 0, kept, n));
   }
   const int status = finish(common, std::move(data), object, [&] { print_qr(info, m, n, a); });
   if (info.ok) return status;
   fmt::print(stderr,
-             "strata: qr: {} did not make orthonormal columns of this matrix: {:.1e}, {} "
-             "failed pivots\n",
-             to_string(info.method), info.orthogonality, info.failed_cholesky);
+             "strata: qr: {} did not make V = Q R with orthonormal columns of this matrix: "
+             "orthogonality {:.1e}, residual {:.1e}, {} failed pivots\n",
+             to_string(info.method), info.orthogonality, info.residual, info.failed_cholesky);
   return kNumbersSaidNo;
 }
 
@@ -278,14 +287,22 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   begin_output();
   if (!arguments.output.empty()) write_dense(arguments.output, std::as_const(x).view());
   if (!arguments.r.empty())
-    write_dense(arguments.r, MatrixView<const double>{info.r.data(), a.cols(), a.cols(), a.cols()});
+    write_matrix(arguments.r,
+                 MatrixView<const double>{info.r.data(), a.cols(), a.cols(), a.cols()});
   const int status =
       finish(common, std::move(data), object, [&] { print_lstsq(info, a.rows(), x, arguments); });
   if (info.ok) return status;
-  fmt::print(stderr,
-             "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}; factor A by "
-             "strata qr and solve with Q and R\n",
-             info.condition, info.error_bound);
+  if (!info.dependent_columns.empty()) {
+    fmt::print(stderr,
+               "strata: lstsq: columns {} of A depend on those before them and have coefficients "
+               "0: x is one of many that fit as well\n",
+               listed(info.dependent_columns));
+  } else {
+    fmt::print(stderr,
+               "strata: lstsq: with a condition of {:.1e} the error of x may be {:.1e}: other "
+               "unknowns, or fewer, would determine it better\n",
+               info.condition, info.error_bound);
+  }
   return kNumbersSaidNo;
 }
 

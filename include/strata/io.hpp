@@ -122,8 +122,8 @@ class NpyOutput {
   template <class T>
   [[nodiscard]] MatrixView<T> view() const;
 
-  /// Makes the first `cols` columns visible as a file of their own; one column becomes a
-  /// one-dimensional array, as by write_dense(). Throws Error{misuse, storage}. Nothing may follow.
+  /// Makes the first `cols` columns visible as a file of their own, a matrix whatever their number
+  /// is. Throws Error{misuse, storage}. Nothing may follow.
   void close(std::int64_t cols);
 
   struct State;  ///< private to the library

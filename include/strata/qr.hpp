@@ -27,8 +27,8 @@
 
 namespace strata {
 
-/// Columns that a kernel holds at a time. qr() and qr_in_place() by `automatic` take more; the
-/// other methods, qr_r(), TallQr, least_squares() (with its right-hand sides) and the simulations
+/// Columns that a kernel holds at a time. qr() and qr_in_place() by `automatic` take more, and so
+/// does least_squares(), which copies A then; the other methods, qr_r(), TallQr and the simulations
 /// do not, and say in Error{misuse} what does.
 inline constexpr std::int64_t kQrColumnsMax = 512;
 
@@ -80,7 +80,7 @@ struct QrOptions {
   bool verify = true;
   /// Of `automatic`: columns at this distance from the span of those before them or nearer, beside
   /// their own length and to a factor of √2, are dependent. 0: those that are so exactly, as the
-  /// numbers of V are stored (to 1e-25 or so; to 5e-15·√n behind kQrColumnsMax columns). n·2^-52
+  /// numbers of V are stored (to 1e-25; of more than kQrColumnsMax columns to 5e-15·√n). n·2^-52
   /// takes those for dependent that were computed from others in fp64. Below 0.1.
   double rank_tolerance = 0;
   std::uint32_t seed = 0;  ///< of random sketches, below 2^28
@@ -99,23 +99,29 @@ struct QrStep {
 };
 
 struct QrInfo {
-  /// Whether Q is what the method promises: of `automatic` orthogonality within 1e-14·√n (fp32:
-  /// 1e-5·√n); of the others that the last Cholesky factorization did not fail and that Q is
-  /// finite, where it was measured.
+  /// Whether Q is orthonormal within 1e-14·√n (fp32: 1e-5·√n), where that is known, by any method;
+  /// of `automatic` also that the residual is within as much (and twice the rank tolerance) and the
+  /// rank certain, of the others that the last Cholesky factorization did not fail.
   bool ok = false;
   std::int64_t rank = 0;
   /// Columns farther than n roundings of T, beside their length, from the span of those before
   /// them: `rank` without those that may have been computed from others. By the diagonal of R.
   std::int64_t numerical_rank = 0;
   std::vector<std::int64_t> dependent_columns;  ///< by number from 0, increasing
-  /// Of V with its columns scaled to length 1, in the 2-norm, without dependent columns: from R, so
-  /// an estimate, good to a factor of about two.
+  /// Of V with its columns scaled to length 1, in the 2-norm, without dependent columns. Of
+  /// `automatic` an upper bound: a few percent above κ to 1e12 and where columns are near those of
+  /// few others, more beyond, infinite where Q came by reflections of a V of κ above 1e14 or so. Of
+  /// other methods a bound of the condition of R.
   double condition = 0;
   /// ‖I − QᵀQ‖, of the columns that are not dependent. Measured: the Frobenius norm, an upper bound
   /// of the 2-norm; of `automatic` with (4·√n + n)·2^-53 for what rounding does to sums in fp64.
   /// Else a bound, of `automatic` and TSQR; NaN of the other methods, and where no Q was asked for.
   double orthogonality = 0;
   bool measured = false;
+  /// The largest ‖v_j − Q·r_j‖/‖v_j‖, of `automatic`: an upper bound from what each pass rounds,
+  /// or, where it went by reflections, measured by random combinations of rows. NaN of other
+  /// methods.
+  double residual = std::numeric_limits<double>::quiet_NaN();
   int passes = 0;           ///< over V
   int failed_cholesky = 0;  ///< factorizations that met a pivot that is not positive
   int shifts = 0;           ///< that were added to one for this
@@ -271,26 +277,29 @@ struct QrPlan {
                                    double condition = 1);
 
 struct LeastSquaresInfo {
-  bool ok = false;  ///< error_bound is below 1e-6
+  bool ok = false;  ///< error_bound is below 1e-6, and no column of A depends on others
   std::int64_t rank = 0;
-  std::vector<std::int64_t> dependent_columns;  ///< of A; their coefficients are 0
-  double condition = 0;                         ///< as of QrInfo
-  std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ for each right-hand side
-  /// Of x, relative to the norm of x with the columns of A scaled to length 1: an estimate of what
-  /// rounding in the sums does to it, from the condition and the residual.
+  /// Of A, as qr() finds them; their coefficients are 0, so x is one of many.
+  std::vector<std::int64_t> dependent_columns;
+  double condition = 0;               ///< as of QrInfo
+  std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ of x as it is written, for each b_k
+  /// Of x, relative to the norm of x with the columns of A scaled to length 1: what rounding does
+  /// to it, from the condition, the residual and, where x was refined, the last step. Infinite
+  /// where nothing is known.
   double error_bound = 0;
-  int refinements = 0;  ///< each read A and b once more
-  /// R of A (n × n, column-major, zeros below the diagonal) and Qᵀb (n × k), from the same sums:
-  /// RᵀR = AᵀA, and R·x = Qᵀb where x is not refined. Rows of dependent columns are zeros.
+  int refinements = 0;  ///< each read A and b once more, on the host
+  /// R of A (n × n, column-major, zeros below the diagonal) and Qᵀb = R·x (n × k): RᵀR = AᵀA. Rows
+  /// of dependent columns are zeros.
   std::vector<double> r, qtb;
   RunReport report;
 };
 
 /// x (n × k) that minimizes ‖b − A·x‖₂ for each of the k columns of b, from the Gram matrix of
-/// [A b] in double-double: A and b are read once (once more where a column is zeros, twice more
-/// where squares could overflow or underflow) and not written. Where that is not good for six
-/// digits, x is refined by up to three more readings. Throws as qr(); m >= n, n + k at most
-/// kQrColumnsMax.
+/// [A b] in double-double: A and b are read once (once more where a column is zeros or the residual
+/// is near rounding, twice more where squares could overflow or underflow) and not written. Where
+/// that is not good for six digits, x is refined, a reading a step, with this R, that of qr_r(), or
+/// that of a copy of A which becomes Q; so are more than kQrColumnsMax columns of [A b]. Throws as
+/// qr(); m >= n.
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,
                                MatrixView<double> x, const Options& options = {});
 LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<double>& b,

@@ -4,12 +4,14 @@
 // turn, and is orthonormalized by the automatic method; then again, as often as what is left of
 // LᵀX says, which with columns of a condition that the automatic method leaves is twice (Barlow,
 // Smoktunowicz, "Reorthogonalized block classical Gram–Schmidt", 2013; Carson, Lund, Rozložník,
-// Thomas, "Block Gram–Schmidt algorithms and their stability properties", 2022). A column of which
-// the blocks before it leave no more than their rounding depends on them. Lengths are known before
-// anything is written, so that what is not finite leaves V as it was.
+// Thomas, "Block Gram–Schmidt algorithms and their stability properties", 2022). A column that is
+// no farther from those before it than the rounding of their blocks depends on them, beside the
+// length that it had. Lengths are known before anything is written, so that what is not finite
+// leaves V as it was.
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "qr/methods.hpp"
 #include "session/report.hpp"
@@ -28,6 +30,7 @@ class ColumnBlocks {
   ColumnBlocks(TallPlace<T>& v, const QrOptions& options)
       : v_(v), options_(options), r_(v.cols()), zero_(static_cast<std::size_t>(v.cols())) {
     options_.verify = true;
+    options_.rank_tolerance = std::max(options.rank_tolerance, 0.5 * promise());
     info_.method = options.method;
     info_.measured = true;
   }
@@ -36,19 +39,38 @@ class ColumnBlocks {
     for (std::int64_t k = 0; k < blocks(); ++k) append_lengths(k, before_);
     for (std::int64_t k = 0; k < blocks(); ++k) orthonormalize_block(k);
     info_.orthogonality = std::sqrt(square_);
-    info_.ok = ok_ && info_.orthogonality <=
-                          Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols()));
+    // Each of the fused multiply-adds by which a block is projected rounds what is left of a
+    // column.
+    const double roundings = static_cast<double>(kWidth * blocks() * rounds_);
+    info_.residual = residual_ + 8 * std::sqrt(roundings) * Limits<T>::kUnit;
+    info_.ok = ok_ && info_.orthogonality <= promise() &&
+               info_.residual <= promise() + 2 * options_.rank_tolerance;
     for (std::int64_t j = 0; j < v_.cols(); ++j) {
       if (is_zero(j)) info_.dependent_columns.push_back(j);
     }
     info_.rank = v_.cols() - std::ssize(info_.dependent_columns);
     info_.numerical_rank =
         numerical_rank_of(r_, static_cast<double>(v_.cols()) * 2 * Limits<T>::kUnit);
-    info_.condition = condition_of(r_, info_.dependent_columns).estimate;
+    info_.condition = condition();
     return {std::move(info_), std::move(r_)};
   }
 
  private:
+  [[nodiscard]] double promise() const {
+    return Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols()));
+  }
+  /// Of R, and what V may be away from Q·R, which Q may be from orthonormal columns.
+  [[nodiscard]] double condition() const {
+    const double of_r = condition_bound(r_, info_.dependent_columns);
+    const double away = info_.residual * std::sqrt(static_cast<double>(v_.cols()));
+    const double least = std::sqrt(std::max(1 - info_.orthogonality, 0.0)) - away * of_r;
+    return least > 0 ? of_r * (std::sqrt(1 + info_.orthogonality) + away) / least
+                     : std::numeric_limits<double>::infinity();
+  }
+  [[nodiscard]] std::vector<double> lengths_of(std::int64_t k) const {
+    const auto first = before_.begin() + k * kWidth;
+    return {first, first + width(k)};
+  }
   [[nodiscard]] std::int64_t blocks() const { return (v_.cols() + kWidth - 1) / kWidth; }
   [[nodiscard]] std::int64_t width(std::int64_t k) const {
     return std::min(kWidth, v_.cols() - k * kWidth);
@@ -84,12 +106,12 @@ class ColumnBlocks {
         square_ += 2 * left * left;
         break;
       }
-      if (round == 0 && k > 0) drop_dependent(k);
       TallProblem<T> problem(passes(k), options_, k * kWidth);
+      if (round == 0) problem.set_lengths(lengths_of(k));
       run_automatic(problem);
       const Gram step = problem.r();
       const QrInfo info = problem.take_info();
-      note(info, k);
+      note(info, k, round);
       r = upper_product(step, r);
       orthogonality_ = info.orthogonality;
       block_ok_ = info.ok;
@@ -142,22 +164,11 @@ class ColumnBlocks {
     }
   }
 
-  /// Columns of which little is left are zeros from now on.
-  void drop_dependent(std::int64_t k) {
-    const double tolerance =
-        std::max(options_.rank_tolerance,
-                 0.5 * Limits<T>::kPromise * std::sqrt(static_cast<double>(v_.cols())));
-    std::vector<double> after;
-    append_lengths(k, after);
-    for (std::int64_t j = 0; j < width(k); ++j) {
-      if (after[static_cast<std::size_t>(j)] >
-          tolerance * before_[static_cast<std::size_t>(k * kWidth + j)])
-        continue;
-      v_.put(k * kWidth + j, std::vector<T>(static_cast<std::size_t>(v_.rows())));
-    }
-  }
-
-  void note(const QrInfo& info, std::int64_t k) {
+  void note(const QrInfo& info, std::int64_t k, int round) {
+    // A second round adds its errors of each column of X to those that the first combines of them.
+    of_block_ = round == 0 ? info.residual : of_block_ + 8 * info.residual;
+    residual_ = std::max(residual_, of_block_);
+    rounds_ = std::max(rounds_, round + 1);
     for (const std::int64_t j : info.dependent_columns)
       zero_[static_cast<std::size_t>(k * kWidth + j)] = true;
     info_.passes += info.passes;
@@ -172,8 +183,11 @@ class ColumnBlocks {
   std::vector<bool> zero_;
   std::vector<double> before_;  ///< lengths of the columns of V
   double square_ = 0;           ///< of the orthogonality
-  double orthogonality_ = 0;    ///< of the block in hand, …
-  bool block_ok_ = false;       ///< … and whether that is as promised
+  double residual_ = 0;         ///< what the rounds of the worst block add to its columns, …
+  double of_block_ = 0;         ///< … and those of the block in hand
+  int rounds_ = 1;
+  double orthogonality_ = 0;  ///< of the block in hand, …
+  bool block_ok_ = false;     ///< … and whether that is as promised
   bool ok_ = true;
   bool reported_ = false;
   QrInfo info_;

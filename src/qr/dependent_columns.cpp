@@ -1,6 +1,7 @@
 #include "qr/dependent_columns.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/random.hpp"
 
@@ -60,6 +61,8 @@ void fill_columns(TallPlace<T>& q, QrInfo& info, const std::function<Orthonormal
   }
   const QrInfo completed = again().info;
   info.ok = info.ok && completed.ok && completed.rank == n;
+  // Columns that were orthonormal changed by what they were not, and by rounding.
+  info.residual += std::sqrt(static_cast<double>(n)) * completed.residual + info.orthogonality;
   info.orthogonality = completed.orthogonality;
   info.passes += completed.passes;
   std::vector<std::vector<T>> filled;

@@ -1,87 +1,166 @@
-// Least squares from the Gram matrix of [A b].
+// Least squares from the Gram matrix of [A b], and where that is not enough from the R of qr(), or
+// its Q.
 //
 // Method: with G = [A b]ᵀ[A b] in double-double and RᵀR its Cholesky factorization, A's columns
-// scaled to lengths near 1 by powers of two, R·x = z for the part of A and that of b, and the
-// length of the residual is what is left of bᵀb. These are the normal equations, whose error grows
-// like κ²; in double-double that is κ²·2^-106, below the rounding of x to doubles for κ up to 1e7
-// and below 1e-6 for κ up to 1e12 or so, from one reading of the data and without a Q. A column
-// whose pivot is beneath the rounding of the sums depends on those before it and gets a
-// coefficient of 0.
-// Where that is not good for six digits, x is refined: with T = [I x; 0 I] in double-double the
-// matrix [A b]·T⁻¹ is [A r], r the residuals, computed in double-double row by row and rounded
-// once, and its Gram matrix has Aᵀr; RᵀR·δ = Aᵀr is added to x. The error of R makes an iteration
-// that converges like κ²·2^-100; what is left is the rounding of r, κ·2^-53 of it (Björck,
-// Numerical Methods for Least Squares Problems, 1996, 6.6).
+// scaled to lengths near 1 by powers of two, R·x = z for the part of A and that of b. These are the
+// normal equations, whose error grows like κ²; in double-double that is κ²·2^-106, below the
+// rounding of x to doubles for κ up to 1e7 and below 1e-6 for κ up to 1e12 or so, from one reading
+// of the data and without a Q.
+// Where that is not good for six digits, x is refined: g = Aᵀ(b − A·x), summed in double-double
+// with nothing rounded to doubles between, and RᵀR·δ = g is added to x. If ‖I − R⁻ᵀAᵀA·R⁻¹‖ is c a
+// step leaves c of the error, and the length of R·δ says how much that was; what stays is the
+// rounding of g, κ²·2^-100 of the residual (Björck, Numerical Methods for Least Squares Problems,
+// 1996, 6.6). R of the normal equations has a c of κ²·2^-100; where that is no contraction, or
+// where columns seem to depend on others, R is that of qr_r(), in double-double, whose columns are
+// orthonormal to rounding far beyond κ = 1e16, and which knows the rank that qr() tells. Where its
+// R is not good enough either, and for more columns than a kernel holds, a copy of A becomes Q, and
+// x = R⁻¹·Qᵀb, which is backward stable, is refined as far as that goes.
+// The residual is that of x as it is written, from G where G tells it, else summed once more.
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "base/check.hpp"
+#include "qr/methods.hpp"
 #include "qr/pass_runner.hpp"
+#include "qr/residual_products.hpp"
+#include "session/report.hpp"
 #include "strata/qr.hpp"
 
 namespace strata {
 namespace {
 
 using Gram = SquareMatrix<DoubleDouble>;
+using Column = std::vector<DoubleDouble>;
 
 constexpr double kWideUnit = 0x1p-104;
 constexpr double kWanted = 1e-6;  ///< of the error bound
-constexpr int kRefinementsMax = 3;
+constexpr double kContraction = 0.25;
+constexpr int kRefinementsMax = 12;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class NormalEquations {
+double length_of(const Column& x) {
+  double square = 0;
+  for (const DoubleDouble& value : x) square += value.hi * value.hi;
+  return std::sqrt(square);
+}
+
+/// A triangle of A's scaled columns, and how good it is.
+struct Factor {
+  Gram r;  ///< n × n; rows of dependent columns are zeros
+  std::vector<std::int64_t> dependent;
+  double condition = 1;    ///< of A, from above
+  double contraction = 0;  ///< ‖I − R⁻ᵀAᵀA·R⁻¹‖, from above
+
+  [[nodiscard]] bool is_dropped(std::int64_t j) const {
+    return std::binary_search(dependent.begin(), dependent.end(), j);
+  }
+  /// z ← R⁻¹·z, zeros where columns are dependent.
+  void substitute_back(Column& z) const {
+    for (std::int64_t i = r.n - 1; i >= 0; --i) {
+      DoubleDouble& value = z[static_cast<std::size_t>(i)];
+      if (is_dropped(i)) {
+        value = DoubleDouble();
+        continue;
+      }
+      for (std::int64_t j = i + 1; j < r.n; ++j)
+        value = subtract_product(value, r(i, j), z[static_cast<std::size_t>(j)]);
+      value = value / r(i, i);
+    }
+  }
+  /// z ← R⁻ᵀ·z, the same.
+  void substitute_forward(Column& z) const {
+    for (std::int64_t i = 0; i < r.n; ++i) {
+      DoubleDouble& value = z[static_cast<std::size_t>(i)];
+      if (is_dropped(i)) {
+        value = DoubleDouble();
+        continue;
+      }
+      for (std::int64_t j = 0; j < i; ++j)
+        value = subtract_product(value, r(j, i), z[static_cast<std::size_t>(j)]);
+      value = value / r(i, i);
+    }
+  }
+};
+
+class LeastSquares {
  public:
-  NormalEquations(const TallInput<double>& a, const TallInput<double>& b, const Options& options)
+  LeastSquares(const TallInput<double>& a, const TallInput<double>& b, const Options& options)
       : a_(a),
         b_(b),
-        runner_({.from = a, .beside = b}, options),
-        scale_(static_cast<std::size_t>(a.cols() + b.cols()), 1.0) {}
+        options_(options),
+        scale_(static_cast<std::size_t>(a.cols() + b.cols()), 1.0),
+        x_(static_cast<std::size_t>(b.cols())) {}
 
   LeastSquaresInfo solve(MatrixView<double> x) {
-    Gram g = gram();
-    const std::int64_t n = a_.cols();
-    const double tolerance = 64 * static_cast<double>(n + 1) * kWideUnit;
-    // The columns of b come last; none of them may end the factorization.
-    const SmallCholesky<DoubleDouble> small = small_cholesky(g, BadPivot::drop, tolerance);
-    LeastSquaresInfo info;
-    for (const std::int64_t j : small.dependent) {
-      if (j < n) info.dependent_columns.push_back(j);
+    info_.residual_norm.assign(x_.size(), 0.0);
+    if (n() + b_.cols() > kQrColumnsMax) {
+      scale_to_unit();
+      solve_with_q();
+    } else if (!solve_normal_equations() && !solve_with_r()) {
+      solve_with_q();
     }
-    info.rank = n - std::ssize(info.dependent_columns);
-    Gram of_a(n);
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t i = 0; i <= j; ++i) of_a(i, j) = small.r(i, j);
-    info.condition = condition_of(of_a, info.dependent_columns).estimate;
-    write_triangle(small.r, info);
-    double worst = 0;
-    wide_x_.assign(static_cast<std::size_t>(n * b_.cols()), DoubleDouble());
-    for (std::int64_t k = 0; k < b_.cols(); ++k)
-      worst = std::max(worst, solve_column(g, small.r, k, info));
-    const double sums = 32 * static_cast<double>(n + 1) * kWideUnit * info.condition;
-    info.error_bound = 0x1p-52 + sums * info.condition * (1 + worst);
-    if (info.error_bound > kWanted) refine(small.r, sums * info.condition, worst, info);
-    write(x);
-    info.ok = info.error_bound <= kWanted;
-    info.report = runner_.take_report();
-    return info;
+    info_.rank = n() - std::ssize(info_.dependent_columns);
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      for (std::int64_t i = 0; i < n(); ++i)
+        x(i, k) = column(k)[static_cast<std::size_t>(i)].hi * (scale(i) / scale(n() + k));
+    }
+    write_triangle();
+    info_.ok = info_.error_bound <= kWanted && info_.dependent_columns.empty();
+    return std::move(info_);
   }
 
  private:
-  /// R of A, and Qᵀb, of columns as they were given.
-  void write_triangle(const Gram& r, LeastSquaresInfo& info) const {
-    const std::int64_t n = a_.cols();
-    const auto given = [&](std::int64_t i, std::int64_t j) {
-      return is_zero(info, i) ? 0.0 : r(i, j).hi / scale_[static_cast<std::size_t>(j)];
-    };
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t i = 0; i < n; ++i) info.r.push_back(i <= j ? given(i, j) : 0.0);
-    for (std::int64_t k = 0; k < b_.cols(); ++k)
-      for (std::int64_t i = 0; i < n; ++i) info.qtb.push_back(given(i, n + k));
+  [[nodiscard]] std::int64_t n() const { return a_.cols(); }
+  [[nodiscard]] double scale(std::int64_t j) const { return scale_[static_cast<std::size_t>(j)]; }
+  [[nodiscard]] Column& column(std::int64_t k) { return x_[static_cast<std::size_t>(k)]; }
+
+  // ---- normal equations
+
+  /// Whether they are good enough.
+  bool solve_normal_equations() {
+    PassRunner<double> runner({.from = a_, .beside = b_}, options_);
+    Gram g = gram(runner);
+    const double tolerance = 64 * static_cast<double>(n() + 1) * kWideUnit;
+    // The columns of b come last; none of them may end the factorization.
+    const SmallCholesky<DoubleDouble> small = small_cholesky(g, BadPivot::drop, tolerance);
+    const bool drops = !small.dependent.empty() && small.dependent[0] < n();
+    bool good = false;
+    if (!drops) {
+      Factor factor = leading_factor(small.r);
+      double worst = 0;
+      for (std::int64_t k = 0; k < b_.cols(); ++k)
+        worst = std::max(worst, substitute(factor, g, small.r, k));
+      info_.error_bound = 0x1p-52 + factor.contraction * (1 + worst) + 0x1p-100 * factor.condition;
+      good = info_.error_bound <= kWanted;
+      if (good) {
+        tell(factor);
+        residuals_by(g, runner);
+      } else if (factor.contraction < kContraction) {
+        good = refine(factor);
+      }
+    }
+    add_report(runner.take_report());
+    return good;
+  }
+
+  /// Of A, with what the rounding of its Gram matrix means for it.
+  [[nodiscard]] Factor leading_factor(const Gram& r) const {
+    Factor factor{Gram(n()), {}, 1, 0};
+    for (std::int64_t j = 0; j < n(); ++j)
+      for (std::int64_t i = 0; i <= j; ++i) factor.r(i, j) = r(i, j);
+    factor.condition = condition_bound(factor.r, {});
+    factor.contraction =
+        32 * static_cast<double>(n() + 1) * kWideUnit * factor.condition * factor.condition;
+    factor.condition *= 1 + std::min(factor.contraction, 1.0);
+    return factor;
   }
 
   /// Of [A b] with columns of lengths near 1, which the scales give them.
-  Gram gram() {
-    Gram g = runner_.gram<DoubleDouble>(scale_);
+  Gram gram(PassRunner<double>& runner) {
+    Gram g = runner.gram<DoubleDouble>(scale_);
     std::vector<bool> zero(scale_.size());
     const auto in_range = [&] {
       for (std::int64_t j = 0; j < g.n; ++j) {
@@ -91,7 +170,7 @@ class NormalEquations {
       return true;
     };
     if (!in_range()) {
-      const std::vector<double> largest = runner_.maxima();
+      const std::vector<double> largest = runner.maxima();
       for (std::size_t j = 0; j < scale_.size(); ++j) {
         if (!std::isfinite(largest[j])) complain();
         zero[j] = largest[j] == 0;
@@ -102,7 +181,7 @@ class NormalEquations {
           std::frexp(largest[j], &exponent);
           if (!zero[j]) scale_[j] = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
         }
-        g = runner_.gram<DoubleDouble>(scale_);
+        g = runner.gram<DoubleDouble>(scale_);
       }
     }
     std::vector<double> powers;
@@ -119,6 +198,214 @@ class NormalEquations {
     return g;
   }
 
+  /// Column k of x; returns how long the residual is beside A·x.
+  double substitute(const Factor& factor, const Gram& g, const Gram& r, std::int64_t k) {
+    // z = R⁻ᵀ·Aᵀb; what the factorization has in its columns behind n leaves out none of A's rows.
+    Column z(static_cast<std::size_t>(n()));
+    DoubleDouble rest = g(n() + k, n() + k);
+    for (std::int64_t i = 0; i < n(); ++i) {
+      z[static_cast<std::size_t>(i)] = r(i, n() + k);
+      rest = subtract_product(rest, r(i, n() + k), r(i, n() + k));
+    }
+    const double fitted = length_of(z);
+    factor.substitute_back(z);
+    column(k) = std::move(z);
+    return fitted > 0 ? std::sqrt(std::max(rest.hi, 0.0)) / fitted : 0;
+  }
+
+  /// ‖b − A·x‖² = (x; −1)ᵀG(x; −1) for x as it is written, where that is far above the rounding of
+  /// G; else from one more reading.
+  void residuals_by(const Gram& g, PassRunner<double>& runner) {
+    bool told = true;
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      const auto element = [&](std::int64_t i) {
+        return i < n() ? column(k)[static_cast<std::size_t>(i)].hi : -1.0;
+      };
+      const auto index = [&](std::int64_t i) { return i < n() ? i : n() + k; };
+      DoubleDouble square;
+      double sizes = 0;
+      for (std::int64_t j = 0; j <= n(); ++j) {
+        sizes += std::abs(element(j)) * std::sqrt(g(index(j), index(j)).hi);
+        DoubleDouble sum;
+        for (std::int64_t i = 0; i <= n(); ++i)
+          sum = subtract_product(sum, g(index(i), index(j)), DoubleDouble(-element(i)));
+        square = subtract_product(square, sum, DoubleDouble(-element(j)));
+      }
+      const double noise = 128 * static_cast<double>(n() + 1) * kWideUnit * sizes * sizes;
+      told = told && (square.hi >= 1e4 * noise || sizes == 0);
+      set_residual(k, std::sqrt(std::max(square.hi, 0.0)));
+    }
+    if (told) return;
+    Gram t = Gram::identity(n() + b_.cols());
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      for (std::int64_t i = 0; i < n(); ++i)
+        t(i, n() + k) = DoubleDouble(column(k)[static_cast<std::size_t>(i)].hi);
+    }
+    const Gram of_residuals = runner.apply_gram<DoubleDouble>(t, scale_);
+    for (std::int64_t k = 0; k < b_.cols(); ++k)
+      set_residual(k, std::sqrt(std::max(of_residuals(n() + k, n() + k).hi, 0.0)));
+  }
+  void set_residual(std::int64_t k, double scaled_length) {
+    info_.residual_norm[static_cast<std::size_t>(k)] = scaled_length / scale(n() + k);
+  }
+
+  // ---- by the R and Q of qr()
+
+  /// Whether R alone is enough.
+  bool solve_with_r() {
+    TallProblem<double> problem(std::make_unique<PlannedPasses<double>>(
+                                    TallColumns<double>{.from = a_}, options_,
+                                    std::vector<RowProblem>{{.pass = RowPass::apply_gram}}),
+                                QrOptions{.run = options_}, 0, Wanted::r);
+    run_automatic(problem);
+    const double spread = problem.spread();
+    Gram r = problem.r();
+    const QrInfo found = problem.take_info();
+    add_report(found.report);
+    const Factor factor = scaled_factor(std::move(r), found, 2 * spread + spread * spread);
+    if (!(factor.contraction < kContraction)) return false;
+    for (Column& x : x_) x.assign(static_cast<std::size_t>(n()), DoubleDouble());
+    return refine(factor) || std::isfinite(info_.error_bound);
+  }
+
+  /// x = R⁻¹·Qᵀb, refined as long as that helps.
+  void solve_with_q() {
+    std::vector<double> copy(static_cast<std::size_t>(a_.rows() * n()));
+    const MatrixView<double> q{copy.data(), a_.rows(), n(), a_.rows()};
+    const TallColumns<double> columns{.from = a_};
+    for (std::int64_t j = 0; j < n(); ++j) columns.read(0, q.rows, j, 1, q.column(j));
+    TallPlace<double> place(q);
+    Orthonormalized found = orthonormalized(place, QrOptions{.run = options_});
+    add_report(found.info.report);
+    const double away = found.info.residual * std::sqrt(static_cast<double>(n()));
+    const double spread = away * found.info.condition + found.info.orthogonality;
+    const Factor factor =
+        scaled_factor(std::move(found.r), found.info, 2 * spread + spread * spread);
+    const TallInput<double> of_q{MatrixView<const double>{q.data, q.rows, q.cols, q.ld}};
+    const std::vector<double> ones(static_cast<std::size_t>(n()), 1.0);
+    const Column zeros(static_cast<std::size_t>(n()));
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      column(k) = residual_products(of_q, b_, k, ones, scale(n() + k), zeros).products;
+      factor.substitute_back(column(k));
+    }
+    refine(factor);
+  }
+
+  /// R of columns as they are scaled here.
+  [[nodiscard]] Factor scaled_factor(Gram r, const QrInfo& info, double contraction) const {
+    Factor factor{std::move(r), info.dependent_columns, info.condition, 0};
+    factor.contraction = std::isfinite(contraction) ? contraction : kInfinity;
+    for (std::int64_t j = 0; j < n(); ++j)
+      for (std::int64_t i = 0; i <= j; ++i) factor.r(i, j) = scaled(factor.r(i, j), scale(j));
+    return factor;
+  }
+
+  /// Scales as gram() has them, from the data.
+  void scale_to_unit() {
+    for (std::int64_t j = 0; j < n() + b_.cols(); ++j) {
+      const TallInput<double>& of = j < n() ? a_ : b_;
+      double largest = 0;
+      for (std::int64_t i = 0; i < a_.rows(); ++i) {
+        const double x = of(i, j < n() ? j : j - n());
+        if (!std::isfinite(x)) complain();
+        largest = std::max(largest, std::abs(x));
+      }
+      int exponent = 0;
+      if (largest > 0) std::frexp(largest, &exponent);
+      const double power = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
+      double square = 0;
+      for (std::int64_t i = 0; i < a_.rows(); ++i) {
+        const double x = of(i, j < n() ? j : j - n()) * power;
+        square += x * x;
+      }
+      scale_[static_cast<std::size_t>(j)] = power * unit_scale(square);
+    }
+  }
+
+  // ---- refinement
+
+  /// Steps until the bound of the error does not fall; whether that is good enough. x before is
+  /// where they begin, and stays if they do not help.
+  bool refine(const Factor& factor) {
+    tell(factor);
+    info_.error_bound = 0;
+    for (std::int64_t k = 0; k < b_.cols(); ++k)
+      info_.error_bound = std::max(info_.error_bound, refine_column(factor, k));
+    return info_.error_bound <= kWanted;
+  }
+
+  double refine_column(const Factor& factor, std::int64_t k) {
+    Column best = column(k);
+    double bound = kInfinity;
+    double residual = kInfinity;
+    for (int step = 0; step < kRefinementsMax; ++step) {
+      const ResidualProducts of = residual_products(a_, b_, k, scale_, scale(n() + k), column(k));
+      // Without a contraction nothing is known but the residual.
+      if (!(factor.contraction < kContraction) && !(of.length < residual)) break;
+      residual = of.length;
+      if (!(factor.contraction < kContraction)) best = column(k);
+      Column z = of.products;
+      factor.substitute_forward(z);
+      const double change = length_of(z);
+      factor.substitute_back(z);
+      for (std::size_t i = 0; i < z.size(); ++i) column(k)[i] = column(k)[i] + z[i];
+      info_.refinements = std::max(info_.refinements, step + 1);
+      const double now = error_behind(factor, change, of.length, column(k));
+      if (factor.contraction < kContraction) {
+        if (!(now < 0.5 * bound)) break;
+        bound = now;
+        best = column(k);
+      }
+    }
+    column(k) = std::move(best);
+    Column written;
+    for (const DoubleDouble& value : column(k)) written.emplace_back(value.hi);
+    set_residual(k, residual_products(a_, b_, k, scale_, scale(n() + k), written).length);
+    return bound;
+  }
+
+  /// The error of x beside its length, behind a step whose R·δ had the length `change`.
+  [[nodiscard]] double error_behind(const Factor& factor, double change, double residual,
+                                    const Column& x) const {
+    const auto columns = static_cast<double>(n());
+    const double length = length_of(x);
+    if (length == 0) return change > 0 || residual > 0 ? 0x1p-52 : 0;
+    const double solves = columns * 0x1p-100 * factor.condition;
+    const double c = factor.contraction + solves;
+    if (!(c < 2 * kContraction)) return kInfinity;
+    const double of_products =
+        kProductsUnit * (columns * (1 + length) + factor.condition * residual) * std::sqrt(columns);
+    return 0x1p-52 + factor.condition * (c / (1 - c) * change + 2 * of_products) / length;
+  }
+
+  // ---- what is told
+
+  /// R of A and Qᵀb = R·x, of columns as they were given.
+  void tell(const Factor& factor) {
+    info_.dependent_columns = factor.dependent;
+    info_.condition = factor.condition;
+    r_ = factor.r;
+  }
+  void write_triangle() {
+    for (std::int64_t j = 0; j < n(); ++j)
+      for (std::int64_t i = 0; i < n(); ++i)
+        info_.r.push_back(i <= j ? r_(i, j).hi / scale(j) : 0.0);
+    for (std::int64_t k = 0; k < b_.cols(); ++k) {
+      for (std::int64_t i = 0; i < n(); ++i) {
+        DoubleDouble sum;
+        for (std::int64_t j = i; j < n(); ++j)
+          sum = subtract_product(sum, -r_(i, j), column(k)[static_cast<std::size_t>(j)]);
+        info_.qtb.push_back(sum.hi / scale(n() + k));
+      }
+    }
+  }
+
+  void add_report(const RunReport& report) {
+    if (reported_) return accumulate_with_trace(info_.report, report);
+    info_.report = report;
+    reported_ = true;
+  }
+
   [[noreturn]] void complain() const {
     for (std::int64_t i = 0; i < a_.rows(); ++i) {
       for (std::int64_t j = 0; j < a_.cols(); ++j)
@@ -131,121 +418,14 @@ class NormalEquations {
     fail(ErrorKind::input, "lstsq", "A or b changed while it was read");
   }
 
-  /// Element of x of columns of A and b that are scaled; zero where dependent.
-  DoubleDouble& wide_x(std::int64_t i, std::int64_t k) {
-    return wide_x_[static_cast<std::size_t>(i + k * a_.cols())];
-  }
-  [[nodiscard]] static bool is_zero(const LeastSquaresInfo& info, std::int64_t j) {
-    return std::binary_search(info.dependent_columns.begin(), info.dependent_columns.end(), j);
-  }
-
-  /// z ← R⁻¹·z without the rows of dependent columns.
-  void substitute_back(const Gram& r, const LeastSquaresInfo& info,
-                       std::vector<DoubleDouble>& z) const {
-    for (std::int64_t i = a_.cols() - 1; i >= 0; --i) {
-      if (is_zero(info, i)) continue;
-      DoubleDouble& value = z[static_cast<std::size_t>(i)];
-      for (std::int64_t j = i + 1; j < a_.cols(); ++j)
-        value = subtract_product(value, r(i, j), z[static_cast<std::size_t>(j)]);
-      value = value / r(i, i);
-    }
-  }
-
-  /// Column k of x; returns how long the residual is beside A·x.
-  double solve_column(const Gram& g, const Gram& r, std::int64_t k, LeastSquaresInfo& info) {
-    const std::int64_t n = a_.cols();
-    // z = R⁻ᵀ·Aᵀb; what the factorization has in its columns behind n leaves out none of A's rows.
-    std::vector<DoubleDouble> z(static_cast<std::size_t>(n));
-    DoubleDouble rest = g(n + k, n + k);
-    DoubleDouble fitted;
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (is_zero(info, i)) continue;
-      DoubleDouble& value = z[static_cast<std::size_t>(i)];
-      value = r(i, n + k);
-      rest = subtract_product(rest, value, value);
-      fitted = fitted + value * value;
-    }
-    const double residual = rest.hi > 0 ? std::sqrt(rest.hi) : 0.0;
-    info.residual_norm.push_back(residual / scale_[static_cast<std::size_t>(n + k)]);
-    substitute_back(r, info, z);
-    for (std::int64_t i = 0; i < n; ++i) wide_x(i, k) = z[static_cast<std::size_t>(i)];
-    const double length = std::sqrt(std::max(fitted.hi, 0.0));
-    return length > 0 ? residual / length : 0;
-  }
-
-  /// contraction: what one refinement leaves of the error, at most. `worst`: residuals beside A·x.
-  void refine(const Gram& r, double contraction, double worst, LeastSquaresInfo& info) {
-    if (!(contraction < 0.1)) return;
-    double error = info.error_bound;
-    for (int step = 0; step < kRefinementsMax && error > kWanted; ++step) {
-      const std::vector<DoubleDouble> before = wide_x_;
-      const Gram g = gram_of_residuals();
-      ++info.refinements;
-      double change = 0;
-      for (std::int64_t k = 0; k < b_.cols(); ++k)
-        change = std::max(change, correct(r, g, k, info));
-      // What the rounding of the residuals leaves, of their products with A, and of the change.
-      const double rounding = 0x1p-52 + 4 * info.condition * 0x1p-53 * worst;
-      const double refined = rounding + contraction * (worst + 2 * change);
-      if (!(refined < info.error_bound)) {
-        wide_x_ = before;
-        return;
-      }
-      error = info.error_bound = refined;
-    }
-  }
-
-  /// Of [A r], columns scaled as before.
-  Gram gram_of_residuals() {
-    const std::int64_t n = a_.cols();
-    Gram t = Gram::identity(n + b_.cols());
-    for (std::int64_t k = 0; k < b_.cols(); ++k) {
-      for (std::int64_t i = 0; i < n; ++i) t(i, n + k) = wide_x(i, k);
-    }
-    return runner_.apply_gram<DoubleDouble>(t, scale_);
-  }
-
-  /// Adds the correction of column k; returns how long it is beside x.
-  double correct(const Gram& r, const Gram& g, std::int64_t k, LeastSquaresInfo& info) {
-    const std::int64_t n = a_.cols();
-    std::vector<DoubleDouble> z(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) {  // R⁻ᵀ·Aᵀr
-      if (is_zero(info, i)) continue;
-      DoubleDouble value = g(i, n + k);
-      for (std::int64_t j = 0; j < i; ++j) {
-        if (!is_zero(info, j))
-          value = subtract_product(value, r(j, i), z[static_cast<std::size_t>(j)]);
-      }
-      z[static_cast<std::size_t>(i)] = value / r(i, i);
-    }
-    substitute_back(r, info, z);
-    double changed = 0;
-    double length = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const DoubleDouble& change = z[static_cast<std::size_t>(i)];
-      wide_x(i, k) = wide_x(i, k) + change;
-      changed += change.hi * change.hi;
-      length += wide_x(i, k).hi * wide_x(i, k).hi;
-    }
-    // The residual is known better than from what was left of bᵀb.
-    info.residual_norm[static_cast<std::size_t>(k)] =
-        std::sqrt(std::max(g(n + k, n + k).hi, 0.0)) / scale_[static_cast<std::size_t>(n + k)];
-    return length > 0 ? std::sqrt(changed / length) : 0;
-  }
-
-  void write(MatrixView<double> x) {
-    for (std::int64_t k = 0; k < b_.cols(); ++k) {
-      const double scale = scale_[static_cast<std::size_t>(a_.cols() + k)];
-      for (std::int64_t i = 0; i < a_.cols(); ++i)
-        x(i, k) = wide_x(i, k).hi * (scale_[static_cast<std::size_t>(i)] / scale);
-    }
-  }
-
   TallInput<double> a_;
   TallInput<double> b_;
-  PassRunner<double> runner_;
-  std::vector<double> scale_;
-  std::vector<DoubleDouble> wide_x_;  ///< n × k
+  Options options_;
+  std::vector<double> scale_;  ///< powers of two, of the columns of [A b]
+  std::vector<Column> x_;      ///< of columns as they are scaled; zeros where dependent
+  Gram r_;                     ///< the R that is told, of the same
+  bool reported_ = false;
+  LeastSquaresInfo info_;
 };
 
 }  // namespace
@@ -261,13 +441,9 @@ LeastSquaresInfo least_squares(const TallInput<double>& a, const TallInput<doubl
   require(x.rows == a.cols() && x.cols == b.cols(), ErrorKind::misuse, "lstsq",
           "a solution of {} by {} does not fit {} unknowns and {} right-hand sides", x.rows, x.cols,
           a.cols(), b.cols());
-  require(a.cols() + b.cols() <= kQrColumnsMax, ErrorKind::misuse, "lstsq",
-          "{} columns with {} right-hand sides are more than the {} that are held at a time: fewer "
-          "right-hand sides, or qr() of A, which takes more columns, and R·x = Qᵀb",
-          a.cols(), b.cols(), kQrColumnsMax);
   require(a.cols() > 0 && b.cols() > 0, ErrorKind::misuse, "lstsq",
           "{} unknowns and {} right-hand sides: there is nothing to solve", a.cols(), b.cols());
-  return NormalEquations(a, b, options).solve(x);
+  return LeastSquares(a, b, options).solve(x);
 }
 
 LeastSquaresInfo least_squares(MatrixView<const double> a, MatrixView<const double> b,

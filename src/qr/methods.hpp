@@ -19,6 +19,10 @@ template <class T>
 void run_gram_schmidt(TallProblem<T>& problem);
 template <class T>
 void run_tsqr(TallProblem<T>& problem);
+/// The same for a V that other passes have read, none written, whose columns that are marked zeros
+/// depend on those before them; the residual is measured.
+template <class T>
+void run_reflections(TallProblem<T>& problem);
 
 /// Whether the automatic method begins with a sketch of V, m × n; T is its element.
 template <class T>
@@ -33,6 +37,10 @@ struct Orthonormalized {
   QrInfo info;
   SquareMatrix<DoubleDouble> r;
 };
+/// V, which lies in its place, becomes Q by the method of the options.
+template <class T>
+[[nodiscard]] Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options);
+
 inline constexpr std::int64_t kColumnsOfBlock = 256;
 /// More columns than one pass holds, by the automatic method, in blocks of kColumnsOfBlock.
 template <class T>

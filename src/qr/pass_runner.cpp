@@ -183,16 +183,17 @@ SquareMatrix<W> PassRunner<T>::apply_gram(const SquareMatrix<F>& r, const std::v
 
 template <class T>
 template <class F>
-void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d) {
-  if (stores_now(true)) {
+void PassRunner<T>::solve(const SquareMatrix<F>& r, const std::vector<double>& d, bool last) {
+  if (stores_now(last)) {
     note(r, d);
     return store_noted(RowPass::form, Element::fp64, nullptr);
   }
-  if (keep_ == KeepMatrix::yes) return note(r, d);
+  if (keep_ == KeepMatrix::yes || (keep_ == KeepMatrix::until_last && !last)) return note(r, d);
   if (completes_pair(r, d)) return store_pair(RowPass::solve, Element::fp64, nullptr);
   if (keep_ != KeepMatrix::pairs) keep_ = KeepMatrix::no;
-  run_pass(problem_of(RowPass::solve, Element::fp64, element_of<F>),
-           {.scales = d.data(), .factor = bytes_of_values(r.values)});
+  RowProblem problem = problem_of(RowPass::solve, Element::fp64, element_of<F>);
+  problem.stays = !last;
+  run_pass(std::move(problem), {.scales = d.data(), .factor = bytes_of_values(r.values)});
 }
 
 template <class T>
@@ -340,10 +341,15 @@ template SquareMatrix<DoubleDouble> PassRunner<double>::apply_gram(
     const SquareMatrix<DoubleDouble>&, const std::vector<double>&);
 template std::vector<DoubleDouble> PassRunner<double>::apply_transposed(const TallInput<double>&);
 template std::vector<double> PassRunner<float>::apply_transposed(const TallInput<float>&);
-template void PassRunner<double>::solve(const SquareMatrix<double>&, const std::vector<double>&);
+template SquareMatrix<double> PassRunner<float>::apply_gram(const SquareMatrix<double>&,
+                                                            const std::vector<double>&);
+template void PassRunner<double>::solve(const SquareMatrix<double>&, const std::vector<double>&,
+                                        bool);
 template void PassRunner<double>::solve(const SquareMatrix<DoubleDouble>&,
-                                        const std::vector<double>&);
-template void PassRunner<float>::solve(const SquareMatrix<float>&, const std::vector<double>&);
-template void PassRunner<float>::solve(const SquareMatrix<double>&, const std::vector<double>&);
+                                        const std::vector<double>&, bool);
+template void PassRunner<float>::solve(const SquareMatrix<float>&, const std::vector<double>&,
+                                       bool);
+template void PassRunner<float>::solve(const SquareMatrix<double>&, const std::vector<double>&,
+                                       bool);
 
 }  // namespace strata

@@ -52,8 +52,9 @@ class PassRunner {
   template <class W, class F>
   [[nodiscard]] SquareMatrix<W> solve_gram(const SquareMatrix<F>& r, const std::vector<double>& d,
                                            bool last);
+  /// last: whether V is the result from then on, for KeepMatrix::until_last.
   template <class F>
-  void solve(const SquareMatrix<F>& r, const std::vector<double>& d);
+  void solve(const SquareMatrix<F>& r, const std::vector<double>& d, bool last);
   /// V ← the orthonormal columns that the steps of column_update make; their coefficients, n for
   /// each step.
   [[nodiscard]] std::vector<T> columns(std::vector<std::uint32_t> steps);

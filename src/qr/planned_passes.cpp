@@ -252,6 +252,8 @@ RunReport PlannedPasses<T>::run(RowProblem asked, const PassData<T>& data) {
     report = std::move(*fetched);
   }
   last_ = problem;
+  if (problem.pass == RowPass::orthogonal && tsqr_identity_ != identity_)
+    identity_ = new_identity();  // blocks of other passes are those of V before it
   if (replaced) identity_ = tsqr_identity_ = new_identity();  // the devices have what was V
   if ((replaced || writes_matrix(problem.pass)) && matrix_.to.data != nullptr) {
     matrix_.from = {.view = matrix_.to};

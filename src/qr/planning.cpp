@@ -22,17 +22,18 @@ int solves_of(double condition) {
   return condition <= Limits<T>::kOneSolve ? 1 : condition <= Limits<T>::kUnshifted ? 2 : 3;
 }
 
-/// Elements of R and of the Gram matrix of a pass; the first pass, 0, has no R.
+/// Elements of R and of the Gram matrix of a pass; the first pass, 0, has no R. hides: whether a
+/// solve in doubles would hide the condition.
 struct PassElements {
   Element factor, sum;
 };
-PassElements elements_of(int pass, int solves, bool doubles) {
+PassElements elements_of(int pass, int solves, bool doubles, bool hides) {
   const Element plain = doubles ? Element::fp64 : Element::fp32;
   const Element wide = doubles ? Element::dd : Element::fp64;
   if (pass == 0) return {Element::fp64, wide};
-  if (!doubles) return {pass > 1 && pass == solves ? plain : wide, wide};
-  const bool shifted = pass == 1 && solves == 3;
-  return {shifted || solves == 1 ? wide : plain, shifted ? wide : plain};
+  const bool shifted = solves == 3;  // behind which all solves are wide
+  if (!doubles) return {pass > 1 && pass == solves && !shifted ? plain : wide, wide};
+  return {shifted || solves == 1 || (hides && pass == 1) ? wide : plain, plain};
 }
 
 /// What all passes have in common, and what is wrong with it.
@@ -132,17 +133,24 @@ QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine, const
     passes.push_back(problem);
   }
   // What a sketch was good for takes two solves, as after a wide sum, whose place it takes.
-  const bool good = sketched && condition <= Limits<double>::kUnshifted;
+  const bool good = sketched && condition <= Limits<double>::kSketched;
+  const bool hides = doubles && !good && hides_condition<double>(n, condition);
   const int solves = good      ? 2
                      : doubles ? solves_of<double>(condition)
                                : solves_of<float>(condition);
   for (int pass = good ? 1 : 0; pass <= solves; ++pass) {
     const bool last = pass == solves;
-    problem.pass = pass == 0                 ? RowPass::gram
-                   : last && !options.verify ? RowPass::solve
-                                             : RowPass::solve_gram;
-    const PassElements elements = elements_of(pass, solves, doubles);
+    const bool shifted = pass == 1 && solves == 3;
+    const PassElements elements = elements_of(pass, solves, doubles, hides);
     problem.factor = elements.factor;
+    if (shifted) {  // V is looked at behind the shift before it is stored
+      problem.pass = RowPass::apply_gram;
+      problem.sum = elements_of(0, solves, doubles, hides).sum;
+      passes.push_back(problem);
+    }
+    problem.pass = pass == 0                              ? RowPass::gram
+                   : shifted || (last && !options.verify) ? RowPass::solve
+                                                          : RowPass::solve_gram;
     problem.sum = elements.sum;
     problem.stays = !last;
     passes.push_back(problem);

@@ -50,7 +50,8 @@ Orthonormalized orthonormalized(std::unique_ptr<PassExecutor<T>> executor, const
   return {problem.take_info(), std::move(r)};
 }
 
-/// V, which lies in its place, becomes Q.
+}  // namespace
+
 template <class T>
 Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
   if (v.cols() > kQrColumnsMax) return run_column_blocks(v, options);
@@ -58,6 +59,10 @@ Orthonormalized orthonormalized(TallPlace<T>& v, const QrOptions& options) {
       v.passes(ColumnSpan{0, v.cols()}, options.run, widest_passes<T>(v.rows(), v.cols(), options)),
       options);
 }
+template Orthonormalized orthonormalized(TallPlace<double>&, const QrOptions&);
+template Orthonormalized orthonormalized(TallPlace<float>&, const QrOptions&);
+
+namespace {
 
 /// Q takes the place of `q`, which may be that of V.
 template <class T>

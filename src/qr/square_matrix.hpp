@@ -139,12 +139,17 @@ template <>
 
 /// How well R determines its columns.
 struct Condition {
-  double estimate = 1;  ///< in the 2-norm, by power iterations: to a factor of about two
+  double estimate = 1;  ///< in the 2-norm, by power iterations from below: to a factor of about two
   double bound = 1;     ///< in the Frobenius norm, at most n times the 2-norm's
 };
 
 /// Of R with its columns scaled to length 1, without those that `without` names.
 [[nodiscard]] Condition condition_of(const SquareMatrix<DoubleDouble>& r,
+                                     const std::vector<std::int64_t>& without);
+
+/// The same from above: never below the condition of R, and a few percent above it at most;
+/// infinite where R in double-double does not tell.
+[[nodiscard]] double condition_bound(const SquareMatrix<DoubleDouble>& r,
                                      const std::vector<std::int64_t>& without);
 
 /// Columns of R whose diagonal is more than `tolerance` beside their length.

@@ -1,7 +1,8 @@
 // What every method does with a tall matrix: Gram matrices, scales, solves.
 //
 // Method: scales are powers of two, so nothing is rounded by them. R and the scales of each solve
-// are multiplied into one R in double-double, whose leading parts are given to the caller.
+// are multiplied into one R in double-double, whose leading parts are given to the caller. The
+// condition is that of R from above, times what R may be away from the triangle of V.
 
 #include "qr/tall_problem.hpp"
 
@@ -42,7 +43,8 @@ TallProblem<T>::TallProblem(std::unique_ptr<PassExecutor<T>> executor, const QrO
       scale_(static_cast<std::size_t>(n_), 1.0),
       zero_(static_cast<std::size_t>(n_)),
       r_(Gram::identity(n_)),
-      first_column_(first_column) {
+      first_column_(first_column),
+      error_(n_, Limits<T>::kUnit, Limits<T>::kWideUnit, Limits<T>::kLengthMin) {
   info_.method = options.method;
 }
 
@@ -51,7 +53,7 @@ QrInfo TallProblem<T>::take_info() {
   info_.dependent_columns = zero_columns();
   info_.rank = n() - std::ssize(info_.dependent_columns);
   info_.numerical_rank = of_r().numerical_rank;
-  info_.condition = of_r().condition;
+  info_.condition = condition();
   info_.passes = runner_.passes();
   info_.report = runner_.take_report();
   return std::move(info_);
@@ -60,10 +62,42 @@ QrInfo TallProblem<T>::take_info() {
 template <class T>
 auto TallProblem<T>::of_r() -> const OfR& {
   if (!of_r_) {
-    of_r_ = {numerical_rank_of(r_, static_cast<double>(n()) * 2 * Limits<T>::kUnit),
-             condition_of(r_, columns_of_nothing()).estimate};
+    const std::vector<std::int64_t> without = columns_of_nothing();
+    of_r_ = OfR{.numerical_rank = numerical_rank_of(
+                    r_, static_cast<double>(n()) * 2 * Limits<T>::kUnit + rounding_of_pivots_),
+                .condition = condition_bound(r_, without)};
+    of_r_->inverse = of_r_->condition;  // ‖R‖₂ is 1 at least
+    if (wide_factor_) of_r_->of_wide_factor = condition_by_wide_factor();
   }
   return *of_r_;
+}
+
+/// κ of the triangle of a wide Gram matrix, with what that may be off by.
+template <class T>
+double TallProblem<T>::condition_by_wide_factor() const {
+  const double condition = condition_bound(*wide_factor_, zero_columns());
+  const double left = 1 - rounding_of_wide_gram<T>(n()) * condition * condition;
+  return left > 0 ? condition / std::sqrt(left) : std::numeric_limits<double>::infinity();
+}
+
+/// V = (Q + F)·R = Q·R + E with bounds of F, E and I − QᵀQ: the smallest singular value of V is
+/// that of R times one of Q + F at least, the largest that of R with what is beside it. Where
+/// nothing is known of F the condition of R counts.
+template <class T>
+double TallProblem<T>::condition() {
+  const OfR& of = of_r();
+  if (std::isnan(info_.residual)) return of.condition;
+  const double away = std::isnan(info_.orthogonality) ? promise() : info_.orthogonality;
+  const double of_columns = info_.residual * std::sqrt(static_cast<double>(n()));
+  const double least = std::sqrt(std::max(1 - away, 0.0)) - spread_;
+  const double by_r = least > 0 ? of.condition * (std::sqrt(1 + away) + of_columns) / least
+                                : std::numeric_limits<double>::infinity();
+  return wide_factor_ ? std::min(by_r, of.of_wide_factor) : by_r;
+}
+
+template <class T>
+void TallProblem<T>::tell_residual(double residual) {
+  tell_residual(residual, residual * std::sqrt(static_cast<double>(n())) * of_r().inverse);
 }
 
 template <class T>
@@ -185,8 +219,9 @@ void TallProblem<T>::require_representable(const Gram& b) const {
 template <class T>
 auto TallProblem<T>::unit_gram(const Gram& b) -> Gram {
   std::vector<double> powers;
-  for (std::int64_t j = 0; j < n(); ++j)  // 2^1024 is no double
-    powers.push_back(std::min(unit_scale(b(j, j).hi), 0x1p1023 / scale(j)));
+  for (std::int64_t j = 0; j < n(); ++j)  // 2^1024 is no double, nor a scale whose inverse that is
+    powers.push_back(
+        std::clamp(unit_scale(b(j, j).hi), 0x1p-1022 / scale(j) / 2, 0x1p1023 / scale(j)));
   Gram unit(n());
   for (std::int64_t j = 0; j < n(); ++j) {
     for (std::int64_t i = 0; i < n(); ++i)
@@ -230,7 +265,7 @@ template <class F>
 auto TallProblem<T>::solve_in(const Gram& factor, bool sum, bool wide_sum, bool last) -> Gram {
   const SquareMatrix<F> r = rounded_to<F>(factor);
   if (!sum) {
-    runner_.solve(r, scale_);
+    runner_.solve(r, scale_, last);
     return {};
   }
   return wide_sum ? widened(runner_.template solve_gram<Wide>(r, scale_, last))
@@ -238,7 +273,59 @@ auto TallProblem<T>::solve_in(const Gram& factor, bool sum, bool wide_sum, bool 
 }
 
 template <class T>
-auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last) -> Gram {
+auto TallProblem<T>::look_behind(const Gram& r) -> Gram {
+  std::vector<double> scales = scale_;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    if (is_zero(j)) scales[static_cast<std::size_t>(j)] = 0;
+  }
+  return widened(runner_.template apply_gram<Wide>(rounded_to<Wide>(solvable(r)), scales));
+}
+
+template <class T>
+void TallProblem<T>::restart() {
+  r_ = Gram::identity(n_);
+  first_ = true;
+  of_r_.reset();
+  wide_factor_.reset();
+  std::fill(scale_.begin(), scale_.end(), 1.0);
+}
+
+/// sum: the Gram matrix of what the solve made; empty where nobody knows it, but that it is
+/// orthonormal.
+template <class T>
+void TallProblem<T>::note_error(const Gram& factor, const Gram& before,
+                                const std::vector<double>& scales, bool wide, const Gram& sum,
+                                const KnownOfSolve& known) {
+  SolveStep step{.r = factor,
+                 .before = before,
+                 .after = r_,
+                 .scales = scales,
+                 .zero = zero_,
+                 .lengths = std::vector<double>(static_cast<std::size_t>(n()), 1.01),
+                 .norm = 1.01,
+                 .wide = wide,
+                 .inverse = known.inverse};
+  if (sum.n > 0) {
+    double row_most = 0;
+    for (std::int64_t j = 0; j < n(); ++j) {
+      step.lengths[static_cast<std::size_t>(j)] = 1.01 * std::sqrt(std::max(sum(j, j).hi, 0.0));
+      double row = 0;
+      for (std::int64_t i = 0; i < n(); ++i) row += std::abs(sum(i, j).hi);
+      row_most = std::max(row_most, row);
+    }
+    step.norm = 1.01 * std::sqrt(row_most);
+  }
+  if (known.dropped != nullptr) {
+    for (const std::int64_t j : *known.dropped) step.lengths[static_cast<std::size_t>(j)] = 0;
+  }
+  error_.solved(step);
+}
+
+template <class T>
+auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last,
+                           const KnownOfSolve* known) -> Gram {
+  Gram before;
+  if (known != nullptr) before = r_;
   std::vector<double> scales = scale_;
   for (std::int64_t j = 0; j < n(); ++j) {
     if (is_zero(j)) scales[static_cast<std::size_t>(j)] = 1;
@@ -257,6 +344,8 @@ auto TallProblem<T>::solve(const Gram& r, bool wide, bool sum, bool wide_sum, bo
       wide ? solve_in<Wide>(factor, sum, wide_sum, last) : solve_in<T>(factor, sum, wide_sum, last);
   runner_.during_next_pass({});
   if (!accumulated) meanwhile();  // the solve was noted
+  if (known != nullptr)
+    note_error(factor, before, scales, wide, known->behind != nullptr ? *known->behind : b, *known);
   std::fill(scale_.begin(), scale_.end(), 1.0);
   return b;
 }
@@ -272,7 +361,7 @@ void TallProblem<T>::tell_orthogonality(const Gram& b) {
   info_.measured = b.n > 0;
   info_.orthogonality = info_.measured ? distance_from_identity(b, zero_columns())
                                        : std::numeric_limits<double>::quiet_NaN();
-  info_.ok = !info_.measured || std::isfinite(info_.orthogonality);
+  info_.ok = !info_.measured || info_.orthogonality <= promise();
 }
 
 template <class T>

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "qr/backward_error.hpp"
 #include "qr/pass_runner.hpp"
 #include "qr/planned_passes.hpp"
 #include "strata/qr.hpp"
@@ -29,9 +30,13 @@ struct Limits<double> {
   static constexpr double kWideEpsilon = 0x1p-104;  ///< 2^-52 squared
   static constexpr double kOneSolve = 9.5e7;        ///< κ for which one wide solve is enough
   static constexpr double kUnshifted = 9e14;        ///< κ that a wide sum bears
-  /// Below it, beside 1, what a shifted pass leaves of a column is rounding.
-  static constexpr double kDependent = 1e-11;
-  static constexpr double kPromise = 1e-14;  ///< ‖I − QᵀQ‖ / √n
+  static constexpr double kSketched = 2e13;         ///< κ that a sketch does, and is told by
+  /// Columns at this distance from the span of those before them, beside their length, are taken
+  /// to depend on them exactly.
+  static constexpr double kDependent = 1e-25;
+  static constexpr double kPromise = 1e-14;       ///< ‖I − QᵀQ‖ / √n
+  static constexpr double kWideUnit = 0x1p-104;   ///< of wide sums and solves
+  static constexpr double kLengthMin = 0x1p-960;  ///< R of shorter columns has fewer digits
   /// Between these lie the squared lengths of columns of which no product over- or underflows.
   static constexpr double kSquareMin = 0x1p-600;
   static constexpr double kSquareMax = 0x1p1000;
@@ -43,11 +48,28 @@ struct Limits<float> {
   static constexpr double kWideEpsilon = 0x1p-52;
   static constexpr double kOneSolve = 2.3e4;
   static constexpr double kUnshifted = 9e6;
-  static constexpr double kDependent = 2e-5;
+  static constexpr double kDependent = 1e-12;
   static constexpr double kPromise = 1e-5;
+  static constexpr double kWideUnit = 0x1p-53;
+  static constexpr double kLengthMin = 0x1p-120;
   static constexpr double kSquareMin = 0x1p-240;  // of products in float, which some methods form
   static constexpr double kSquareMax = 0x1p120;
 };
+
+/// How far squares of singular values of n unit columns may be from those of a wide Gram matrix and
+/// its factor: 93 units of the digits that sums have, and what the factorization rounds.
+template <class T>
+[[nodiscard]] double rounding_of_wide_gram(std::int64_t n) {
+  const auto columns = static_cast<double>(n);
+  return columns * (24 + 8 * std::sqrt(columns)) * Limits<T>::kWideUnit;
+}
+
+/// Whether what a solve in T rounds would hide the condition of n columns: that of the Gram matrix
+/// is good to a few percent as long as its σ² are right to a tenth.
+template <class T>
+[[nodiscard]] bool hides_condition(std::int64_t n, double condition) {
+  return rounding_of_wide_gram<T>(n) * condition * condition > 0.1;
+}
 
 /// The power of two next to 1/√square.
 [[nodiscard]] double unit_scale(double square);
@@ -109,6 +131,9 @@ class TallProblem {
     zero_[static_cast<std::size_t>(j)] = true;
     of_r_.reset();
   }
+  /// Lengths beside which columns are dropped and errors are told, where they are not those of V.
+  void set_lengths(std::vector<double> lengths) { lengths_ = std::move(lengths); }
+  [[nodiscard]] const std::vector<double>& lengths() const { return lengths_; }
   [[nodiscard]] std::vector<std::int64_t> zero_columns() const;
 
   /// One for each column, by which the next pass multiplies it.
@@ -128,9 +153,22 @@ class TallProblem {
   void rescale();
   /// B with its columns at lengths near 1; the scales take the powers of two.
   [[nodiscard]] Gram unit_gram(const Gram& b);
+  /// What a wide solve with R would make of V, which stays as it is: its Gram matrix, wide. No pass
+  /// has written V, and no solve was noted.
+  [[nodiscard]] Gram look_behind(const Gram& r);
+  /// What bounds of errors take of a solve: the norm of R⁻¹, R with unit columns; and where it is
+  /// known before, the Gram matrix of what the solve makes, and what is done with it.
+  struct KnownOfSolve {
+    double inverse = 0;
+    const Gram* behind = nullptr;
+    const std::vector<std::int64_t>* dropped = nullptr;  ///< columns that are zeros behind it
+  };
   /// V ← V·diag(scales)·R⁻¹, and its Gram matrix where `sum`; R and the scales go into the product,
   /// while the pass runs where it can be so.
-  Gram solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last);
+  Gram solve(const Gram& r, bool wide, bool sum, bool wide_sum, bool last,
+             const KnownOfSolve* known = nullptr);
+  /// R as it was before all solves, and scales of 1: V is as it was.
+  void restart();
   /// What else the host may do during the next solve, of which no decision depends.
   void during_next_solve(std::function<void()> work) { meanwhile_ = std::move(work); }
   /// R of the problem ← r·R, where V was multiplied by its inverse by other means.
@@ -141,12 +179,26 @@ class TallProblem {
     first_ = false;
     of_r_.reset();
   }
+  /// Column j of V, times its scale, is replaced by a combination of others, `distance` away.
+  void note_dropped(std::int64_t j, double distance) { error_.dropped(j, distance, r_, scale_); }
+  /// How much of each pivot of R may be rounding, beside the length of its column.
+  void set_rounding_of_pivots(double relative) { rounding_of_pivots_ = relative; }
+  /// The triangle of a wide Gram matrix of V, unit columns: the condition is also that of it.
+  void set_wide_factor(const Gram& r) { wide_factor_ = r; }
 
   /// Tells of a step behind which the Gram matrix is b; b is empty where it was not formed.
   void note_step(QrStep step, const Gram& b);
   /// Of Q, whose Gram matrix is b; b is empty where it was not formed, and nothing speaks against
   /// ok then.
   void tell_orthogonality(const Gram& b);
+  /// By the solves that were told what is known of them, or as it was measured.
+  void tell_residual() { tell_residual(error_.residual(r_, lengths_), error_.spread()); }
+  void tell_residual(double residual);
+  [[nodiscard]] double spread() const { return spread_; }
+  void tell_residual(double residual, double spread) {
+    info_.residual = residual;
+    spread_ = spread;
+  }
 
   /// Throws Error{input} with the first element that is not finite; or for column j, whose length
   /// is not.
@@ -161,6 +213,9 @@ class TallProblem {
   [[nodiscard]] double promise() const {
     return Limits<T>::kPromise * std::sqrt(static_cast<double>(n_));
   }
+
+  /// The same of ‖v_j − Q·r_j‖/‖v_j‖, where columns may be dropped at a distance.
+  [[nodiscard]] double residual_promise() const { return promise() + 2 * options_.rank_tolerance; }
 
   /// What rounding does to sums in doubles of orthonormal columns, in ‖I − QᵀQ‖: a few units on the
   /// diagonal, where they are 1, and less than one elsewhere, where partial sums are small.
@@ -180,11 +235,17 @@ class TallProblem {
   template <class F>
   Gram solve_in(const Gram& factor, bool sum, bool wide_sum, bool last);
   void accumulate_factor(const Gram& r, const std::vector<double>& scales);
+  void note_error(const Gram& factor, const Gram& before, const std::vector<double>& scales,
+                  bool wide, const Gram& sum, const KnownOfSolve& known);
+  [[nodiscard]] double condition();
+  [[nodiscard]] double condition_by_wide_factor() const;
   [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;
   /// What QrInfo has of R, once; until R or what is zero changes.
   struct OfR {
     std::int64_t numerical_rank = 0;
     double condition = 0;
+    double inverse = 0;         ///< ‖R⁻¹‖₂ of unit columns, from above
+    double of_wide_factor = 0;  ///< the condition of that, with what its rounding may have done
   };
   const OfR& of_r();
   void complain_of_first_element();
@@ -201,6 +262,11 @@ class TallProblem {
   std::int64_t first_column_ = 0;
   std::optional<OfR> of_r_;
   bool first_ = true;  ///< no pass has written V yet
+  std::vector<double> lengths_;
+  double rounding_of_pivots_ = 0;
+  BackwardError error_;
+  std::optional<Gram> wide_factor_;
+  double spread_ = 0;  ///< of BackwardError, in the end
   std::function<void()> meanwhile_;
   QrInfo info_;
 };

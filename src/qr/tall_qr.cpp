@@ -208,7 +208,7 @@ RunReport TallQr<T>::write(MatrixView<T> q) {
     s.info.orthogonality = distance_from_identity(widened(b), s.info.dependent_columns) +
                            s.problem->rounding_of_sums();
     s.info.measured = true;
-    s.info.ok = s.info.orthogonality <= s.problem->promise();
+    s.info.ok = s.info.ok && s.info.orthogonality <= s.problem->promise();
   }
   return s.problem->runner().take_report();
 }

@@ -4,30 +4,61 @@
 // writing of it. Why it is not the automatic method: a column takes several passes over a block in
 // fast memory, one after the other, where a Gram matrix takes one; and R says of dependent columns
 // no more than rounding left of them.
+// As the last resort of the automatic method (run_reflections()): columns that are known to depend
+// on others take their directions out of Q, by a small factor above its tree; and ‖v_j − Q·r_j‖ is
+// measured by random combinations of rows, ω·V before and ω·Q behind, twice of
+// what 32 of them see being below the length of a vector once in a million times.
 
 #include <cmath>
 #include <limits>
 
+#include "kernels/sketch.hpp"
 #include "qr/methods.hpp"
+#include "qr/narrowed_factor.hpp"
 #include "qr/tsqr_passes.hpp"
 
 namespace strata {
 namespace {
+
+using Gram = SquareMatrix<DoubleDouble>;
+
+/// Orthogonality that nobody measured: n reflections of a few roundings each, once for every level
+/// of the tree (Higham, Accuracy and Stability, 19.3), and at most log₂(m/n) + 2 levels of panels
+/// within blocks.
+template <class T>
+double bound_of(const TallProblem<T>& p) {
+  const auto columns = static_cast<double>(p.n());
+  const auto blocks = static_cast<double>(triangles_of(p.m(), p.n()) + 1) / 2;
+  const double levels = 2 + std::log2(static_cast<double>(p.m()) / columns) +
+                        (p.options().method == QrMethod::tsqr_flat ? blocks : 0);
+  return 8 * columns * levels * Limits<double>::kUnit + 2.1 * columns * Limits<T>::kUnit;
+}
+
+/// R as its tree leaves it, signs and all. What is not finite in V is not in R either; V is as it
+/// was.
+template <class T>
+Gram triangle_of(TallProblem<T>& p, TreeShape shape) {
+  const SquareMatrix<double> top = p.runner().triangle(shape);
+  Gram r(p.n());
+  for (std::int64_t j = 0; j < p.n(); ++j) {
+    for (std::int64_t i = 0; i <= j; ++i) {
+      if (!(std::abs(top(i, j)) <= static_cast<double>(std::numeric_limits<T>::max())))
+        p.complain_of_elements_or_length(j);
+      r(i, j) = DoubleDouble(top(i, j));
+    }
+  }
+  return r;
+}
 
 template <class T>
 void conclude(TallProblem<T>& p) {
   using Wide = typename Limits<T>::Wide;
   const auto columns = static_cast<double>(p.n());
   p.info().measured = p.options().verify;
-  // Unmeasured: n reflections of a few roundings each, once for every level of the tree (Higham,
-  // Accuracy and Stability, 19.3), and at most log₂(m/n) + 2 levels of panels within blocks.
-  const auto blocks = static_cast<double>(triangles_of(p.m(), p.n()) + 1) / 2;
-  const double levels = 2 + std::log2(static_cast<double>(p.m()) / columns) +
-                        (p.options().method == QrMethod::tsqr_flat ? blocks : 0);
   p.info().orthogonality =
       p.options().verify
           ? distance_from_identity(widened(p.runner().template gram<Wide>(p.scales())), {})
-          : 8 * columns * levels * Limits<double>::kUnit + 2.1 * columns * Limits<T>::kUnit;
+          : bound_of(p);
   p.info().ok =
       !p.options().verify || p.info().orthogonality <= Limits<T>::kPromise * std::sqrt(columns);
   QrStep step{std::string(to_string(p.options().method)), false, false,
@@ -36,36 +67,92 @@ void conclude(TallProblem<T>& p) {
   p.note_step(std::move(step), {});
 }
 
+/// Ω·V·diag(d) of Gaussian sketches, 32 rows or more; one after the other, each 2n × n.
+template <class T>
+std::vector<double> probes_of(TallProblem<T>& p, const std::vector<double>& d) {
+  constexpr std::int64_t kRows = 32;
+  std::vector<double> rows;
+  for (std::uint32_t k = 0; 2 * p.n() * k < kRows; ++k) {
+    const std::uint32_t seed = (p.options().seed + k) % (kSketchSeedMax + 1);
+    const std::vector<double> s = p.runner().sketch(sketch_variant(SketchKind::gaussian, seed), d);
+    rows.insert(rows.end(), s.begin(), s.end());
+  }
+  return rows;
+}
+
+/// The largest ‖Ω·(v_j − Q·r_j)‖/‖Ω·v_j‖, twice; d: the scales of V.
+template <class T>
+double residual_by_probes(const TallProblem<T>& p, const std::vector<double>& of_v,
+                          const std::vector<double>& of_q, const std::vector<double>& d) {
+  const std::int64_t n = p.n();
+  const std::int64_t rows = 2 * n;
+  double worst = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    double left = 0;
+    double length = 0;
+    for (std::size_t first = 0; first < of_v.size(); first += static_cast<std::size_t>(rows * n)) {
+      for (std::int64_t k = 0; k < rows; ++k) {
+        const auto at = [&](std::int64_t i) {
+          return first + static_cast<std::size_t>(k + i * rows);
+        };
+        DoubleDouble rest(of_v[at(j)]);
+        for (std::int64_t i = 0; i <= j; ++i)
+          rest = subtract_product(rest, DoubleDouble(of_q[at(i)]),
+                                  scaled(p.r()(i, j), d[static_cast<std::size_t>(j)]));
+        left += rest.hi * rest.hi;
+        length += of_v[at(j)] * of_v[at(j)];
+      }
+    }
+    if (length > 0) worst = std::max(worst, std::sqrt(left / length));
+  }
+  return 2 * worst + Limits<T>::kUnit;  // R is rounded for the caller
+}
+
 }  // namespace
 
 template <class T>
 void run_tsqr(TallProblem<T>& p) {
-  using Gram = SquareMatrix<DoubleDouble>;
   const TreeShape shape =
       p.options().method == QrMethod::tsqr ? TreeShape::binary : TreeShape::flat;
-  const SquareMatrix<double> top = p.runner().triangle(shape);
-  Gram r(p.n());
+  const Gram r = triangle_of(p, shape);
   Gram signs = Gram::identity(p.n());
-  SquareMatrix<double> c = SquareMatrix<double>::identity(p.n());
   for (std::int64_t j = 0; j < p.n(); ++j) {
-    for (std::int64_t i = 0; i <= j; ++i) {
-      const double x = top(i, j);
-      // What is not finite in V is not in R either; V is as it was.
-      if (!(std::abs(x) <= static_cast<double>(std::numeric_limits<T>::max())))
-        p.complain_of_elements_or_length(j);
-      r(i, j) = DoubleDouble(x);
-    }
-    if (r(j, j).hi < 0) {
-      signs(j, j) = DoubleDouble(-1.0);
-      c(j, j) = -1;
-    }
+    if (r(j, j).hi < 0) signs(j, j) = DoubleDouble(-1.0);
   }
-  p.runner().orthogonal(c, shape, !p.options().verify);
+  p.runner().orthogonal(rounded_to<double>(signs), shape, !p.options().verify);
   p.accumulate_factor(upper_product(signs, r));
   conclude(p);
 }
 
+template <class T>
+void run_reflections(TallProblem<T>& p) {
+  using Wide = typename Limits<T>::Wide;
+  const std::vector<double> unit = p.scales();
+  const std::vector<double> of_v = probes_of(p, unit);
+  p.restart();
+  const NarrowedFactor narrowed =
+      narrowed_factor(triangle_of(p, TreeShape::binary), p.zero_columns());
+  p.runner().orthogonal(rounded_to<double>(narrowed.c), TreeShape::binary, true);
+  p.accumulate_factor(narrowed.r);
+  QrInfo& info = p.info();
+  info.measured = p.options().verify;
+  info.orthogonality = bound_of(p);
+  if (info.measured)
+    info.orthogonality = distance_from_identity(widened(p.runner().template gram<Wide>(p.scales())),
+                                                p.zero_columns()) +
+                         p.rounding_of_sums();
+  // A bound of n reflections is far above what they do, and would fail most that are good.
+  const double orthogonality = info.measured ? info.orthogonality : 0;
+  p.tell_residual(residual_by_probes(p, of_v, probes_of(p, p.scales()), unit));
+  info.ok = orthogonality <= p.promise() && info.residual <= p.residual_promise();
+  QrStep step{"reflections", false, false, std::numeric_limits<double>::infinity()};
+  if (info.measured) step.orthogonality = info.orthogonality;
+  p.note_step(std::move(step), {});
+}
+
 template void run_tsqr(TallProblem<double>&);
 template void run_tsqr(TallProblem<float>&);
+template void run_reflections(TallProblem<double>&);
+template void run_reflections(TallProblem<float>&);
 
 }  // namespace strata

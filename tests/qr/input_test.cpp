@@ -52,7 +52,8 @@ constexpr std::int64_t kRoomForBoth = 6'500'000;
 template <class T>
 void expect_stored_once(const test::Matrix<T>& v, int passes, QrOptions options) {
   const auto expected = factored(v, options);
-  ASSERT_EQ(expected.info.passes, passes);
+  // In its place V is looked at behind a shift before it is stored, a pass more.
+  ASSERT_EQ(expected.info.passes, passes + expected.info.shifts);
   const test::Matrix<T> before = v;
   const std::int64_t bytes = v.rows * v.cols * static_cast<std::int64_t>(sizeof(T));
   for (const auto& [devices, policy] :

@@ -98,6 +98,8 @@ TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
   Tall x(8, 1);
   const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
   EXPECT_EQ(info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
+  EXPECT_FALSE(info.ok);  // x is one of many
+  EXPECT_LE(info.error_bound, 1e-12);
   for (const std::int64_t j : {2, 4, 6}) EXPECT_EQ(x(j, 0), 0);
   expect_triangle_of(a, b, info);
   for (const std::size_t j : {2U, 4U, 6U}) {
@@ -114,6 +116,20 @@ TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
     }
     EXPECT_LE(std::abs(static_cast<double>(sum)), 1e-11 * 0x1p20);
   }
+}
+
+/// ‖b − A·x‖ of x as it is written.
+double true_residual(const Tall& a, const Tall& b, const Tall& x) {
+  using Many = boost::multiprecision::number<
+      boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
+      boost::multiprecision::et_off>;
+  Many square = 0;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    Many rest = b(i, 0);
+    for (std::int64_t j = 0; j < a.cols; ++j) rest -= Many(a(i, j)) * Many(x(j, 0));
+    square += rest * rest;
+  }
+  return static_cast<double>(Many(sqrt(square)));
 }
 
 /// x of min ‖b − A·x‖ by normal equations in 600 bits.
@@ -145,6 +161,90 @@ std::vector<double> exact_solution(const Tall& a, const Tall& b) {
   return x;
 }
 
+/// The error of x beside the exact solution, of columns of length 1.
+double true_error(const Tall& a, const Tall& b, const Tall& x) {
+  const std::vector<double> exact = exact_solution(a, b);
+  double wrong = 0;
+  double length = 0;
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    double square = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) square += a(i, j) * a(i, j);
+    const double e = exact[static_cast<std::size_t>(j)];
+    wrong += square * (x(j, 0) - e) * (x(j, 0) - e);
+    length += square * e * e;
+  }
+  return std::sqrt(wrong / length);
+}
+
+/// What is told of x is true of it.
+LeastSquaresInfo expect_true(const Tall& a, const Tall& b) {
+  Tall x(a.cols, 1);
+  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  const double residual = true_residual(a, b, x);
+  EXPECT_NEAR(info.residual_norm[0], residual, 0.01 * residual + 1e-300);
+  if (info.dependent_columns.empty()) {
+    EXPECT_GE(info.error_bound, true_error(a, b, x));
+  }
+  EXPECT_EQ(info.ok, info.error_bound <= 1e-6 && info.dependent_columns.empty());
+  return info;
+}
+
+TEST(LeastSquares, TellsTheResidualOfTheXThatItWrites) {
+  const auto vandermonde = [](std::int64_t m, std::int64_t n, double from, double step) {
+    return test::make_matrix<double>(m, n, [=](auto i, auto j) {
+      return std::pow(from + step * static_cast<double>(i), static_cast<double>(n - 1 - j));
+    });
+  };
+  const auto sums = [](const Tall& a, double noise) {
+    Tall b = test::random_tall(a.rows, 1, 23);
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      b(i, 0) *= noise;
+      for (std::int64_t j = 0; j < a.cols; ++j) b(i, 0) += a(i, j);
+    }
+    return b;
+  };
+  for (const std::int64_t n : {6, 12, 18, 26}) {
+    const Tall a = vandermonde(80, n, 0, 1.0 / 79);
+    for (const double noise : {0.0, 1e-6}) {
+      SCOPED_TRACE(n);
+      const LeastSquaresInfo info = expect_true(a, sums(a, noise));
+      EXPECT_EQ(info.rank, n);
+    }
+    EXPECT_TRUE(expect_true(a, sums(a, 0)).ok) << n;
+  }
+  // Years: columns that are near each other, and no one of which depends on others.
+  const Tall years = vandermonde(27, 7, 1980, 1);
+  const LeastSquaresInfo info = expect_true(years, sums(years, 1e6));
+  EXPECT_EQ(info.rank, 7);
+  EXPECT_TRUE(info.ok);
+  EXPECT_TRUE(info.dependent_columns.empty());
+}
+
+TEST(LeastSquares, TakesMoreColumnsThanAKernelHolds) {
+  const Tall noise = test::random_tall(560, 516, 24);
+  const Tall a = test::make_matrix<double>(
+      560, 516, [&](auto i, auto j) { return noise(i, j) * (i == j ? 30 : 1); });
+  const Tall b = test::random_tall(560, 1, 25);
+  Tall x(516, 1);
+  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  EXPECT_TRUE(info.ok);
+  EXPECT_EQ(info.rank, 516);
+  std::vector<long double> rest(560);
+  long double square = 0;
+  for (std::int64_t i = 0; i < 560; ++i) {
+    rest[static_cast<std::size_t>(i)] = b(i, 0);
+    for (std::int64_t j = 0; j < 516; ++j)
+      rest[static_cast<std::size_t>(i)] -= static_cast<long double>(a(i, j)) * x(j, 0);
+    square += rest[static_cast<std::size_t>(i)] * rest[static_cast<std::size_t>(i)];
+  }
+  EXPECT_NEAR(info.residual_norm[0], static_cast<double>(std::sqrt(square)), 1e-10);
+  for (std::int64_t j = 0; j < 516; ++j) {
+    long double sum = 0;
+    for (std::int64_t i = 0; i < 560; ++i) sum += rest[static_cast<std::size_t>(i)] * a(i, j);
+    ASSERT_LE(std::abs(static_cast<double>(sum)), 1e-12) << j;
+  }
+}
+
 TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
   int refined = 0;
   for (const double condition : {1e9, 1e11, 1e12, 1e13, 3e13, 1e14, 1e16}) {
@@ -156,27 +256,9 @@ TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
         for (std::int64_t j = 0; j < 8; ++j) b(i, 0) += a(i, j) * static_cast<double>(j + 1);
         b(i, 0) += noise * random(i, 0);
       }
-      const std::vector<double> exact = exact_solution(a, b);
-      Tall x(8, 1);
-      const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
-      if (condition >= 1e16) {  // beyond what the sums tell apart: a column is said to depend
-        EXPECT_EQ(info.rank, 7);
-        EXPECT_EQ(info.dependent_columns.size(), 1U);
-        continue;
-      }
-      double wrong = 0;
-      double length = 0;
-      for (std::int64_t j = 0; j < 8; ++j) {
-        double square = 0;  // the bound is of columns of length 1
-        for (std::int64_t i = 0; i < 400; ++i) square += a(i, j) * a(i, j);
-        const double e = exact[static_cast<std::size_t>(j)];
-        wrong += square * (x(j, 0) - e) * (x(j, 0) - e);
-        length += square * e * e;
-      }
-      const double error = std::sqrt(wrong / length);
-      EXPECT_GE(info.error_bound, error) << condition << ' ' << noise;
-      EXPECT_EQ(info.ok, info.error_bound <= 1e-6);
-      if (condition <= 1e11 || (condition <= 1e13 && noise == 0)) {
+      const LeastSquaresInfo info = expect_true(a, b);
+      EXPECT_EQ(info.rank, 8) << condition << ' ' << noise;
+      if (condition <= 1e13 || noise == 0) {
         EXPECT_TRUE(info.ok) << condition << ' ' << noise << ' ' << info.error_bound;
       }
       refined += info.refinements;
@@ -187,10 +269,17 @@ TEST(LeastSquares, IsRefinedWhereTheGramMatrixIsNotEnough) {
 }
 
 TEST(LeastSquares, AConditionThatItCannotBearIsSaid) {
-  const Tall a = test::with_condition(900, 10, 1e14, 20);
-  const Tall b = test::random_tall(900, 1, 21);
+  // A residual in rows where A has nothing, which Aᵀ·r has to cancel.
+  const Tall part = test::with_condition(450, 10, 1e17, 20);
+  const Tall a = test::make_matrix<double>(
+      900, 10, [&](auto i, auto j) { return i < 450 ? part(i, j) : (i == j + 450 ? 1e-30 : 0); });
+  Tall b = test::random_tall(900, 1, 21);
+  for (std::int64_t i = 0; i < 450; ++i) {
+    b(i, 0) = 0;
+    for (std::int64_t j = 0; j < 10; ++j) b(i, 0) += part(i, j);
+  }
   Tall x(10, 1);
-  const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
+  const LeastSquaresInfo info = expect_true(a, b);
   EXPECT_FALSE(info.ok);
   EXPECT_GE(info.condition, 1e13);
   Tall bad = b;

@@ -85,7 +85,8 @@ TEST(QrRange, LeastSquaresLeaveOutAColumnOfZeros) {
   Tall x(5, 1);
   const LeastSquaresInfo info =
       least_squares(std::as_const(a).view(), b.view(), x.view(), test::plain().run);
-  EXPECT_TRUE(info.ok);
+  EXPECT_FALSE(info.ok);  // x is one of many
+  EXPECT_LE(info.error_bound, 1e-12);
   EXPECT_EQ(info.dependent_columns, std::vector<std::int64_t>{2});
   EXPECT_EQ(x(2, 0), 0);
   // Its residual is orthogonal to the others.
@@ -121,14 +122,9 @@ TEST(QrRange, WhatHoldsFewColumnsSaysWhatTakesMore) {
   };
   Tall v(700, 600);
   Tall r(600, 600);
-  Tall x(600, 1);
-  const Tall b(700, 1);
   names("another method", [&] { (void)qr(v.view(), r.view(), test::plain(QrMethod::cholqr2)); });
   names("R alone", [&] { (void)qr_r({.view = v.view()}, r.view(), test::plain()); });
   names("an implicit Q", [&] { TallQr<double>({.view = v.view()}, test::plain()); });
-  names("least squares", [&] {
-    (void)least_squares(std::as_const(v).view(), b.view(), x.view(), test::plain().run);
-  });
   names("a plan", [&] { (void)simulate_qr(100000, 600, Machine::emulated(1, 100000000)); });
 }
 

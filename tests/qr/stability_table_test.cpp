@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "tests/qr/exact_triangle.hpp"
 #include "tests/qr/factored.hpp"
 #include "tests/qr/many_digits.hpp"
 #include "tests/qr/procrustes.hpp"
@@ -211,59 +212,6 @@ TEST_P(StabilityTable, SketchesInLowPrecisionBearLess) {
 
 // ---- R and the condition in many digits
 
-/// The largest singular value of an upper triangle, each element of which is rounded to a double.
-double norm_of(const test::ManyMatrix& a) {
-  std::vector<double> values(a.data.size());
-  std::transform(a.data.begin(), a.data.end(), values.begin(),
-                 [](const test::Many& x) { return static_cast<double>(x); });
-  const int n = static_cast<int>(a.cols);
-  std::vector<double> singular(static_cast<std::size_t>(n));
-  std::vector<double> left(singular.size());
-  EXPECT_EQ(LAPACKE_dgesvd(LAPACK_COL_MAJOR, 'N', 'N', n, n, values.data(), n, singular.data(),
-                           nullptr, 1, nullptr, 1, left.data()),
-            0);
-  return singular[0];
-}
-
-/// The exact R of V, each column over its length; that of the columns that depend on none before
-/// them, and its inverse.
-struct ExactTriangle {
-  std::vector<test::Many> lengths;
-  test::ManyMatrix r{0, 0};
-  std::vector<std::int64_t> kept;
-  test::ManyMatrix of_kept{0, 0};
-  test::ManyMatrix inverse{0, 0};
-};
-ExactTriangle exact_triangle_of(const Tall& v) {
-  ExactTriangle exact;
-  auto unit =
-      test::make_matrix<test::Many>(v.rows, v.cols, [&](auto i, auto j) { return v(i, j); });
-  for (std::int64_t j = 0; j < v.cols; ++j) {
-    test::Many square = 0;
-    for (std::int64_t i = 0; i < v.rows; ++i) square += unit(i, j) * unit(i, j);
-    exact.lengths.emplace_back(sqrt(square));
-    for (std::int64_t i = 0; i < v.rows; ++i) unit(i, j) /= exact.lengths.back();
-  }
-  exact.r = test::exact_triangle(unit);
-  for (std::int64_t j = 0; j < v.cols; ++j) {
-    if (exact.r(j, j) > 0) exact.kept.push_back(j);
-  }
-  const std::int64_t rank = std::ssize(exact.kept);
-  exact.of_kept = test::make_matrix<test::Many>(rank, rank, [&](auto i, auto j) {
-    return exact.r(exact.kept[static_cast<std::size_t>(i)],
-                   exact.kept[static_cast<std::size_t>(j)]);
-  });
-  exact.inverse = test::ManyMatrix(rank, rank);
-  for (std::int64_t j = 0; j < rank; ++j) {  // by back substitution
-    for (std::int64_t i = j; i >= 0; --i) {
-      test::Many rest = i == j ? 1 : 0;
-      for (std::int64_t k = i + 1; k <= j; ++k) rest -= exact.of_kept(i, k) * exact.inverse(k, j);
-      exact.inverse(i, j) = rest / exact.of_kept(i, i);
-    }
-  }
-  return exact;
-}
-
 /// R is determined by V no better than V's rounding lets it be, which is n roundings of a solve or
 /// fewer, each of u·‖v_j‖: a V_j, of the first j columns at unit length, that changes by E has an R
 /// that changes by at most √2·‖V_j⁺‖·‖E‖, to first order (Sun, "Perturbation bounds for the
@@ -277,11 +225,11 @@ TEST_P(StabilityTable, RAndTheConditionAreThoseOfManyDigits) {
   QrOptions options = test::plain();
   options.dependent = DependentColumns::fill;  // rows stay where they are
   const auto got = test::factored(v, options);
-  const ExactTriangle exact = exact_triangle_of(v);
+  const test::ExactTriangle exact = test::exact_triangle_of(v);
   ASSERT_EQ(got.info.rank, std::ssize(exact.kept));
-  const double condition = norm_of(exact.of_kept) * norm_of(exact.inverse);
-  EXPECT_LE(got.info.condition, 3 * condition);
-  EXPECT_GE(got.info.condition, condition / 3);
+  const double condition = exact.condition();
+  EXPECT_LE(got.info.condition, 1.05 * condition);
+  EXPECT_GE(got.info.condition, condition * (1 - 1e-9));
   const bool one_solve = got.info.steps.size() == 1;
   double of_inverse = 0;  // the square of the norm of the inverse so far
   std::int64_t rank = 0;

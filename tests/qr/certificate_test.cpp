@@ -1,0 +1,245 @@
+// What qr() says of a result is never better than the result: residuals, orthogonality, rank and
+// condition on matrices with structure, against 600 bits, long double, and ranks by construction.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "qr/exact_rank.hpp"
+#include "tests/qr/exact_triangle.hpp"
+#include "tests/qr/factored.hpp"
+#include "tests/qr/tall_matrices.hpp"
+
+namespace strata {
+namespace {
+
+using test::Tall;
+
+template <class T>
+constexpr double kPromise = std::is_same_v<T, double> ? 1e-14 : 1e-5;
+
+/// What is certified, beside the truth.
+template <class T>
+void expect_true(const test::Matrix<T>& v, const std::string& name) {
+  const test::ExactTriangle exact = test::exact_triangle_of(v);
+  const double promise = kPromise<T> * std::sqrt(static_cast<double>(v.cols));
+  for (const bool verify : {true, false}) {
+    SCOPED_TRACE(name + (verify ? "" : " --no-verify"));
+    QrOptions options = test::plain();
+    options.verify = verify;
+    const auto got = test::factored(v, options);
+    const QrInfo& info = got.info;
+    const double residual = test::residual_of(v, got.q, got.r);
+    const double orthogonality = test::orthogonality_of(got.q, info.rank);
+    EXPECT_LE(residual, info.residual + 1e-18);
+    if (verify) {
+      EXPECT_LE(orthogonality, info.orthogonality * (1 + 1e-3) + 1e-17);
+    }
+    EXPECT_LE(info.rank, std::ssize(exact.kept));
+    if (!info.ok) continue;
+    EXPECT_LE(residual, promise);
+    EXPECT_LE(orthogonality, promise);
+    ASSERT_EQ(info.rank, std::ssize(exact.kept));
+    for (const std::int64_t j : exact.kept)
+      EXPECT_FALSE(
+          std::binary_search(info.dependent_columns.begin(), info.dependent_columns.end(), j));
+    const double condition = exact.condition();
+    EXPECT_GE(info.condition, condition * (1 - 1e-9));
+    if (condition < 1e12 && std::is_same_v<T, double>) {
+      EXPECT_LE(info.condition, 1.05 * condition);
+    }
+  }
+}
+template <class T>
+void expect_done(const test::Matrix<T>& v, const std::string& name) {
+  expect_true(v, name);
+  EXPECT_TRUE(test::factored(v, test::plain()).info.ok) << name;
+}
+
+/// Powers of points from a to b, the highest first.
+template <class T>
+test::Matrix<T> vandermonde(std::int64_t m, std::int64_t n, double a, double b) {
+  return test::make_matrix<T>(m, n, [=](auto i, auto j) {
+    const double x = a + (b - a) * static_cast<double>(i) / static_cast<double>(m - 1);
+    return static_cast<T>(std::pow(x, static_cast<double>(n - 1 - j)));
+  });
+}
+
+template <class T>
+test::Matrix<T> triangle(std::int64_t m, std::int64_t n,
+                         const std::function<double(std::int64_t)>& own, std::int64_t most,
+                         std::uint64_t seed) {
+  return test::make_matrix<T>(m, n, [&](auto i, auto j) {
+    if (i > j) return T(0);
+    if (i == j) return static_cast<T>(own(j));
+    const double x = random_uniform(seed, static_cast<std::uint64_t>(i + n * j));
+    return static_cast<T>(std::floor(static_cast<double>(2 * most + 1) * x) -
+                          static_cast<double>(most));
+  });
+}
+
+TEST(Certificate, IsTrueOfMatricesWithManyNearDependencies) {
+  expect_done(vandermonde<double>(60, 60, 0, 1), "Vandermonde 60");
+  expect_done(vandermonde<double>(120, 70, -1, 1), "Vandermonde 120 x 70");
+  expect_done(vandermonde<float>(30, 30, 0, 1), "Vandermonde 30 in float");
+  const double exponents[] = {-17, -37, -28, -31, -21};
+  expect_done(triangle<double>(
+                  6, 5, [&](auto j) { return std::exp2(exponents[j]); }, 3, 1),
+              "powers of two");
+  expect_done(triangle<double>(
+                  11, 10, [](auto) { return 1.0; }, 1000000, 2),
+              "integers");
+  const double c = 0.9;
+  const double s = std::sqrt(1 - c * c);
+  expect_done(test::make_matrix<double>(105, 100,
+                                        [&](auto i, auto j) {
+                                          if (i > j) return 0.0;
+                                          return std::pow(s, static_cast<double>(i)) *
+                                                 (i == j ? 1 : -c);
+                                        }),
+              "Kahan");
+}
+
+TEST(Certificate, IsTrueOfStructures) {
+#ifdef STRATA_SANITIZED
+  constexpr std::uint64_t kCases = 40;
+#else
+  constexpr std::uint64_t kCases = 160;
+#endif
+  for (std::uint64_t i = 0; i < kCases; ++i) {
+    const auto uniform = [&](std::uint64_t which) { return random_uniform(7000 + which, i); };
+    const auto n = static_cast<std::int64_t>(2 + 12 * uniform(0));
+    const auto m = n + static_cast<std::int64_t>(12 * uniform(1));
+    const std::string name = "case " + std::to_string(i);
+    const auto power = [&](double most) {
+      return [=](auto j) {
+        return std::exp2(
+            -std::floor(most * random_uniform(7100 + i, static_cast<std::uint64_t>(j))));
+      };
+    };
+    switch (i % 8) {
+      case 0:
+        expect_true(vandermonde<double>(m + 1, n, -uniform(2), uniform(3) + 0.1), name);
+        break;
+      case 1: expect_true(triangle<double>(m, n, power(45), 3, 7200 + i), name); break;
+      case 2:
+        expect_true(triangle<double>(
+                        m, n, [](auto) { return 1.0; }, 1000000, 7200 + i),
+                    name);
+        break;
+      case 3: expect_true(triangle<float>(m, n, power(20), 3, 7200 + i), name); break;
+      case 4: {  // Cauchy
+        expect_true(test::make_matrix<double>(
+                        m, n,
+                        [&](auto a, auto b) {
+                          return 1 /
+                                 (random_uniform(7300 + i, static_cast<std::uint64_t>(a)) +
+                                  random_uniform(7400 + i, static_cast<std::uint64_t>(b)) + 1e-3);
+                        }),
+                    name);
+        break;
+      }
+      case 5: {  // Krylov vectors of a diagonal matrix
+        expect_true(test::make_matrix<double>(
+                        m, n,
+                        [&](auto a, auto b) {
+                          return std::pow(random_uniform(7500 + i, static_cast<std::uint64_t>(a)),
+                                          static_cast<double>(b));
+                        }),
+                    name);
+        break;
+      }
+      case 6:
+        expect_true(test::integers_of_rank(
+                        m, n, 1 + static_cast<std::int64_t>(uniform(4) * static_cast<double>(n)),
+                        7600 + 2 * i),
+                    name);
+        break;
+      default:
+        expect_true(test::with_condition(m, n, std::pow(10.0, 18 * uniform(5)), 7700 + 3 * i),
+                    name);
+    }
+  }
+}
+
+TEST(Certificate, AColumnNearTheLargestNumberKeepsItsLength) {
+  for (const double size : {1.5e308, 1.79e308}) {
+    Tall v(3, 2);
+    v(0, 0) = size;
+    v(1, 1) = v(2, 1) = 1;
+    const auto got = test::factored(v, test::plain());
+    EXPECT_TRUE(got.info.ok);
+    EXPECT_NEAR(got.r(0, 0) / size, 1, 1e-15);
+    EXPECT_GE(got.info.condition, 1);
+    EXPECT_LE(got.info.condition, 1.01);
+  }
+  test::Matrix<float> v(3, 2);
+  v(0, 0) = 3.4e38F;
+  v(1, 1) = v(2, 1) = 1;
+  const auto got = test::factored(v, test::plain());
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_NEAR(got.r(0, 0) / 3.4e38F, 1, 1e-6);
+}
+
+TEST(Certificate, TheRankOfIntegersIsThatOfTheirFactorsPastABlock) {
+  const auto small = [](std::uint64_t seed) {
+    return [seed](auto i, auto j) {
+      return std::floor(7 * random_uniform(seed, static_cast<std::uint64_t>(i + 1000 * j))) - 3;
+    };
+  };
+  const Tall left = test::make_matrix<double>(560, 270, small(61));
+  const Tall right = test::make_matrix<double>(270, 530, small(62));
+  Tall v(560, 530);
+  for (std::int64_t j = 0; j < v.cols; ++j)
+    for (std::int64_t k = 0; k < 270; ++k)
+      for (std::int64_t i = 0; i < v.rows; ++i) v(i, j) += left(i, k) * right(k, j);
+  const auto got = test::factored(v, test::plain());
+  EXPECT_TRUE(got.info.ok);
+  EXPECT_EQ(got.info.rank, 270);
+  EXPECT_EQ(got.info.numerical_rank, 270);
+  EXPECT_LE(got.info.condition, 1e6);
+  const double residual = test::residual_of(v, got.q, got.r);
+  EXPECT_LE(residual, got.info.residual);
+}
+
+TEST(Certificate, EveryMethodSaysWhetherQIsOrthonormal) {
+  const Tall v = vandermonde<double>(200, 30, 0, 1);
+  for (const QrMethod method : {QrMethod::cholqr, QrMethod::svqr, QrMethod::mgs, QrMethod::cgs}) {
+    const auto got = test::factored(v, test::plain(method));
+    EXPECT_GE(test::orthogonality_of(got.q, 30), 0.1) << to_string(method);
+    EXPECT_FALSE(got.info.ok) << to_string(method);
+  }
+  EXPECT_TRUE(test::factored(v, test::plain(QrMethod::tsqr)).info.ok);
+  EXPECT_TRUE(test::factored(v, test::plain()).info.ok);
+}
+
+TEST(ExactRank, IsThatOfNumbersAsTheyAreStored) {
+  const auto dependent = [](const Tall& v) {
+    ExactRank rank(v.cols);
+    rank.add(v.data.data(), v.rows);
+    return rank.dependent_columns();
+  };
+  Tall v(4,
+         4);  // a column that differs from a sum of others in its last bit, and one that does not
+  for (std::int64_t i = 0; i < 4; ++i) {
+    v(i, 0) = static_cast<double>(1 + i);
+    v(i, 1) = static_cast<double>(i * i);
+    v(i, 2) = v(i, 0) + v(i, 1);
+    v(i, 3) = std::ldexp(v(i, 0), -900);
+  }
+  EXPECT_EQ(dependent(v), (std::vector<std::int64_t>{2, 3}));
+  v(2, 2) = std::nextafter(v(2, 2), 100.0);
+  EXPECT_EQ(dependent(v), (std::vector<std::int64_t>{3}));
+  v(3, 3) = -std::nextafter(v(3, 3), 1.0);
+  EXPECT_TRUE(dependent(v).empty());
+  for (std::int64_t rank = 1; rank <= 12; ++rank) {
+    const Tall integers =
+        test::integers_of_rank(40, 12, rank, 80 + 2 * static_cast<std::uint64_t>(rank));
+    EXPECT_EQ(std::ssize(dependent(integers)), 12 - rank);
+  }
+}
+
+}  // namespace
+}  // namespace strata
