@@ -120,6 +120,8 @@ class FrontFactor {
   [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
   [[nodiscard]] double shift() const noexcept { return shift_; }
+  /// L is that of 2^(−exponent)·(A + shift·I); even, and 0 unless A is near the ends of the range.
+  [[nodiscard]] int exponent() const noexcept { return exponent_; }
   [[nodiscard]] const FrontSizes& sizes() const noexcept { return sizes_; }
   [[nodiscard]] Element element() const noexcept { return element_; }
 
@@ -139,7 +141,7 @@ class FrontFactor {
   [[nodiscard]] std::span<std::byte> bytes() const;
   /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
   void reserve();
-  void adopt(const FactorInfo& info, double shift);
+  void adopt(const FactorInfo& info, double shift, int exponent);
 
  private:
   void begin();
@@ -155,6 +157,8 @@ class FrontFactor {
   /// What a factorization on the devices takes, before it begins; returns what was sent.
   std::int64_t upload_values(std::span<const double> values, const SparseMatrix* a);
   void run_resident(std::span<const double> values, const SparseMatrix* a);
+  /// Of a matrix in range.
+  void run_factorization(const SparseMatrix& a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;
   template <class T>
@@ -193,6 +197,8 @@ class FrontFactor {
   FactorInfo info_;
   RunReport report_;
   double shift_ = 0;
+  int exponent_ = 0;
+  double shift_in_range_ = 0;  ///< 2^(−exponent)·shift
 };
 
 /// Entries of the inverse of what was factored, in the order of elimination: of each panel, one
@@ -200,7 +206,7 @@ class FrontFactor {
 [[nodiscard]] std::vector<double> inverse_panels(const FrontFactor& factor);
 
 /// Sweeps over a factor: X (n × m, rows in the order of elimination) ← L⁻¹·X, or L⁻ᵀ·X. T is the
-/// C++ type of the factor's element.
+/// C++ type of the factor's element, or double.
 template <class T>
 void sweep_forward(const FrontFactor& factor, MatrixView<T> x);
 template <class T>
