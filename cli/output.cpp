@@ -113,6 +113,9 @@ json to_json(const FactorInfo& info) {
 
 json to_json(const Certificate& certificate) {
   return {{"backward_error", number(certificate.backward_error)},
+          {"componentwise_backward_error", number(certificate.componentwise_backward_error)},
+          {"scaled_condition", number(certificate.scaled_condition)},
+          {"forward_error", number(certificate.forward_error)},
           {"refinement_steps", certificate.refinement_steps},
           {"precision", to_string(certificate.precision)},
           {"bytes_moved", certificate.bytes_moved},

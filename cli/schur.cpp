@@ -79,11 +79,12 @@ int run_schur(const SchurArguments& a, const CommonOptions& common) {
   object["summed_entries"] = file.summed.count;
   object["shift"] = options.shift;
   object["factor"] = to_json(s.factor);
-  if (!s.factor.ok)
-    return report_not_definite(
-        common, file.matrix,
-        {.what = "what is eliminated", .info = s.factor, .shift = options.shift},
-        std::move(object));
+  if (!s.factor.ok) {
+    const NotDefinite failure{
+        .what = "what is eliminated", .info = s.factor, .shift = options.shift};
+    const DefiniteShift shift = definite_shift(file.matrix, shift_search(s.run.flops), options);
+    return report_not_definite(common, failure, shift, std::move(object));
+  }
   object["schur_seconds"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ReportData data;

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "base/check.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
@@ -12,25 +9,30 @@ namespace strata::cli {
 namespace {
 
 struct ShiftArguments {
-  std::string matrix;
-  std::string triangle;
+  FactorArguments factor;
   int steps = 100;
 };
 
 int run_shift(const ShiftArguments& a, const CommonOptions& common) {
-  const SymmetricFile file = read_symmetric(a.matrix, a.triangle);
+  check_outputs(common, {}, {a.factor.matrix, common.rates});
+  const SymmetricFile file = read_symmetric(a.factor.matrix, a.factor.triangle);
   check_interrupt();
-  const double shift = definite_shift(file.matrix, a.steps);
-  require(std::isfinite(shift), ErrorKind::numerical, "shift",
-          "{}: products with the matrix leave the range of doubles", a.matrix);
-  const nlohmann::json object{{"n", file.matrix.rows},
-                              {"summed_entries", file.summed.count},
-                              {"steps", a.steps},
-                              {"definite_shift", shift}};
+  SparseCholeskyOptions options = sparse_options_of(common, a.factor);
+  options.analysis = a.factor.analysis.to_options(common.seed);
+  const DefiniteShift found = definite_shift(file.matrix, {.steps = a.steps}, options);
+  nlohmann::json object{{"n", file.matrix.rows},
+                        {"summed_entries", file.summed.count},
+                        {"steps", a.steps},
+                        {"precision", a.factor.precision}};
+  add_to_json(found, object);
   return finish(common, {}, object, [&] {
-    fmt::print("order {}\n  definite shift    {:.5g}: {}\n", file.matrix.rows, shift,
-               shift > 0 ? "A plus this on the diagonal is positive definite, by an estimate"
-                         : "A seems to be positive definite as it is");
+    fmt::print("order {}\n", file.matrix.rows);
+    if (found.least_row >= 0 && found.least_diagonal <= 0)
+      fmt::print("  diagonal          {:.6g} in row {}\n", found.least_diagonal, found.least_row);
+    fmt::print("  definite shift    {}: {} ({})\n", found.shift,
+               found.shift > 0 ? "A plus this on the diagonal is positive definite"
+                               : "A is positive definite as it is",
+               known_by(found));
   });
 }
 
@@ -38,16 +40,19 @@ int run_shift(const ShiftArguments& a, const CommonOptions& common) {
 
 void add_shift(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "shift", "estimate what would make a sparse symmetric matrix positive definite: its --shift");
+      "shift", "find what makes a sparse symmetric matrix positive definite: its --shift");
   auto a = std::make_shared<ShiftArguments>();
-  verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
-  add_triangle_to(*verb, a->triangle);
-  verb->add_option("--steps", a->steps,
-                   "products with A at most, of Lanczos' method; more come closer to the least "
-                   "eigenvalue")
+  common.add_to(*verb);
+  verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
+  add_triangle_to(*verb, a->factor.triangle);
+  a->factor.analysis.add_to(*verb);
+  a->factor.add_precision_to(*verb, "in which A is to be factored");
+  verb->add_option(
+          "--steps", a->steps,
+          "products with A at most, of Lanczos' method, before A is factored with what they "
+          "say")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  verb->add_flag("--json", common.json, "print one JSON object");
   verb->callback([&run, &common, a] { run = [&common, a] { return run_shift(*a, common); }; });
 }
 

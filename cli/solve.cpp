@@ -72,15 +72,21 @@ class MatrixFile {
   DenseMatrix<double> dense_;
 };
 
-/// A copy in another precision. Throws Error{input} naming an element that it cannot hold.
+/// A copy in another precision. Throws Error{input} naming an element that it cannot hold: too
+/// large, or the largest of its column and no normal number, so without its digits.
 template <class To, class From>
 DenseMatrix<To> converted(MatrixView<const From> a, const MatrixFile& file) {
   DenseMatrix<To> copy{std::vector<To>(static_cast<std::size_t>(a.size())), a.rows, a.cols};
   for (std::int64_t j = 0; j < a.cols; ++j) {
     check_interrupt();
+    std::int64_t largest = 0;
+    for (std::int64_t i = 1; i < a.rows; ++i)
+      if (std::abs(a(i, j)) > std::abs(a(largest, j))) largest = i;
     for (std::int64_t i = 0; i < a.rows; ++i) {
       const auto value = static_cast<To>(a(i, j));
-      require(std::isfinite(value), ErrorKind::input, "solve",
+      const bool digits =
+          i != largest || static_cast<From>(value) == a(i, j) || std::isnormal(value);
+      require(std::isfinite(value) && digits, ErrorKind::input, "solve",
               "{}: element ({}, {}) is {}, which {} cannot hold", file.path(), i, j, a(i, j),
               to_string(element_of<To>));
       copy.view()(i, j) = value;
@@ -172,8 +178,9 @@ void print_solve(const SolveResult& result, std::int64_t columns, const std::str
   fmt::print("solved {} unknowns, {} right-hand sides, in {} with {} ({}, tile {}, {})\n", factor.n,
              columns, to_string(c.precision), fmt::join(factor.devices, ", "), factor.path,
              factor.tile, factor.policy);
-  fmt::print("  backward error    {:.2e}\n  log determinant   {:.15g}\n  refinement steps  {}\n",
-             c.backward_error, c.factor.log_determinant, c.refinement_steps);
+  print_certificate(c);
+  fmt::print("  log determinant   {:.15g}\n  refinement steps  {}\n", c.factor.log_determinant,
+             c.refinement_steps);
   fmt::print("  factor            {:.3g} s, {:.1f} GFLOP/s\n  total             {:.3g} s\n",
              factor.seconds, factor.seconds > 0 ? factor.flops / factor.seconds / 1e9 : 0,
              c.seconds);
@@ -224,6 +231,8 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
   object["certificate"] = to_json(certificate);
   if (!certificate.factor.ok) return report_failed_factor(common, certificate.factor, object);
   object["solve"] = to_json(result.solve);
+  const bool singular = numerically_singular(certificate.scaled_condition, certificate.precision);
+  object["numerically_singular"] = singular;
   ReportData data;
   data.title = fmt::format("A system of {} unknowns, solved", b.rows);
   data.subtitle =
@@ -233,8 +242,12 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
       {"Log determinant", fmt::format("{:.8g}", certificate.factor.log_determinant), "", ""}};
   data.run = result.factor;
   begin_output();
+  const bool finite =
+      std::all_of(x.values.begin(), x.values.end(), [](T v) { return std::isfinite(v); });
   write_dense(output, std::as_const(x).view());
-  return finish(common, std::move(data), object, [&] { print_solve(result, b.cols, output); });
+  (void)finish(common, std::move(data), object, [&] { print_solve(result, b.cols, output); });
+  return finite ? report_solution({certificate, b.rows, singular, false})
+                : report_out_of_range(certificate.precision);
 }
 
 int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,

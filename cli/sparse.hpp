@@ -2,6 +2,7 @@
 // What the verbs of sparse symmetric matrices share: the file, its analysis, its factor, and how
 // they are told of.
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -103,9 +104,20 @@ struct SparseFactorization {
 
 /// Fields of the run, `factor`, `precision`, `shift` and `analysis`.
 [[nodiscard]] nlohmann::json to_json(const SparseFactorization& f);
-/// Of what follows from L alone, which nothing refines: a factor in fp32 is that of A + E with ‖E‖
-/// about 2⁻²⁴·‖A‖, so that this is the estimated condition times 2⁻²⁴; NaN where A is not at hand.
-[[nodiscard]] double relative_error_in_fp32(const SparseFactorization& f);
+/// What is known of a factor beside A: nothing, NaN, where A is not at hand.
+struct FactorQuality {
+  double scaled_condition = std::numeric_limits<double>::quiet_NaN();
+  FactorErrors errors{std::numeric_limits<double>::quiet_NaN(),
+                      std::numeric_limits<double>::quiet_NaN()};
+  bool singular = false;  ///< as far as the factor tells
+};
+/// `errors`: they are wanted, too.
+[[nodiscard]] FactorQuality quality_of(const SparseFactorization& f, bool errors);
+/// Fields scaled_condition and numerically_singular.
+void add_to_json(const FactorQuality& quality, nlohmann::json& object);
+void print_condition(double scaled_condition);
+/// One line on standard error where A is numerically singular; the exit status.
+int report_singular(double scaled_condition, Element precision, bool of_factor);
 /// What ran on what.
 void print_run(const SparseFactorization& f);
 /// Log-determinant, entries of L, supernodes, and seconds.
@@ -119,12 +131,32 @@ struct NotDefinite {
   double shift = 0;
   Element precision = Element::fp64;
 };
-/// One line on standard error with the row, its pivot and a shift of `matrix` that may do, and
-/// `object` if --json asks for it; the exit status.
-int report_not_definite(const CommonOptions& common, const SparseMatrix& matrix,
-                        const NotDefinite& failure, nlohmann::json object);
-int report_not_definite(const CommonOptions& common, const SparseFactorization& f,
-                        nlohmann::json object);
+/// How a shift is searched for after a failed factorization of so many operations: by further ones,
+/// where that takes seconds.
+[[nodiscard]] DefiniteShiftOptions shift_search(double flops);
+/// What is said of a shift: that it was factored, or is proven.
+[[nodiscard]] std::string known_by(const DefiniteShift& shift);
+/// Fields definite_shift, definite_shift_known_by, and least_diagonal with its row.
+void add_to_json(const DefiniteShift& shift, nlohmann::json& object);
+/// One line on standard error with the row, its pivot and the shift that does, and `object` if
+/// --json asks for it; the exit status.
+int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
+                        const DefiniteShift& shift, nlohmann::json object);
+/// The same with the shift that `f` finds, which then is another factor.
+int report_not_definite(const CommonOptions& common, SparseFactorization& f, nlohmann::json object);
+
+/// What is said of a solution that is not what was promised, 4ε·√n as a backward error, of a
+/// singular matrix, and of numbers that left the range; the exit status.
+struct SolutionCheck {
+  const Certificate& certificate;
+  std::int64_t n = 0;
+  bool singular = false;
+  bool of_factor = false;  ///< the precision is that of a factor, and x is in fp64
+};
+int report_solution(const SolutionCheck& check);
+int report_out_of_range(Element precision);
+/// Backward errors, condition and the bound of the error.
+void print_certificate(const Certificate& certificate);
 
 /// strata solve of a sparse matrix, or with a saved factor.
 struct SparseSystem {

@@ -52,50 +52,57 @@ void check_directory(const CommonOptions& common, std::string directory,
   check_outputs(common, {{"--output", directory}}, inputs);
 }
 
-/// How far results of a factor in fp32 are off at most; `kind` is absolute or relative.
-void print_error_in_fp32(const char* kind, double error) {
+/// How far results are off at most; `kind` is absolute or relative.
+void print_error(const char* kind, double error) {
   if (std::isnan(error))
-    return fmt::print("  error             unknown: what is of a factor in fp32 takes A to tell\n");
-  fmt::print("  error             at most about {:.1e} ({}), as the factor is in fp32\n", error,
-             kind);
+    return fmt::print("  error             unknown: what is lost in a factor takes A to tell\n");
+  if (std::isinf(error)) return fmt::print("  error             not a digit is known\n");
+  fmt::print("  error             at most about {:.1e} ({})\n", error, kind);
 }
 
 int run_factor(const FactorVerbArguments& a, const CommonOptions& common) {
   require(!a.factor.is_saved(), ErrorKind::misuse, "options",
           "'{}' is a directory: what is factored is a matrix, .mtx or .npy", a.factor.matrix);
   check_directory(common, a.output, inputs_of(a.factor, common));
-  const SparseFactorization f = read_factor(a.factor, common);
+  SparseFactorization f = read_factor(a.factor, common);
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   const double condition = a.condition ? f.factor.condition(f.file.matrix) : 0;
   if (a.condition) object["condition"] = number(condition);
+  const FactorQuality quality = quality_of(f, false);
+  add_to_json(quality, object);
   begin_output();
   f.factor.save(a.output);
-  return finish(common, report_of(f), object, [&] {
+  const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
+    print_condition(quality.scaled_condition);
     if (a.condition) fmt::print("  condition         {:.2e} (an estimate)\n", condition);
     print_traffic(f.factor.report());
     fmt::print("factor written to {}\n", a.output);
   });
+  if (!quality.singular) return status;
+  return report_singular(quality.scaled_condition, f.factor.precision(), true);
 }
 
 int run_logdet(const FactorArguments& a, const CommonOptions& common) {
   check_outputs(common, {}, inputs_of(a, common));
-  const SparseFactorization f = read_factor(a, common);
+  SparseFactorization f = read_factor(a, common);
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   object["log_determinant"] = number(f.factor.info().log_determinant);
-  // |log det(A + E) − log det A| is about |tr(A⁻¹·E)|, which is at most n·‖A⁻¹‖·‖E‖.
-  const bool single = f.factor.precision() == Element::fp32;
-  const double error = single ? static_cast<double>(f.factor.n()) * relative_error_in_fp32(f) : 0;
-  if (single) object["log_determinant_error"] = number(error);
-  return finish(common, report_of(f), object, [&] {
+  const FactorQuality quality = quality_of(f, true);
+  add_to_json(quality, object);
+  object["log_determinant_error"] = number(quality.errors.log_determinant);
+  const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
-    if (single) print_error_in_fp32("absolute", error);
+    print_error("absolute", quality.errors.log_determinant);
+    print_condition(quality.scaled_condition);
     if (!f.saved) print_traffic(f.factor.report());
   });
+  if (!quality.singular) return status;
+  return report_singular(quality.scaled_condition, f.factor.precision(), true);
 }
 
 void require_variances_name(const VariancesArguments& a) {
@@ -134,7 +141,7 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   check_outputs(common, {{"--output", a.output}}, inputs_of(a.factor, common));
   FactorArguments factor = a.factor;
   factor.inverse = true;
-  const SparseFactorization f = read_factor(factor, common);
+  SparseFactorization f = read_factor(factor, common);
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   const std::vector<double> variances =
@@ -145,21 +152,31 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
                          {"largest", any ? number(*range.second) : json(nullptr)}};
   const std::int64_t entries = 2 * f.factor.selected_entries() - f.factor.n();
   if (a.selected) object["variances"]["selected_entries"] = entries;
-  const bool single = f.factor.precision() == Element::fp32;
-  const double error = single ? relative_error_in_fp32(f) : 0;
-  if (single) object["variances"]["relative_error"] = number(error);
+  const FactorQuality quality = quality_of(f, true);
+  add_to_json(quality, object);
+  object["variances"]["relative_error"] = number(quality.errors.inverse);
   if (!a.selected)
     write_dense(a.output, MatrixView<const double>{variances.data(), f.factor.n(), 1,
                                                    std::max<std::int64_t>(f.factor.n(), 1)});
-  return finish(common, report_of(f), object, [&] {
+  const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
     if (any) fmt::print("  variances         from {:.6g} to {:.6g}\n", *range.first, *range.second);
     if (a.selected) fmt::print("  of the inverse    {} entries\n", entries);
-    if (single) print_error_in_fp32("relative", error);
+    print_error("relative", quality.errors.inverse);
+    print_condition(quality.scaled_condition);
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
   });
+  const bool finite = std::all_of(variances.begin(), variances.end(),
+                                  [](double v) { return std::isfinite(v); });
+  if (!finite) {  // and no other element of the inverse is larger
+
+    fmt::print(stderr, "strata: variances: numbers leave the range of fp64\n");
+    return kNumbersSaidNo;
+  }
+  if (!quality.singular) return status;
+  return report_singular(quality.scaled_condition, f.factor.precision(), true);
 }
 
 }  // namespace
@@ -243,9 +260,41 @@ json to_json(const SparseFactorization& f) {
   return object;
 }
 
-double relative_error_in_fp32(const SparseFactorization& f) {
-  if (f.saved) return std::numeric_limits<double>::quiet_NaN();
-  return std::ldexp(f.factor.condition(f.file.matrix), -24);
+FactorQuality quality_of(const SparseFactorization& f, bool errors) {
+  FactorQuality quality;
+  if (f.file.matrix.rows != f.factor.n()) return quality;  // a factor that was saved, without A
+  const Element precision = f.factor.precision();
+  quality.scaled_condition = f.factor.scaled_condition(f.file.matrix);
+  quality.singular = numerically_singular(quality.scaled_condition, precision);
+  if (errors || (quality.singular && precision == Element::fp32))
+    quality.errors = factor_errors(f.factor, f.file.matrix);
+  // What was lost in a factor in fp32, measured, says more than its condition.
+  const bool known = std::isfinite(quality.errors.inverse);
+  if (precision == Element::fp32) quality.singular = quality.singular && !known;
+  quality.singular = quality.singular || std::isinf(quality.errors.inverse);
+  return quality;
+}
+
+void add_to_json(const FactorQuality& quality, json& object) {
+  object["scaled_condition"] = number(quality.scaled_condition);
+  if (!std::isnan(quality.scaled_condition)) object["numerically_singular"] = quality.singular;
+}
+
+void print_condition(double scaled_condition) {
+  if (std::isnan(scaled_condition)) return;
+  fmt::print("  condition         {:.2e} with a unit diagonal (an estimate)\n", scaled_condition);
+}
+
+int report_singular(double scaled_condition, Element precision, bool of_factor) {
+  const bool single = precision == Element::fp32;
+  fmt::print(stderr,
+             "strata: {}: scaled to a unit diagonal its condition is about {:.1e}, and from {:.1e} "
+             "on not a digit is sure{}\n",
+             single && of_factor ? "a factor in fp32 cannot tell the matrix from a singular one"
+                                 : "the matrix is numerically singular",
+             scaled_condition, singular_condition(precision),
+             single ? " in fp32: --precision fp64" : "");
+  return kNumbersSaidNo;
 }
 
 void print_run(const SparseFactorization& f) {
@@ -290,24 +339,46 @@ ReportData report_of(const SparseFactorization& f) {
   return data;
 }
 
-int report_not_definite(const CommonOptions& common, const SparseMatrix& matrix,
-                        const NotDefinite& failure, json object) {
+DefiniteShiftOptions shift_search(double flops) {
+  constexpr double kSeconds = 2e10;  // a few of a core
+  DefiniteShiftOptions options;
+  if (flops > kSeconds) options.factorizations_max = 0;
+  return options;
+}
+
+std::string known_by(const DefiniteShift& shift) {
+  if (shift.factored)
+    return fmt::format("factored, {} factorization{}", shift.factorizations,
+                       shift.factorizations == 1 ? "" : "s");
+  return "proven by Gershgorin's discs";
+}
+
+void add_to_json(const DefiniteShift& shift, json& object) {
+  object["definite_shift"] = number(shift.shift);
+  object["definite_shift_known_by"] = shift.factored ? "factorization" : "discs";
+  object["factorizations"] = shift.factorizations;
+  object["least_diagonal"] = {{"row", shift.least_row}, {"value", number(shift.least_diagonal)}};
+}
+
+int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
+                        const DefiniteShift& shift, json object) {
   const FactorInfo& info = failure.info;
-  const double shift = definite_shift(matrix);
-  object["definite_shift"] = number(shift);
+  add_to_json(shift, object);
   end_progress();
   if (common.json) fmt::print("{}\n", object.dump(2));
   const bool single = failure.precision == Element::fp32;
   std::string what = failure.what;
   if (failure.shift != 0) what += fmt::format(" + {:.6g} I", failure.shift);
   if (single) what += " in fp32";
-  std::string advice;  // none where entries overflowed
-  if (shift > failure.shift) {
-    advice = fmt::format("; --shift {:.5g} would make it so, by an estimate", shift);
-  } else if (single && std::isfinite(shift)) {
-    advice = "; in --precision fp64 it may be";
-  } else if (std::isfinite(shift)) {
-    advice = fmt::format("; a --shift above {:.6g} may make it so", failure.shift);
+  std::string advice =
+      fmt::format("; --shift {} would make it so ({})", shift.shift, known_by(shift));
+  if (!shift.factored) advice += ", and 'strata shift' finds a smaller one";
+  if (shift.least_row >= 0 && shift.least_diagonal <= 0) {
+    advice =
+        fmt::format("; the diagonal has {:.6g} in row {}", shift.least_diagonal, shift.least_row) +
+        advice;
+  } else if (single) {
+    advice += "; in --precision fp64 it may be";
   }
   fmt::print(
       stderr,
@@ -316,10 +387,12 @@ int report_not_definite(const CommonOptions& common, const SparseMatrix& matrix,
   return kNumbersSaidNo;
 }
 
-int report_not_definite(const CommonOptions& common, const SparseFactorization& f, json object) {
+int report_not_definite(const CommonOptions& common, SparseFactorization& f, json object) {
   const NotDefinite failure{
       .info = f.factor.info(), .shift = f.factor.shift(), .precision = f.factor.precision()};
-  return report_not_definite(common, f.file.matrix, failure, std::move(object));
+  const DefiniteShift shift =
+      definite_shift(f.factor, f.file.matrix, shift_search(f.analysis().counts.flops));
+  return report_not_definite(common, failure, shift, std::move(object));
 }
 
 void add_factor(CLI::App& app, CommonOptions& common, Run& run) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -22,8 +23,8 @@ void require_rows(const DenseMatrix<double>& b, std::int64_t n, const std::strin
 }
 
 /// Solves, refines where A is known, and says how good that is: NaN if nobody can.
-Certificate solve_with(const SparseFactorization& f, bool known, const DenseMatrix<double>& b,
-                       DenseMatrix<double>& x) {
+Certificate solve_with(const SparseFactorization& f, bool known, double scaled_condition,
+                       const DenseMatrix<double>& b, DenseMatrix<double>& x) {
   x = b;
   f.factor.solve(x.view());
   check_interrupt();
@@ -31,7 +32,8 @@ Certificate solve_with(const SparseFactorization& f, bool known, const DenseMatr
   certificate.factor = f.factor.info();
   certificate.precision = f.factor.precision();
   certificate.backward_error = std::numeric_limits<double>::quiet_NaN();
-  if (known) certificate = refine(f.factor, f.file.matrix, b.view(), x.view());
+  certificate.componentwise_backward_error = certificate.backward_error;
+  if (known) certificate = refine(f.factor, f.file.matrix, b.view(), x.view(), scaled_condition);
   certificate.bytes_moved = f.factor.report().traffic.total();
   return certificate;
 }
@@ -40,29 +42,56 @@ void print_solve(const SparseFactorization& f, const Certificate& c, bool known,
                  std::int64_t columns) {
   fmt::print("solved {} unknowns, {} right-hand sides, by a sparse factor in {}\n", f.factor.n(),
              columns, to_string(f.factor.precision()));
-  if (known) {
-    fmt::print("  backward error    {:.2e}\n  refinement steps  {}\n", c.backward_error,
-               c.refinement_steps);
-  } else {
-    fmt::print("  backward error    unknown: it takes A, which --matrix names\n");
-  }
+  if (!known) return fmt::print("  backward error    unknown: it takes A, which --matrix names\n");
+  print_certificate(c);
+  fmt::print("  refinement steps  {}\n", c.refinement_steps);
 }
 
-/// What solutions of symmetric positive definite systems are held to: 4ε·√n, as a backward error.
-int report_accuracy(const Certificate& c, std::int64_t n) {
-  const double promised =
-      4 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(n));
-  if (c.backward_error <= promised || n == 0) return kDone;
-  fmt::print(stderr,
-             "strata: solve: refinement ended at a backward error of {:.2e}, above {:.1e}{}\n",
-             c.backward_error, promised,
-             c.precision == Element::fp64
-                 ? ""
-                 : "; a factor in fp32 is not enough for this matrix: --precision fp64");
-  return kNumbersSaidNo;
+bool all_finite(const DenseMatrix<double>& x) {
+  return std::all_of(x.values.begin(), x.values.end(), [](double v) { return std::isfinite(v); });
 }
 
 }  // namespace
+
+void print_certificate(const Certificate& c) {
+  fmt::print("  backward error    {:.2e} in the norm, {:.2e} row by row\n", c.backward_error,
+             c.componentwise_backward_error);
+  if (std::isnan(c.forward_error)) return;
+  if (std::isfinite(c.forward_error)) {
+    fmt::print("  forward error     at most about {:.1e} of the largest element\n",
+               c.forward_error);
+  } else {
+    fmt::print("  forward error     not a digit is known\n");
+  }
+  print_condition(c.scaled_condition);
+}
+
+int report_out_of_range(Element precision) {
+  fmt::print(stderr, "strata: solve: numbers of x leave the range of {}\n", to_string(precision));
+  return kNumbersSaidNo;
+}
+
+int report_solution(const SolutionCheck& check) {
+  const Certificate& c = check.certificate;
+  const bool single = c.precision == Element::fp32;
+  const double epsilon = single && !check.of_factor ? std::numeric_limits<float>::epsilon()
+                                                    : std::numeric_limits<double>::epsilon();
+  const double promised = 4 * epsilon * std::sqrt(static_cast<double>(check.n));
+  if (check.n == 0) return kDone;
+  if (check.singular) return report_singular(c.scaled_condition, c.precision, check.of_factor);
+  // Row by row, or as far as x itself goes.
+  const bool near =
+      c.componentwise_backward_error <= promised || c.forward_error <= promised || !check.of_factor;
+  if (c.backward_error <= promised && near) return kDone;
+  fmt::print(stderr,
+             "strata: solve: refinement ended at a backward error of {:.2e} in the norm and {:.2e} "
+             "row by row, above {:.1e}{}\n",
+             c.backward_error, c.componentwise_backward_error, promised,
+             single && check.of_factor
+                 ? "; a factor in fp32 is not enough for this matrix: --precision fp64"
+                 : "");
+  return kNumbersSaidNo;
+}
 
 int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& system,
                      const FactorArguments& arguments, const CommonOptions& common) {
@@ -82,11 +111,13 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
   json object = to_json(f);
   if (!f.factor.info().ok) return report_not_definite(common, f, std::move(object));
   DenseMatrix<double> x;
-  Certificate certificate = solve_with(f, known, b, x);
+  const FactorQuality quality = quality_of(f, false);
+  Certificate certificate = solve_with(f, known, quality.scaled_condition, b, x);
   certificate.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double condition = system.condition ? f.factor.condition(f.file.matrix) : 0;
   object["certificate"] = to_json(certificate);
+  add_to_json(quality, object);
   if (system.condition) object["condition"] = number(condition);
   ReportData data = report_of(f);
   data.title = fmt::format("A sparse system of {} unknowns, solved", b.rows);
@@ -106,7 +137,9 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("x written to {}\n", system.output);
   });
-  return known && status == kDone ? report_accuracy(certificate, b.rows) : status;
+  if (!all_finite(x)) return report_out_of_range(Element::fp64);
+  if (!known) return status;
+  return report_solution({certificate, b.rows, quality.singular, true});
 }
 
 }  // namespace strata::cli

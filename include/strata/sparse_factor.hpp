@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -94,6 +95,10 @@ class SparseCholesky {
   [[nodiscard]] const RunReport& report() const noexcept;
   [[nodiscard]] double shift() const noexcept;
   [[nodiscard]] Element precision() const noexcept;
+  /// L is that of 2^(−exponent)·(A + shift·I): an even number where A is so near the ends of the
+  /// range of its precision that numbers on the way would leave it, else 0. Solves, determinants
+  /// and inverses are those of A all the same, host memory's where it is not 0.
+  [[nodiscard]] int exponent() const noexcept;
 
   /// Factors another matrix of the same pattern, A + shift·I. Plans and memory are used again.
   /// Throws Error{misuse} for another pattern, after which the factor is gone.
@@ -111,7 +116,10 @@ class SparseCholesky {
   /// B ← A⁻¹·B, n × nrhs. By the GPUs that hold L, or, if a GPU made it but does not hold it, by
   /// its way through that one, once for as many columns as its budget holds; else by the host.
   void solve(MatrixView<double> b) const;
-  /// B ← L⁻¹·P·B, whose rows are in the order of elimination.
+  /// B ← 2^exponent·A⁻¹·B, whose numbers are in range where those of A⁻¹·B may not be.
+  void solve_in_range(MatrixView<double> b) const;
+  /// B ← L⁻¹·P·B, whose rows are in the order of elimination; in fp64 whatever L is in, as is the
+  /// next.
   void solve_lower(MatrixView<double> b) const;
   /// B ← Pᵀ·L⁻ᵀ·B, of rows in the order of elimination.
   void solve_lower_transposed(MatrixView<double> b) const;
@@ -127,9 +135,13 @@ class SparseCholesky {
   void for_selected_inverse(const std::function<void(const SelectedPanel&)>& visit) const;
   /// Of its lower triangle.
   [[nodiscard]] std::int64_t selected_entries() const;
-  /// An estimate from below of ‖A‖₁·‖A⁻¹‖₁, mostly exact to a digit (Hager 1984; Higham 1988); A is
-  /// the matrix that was factored, without the shift, which is added.
+  /// An estimate from below of ‖A‖₁·‖A⁻¹‖₁, mostly exact to a digit (Higham, Tisseur 2000), by up
+  /// to five solves of four right-hand sides; A is the matrix that was factored, without the shift,
+  /// which is added.
   [[nodiscard]] double condition(const SparseMatrix& a) const;
+  /// The same of A scaled to a unit diagonal, as Certificate has it: what numerically_singular() is
+  /// told. Never above what a factor of so few digits can tell from singular.
+  [[nodiscard]] double scaled_condition(const SparseMatrix& a) const;
 
   /// Writes both into a directory, which is made: both or none. Throws Error{storage, cancelled}.
   void save(const std::string& directory) const;
@@ -148,11 +160,23 @@ class SparseCholesky {
   std::unique_ptr<State> state_;
 };
 
-/// Refines X, a solution of A·X = B by this factor, until its backward error is a few ulps or no
-/// longer halved, and says what it is: max over columns of ‖b − A·x‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞), with
-/// residuals in double-double. A + shift·I counts as A.
-[[nodiscard]] Certificate refine(const SparseCholesky& factor, const SparseMatrix& a,
-                                 MatrixView<const double> b, MatrixView<double> x);
+/// Refines X, a solution of A·X = B by this factor, with residuals in double-double, until its
+/// backward error is a few ulps row by row, or neither that nor the corrections are halved any
+/// longer, and says what it is. With what scaled_condition() says it bounds the error of X, too,
+/// which takes one more solve of each column. A + shift·I counts as A.
+[[nodiscard]] Certificate refine(
+    const SparseCholesky& factor, const SparseMatrix& a, MatrixView<const double> b,
+    MatrixView<double> x, double scaled_condition = std::numeric_limits<double>::quiet_NaN());
+
+/// How far what follows from L alone is off, which nothing refines: bounds as far as 16 products
+/// with random vectors tell, of a wide margin. Inf: not a digit is known.
+struct FactorErrors {
+  double log_determinant = 0;  ///< absolute
+  double inverse = 0;          ///< of elements of the diagonal of the inverse, relative
+};
+/// Measured on the factor, A + shift·I the matrix that was factored, by two solves of eight
+/// right-hand sides.
+[[nodiscard]] FactorErrors factor_errors(const SparseCholesky& factor, const SparseMatrix& a);
 
 /// What `solve` of a sparse matrix hands back beside x.
 struct SparseSolveResult {
@@ -181,10 +205,30 @@ struct SchurComplement {
                                                std::span<const std::int64_t> kept,
                                                const SparseCholeskyOptions& options = {});
 
-/// After a failure: an estimate of the least shift for which A + shift·I is positive definite, as
-/// −λ_min by Lanczos' method (at most `steps` products with A), with a margin; 0 if A seems
-/// definite. Throws as analyze() does for what is no symmetric matrix.
-[[nodiscard]] double definite_shift(const SparseMatrix& a, int steps = 100);
+/// A shift that makes a matrix positive definite, and how that is known.
+struct DefiniteShift {
+  double shift = 0;             ///< 0: A is positive definite as it is
+  bool factored = false;        ///< A + shift·I was factored, and is not numerically singular
+  bool proven = false;          ///< it is positive definite by the discs of Gershgorin
+  int factorizations = 0;       ///< that were tried
+  double least_diagonal = 0;    ///< of A
+  std::int64_t least_row = -1;  ///< where that is
+};
+struct DefiniteShiftOptions {
+  int steps = 100;              ///< products with A at most, of Lanczos' method
+  int factorizations_max = 40;  ///< 0: the bound by Gershgorin's discs alone
+};
+/// A small shift for which A + shift·I is positive definite: in fp64 about a hundredth above the
+/// least. Begins with −λ_min by Lanczos' method and the least diagonal element, factors A with
+/// that, doubles it until a factorization succeeds, and then finds λ_min by that factor. Throws as
+/// SparseCholesky does.
+[[nodiscard]] DefiniteShift definite_shift(const SparseMatrix& a,
+                                           const DefiniteShiftOptions& options = {},
+                                           const SparseCholeskyOptions& factoring = {});
+/// The same by the devices, in the precision and with the analysis of a factor, which may have
+/// failed; it is another one afterwards.
+[[nodiscard]] DefiniteShift definite_shift(SparseCholesky& factor, const SparseMatrix& a,
+                                           const DefiniteShiftOptions& options = {});
 
 /// What a factorization would do on `machine`, without values: planned traffic, simulated seconds.
 [[nodiscard]] RunReport simulate_sparse_cholesky(const SparseAnalysis& analysis,

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <vector>
 
+#include "base/work_crew.hpp"
 #include "kernels/blas_host.hpp"
 #include "kernels/blas_table.hpp"
 
@@ -16,22 +18,57 @@ namespace {
 
 constexpr std::int64_t kBlock = 256;
 
+/// Y ← Y + |A_s|·X, A_s the blocks of every kStrips-th column of blocks from s on, with what
+/// mirrors them.
+constexpr std::int64_t kStrips = 8;
 template <class T>
-double norm_inf(MatrixView<const T> a) {
-  std::vector<double> sums(static_cast<std::size_t>(a.rows), 0.0);
-  for (std::int64_t j = 0; j < a.cols; ++j) {
-    for (std::int64_t i = j; i < a.rows; ++i) {
-      const double value = std::abs(static_cast<double>(a(i, j)));
-      sums[static_cast<std::size_t>(i)] += value;
-      if (i != j) sums[static_cast<std::size_t>(j)] += value;
+void add_magnitudes(MatrixView<const T> a, std::int64_t s, MatrixView<const double> x,
+                    MatrixView<double> y) {
+  std::vector<double> block(static_cast<std::size_t>(kBlock * kBlock));
+  for (std::int64_t j = s * kBlock; j < a.cols; j += kStrips * kBlock) {
+    const std::int64_t cols = std::min(kBlock, a.cols - j);
+    for (std::int64_t i = j; i < a.rows; i += kBlock) {
+      const std::int64_t rows = std::min(kBlock, a.rows - i);
+      for (std::int64_t c = 0; c < cols; ++c) {
+        double* to = block.data() + c * rows;
+        for (std::int64_t k = i == j ? c : 0; k < rows; ++k) {
+          to[k] = -std::abs(static_cast<double>(a(i + k, j + c)));
+          if (i == j) block[static_cast<std::size_t>(c + k * rows)] = to[k];
+        }
+      }
+      const MatrixView<const double> b{block.data(), rows, cols, rows};
+      blas::gemm_minus<double>(CblasNoTrans, CblasNoTrans, cols, b, x.block(j, 0, cols, x.cols),
+                               y.block(i, 0, rows, y.cols));
+      if (i == j) continue;
+      blas::gemm_minus<double>(CblasTrans, CblasNoTrans, rows, b, x.block(i, 0, rows, x.cols),
+                               y.block(j, 0, cols, y.cols));
     }
   }
-  double norm = 0;
-  for (const double sum : sums) {
-    if (std::isnan(sum)) return sum;
-    norm = std::max(norm, sum);
+}
+
+template <class T>
+void magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<double> y) {
+  constexpr std::int64_t kColumns = 16;  // at once, of each strip's own sums
+  const std::int64_t strips = std::clamp<std::int64_t>((a.cols + kBlock - 1) / kBlock, 1, kStrips);
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  WorkCrew crew(static_cast<int>(std::min(strips, cores) - 1));
+  for (std::int64_t first = 0; first < x.cols; first += kColumns) {
+    const std::int64_t cols = std::min(kColumns, x.cols - first);
+    std::vector<std::vector<double>> sums(static_cast<std::size_t>(strips));
+    crew.share(strips, [&](std::int64_t s) {
+      std::vector<double>& sum = sums[static_cast<std::size_t>(s)];
+      sum.assign(static_cast<std::size_t>(a.rows * cols), 0.0);
+      add_magnitudes(a, s, x.block(0, first, x.rows, cols), {sum.data(), a.rows, cols, a.rows});
+    });
+    for (std::int64_t c = 0; c < cols; ++c) {
+      for (std::int64_t i = 0; i < a.rows; ++i) {
+        double& total = y(i, first + c);
+        total = 0;
+        for (const std::vector<double>& sum : sums)
+          total += sum[static_cast<std::size_t>(i + c * a.rows)];
+      }
+    }
   }
-  return norm;
 }
 
 /// The largest magnitude in a column; NaN if there is one.
@@ -102,8 +139,27 @@ void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x,
   }
 }
 
-double symmetric_norm_inf(MatrixView<const double> a) { return norm_inf(a); }
-double symmetric_norm_inf(MatrixView<const float> a) { return norm_inf(a); }
+void symmetric_magnitudes(MatrixView<const double> a, MatrixView<const double> x,
+                          MatrixView<double> y) {
+  if (a.rows > 0) magnitudes(a, x, y);
+}
+void symmetric_magnitudes(MatrixView<const float> a, MatrixView<const double> x,
+                          MatrixView<double> y) {
+  if (a.rows > 0) magnitudes(a, x, y);
+}
+
+double componentwise_backward_error(MatrixView<const double> r, MatrixView<const double> terms) {
+  double worst = 0;
+  for (std::int64_t j = 0; j < r.cols; ++j) {
+    for (std::int64_t i = 0; i < r.rows; ++i) {
+      if (r(i, j) == 0 && terms(i, j) == 0) continue;
+      const double error = std::abs(r(i, j)) / terms(i, j);
+      if (std::isnan(error)) return error;
+      worst = std::max(worst, error);
+    }
+  }
+  return worst;
+}
 
 double backward_error(double norm_a, MatrixView<const double> b, MatrixView<const double> x,
                       MatrixView<const double> r) {

@@ -14,9 +14,19 @@ void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                         MatrixView<double> r);
 void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x, MatrixView<double> r);
 
-/// ‖A‖∞ of a symmetric matrix by its lower triangle; NaN if it holds a NaN.
-[[nodiscard]] double symmetric_norm_inf(MatrixView<const double> a);
-[[nodiscard]] double symmetric_norm_inf(MatrixView<const float> a);
+/// Y ← |A|·X, A n × n symmetric by its lower triangle, X >= 0 and Y n × m: with a column of ones
+/// the row sums of |A|, whose largest is ‖A‖∞. The same bits on any number of threads.
+void symmetric_magnitudes(MatrixView<const double> a, MatrixView<const double> x,
+                          MatrixView<double> y);
+void symmetric_magnitudes(MatrixView<const float> a, MatrixView<const double> x,
+                          MatrixView<double> y);
+
+/// max |r_ij| / t_ij for R = B − A·X and T = |A|·|X| + |B|: the least relative change of every
+/// element of A and B that makes X exact. 0/0 counts as 0; a NaN makes it NaN.
+/// Source: Oettli, Prager, "Compatibility of approximate solution of linear equations with given
+/// error bounds for coefficients and right-hand sides", Numer. Math. 6 (1964), 405-409.
+[[nodiscard]] double componentwise_backward_error(MatrixView<const double> r,
+                                                  MatrixView<const double> terms);
 
 /// max over columns of ‖r‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞) for R = B − A·X: the least relative change of A
 /// and b, in the norm, that makes x exact. 0/0 counts as 0; a NaN in R, X, B or the norm of A makes

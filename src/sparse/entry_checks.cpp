@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <vector>
 
@@ -58,23 +57,23 @@ std::uint64_t arrangement_of(const SparseMatrix& a, WorkCrew& crew) {
   return std::max<std::uint64_t>(hash, 1);
 }
 
-bool all_finite(std::span<const double> values) {
-  // An exponent of nothing but ones, plus one, carries into the sign: that of Inf and NaN alone.
-  // Integers, because they may be combined in any order, and so in vectors.
-  constexpr std::uint64_t kExponent = 0x7FF0'0000'0000'0000;
-  constexpr std::uint64_t kOne = 0x0010'0000'0000'0000;
-  std::uint64_t carried = 0;
+double largest_magnitude(std::span<const double> values) {
+  // Without their sign doubles are in the order of the integers with the same bits, those that are
+  // no numbers last. Integers, because they may be combined in any order, and so in vectors.
+  constexpr std::int64_t kMagnitude = 0x7FFF'FFFF'FFFF'FFFF;
+  std::int64_t largest = 0;
   for (const double value : values)
-    carried |= (std::bit_cast<std::uint64_t>(value) & kExponent) + kOne;
-  return carried >> 63U == 0;
+    largest = std::max(largest, std::bit_cast<std::int64_t>(value) & kMagnitude);
+  return std::bit_cast<double>(largest);
 }
 
-bool all_finite(std::span<const double> values, WorkCrew& crew) {
-  std::atomic<bool> finite = true;
-  for_pieces(values, crew, [&](std::int64_t, std::span<const double> part) {
-    if (!all_finite(part)) finite = false;
+double largest_magnitude(std::span<const double> values, WorkCrew& crew) {
+  std::vector<double> of_piece(
+      at(std::ssize(values) * std::int64_t{sizeof(double)} / kPieceBytes + 1));
+  for_pieces(values, crew, [&](std::int64_t k, std::span<const double> part) {
+    of_piece[at(k)] = largest_magnitude(part);
   });
-  return finite;
+  return largest_magnitude(of_piece);
 }
 
 }  // namespace strata

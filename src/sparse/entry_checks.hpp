@@ -17,8 +17,8 @@ namespace strata {
 /// A hash of the shape and of where the entries stand, not of their values; never 0.
 [[nodiscard]] std::uint64_t arrangement_of(const SparseMatrix& a, WorkCrew& crew);
 
-/// Neither NaN nor Inf is among the values.
-[[nodiscard]] bool all_finite(std::span<const double> values);
-[[nodiscard]] bool all_finite(std::span<const double> values, WorkCrew& crew);
+/// The largest |value|, 0 of none; not finite if one is not.
+[[nodiscard]] double largest_magnitude(std::span<const double> values);
+[[nodiscard]] double largest_magnitude(std::span<const double> values, WorkCrew& crew);
 
 }  // namespace strata

@@ -262,7 +262,7 @@ void FrontBatch::plan() {
 void FrontBatch::check(MatrixView<const double> values) {
   crew_.share(count_, [&](std::int64_t k) {
     const double* column = values.column(k);
-    if (one_triangle_ && all_finite({column, at(values.rows)})) return;
+    if (one_triangle_ && std::isfinite(largest_magnitude({column, at(values.rows)}))) return;
     SparseMatrix a = pattern_;
     a.value.assign(column, column + values.rows);
     try {

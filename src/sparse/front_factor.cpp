@@ -21,6 +21,7 @@
 #include "run/run.hpp"
 #include "scalar/double_double.hpp"
 #include "scalar/log_sum.hpp"
+#include "scalar/safe_range.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
@@ -231,7 +232,7 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
       const bool exact = std::is_same_v<T, double> || value == 0;
       require(std::isfinite(held) && (!on_diagonal || exact || std::isnormal(held)),
               ErrorKind::input, kWhere, "an element of A + shift·I is {}, which {} cannot hold",
-              value, to_string(element_));
+              std::scalbn(value, exponent_), to_string(element_));
       return held;
     };
     if (x.col == kRawValues && element_ == Element::fp64) {  // finite, as is known by now
@@ -239,25 +240,44 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
                  [&](std::int64_t begin, std::int64_t end, std::int64_t) {
                    std::copy(a.value.begin() + begin, a.value.begin() + end, out + begin);
                  });
-      out[x.rows - 1] = static_cast<T>(shift_);
+      out[x.rows - 1] = static_cast<T>(shift_in_range_);
       return;
     }
     if (x.col == kRawValues) {
       for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
-        if (i == j) (void)checked(a.value[at(k)] + shift_, true);
+        if (i == j) (void)checked(a.value[at(k)] + shift_in_range_, true);
       });
       for (std::size_t k = 0; k < a.value.size(); ++k) out[k] = checked(a.value[k], false);
-      out[x.rows - 1] = checked(shift_, false);
+      out[x.rows - 1] = checked(shift_in_range_, false);
       return;
     }
     for (std::int64_t k = 0; k < x.rows; ++k) {
       const EntryCode code = layout_->entries[at(x.row + k)];
       const double value = code < 0 ? 0.0 : a.value[at(code >> 1)];
       const bool on_diagonal = (code & 1) != 0;
-      out[k] = checked(on_diagonal ? value + shift_ : value, on_diagonal);
+      out[k] = checked(on_diagonal ? value + shift_in_range_ : value, on_diagonal);
     }
   };
 }
+
+namespace {
+
+/// 2^(−exponent)·A, if that brings all of its diagonal into the range of floats, too.
+std::optional<SparseMatrix> brought_in_range(const SparseMatrix& a, double shift, int exponent,
+                                             Element element) {
+  if (exponent == 0) return std::nullopt;
+  SparseMatrix result = a;
+  for (double& value : result.value) value = std::scalbn(value, -exponent);
+  if (element == Element::fp64) return result;
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t k = a.start[at(i)]; k < a.start[at(i + 1)]; ++k)
+      if (a.column[at(k)] == i &&
+          !std::isnormal(static_cast<float>(result.value[at(k)] + std::scalbn(shift, -exponent))))
+        return std::nullopt;
+  return result;
+}
+
+}  // namespace
 
 void FrontFactor::factor(const SparseMatrix& a, double shift) {
   info_ = {};
@@ -267,12 +287,24 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
   const bool known = arrangement_ != 0 && arrangement_of(a, *crew_) == arrangement_;
   // Of one triangle that is arranged as before, values alone can be wrong.
-  if (!known || !one_triangle_ || !all_finite(a.value, *crew_))
-    require_symmetric(a, kWhere, *crew_);
+  const double largest = largest_magnitude(a.value, *crew_);
+  if (!known || !one_triangle_ || !std::isfinite(largest)) require_symmetric(a, kWhere, *crew_);
   if (!known) {
     require_same_pattern(analysis_, a);
     take_structure(a);
   }
+  exponent_ = exponent_out_of_range(std::max(largest, std::abs(shift)), element_);
+  const std::optional<SparseMatrix> in_range = brought_in_range(a, shift, exponent_, element_);
+  if (!in_range) exponent_ = 0;
+  shift_in_range_ = std::scalbn(shift, -exponent_);
+  run_factorization(in_range ? *in_range : a);
+  if (exponent_ == 0) return;
+  info_.bad_pivot = std::scalbn(info_.bad_pivot, exponent_);
+  info_.log_determinant +=
+      static_cast<double>(exponent_) * static_cast<double>(a.rows) * std::log(2.0);
+}
+
+void FrontFactor::run_factorization(const SparseMatrix& a) {
   if (resident()) return run_resident(a.value, &a);
   MemoryStore store =
       homes_->store(element_ == Element::fp64 ? source_of<double>(a) : source_of<float>(a));
@@ -302,7 +334,8 @@ void FrontFactor::factor_values(std::span<const double> values, double shift) {
   info_ = {};
   info_.ok = false;
   report_ = {};
-  shift_ = shift;
+  shift_ = shift_in_range_ = shift;
+  exponent_ = 0;
   run_resident(values, nullptr);
 }
 
@@ -328,7 +361,7 @@ std::int64_t FrontFactor::upload_values(std::span<const double> values, const Sp
       resident_->upload(fronts::kValues, store, ring(d), d);
     return resident_->devices() * blocks.total_bytes(fronts::kValues);
   }
-  const std::span<const double> shift{&shift_, 1};
+  const std::span<const double> shift{&shift_in_range_, 1};
   resident_->upload(raw, 0, std::as_bytes(values), ring());
   resident_->upload(raw, std::ssize(values) * std::int64_t{sizeof(double)}, std::as_bytes(shift),
                     ring());
@@ -548,10 +581,11 @@ std::span<std::byte> FrontFactor::bytes() const {
   return {panels_->data(), at(layout_->blocks.total_bytes(fronts::kPanels))};
 }
 
-void FrontFactor::adopt(const FactorInfo& info, double shift) {
+void FrontFactor::adopt(const FactorInfo& info, double shift, int exponent) {
   info_ = info;
   report_.host_bytes = host_bytes_;
   shift_ = shift;
+  exponent_ = exponent;
   adopted_ = true;
   for (std::int64_t k = 0; k < layout_->blocks.count(fronts::kPanels); ++k)
     panels_->mark_written(k);

@@ -128,6 +128,8 @@ class FrontFactor {
   [[nodiscard]] const FactorInfo& info() const noexcept { return info_; }
   [[nodiscard]] const RunReport& report() const noexcept { return report_; }
   [[nodiscard]] double shift() const noexcept { return shift_; }
+  /// L is that of 2^(−exponent)·(A + shift·I); even, and 0 unless A is near the ends of the range.
+  [[nodiscard]] int exponent() const noexcept { return exponent_; }
   [[nodiscard]] const FrontSizes& sizes() const noexcept { return sizes_; }
   [[nodiscard]] Element element() const noexcept { return element_; }
 
@@ -148,7 +150,7 @@ class FrontFactor {
   /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
   /// Throws Error{memory}, also for what will be asked of it.
   void reserve();
-  void adopt(const FactorInfo& info, double shift);
+  void adopt(const FactorInfo& info, double shift, int exponent);
 
  private:
   void begin();
@@ -165,6 +167,8 @@ class FrontFactor {
   /// What a factorization on the devices takes, before it begins; returns what was sent.
   std::int64_t upload_values(std::span<const double> values, const SparseMatrix* a);
   void run_resident(std::span<const double> values, const SparseMatrix* a);
+  /// Of a matrix in range.
+  void run_factorization(const SparseMatrix& a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;
   template <class T>
@@ -204,10 +208,12 @@ class FrontFactor {
   RunReport report_;
   std::int64_t host_bytes_ = 0;  // that are planned, where no plan says so
   double shift_ = 0;
+  int exponent_ = 0;
+  double shift_in_range_ = 0;  ///< 2^(−exponent)·shift
 };
 
 /// Sweeps over a factor: X (n × m, rows in the order of elimination) ← L⁻¹·X, or L⁻ᵀ·X. T is the
-/// C++ type of the factor's element.
+/// C++ type of the factor's element, or double.
 template <class T>
 void sweep_forward(const FrontFactor& factor, MatrixView<T> x);
 template <class T>

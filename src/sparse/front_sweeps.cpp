@@ -4,7 +4,7 @@
 // or its tiles, meets packed operands. Columns of X are taken a few at a time, a number that
 // follows from nothing but the bound below; so a solution has the same bits on any number of
 // threads. A supernode whose rows of X are zero is passed over: a sparse right-hand side meets only
-// the ways from its rows to the root.
+// the ways from its rows to the root. Panels in another precision than X are widened one by one.
 
 #include <cblas.h>
 
@@ -91,6 +91,21 @@ class Sweeper {
     below_.resize(std::max(below_.size(), at(r * x_.cols)));
     return {below_.data(), r, x_.cols, std::max<std::int64_t>(r, 1)};
   }
+  /// In the precision of X; until the next call.
+  [[nodiscard]] MatrixView<const T> panel(std::int32_t s) {
+    if (factor_.element() == element_of<T>) return factor_.template panel<T>(s);
+    return widened(factor_.template panel<float>(s));
+  }
+  [[nodiscard]] MatrixView<const T> tile(const FrontUnit& unit, std::int64_t i, std::int64_t j) {
+    if (factor_.element() == element_of<T>) return factor_.template tile<T>(unit, i, j);
+    return widened(factor_.template tile<float>(unit, i, j));
+  }
+  [[nodiscard]] MatrixView<const T> widened(MatrixView<const float> a) {
+    wide_.resize(std::max(wide_.size(), at(a.size())));
+    for (std::int64_t j = 0; j < a.cols; ++j)
+      std::copy_n(a.column(j), a.rows, wide_.data() + j * a.rows);
+    return {wide_.data(), a.rows, a.cols, std::max<std::int64_t>(a.rows, 1)};
+  }
   [[nodiscard]] MatrixView<T> own(std::int32_t s) const {
     return x_.block(analysis_.first[at(s)], 0, analysis_.width(s), x_.cols);
   }
@@ -120,13 +135,12 @@ class Sweeper {
     if (unit.kind == UnitKind::tiled) {
       for (std::int64_t j = 0; j < unit.column_tiles; ++j) {
         const MatrixView<T> xj = part(unit, j, x1, x2);
-        solve_triangle<T>(false, factor_.template tile<T>(unit, j, j), xj);
+        solve_triangle<T>(false, tile(unit, j, j), xj);
         for (std::int64_t i = j + 1; i < unit.tiles(); ++i)
-          subtract_product<T>(false, factor_.template tile<T>(unit, i, j), xj,
-                              part(unit, i, x1, x2));
+          subtract_product<T>(false, tile(unit, i, j), xj, part(unit, i, x1, x2));
       }
     } else {
-      const MatrixView<const T> p = factor_.template panel<T>(s);
+      const MatrixView<const T> p = panel(s);
       solve_triangle<T>(false, p, x1);
       subtract_product<T>(false, p.block(p.cols, 0, x2.rows, p.cols), x1, x2);
     }
@@ -152,12 +166,11 @@ class Sweeper {
       for (std::int64_t j = unit.column_tiles; j-- > 0;) {
         const MatrixView<T> xj = part(unit, j, x1, x2);
         for (std::int64_t i = j + 1; i < unit.tiles(); ++i)
-          subtract_product<T>(true, factor_.template tile<T>(unit, i, j), part(unit, i, x1, x2),
-                              xj);
-        solve_triangle<T>(true, factor_.template tile<T>(unit, j, j), xj);
+          subtract_product<T>(true, tile(unit, i, j), part(unit, i, x1, x2), xj);
+        solve_triangle<T>(true, tile(unit, j, j), xj);
       }
     } else {
-      const MatrixView<const T> p = factor_.template panel<T>(s);
+      const MatrixView<const T> p = panel(s);
       subtract_product<T>(true, p.block(p.cols, 0, x2.rows, p.cols), x2, x1);
       solve_triangle<T>(true, p, x1);
     }
@@ -167,6 +180,7 @@ class Sweeper {
   const SparseAnalysis& analysis_;
   MatrixView<T> x_;
   std::vector<T> below_;
+  std::vector<T> wide_;
 };
 
 template <class T, class Sweep>

@@ -3,6 +3,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -219,7 +220,8 @@ std::vector<double> inverse_diagonal(const FrontFactor& factor) {
   std::vector<double> diagonal(a.order.size());
   InversePanels(a).run(factor, [&](std::int32_t s, MatrixView<const double> panel) {
     for (std::int64_t j = 0; j < panel.cols; ++j)
-      diagonal[at(a.order[at(a.first[at(s)] + j)])] = panel(j, j);
+      diagonal[at(a.order[at(a.first[at(s)] + j)])] =
+          std::scalbn(panel(j, j), -factor.exponent());
   });
   return diagonal;
 }
@@ -228,7 +230,15 @@ void for_selected_inverse(const FrontFactor& factor,
                           const std::function<void(const SelectedPanel&)>& visit) {
   const SparseAnalysis& a = factor.analysis();
   std::vector<std::int32_t> rows;
+  std::vector<double> scaled;  // of A, where the factor is that of a power of two times A
   InversePanels(a).run(factor, [&](std::int32_t s, MatrixView<const double> panel) {
+    if (factor.exponent() != 0) {
+      scaled.clear();
+      for (std::int64_t j = 0; j < panel.cols; ++j)
+        for (std::int64_t i = 0; i < panel.rows; ++i)
+          scaled.push_back(std::scalbn(panel(i, j), -factor.exponent()));
+      panel = {scaled.data(), panel.rows, panel.cols, panel.rows};
+    }
     rows.assign(a.order.begin() + a.first[at(s)], a.order.begin() + a.first[at(s) + 1]);
     for (const std::int32_t row : a.rows(s)) rows.push_back(a.order[at(row)]);
     visit({rows, panel});

@@ -76,38 +76,42 @@ TEST_F(CliSparsePrecision, ASavedFactorKeepsIt) {
 /// How far numbers that nothing refines are off at most is told, and they are not further off.
 TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
   const DenseOracle oracle(dense_of(a), a.rows);
-  const double relative = std::ldexp(condition(), -24);
-  const json logdet = expect_json(verb("logdet", "A.mtx") + kFp32);
-  const double told = logdet.at("log_determinant_error").get<double>();
-  EXPECT_LE(told, static_cast<double>(a.rows) * relative * (1 + 1e-3));
-  EXPECT_GE(told, static_cast<double>(a.rows) * relative / 3);
-  const double off = std::abs(logdet.at("log_determinant").get<double>() -
-                              static_cast<double>(oracle.log_determinant));
-  EXPECT_LT(off, told);
-  EXPECT_GT(off, 1e-10) << "was computed in fp64";
-  const json j = expect_json(verb("variances", "A.mtx", "v.npy") + kFp32);
-  const double bound = j.at("variances").at("relative_error").get<double>();
-  EXPECT_LE(bound, relative * (1 + 1e-3));
-  EXPECT_GE(bound, relative / 3);
-  const DenseMatrix<double> v = read_dense(path("v.npy"));
-  double worst = 0;
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    const auto exact = static_cast<double>(oracle.inverse_column(i)[at(i)]);
-    worst = std::max(worst, std::abs(v.values[at(i)] - exact) / exact);
+  for (const bool single : {true, false}) {
+    SCOPED_TRACE(single);
+    const Words more = single ? kFp32 : Words{};
+    const double unit = single ? 0x1p-24 : 0x1p-53;
+    const json logdet = expect_json(verb("logdet", "A.mtx") + more);
+    const double told = logdet.at("log_determinant_error").get<double>();
+    EXPECT_GT(told, 0);
+    EXPECT_LE(told, static_cast<double>(a.rows) * condition() * unit / 2) << "and says something";
+    const double off = std::abs(logdet.at("log_determinant").get<double>() -
+                                static_cast<double>(oracle.log_determinant));
+    EXPECT_LT(off, told);
+    EXPECT_EQ(off > 1e-10, single) << "was computed in another precision";
+    const json j = expect_json(verb("variances", "A.mtx", "v.npy") + more);
+    const double bound = j.at("variances").at("relative_error").get<double>();
+    EXPECT_LE(bound, 10 * condition() * unit);
+    const DenseMatrix<double> v = read_dense(path("v.npy"));
+    double worst = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      const auto exact = static_cast<double>(oracle.inverse_column(i)[at(i)]);
+      worst = std::max(worst, std::abs(v.values[at(i)] - exact) / exact);
+    }
+    EXPECT_LT(worst, bound);
+    EXPECT_EQ(worst > 1e-10, single);
+    for (const json& object : {logdet, j}) {
+      EXPECT_LE(object.at("scaled_condition").get<double>(), condition() * 1.001);
+      EXPECT_EQ(object.at("numerically_singular"), false);
+    }
   }
-  EXPECT_LT(worst, bound);
-  EXPECT_GT(worst, 1e-10) << "were computed in fp64";
   expect_pieces(expect_done(verb("logdet", "A.mtx") + kFp32), {"at most about", "absolute"});
   expect_pieces(expect_done(verb("variances", "A.mtx", "z.mtx") + kFp32 + Words{"--selected"}),
-                {"at most about", "relative"});
-  // Of a saved factor nobody knows A; in fp64 there is nothing to say.
+                {"at most about", "relative", "condition"});
+  // Of a saved factor nobody knows A.
   expect_done(verb("factor", "A.mtx", "F") + kFp32);
   EXPECT_TRUE(expect_json(verb("logdet", "F")).at("log_determinant_error").is_null());
   EXPECT_TRUE(
       expect_json(verb("variances", "F", "v.npy")).at("variances").at("relative_error").is_null());
-  EXPECT_FALSE(expect_json(verb("logdet", "A.mtx")).contains("log_determinant_error"));
-  EXPECT_FALSE(
-      expect_json(verb("variances", "A.mtx", "v.npy")).at("variances").contains("relative_error"));
 }
 
 TEST_F(CliSparsePrecision, WhatOnlyFp64CanFactorIsToldSo) {
@@ -136,10 +140,10 @@ TEST_F(CliSparsePrecision, ARefinementThatStopsShortIsStatus1) {
   b = random_columns(3, 1, 5);
   write_npy(path("b.npy"), std::as_const(b).view());
   const Outcome short_of_it = run_program(solve() + kFp32);
-  expect_complaint(short_of_it, 1, {"backward error", "fp32", "--precision fp64"});
+  expect_complaint(short_of_it, 1, {"cannot tell", "fp32", "--precision fp64"});
   expect_pieces(short_of_it.out, {"x written to"});
   EXPECT_EQ(read_dense(path("x.npy")).rows, 3) << "written all the same";
-  expect_done(verb("factor", "A.mtx", "F") + kFp32);
+  expect_complaint(run_program(verb("factor", "A.mtx", "F") + kFp32), 1, {"fp32"});
   expect_complaint(run_program(solve("F") + Words{"--matrix", path("A.mtx")}), 1, {"fp32"});
   expect_done(solve("F"));  // without A nobody knows
   EXPECT_LE(expect_json(solve()).at("certificate").at("backward_error").get<double>(), 1e-15);
@@ -165,7 +169,7 @@ TEST_F(CliSparsePrecision, SmallOrders) {
     EXPECT_EQ(read_dense(path("x.npy")).rows, n);
     const double error =
         expect_json(verb("logdet", "A.mtx") + kFp32).at("log_determinant_error").get<double>();
-    EXPECT_EQ(error, std::ldexp(static_cast<double>(n), -24)) << "a condition of 1";
+    EXPECT_LE(error, std::ldexp(static_cast<double>(8 * n), -24)) << "a condition of 1";
     expect_done(verb("factor", "A.mtx", "F") + kFp32);
     expect_done(verb("variances", "F", "v.npy"));
   }

@@ -67,28 +67,6 @@ TYPED_TEST(HostResidual, IsThatOfTheWholeMatrixInFp64) {
   }
 }
 
-TYPED_TEST(HostResidual, NormIsTheLargestRowSum) {
-  for (const std::int64_t n : {0, 1, 2, 77}) {
-    // Rows of which the largest is in the middle, reached by elements of both triangles.
-    const auto a = test::make_matrix<TypeParam>(n, n, [n](auto i, auto j) {
-      const auto middle = n / 2;
-      return (i == middle || j == middle ? -3.0 : 1.0) * std::cos(static_cast<double>(i * j));
-    });
-    Matrix<TypeParam> padded(0, 0);
-    long double expected = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      long double sum = 0;
-      for (std::int64_t j = 0; j < n; ++j) sum += std::abs(static_cast<long double>(a(i, j)));
-      expected = std::max(expected, sum);
-    }
-    const double bound = static_cast<double>(expected) * static_cast<double>(n) * kEpsilon;
-    EXPECT_NEAR(symmetric_norm_inf(lower_of(a, padded)), static_cast<double>(expected), bound) << n;
-  }
-  Matrix<TypeParam> a = test::min_matrix<TypeParam>(9);
-  a(5, 2) = static_cast<TypeParam>(kNan);
-  EXPECT_TRUE(std::isnan(symmetric_norm_inf(std::as_const(a).view())));
-}
-
 template <class T>
 double error_of(double norm_a, const Matrix<T>& b, const Matrix<T>& x, const Matrix<double>& r) {
   return backward_error(norm_a, b.view(), x.view(), r.view());
@@ -99,6 +77,39 @@ Matrix<T> column(const std::vector<double>& values) {
   Matrix<T> m(static_cast<std::int64_t>(values.size()), 1);
   for (std::size_t i = 0; i < values.size(); ++i) m.data[i] = static_cast<T>(values[i]);
   return m;
+}
+
+TYPED_TEST(HostResidual, MagnitudesAreThoseOfBothTriangles) {
+  for (const std::int64_t n : {0, 1, 2, 77, 300, 2100}) {
+    const auto a = test::make_matrix<TypeParam>(
+        n, n, [](auto i, auto j) { return std::cos(static_cast<double>(i * j) + 0.1); });
+    const std::int64_t m = n == 77 ? 19 : 2;  // more than are taken at once
+    const auto x = test::make_matrix<double>(
+        n, m, [](auto i, auto j) { return std::abs(std::sin(static_cast<double>(i + 3 * j))); });
+    Matrix<TypeParam> padded(0, 0);
+    Matrix<double> y(n, m);
+    symmetric_magnitudes(lower_of(a, padded), x.view(), y.view());
+    for (std::int64_t i = 0; i<n; i += n> 100 ? 97 : 1) {
+      for (std::int64_t c = 0; c < m; ++c) {
+        long double expected = 0;
+        for (std::int64_t j = 0; j < n; ++j)
+          expected += std::abs(static_cast<long double>(a(i, j))) * x(j, c);
+        ASSERT_NEAR(y(i, c), static_cast<double>(expected),
+                    static_cast<double>(expected) * static_cast<double>(n) * kEpsilon)
+            << n << ": " << i << "," << c;
+      }
+    }
+  }
+}
+
+TEST(ComponentwiseBackwardError, IsTheLargestQuotient) {
+  const Matrix<double> r = column<double>({0, 1e-3, -4, 0});
+  const Matrix<double> terms = column<double>({0, 1e-2, 100, 5});
+  EXPECT_DOUBLE_EQ(componentwise_backward_error(r.view(), terms.view()), 0.1);
+  EXPECT_EQ(componentwise_backward_error(column<double>({1}).view(), column<double>({0}).view()),
+            std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(componentwise_backward_error(column<double>({1, kNan}).view(),
+                                                      column<double>({1, 1}).view())));
 }
 
 TYPED_TEST(HostResidual, BackwardErrorHasEachOfItsTerms) {

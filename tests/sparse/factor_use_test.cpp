@@ -100,12 +100,14 @@ TEST(SparseFactorUse, TheShiftMakesItDefinite) {
         if (a.column[at(k)] == i) a.value[at(k)] -= 1.5;
     SparseCholesky factor(a, options_of(4, 8, 60));
     ASSERT_FALSE(factor.info().ok);
-    const double shift = definite_shift(a);
+    const DefiniteShift found = definite_shift(factor, a);
+    const double shift = found.shift;
+    EXPECT_TRUE(found.factored);
     EXPECT_TRUE(factor.refactor(a, shift).ok) << shift;
     EXPECT_EQ(factor.shift(), shift);
     EXPECT_FALSE(factor.refactor(a, 0.9 * shift).ok) << shift;  // and is not far too large
   }
-  EXPECT_EQ(definite_shift(test::with_values(test::grid(5, 5, 1), 1)), 0);
+  EXPECT_EQ(definite_shift(test::with_values(test::grid(5, 5, 1), 1)).shift, 0);
 }
 
 TEST(SparseFactorUse, AnEmptyDiagonalFails) {
@@ -342,7 +344,7 @@ TEST(SparseFactorUse, FloatsAreRefinedToDoubles) {
   SparseCholeskyOptions options = options_of(0, 0, 0);
   options.precision = Element::fp32;
   EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::input);
-  for (double& v : large.value) v = 1e-50;  // and nothing that is no longer a normal float
+  large.value[0] = 1e-50;  // and no diagonal element that is no longer a normal float
   EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::input);
   const std::vector<std::int64_t> kept{0};
   EXPECT_EQ(error_of([&] { (void)schur_complement(large, kept, options); }).kind(),

@@ -1,0 +1,24 @@
+#pragma once
+// The norm of an inverse, estimated by a few solves, and the condition that follows from it.
+//
+// Contract: pure host code in the calling thread; equal operators give equal results. Estimates are
+// norms of vectors that were computed, so never above ‖B‖ but for rounding.
+//
+// Method: Higham, Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to
+// 1-norm pseudospectra" (SIAM J. Matrix Anal. Appl. 21, 2000), for a symmetric B, whose norms ‖·‖₁
+// and ‖·‖∞ are the same: so each product with signs is a lower bound, too. A block costs little
+// more than a column where a solve reads a large factor.
+
+#include "cholesky/dense_block.hpp"
+
+namespace strata {
+
+/// ‖B‖∞ of a symmetric B of order n, exactly up to order 8, by at most 5 products with blocks of 4
+/// columns (up to order 8: one of n columns). Inf where a product is not finite.
+[[nodiscard]] double estimate_symmetric_norm(std::int64_t n, const BlockSolver& apply);
+
+/// ‖D·A⁻¹·D‖∞, D = diag(scale): `solve` is B ← A⁻¹·B.
+[[nodiscard]] double estimate_scaled_inverse_norm(const std::vector<double>& scale,
+                                                  const BlockSolver& solve);
+
+}  // namespace strata

@@ -1,0 +1,86 @@
+#include "sparse/symmetric_system.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "scalar/double_double.hpp"
+#include "sparse/pattern.hpp"
+
+namespace strata {
+
+SymmetricSystem::SymmetricSystem(const SparseMatrix& a, double shift, int exponent)
+    : a_(&a), shift_(shift) {
+  if (exponent != 0) {
+    scaled_ = a;
+    for (double& value : scaled_.value) value = std::scalbn(value, -exponent);
+    shift_ = std::scalbn(shift, -exponent);
+    a_ = &scaled_;
+  }
+  diagonal_.assign(at(n()), shift_);
+  for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    if (i == j) diagonal_[at(i)] += a_->value[at(k)];
+  });
+}
+
+double SymmetricSystem::norm() const {
+  std::vector<double> sum(at(n()));
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = std::abs(diagonal_[i]);
+  for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    if (i == j) return;
+    sum[at(i)] += std::abs(a_->value[at(k)]);
+    sum[at(j)] += std::abs(a_->value[at(k)]);
+  });
+  return sum.empty() ? 0 : *std::max_element(sum.begin(), sum.end());
+}
+
+std::vector<double> SymmetricSystem::roots() const {
+  std::vector<double> root;
+  root.reserve(diagonal_.size());
+  for (const double value : diagonal_) root.push_back(std::sqrt(value));
+  return root;
+}
+
+double SymmetricSystem::scaled_norm() const {
+  const std::vector<double> root = roots();
+  std::vector<double> sum(at(n()), 1.0);
+  for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    if (i == j) return;
+    const double value = std::abs(a_->value[at(k)]) / root[at(i)] / root[at(j)];
+    sum[at(i)] += value;
+    sum[at(j)] += value;
+  });
+  return sum.empty() ? 1 : *std::max_element(sum.begin(), sum.end());
+}
+
+void SymmetricSystem::residual(const double* b, const double* x, double* r, double* terms) const {
+  std::vector<DoubleDouble> sum(at(n()));
+  for (std::int64_t i = 0; i < n(); ++i) {
+    sum[at(i)] = DoubleDouble(b[i]) - two_product(shift_, x[i]);
+    terms[i] = std::abs(b[i]) + std::abs(diagonal_[at(i)] * x[i]);
+  }
+  for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    const double value = a_->value[at(k)];
+    sum[at(i)] = sum[at(i)] - two_product(value, x[j]);
+    if (i == j) return;
+    sum[at(j)] = sum[at(j)] - two_product(value, x[i]);
+    terms[i] += std::abs(value * x[j]);
+    terms[j] += std::abs(value * x[i]);
+  });
+  for (std::int64_t i = 0; i < n(); ++i) r[i] = sum[at(i)].hi;
+}
+
+void SymmetricSystem::multiply(MatrixView<const double> v, MatrixView<double> y) const {
+  std::vector<DoubleDouble> sum(at(n()));
+  for (std::int64_t c = 0; c < v.cols; ++c) {
+    const double* x = v.column(c);
+    for (std::int64_t i = 0; i < n(); ++i) sum[at(i)] = two_product(shift_, x[i]);
+    for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+      const double value = a_->value[at(k)];
+      sum[at(i)] = sum[at(i)] + two_product(value, x[j]);
+      if (i != j) sum[at(j)] = sum[at(j)] + two_product(value, x[i]);
+    });
+    for (std::int64_t i = 0; i < n(); ++i) y(i, c) = sum[at(i)].hi;
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,45 @@
+#pragma once
+// SymmetricSystem: products with A + shift·I and residuals, in double-double.
+//
+// Contract: A is given as analyze() takes it, and outlives this; nothing is copied unless A is
+// multiplied by a power of two. Pure host code; const calls may come from several threads.
+
+#include <vector>
+
+#include "strata/matrix_view.hpp"
+#include "strata/sparse_matrix.hpp"
+
+namespace strata {
+
+class SymmetricSystem {
+ public:
+  /// Of 2^(−exponent)·(A + shift·I).
+  SymmetricSystem(const SparseMatrix& a, double shift, int exponent = 0);
+  SymmetricSystem(const SymmetricSystem&) = delete;
+  SymmetricSystem& operator=(const SymmetricSystem&) = delete;
+  ~SymmetricSystem() = default;
+
+  [[nodiscard]] std::int64_t n() const noexcept { return a_->rows; }
+  /// 2^(−exponent)·A, without the shift.
+  [[nodiscard]] const SparseMatrix& matrix() const noexcept { return *a_; }
+  /// ‖·‖₁ = ‖·‖∞.
+  [[nodiscard]] double norm() const;
+  [[nodiscard]] const std::vector<double>& diagonal() const noexcept { return diagonal_; }
+  /// Square roots of the diagonal: what a symmetric scaling to a unit diagonal divides by.
+  [[nodiscard]] std::vector<double> roots() const;
+  /// The norm of the matrix so scaled.
+  [[nodiscard]] double scaled_norm() const;
+
+  /// r ← b − (A + shift·I)·x, summed in double-double, and terms ← |A + shift·I|·|x| + |b|.
+  void residual(const double* b, const double* x, double* r, double* terms) const;
+  /// Y ← (A + shift·I)·V, summed in double-double.
+  void multiply(MatrixView<const double> v, MatrixView<double> y) const;
+
+ private:
+  SparseMatrix scaled_;  // empty unless there is an exponent
+  const SparseMatrix* a_;
+  double shift_;
+  std::vector<double> diagonal_;  // of A + shift·I, rounded
+};
+
+}  // namespace strata

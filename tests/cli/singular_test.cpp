@@ -1,0 +1,106 @@
+// Matrices that are singular but for rounding, and numbers that leave the range: what the verbs of
+// direct solves say, and with which exit status.
+
+#include <cmath>
+
+#include "tests/cli/sparse_system.hpp"
+
+namespace strata::test {
+namespace {
+
+class CliSingular : public SparseSystemFiles {
+ protected:
+  /// A weighted graph without a grounded node, of which rounding has left a positive definite
+  /// matrix, or nearly.
+  void write_graph(double lift) {
+    SparseMatrix graph = with_values(grid(9, 7, 1), 3, 0);
+    std::vector<double> sum(at(graph.rows));
+    for (std::int64_t i = 0; i < graph.rows; ++i)
+      for (std::int64_t k = graph.start[at(i)]; k < graph.start[at(i + 1)]; ++k) {
+        const std::int64_t j = graph.column[at(k)];
+        if (j == i) continue;
+        graph.value[at(k)] = -std::abs(graph.value[at(k)]);
+        sum[at(i)] -= graph.value[at(k)];
+        sum[at(j)] -= graph.value[at(k)];
+      }
+    for (std::int64_t i = 0; i < graph.rows; ++i) set_diagonal(graph, i, sum[at(i)] * (1 + lift));
+    write_system(graph, 2);
+    write_npy(path("A.npy"), DenseMatrix<double>{dense_of(graph), graph.rows, graph.rows}.view());
+  }
+  [[nodiscard]] std::vector<Words> verbs() const {
+    return {solve(), solve("A.npy"), verb("logdet", "A.mtx"), verb("factor", "A.mtx", "F"),
+            verb("variances", "A.mtx", "v.npy")};
+  }
+};
+
+TEST_F(CliSingular, IsSaidWithStatus1) {
+  write_graph(1e-15);
+  for (const Words& words : verbs()) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    expect_complaint(run_program(words), 1, {"numerically singular", "condition"});
+    const Outcome outcome = run_program(words + Words{"--json"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(json::parse(outcome.out, nullptr, false).at("numerically_singular"), true);
+  }
+  EXPECT_EQ(read_dense(path("x.npy")).rows, a.rows) << "written all the same";
+  // In fp32 already what fp64 takes: a factor cannot tell.
+  write_graph(1e-8);
+  for (const Words& words : verbs()) expect_done(words);
+  for (const Words& words :
+       {verb("logdet", "A.mtx"), verb("variances", "A.mtx", "v.npy"), solve()}) {
+    const Outcome outcome = run_program(words + Words{"--precision", "fp32"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.err.find("--precision fp64"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(CliSingular, UnitsAreNothingSingular) {
+  SparseMatrix units = with_values(grid(9, 7, 1), 3, 0.1);
+  for (std::int64_t i = 0; i < units.rows; ++i)
+    for (std::int64_t k = units.start[at(i)]; k < units.start[at(i + 1)]; ++k)
+      units.value[at(k)] *= std::pow(10.0, static_cast<double>(i % 13 + units.column[at(k)] % 13));
+  write_system(units, 2);
+  for (const Words& words :
+       {solve(), verb("logdet", "A.mtx"), verb("variances", "A.mtx", "v.npy")}) {
+    const json j = expect_json(words);
+    EXPECT_EQ(j.at("numerically_singular"), false);
+    EXPECT_LT(j.at("scaled_condition").get<double>(), 1e4);
+  }
+}
+
+/// What is written with status 0 are numbers.
+TEST_F(CliSingular, NumbersThatLeaveTheRange) {
+  const auto refuse = [this](const Words& words, const Words& pieces) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    expect_complaint(run_program(words), 1, pieces);
+  };
+  const SparseMatrix plain = a;
+  const DenseMatrix<double> rhs = b;
+  for (double& value : a.value) value *= 1e-200;
+  (void)scratch.put("A.mtx", symmetric_text(a));
+  write_npy(path("A.npy"), DenseMatrix<double>{dense_of(a), a.rows, a.rows}.view());
+  for (double& value : b.values) value *= 1e200;
+  write_npy(path("b.npy"), std::as_const(b).view());
+  for (const Words& words : {solve(), solve("A.npy")}) refuse(words, {"leave the range of fp64"});
+  a = plain;
+  for (double& value : a.value) value *= 1e-310;
+  (void)scratch.put("A.mtx", symmetric_text(a));
+  write_npy(path("A.npy"), DenseMatrix<double>{dense_of(a), a.rows, a.rows}.view());
+  refuse(verb("variances", "A.mtx", "v.npy"), {"leave the range"});
+  refuse(verb("variances", "A.mtx", "v.mtx") + Words{"--selected"}, {"leave the range"});
+  // Where x does not, neither does anything on the way.
+  b = rhs;
+  for (double& value : b.values) value *= 1e-310;
+  write_npy(path("b.npy"), std::as_const(b).view());
+  for (const Words& words : {solve(), solve("A.npy")}) {
+    const json certificate = expect_json(words).at("certificate");
+    EXPECT_LE(certificate.at("backward_error").get<double>(), 1e-15);
+    EXPECT_LE(certificate.at("componentwise_backward_error").get<double>(), 1e-14);
+    EXPECT_LE(certificate.at("forward_error").get<double>(), 1e-10);
+  }
+  // Of doubles that floats hold without digits nothing is made.
+  expect_refused(solve("A.npy") + Words{"--precision", "fp32"}, 3, {"fp32 cannot hold"});
+}
+
+}  // namespace
+}  // namespace strata::test
