@@ -202,7 +202,8 @@ TEST_F(CliReading, AFullDiskBehindStandardOutputIsToldByAllVerbs) {
                           Words{"kl", path("plain.csv"), "--x", "x", "--y", "y", "--variance", "1",
                                 "--range", "0.3", "--smoothness", "0.5", "--accuracy", "1e-4"} +
                               small_device(),
-                          Words{"plan", "cholesky", "--n", "1000", "--devices", "emulated:1"},
+                          Words{"plan", "cholesky", "--n", "1000", "--devices", "emulated:1",
+                                "--device-memory", "1GiB"},
                           Words{"info"},
                           Words{"analyze", a},
                           Words{"logdet", a} + small_device(),
@@ -231,7 +232,7 @@ TEST_F(CliReading, ADashIsNoFile) {
   expect_refused(simulate + Words{"-o", "-"}, 2, {"--output '-'", "/dev/stdout"});
   expect_refused(loglik("plain.csv", {"--report", "-"}), 2, {"--report '-'"});
   expect_refused(loglik("plain.csv", {"--trace", "-"}), 2, {"--trace '-'"});
-  expect_refused(Words{"info", "-o", "-"}, 2, {"'-'"});
+  expect_refused(Words{"info", "--calibrate", "-o", "-"}, 2, {"'-'"});
   EXPECT_EQ(scratch.files(), before);
   // What is a pipe is written as it is.
   const Outcome outcome = run_program(simulate + Words{"-o", "/dev/stdout"});
