@@ -51,12 +51,12 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 }
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                                 const Options& options)
+                                 Distance distance, const Options& options)
     : points_(points, options),
       probing_(options.probing),
       n_(points.size()),
       mean_(mean),
-      basis_(mean, points_.points()),
+      basis_(mean, points_.points(), distance),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
       solver_(covariance_solver(points_.points(), options)) {
@@ -165,7 +165,7 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
   check_parameters(parameters, where);
   check_separation(parameters.separation, points, where);
   if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);
-  GaussianProcess process(points, values, mean, options);
+  GaussianProcess process(points, values, mean, parameters.separation.distance, options);
   const auto evaluation = process.evaluate(parameters, where);
   Likelihood out;
   out.factor = evaluation.factor;

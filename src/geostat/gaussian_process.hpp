@@ -34,8 +34,9 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 
 class GaussianProcess {
  public:
+  /// `distance`: what a linear mean is linear in.
   GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                  const Options& options);
+                  Distance distance, const Options& options);
 
   struct Evaluation {
     FactorInfo factor;
