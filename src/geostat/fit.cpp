@@ -260,11 +260,22 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
 void Fit::compare_modes(const Call& call, const Points& points, std::size_t searches) {
   constexpr double kAsGood = 3;  // of log-likelihood
   const Distance distance = options_.separation.distance;
-  std::vector<Values> begins = coarse_grid(
-      space_,
-      {spacing_of(points, distance), extent_of(points_, distance), time_extent_of(points_)});
-  begins.insert(begins.end(), modes_.begin(), modes_.end());
-  const std::vector<Mode> modes = find_modes(call, space_, begins, searches);
+  const Scales scales{spacing_of(points, distance), extent_of(points_, distance),
+                      time_extent_of(points_)};
+  std::vector<Mode> modes;
+  const auto look_in = [&](const FitSpace& space) {
+    std::vector<Values> begins = coarse_grid(space, scales);
+    for (const Values& v : modes_)
+      if (space.holds(v)) begins.push_back(v);
+    const std::vector<Mode> found = find_modes(call, space, begins, searches);
+    modes.insert(modes.end(), found.begin(), found.end());
+  };
+  // At a nugget of 0 just as if it were held there: what is found is at least as good.
+  if (space_.is_free(FitSpace::ratio) && space_.bounds[FitSpace::ratio].lower == 0)
+    look_in(without_nugget(space_));
+  look_in(space_);
+  std::stable_sort(modes.begin(), modes.end(),
+                   [](const Mode& a, const Mode& b) { return a.value < b.value; });
   modes_.clear();
   for (const Mode& mode : modes)
     if (mode.value < modes[0].value + kAsGood) modes_.push_back(mode.at);

@@ -27,7 +27,7 @@ struct Scales {
 };
 
 /// A coarse grid over the variables that are searched: ranges from the distances between neighbours
-/// to the extent, smoothness, noise ratios from 0 on, some parameters of time, no anisotropy yet.
+/// to the extent, smoothness, noise ratios above 0, some parameters of time, no anisotropy yet.
 [[nodiscard]] std::vector<FitSpace::Values> coarse_grid(const FitSpace& space,
                                                         const Scales& scales);
 

@@ -28,7 +28,8 @@ class FitObjective {
   /// was seen.
   double operator()(const FitSpace::Values& v);
 
-  static constexpr double kNoiseMost = 0.1;  ///< of log-likelihood, where a standard error is about 1/2
+  /// Of log-likelihood, in which a standard error is 1/2.
+  static constexpr double kNoiseMost = 0.1;
   /// How much the log-likelihood of a step that did not fail changes by rounding: by how much it
   /// differs from one at a range that is the same to nine digits. Less than 1e-3, and 0 here, where
   /// the nugget keeps the covariance away from singular ones.

@@ -170,7 +170,7 @@ TEST_F(SimulatedField, BeginsOnASampleAndReachesWhatASearchFromElsewhereReaches)
   FitOptions options = host_fit(Mean::constant);
   const FitResult staged = fit(points, values, options);
   ASSERT_EQ(staged.stages.size(), 1U);
-  EXPECT_EQ(staged.stages[0].points, 100);
+  EXPECT_EQ(staged.stages[0].points, 400) << "few enough to look for several maxima on all of them";
   EXPECT_GT(staged.stages[0].evaluations, 12);
   options.start = MaternParameters{1, 0.3, 0.5, 0.3};
   options.relative_tolerance = 1e-8;
