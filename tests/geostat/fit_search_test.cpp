@@ -212,9 +212,13 @@ TEST(FitSearch, AFreeNuggetIsAtLeastAsGoodAsNone) {
       data.nugget = 0;
       FitOptions options = options_for(data);
       if (smoothness) options.smoothness.reset();
-      const double without = fit(data.points, data.values, options).likelihood.log_likelihood;
+      const FitResult without = fit(data.points, data.values, options);
       options.nugget.reset();
-      EXPECT_GE(fit(data.points, data.values, options).likelihood.log_likelihood, without - 1e-3)
+      const FitResult free = fit(data.points, data.values, options);
+      // Neither is known better than rounding lets it be.
+      const double known = 1e-3 + 2 * (without.noise + free.noise);
+      EXPECT_LT(known, 0.5);
+      EXPECT_GE(free.likelihood.log_likelihood, without.likelihood.log_likelihood - known)
           << (smoothness ? "smoothness estimated" : "smoothness held");
     }
   }
@@ -242,16 +246,16 @@ TEST(FitSearch, SaysWhatLiesOnABound) {
 }
 
 TEST(FitSearch, HoldsTheRange) {
-  const Data data = noisy();
+  const Data data = pairs();
   FitOptions options = options_for(data);
-  options.range = 0.37;
+  options.range = 0.1;
   const FitResult result = fit(data.points, data.values, options);
   EXPECT_TRUE(result.converged);
-  EXPECT_EQ(result.parameters.range, 0.37);
-  for (const FitStep& step : result.path) EXPECT_EQ(step.range, 0.37);
+  EXPECT_EQ(result.parameters.range, 0.1);
+  for (const FitStep& step : result.path) EXPECT_EQ(step.range, 0.1);
   for (const Real factor : {0.97L, 1.03L}) {
     EXPECT_LE(static_cast<double>(profile(
-                  data, 0.37L, factor * result.parameters.nugget / result.parameters.variance)),
+                  data, 0.1L, factor * result.parameters.nugget / result.parameters.variance)),
               result.likelihood.log_likelihood + 1e-6);
   }
   // Nothing is searched: the variance alone is estimated.
@@ -259,13 +263,13 @@ TEST(FitSearch, HoldsTheRange) {
   const FitResult all = fit(data.points, data.values, options);
   EXPECT_TRUE(all.converged);
   EXPECT_EQ(all.evaluations, 1);
-  EXPECT_NEAR(all.likelihood.log_likelihood, static_cast<double>(profile(data, 0.37L, 0)), 1e-8);
+  EXPECT_NEAR(all.likelihood.log_likelihood, static_cast<double>(profile(data, 0.1L, 0)), 1e-5);
   // So it is with a smoothness that is estimated.
   options.smoothness.reset();
   options.nugget.reset();
   options.standard_errors = StandardErrorMethod::expected;
   const FitResult rest = fit(data.points, data.values, options);
-  EXPECT_EQ(rest.parameters.range, 0.37);
+  EXPECT_EQ(rest.parameters.range, 0.1);
   EXPECT_TRUE(std::isnan(rest.standard_errors.range));
 }
 
