@@ -141,7 +141,7 @@ class FrontFactor {
   [[nodiscard]] std::span<std::byte> bytes() const;
   /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
   void reserve();
-  void adopt(const FactorInfo& info, double shift, int exponent);
+  void adopt(const FactorInfo& info, double shift, int exponent = 0);
 
  private:
   void begin();
