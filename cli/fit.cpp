@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "cli/fit_search.hpp"
 #include "cli/geostat_verbs.hpp"
 #include "cli/precision.hpp"
 
@@ -24,9 +25,7 @@ struct FitArguments {
   std::string holdout;
   std::string output;
   std::string predictions;
-  std::optional<double> smoothness;
-  std::optional<double> nugget;
-  int evaluations = 200;
+  SearchArguments search;
   std::int64_t grid = 4000;
   std::string errors = "auto";
   std::string journal;
@@ -204,14 +203,19 @@ void fill_report(ReportData& report, const FitArguments& arguments, const SplitO
 }
 
 json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
-              const SplitObservations& data, const SeparationEstimates& estimated) {
+              const SplitObservations& data, const FitOptions& options) {
   json object = likelihood_json(result.likelihood, result.parameters);
   if (result.mixed) {
     object["search"]["mixed"] = to_json(*result.mixed);
     object["search"]["likelihood_in_fp64"] = !result.likelihood.certificate;
   }
-  object["evaluations"] = result.evaluations;
-  object["converged"] = result.converged;
+  add_search_json(object, result, options);
+  const SeparationEstimates& estimated = options.estimate;
+  if (estimated.anisotropy_ratio || estimated.anisotropy_angle) {
+    const Separation& s = result.parameters.separation;  // a ratio of 1 is an estimate, too
+    object["parameters"]["anisotropy"] = {{"ratio", s.anisotropy_ratio},
+                                          {"angle", s.anisotropy_angle}};
+  }
   object["stages"] = stages_json(result.stages);
   object["standard_errors"] = errors_json(result.standard_errors, estimated);
   object["fit_seconds"] = result.seconds;
@@ -223,13 +227,13 @@ json fit_json(const FitResult& result, const std::optional<HoldoutScores>& held,
 
 void print_fit(const FitArguments& arguments, const SplitObservations& data,
                const FitResult& result, const std::optional<HoldoutScores>& held,
-               const SeparationEstimates& estimated) {
-  fmt::print(
-      "{}: {} observations fitted, {} held out\n{}\nfitted parameters ({} evaluations, {:.1f} "
-      "s{})\n",
-      arguments.file, data.fit.points.size(), data.holdout.points.size(), rows_text(data.fit),
-      result.evaluations, result.seconds, result.converged ? "" : ", not converged");
-  print_parameters(result.parameters, result.standard_errors, estimated);
+               const FitOptions& options) {
+  fmt::print("{}: {} observations fitted, {} held out\n{}", arguments.file, data.fit.points.size(),
+             data.holdout.points.size(), rows_text(data.fit));
+  for (const std::string& remark : remarks_of(result, options)) fmt::print("{}\n", remark);
+  fmt::print("\nfitted parameters ({} evaluations, {:.1f} s{})\n", result.evaluations,
+             result.seconds, result.converged ? "" : ", not converged");
+  print_parameters(result.parameters, result.standard_errors, options.estimate);
   fmt::print("  mean           {}\n",
              mean_text(result.likelihood.mean_coefficients, arguments.columns.covariates));
   if (result.standard_errors.method != StandardErrorMethod::none) {
@@ -268,14 +272,12 @@ FitOptions fit_options_of(const FitArguments& arguments, const CommonOptions& co
   FitOptions options;
   options.mean = parse_mean(arguments.mean);
   options.options = arguments.precision.to_options(common);
-  options.max_evaluations = arguments.evaluations;
-  options.smoothness = arguments.smoothness;
-  options.nugget = arguments.nugget;
   options.separation = arguments.separation.separation(arguments.columns);
   options.estimate = arguments.separation.estimates(arguments.columns);
   options.standard_errors = parse_errors(arguments.errors);
   options.journal = arguments.journal;
   options.seed = common.seed;
+  arguments.search.apply(options);
   return options;
 }
 
@@ -295,7 +297,8 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
   const Distance distance = fit_options.separation.distance;
   for (const Observations* some : {&data.fit, &data.holdout})
     check_places(some->points, some->rows, distance, arguments.file);
-  if (arguments.nugget == 0.0) check_distinct(data.fit, distance, arguments.file);
+  if (fit_options.nugget == 0.0)
+    check_apart(data.fit, distance, fit_options.smoothness.value_or(1), arguments.file);
   check_interrupt();
   const FitResult result = fit(data.fit.points, data.fit.values, fit_options);
   if (!result.likelihood.factor.ok) {
@@ -327,14 +330,15 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
     write_model(arguments.output,
                 {model, columns, arguments.file, result.likelihood.log_likelihood});
   }
-  const json object = fit_json(result, held, data, fit_options.estimate);
-  return finish(common, std::move(report), object, [&] {
-    print_fit(arguments, data, result, held, fit_options.estimate);
+  const json object = fit_json(result, held, data, fit_options);
+  const int written = finish(common, std::move(report), object, [&] {
+    print_fit(arguments, data, result, held, fit_options);
     if (!arguments.predictions.empty())
       fmt::print("\npredictions written to {}", arguments.predictions);
     if (!arguments.output.empty()) fmt::print("\nmodel written to {}", arguments.output);
     fmt::print("\n");
   });
+  return written == kDone ? status_of(result) : written;
 }
 
 }  // namespace
@@ -350,16 +354,10 @@ void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   arguments->precision.add_to(*verb);
   verb->add_option("--mean", arguments->mean, "sample, zero, constant or linear (in x and y)")
       ->capture_default_str();
-  verb->add_option("--smoothness", arguments->smoothness, "hold the smoothness at this")
-      ->check(positive_number());
-  verb->add_option("--nugget", arguments->nugget, "hold the nugget at this; 0 for none")
-      ->check(nonnegative_number());
+  arguments->search.add_to(*verb);
   verb->add_option("--holdout", arguments->holdout,
                    "rows kept for scoring: a column, a share such as 0.1, or none (default: a "
                    "column called holdout)");
-  verb->add_option("--max-evaluations", arguments->evaluations, "of the likelihood")
-      ->capture_default_str()
-      ->check(positive_number());
   verb->add_option(
           "--standard-errors", arguments->errors,
           "of the estimates: auto, expected (up to 3000 observations), observed (k^2 + k + 4 "

@@ -24,6 +24,10 @@ constexpr const char* kModelFormat = "strata model 1";
 constexpr const char* kModelFormat2 = "strata model 2";
 /// With covariates, which a reader of the second must not miss.
 constexpr const char* kModelFormat3 = "strata model 3";
+/// With a linear mean on the sphere, whose coefficients a reader of the third would take for
+/// others.
+constexpr const char* kModelFormat4 = "strata model 4";
+constexpr std::array kModelFormats{kModelFormat, kModelFormat2, kModelFormat3, kModelFormat4};
 
 constexpr const char* kTimesOfDates = "days since 1970-01-01";
 
@@ -356,6 +360,19 @@ void check_distinct(const Observations& observations, Distance distance, const s
        observations.points.x[first], observations.points.y[first]);
 }
 
+void check_apart(const Observations& observations, Distance distance, double smoothness,
+                 const std::string& path) {
+  check_distinct(observations, distance, path);
+  const auto pair = find_nearly_coincident_points(observations.points, distance, smoothness);
+  if (!pair) return;
+  const auto first = static_cast<std::size_t>(pair->first);
+  fail(ErrorKind::numerical, "data",
+       "{}: rows {} and {} are {:.3g} apart at ({}, {}), which rounding takes for the same place: "
+       "that needs a nugget above 0",
+       path, observations.rows[first], observations.rows[static_cast<std::size_t>(pair->second)],
+       pair->distance, observations.points.x[first], observations.points.y[first]);
+}
+
 Mean parse_mean(const std::string& name) {
   for (const Mean mean : {Mean::sample, Mean::zero, Mean::constant, Mean::linear})
     if (name == to_string(mean)) return mean;
@@ -378,8 +395,14 @@ bool is_mean(const json& name) {
   return name == "sample" || name == "zero" || name == "constant" || name == "linear";
 }
 
+bool linear_on_sphere(const Model& model) {
+  return model.mean == Mean::linear &&
+         model.parameters.separation.distance == Distance::great_circle;
+}
+
 const char* format_of(const Model& model) {
   const Separation& s = model.parameters.separation;
+  if (linear_on_sphere(model)) return kModelFormat4;
   if (!model.points.covariates.empty()) return kModelFormat3;
   const bool plain = s.distance == Distance::euclidean && s.anisotropy_ratio == 1 && !s.time &&
                      model.points.z.empty();
@@ -421,7 +444,8 @@ bool is_complete(const Model& model, const ColumnNames& columns) {
          (covariates.empty() || model.mean == Mean::constant || model.mean == Mean::linear) &&
          std::all_of(covariates.begin(), covariates.end(),
                      [n](const std::vector<double>& c) { return c.size() == n; }) &&
-         coefficients == coefficient_count(model.mean, std::ssize(covariates));
+         coefficients ==
+             coefficient_count(model.mean, std::ssize(covariates), p.separation.distance);
 }
 
 }  // namespace
@@ -462,7 +486,7 @@ ModelFile read_model(const std::string& path) {
   try {
     const json object = json::parse(in);
     const json& format = object.at("format");
-    require((format == kModelFormat || format == kModelFormat2 || format == kModelFormat3) &&
+    require(std::count(kModelFormats.begin(), kModelFormats.end(), format) == 1 &&
                 is_mean(object.at("mean")),
             ErrorKind::input, "model", "{}: is not a model that fit wrote", path);
     ModelFile file;
@@ -477,6 +501,10 @@ ModelFile read_model(const std::string& path) {
             "model", "{}: there is no such distance", path);
     file.model.parameters.separation = separation_of(p);
     file.model.mean = parse_mean(object.at("mean").get<std::string>());
+    require(format == kModelFormat4 || !linear_on_sphere(file.model), ErrorKind::input, "model",
+            "{}: its mean is linear in longitude and latitude, which differ by a jump at the date "
+            "line; fit it again for a mean that is linear on the sphere",
+            path);
     file.model.mean_coefficients = object.at("mean_coefficients").get<std::vector<double>>();
     file.log_likelihood = object.at("log_likelihood").get<double>();
     file.model.points = {object.at("x").get<std::vector<double>>(),

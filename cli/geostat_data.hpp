@@ -134,6 +134,9 @@ void check_places(const Points& points, const std::vector<std::int64_t>& rows, D
 /// Throws Error{numerical}, naming the two rows of the file, if points coincide and there is no
 /// nugget.
 void check_distinct(const Observations& observations, Distance distance, const std::string& path);
+/// The same also if they are so close that rounding takes them for one at this smoothness.
+void check_apart(const Observations& observations, Distance distance, double smoothness,
+                 const std::string& path);
 
 [[nodiscard]] Mean parse_mean(const std::string& name);
 [[nodiscard]] const char* to_string(Mean mean);

@@ -14,6 +14,8 @@ std::string mean_text(const std::vector<double>& coefficients,
   if (coefficients.empty()) return "0";
   std::vector<std::string> names;
   if (coefficients.size() == covariates.size() + 3) names = {"x", "y"};
+  if (coefficients.size() == covariates.size() + 4)
+    names = {"cos(y) cos(x)", "cos(y) sin(x)", "sin(y)"};
   names.insert(names.end(), covariates.begin(), covariates.end());
   std::string text = fmt::format("{:.6g}", coefficients[0]);
   for (std::size_t k = 0; k < names.size(); ++k)

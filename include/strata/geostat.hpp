@@ -59,12 +59,16 @@ enum class Mean : std::uint8_t {
   sample,    ///< the arithmetic mean of the values is subtracted, and taken as known
   zero,      ///< nothing is subtracted
   constant,  ///< one coefficient, by generalized least squares
-  linear,    ///< a + b·x + c·y, by generalized least squares; z and t have no part in it
+  /// a + b·x + c·y, by generalized least squares; z and t have no part in it. With
+  /// Distance::great_circle, where a longitude is no linear quantity, a + b·u + c·v + d·w with the
+  /// unit vector (u, v, w) = (cos φ·cos λ, cos φ·sin λ, sin φ), λ longitude and φ latitude.
+  linear,
 };
 
-/// How many coefficients a mean has: 1, 0, 1 and 3, and for `constant` and `linear` one more for
-/// each covariate.
-[[nodiscard]] std::int64_t coefficient_count(Mean mean, std::int64_t covariates = 0) noexcept;
+/// How many coefficients a mean has: 1, 0, 1 and 3 (with Distance::great_circle 4), and for
+/// `constant` and `linear` one more for each covariate.
+[[nodiscard]] std::int64_t coefficient_count(Mean mean, std::int64_t covariates = 0,
+                                             Distance distance = Distance::euclidean) noexcept;
 
 /// The two rows i < j of coincident points with the least i, then the least j; none if all points
 /// differ in some coordinate, time included. On the sphere longitudes that differ by 360 are the
@@ -80,6 +84,20 @@ struct LikelihoodError {
 
   [[nodiscard]] double log_likelihood() const { return (log_determinant + quadratic_form) / 2; }
 };
+
+/// Two points, rows first < second, and how far they are apart (on the sphere along the chord, in
+/// kilometres; where there are times, in units in which all times are as far apart as all places).
+struct ClosePoints {
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  double distance = 0;
+};
+
+/// The closest two points if without a nugget rounding takes them for one: coincident ones, or
+/// those within (100·2⁻⁵²)^(1/(2·min(ν, 1)))·extent/n of each other for the smoothness ν, extent
+/// being the diagonal of the bounding box. O(n log n).
+[[nodiscard]] std::optional<ClosePoints> find_nearly_coincident_points(
+    const Points& points, Distance distance = Distance::euclidean, double smoothness = 1);
 
 /// What is known of a log-likelihood whose covariance was factored in several precisions
 /// (RunReport::mixed says in which), beside Likelihood::error. Its quadratic form and mean are
@@ -114,8 +132,9 @@ struct Likelihood {
   double log_likelihood = 0;
   double quadratic_form = 0;  ///< rᵀΣ⁻¹r; NaN unless factor.ok
   FactorInfo factor;          ///< of Σ, nugget included
-  /// β̂: none for `zero`; the mean for `sample`; a for `constant` and a, b, c for `linear`, then
-  /// d₁, d₂, … of the covariates, in the units of the data.
+  /// β̂: none for `zero`; the mean for `sample`; a for `constant` and a, b, c (with
+  /// Distance::great_circle also d) for `linear`, then those of the covariates, in the units of the
+  /// data.
   std::vector<double> mean_coefficients;
   RunReport run;  ///< of the factorization
   /// With Options::mixed, unless the factorization ended in FP64.
@@ -225,10 +244,20 @@ struct StandardErrors {
   StandardErrorMethod method = StandardErrorMethod::none;              ///< never automatic
   int evaluations = 0;  ///< on all points, for `observed`
   double noise = 0;     ///< of the log-likelihood, as measured for `observed`
+
+  /// Whether there is one; if not, `method` is none.
+  [[nodiscard]] bool any() const noexcept {
+    for (const double e : {variance, range, smoothness, nugget, time_scale, time_smoothness,
+                           interaction, anisotropy_ratio, anisotropy_angle}) {
+      if (e == e) return true;
+    }
+    return false;
+  }
 };
 
 struct FitOptions {
   Mean mean = Mean::constant;
+  std::optional<double> range;       ///< hold the range at this; else it is estimated
   std::optional<double> smoothness;  ///< hold ν at this; else it is estimated
   std::optional<double> nugget;      ///< hold the nugget at this (0: none); else it is estimated
   Separation separation{};           ///< held at this, but for what `estimate` says
@@ -238,16 +267,21 @@ struct FitOptions {
   /// Where to start; else chosen on a sample of the points. Its variance matters only if the nugget
   /// is held at a positive value, of its separation what `estimate` names.
   std::optional<MaternParameters> start;
-  std::optional<Bounds> range_bounds;        ///< else from the extent of the points
-  std::optional<Bounds> smoothness_bounds;   ///< else 0.05 to 5, on the sphere to 1/2
-  std::optional<Bounds> noise_ratio_bounds;  ///< of nugget/variance; else 1e-8 to 100
+  /// Else 1/20 of the least distance between two places to 10 times the points' extent.
+  std::optional<Bounds> range_bounds;
+  std::optional<Bounds> smoothness_bounds;  ///< else 0.05 to 5, on the sphere to 1/2
+  /// Of nugget/variance; else 0 to 10,000, and from 1e-8 if points are nearly coincident
+  /// (find_nearly_coincident_points() with the smoothness that is held, or 1), from 1e-14 if the
+  /// nugget is held.
+  std::optional<Bounds> noise_ratio_bounds;
   /// Of scale^(−1/(2·smoothness)), the time after which half of the covariance is left, if the
   /// scale is estimated; else from the times.
   std::optional<Bounds> time_range_bounds;
   std::optional<Bounds> time_smoothness_bounds;   ///< else 0.05 to 1
   std::optional<Bounds> interaction_bounds;       ///< else 0 to 1, with a z coordinate to 2/3
   std::optional<Bounds> anisotropy_ratio_bounds;  ///< else 0.02 to 1
-  int max_evaluations = 200;                      ///< on all points
+  /// On all points; else 50, and 50 more for each parameter that is estimated beside the variance.
+  std::optional<int> max_evaluations;
   /// Stop when the search radius, relative to each parameter, is below this, or when less than a
   /// thousandth of this is to be gained in log-likelihood for each observation.
   double relative_tolerance = 1e-6;
@@ -282,6 +316,14 @@ struct FitStage {
   double seconds = 0;
 };
 
+/// An estimate that lies on a bound of its search: the likelihood may be larger beyond.
+struct FitBound {
+  std::string parameter;  ///< "range", "smoothness", "noise ratio", "time range" …
+  double bound = 0;       ///< of the noise ratio, and of τ for the time range
+  bool upper = false;
+  bool natural = false;  ///< the end of the parameter's domain, as a nugget of 0: nothing is beyond
+};
+
 struct FitResult {
   MaternParameters parameters;
   Likelihood likelihood;      ///< at `parameters`; its `run` is that of the last factorization
@@ -294,18 +336,25 @@ struct FitResult {
   /// with it the variance, is evaluated in FP64 at the end, or if that has no room, it has a
   /// certificate.
   std::optional<MixedReport> mixed;
-  bool converged = false;  ///< false: stopped by max_evaluations
+  bool converged = false;  ///< false: stopped by max_evaluations, and the maximum is elsewhere
+  std::vector<FitBound> at_bounds;
+  /// How much rounding changes the log-likelihood at the estimates, as measured where the nugget is
+  /// so small that it may matter, else 0. Where it is not small beside 1, nothing here is an
+  /// estimate of anything: a nugget helps.
+  double noise = 0;
   double seconds = 0;
 };
 
 /// Maximum likelihood estimates. Unless a start is given, the search goes through nested random
 /// samples, each four times as large as the one before, and all points come last; what the last
-/// sample says of the parameters is the scale of the search there. With the nugget estimated or 0
-/// the variance is profiled out: Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r / n. A factorization that
-/// fails on the way counts as a very bad value. An estimated angle comes out in [0, 180). Throws
-/// also Error{numerical} if the values do not vary about their mean, all points coincide, in space
-/// or (where a parameter of time is estimated) in time, or no covariance on the way was positive
-/// definite; Error{cancelled} if progress says so.
+/// sample says of the parameters is the scale of the search there. On at most 500 points it looks
+/// for several maxima, from short ranges to long, smooth and rough, with a nugget and without. With
+/// the nugget estimated or 0 the variance is profiled out: Σ = σ²(R + g·I), σ̂² = rᵀ(R + g·I)⁻¹r /
+/// n. A factorization that fails on the way counts as a very bad value. An estimated angle comes
+/// out in [0, 180). Throws also Error{numerical} if the values do not vary about their mean, points
+/// are nearly coincident and the nugget is held at 0, all points coincide, in space or (where a
+/// parameter of time is estimated) in time, or no covariance on the way was positive definite;
+/// Error{cancelled} if progress says so.
 [[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
                             const FitOptions& options = {});
 
@@ -393,10 +442,11 @@ struct Simulation {
 
 /// Exact simulation: y = m + L·ε, Σ = L·Lᵀ, ε standard normal and a function of the seed and its
 /// place in the order of the points alone; with Options::mixed the covariance of y is that of the
-/// factor. `mean_coefficients` as in Likelihood: one or three, and one more for each covariate, or
-/// none if there are no covariates. In the same tiles the fields are the same to the last bit for
-/// any budget, policy and number of devices. Throws also Error{numerical} if the covariance is not
-/// positive definite. Source: Chilès and Delfiner, "Geostatistics", 2nd ed., 2012, section 7.
+/// factor. `mean_coefficients` as in Likelihood: one or those of
+/// `linear`, and one more for each covariate, or none if there are no covariates. In the same tiles
+/// the fields are the same to the last bit for any budget, policy and number of devices. Throws
+/// also Error{numerical} if the covariance is not positive definite. Source: Chilès and Delfiner,
+/// "Geostatistics", 2nd ed., 2012, section 7.
 [[nodiscard]] Simulation simulate(const Points& points, const MaternParameters& parameters,
                                   std::span<const double> mean_coefficients = {},
                                   const SimulateOptions& options = {});

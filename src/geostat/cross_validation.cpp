@@ -170,7 +170,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   solver.reserve_for_targets(n, 0);
   factor_or_fail(solver, parameters, kWhere);
   out.run = solver.report();
-  const MeanBasis basis(mean, points);
+  const MeanBasis basis(mean, points, parameters.separation.distance);
   const std::int64_t p = basis.columns();
   const double shift = mean == Mean::zero ? 0 : sample_mean(values);
   std::vector<double> data(static_cast<std::size_t>(n * (p + 1)));

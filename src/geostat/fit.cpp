@@ -2,9 +2,13 @@
 // range, log smoothness, the log of the noise ratio and what else is estimated (fit_space.hpp).
 //
 // An evaluation costs n³/3 operations, so the search arrives at the full data near the end: it goes
-// through nested random samples, a factor of four in points and of 64 in work apart, each from
-// where the last one ended, or from the best of a coarse grid, while that costs next to nothing.
-// There the expected information (information.hpp) on at most kCurvatureOrderMax of the points says
+// through nested random samples (fit_samples.hpp), each from where the last one ended. While
+// evaluations cost next to nothing it looks for all modes of the likelihood (fit_modes.hpp); what
+// is about as good as the best of them is compared again on more points. The nugget may be 0, an
+// edge of the domain with maxima of its own: there the search goes on without it, and where it ends
+// near the edge, or on it, the other side is tried.
+//
+// The expected information (information.hpp) on at most kCurvatureOrderMax of the points says
 // how far the next optimum may be and which changes of the parameters compensate each other: it is
 // taken to grow with the points, and the next search goes in coordinates u, x = x₀ + C·u with C·Cᵀ
 // the covariance expected of x, in which the objective is about |u|²/2. A quadratic model of it is
@@ -22,22 +26,19 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "base/random.hpp"
 #include "geostat/checks.hpp"
 #include "geostat/fit_checks.hpp"
+#include "geostat/fit_modes.hpp"
 #include "geostat/fit_objective.hpp"
+#include "geostat/fit_samples.hpp"
 #include "geostat/information.hpp"
 #include "geostat/minimize.hpp"
-#include "geostat/point_sets.hpp"
 #include "geostat/small_matrix.hpp"
 
 namespace strata {
 namespace {
 
 constexpr const char* kWhere = "fit";
-constexpr std::int64_t kSampleFactor = 4;
-constexpr std::int64_t kSmallestMax = 400;  ///< the smallest sample is smaller
-constexpr std::int64_t kSampleMin = 500;    ///< evaluations of fewer cost next to nothing
 constexpr std::int64_t kCurvatureOrderMax = 500;
 /// Of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen with
 /// exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to 0.21
@@ -47,58 +48,6 @@ constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a sta
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// Rows of a sample of `count`, drawn at random and in row order: of one seed, a smaller sample is
-/// part of a larger one.
-std::vector<std::int64_t> sample_rows(std::int64_t n, std::int64_t count, std::uint64_t seed) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
-  std::iota(rows.begin(), rows.end(), 0);
-  if (n <= count) return rows;
-  std::nth_element(rows.begin(), rows.begin() + count, rows.end(),
-                   [seed](std::int64_t a, std::int64_t b) {
-                     const auto p = random_bits(seed, static_cast<std::uint64_t>(a));
-                     const auto q = random_bits(seed, static_cast<std::uint64_t>(b));
-                     return p != q ? p < q : a < b;
-                   });
-  rows.resize(static_cast<std::size_t>(count));
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
-struct Sample {
-  Points points;
-  std::vector<double> values;
-};
-
-Sample make_sample(const Points& points, std::span<const double> values, std::int64_t count,
-                   std::uint64_t seed) {
-  const auto rows = sample_rows(points.size(), count, seed);
-  Sample out{rows_of(points, rows), {}};
-  for (const std::int64_t row : rows) out.values.push_back(values[static_cast<std::size_t>(row)]);
-  return out;
-}
-
-/// Drops the covariates whose coefficients a sample does not determine: one that marks few of the
-/// points may be the same on all of the sample.
-void drop_undetermined(Sample& sample, Mean mean) {
-  auto given = std::exchange(sample.points.covariates, {});
-  const std::int64_t n = sample.points.size();
-  for (std::vector<double>& covariate : given) {
-    sample.points.covariates.push_back(std::move(covariate));
-    const MeanBasis basis(mean, sample.points);
-    std::vector<double> data(static_cast<std::size_t>(n * (basis.columns() + 1)));
-    const MatrixView<double> w{data.data(), n, basis.columns() + 1, n};
-    basis.fill(sample.points, w);
-    try {
-      if (n >= basis.columns() + 4) {
-        (void)regress(w, kWhere);
-        continue;
-      }
-    } catch (const Error&) {  // dependent columns
-    }
-    sample.points.covariates.pop_back();
-  }
 }
 
 Options in_fp64(Options options) {
@@ -135,14 +84,20 @@ class Fit {
   using Values = FitSpace::Values;
   using Call = std::function<double(const Values&)>;
 
+  [[nodiscard]] int evaluations_max() const {
+    constexpr int kForEach = 50;  // of the variables, and for the beginning
+    return options_.max_evaluations.value_or(kForEach * (static_cast<int>(space_.free.size()) + 1));
+  }
   [[nodiscard]] bool report(double fraction) const {
     return !options_.options.progress ||
            options_.options.progress({static_cast<double>(done_) + fraction,
-                                      static_cast<double>(options_.max_evaluations),
-                                      seconds_since(begin_), kWhere});
+                                      static_cast<double>(evaluations_max()), seconds_since(begin_),
+                                      kWhere});
   }
   void tell() const {
-    if (!report(0)) fail(ErrorKind::cancelled, kWhere, "cancelled after {} evaluations", done_);
+    if (report(0)) return;
+    fail(ErrorKind::cancelled, kWhere, "cancelled after {} evaluations{}", sampled_ + done_,
+         sampled_ == 0 ? "" : fmt::format(", {} of them to find where to begin", sampled_));
   }
 
   /// Coordinates in which the objective is about |u|²/2.
@@ -154,11 +109,15 @@ class Fit {
   };
 
   void search_samples();
-  [[nodiscard]] std::optional<Scale> scale_of(const FitObjective& objective) const;
-  void try_grid(const Call& call);
-  [[nodiscard]] std::vector<Values> begins_in_time() const;
+  void compare_modes(const Call& call, const Points& points, std::size_t searches);
+  [[nodiscard]] double told_from_zero(std::int64_t n) const;
+  [[nodiscard]] std::optional<Scale> scale_of(const FitObjective& objective,
+                                              const FitSpace& from) const;
   void search_all(FitObjective& objective);
   bool search(const Call& call, FitObjective& objective, const Ending& ending);
+  bool search_in(const FitSpace& from, const Call& call, FitObjective& objective,
+                 const Ending& ending);
+  [[nodiscard]] bool continue_across(const Call& call, FitObjective& objective, double gain);
   void learn(const FitObjective& objective);
   [[nodiscard]] std::optional<std::vector<double>> expected_covariance(
       const FitSpace& space, std::int64_t n, const std::vector<std::size_t>& variables) const;
@@ -170,7 +129,7 @@ class Fit {
     return kRoundingOfLikelihood * run_options_.mixed.accuracy *
            static_cast<double>(points_.size());
   }
-  [[nodiscard]] bool better_without_nugget(FitObjective& objective, const Call& call) const;
+  void note_bounds();
   [[nodiscard]] StandardErrors standard_errors(FitObjective& objective);
   [[nodiscard]] StandardErrors standard_errors(FitObjective& objective, StandardErrorMethod method);
 
@@ -181,75 +140,18 @@ class Fit {
   Options run_options_;
   std::optional<FitJournal> journal_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  int done_ = 0;
+  int sampled_ = 0;  ///< evaluations to find where to begin
+  int done_ = 0;     ///< on all points
   bool on_all_points_ = false;
+  std::optional<std::size_t> preferred_;  ///< the step without nugget, if none is better
 
+  std::vector<Values> modes_;               ///< others that are about as good as the best
   Values at_{};                             ///< the best so far
   MaternParameters parameters_;             ///< there
   std::optional<Information> information_;  ///< about there, of …
   std::int64_t information_points_ = 0;     ///< … so many points
   FitResult out_;
 };
-
-/// Begins at the best of a coarse grid, if that is better than where it has come to: of range,
-/// smoothness and ratio, for each of some ranges in time if none is known; then of anisotropies.
-void Fit::try_grid(const Call& call) {
-  const double length = extent_of(points_, options_.separation.distance);
-  double best = std::numeric_limits<double>::infinity();
-  if (information_) best = call(at_);
-  const auto try_at = [&](const Values& wanted) {
-    const Values v = space_.values(space_.coordinates(wanted));
-    const double value = call(v);
-    if (value >= best) return;
-    best = value;
-    at_ = v;
-    information_.reset();
-  };
-  std::vector<Values> begins{at_};
-  if (at_[FitSpace::range] == 0) begins = begins_in_time();
-  for (Values v : begins) {
-    for (const double range : {0.02, 0.06, 0.2}) {
-      for (const double smoothness : {0.5, 1.2}) {
-        for (const double ratio : {1e-3, 0.2}) {
-          v[FitSpace::range] = range * length;
-          v[FitSpace::smoothness] = smoothness;
-          v[FitSpace::ratio] = ratio;
-          try_at(v);
-        }
-      }
-    }
-  }
-  const bool ratio = space_.is_free(FitSpace::anisotropy_ratio);
-  const bool angle = space_.is_free(FitSpace::anisotropy_angle);
-  Values turned = at_;
-  if (ratio) {
-    turned[FitSpace::range] *= std::sqrt(2.0);  // the area of the ellipse stays
-    turned[FitSpace::anisotropy_ratio] = 0.5;
-  }
-  for (int quarter = 0; quarter < (angle ? 4 : ratio ? 1 : 0); ++quarter) {
-    if (angle) turned[FitSpace::anisotropy_angle] = 45.0 * quarter;
-    try_at(turned);
-  }
-}
-
-/// Values with what is held, and ranges in time from a hundredth of the times' extent to all of it;
-/// other parameters of time in the middle of their domain.
-std::vector<Fit::Values> Fit::begins_in_time() const {
-  Values v = space_.held;
-  if (space_.is_free(FitSpace::time_smoothness)) v[FitSpace::time_smoothness] = 0.5;
-  if (space_.is_free(FitSpace::interaction)) {
-    const Bounds& bounds = space_.bounds[FitSpace::interaction];
-    v[FitSpace::interaction] = 0.5 * (bounds.lower + bounds.upper);
-  }
-  if (!space_.is_free(FitSpace::time_scale)) return {v};
-  std::vector<Values> out;
-  for (const double range : {0.01, 0.1, 1.0}) {
-    v[FitSpace::time_scale] =
-        time_scale_of(range * time_extent_of(points_), v[FitSpace::time_smoothness]);
-    out.push_back(v);
-  }
-  return out;
-}
 
 /// What the points of an objective, or a sample of them, say of the parameters at its best step.
 void Fit::learn(const FitObjective& objective) {
@@ -280,22 +182,27 @@ std::optional<std::vector<double>> Fit::expected_covariance(
   return covariance;
 }
 
-/// The coordinates and the scale of a search from `at_`; none if nothing is known of it.
-std::optional<Fit::Scale> Fit::scale_of(const FitObjective& objective) const {
-  if (!information_) return std::nullopt;
-  Scale out{space_, {}, {}, true};
-  FitSpace& space = out.space;
-  // The ratio that can just be told from 0, at the number of points of this search.
-  const double root = std::sqrt((*information_)[3][3] * static_cast<double>(objective.n()) /
+/// The noise ratio that n points can just tell from 0, as far as that is known.
+double Fit::told_from_zero(std::int64_t n) const {
+  if (!information_) return 1e-3;
+  const double root = std::sqrt((*information_)[3][3] * static_cast<double>(n) /
                                 static_cast<double>(information_points_));
-  space.ratio_offset = std::clamp(1 / (root * parameters_.variance), 1e-7, 1.0);
+  return std::clamp(1 / (root * parameters_.variance), 1e-15, 1.0);
+}
+
+/// The coordinates and the scale of a search from `at_`; none if nothing is known of it.
+std::optional<Fit::Scale> Fit::scale_of(const FitObjective& objective, const FitSpace& from) const {
+  if (!information_) return std::nullopt;
+  Scale out{from, {}, {}, true};
+  FitSpace& space = out.space;
+  space.ratio_offset = told_from_zero(objective.n());
   const std::size_t k = space.free.size();
   const auto covariance = expected_covariance(space, objective.n(), space.free);
   auto factor = covariance ? factor_of_spd(*covariance, k) : std::nullopt;
   if (!factor) return std::nullopt;
   out.start = {space.coordinates(at_), std::move(*factor), {}};
   for (const auto& [v, value] : objective.seen())
-    out.start.known.emplace_back(space.coordinates(v), value);
+    if (space.holds(v)) out.start.known.emplace_back(space.coordinates(v), value);
   const Box box = space.box();
   for (std::size_t i = 0; i < k; ++i) {
     const double deviation = std::sqrt((*covariance)[i + i * k]);
@@ -310,11 +217,21 @@ std::optional<Fit::Scale> Fit::scale_of(const FitObjective& objective) const {
 
 /// Searches from `at_`; whether it ended by itself. The result is in the objective's path.
 bool Fit::search(const Call& call, FitObjective& objective, const Ending& ending) {
+  const bool edge = space_.is_free(FitSpace::ratio) && at_[FitSpace::ratio] == 0;
+  FitSpace from = edge ? without_nugget(space_) : space_;
+  from.ratio_offset = std::clamp(0.1 * at_[FitSpace::ratio], 1e-15, from.ratio_offset);
+  if (!from.free.empty()) return search_in(from, call, objective, ending);
+  (void)call(at_);
+  return true;
+}
+
+bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& objective,
+                    const Ending& ending) {
   const auto first = std::ssize(objective.path());
   const auto left = [&] {
     return ending.evaluations - static_cast<int>(std::ssize(objective.path()) - first);
   };
-  std::optional<Scale> scale = scale_of(objective);
+  std::optional<Scale> scale = scale_of(objective, from);
   // Roughly, in the scale of where it begins; then in that of where it has come to.
   for (const double gain : {std::max(kRoughGain, ending.gain), ending.gain}) {
     if (!scale || !scale->inside || left() <= 0) break;
@@ -323,13 +240,13 @@ bool Fit::search(const Call& call, FitObjective& objective, const Ending& ending
                         scale->start, scale->space.box(), {1, {}, ending.tolerance, gain, left()});
     if (minimum.converged && gain == ending.gain) return true;
     learn(objective);
-    scale = scale_of(objective);
+    scale = scale_of(objective, from);
     if (minimum.converged || !scale) continue;
     for (double& step : scale->steps) step = std::max(0.3 * step, 1e-3);
     break;  // at the edge of the box, or it did not get on
   }
   if (left() <= 0) return false;
-  const FitSpace& space = scale ? scale->space : space_;
+  const FitSpace& space = scale ? scale->space : from;
   const double relative = ending.gain / static_cast<double>(objective.n());
   return minimize([&](const std::vector<double>& x) { return call(space.values(x)); },
                   space.coordinates(at_), space.box(),
@@ -338,47 +255,70 @@ bool Fit::search(const Call& call, FitObjective& objective, const Ending& ending
       .converged;
 }
 
+/// Begins at the best of the modes that a grid and what is known lead to, and keeps those that are
+/// as good to within what more points may change.
+void Fit::compare_modes(const Call& call, const Points& points, std::size_t searches) {
+  constexpr double kAsGood = 3;  // of log-likelihood
+  const Distance distance = options_.separation.distance;
+  const Scales scales{spacing_of(points, distance), extent_of(points_, distance),
+                      time_extent_of(points_)};
+  std::vector<Mode> modes;
+  const auto look_in = [&](const FitSpace& space) {
+    std::vector<Values> begins = coarse_grid(space, scales);
+    for (const Values& v : modes_)
+      if (space.holds(v)) begins.push_back(v);
+    const std::vector<Mode> found = find_modes(call, space, begins, searches);
+    modes.insert(modes.end(), found.begin(), found.end());
+  };
+  // At a nugget of 0 just as if it were held there: what is found is at least as good.
+  if (space_.is_free(FitSpace::ratio) && space_.bounds[FitSpace::ratio].lower == 0)
+    look_in(without_nugget(space_));
+  look_in(space_);
+  std::stable_sort(modes.begin(), modes.end(),
+                   [](const Mode& a, const Mode& b) { return a.value < b.value; });
+  modes_.clear();
+  for (const Mode& mode : modes)
+    if (mode.value < modes[0].value + kAsGood) modes_.push_back(mode.at);
+  at_ = modes_[0];
+}
+
 /// The searches on samples; on return `at_` is where to begin on all points.
 void Fit::search_samples() {
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size = points_.size(); size >= kSmallestMax;) {
-    size = size > kSampleMin ? std::max(size / kSampleFactor, kSampleMin) : size / kSampleFactor;
-    sizes.push_back(size);
-  }
-  if (sizes.empty()) sizes.push_back(points_.size());  // the grid alone
-  std::reverse(sizes.begin(), sizes.end());
+  const std::vector<std::int64_t> sizes = sample_sizes(points_.size());
   for (std::size_t s = 0; s < sizes.size(); ++s) {
     const auto begin = std::chrono::steady_clock::now();
     Sample some = make_sample(points_, values_, sizes[s], options_.seed);
-    drop_undetermined(some, options_.mean);
+    drop_undetermined(some, options_.mean, options_.separation.distance);
     FitObjective objective(some.points, some.values, options_.mean, space_, in_fp64(run_options_),
                            journal_ ? &*journal_ : nullptr, static_cast<int>(s));
     const Call call = [&](const Values& v) {
       tell();
-      return objective(v);
+      const double value = objective(v);
+      ++sampled_;
+      return value;
     };
-    if (sizes[s] <= kSampleMin) try_grid(call);
-    if (sizes[s] < points_.size()) {
-      (void)search(call, objective, {1e-3, 1e-4, 150});
-      learn(objective);
-      out_.stages.push_back(
-          {sizes[s], static_cast<int>(std::ssize(objective.path())), seconds_since(begin)});
-    }
+    if (sizes[s] <= kSampleMin) compare_modes(call, some.points, s == 0 ? 6 : 3);
+    if (sizes[s] < points_.size()) (void)search(call, objective, {1e-3, 1e-4, 150});
+    learn(objective);
+    out_.stages.push_back(
+        {sizes[s], static_cast<int>(std::ssize(objective.path())), seconds_since(begin)});
   }
 }
 
-/// A ratio at its lower bound usually means no nugget at all: then say 0.
-bool Fit::better_without_nugget(FitObjective& objective, const Call& call) const {
+/// Where a search has ended at a nugget of 0, or so near to it that nobody can tell: goes on to the
+/// other side if that is better by `gain`; 0 is preferred to what is as good.
+bool Fit::continue_across(const Call& call, FitObjective& objective, double gain) {
+  learn(objective);
   const FitStep best = objective.path()[*objective.best()];
-  const double lower = space_.bounds[FitSpace::ratio].lower;
-  if (options_.nugget || best.nugget / best.variance >= 1.5 * lower ||
-      find_coincident_points(points_, options_.separation.distance)) {
-    return false;
-  }
+  const bool zero = at_[FitSpace::ratio] == 0;
+  const double least = told_from_zero(points_.size());
+  if (!zero && at_[FitSpace::ratio] > least) return false;
+  Values other = at_;
+  other[FitSpace::ratio] = zero ? std::min(0.3 * least, space_.bounds[FitSpace::ratio].upper) : 0;
+  const double gained = -best.log_likelihood - call(other);
   const double slack = options_.relative_tolerance * std::fabs(best.log_likelihood);
-  Values without = values_of(FitObjective::parameters_of(best));
-  without[FitSpace::ratio] = 0;
-  return call(without) <= -best.log_likelihood + slack;
+  if (!zero && gained >= -slack) preferred_ = objective.path().size() - 1;
+  return gained > gain;
 }
 
 void Fit::search_all(FitObjective& objective) {
@@ -393,19 +333,45 @@ void Fit::search_all(FitObjective& objective) {
   const double gain =
       std::max(1e-3 * options_.relative_tolerance * static_cast<double>(points_.size()),
                rounding_of_likelihood());
-  const bool converged =
-      search(call, objective, {options_.relative_tolerance, gain, options_.max_evaluations});
+  if (points_.size() > kSampleMin && modes_.size() > 1) {
+    for (const Values& v : modes_) (void)call(v);
+    learn(objective);
+  }
+  const auto left = [&] { return std::max(evaluations_max() - done_, 0); };
+  const auto ending = [&] { return Ending{options_.relative_tolerance, gain, left()}; };
+  bool converged = search(call, objective, ending());
   require(objective.best().has_value(), ErrorKind::numerical, kWhere,
           "none of {} covariance matrices was positive definite; a nugget may help",
           objective.path().size());
-  std::size_t k = *objective.best();
-  if (better_without_nugget(objective, call)) k = objective.path().size() - 1;
+  if (space_.is_free(FitSpace::ratio) && space_.bounds[FitSpace::ratio].lower == 0) {
+    for (int turn = 0; turn < 2 && converged && left() > 0; ++turn) {
+      if (!continue_across(call, objective, std::max(1e3 * gain, 1e-4))) break;
+      preferred_.reset();
+      learn(objective);
+      converged = left() > 0 && search(call, objective, ending());
+    }
+  }
+  const std::size_t k = preferred_.value_or(*objective.best());
+  out_.noise = objective.noise_of(k);
   const FitStep& step = objective.path()[k];
   out_.path = objective.path();
   out_.evaluations = static_cast<int>(out_.path.size());
   out_.converged = converged;
   out_.parameters = FitObjective::parameters_of(step);
   out_.likelihood = objective.likelihood(k);
+}
+
+/// Which estimates lie on a bound.
+void Fit::note_bounds() {
+  const Values values = values_of(out_.parameters);
+  for (const std::size_t v : space_.free) {
+    if (space_.inside(v, values) || v == FitSpace::anisotropy_angle) continue;
+    const double value = space_.bounded(v, values);
+    const Bounds& b = space_.bounds[v];
+    const bool upper = value - b.lower > b.upper - value;
+    const double bound = upper ? b.upper : b.lower;
+    out_.at_bounds.push_back({FitSpace::name_of(v), bound, upper, space_.ends_at(v, bound)});
+  }
 }
 
 /// After a search in lower precisions: the likelihood at its end in FP64, with the variance that is
@@ -436,14 +402,14 @@ StandardErrors Fit::standard_errors(FitObjective& objective) {
     method = points_.size() <= kInformationOrderMax ? StandardErrorMethod::expected
                                                     : StandardErrorMethod::observed;
   }
-  StandardErrors none;
-  none.method = method;
-  if (method == StandardErrorMethod::none || !out_.converged) return none;
+  if (method == StandardErrorMethod::none || !out_.converged) return {};
   try {
-    return standard_errors(objective, method);
+    StandardErrors found = standard_errors(objective, method);
+    if (!found.any()) found.method = StandardErrorMethod::none;
+    return found;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::numerical) throw;
-    return none;  // on the edge of what is positive definite
+    return {};  // on the edge of what is positive definite
   }
 }
 
@@ -509,6 +475,7 @@ FitResult Fit::run() {
   FitObjective objective(points_, values_, options_.mean, space_, unprobed, journal, kStageOfAll);
   search_all(objective);
   if (run_options_.mixed.on()) evaluate_at_the_end(objective);
+  note_bounds();
   out_.standard_errors = standard_errors(objective);
   if (options_.estimate.anisotropy_angle) {
     double& angle = out_.parameters.separation.anisotropy_angle;

@@ -45,6 +45,19 @@ void check_estimates(const Points& points, const FitOptions& options) {
   check_separation(start.separation, points, kWhere);
 }
 
+/// No two points are one to rounding, for there is no nugget.
+void check_apart(const Points& points, Distance distance, double smoothness) {
+  check_distinct(points, distance, kWhere);
+  const auto pair = find_nearly_coincident_points(points, distance, smoothness);
+  if (!pair) return;
+  const auto i = static_cast<std::size_t>(pair->first);
+  fail(
+      ErrorKind::numerical, kWhere,
+      "rows {} and {} (counting from 0) are {:.3g} apart at ({}, {}), which rounding takes for the "
+      "same point: that needs a nugget above 0",
+      pair->first, pair->second, pair->distance, points.x[i], points.y[i]);
+}
+
 void check_options(const Points& points, std::span<const double> values,
                    const FitOptions& options) {
   check_points(points, "points", kWhere);
@@ -53,11 +66,12 @@ void check_options(const Points& points, std::span<const double> values,
   MaternParameters held = options.start.value_or(MaternParameters{});
   held.separation = options.separation;
   check_parameters(held, kWhere);
+  held.range = options.range.value_or(held.range);
   held.smoothness = options.smoothness.value_or(held.smoothness);
   held.nugget = options.nugget.value_or(held.nugget);
   check_parameters(held, kWhere);
-  require(options.max_evaluations >= 1, ErrorKind::misuse, kWhere,
-          "max_evaluations is {}, but must be at least 1", options.max_evaluations);
+  require(!options.max_evaluations || *options.max_evaluations >= 1, ErrorKind::misuse, kWhere,
+          "max_evaluations is {}, but must be at least 1", options.max_evaluations.value_or(0));
   require(options.relative_tolerance > 0 && options.relative_tolerance < 1, ErrorKind::misuse,
           kWhere, "relative_tolerance is {}, but must be in (0, 1)", options.relative_tolerance);
   require(options.standard_errors != StandardErrorMethod::expected ||
@@ -68,12 +82,13 @@ void check_options(const Points& points, std::span<const double> values,
   check_separation(options.separation, points, kWhere);
   check_estimates(points, options);
   if (options.nugget && *options.nugget == 0)
-    check_distinct(points, options.separation.distance, kWhere);
+    check_apart(points, options.separation.distance, options.smoothness.value_or(1));
 }
 
 /// Refuses data whose residuals are zero up to rounding: the variance would be, too.
-void check_variation(const Points& points, std::span<const double> values, Mean mean) {
-  const MeanBasis basis(mean, points);
+void check_variation(const Points& points, std::span<const double> values, Mean mean,
+                     Distance distance) {
+  const MeanBasis basis(mean, points, distance);
   const std::int64_t n = points.size();
   require(n >= basis.columns() + 4, ErrorKind::misuse, kWhere,
           "{} points are too few to fit {} coefficients and a covariance (at least {})", n,
@@ -97,7 +112,7 @@ void check_variation(const Points& points, std::span<const double> values, Mean 
 
 void check_fit(const Points& points, std::span<const double> values, const FitOptions& options) {
   check_options(points, values, options);
-  check_variation(points, values, options.mean);
+  check_variation(points, values, options.mean, options.separation.distance);
 }
 
 }  // namespace strata

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kWhere = "journal";
 constexpr std::string_view kName = "strata fit journal ";
-constexpr const char* kFormat = "strata fit journal 2";
+constexpr const char* kFormat = "strata fit journal 3";
 
 std::string text_of(double value) {
   char buffer[64];
@@ -102,6 +102,7 @@ std::vector<std::string> header_of(const Points& points, std::span<const double>
           fmt::format("mean {}", text_of(options.mean, points)),
           fmt::format("separation {}", text_of(held_separation(options))),
           fmt::format("estimated of it{}", text_of(options.estimate)),
+          fmt::format("range {}", text_of(options.range)),
           fmt::format("smoothness {}", text_of(options.smoothness)),
           fmt::format("nugget {}", text_of(options.nugget)),
           fmt::format("start {}", from),

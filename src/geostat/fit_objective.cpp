@@ -31,7 +31,7 @@ FitObjective::FitObjective(const Points& points, std::span<const double> values,
       stage_(stage) {}
 
 GaussianProcess& FitObjective::process() {
-  if (!process_) process_.emplace(points_, values_, mean_, options_);
+  if (!process_) process_.emplace(points_, values_, mean_, space_.separation.distance, options_);
   return *process_;
 }
 
@@ -59,6 +59,31 @@ GaussianProcess::Evaluation FitObjective::evaluate(const FitSpace::Values& v) {
       kWhere);
 }
 
+/// Rounding changes a log-likelihood by about u·n/g at most for a noise ratio g, which no
+/// eigenvalue of R + g·I is below; it is measured (Moré and Wild, "Estimating computational noise",
+/// SIAM J. Sci. Comput. 33, 2011) where that may be more than 1e-3.
+double FitObjective::noise_at(const FitSpace::Values& v, double log_likelihood) {
+  if (v[FitSpace::ratio] > 1e-10 * static_cast<double>(n())) return 0;
+  FitSpace::Values beside = v;
+  beside[FitSpace::range] *= 1 + 0x1p-30;
+  const FitStep step = step_of(beside, evaluate(beside));
+  return std::fabs(step.log_likelihood - log_likelihood);
+}
+
+double FitObjective::noise_of(std::size_t k) {
+  return noise_at(seen_[k].first, path_[k].log_likelihood);
+}
+
+/// An evaluation on few points that would be the best, but for rounding, counts as one that failed.
+void FitObjective::check_noise(JournalEntry& entry) {
+  constexpr std::int64_t kFew = 500;
+  if (n() > kFew || options_.mixed.on() || !entry.evaluation.factor.ok) return;
+  const double found = step_of(entry.at, entry.evaluation).log_likelihood;
+  const auto at = best();
+  if (at && found < path_[*at].log_likelihood) return;
+  if (noise_at(entry.at, found) > kNoiseMost) entry.evaluation.factor.ok = false;
+}
+
 /// What is minimized; remembers the worst.
 double FitObjective::value_of(const FitStep& step) {
   if (step.log_likelihood == -kInfinity) {
@@ -75,6 +100,7 @@ double FitObjective::operator()(const FitSpace::Values& v) {
   JournalEntry entry{stage_, v, {}, 0};
   if (journal_ == nullptr || !journal_->replay(entry)) {
     entry.evaluation = evaluate(v);
+    check_noise(entry);
     entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (journal_ != nullptr) journal_->add(entry);
   }

@@ -23,9 +23,17 @@ class FitObjective {
   FitObjective(const Points& points, std::span<const double> values, Mean mean,
                const FitSpace& space, const Options& options, FitJournal* journal, int stage);
 
-  /// −log-likelihood; where the covariance is not positive definite, something clearly worse than
-  /// all that was seen.
+  /// −log-likelihood; where the covariance is not positive definite, or rounding changes a
+  /// log-likelihood of few points by more than kNoiseMost, something clearly worse than all that
+  /// was seen.
   double operator()(const FitSpace::Values& v);
+
+  /// Of log-likelihood, in which a standard error is 1/2.
+  static constexpr double kNoiseMost = 0.1;
+  /// How much the log-likelihood of a step that did not fail changes by rounding: by how much it
+  /// differs from one at a range that is the same to nine digits. Less than 1e-3, and 0 here, where
+  /// the nugget keeps the covariance away from singular ones.
+  [[nodiscard]] double noise_of(std::size_t k);
 
   [[nodiscard]] std::int64_t n() const noexcept { return points_.size(); }
   [[nodiscard]] const Points& points() const noexcept { return points_; }
@@ -50,6 +58,8 @@ class FitObjective {
 
  private:
   [[nodiscard]] double value_of(const FitStep& step);
+  void check_noise(JournalEntry& entry);
+  [[nodiscard]] double noise_at(const FitSpace::Values& v, double log_likelihood);
   [[nodiscard]] FitStep step_of(const FitSpace::Values& v,
                                 const GaussianProcess::Evaluation& evaluation) const;
   GaussianProcess& process();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "geostat/spacing.hpp"
 
 namespace strata {
 namespace {
@@ -36,14 +37,45 @@ void check_upper(const Bounds& bounds, double most, const char* name, const char
           "upper bound of {} is {}, but must be at most {:.6g}{}", name, bounds.upper, most, why);
 }
 
-double width(const std::vector<double>& coordinate) {
-  const auto [low, high] = std::minmax_element(coordinate.begin(), coordinate.end());
-  return *high - *low;
-}
-
 std::size_t count_of_distinct(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return static_cast<std::size_t>(std::unique(values.begin(), values.end()) - values.begin());
+}
+
+/// Range and smoothness, where they are searched. At the lower bound of the range the closest two
+/// points are all but uncorrelated, at the upper one the covariance falls little over the whole
+/// extent.
+void add_matern(FitSpace& space, const Points& points, double length, const FitOptions& options) {
+  const bool sphere = options.separation.distance == Distance::great_circle;
+  const auto& start = options.start;
+  if (!options.range) {
+    const double least = spacing_of(points, options.separation.distance).least;
+    space.bounds[FitSpace::range] =
+        chosen(options.range_bounds, {0.05 * least, 10 * length},
+               start ? std::optional(start->range) : std::nullopt, "range");
+    space.free.push_back(FitSpace::range);
+  }
+  if (options.smoothness) return;
+  const double most = sphere ? 0.5 : 50;
+  Bounds& bounds = space.bounds[FitSpace::smoothness];
+  bounds = chosen(options.smoothness_bounds, {0.05, sphere ? most : 5},
+                  start ? std::optional(start->smoothness) : std::nullopt, "smoothness");
+  check_upper(bounds, most, "smoothness", sphere ? " with great-circle distance" : "");
+  space.free.push_back(FitSpace::smoothness);
+}
+
+/// The noise ratio, where it is searched. It may be 0 unless the nugget is held above 0, or is
+/// needed because two points are one to rounding.
+void add_ratio(FitSpace& space, const Points& points, const FitOptions& options) {
+  if (options.nugget && *options.nugget == 0) return;
+  const bool zero =
+      !options.nugget && !find_nearly_coincident_points(points, options.separation.distance,
+                                                        options.smoothness.value_or(1));
+  const double least = options.nugget ? 1e-14 : zero ? 0 : 1e-8;
+  space.bounds[FitSpace::ratio] =
+      chosen(options.noise_ratio_bounds, {least, 1e4}, std::nullopt, "noise ratio", zero);
+  space.free.push_back(FitSpace::ratio);
+  if (options.nugget) space.nugget = options.nugget;
 }
 
 /// The variables of time that are searched, and their bounds.
@@ -130,9 +162,7 @@ FitSpace::Values FitSpace::values(const std::vector<double>& x) const {
 std::vector<double> FitSpace::coordinates(const Values& values) const {
   std::vector<double> x;
   for (const std::size_t v : free) {
-    const double value =
-        v == time_scale ? time_range_of(values[v], values[time_smoothness]) : values[v];
-    x.push_back(coordinate(v, std::clamp(value, bounds[v].lower, bounds[v].upper)));
+    x.push_back(coordinate(v, std::clamp(bounded(v, values), bounds[v].lower, bounds[v].upper)));
   }
   return x;
 }
@@ -150,6 +180,35 @@ bool FitSpace::is_free(std::size_t variable) const {
   return std::find(free.begin(), free.end(), variable) != free.end();
 }
 
+bool FitSpace::holds(const Values& values) const {
+  for (std::size_t v = 0; v < kVariables; ++v)
+    if (!is_free(v) && values[v] != held[v]) return false;
+  return true;
+}
+
+double FitSpace::bounded(std::size_t variable, const Values& values) const {
+  return variable == time_scale ? time_range_of(values[variable], values[time_smoothness])
+                                : values[variable];
+}
+
+bool FitSpace::ends_at(std::size_t variable, double bound) const {
+  switch (variable) {
+    case smoothness: return bound == 0.5 && separation.distance == Distance::great_circle;
+    case ratio: return bound == 0;
+    case time_smoothness:
+    case anisotropy_ratio: return bound == 1;
+    case interaction: return bound == 0 || bound >= 2.0 / 3;
+    default: return false;
+  }
+}
+
+const char* FitSpace::name_of(std::size_t variable) {
+  constexpr std::array names{
+      "range",           "smoothness",  "noise ratio",      "time range",
+      "time smoothness", "interaction", "anisotropy ratio", "anisotropy angle"};
+  return names[variable];
+}
+
 bool FitSpace::inside(std::size_t variable, const Values& values) const {
   if (!is_free(variable)) return false;
   const Bounds& b = bounds[variable];
@@ -158,9 +217,7 @@ bool FitSpace::inside(std::size_t variable, const Values& values) const {
     return values[variable] > b.lower + little && values[variable] < b.upper - little;
   }
   if (variable == anisotropy_angle) return values[anisotropy_ratio] < 1 / 1.001;
-  const double value = variable == time_scale
-                           ? time_range_of(values[variable], values[time_smoothness])
-                           : values[variable];
+  const double value = bounded(variable, values);
   return value > 1.001 * b.lower && value < b.upper / 1.001;
 }
 
@@ -173,21 +230,6 @@ Separation FitSpace::separation_of(const Values& values) const {
   }
   return out;
 }
-
-double extent_of(const Points& points, Distance distance) {
-  double dx = width(points.x);
-  double dy = width(points.y);
-  if (distance == Distance::great_circle) {
-    constexpr double degree = kEarthRadiusKm * kPi / 180;
-    const double middle = *std::min_element(points.y.begin(), points.y.end()) + 0.5 * dy;
-    dx *= degree * std::cos(middle * kPi / 180);
-    dy *= degree;
-    return std::min(std::hypot(dx, dy), kEarthRadiusKm * kPi);
-  }
-  return points.z.empty() ? std::hypot(dx, dy) : std::hypot(dx, dy, width(points.z));
-}
-
-double time_extent_of(const Points& points) { return width(points.t); }
 
 Separation held_separation(const FitOptions& options) {
   const SeparationEstimates& estimate = options.estimate;
@@ -204,33 +246,25 @@ Separation held_separation(const FitOptions& options) {
 }
 
 FitSpace make_fit_space(const Points& points, const FitOptions& options) {
-  const bool sphere = options.separation.distance == Distance::great_circle;
-  const double smoothness_most = sphere ? 0.5 : 50;
-  const double length = extent_of(points, options.separation.distance);
+  const Distance distance = options.separation.distance;
+  const double length = extent_of(points, distance);
   require(length > 0, ErrorKind::numerical, kWhere, "all {} points coincide{}", points.size(),
           points.t.empty() ? "" : " in space");
-  const auto& start = options.start;
   FitSpace space;
   space.separation = held_separation(options);
-  space.held = values_of({1, 1, options.smoothness.value_or(0.5), 0, space.separation});
+  space.held = values_of(
+      {1, options.range.value_or(1), options.smoothness.value_or(0.5), 0, space.separation});
   space.bounds.fill({-kInfinity, kInfinity});
-  const double spacing = length / std::sqrt(static_cast<double>(points.size()));
-  space.bounds[FitSpace::range] =
-      chosen(options.range_bounds, {0.02 * spacing, 10 * length},
-             start ? std::optional(start->range) : std::nullopt, "range");
-  space.bounds[FitSpace::smoothness] =
-      chosen(options.smoothness_bounds, {0.05, sphere ? smoothness_most : 5},
-             start ? std::optional(start->smoothness) : std::nullopt, "smoothness");
-  check_upper(space.bounds[FitSpace::smoothness], smoothness_most, "smoothness",
-              sphere ? " with great-circle distance" : "");
-  space.bounds[FitSpace::ratio] =
-      chosen(options.noise_ratio_bounds, {1e-8, 100}, std::nullopt, "noise ratio");
-  space.free = {FitSpace::range};
-  if (!options.smoothness) space.free.push_back(FitSpace::smoothness);
-  if (!options.nugget || *options.nugget > 0) space.free.push_back(FitSpace::ratio);
-  if (options.nugget && *options.nugget > 0) space.nugget = options.nugget;
+  add_matern(space, points, length, options);
+  add_ratio(space, points, options);
   add_time(space, points, options);
   add_anisotropy(space, options);
+  return space;
+}
+
+FitSpace without_nugget(FitSpace space) {
+  std::erase(space.free, std::size_t{FitSpace::ratio});
+  space.held[FitSpace::ratio] = 0;
   return space;
 }
 

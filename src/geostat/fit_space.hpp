@@ -5,7 +5,7 @@
 //   * log range, log smoothness, log of the smoothness in time, log of the anisotropy ratio;
 //   * log(ratio + ratio_offset), ratio = nugget/variance. Where the ratio is well above the offset
 //     that is its logarithm; below, where nobody can tell it from 0, it is as good as linear, so
-//     that the bound near 0 is a short way off;
+//     that 0, which is its bound unless points coincide, is a short way off;
 //   * of the scale in time a, log τ with τ = a^(−1/(2α)), α the smoothness in time: half of the
 //     covariance is left after the time τ. That is about the same for any α, which a is not: it
 //     has the unit of time to the power of −2α;
@@ -47,6 +47,14 @@ struct FitSpace {
   [[nodiscard]] std::vector<double> coordinates(const Values& values) const;
   [[nodiscard]] Box box() const;
   [[nodiscard]] bool is_free(std::size_t variable) const;
+  /// Whether what is not free is what it is held at.
+  [[nodiscard]] bool holds(const Values& values) const;
+  /// What its bounds are of: the variable itself, or τ for the scale in time.
+  [[nodiscard]] double bounded(std::size_t variable, const Values& values) const;
+  /// Whether the domain of a variable ends at this bound.
+  [[nodiscard]] bool ends_at(std::size_t variable, double bound) const;
+  /// As FitOptions calls its bounds: "range", "noise ratio", "time range" …
+  [[nodiscard]] static const char* name_of(std::size_t variable);
   /// Whether a variable is free and away from its bounds; the angle, whether the ratio is.
   [[nodiscard]] bool inside(std::size_t variable, const Values& values) const;
   [[nodiscard]] Separation separation_of(const Values& values) const;
@@ -74,9 +82,7 @@ struct FitSpace {
 /// Error{misuse} for bounds that cannot be.
 [[nodiscard]] FitSpace make_fit_space(const Points& points, const FitOptions& options);
 
-/// Length of the diagonal of the points' bounding box; on the sphere about that, in kilometres.
-[[nodiscard]] double extent_of(const Points& points, Distance distance);
-/// From the first to the last of the times.
-[[nodiscard]] double time_extent_of(const Points& points);
+/// The same with the nugget held at 0.
+[[nodiscard]] FitSpace without_nugget(FitSpace space);
 
 }  // namespace strata

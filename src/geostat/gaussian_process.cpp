@@ -52,12 +52,13 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 }
 
 GaussianProcess::GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                                 const Options& options, const MaternParameters* parameters)
+                                 Distance distance, const Options& options,
+                                 const MaternParameters* parameters)
     : points_(points, options, parameters),
       probing_(options.probing),
       n_(points.size()),
       mean_(mean),
-      basis_(mean, points_.points()),
+      basis_(mean, points_.points(), distance),
       shift_(mean == Mean::zero ? 0 : sample_mean(values)),
       data_(static_cast<std::size_t>(n_ * (basis_.columns() + 1))),
       solver_(covariance_solver(points_.points(), points_.options_of(options))) {
@@ -206,7 +207,8 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
   check_parameters(parameters, where);
   check_separation(parameters.separation, points, where);
   if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);
-  GaussianProcess process(points, values, mean, options, &parameters);
+  GaussianProcess process(points, values, mean, parameters.separation.distance, options,
+                          &parameters);
   const auto evaluation = process.evaluate(parameters, where);
   Likelihood out;
   out.factor = evaluation.factor;

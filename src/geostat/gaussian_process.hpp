@@ -34,9 +34,11 @@ void factor_or_fail(CovarianceSolver& solver, const MaternParameters& parameters
 
 class GaussianProcess {
  public:
-  /// `parameters`: of the only covariance that will be evaluated, if there is but one.
+  /// `distance`: what a linear mean is linear in. `parameters`: of the only covariance that will be
+  /// evaluated, if there is but one.
   GaussianProcess(const Points& points, std::span<const double> values, Mean mean,
-                  const Options& options, const MaternParameters* parameters = nullptr);
+                  Distance distance, const Options& options,
+                  const MaternParameters* parameters = nullptr);
 
   struct Evaluation {
     FactorInfo factor;

@@ -121,9 +121,6 @@ double inner(const Dense& a, const Dense& b) {
   return sum;
 }
 
-/// ∂ log ratio / ∂ its coordinate, log(ratio + offset).
-double stretch(const FitSpace& space, double ratio) { return 1 + space.ratio_offset / ratio; }
-
 double ratio_of(const MaternParameters& p) { return p.nugget / p.variance; }
 
 bool contains(const std::vector<std::size_t>& variables, std::size_t v) {
@@ -165,9 +162,10 @@ std::array<double, kInformationOrder> column_of(std::size_t variable, const FitS
   std::array<double, kInformationOrder> column{};
   column[place_of(variable)] = 1;
   if (variable == FitSpace::ratio) {
-    const double by_log_ratio = stretch(space, ratio_of(p));
-    column[kNugget] = space.nugget ? 0 : p.nugget * by_log_ratio;
-    column[kVariance] = space.nugget ? -by_log_ratio : 0;
+    // ∂ ratio / ∂ its coordinate, log(ratio + offset), is ratio + offset.
+    const double by_coordinate = ratio_of(p) + space.ratio_offset;
+    column[kNugget] = space.nugget ? 0 : p.variance * by_coordinate;
+    column[kVariance] = space.nugget ? -by_coordinate / ratio_of(p) : 0;
   }
   // log a = −2α·log τ.
   if (variable == FitSpace::time_scale) column[kTimeScale] = -2 * p.separation.time->smoothness;

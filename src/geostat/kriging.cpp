@@ -48,8 +48,8 @@ void check_model(const Model& model, const char* where) {
   const Separation& separation = model.parameters.separation;
   check_separation(separation, model.points, where);
   if (model.parameters.nugget == 0) check_distinct(model.points, separation.distance, where);
-  const auto expected =
-      static_cast<std::size_t>(coefficient_count(model.mean, std::ssize(model.points.covariates)));
+  const auto expected = static_cast<std::size_t>(
+      coefficient_count(model.mean, std::ssize(model.points.covariates), separation.distance));
   require(model.mean_coefficients.empty() || model.mean_coefficients.size() == expected,
           ErrorKind::misuse, where, "{} coefficients of the mean, but the model has {}",
           model.mean_coefficients.size(), expected);
@@ -74,7 +74,7 @@ Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
     : model_(checked(model, where)),
       where_(where),
       points_(model.points, options, &model.parameters),
-      basis_(model.mean, points_.points()),
+      basis_(model.mean, points_.points(), model.parameters.separation.distance),
       solver_(covariance_solver(points_.points(), points_.options_of(options))),
       coefficients_(model.mean_coefficients) {
   solver_.reserve_for_targets(chunk > 0 ? std::min(chunk, targets) : targets, basis_.columns() + 1);

@@ -68,7 +68,6 @@ class Line {
     if (right.value > middle.value) {
       left = right;
       right = at(std::clamp(middle.x - forward, lower_, upper_));
-      if (right.x == middle.x) right = left;  // it began at a bound
     }
     // Downhill towards `right` as long as that is the best.
     while (right.value <= middle.value && right.x != middle.x && more()) {

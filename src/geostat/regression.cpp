@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "geostat/point_sets.hpp"
 
 namespace strata {
 namespace {
@@ -40,34 +41,49 @@ double deviation(std::span<const double> values, double centre) {
   return std::sqrt(square / static_cast<double>(values.size()));
 }
 
-/// What the column k > 0 of `columns` is of: x and y if there are more than the covariates need,
-/// then the covariates.
-const std::vector<double>& variable(const Points& points, std::size_t columns, std::size_t k) {
-  const std::size_t first = columns - points.covariates.size();  // 1, or 3
-  if (k >= first) return points.covariates[k - first];
-  return k == 1 ? points.x : points.y;
+/// A coordinate of the unit vector that points to a place of the sphere, where longitudes that
+/// differ by 360 are the same: 0 to 2 for cos φ·cos λ, cos φ·sin λ and sin φ.
+double on_unit_sphere(const Points& points, std::size_t i, std::size_t coordinate) {
+  constexpr double radian = 3.14159265358979323846 / 180;
+  const auto place = place_of(points, static_cast<std::int64_t>(i), Distance::great_circle);
+  const double longitude = place[0] * radian;
+  const double latitude = place[1] * radian;
+  if (coordinate == 2) return std::sin(latitude);
+  return std::cos(latitude) * (coordinate == 0 ? std::cos(longitude) : std::sin(longitude));
+}
+
+/// What the column k > 0 of `columns` has at a point: before the covariates there is 1 alone, or 1
+/// with x and y, or 1 with the coordinates on the unit sphere.
+double variable(const Points& points, std::size_t i, std::size_t columns, std::size_t k) {
+  const std::size_t first = columns - points.covariates.size();  // 1, 3 or 4
+  if (k >= first) return points.covariates[k - first][i];
+  if (first == 4) return on_unit_sphere(points, i, k - 1);
+  return (k == 1 ? points.x : points.y)[i];
 }
 
 }  // namespace
 
-std::int64_t coefficient_count(Mean mean, std::int64_t covariates) noexcept {
+std::int64_t coefficient_count(Mean mean, std::int64_t covariates, Distance distance) noexcept {
   switch (mean) {
     case Mean::sample: return 1;
     case Mean::zero: return 0;
     case Mean::constant: return 1 + covariates;
-    case Mean::linear: return 3 + covariates;
+    case Mean::linear: return (distance == Distance::great_circle ? 4 : 3) + covariates;
   }
   return 0;
 }
 
-std::int64_t estimated_count(Mean mean, std::int64_t covariates) noexcept {
-  return mean == Mean::sample ? 0 : coefficient_count(mean, covariates);
+std::int64_t estimated_count(Mean mean, std::int64_t covariates, Distance distance) noexcept {
+  return mean == Mean::sample ? 0 : coefficient_count(mean, covariates, distance);
 }
 
-MeanBasis::MeanBasis(Mean mean, const Points& points)
-    : scales_(static_cast<std::size_t>(estimated_count(mean, std::ssize(points.covariates)))) {
+MeanBasis::MeanBasis(Mean mean, const Points& points, Distance distance)
+    : scales_(static_cast<std::size_t>(
+          estimated_count(mean, std::ssize(points.covariates), distance))) {
+  std::vector<double> values(points.x.size());
   for (std::size_t k = 1; k < scales_.size(); ++k) {
-    const std::vector<double>& values = variable(points, scales_.size(), k);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = variable(points, i, scales_.size(), k);
     scales_[k].centre = sample_mean(values);
     // What does not vary keeps the scale 1; regress() will find its column dependent.
     if (const double s = deviation(values, scales_[k].centre); s > 0) scales_[k].scale = s;
@@ -77,7 +93,7 @@ MeanBasis::MeanBasis(Mean mean, const Points& points)
 std::vector<double> MeanBasis::row(const Points& points, std::size_t i) const {
   std::vector<double> out(scales_.size(), 1.0);
   for (std::size_t k = 1; k < out.size(); ++k) {
-    out[k] = (variable(points, out.size(), k)[i] - scales_[k].centre) / scales_[k].scale;
+    out[k] = (variable(points, i, out.size(), k) - scales_[k].centre) / scales_[k].scale;
   }
   return out;
 }
@@ -103,7 +119,7 @@ std::vector<double> MeanBasis::in_original_units(std::span<const double> scaled)
 double mean_at(std::span<const double> c, const Points& points, std::size_t i) {
   if (c.empty()) return 0;
   double mean = c[0];
-  for (std::size_t k = 1; k < c.size(); ++k) mean += c[k] * variable(points, c.size(), k)[i];
+  for (std::size_t k = 1; k < c.size(); ++k) mean += c[k] * variable(points, i, c.size(), k);
   return mean;
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 // The mean of a Gaussian process: its columns and their least squares fit.
 //
-// Contract: columns are those of 1, of x and y (never z or t) for Mean::linear, and of the
-// covariates, all but 1 centred and divided by their standard deviation, so that the fit is well
-// conditioned wherever the origin of the coordinates lies and whatever the units of a covariate
-// are; coefficients that leave this header's functions for the user are in original units.
+// Contract: columns are those of 1, for Mean::linear of x and y (never z or t) or, on the sphere,
+// of the unit vector's three coordinates, and of the covariates, all but 1 centred and divided by
+// their standard deviation, so that the fit is well conditioned wherever the origin of the
+// coordinates lies and whatever the units of a covariate are; coefficients that leave this header's
+// functions for the user are in original units.
 
 #include <span>
 #include <vector>
@@ -14,13 +15,14 @@
 
 namespace strata {
 
-/// The coefficients that are estimated by least squares: none, none, 1 and 3, and those of the
-/// covariates.
-[[nodiscard]] std::int64_t estimated_count(Mean mean, std::int64_t covariates) noexcept;
+/// The coefficients that are estimated by least squares: none, none, 1 and 3 (on the sphere 4), and
+/// those of the covariates.
+[[nodiscard]] std::int64_t estimated_count(Mean mean, std::int64_t covariates,
+                                           Distance distance) noexcept;
 
 class MeanBasis {
  public:
-  MeanBasis(Mean mean, const Points& points);
+  MeanBasis(Mean mean, const Points& points, Distance distance);
 
   [[nodiscard]] std::int64_t columns() const noexcept { return std::ssize(scales_); }
   /// The row of the design matrix at a point, columns() entries; points that have the covariates of
@@ -28,7 +30,8 @@ class MeanBasis {
   [[nodiscard]] std::vector<double> row(const Points& points, std::size_t i) const;
   /// Writes the design matrix, n × columns().
   void fill(const Points& points, MatrixView<double> design) const;
-  /// From coefficients of the columns to those of 1, x, y and the covariates, as far as there are.
+  /// From coefficients of the columns to those of 1, of x and y or the unit vector, and of the
+  /// covariates, as far as there are.
   [[nodiscard]] std::vector<double> in_original_units(std::span<const double> scaled) const;
 
  private:
@@ -41,7 +44,8 @@ class MeanBasis {
   std::vector<Scale> scales_;
 };
 
-/// The mean at a point from coefficients as in Likelihood::mean_coefficients.
+/// The mean at a point from coefficients as in Likelihood::mean_coefficients; how many there are
+/// says whether it is linear, and whether on the sphere.
 [[nodiscard]] double mean_at(std::span<const double> coefficients, const Points& points,
                              std::size_t i);
 

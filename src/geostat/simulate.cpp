@@ -32,12 +32,15 @@ void check_options(const SimulateOptions& options) {
           "realizations is {}, but must be at least 1", options.realizations);
 }
 
-void check_coefficients(const Points& points, std::span<const double> coefficients) {
-  const std::size_t covariates = points.covariates.size();
-  require(coefficients.size() == 1 + covariates || coefficients.size() == 3 + covariates ||
-              (coefficients.empty() && covariates == 0),
-          ErrorKind::misuse, kWhere, "{} coefficients of the mean, but there are {}{} or {}",
-          coefficients.size(), covariates == 0 ? "0, " : "", 1 + covariates, 3 + covariates);
+void check_coefficients(const Points& points, Distance distance,
+                        std::span<const double> coefficients) {
+  const std::int64_t covariates = std::ssize(points.covariates);
+  const std::int64_t constant = coefficient_count(Mean::constant, covariates);
+  const std::int64_t linear = coefficient_count(Mean::linear, covariates, distance);
+  const std::int64_t given = std::ssize(coefficients);
+  require(given == constant || given == linear || (given == 0 && covariates == 0),
+          ErrorKind::misuse, kWhere, "{} coefficients of the mean, but there are {}{} or {}", given,
+          covariates == 0 ? "0, " : "", constant, linear);
   for (const double c : coefficients) {
     require(std::isfinite(c), ErrorKind::misuse, kWhere, "a coefficient of the mean is {}", c);
   }
@@ -118,7 +121,7 @@ Simulation simulate(const Points& points, const MaternParameters& parameters,
   check_points(points, "points", kWhere);
   check_parameters(parameters, kWhere);
   check_options(options);
-  check_coefficients(points, mean_coefficients);
+  check_coefficients(points, parameters.separation.distance, mean_coefficients);
   MaternParameters used = parameters;
   if (!options.noise) used.nugget = 0;
   check_separation(used.separation, points, kWhere);

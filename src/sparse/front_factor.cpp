@@ -300,8 +300,7 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   run_factorization(in_range ? *in_range : a);
   if (exponent_ == 0) return;
   info_.bad_pivot = std::scalbn(info_.bad_pivot, exponent_);
-  info_.log_determinant +=
-      static_cast<double>(exponent_) * static_cast<double>(a.rows) * std::log(2.0);
+  info_.log_determinant += exponent_ * std::log(2.0) * static_cast<double>(a.rows);
 }
 
 void FrontFactor::run_factorization(const SparseMatrix& a) {

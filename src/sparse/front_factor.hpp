@@ -150,7 +150,7 @@ class FrontFactor {
   /// Memory for the numbers of a factor that was saved; then, when they are there, what it is.
   /// Throws Error{memory}, also for what will be asked of it.
   void reserve();
-  void adopt(const FactorInfo& info, double shift, int exponent);
+  void adopt(const FactorInfo& info, double shift, int exponent = 0);
 
  private:
   void begin();

@@ -35,9 +35,7 @@ class CliCovariates : public testing::Test {
                               more);
   }
   [[nodiscard]] Words fit(const Words& more) const {
-    return verb(
-        "fit",
-        Words{"--smoothness", "0.5", "--max-evaluations", "12", "-o", path("m.json")} + more);
+    return verb("fit", Words{"--smoothness", "0.5", "-o", path("m.json")} + more);
   }
   [[nodiscard]] Words predict(const std::string& file, const Words& more = {}) const {
     return Words{"predict", path("m.json"), path(file), "-o", path("q.csv")} + small_device() +

@@ -132,9 +132,9 @@ class CliGeostat : public testing::Test {
     return verb("loglik", file) +
            Words{"--variance", "1.2", "--range", "1.5", "--smoothness", "0.5", "--nugget", nugget};
   }
-  /// A fit that takes few evaluations: what is tested is the program, not the optimizer.
+  /// A fit of two parameters: what is tested is the program, not the optimizer.
   [[nodiscard]] Words fit(const std::string& file = "data.csv") const {
-    return verb("fit", file) + Words{"--smoothness", "0.5", "--max-evaluations", "15"};
+    return verb("fit", file) + Words{"--smoothness", "0.5"};
   }
   /// Refused, and none of the files that were asked for is made.
   void refuse(const Words& words, int status, const Words& pieces) const {

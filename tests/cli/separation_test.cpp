@@ -85,10 +85,10 @@ TEST_F(CliSeparation, FitModelPredict) {
        {"x", "y", "height", "hour"}}};
   for (const auto& [options, coordinates] : cases) {
     SCOPED_TRACE(options[1]);
-    const json fitted = expect_json(
-        verb("fit", options + Words{"--smoothness", "0.5", "--max-evaluations", "12", "--holdout",
-                                    "0.3", "-o", path("m.json"), "--predictions", path("p.csv"),
-                                    "--report", path("r.html"), "--grid", "30"}));
+    const json fitted =
+        expect_json(verb("fit", options + Words{"--smoothness", "0.5", "--holdout", "0.3", "-o",
+                                                path("m.json"), "--predictions", path("p.csv"),
+                                                "--report", path("r.html"), "--grid", "30"}));
     Words names = coordinates;
     for (const char* name : {"v", "mean", "standard_error", "process_standard_error"})
       names.push_back(name);
@@ -100,16 +100,13 @@ TEST_F(CliSeparation, FitModelPredict) {
     EXPECT_EQ(predicted.at("holdout"), fitted.at("holdout"));
     EXPECT_EQ(slurp(path("q.csv")), slurp(path("p.csv")));
   }
-  EXPECT_NE(expect_done(verb("fit", {"--max-evaluations", "5", "--smoothness", "0.5", "--distance",
-                                     "great-circle"}))
+  EXPECT_NE(expect_done(verb("fit", {"--smoothness", "0.5", "--distance", "great-circle"}))
                 .find("great circle, km"),
             std::string::npos);
 }
 
 /// The words of a fit that ends soon.
-Words soon(const Words& more) {
-  return Words{"--smoothness", "0.5", "--max-evaluations", "6", "--nugget", "0.1"} + more;
-}
+Words soon(const Words& more) { return Words{"--smoothness", "0.5", "--nugget", "0.1"} + more; }
 
 TEST_F(CliSeparation, AFitEstimatesWhatOfTimeIsNotGiven) {
   const Words time{"--time", "hour"};
@@ -120,7 +117,6 @@ TEST_F(CliSeparation, AFitEstimatesWhatOfTimeIsNotGiven) {
   FitOptions options;
   options.smoothness = 0.5;
   options.nugget = 0.1;
-  options.max_evaluations = 6;
   options.separation.time = TimeParameters{};
   options.estimate = {true, true, true, false, false};
   Points some = points;
@@ -171,9 +167,8 @@ TEST_F(CliSeparation, AFitEstimatesAnAnisotropyIfItIsAskedTo) {
 }
 
 TEST_F(CliSeparation, ModelsThatDoNotHoldTogether) {
-  const Words fit{"--smoothness", "0.5",         "--max-evaluations", "5",
-                  "--time",       "hour",        "--time-scale",      "2",
-                  "-o",           path("m.json")};
+  const Words fit{"--smoothness", "0.5", "--time", "hour",
+                  "--time-scale", "2",   "-o",     path("m.json")};
   expect_done(verb("fit", fit));
   const json model = json::parse(slurp(path("m.json")));
   const auto refuse = [&](const std::function<void(json&)>& change) {

@@ -73,9 +73,8 @@ TEST_F(CliSimulate, AFileMayFollowAListOfNumbers) {
 
 TEST_F(CliSimulate, GivenObservationsHonoursThem) {
   expect_done(simulate(kModel + Words{"--random", "40"}));
-  const Words fit{
-      "fit", path("f.csv"),  "--x",          "x",   "--y",      "y", "--value",           "z",
-      "-o",  path("m.json"), "--smoothness", "0.5", "--nugget", "0", "--max-evaluations", "15"};
+  const Words fit{"fit", path("f.csv"),  "--x",          "x",   "--y",      "y", "--value", "z",
+                  "-o",  path("m.json"), "--smoothness", "0.5", "--nugget", "0"};
   expect_done(fit + small_device());
   expect_done(Words{"simulate", "--model", path("m.json"), "--at", path("f.csv"), "-o",
                     path("c.csv"), "-r", "3"} +
@@ -108,7 +107,7 @@ TEST_F(CliSimulate, WhatDoesNotServe) {
 TEST_F(CliSimulate, APredictionOfManyPlacesIsStreamed) {
   expect_done(simulate(kModel + Words{"--random", "30", "--nugget", "0.2"}));
   expect_done(Words{"fit", path("f.csv"), "--x", "x", "--y", "y", "--value", "z", "-o",
-                    path("m.json"), "--smoothness", "0.5", "--max-evaluations", "10"} +
+                    path("m.json"), "--smoothness", "0.5"} +
               small_device());
   // More targets than are computed at a time (8192 / 15 blocks of 15); the places twice.
   std::vector<double> x;

@@ -100,12 +100,26 @@ inline Real oracle_dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
-/// The columns of an estimated mean, each a vector over the points.
-inline Matrix oracle_design(Mean mean, const Points& points) {
+/// The columns of an estimated mean, each a vector over the points: on the sphere of spherical
+/// harmonics of degree 1, as products of sines of polar angles and cosines of longitudes.
+inline Matrix oracle_design(Mean mean, const Points& points, Distance distance) {
   if (mean == Mean::zero || mean == Mean::sample) return {};
   Matrix columns{Vector(points.x.size(), 1)};
   const auto add = [&](const std::vector<double>& v) { columns.emplace_back(v.begin(), v.end()); };
-  if (mean == Mean::linear) {
+  if (mean == Mean::linear && distance == Distance::great_circle) {
+    const Real degree = std::acos(Real{-1}) / 180;
+    for (int k = 0; k < 3; ++k) {
+      Vector column;
+      for (std::size_t i = 0; i < points.x.size(); ++i) {
+        const Real polar = (90 - static_cast<Real>(points.y[i])) * degree;
+        const Real longitude = points.x[i] * degree;
+        column.push_back(k == 0   ? std::sin(polar) * std::cos(longitude)
+                         : k == 1 ? std::sin(polar) * std::sin(longitude)
+                                  : std::cos(polar));
+      }
+      columns.push_back(column);
+    }
+  } else if (mean == Mean::linear) {
     add(points.x);
     add(points.y);
   }
@@ -117,7 +131,10 @@ inline Matrix oracle_design(Mean mean, const Points& points) {
 struct DenseOracle {
   DenseOracle(const Points& points, const std::vector<double>& values, const MaternParameters& p,
               Mean mean)
-      : points_(points), parameters_(p), mean_(mean), design_(oracle_design(mean, points)) {
+      : points_(points),
+        parameters_(p),
+        mean_(mean),
+        design_(oracle_design(mean, points, p.separation.distance)) {
     const std::size_t n = values.size();
     Matrix sigma(n, Vector(n));
     for (std::size_t i = 0; i < n; ++i) {
@@ -166,7 +183,7 @@ struct DenseOracle {
     Real variance = parameters_.variance - oracle_dot(c, oracle_solve(factor, c));
     if (design_.empty()) return {mean + (beta.empty() ? 0 : beta[0]), variance};
     Vector u;
-    const Matrix design = oracle_design(mean_, targets);
+    const Matrix design = oracle_design(mean_, targets, parameters_.separation.distance);
     for (std::size_t k = 0; k < design_.size(); ++k) {
       mean += design[k][t] * beta[k];
       u.push_back(design[k][t] - oracle_dot(solved_[k], c));

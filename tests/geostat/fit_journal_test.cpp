@@ -59,7 +59,7 @@ std::vector<double> numbers_of(const FitResult& r) {
 TEST_F(FitJournalTest, AnInterruptedFitEndsWithTheSameBits) {
   options.journal.clear();
   const std::vector<double> expected = numbers_of(run());
-  for (const int every : {1, 7, 40}) {
+  for (const int every : {7, 40, 150}) {
     options.journal = scratch.path("j" + std::to_string(every) + ".txt");
     const auto lines = [&] {
       const std::string text = test::slurp(options.journal);

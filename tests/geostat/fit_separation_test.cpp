@@ -483,9 +483,9 @@ TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   options.time_range_bounds = Bounds{0.1, 10};
   refused("time range bounds automatic");
   std::string text = test::slurp(options.journal);
-  text.replace(text.find("journal 2"), 9, "journal 1");
+  text.replace(text.find("journal 3"), 9, "journal 1");
   (void)scratch.put("j.txt", text);
-  refused("'strata fit journal 1', this one 'strata fit journal 2'");
+  refused("'strata fit journal 1', this one 'strata fit journal 3'");
 }
 
 TEST(FitSeparation, Refuses) {

@@ -157,5 +157,23 @@ TEST(MinimizeScaled, FindsAMinimumAtABoundOrInACorner) {
   }
 }
 
+TEST(Minimize, OneVariableThatBeginsAtABoundConverges) {
+  for (const double at : {0.0, 3.0}) {
+    // Down towards the bound, and a minimum at a distance from it.
+    for (const double centre : {at, 1.0}) {
+      const Minimum minimum = minimize(
+          [&](const std::vector<double>& x) { return 5 + (x[0] - centre) * (x[0] - centre); }, {at},
+          {{0}, {3}}, {0.3, {}, 1e-6, 1e-12, 60});
+      EXPECT_TRUE(minimum.converged) << at << ' ' << centre;
+      EXPECT_NEAR(minimum.x[0], centre, 1e-5);
+      const Minimum slope =
+          minimize([&](const std::vector<double>& x) { return std::fabs(x[0] - at) + 1; }, {at},
+                   {{0}, {3}}, {0.3, {}, 1e-6, 1e-12, 60});
+      EXPECT_TRUE(slope.converged);
+      EXPECT_EQ(slope.x[0], at);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strata

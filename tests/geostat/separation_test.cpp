@@ -81,6 +81,40 @@ TEST(Separation, LikelihoodAndPredictionAgreeWithTheDenseOracle) {
   }
 }
 
+TEST(Separation, ALinearMeanOnTheSphereDoesNotJumpAtTheDateLine) {
+  Model model = model_of({1.3, 1500, 0.5, 0.1, {Distance::great_circle, 1, 0, {}}});
+  for (std::size_t i = 0; i < model.values.size(); ++i) model.values[i] += 0.1 * model.points.y[i];
+  model.mean = Mean::linear;
+  model.points.covariates.emplace_back();
+  for (std::size_t i = 0; i < model.values.size(); ++i)
+    model.points.covariates[0].push_back(random_normal(36, i));
+  EXPECT_EQ(coefficient_count(Mean::linear, 1, Distance::great_circle), 5);
+  const Points targets{{185, -175, -180, 180}, {5, 5, -20, -20}, {}, {}, {{1, 1, 2, 2}}};
+  const Prediction prediction = predict(model, targets, host_options());
+  for (const std::size_t t : {0U, 2U}) {
+    EXPECT_NEAR(prediction.mean[t], prediction.mean[t + 1], 1e-11);
+    EXPECT_NEAR(prediction.standard_error[t], prediction.standard_error[t + 1], 1e-11);
+  }
+  // The same sphere turned about its axis, with other longitudes at the date line.
+  const auto at = [&](double turn) {
+    Model turned = model;
+    for (double& x : turned.points.x) {
+      x += turn;
+      if (x > 180) x -= 360;
+    }
+    return log_likelihood(turned.points, turned.values, turned.parameters, Mean::linear,
+                          host_options());
+  };
+  const Likelihood here = at(0);
+  ASSERT_EQ(here.mean_coefficients.size(), 5U);
+  for (const double turn : {-20.0, 10.0, 77.0})
+    EXPECT_NEAR(at(turn).log_likelihood, here.log_likelihood, 1e-9) << turn;
+  // Coefficients for longitude and latitude are not taken for those of the sphere.
+  model.mean_coefficients = {1, 2, 3, 4};
+  EXPECT_EQ(kind_of_error([&] { (void)predict(model, targets, host_options()); }),
+            ErrorKind::misuse);
+}
+
 TEST(Separation, CoincidentPointsDifferInNoCoordinate) {
   Points points{{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 4, 4}, {5, 6, 5, 6}};
   EXPECT_FALSE(find_coincident_points(points));

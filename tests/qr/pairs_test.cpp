@@ -81,7 +81,7 @@ class QrPairs : public ::testing::TestWithParam<std::string> {
           outcome.wide_sums.push_back(
               runner.solve_gram<DoubleDouble>(triangle(v.cols, number), d, last));
           break;
-        case Solve::without_sum: runner.solve(triangle(v.cols, number), d); break;
+        case Solve::without_sum: runner.solve(triangle(v.cols, number), d, last); break;
       }
       EXPECT_EQ(meanwhile, 1);
     }

@@ -74,7 +74,8 @@ TEST_P(TallQrs, AnImplicitQHasTheBitsOfTheOneThatIsStored) {
     const Tall small = test::random_tall(40, 3, 6);
     const Tall b = test::random_tall(9001, 2, 7);
     const Factored<double> stored = factored(v, on("host:1", 64 << 20));
-    ASSERT_EQ(stored.info.passes, condition < 1e4 ? 2 : 3);
+    // Behind a shift V is looked at before it is stored.
+    ASSERT_EQ(stored.info.passes, condition < 1e4 ? 2 : 4);
     Tall c(0, 0);
     for (const int devices : {1, 2, 3}) {
       const std::string text = test::devices_text(GetParam(), devices);
@@ -85,7 +86,7 @@ TEST_P(TallQrs, AnImplicitQHasTheBitsOfTheOneThatIsStored) {
           if (devices == 3 && budget > 6 << 20) continue;
           TallQr<double> tall({.view = v.view()}, on(text, budget, policy));
           EXPECT_TRUE(executed_as_planned(tall.info().report));
-          EXPECT_EQ(tall.info().passes, stored.info.passes - 1);
+          EXPECT_EQ(tall.info().passes, stored.info.passes - 1 - stored.info.shifts);
           EXPECT_FALSE(tall.info().measured);
           EXPECT_GE(tall.info().orthogonality, test::orthogonality_of(stored.q, 40));
           // Twice where V stays on the device: the others must not have changed it.
@@ -97,7 +98,8 @@ TEST_P(TallQrs, AnImplicitQHasTheBitsOfTheOneThatIsStored) {
           }
           EXPECT_TRUE(tall.info().measured && tall.info().ok);
           EXPECT_EQ(tall.info().orthogonality, stored.info.orthogonality);
-          EXPECT_EQ(tall.info().condition, stored.info.condition);
+          // The bound of the orthogonality, which nobody had measured, is in the first.
+          EXPECT_NEAR(tall.info().condition / stored.info.condition, 1, 1e-9);
           EXPECT_TRUE(test::same_bits(got.y.data, product(stored.q, small).data)) << where;
           if (c.data.empty()) {
             c = got.c;

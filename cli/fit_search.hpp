@@ -1,0 +1,38 @@
+#pragma once
+// Where a fit searches: the options that hold parameters, start and bound the search, and what is
+// told of how it ended.
+//
+// Contract: as app.hpp has it for verbs. Parameters have the names of FitBound, with dashes.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/app.hpp"
+
+namespace strata::cli {
+
+struct SearchArguments {
+  std::optional<double> range;
+  std::optional<double> smoothness;
+  std::optional<double> nugget;
+  std::string start;
+  std::string bounds;
+  std::optional<int> evaluations;
+
+  void add_to(CLI::App& app);
+  /// Into options that say already what is estimated of the separation. Throws Error{misuse} for
+  /// names and numbers that cannot be, and for a start or bounds of what is held.
+  void apply(FitOptions& options) const;
+};
+
+/// "smoothness", "at its upper bound 5 …": what a reader has to know before the numbers, a line
+/// each; none if there is nothing.
+[[nodiscard]] std::vector<std::string> remarks_of(const FitResult& result,
+                                                  const FitOptions& options);
+/// "converged", "at_bounds", "remarks" and what else tells how far a fit is to be trusted.
+void add_search_json(nlohmann::json& object, const FitResult& result, const FitOptions& options);
+/// kDone, or kNumbersSaidNo where the estimates are none.
+[[nodiscard]] int status_of(const FitResult& result);
+
+}  // namespace strata::cli

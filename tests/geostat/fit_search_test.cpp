@@ -1,0 +1,319 @@
+// fit reaches the best maximum that there is, on data whose likelihood has several or whose lengths
+// differ by orders of magnitude: against a search that shares nothing with it.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/geostat/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+struct Data {
+  std::string name;
+  Points points;
+  std::vector<double> values;
+  double smoothness = 0.5;
+  std::optional<double> nugget{};
+};
+
+/// Clusters of 20 m over 100 km: neighbours are a few metres apart, and so is the range.
+Data clusters() {
+  Data out{"clusters of 20 m over 100 km", {}, {}};
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::size_t c = i % 6;
+    out.points.x.push_back(4e5 + 1e5 * random_uniform(71, c) + 20 * random_uniform(72, i));
+    out.points.y.push_back(5e6 + 1e5 * random_uniform(73, c) + 20 * random_uniform(74, i));
+  }
+  out.values = simulate_field(out.points, {4, 5, 0.5, 0.1}, 75);
+  return out;
+}
+
+/// Samples of every metre in holes that are 100 m and more apart.
+Data drill_holes() {
+  Data out{"drill holes", {}, {}, 1.5};
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::size_t hole = i / 12;
+    out.points.x.push_back(500 * random_uniform(81, hole));
+    out.points.y.push_back(500 * random_uniform(82, hole));
+    out.points.z.push_back(static_cast<double>(i % 12));
+  }
+  out.values = simulate_field(out.points, {1, 2, 1.5, 0.02}, 83);
+  return out;
+}
+
+/// One row whose coordinates are missing and were read as 0.
+Data stray_row() {
+  Data out{"a stray row at (0, 0)", random_points(50, 91), {}};
+  for (std::size_t i = 0; i < 50; ++i) {
+    out.points.x[i] = 452'000 + 500 * out.points.x[i];
+    out.points.y[i] = 5'310'000 + 500 * out.points.y[i];
+  }
+  out.values = simulate_field(out.points, {1, 60, 0.5, 0.05}, 92);
+  out.points.x[17] = out.points.y[17] = 0;
+  return out;
+}
+
+/// A smooth function of the coordinates: noise there is none.
+Data function() {
+  Data out{"exp(x) y", random_points(30, 7), {}, 1.5};
+  for (std::size_t i = 0; i < 30; ++i)
+    out.values.push_back(std::exp(out.points.x[i]) * out.points.y[i]);
+  return out;
+}
+
+Data line() {
+  Data out{"a line", {}, {}, 0.5, 0.0};
+  for (std::size_t i = 0; i < 40; ++i) {
+    out.points.x.push_back(100 * random_uniform(61, i));
+    out.points.y.push_back(3);
+  }
+  out.values = simulate_field(out.points, {2, 3, 0.5, 0}, 62);
+  return out;
+}
+
+/// Noise, and a trend that a long range can follow.
+Data noisy() {
+  Data out{"noise", random_points(45, 51), {}};
+  for (std::size_t i = 0; i < 45; ++i)
+    out.values.push_back(0.8 * out.points.x[i] + random_normal(52, i));
+  return out;
+}
+
+/// Every site twice, a ten-thousandth apart.
+Data pairs() {
+  Data out{"pairs", random_points(40, 41), {}, 1.5};
+  for (std::size_t i = 0; i < 20; ++i) {
+    out.points.x[i + 20] = out.points.x[i] + 1e-4 * random_normal(42, i);
+    out.points.y[i + 20] = out.points.y[i] + 1e-4 * random_normal(43, i);
+  }
+  out.values = simulate_field(out.points, {1, 0.1, 1.5, 0.1}, 44);
+  return out;
+}
+
+std::vector<Data> sets() {
+  return {clusters(), drill_holes(), stray_row(), function(), line(), noisy(), pairs()};
+}
+
+/// The profile likelihood of a constant mean at a range and a noise ratio, by long double and the
+/// closed forms of smoothness 1/2 and 3/2.
+Real profile(const Data& data, Real range, Real ratio) {
+  const std::size_t n = data.values.size();
+  Matrix r(n, Vector(n));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      const Real h = oracle_distance({}, data.points, i, data.points, j) / range;
+      r[i][j] = (data.smoothness == 0.5 ? 1 : 1 + h) * std::exp(-h) + (i == j ? ratio : 0);
+    }
+  }
+  const Matrix l = oracle_cholesky(std::move(r));
+  // [1 | z] whitened, and what is left of z beside 1.
+  Vector one(n, 1);
+  Vector z(data.values.begin(), data.values.end());
+  Real log_determinant = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!(l[i][i] > 0)) return -INFINITY;
+    for (std::size_t k = 0; k < i; ++k) {
+      one[i] -= l[i][k] * one[k];
+      z[i] -= l[i][k] * z[k];
+    }
+    one[i] /= l[i][i];
+    z[i] /= l[i][i];
+    log_determinant += 2 * std::log(l[i][i]);
+  }
+  const Real mean = oracle_dot(one, z) / oracle_dot(one, one);
+  for (std::size_t i = 0; i < n; ++i) z[i] -= mean * one[i];
+  const auto count = static_cast<Real>(n);
+  const Real variance = oracle_dot(z, z) / count;
+  return -(count * std::log(2 * std::acos(Real{-1}) * variance) + count + log_determinant) / 2;
+}
+
+/// The largest that a grid over twenty octaves and compass searches from its best points find.
+Real best_of_many(const Data& data, Real shortest, Real longest) {
+  struct Start {
+    Real value, range, ratio;
+  };
+  std::vector<Start> starts;
+  std::vector<Real> ratios{0, 1e-10L, 1e-7L, 1e-4L, 1e-2L, 0.2L, 3};
+  if (data.nugget) ratios = {0};
+  for (Real range = shortest; range <= longest; range *= 2.2L)
+    for (const Real ratio : ratios) starts.push_back({profile(data, range, ratio), range, ratio});
+  std::sort(starts.begin(), starts.end(),
+            [](const Start& a, const Start& b) { return a.value > b.value; });
+  starts.resize(std::min<std::size_t>(starts.size(), 10));
+  Real best = -INFINITY;
+  for (Start s : starts) {
+    for (Real step = 0.8L; step > 1e-3L;) {
+      const Start before = s;
+      for (const auto& [by_range, by_ratio] : {std::pair<Real, Real>{step, 0},
+                                               {-step, 0},
+                                               {0, step},
+                                               {0, -step},
+                                               {step, step},
+                                               {-step, -step}}) {
+        const Real range = std::clamp(before.range * std::exp(by_range), shortest, longest);
+        const Real ratio = before.ratio * std::exp(2 * by_ratio);
+        const Real value = profile(data, range, ratio);
+        if (value > s.value) s = {value, range, ratio};
+      }
+      if (s.value <= before.value) step /= 2;
+    }
+    best = std::max(best, s.value);
+  }
+  return best;
+}
+
+/// Least and largest distance between two points that are not one.
+std::pair<double, double> distances(const Points& points) {
+  std::pair<double, double> out{INFINITY, 0};
+  for (std::size_t i = 0; i < points.x.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto h = static_cast<double>(oracle_distance({}, points, i, points, j));
+      out = {std::min(out.first, h), std::max(out.second, h)};
+    }
+  }
+  return out;
+}
+
+FitOptions options_for(const Data& data) {
+  FitOptions options;
+  options.options = host_options();
+  options.smoothness = data.smoothness;
+  options.nugget = data.nugget;
+  options.standard_errors = StandardErrorMethod::none;
+  return options;
+}
+
+TEST(FitSearch, ReachesTheBestOfManyIndependentSearches) {
+  for (const Data& data : sets()) {
+    SCOPED_TRACE(data.name);
+    const auto [least, most] = distances(data.points);
+    const Real best = best_of_many(data, 0.05 * least, 10 * most);
+    const FitResult result = fit(data.points, data.values, options_for(data));
+    EXPECT_TRUE(result.converged);
+    EXPECT_GE(result.likelihood.log_likelihood, static_cast<double>(best) - 1e-3);
+    EXPECT_LE(result.parameters.range, 10 * most * 1.0001);
+    // What it says of the likelihood there is so.
+    const MaternParameters& p = result.parameters;
+    EXPECT_NEAR(result.likelihood.log_likelihood,
+                static_cast<double>(profile(data, p.range, p.nugget / p.variance)), 1e-4);
+  }
+}
+
+TEST(FitSearch, AFreeNuggetIsAtLeastAsGoodAsNone) {
+  for (Data data : {function(), line(), pairs()}) {
+    SCOPED_TRACE(data.name);
+    for (const bool smoothness : {false, true}) {
+      data.nugget = 0;
+      FitOptions options = options_for(data);
+      if (smoothness) options.smoothness.reset();
+      const FitResult without = fit(data.points, data.values, options);
+      options.nugget.reset();
+      const FitResult free = fit(data.points, data.values, options);
+      // Neither is known better than rounding lets it be.
+      const double known = 1e-3 + 2 * (without.noise + free.noise);
+      EXPECT_LT(known, 0.5);
+      EXPECT_GE(free.likelihood.log_likelihood, without.likelihood.log_likelihood - known)
+          << (smoothness ? "smoothness estimated" : "smoothness held");
+    }
+  }
+}
+
+TEST(FitSearch, SaysWhatLiesOnABound) {
+  const Data data = noisy();
+  FitOptions options = options_for(data);
+  options.range_bounds = Bounds{0.05, 0.1};
+  options.noise_ratio_bounds = Bounds{1e-3, 0.01};
+  const FitResult result = fit(data.points, data.values, options);
+  ASSERT_FALSE(result.at_bounds.empty());
+  EXPECT_EQ(result.at_bounds.back().parameter, "noise ratio");
+  EXPECT_TRUE(result.at_bounds.back().upper);
+  EXPECT_EQ(result.at_bounds.back().bound, 0.01);
+  EXPECT_FALSE(result.at_bounds.back().natural);
+  // The end of the domain is a bound of another kind.
+  const FitResult smooth = fit(function().points, function().values, options_for(function()));
+  if (smooth.parameters.nugget == 0) {
+    const auto found = std::find_if(smooth.at_bounds.begin(), smooth.at_bounds.end(),
+                                    [](const FitBound& b) { return b.parameter == "noise ratio"; });
+    ASSERT_NE(found, smooth.at_bounds.end());
+    EXPECT_TRUE(found->natural);
+  }
+}
+
+TEST(FitSearch, HoldsTheRange) {
+  const Data data = pairs();
+  FitOptions options = options_for(data);
+  options.range = 0.1;
+  const FitResult result = fit(data.points, data.values, options);
+  EXPECT_TRUE(result.converged);
+  EXPECT_EQ(result.parameters.range, 0.1);
+  for (const FitStep& step : result.path) EXPECT_EQ(step.range, 0.1);
+  for (const Real factor : {0.97L, 1.03L}) {
+    EXPECT_LE(static_cast<double>(profile(
+                  data, 0.1L, factor * result.parameters.nugget / result.parameters.variance)),
+              result.likelihood.log_likelihood + 1e-6);
+  }
+  // Nothing is searched: the variance alone is estimated.
+  options.nugget = 0.0;
+  const FitResult all = fit(data.points, data.values, options);
+  EXPECT_TRUE(all.converged);
+  EXPECT_EQ(all.evaluations, 1);
+  EXPECT_NEAR(all.likelihood.log_likelihood, static_cast<double>(profile(data, 0.1L, 0)), 1e-5);
+  // So it is with a smoothness that is estimated.
+  options.smoothness.reset();
+  options.nugget.reset();
+  options.standard_errors = StandardErrorMethod::expected;
+  const FitResult rest = fit(data.points, data.values, options);
+  EXPECT_EQ(rest.parameters.range, 0.1);
+  EXPECT_TRUE(std::isnan(rest.standard_errors.range));
+}
+
+TEST(FitSearch, TwinsNeedANuggetAsCoincidentPointsDo) {
+  Data data = noisy();
+  data.smoothness = 1.5;
+  data.points.x.push_back(data.points.x[8] + 1e-13);
+  data.points.y.push_back(data.points.y[8]);
+  data.values.push_back(data.values[8]);
+  FitOptions options = options_for(data);
+  options.nugget = 0.0;
+  std::string message;
+  EXPECT_EQ(kind_of_error([&] { (void)fit(data.points, data.values, options); }, &message),
+            ErrorKind::numerical);
+  EXPECT_NE(message.find("rows 8 and 45"), std::string::npos) << message;
+  EXPECT_NE(message.find("nugget"), std::string::npos) << message;
+  options.nugget.reset();
+  const FitResult result = fit(data.points, data.values, options);
+  EXPECT_GT(result.parameters.nugget, 0);
+}
+
+TEST(FitSearch, StandardErrorsAreSaidToBeNoneWhereThereIsNone) {
+  const Data data = noisy();
+  FitOptions options = options_for(data);
+  options.standard_errors = StandardErrorMethod::expected;
+  options.max_evaluations = 2;
+  const FitResult result = fit(data.points, data.values, options);
+  EXPECT_FALSE(result.converged);
+  EXPECT_EQ(result.standard_errors.method, StandardErrorMethod::none);
+  EXPECT_FALSE(result.standard_errors.any());
+}
+
+TEST(FitSearch, CancellationCountsAllEvaluations) {
+  const Data data = noisy();
+  FitOptions options = options_for(data);
+  int calls = 0;
+  options.options.progress = [&](const Progress&) { return ++calls < 30; };
+  std::string message;
+  EXPECT_EQ(kind_of_error([&] { (void)fit(data.points, data.values, options); }, &message),
+            ErrorKind::cancelled);
+  EXPECT_EQ(message.find("after 0 "), std::string::npos) << message;
+  EXPECT_NE(message.find("28 evaluations, 28 of them to find where to begin"), std::string::npos)
+      << message;
+}
+
+}  // namespace
+}  // namespace strata
