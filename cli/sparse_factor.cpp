@@ -168,8 +168,8 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
     if (!f.saved) print_traffic(f.factor.report());
     fmt::print("{} written to {}\n", a.selected ? "selected inverse" : "variances", a.output);
   });
-  const bool finite = std::all_of(variances.begin(), variances.end(),
-                                  [](double v) { return std::isfinite(v); });
+  const bool finite =
+      std::all_of(variances.begin(), variances.end(), [](double v) { return std::isfinite(v); });
   if (!finite) {  // and no other element of the inverse is larger
 
     fmt::print(stderr, "strata: variances: numbers leave the range of fp64\n");

@@ -326,8 +326,8 @@ template MatrixView<float> NpyOutput::view<float>() const;
 void NpyOutput::close(std::int64_t cols) {
   require(cols >= 0 && cols <= state_->cols, ErrorKind::misuse, "npy",
           "{} columns of an array that has {}", cols, state_->cols);
-  const std::string header = header_of(
-      bytes_of(state_->precision), shape_of(state_->rows, cols), state_->header_bytes);
+  const std::string header =
+      header_of(bytes_of(state_->precision), shape_of(state_->rows, cols), state_->header_bytes);
   std::memcpy(state_->data, header.data(), header.size());
   state_->file.commit_mapped(state_->bytes_with(cols));
 }

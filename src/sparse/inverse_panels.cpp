@@ -220,8 +220,7 @@ std::vector<double> inverse_diagonal(const FrontFactor& factor) {
   std::vector<double> diagonal(a.order.size());
   InversePanels(a).run(factor, [&](std::int32_t s, MatrixView<const double> panel) {
     for (std::int64_t j = 0; j < panel.cols; ++j)
-      diagonal[at(a.order[at(a.first[at(s)] + j)])] =
-          std::scalbn(panel(j, j), -factor.exponent());
+      diagonal[at(a.order[at(a.first[at(s)] + j)])] = std::scalbn(panel(j, j), -factor.exponent());
   });
   return diagonal;
 }
