@@ -119,6 +119,8 @@ class Fit {
                  const Ending& ending);
   [[nodiscard]] bool continue_across(const Call& call, FitObjective& objective, double gain);
   void learn(const FitObjective& objective);
+  void learn_at(const FitObjective& objective, std::size_t k);
+  void note_starts(const FitObjective& objective);
   [[nodiscard]] std::optional<std::vector<double>> expected_covariance(
       const FitSpace& space, std::int64_t n, const std::vector<std::size_t>& variables) const;
   void evaluate_at_the_end(FitObjective& objective);
@@ -145,7 +147,15 @@ class Fit {
   bool on_all_points_ = false;
   std::optional<std::size_t> preferred_;  ///< the step without nugget, if none is better
 
-  std::vector<Values> modes_;               ///< others that are about as good as the best
+  std::vector<Values> modes_;  ///< others that are about as good as the best
+  /// Where a search on all points begins, and what is known there.
+  struct Start {
+    Values at{};
+    MaternParameters parameters;
+    std::optional<Information> information;
+    std::int64_t points = 0;
+  };
+  std::vector<Start> starts_;
   Values at_{};                             ///< the best so far
   MaternParameters parameters_;             ///< there
   std::optional<Information> information_;  ///< about there, of …
@@ -156,9 +166,12 @@ class Fit {
 /// What the points of an objective, or a sample of them, say of the parameters at its best step.
 void Fit::learn(const FitObjective& objective) {
   information_.reset();
-  const auto best = objective.best();
-  if (!best) return;
-  parameters_ = FitObjective::parameters_of(objective.path()[*best]);
+  if (const auto best = objective.best()) learn_at(objective, *best);
+}
+
+void Fit::learn_at(const FitObjective& objective, std::size_t k) {
+  information_.reset();
+  parameters_ = FitObjective::parameters_of(objective.path()[k]);
   at_ = values_of(parameters_);
   const Sample some =
       make_sample(objective.points(), std::vector<double>(objective.points().x.size()),
@@ -247,6 +260,12 @@ bool Fit::search_in(const FitSpace& from, const Call& call, FitObjective& object
   }
   if (left() <= 0) return false;
   const FitSpace& space = scale ? scale->space : from;
+  // BOBYQA moves a start that is near to a bound.
+  if (std::none_of(objective.seen().begin(), objective.seen().end(),
+                   [&](const auto& s) { return s.first == at_; })) {
+    (void)call(at_);
+    if (left() <= 0) return false;
+  }
   const double relative = ending.gain / static_cast<double>(objective.n());
   return minimize([&](const std::vector<double>& x) { return call(space.values(x)); },
                   space.coordinates(at_), space.box(),
@@ -282,6 +301,24 @@ void Fit::compare_modes(const Call& call, const Points& points, std::size_t sear
   at_ = modes_[0];
 }
 
+/// The best mode of all points without a nugget, if one is as good as any, and the best with one:
+/// both are searched, in this order, so that the first search is that of a nugget held at 0.
+void Fit::note_starts(const FitObjective& objective) {
+  for (const bool zero : {true, false}) {
+    const auto mode = std::find_if(modes_.begin(), modes_.end(), [zero](const Values& v) {
+      return (v[FitSpace::ratio] == 0) == zero;
+    });
+    if (mode == modes_.end()) continue;
+    const auto& seen = objective.seen();
+    const auto step =
+        std::find_if(seen.begin(), seen.end(), [&](const auto& s) { return s.first == *mode; });
+    const auto k = static_cast<std::size_t>(step - seen.begin());
+    if (step == seen.end() || !std::isfinite(objective.path()[k].log_likelihood)) continue;
+    learn_at(objective, k);
+    starts_.push_back({at_, parameters_, information_, information_points_});
+  }
+}
+
 /// The searches on samples; on return `at_` is where to begin on all points.
 void Fit::search_samples() {
   const std::vector<std::int64_t> sizes = sample_sizes(points_.size());
@@ -298,7 +335,11 @@ void Fit::search_samples() {
       return value;
     };
     if (sizes[s] <= kSampleMin) compare_modes(call, some.points, s == 0 ? 6 : 3);
-    if (sizes[s] < points_.size()) (void)search(call, objective, {1e-3, 1e-4, 150});
+    if (sizes[s] < points_.size()) {
+      (void)search(call, objective, {1e-3, 1e-4, 150});
+    } else {
+      note_starts(objective);
+    }
     learn(objective);
     out_.stages.push_back(
         {sizes[s], static_cast<int>(std::ssize(objective.path())), seconds_since(begin)});
@@ -339,7 +380,17 @@ void Fit::search_all(FitObjective& objective) {
   }
   const auto left = [&] { return std::max(evaluations_max() - done_, 0); };
   const auto ending = [&] { return Ending{options_.relative_tolerance, gain, left()}; };
-  bool converged = search(call, objective, ending());
+  if (starts_.empty()) starts_.push_back({at_, parameters_, information_, information_points_});
+  bool converged = true;
+  for (const Start& start : starts_) {
+    at_ = start.at;
+    parameters_ = start.parameters;
+    information_ = start.information;
+    information_points_ = start.points;
+    const auto before = objective.best();
+    const bool ended = left() > 0 && search(call, objective, ending());
+    if (objective.best() != before) converged = ended;
+  }
   require(objective.best().has_value(), ErrorKind::numerical, kWhere,
           "none of {} covariance matrices was positive definite; a nugget may help",
           objective.path().size());
