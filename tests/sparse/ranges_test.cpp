@@ -59,9 +59,11 @@ struct Dense {
     analysis.branch = {0};
     analysis.level = {0};
     analysis.counts.height = 1;
+    analysis.counts.panel_bytes = std::int64_t{8} * n * n;
   }
   /// The same below `w` columns that are a supernode of their own, which has all of the others.
   Dense(std::int32_t w, std::int32_t n) : Dense(n) {
+    analysis.counts.panel_bytes = std::int64_t{8} * w * n + std::int64_t{8} * (n - w) * (n - w);
     analysis.first = {0, w, n};
     analysis.parent = {1, -1};
     analysis.row_start = {0, n - w, n - w};
