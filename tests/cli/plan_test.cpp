@@ -90,7 +90,7 @@ TEST(CliPlan, TheHostMemoryThatIsNamedWorks) {
       "plan", "cholesky",        "--n",  "1001",   "--devices",    "emulated:1", "--tile",
       "100",  "--device-memory", "1MiB", "--json", "--host-memory"};
   const Outcome outcome = run_program(command + Words{"1MiB"});
-  expect_complaint(outcome, 3, {"1.00 MiB", "order 1001", "235 KiB"});
+  expect_complaint(outcome, 3, {"1.00 MiB", "order 1001", "4.20 MiB"});
   const std::string needed = bytes_in(outcome.err);
   // Ten rows of tiles of 100, and one of one row: 55 tiles, ten strips and a corner. Each of the
   // eleven diagonal tiles has a status of four numbers.
