@@ -68,7 +68,8 @@ void expect_stored_once(const test::Matrix<T>& v, int passes, QrOptions options)
     EXPECT_TRUE(test::same_bits(r.data, expected.r.data)) << devices;
     EXPECT_TRUE(test::same_bits(v.data, before.data)) << "V was written";
     EXPECT_TRUE(info.ok);
-    EXPECT_EQ(info.passes, passes) << devices << " with " << v.cols << " columns, shifts " << info.shifts;
+    EXPECT_EQ(info.passes, passes)
+        << devices << " with " << v.cols << " columns, shifts " << info.shifts;
     EXPECT_EQ(info.measured, options.verify);
     EXPECT_EQ(info.orthogonality, expected.info.orthogonality);
     EXPECT_EQ(info.dependent_columns, expected.info.dependent_columns);
