@@ -477,7 +477,9 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   const bool guessed = std::ranges::any_of(x, [](double value) { return value != 0; });
   if (guessed && !std::isfinite(given.offer(x))) std::ranges::fill(start, 0.0);
   solve(system, given, start, options, observer, info);
-  if (!info.ok && options.balance) solve_unbalanced(a, given, start, options, observer, info);
+  // Without a tolerance so many cycles are asked for, and no solution.
+  if (!info.ok && options.balance && options.tolerance > 0)
+    solve_unbalanced(a, given, start, options, observer, info);
   std::ranges::copy(given.best(), x.begin());
   info.residual_norm = std::ldexp(given.best_residual(), -given.exponent());
   info.relative_residual = given.best_residual() / given.length();

@@ -140,12 +140,12 @@ TEST(SparseProgram, ComplainsAboutWhatIsNoSymmetricMatrix) {
   const Scratch scratch;
   const std::string general = "%%MatrixMarket matrix coordinate real general\n";
   const std::string lopsided = scratch.put("g.mtx", general + "3 3 3\n1 2 5\n2 1 6\n3 3 1\n");
-  expect_complaint(run_program({"analyze", lopsided}), 3, {"(0, 1) is 5", "(1, 0) is 6"});
+  expect_complaint(run_program({"analyze", lopsided}), 1, {"(0, 1) is 5", "(1, 0) is 6"});
   const std::string flat = scratch.put("f.mtx", general + "2 3 1\n1 2 5\n");
   expect_complaint(run_program({"analyze", flat}), 2, {"2 by 3"});
   const std::string skew =
       scratch.put("s.mtx", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 5\n");
-  expect_complaint(run_program({"analyze", skew}), 3, {"skew"});
+  expect_complaint(run_program({"analyze", skew}), 1, {"skew"});
   expect_complaint(run_program({"analyze", scratch.path("absent.mtx")}), 3, {"absent.mtx"});
   const std::string fine = put_symmetric(scratch, "a.mtx", grid(3, 3, 1));
   expect_complaint(run_program({"analyze", fine, "-o", fine}), 2, {"would replace"});
