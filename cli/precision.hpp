@@ -33,7 +33,7 @@ struct PrecisionArguments {
 [[nodiscard]] nlohmann::json to_json(const MixedReport& mixed);
 /// Of the products of tiles, those that are not done; 0 to 1.
 [[nodiscard]] double share_left_out(const MixedReport& mixed);
-/// Of a likelihood that has one.
+/// The certificate of a likelihood that has one.
 [[nodiscard]] nlohmann::json certificate_json(const Likelihood& likelihood);
 [[nodiscard]] nlohmann::json to_json(const PredictionCertificate& certificate);
 

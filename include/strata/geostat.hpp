@@ -270,7 +270,7 @@ struct FitOptions {
   /// Else 1/20 of the least distance between two places to 10 times the points' extent.
   std::optional<Bounds> range_bounds;
   std::optional<Bounds> smoothness_bounds;  ///< else 0.05 to 5, on the sphere to 1/2
-  /// Of nugget/variance; else 0 to 10,000, and from 1e-8 if points are nearly coincident
+  /// Bounds of nugget/variance; else 0 to 10,000, and from 1e-8 if points are nearly coincident
   /// (find_nearly_coincident_points() with the smoothness that is held, or 1), from 1e-14 if the
   /// nugget is held.
   std::optional<Bounds> noise_ratio_bounds;

@@ -279,7 +279,7 @@ struct QrPlan {
 struct LeastSquaresInfo {
   bool ok = false;  ///< error_bound is below 1e-6, and no column of A depends on others
   std::int64_t rank = 0;
-  /// Of A, as qr() finds them; their coefficients are 0, so x is one of many.
+  /// Columns of A, as qr() finds them; their coefficients are 0, so x is one of many.
   std::vector<std::int64_t> dependent_columns;
   double condition = 0;               ///< as of QrInfo
   std::vector<double> residual_norm;  ///< ‖b_k − A·x_k‖₂ of x as it is written, for each b_k

@@ -133,7 +133,7 @@ class SparseCholesky {
   /// The same panel by panel, from the last supernode to the first, in the memory of
   /// inverse_diagonal(). A panel is there until `visit` returns; what that throws passes through.
   void for_selected_inverse(const std::function<void(const SelectedPanel&)>& visit) const;
-  /// Of its lower triangle.
+  /// Those of its lower triangle.
   [[nodiscard]] std::int64_t selected_entries() const;
   /// An estimate from below of ‖A‖₁·‖A⁻¹‖₁, mostly exact to a digit (Higham, Tisseur 2000), by up
   /// to five solves of four right-hand sides; A is the matrix that was factored, without the shift,

@@ -52,7 +52,7 @@ struct MixedForecast {
                                            const CovarianceParameters& parameters,
                                            const MixedPrecision& asked, const DeviceModel& device);
 
-/// Of n³/3 operations in FP64.
+/// Seconds of n³/3 operations in FP64.
 [[nodiscard]] double fp64_seconds(std::int64_t n, std::int64_t tile, const DeviceModel& device);
 
 /// An accuracy below which nothing is gained on FP64.

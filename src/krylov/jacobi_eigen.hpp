@@ -10,7 +10,7 @@
 
 namespace strata {
 
-/// Of a symmetric matrix, of which the lower triangle is read: all eigenpairs, values ascending.
+/// All eigenpairs of a symmetric matrix, whose lower triangle is read; values ascending.
 /// Small eigenvalues of a matrix that is graded, or whose rows are of different units, have digits
 /// of their own (Demmel, Veselić, "Jacobi's method is more accurate than QR", 1992), where those of
 /// a reduction to tridiagonal form are in error by rounding of the largest elements. Empty where

@@ -11,9 +11,9 @@
 
 namespace strata {
 
-/// Of matrices that were made with 53 bits: some thousand roundings.
+/// For matrices made with 53 bits: some thousand roundings.
 inline constexpr double kSymmetryTolerance = 1e-12;
-/// Of matrices that were made with 24 bits.
+/// For matrices made with 24 bits.
 inline constexpr double kSymmetryToleranceFp32 = 1e-6;
 
 /// Whether elements (i, j) and (j, i) are equal up to `tolerance` beside √(aᵢᵢ·aⱼⱼ), or beside the
