@@ -25,8 +25,8 @@
 // longer
 //   than a sketch of it: there the first R is that of a sketch (by CountSketch, its Gram matrix in
 //   double-double), which makes of V columns of a condition below two with a probability near one;
-//   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond 0.1/u
-//   or that columns are dependent, as it does where it lost some (a V of a few rows that are not
+//   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond what a
+//   solve in doubles leaves to be told (1.1e12 for 24 columns, 1.3e11 for 128) or that columns are dependent, as it does where it lost some (a V of a few rows that are not
 //   zero), V is as it was, and its wide Gram matrix follows.
 // * R alone has less to ask for. A Cholesky factor whose error is E beside unit columns is the R of
 //   columns that are √‖E‖ away at most, √n·u for a wide sum, whatever their condition (the distance
@@ -131,7 +131,7 @@ class Automatic {
     if (small.failed_column >= 0) return {};
     const Gram r = widened(rounded_to<T>(widened(small.r)));
     const Condition condition = condition_of(r, p_.zero_columns());
-    if (!(condition.estimate <= Limits<double>::kSketched)) return {};
+    if (!(condition.estimate <= sketched_condition_max(p_.n()))) return {};
     const Known known{inverse_of(condition)};
     Gram b = p_.solve(r, false, true, false, false, &known);
     p_.note_step({"sketch", true, false, condition.estimate}, b);

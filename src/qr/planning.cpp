@@ -133,7 +133,7 @@ QrPlan simulate_qr(std::int64_t m, std::int64_t n, const Machine& machine, const
     passes.push_back(problem);
   }
   // What a sketch was good for takes two solves, as after a wide sum, whose place it takes.
-  const bool good = sketched && condition <= Limits<double>::kSketched;
+  const bool good = sketched && condition <= sketched_condition_max(n);
   const bool hides = doubles && !good && hides_condition<double>(n, condition);
   const int solves = good      ? 2
                      : doubles ? solves_of<double>(condition)

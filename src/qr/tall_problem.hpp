@@ -30,7 +30,6 @@ struct Limits<double> {
   static constexpr double kWideEpsilon = 0x1p-104;  ///< 2^-52 squared
   static constexpr double kOneSolve = 9.5e7;        ///< κ for which one wide solve is enough
   static constexpr double kUnshifted = 9e14;        ///< κ that a wide sum bears
-  static constexpr double kSketched = 2e13;         ///< κ that a sketch does, and is told by
   /// Columns at this distance from the span of those before them, beside their length, are taken
   /// to depend on them exactly.
   static constexpr double kDependent = 1e-25;
@@ -69,6 +68,13 @@ template <class T>
 template <class T>
 [[nodiscard]] bool hides_condition(std::int64_t n, double condition) {
   return rounding_of_wide_gram<T>(n) * condition * condition > 0.1;
+}
+
+/// The largest condition of n columns that begin with a sketch: what its solve in doubles rounds
+/// (8·√(n + 47) units in each column, BackwardError) has to leave the smallest singular value.
+[[nodiscard]] inline double sketched_condition_max(std::int64_t n) {
+  const auto columns = static_cast<double>(n);
+  return 0.2 / (columns * 8 * std::sqrt(columns + 47) * Limits<double>::kUnit);
 }
 
 /// The power of two next to 1/√square.

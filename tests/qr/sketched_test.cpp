@@ -56,7 +56,8 @@ TEST(QrSketched, KeepsItsPromiseAtAnyCondition) {
   std::uint32_t seed = 0;
   for (const auto& [n, condition] : {std::pair<std::int64_t, double>{24, 1.0},
                                      {24, 1e7},
-                                     {24, 1e12},
+                                     {24, 4e11},
+                                     {24, 4e12},
                                      {24, 1e13},
                                      {24, 4e13},
                                      {24, 1e16},
@@ -69,13 +70,15 @@ TEST(QrSketched, KeepsItsPromiseAtAnyCondition) {
     const auto got = factored(v, options);
     const std::string what = std::to_string(n) + ' ' + std::to_string(condition);
     expect_promise(v, got, what);
-    const bool sketched = condition <= 1e13;  // which a sketch tells for sure
+    const bool sketched = condition <= 4e11;  // which a sketch tells for sure
     EXPECT_EQ(got.info.steps.front().what == "sketch", sketched) << what;
+    if (condition <= 1e13) {
+      EXPECT_GE(got.info.condition, condition / 4) << what;
+      EXPECT_LE(got.info.condition, condition * 4) << what;
+    }
     if (!sketched) continue;
     EXPECT_EQ(got.info.passes, 3) << what;
     EXPECT_LT(got.info.steps[1].condition, 2) << what;
-    EXPECT_GE(got.info.condition, condition / 4) << what;
-    EXPECT_LE(got.info.condition, condition * 4) << what;
   }
 }
 
