@@ -25,9 +25,10 @@
 // longer
 //   than a sketch of it: there the first R is that of a sketch (by CountSketch, its Gram matrix in
 //   double-double), which makes of V columns of a condition below two with a probability near one;
-//   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond what a
-//   solve in doubles leaves to be told (1.1e12 for 24 columns, 1.3e11 for 128) or that columns are dependent, as it does where it lost some (a V of a few rows that are not
-//   zero), V is as it was, and its wide Gram matrix follows.
+//   sums in doubles do then, and tell whether they do. Where the sketch says that κ is beyond what
+//   a solve in doubles leaves to be told (1.1e12 for 24 columns, 1.3e11 for 128) or that columns
+//   are dependent, as it does where it lost some (a V of a few rows that are not zero), V is as it
+//   was, and its wide Gram matrix follows.
 // * R alone has less to ask for. A Cholesky factor whose error is E beside unit columns is the R of
 //   columns that are √‖E‖ away at most, √n·u for a wide sum, whatever their condition (the distance
 //   of the square roots of two positive semidefinite matrices: Bhatia, Matrix Analysis, 1997, X.1).
