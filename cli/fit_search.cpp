@@ -165,11 +165,11 @@ std::vector<std::string> remarks_of(const FitResult& result, const FitOptions& o
         result.evaluations));
   }
   if (is_noise(result)) {
-    out.push_back(
-        fmt::format("NOT TO BE TRUSTED: rounding changes the log-likelihood by about {:.2g}, for "
-                    "the covariance "
-                    "is near a singular one; a nugget above 0 helps",
-                    result.noise));
+    out.push_back(fmt::format(
+        "NOT TO BE TRUSTED: rounding changes the log-likelihood by {}, for the covariance "
+        "is near a singular one; a nugget above 0 helps",
+        std::isfinite(result.noise) ? fmt::format("up to {:.2g}", result.noise)
+                                    : "more than can be told"));
   }
   for (const FitBound& b : result.at_bounds) {
     if (b.natural) continue;

@@ -338,8 +338,8 @@ struct FitResult {
   std::optional<MixedReport> mixed;
   bool converged = false;  ///< false: stopped by max_evaluations, and the maximum is elsewhere
   std::vector<FitBound> at_bounds;
-  /// How much rounding changes the log-likelihood at the estimates, as measured where the nugget is
-  /// so small that it may matter, else 0. Where it is not small beside 1, nothing here is an
+  /// How much rounding may change the log-likelihood at the estimates: what likelihood.rounding
+  /// estimates, or what was measured where that is more. Where it is not small beside 1, nothing here is an
   /// estimate of anything: a nugget helps.
   double noise = 0;
   double seconds = 0;

@@ -114,6 +114,7 @@ class Fit {
   [[nodiscard]] std::optional<Scale> scale_of(const FitObjective& objective,
                                               const FitSpace& from) const;
   void search_all(FitObjective& objective);
+  void tell_rounding(FitObjective& objective, std::size_t k);
   bool search(const Call& call, FitObjective& objective, const Ending& ending);
   bool search_in(const FitSpace& from, const Call& call, FitObjective& objective,
                  const Ending& ending);
@@ -410,6 +411,15 @@ void Fit::search_all(FitObjective& objective) {
   out_.converged = converged;
   out_.parameters = FitObjective::parameters_of(step);
   out_.likelihood = objective.likelihood(k);
+  if (!run_options_.mixed.on()) tell_rounding(objective, k);
+}
+
+/// With the log-likelihood, and as noise where the measured one is less: a likelihood at a range
+/// that is the same to nine digits shares most of the rounding errors.
+void Fit::tell_rounding(FitObjective& objective, std::size_t k) {
+  out_.likelihood.rounding = objective.rounding(k);
+  const double estimated = out_.likelihood.rounding.log_likelihood();
+  if (!std::isnan(estimated)) out_.noise = std::max(out_.noise, estimated);
 }
 
 /// Which estimates lie on a bound.
@@ -437,6 +447,7 @@ void Fit::evaluate_at_the_end(FitObjective& objective) {
     if (!last.best()) return false;
     out_.parameters = FitObjective::parameters_of(last.path().front());
     out_.likelihood = last.likelihood(0);
+    tell_rounding(last, 0);
     return true;
   };
   try {

@@ -54,9 +54,7 @@ FitStep FitObjective::step_of(const FitSpace::Values& v,
 }
 
 GaussianProcess::Evaluation FitObjective::evaluate(const FitSpace::Values& v) {
-  return process().evaluate(
-      {1, v[FitSpace::range], v[FitSpace::smoothness], v[FitSpace::ratio], space_.separation_of(v)},
-      kWhere);
+  return process().evaluate(at_unit_variance(v), kWhere);
 }
 
 /// Rounding changes a log-likelihood by about u·n/g at most for a noise ratio g, which no
@@ -131,6 +129,15 @@ Likelihood FitObjective::likelihood(std::size_t k) {
   }
   out.factor.log_determinant += static_cast<double>(n()) * std::log(step.variance);
   return out;
+}
+
+LikelihoodError FitObjective::rounding(std::size_t k) {
+  const FitSpace::Values& v = seen_[k].first;
+  const GaussianProcess::Evaluation evaluation = evaluate(v);
+  if (!evaluation.factor.ok) return {};
+  LikelihoodError error = process().rounding(at_unit_variance(v), evaluation);
+  error.quadratic_form /= path_[k].variance;
+  return error;
 }
 
 }  // namespace strata

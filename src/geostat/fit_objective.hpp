@@ -51,6 +51,9 @@ class FitObjective {
   /// What log_likelihood() says at step k, from the evaluation that was made there. If none was
   /// made by this object (all came from the journal), its report is of one that is made now.
   [[nodiscard]] Likelihood likelihood(std::size_t k);
+  /// What rounding in FP64 does to the log-likelihood of step k, at its variance: evaluates once
+  /// more. NaN if that fails.
+  [[nodiscard]] LikelihoodError rounding(std::size_t k);
   /// Lets go of the memory of its factor; what needs one makes it anew.
   void let_go() { process_.reset(); }
   /// Of the step made last: log of the best variance.
@@ -63,6 +66,10 @@ class FitObjective {
   [[nodiscard]] FitStep step_of(const FitSpace::Values& v,
                                 const GaussianProcess::Evaluation& evaluation) const;
   GaussianProcess& process();
+  [[nodiscard]] MaternParameters at_unit_variance(const FitSpace::Values& v) const {
+    return {1, v[FitSpace::range], v[FitSpace::smoothness], v[FitSpace::ratio],
+            space_.separation_of(v)};
+  }
   /// At variance 1.
   [[nodiscard]] GaussianProcess::Evaluation evaluate(const FitSpace::Values& v);
 
