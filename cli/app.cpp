@@ -27,6 +27,7 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 volatile std::sig_atomic_t writing = 0;
+volatile std::sig_atomic_t written = 0;
 volatile std::sig_atomic_t progress_shown = 0;
 
 /// How long an orderly end may take, of work and of writing files.
@@ -47,6 +48,7 @@ void end_at_once() {
 extern "C" void on_interrupt(int) {
   if (interrupted != 0) end_at_once();
   interrupted = 1;
+  if (written != 0) return;
   itimerval timer{};
   timer.it_value.tv_usec = writing != 0 ? kPatienceOfWritingMicroseconds : kPatienceMicroseconds;
   setitimer(ITIMER_REAL, &timer, nullptr);
@@ -137,6 +139,14 @@ void begin_output() {
   writing = 1;
   end_progress();
   check_interrupt();
+}
+
+void continue_output() {
+  if (writing == 0) return begin_output();
+  written = 1;
+  const itimerval none{};
+  setitimer(ITIMER_REAL, &none, nullptr);
+  interrupted = 0;
 }
 
 void end_progress() {

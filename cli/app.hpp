@@ -105,6 +105,9 @@ void watch_interrupt();
 void check_interrupt();
 /// The last check_interrupt: from here on files are written.
 void begin_output();
+/// Behind files that were written: they stand, so that a signal that came too late for them changes
+/// nothing (a second one still ends the process). begin_output() where there were none.
+void continue_output();
 /// Wipes the progress line.
 void end_progress();
 

@@ -203,7 +203,7 @@ void print_traffic(const RunReport& report, bool ran) {
 
 int finish(const CommonOptions& common, ReportData data, const json& object,
            const std::function<void()>& print_text) {
-  begin_output();
+  continue_output();
   const bool trace = !common.trace.empty() && data.run;
   if (trace) write_chrome_trace(data.run->trace, common.trace);
   if (!common.report.empty()) write_page(common, std::move(data));

@@ -170,6 +170,19 @@ TEST_F(CliInterrupt, WhileAFactorIsSaved) {
   }
 }
 
+TEST_F(CliInterrupt, BehindAFactorThatWasSavedIsTooLate) {
+  const std::string folder = scratch.path("F");
+  Program program({"factor", grid(7), "-o", folder, "--ordering", "natural", "--devices", "host"});
+  const auto latest = Clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(folder + "/factor") && Clock::now() < latest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  program.interrupt(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("factor written to"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/analysis"));
+}
+
 TEST_F(CliInterrupt, ATemporaryFileIsRemovedByWhateverSignal) {
   // Two million numbers, compressed: the table is being written for seconds.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
