@@ -339,8 +339,8 @@ struct FitResult {
   bool converged = false;  ///< false: stopped by max_evaluations, and the maximum is elsewhere
   std::vector<FitBound> at_bounds;
   /// How much rounding may change the log-likelihood at the estimates: what likelihood.rounding
-  /// estimates, or what was measured where that is more. Where it is not small beside 1, nothing here is an
-  /// estimate of anything: a nugget helps.
+  /// estimates, or what was measured where that is more. Where it is not small beside 1, nothing
+  /// here is an estimate of anything: a nugget helps.
   double noise = 0;
   double seconds = 0;
 };
