@@ -1,5 +1,5 @@
 # Thin names over the CMake presets (CMakePresets.json) and the scripts in tools/.
-.PHONY: build program configure test demo bench tidy format format-check clean
+.PHONY: build program configure test exhaustive demo bench tidy format format-check clean
 
 JOBS ?= $(shell nproc)
 BENCH ?= cholesky
@@ -31,6 +31,10 @@ configure:
 
 test: build
 	ctest --preset release -j 2
+
+# Random tests with all their cases: more than continuous integration has time for.
+exhaustive: build
+	STRATA_EXHAUSTIVE=1 ctest --preset release -j 2
 
 demo: program
 	tools/demo

@@ -3,7 +3,6 @@
 #include "bench/cholesky_bench.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <thread>
 
@@ -11,6 +10,7 @@
 #include "bench/in_core_bench.hpp"
 #include "bench/peers.hpp"
 #include "bench/test_matrix.hpp"
+#include "bench/timed_runs.hpp"
 #include "cholesky/tile_factor.hpp"
 #include "scalar/dispatch.hpp"
 #include "strata/calibrate.hpp"
@@ -18,12 +18,6 @@
 
 namespace strata::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 template <class T>
 BlockSource random_source(std::int64_t n, std::uint64_t seed) {

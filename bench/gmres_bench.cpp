@@ -22,9 +22,9 @@ struct Case {
   Element precision = Element::fp64;
 };
 
-class Runner {
+class GmresRunner {
  public:
-  explicit Runner(const GmresBench& bench)
+  explicit GmresRunner(const GmresBench& bench)
       : bench_(bench), b_(static_cast<std::size_t>(bench.matrix.rows)) {
     const std::vector<double> ones(static_cast<std::size_t>(bench.matrix.cols), 1.0);
     multiply(bench.matrix, ones, b_);
@@ -149,7 +149,7 @@ std::string name_of(const GmresRow& row) {
 std::vector<GmresRow> run_gmres_bench(const GmresBench& bench, const Options& options,
                                       const std::function<void(const GmresRow&)>& told) {
   check(bench);
-  const Runner runner(bench);
+  const GmresRunner runner(bench);
   std::vector<GmresRow> rows;
   const auto keep = [&](GmresRow row, double yardstick) {
     row.ratio = yardstick / row.seconds;

@@ -1,23 +1,21 @@
 #include "bench/host_tall.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <type_traits>
 
 #include "base/check.hpp"
 #include "bench/peer_blas.hpp"
+#include "bench/timed_runs.hpp"
 
 namespace strata::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 template <class F>
 double seconds_of(F&& work) {
   const auto begin = Clock::now();
   work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 void gram_gemm(const double* v, int m, int n, double* b) {

@@ -3,7 +3,6 @@
 // It is an instance of its own: the threads of the peer are not those of our kernels.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -12,25 +11,20 @@
 #include "bench/compensated_sum.hpp"
 #include "bench/in_place.hpp"
 #include "bench/peer_blas.hpp"
+#include "bench/timed_runs.hpp"
 #include "scalar/dispatch.hpp"
 
 namespace strata::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-int potrf(std::int64_t order, double* a, std::int64_t leading) {
+int lapack_potrf(std::int64_t order, double* a, std::int64_t leading) {
   const int n = static_cast<int>(order);
   const int ld = static_cast<int>(leading);
   int info = 0;
   peer_blas().functions.dpotrf("L", &n, a, &ld, &info, 1);
   return info;
 }
-int potrf(std::int64_t order, float* a, std::int64_t leading) {
+int lapack_potrf(std::int64_t order, float* a, std::int64_t leading) {
   const int n = static_cast<int>(order);
   const int ld = static_cast<int>(leading);
   int info = 0;
@@ -38,11 +32,11 @@ int potrf(std::int64_t order, float* a, std::int64_t leading) {
   return info;
 }
 
-void multiply(int m, const double* a, const double* b, double* c) {
+void multiply_by_peer(int m, const double* a, const double* b, double* c) {
   peer_blas().functions.dgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1,
                               c, m);
 }
-void multiply(int m, const float* a, const float* b, float* c) {
+void multiply_by_peer(int m, const float* a, const float* b, float* c) {
   peer_blas().functions.sgemm(CblasColMajor, CblasNoTrans, CblasTrans, m, m, m, -1, a, m, b, m, 1,
                               c, m);
 }
@@ -90,7 +84,7 @@ class HostInPlace final : public InPlace {
       dispatch_native(a.precision, [&]<class T>(std::type_identity<T>) {
         T* data = static_cast<T*>(a.data);
         for (std::int64_t b = 0; b < a.count && info == 0; ++b) {
-          info = potrf(a.n, data + b * a.ld * a.n, a.ld);
+          info = lapack_potrf(a.n, data + b * a.ld * a.n, a.ld);
         }
       });
     });
@@ -108,8 +102,8 @@ class HostInPlace final : public InPlace {
         for (std::size_t i = 0; i < values.size(); ++i)
           values[i] = static_cast<T>(2 * random_uniform(1, i) - 1);
         do {
-          multiply(kOrder, values.data(), values.data() + kOrder * kOrder,
-                   values.data() + 2 * kOrder * kOrder);
+          multiply_by_peer(kOrder, values.data(), values.data() + kOrder * kOrder,
+                           values.data() + 2 * kOrder * kOrder);
           flops += 2.0 * kOrder * kOrder * kOrder;
         } while (seconds_since(start) < seconds);
       });

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "base/random.hpp"
@@ -11,6 +10,7 @@
 #include "bench/in_core_bench.hpp"
 #include "bench/tall_peers.hpp"
 #include "bench/tall_site.hpp"
+#include "bench/timed_runs.hpp"
 #include "kernels/gram.hpp"
 #include "kernels/gram_shape.hpp"
 #include "kernels/householder.hpp"
@@ -21,15 +21,13 @@
 namespace strata::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 template <class F>
 double median_seconds(int repeats, F&& work) {
   std::vector<double> seconds;
   for (int r = 0; r <= repeats; ++r) {
     const auto begin = Clock::now();
     work();
-    if (r > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    if (r > 0) seconds.push_back(seconds_since(begin));
   }
   return std::max(median(seconds), 1e-9);
 }

@@ -40,10 +40,10 @@ struct SolverRuns {
   }
 };
 
-class Runner {
+class SparseRunner {
  public:
-  Runner(SparseMatrix lower, const SparseBench& bench, const CholmodLibrary* peer,
-         const CudssPeer* cudss)
+  SparseRunner(SparseMatrix lower, const SparseBench& bench, const CholmodLibrary* peer,
+               const CudssPeer* cudss)
       : lower_(std::move(lower)), bench_(bench) {
     b_.resize(static_cast<std::size_t>(lower_.rows * bench.nrhs));
     for (std::size_t i = 0; i < b_.size(); ++i) b_[i] = random_uniform(7, i) - 0.5;
@@ -275,7 +275,7 @@ SparseRow run_sparse_bench(const std::string& name, const SparseMatrix& a, const
   SparseMatrix lower = lower_triangle(a);
   row.n = lower.rows;
   row.entries = lower.entries();
-  Runner runner(std::move(lower), bench, peer, cudss);
+  SparseRunner runner(std::move(lower), bench, peer, cudss);
   runner.run(row);
   return row;
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kSmallCount = 4096;
 
-double median(std::vector<double> values) {
+double median_or_zero(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -45,7 +45,7 @@ std::optional<SparseMethod> time_method(std::string name, const SparseMatrix& lo
         device_seconds.push_back(factor.report().trace.seconds);
     }
     method.refactor = runs.timing();
-    method.device_seconds = median(device_seconds);
+    method.device_seconds = median_or_zero(device_seconds);
     method.log_determinant = factor.info().log_determinant;
     return method;
   } catch (const Error& error) {
@@ -71,7 +71,7 @@ void add_rates(std::int64_t order, double flops, const SmallRuns& runs,
       (void)seconds_of(batch, streams);
       std::vector<double> seconds;
       for (int r = 0; r < runs.repeats; ++r) seconds.push_back(seconds_of(batch, streams));
-      rates.push_back({order, batch, streams, flops / std::max(median(seconds), 1e-9)});
+      rates.push_back({order, batch, streams, flops / std::max(median_or_zero(seconds), 1e-9)});
     }
   }
 }

@@ -11,6 +11,12 @@
 
 namespace strata::bench {
 
+using Clock = std::chrono::steady_clock;
+
+[[nodiscard]] inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 struct SparseTiming {
   double seconds = 0;      ///< the median, from the call to the return
   double cpu_seconds = 0;  ///< of all threads of the process, in that run
@@ -36,9 +42,9 @@ class Runs {
   void time(bool rested, const Work& work) {
     if (rested) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const double cpu = cpu_seconds();
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     work();
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> wall = Clock::now() - begin;
     seconds_.push_back(std::max(wall.count(), 1e-9));
     cpu_seconds_.push_back(cpu_seconds() - cpu);
   }

@@ -71,7 +71,13 @@ void add_logdet(CLI::App& app, CommonOptions& common, Run& run);
 void add_schur(CLI::App& app, CommonOptions& common, Run& run);
 void add_shift(CLI::App& app, CommonOptions& common, Run& run);
 void add_variances(CLI::App& app, CommonOptions& common, Run& run);
-void add_bench(CLI::App& app, CommonOptions& common, Run& run);
+/// Names the verb in the help; its words are strata-bench's to read.
+void add_bench(CLI::App& app);
+/// Whether the command line is that of strata bench.
+[[nodiscard]] bool starts_bench(int argc, char** argv);
+/// Becomes strata-bench, from the folder of this program or the PATH, with the words behind
+/// "bench". Throws Error{input} where it is not installed.
+int start_bench(char** argv);
 
 /// strata plan sparse, below the verb `plan`.
 void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run);

@@ -31,14 +31,14 @@ struct FitArguments {
   std::string journal;
 };
 
-constexpr std::pair<const char*, StandardErrorMethod> kErrorMethods[] = {
+constexpr std::pair<const char*, StandardErrorMethod> kStandardErrorMethods[] = {
     {"auto", StandardErrorMethod::automatic},
     {"expected", StandardErrorMethod::expected},
     {"observed", StandardErrorMethod::observed},
     {"none", StandardErrorMethod::none}};
 
 StandardErrorMethod parse_errors(const std::string& name) {
-  for (const auto& [known, method] : kErrorMethods)
+  for (const auto& [known, method] : kStandardErrorMethods)
     if (name == known) return method;
   fail(ErrorKind::misuse, "options", "--standard-errors '{}': use auto, expected, observed or none",
        name);
@@ -60,7 +60,7 @@ json errors_json(const StandardErrors& errors, const SeparationEstimates& estima
     object["anisotropy"] = {{"ratio", number(errors.anisotropy_ratio)},
                             {"angle", number(errors.anisotropy_angle)}};
   }
-  for (const auto& [name, method] : kErrorMethods)
+  for (const auto& [name, method] : kStandardErrorMethods)
     if (method == errors.method) object["method"] = name;
   return object;
 }

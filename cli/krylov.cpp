@@ -110,7 +110,7 @@ void print_halo(const HaloReport& halo) {
   }
 }
 
-ReportKrylov report_of(const GmresInfo& info, double tolerance) {
+ReportKrylov krylov_report(const GmresInfo& info, double tolerance) {
   ReportKrylov report{"‖b − A·x‖ / ‖b‖", {}, {}, tolerance, info.decisions};
   for (const KrylovCycle& cycle : info.history) {
     report.residual.push_back(cycle.relative_residual);
@@ -119,7 +119,7 @@ ReportKrylov report_of(const GmresInfo& info, double tolerance) {
   return report;
 }
 
-ReportKrylov report_of(const EigsInfo& info, double tolerance) {
+ReportKrylov krylov_report(const EigsInfo& info, double tolerance) {
   ReportKrylov report{"‖A·v − λ·v‖ / ‖A‖, largest", {}, {}, tolerance, info.decisions};
   for (const EigsCycle& cycle : info.history) report.estimated.push_back(cycle.estimated_residual);
   return report;
@@ -247,7 +247,7 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   ReportData data;
   data.title = fmt::format("{} {} eigenvalues of order {}", a.k, a.which, matrix.rows);
   data.subtitle = a.matrix;
-  data.krylov = report_of(info, a.tolerance);
+  data.krylov = krylov_report(info, a.tolerance);
   if (!info.residuals.empty()) data.charts.push_back(residual_chart(info.residuals));
   data.run = info.report;
   begin_output();
@@ -375,7 +375,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
                               options.restart, options.s);
   data.figures = {{"Residual", fmt::format("{:.1e}", info.relative_residual), "", "of |b|"},
                   {"Cycles", fmt::format("{}", info.restarts), "", ""}};
-  data.krylov = report_of(info, options.tolerance);
+  data.krylov = krylov_report(info, options.tolerance);
   data.run = info.report;
   begin_output();
   write_dense(files.output, std::as_const(x).view());

@@ -40,7 +40,7 @@ std::string share_text(const Counts& counts) {
   return text.empty() ? "none" : text;
 }
 
-Element element_of(TilePrecision precision) {
+Element element_of_tile(TilePrecision precision) {
   switch (precision) {
     case TilePrecision::fp64: return Element::fp64;
     case TilePrecision::fp32: return Element::fp32;
@@ -210,7 +210,8 @@ void add_precision_map(ReportData& report, const std::optional<MixedReport>& mix
   ReportPrecisionMap map;
   map.title = std::move(title);
   map.tiles = mixed->rows;
-  for (const TilePrecision precision : mixed->map) map.elements.push_back(element_of(precision));
+  for (const TilePrecision precision : mixed->map)
+    map.elements.push_back(element_of_tile(precision));
   report.precision_maps.push_back(std::move(map));
 }
 

@@ -171,7 +171,7 @@ class MatrixPlace {
 };
 
 template <class T>
-int factor_file(const QrArguments& a, const CommonOptions& common, const QrOptions& options) {
+int factor_tall_file(const QrArguments& a, const CommonOptions& common, const QrOptions& options) {
   const MatrixSource<T> source(a.matrix);
   check_interrupt();
   const TallInput<T> input = source.input();
@@ -225,8 +225,8 @@ int run_qr(const QrArguments& a, const CommonOptions& common) {
   require_matrix_name("--r", a.r);
   check_outputs(common, {{"--output", a.output}, {"--r", a.r}}, {a.matrix, common.rates});
   if (is_called(a.matrix, ".npy") && NpyFile(a.matrix).precision() == Element::fp32)
-    return factor_file<float>(a, common, options);
-  return factor_file<double>(a, common, options);
+    return factor_tall_file<float>(a, common, options);
+  return factor_tall_file<double>(a, common, options);
 }
 
 void print_lstsq(const LeastSquaresInfo& info, std::int64_t rows, const DenseMatrix<double>& x,

@@ -156,8 +156,8 @@ void print_simulated(const RunReport& report, bool measured_rates) {
   fmt::print("  {:18}{:>14} for the factor\n", "host memory", format_bytes(report.host_bytes));
 }
 
-ReportData report_of(const SparseAnalysis& a, const AnalyzeArguments& arguments,
-                     const FactorPrediction& prediction, const RunReport& run) {
+ReportData analysis_report(const SparseAnalysis& a, const AnalyzeArguments& arguments,
+                           const FactorPrediction& prediction, const RunReport& run) {
   ReportData data;
   data.title =
       fmt::format("Plan of a sparse Cholesky factorization of order {}", a.fingerprint.order);
@@ -201,7 +201,7 @@ int run_plan_sparse(const AnalyzeArguments& arguments, const CommonOptions& comm
                         {"count", branches.count},
                         {"flops", branches.flops}};
   object["simulated"] = to_json(simulated);
-  return finish(common, report_of(a, arguments, p, simulated), object, [&] {
+  return finish(common, analysis_report(a, arguments, p, simulated), object, [&] {
     print_analysis(a, file.summed);
     print_plan(a, p, machine, branches, element, run.rates.has_value());
     print_simulated(simulated, run.rates.has_value());

@@ -8,19 +8,13 @@ function(strata_folder name)
   add_library(${target} STATIC ${sources})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
-  # Reading these takes a third of the time of a file without optimization. Builds without a sanitizer go without, so
-  # that what a file does not include itself is seen.
-  if(STRATA_SANITIZE)
-    target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cmath> <functional> <map> <memory> <mutex>
-                              <optional> <span> <string> <thread> <utility> <vector> <fmt/format.h>)
-  endif()
 endfunction()
 
 # A shared object of CUDA sources that is loaded at run time: strata_cuda_module(TARGET SOURCES … LINK …).
 function(strata_cuda_module target)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(${target} MODULE ${arg_SOURCES})
-  set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON
+  set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON UNITY_BUILD OFF
                                              CUDA_ARCHITECTURES "${STRATA_CUDA_ARCHITECTURES}"
                                              CUDA_RUNTIME_LIBRARY Static)
   # 554: nvcc 13 takes MatrixView's conversion to constant elements for one that is never used.

@@ -37,6 +37,14 @@ class TidyTest(unittest.TestCase):
     def include(self, path, target):
         return {path: (TOP if path.endswith("hpp") else "") + f'#include "{target}"\n'}
 
+    def test_constants_that_hide_those_of_headers(self):
+        header = TOP + "namespace strata {\ninline constexpr int kMost = 8;\n}  // namespace strata\n"
+        inner = TOP + "namespace strata {\nnamespace a {\ninline constexpr int kMost = 8;\n}\n}\n"
+        source = "namespace strata {\nnamespace {\nconstexpr std::int64_t kMost = 16;\n}\n}\n"
+        self.expect_finding({"src/schedule/a.hpp": header, "src/run/b.cpp": source}, "kMost is also")
+        self.expect_clean({"src/schedule/a.hpp": inner, "src/run/b.cpp": source})
+        self.expect_clean({"src/sparse/a.hpp": header, "src/run/b.cpp": source})
+
     def test_includes_leftward_are_clean(self):
         for path, target in [
                 ("src/matrix/a.hpp", "base/check.hpp"), ("src/matrix/a.hpp", "matrix/b.hpp"),

@@ -34,7 +34,7 @@ PlacedMatrix checked(MatrixView<T> a) {
   return placed(a, "cholesky");
 }
 
-FactorInfo info_of(const PivotStatus& pivot) {
+FactorInfo info_of_pivot(const PivotStatus& pivot) {
   FactorInfo info;
   info.log_determinant = pivot.log_determinant;
   if (pivot.bad_column < 0) return info;
@@ -75,7 +75,7 @@ FactorInfo factor_one(MatrixView<T> a, const DeviceCholeskyOptions& options) {
                                        BlockView{status, kStatusRows, 1, kStatusRows, 0, 0}};
   kernel(*site.queue, {views, potrf.operands}, {.values = &values});
   site.queue->synchronize();
-  return info_of(*status);
+  return info_of_pivot(*status);
 }
 
 template <class T>
@@ -97,7 +97,7 @@ std::vector<FactorInfo> factor_all(std::span<const MatrixView<T>> matrices,
   kernel(*site.queue, {batch_views(entries, statuses, count), potrf_batched.operands}, {});
   site.queue->synchronize();
   std::vector<FactorInfo> infos;
-  std::transform(statuses, statuses + count, std::back_inserter(infos), info_of);
+  std::transform(statuses, statuses + count, std::back_inserter(infos), info_of_pivot);
   return infos;
 }
 

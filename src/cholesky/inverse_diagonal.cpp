@@ -21,12 +21,12 @@ namespace {
 BlockId l(std::int64_t m, std::int64_t k) { return {inverse::kFactor, m, k}; }
 
 /// Which blocks of W there are, and where.
-struct Columns {
+struct InverseColumns {
   std::vector<std::int64_t> top;    ///< first row of tiles of each block column
   std::vector<std::int64_t> start;  ///< number of its first block
   std::vector<BlockExtent> extents;
 
-  explicit Columns(const InverseProblem& p) {
+  explicit InverseColumns(const InverseProblem& p) {
     const std::int64_t rows = (p.n + p.tile - 1) / p.tile;
     for (std::int64_t col = p.first; col < p.first + p.columns; col += p.column_tile) {
       top.push_back(col / p.tile);
@@ -44,7 +44,7 @@ struct Columns {
 };
 
 /// The tasks of row m of tiles.
-void emit_row(const Columns& columns, const TileFormats& formats, int device, std::int64_t m,
+void emit_row(const InverseColumns& columns, const TileFormats& formats, int device, std::int64_t m,
               bool last, TaskList& tasks) {
   const auto begun = [&](std::int64_t k, auto&& each) {  // the blocks that reach up to row k
     for (std::int64_t c = 0; c < columns.count(); ++c)
@@ -66,7 +66,7 @@ void emit_row(const Columns& columns, const TileFormats& formats, int device, st
   });
 }
 
-void add_blocks(const InverseProblem& problem, const Columns& columns, Schedule& schedule) {
+void add_blocks(const InverseProblem& problem, const InverseColumns& columns, Schedule& schedule) {
   schedule.blocks.add({.name = "L",
                        .rows = problem.n,
                        .cols = problem.n,
@@ -104,7 +104,7 @@ void add_blocks(const InverseProblem& problem, const Columns& columns, Schedule&
 Schedule inverse_diagonal(const InverseProblem& problem) {
   Schedule schedule;
   schedule.devices = problem.devices;
-  const Columns columns(problem);
+  const InverseColumns columns(problem);
   add_blocks(problem, columns, schedule);
   if (columns.count() == 0) return schedule;
   const std::int64_t rows = (problem.n + problem.tile - 1) / problem.tile;

@@ -22,11 +22,10 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
+#include "cholesky/unit_roundoff.hpp"
 
 namespace strata {
 namespace {
-
-constexpr double kUnit = 0x1p-53;
 
 /// Mean and standard error of samples.
 struct Sample {
@@ -139,7 +138,7 @@ class Lanczos {
       double size = norm;
       for (const double d : l.diagonal) size = std::max(size, std::abs(d));
       for (const double o : l.off) size = std::max(size, o);
-      l.closed = norm <= 8 * kUnit * size || static_cast<std::int64_t>(k) == n_;
+      l.closed = norm <= 8 * kUnitRoundoff * size || static_cast<std::int64_t>(k) == n_;
       if (l.closed) continue;
       l.off.push_back(norm);
       double* v = next.column(j);
@@ -181,7 +180,7 @@ class Lanczos {
     out.standard_error = correction.standard_error;
     out.divergence = divergence.mean;
     out.divergence_standard_error = divergence.standard_error;
-    const double hidden = std::max(out.rounding, kUnit * std::abs(out.correction));
+    const double hidden = std::max(out.rounding, kUnitRoundoff * std::abs(out.correction));
     out.converged =
         !open || (!first && out.truncation <= 0.01 * std::max(out.standard_error, hidden) &&
                   out.divergence_truncation <=

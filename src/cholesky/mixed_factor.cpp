@@ -13,6 +13,7 @@
 #include "cholesky/cholesky_candidates.hpp"
 #include "cholesky/dense_block.hpp"
 #include "cholesky/mixed_forecast.hpp"
+#include "scalar/fp8.hpp"
 #include "session/budget.hpp"
 
 namespace strata {
@@ -31,7 +32,6 @@ constexpr double kAccuracyMax = 1e-3;
 /// trying, and where they are too short for that.
 constexpr int kRetriesDecided = 1;
 constexpr int kRetriesShort = 4;
-constexpr double kFp8Max = 448;
 
 std::int64_t pilot_points(std::int64_t tile) {
   return std::min(std::clamp(tile / 4, kPilotMin, kPilotMax), tile);
@@ -220,7 +220,7 @@ void MixedFactor::factor_in_fp64(const CovarianceParameters& parameters, const s
 MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
   const PrecisionMap& map = *factor_->problem().formats.map;
   const std::vector<TileNorm> met = factor_->measured_norms();
-  const double fp8_max = std::ldexp(kFp8Max, -map.fp8_exponent());
+  const double fp8_max = std::ldexp(Fp8::kMax, -map.fp8_exponent());
   const double fp16_max = std::ldexp(65504.0, -map.fp16_exponent());
   Verdict verdict{.again = !factor_->info().ok};
   for (std::int64_t j = 0; j < map.tiles(); ++j) {

@@ -12,6 +12,7 @@
 
 #include "base/check.hpp"
 #include "kernels/tile_scales.hpp"
+#include "scalar/fp8.hpp"
 
 namespace strata {
 namespace {
@@ -21,7 +22,6 @@ constexpr std::array<TilePrecision, 4> kFinestFirst{TilePrecision::fp64, TilePre
 /// The share of the tolerance that storing may use, and that multiplying may use.
 constexpr double kShare = 0.5;
 
-constexpr double kFp8Max = 448;
 /// Entries are expected this much below the largest finite number, at least: estimates of the
 /// largest entry come from a sample.
 constexpr double kFp8Margin = 4;
@@ -199,7 +199,7 @@ void PrecisionMap::choose_scales() {
     }
   }
   fp16_exponent_ = exponent_below(kFp16Max, largest);
-  fp8_exponent_ = exponent_below(kFp8Max / kFp8Margin, largest_fp8);
+  fp8_exponent_ = exponent_below(Fp8::kMax / kFp8Margin, largest_fp8);
   // No entry of A, nor of what is left of it, is larger than the largest variance.
   sum_exponent_ = exponent_below(kFp16Max, largest * largest);
   inverse_exponent_ = exponent_below(kInverseMax, 1 / std::sqrt(norms_.smallest_pivot));

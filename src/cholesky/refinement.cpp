@@ -20,11 +20,11 @@
 #include "base/check.hpp"
 #include "cholesky/refined_columns.hpp"
 #include "cholesky/tridiagonal.hpp"
+#include "cholesky/unit_roundoff.hpp"
 
 namespace strata {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 class ConjugateGradients {
@@ -91,7 +91,7 @@ class ConjugateGradients {
   /// u·(√n·‖A‖·‖x + e‖ + ‖r‖), what a step adds to the drift.
   [[nodiscard]] double rounding_of(double norm_x, double norm_r) const {
     const double rows = std::sqrt(static_cast<double>(columns_.n()));
-    return kUnit * (rows * columns_.options().norm * norm_x + norm_r);
+    return kUnitRoundoff * (rows * columns_.options().norm * norm_x + norm_r);
   }
 
   /// From the computed residual.
@@ -183,7 +183,7 @@ class ConjugateGradients {
       ++l.since_best;
     }
     const double drift = l.drift + rounding_of(norm_x, norm_r);
-    const double share = std::sqrt(kUnit);
+    const double share = std::sqrt(kUnitRoundoff);
     l.drifts = l.drift <= share * l.norm_r && drift > share * norm_r && drift > 1.1 * l.drift_begin;
     l.drift = drift;
     l.norm_r = norm_r;
@@ -365,7 +365,7 @@ void refine_by_conjugate_gradients(RefinedColumns& columns, Refinement& out) {
 }
 
 double attainable_backward_error(std::int64_t n) {
-  return std::max(4.0, std::sqrt(static_cast<double>(n))) * kUnit;
+  return std::max(4.0, std::sqrt(static_cast<double>(n))) * kUnitRoundoff;
 }
 
 double nonnegative_norm(const BlockOperator& apply, std::int64_t n) {
@@ -416,7 +416,7 @@ std::vector<QuadraticForm> quadratic_forms(MatrixView<const double> b, MatrixVie
   DenseBlock whitened(n, b.cols);
   for (std::int64_t j = 0; j < b.cols; ++j) std::copy_n(residuals.column(j), n, whitened.column(j));
   if (b.cols > 0) precondition(whitened.view());
-  const double roundings = static_cast<double>(n + 2) * kUnit;
+  const double roundings = static_cast<double>(n + 2) * kUnitRoundoff;
   const double gamma = roundings < 1 ? roundings / (1 - roundings) : kNan;
   std::vector<QuadraticForm> forms;
   for (std::int64_t j = 0; j < b.cols; ++j) {

@@ -14,11 +14,11 @@
 #include <cmath>
 
 #include "cholesky/refined_columns.hpp"
+#include "cholesky/unit_roundoff.hpp"
 
 namespace strata {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
 constexpr double kReduction = 1e-8;  // of a cycle
 
 class Gmres {
@@ -120,7 +120,7 @@ class Gmres {
       if (k == 0) columns_.stop(j, RefinementStop::failed);
       return;
     }
-    const bool closed = below <= kUnit * size;  // the basis spans an invariant space
+    const bool closed = below <= kUnitRoundoff * size;  // the basis spans an invariant space
     rotate(l, h, closed ? 0 : below);
     l.live = !closed && std::abs(l.g.back()) > l.target &&
              columns_[j].steps < columns_.options().steps_max;

@@ -28,7 +28,7 @@ namespace {
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class T>
-struct Columns {
+struct OwnedColumns {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::vector<T> values = std::vector<T>(at(rows * cols));
@@ -47,8 +47,8 @@ void copy_columns(MatrixView<const From> from, MatrixView<To> to) {
 
 /// 2^(−exponent)·A, its lower triangle.
 template <class T>
-Columns<T> divided(MatrixView<const T> a, int exponent) {
-  Columns<T> copy{a.rows, a.cols};
+OwnedColumns<T> divided(MatrixView<const T> a, int exponent) {
+  OwnedColumns<T> copy{a.rows, a.cols};
   for (std::int64_t j = 0; j < a.cols; ++j)
     for (std::int64_t i = j; i < a.rows; ++i) copy.view()(i, j) = std::scalbn(a(i, j), -exponent);
   return copy;
@@ -125,7 +125,7 @@ void round_to_range(const System<T>& system, MatrixView<T> x) {
 template <class T>
 int refine(CholeskyFactor& factor, const System<T>& system, MatrixView<T> x,
            const std::vector<double>& scale, Measured<T>& now, SolveResult& result) {
-  Columns<T> better{x.rows, x.cols, {now.r.begin(), now.r.end()}};
+  OwnedColumns<T> better{x.rows, x.cols, {now.r.begin(), now.r.end()}};
   accumulate(result.solve, factor.solve(better.view()));
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < x.rows; ++i) better.view()(i, j) += x(i, j);
@@ -151,7 +151,7 @@ double scaled_inverse_norm(CholeskyFactor& factor, const std::vector<double>& sc
     if constexpr (std::is_same_v<T, double>) {
       accumulate(result.solve, factor.solve(v));
     } else {
-      Columns<T> narrow{v.rows, v.cols};
+      OwnedColumns<T> narrow{v.rows, v.cols};
       copy_columns<double, T>(v, narrow.view());
       accumulate(result.solve, factor.solve(narrow.view()));
       copy_columns<T, double>(narrow.view(), v);
@@ -221,7 +221,7 @@ double largest_diagonal(MatrixView<const T> a) {
 /// What is solved, in a range where that can be done, and the memory of what had to be copied.
 template <class T>
 struct Scaled {
-  Columns<T> near_a, near_b;
+  OwnedColumns<T> near_a, near_b;
   int exponent = 0;  ///< A is 2 to this times what is factored
   System<T> system;
 
@@ -267,7 +267,7 @@ SolveResult solve_system(MatrixView<const T> a, MatrixView<const T> b, MatrixVie
   }
   result.certificate.precision = element_of<T>;
   if (info.ok) {
-    Columns<T> y{b.rows, b.cols};
+    OwnedColumns<T> y{b.rows, b.cols};
     copy_columns<T, T>(system.b, y.view());
     result.solve = factor.solve(y.view());
     certify<T>(factor, system, y.view(), result);

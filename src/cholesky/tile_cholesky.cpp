@@ -72,9 +72,9 @@ class UniformTiles final : public TileTasks {
   RowOwners owners_;
 };
 
-class Emitter {
+class TileCholeskyEmitter {
  public:
-  Emitter(const TileTasks& tiles_tasks, std::int64_t tiles, TaskList& tasks)
+  TileCholeskyEmitter(const TileTasks& tiles_tasks, std::int64_t tiles, TaskList& tasks)
       : does_(tiles_tasks), tiles_(tiles), tasks_(tasks) {}
 
   void column(std::int64_t k) {
@@ -242,7 +242,7 @@ Schedule tile_cholesky(const CholeskyProblem& problem, Order order) {
        tiles, steps](std::int64_t s, TaskList& tasks) {
         const auto [m0, m1, k0, k1, what] =
             steps->empty() ? BlockStep::of_column(s, tiles) : (*steps)[static_cast<std::size_t>(s)];
-        Emitter emitter(*does, tiles, tasks);
+        TileCholeskyEmitter emitter(*does, tiles, tasks);
         if (what == BlockStep::kColumn) {
           emitter.column(k0);
         } else if (what == BlockStep::kBegin) {

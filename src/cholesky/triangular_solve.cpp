@@ -17,14 +17,11 @@
 namespace strata {
 namespace {
 
-BlockId l(std::int64_t m, std::int64_t k) { return {kFactorFamily, m, k}; }
-BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
-
 /// Emits the tasks of one row of tiles.
-class Emitter {
+class TriangularSolveEmitter {
  public:
-  Emitter(const RowOwners& owners, const TileFormats& formats, std::int64_t rows, std::int64_t cols,
-          TaskList& tasks)
+  TriangularSolveEmitter(const RowOwners& owners, const TileFormats& formats, std::int64_t rows,
+                         std::int64_t cols, TaskList& tasks)
       : owners_(owners), formats_(formats), rows_(rows), cols_(cols), tasks_(tasks) {}
 
   /// `last`: X is not written again by another sweep.
@@ -76,6 +73,9 @@ class Emitter {
   }
 
  private:
+  static BlockId l(std::int64_t m, std::int64_t k) { return {kFactorFamily, m, k}; }
+  static BlockId x(std::int64_t m, std::int64_t c) { return {kSolutionFamily, m, c}; }
+
   void finish(std::int64_t m, std::uint32_t variant, bool last) {
     const Hint hint = last ? Hint::last_write : Hint::none;
     for (std::int64_t c = 0; c < cols_; ++c) emit(trsm, m, {{x(m, c), hint}, l(m, m)}, variant);
@@ -135,7 +135,7 @@ Schedule triangular_solve(const SolveProblem& problem, Sweep sweep) {
   const RowOwners owners(rows, problem.devices, problem.rates);
   schedule.emit = [owners, formats = problem.formats, rows, cols, sweep, both](std::int64_t step,
                                                                                TaskList& tasks) {
-    Emitter emitter(owners, formats, rows, cols, tasks);
+    TriangularSolveEmitter emitter(owners, formats, rows, cols, tasks);
     if (sweep == Sweep::multiply) {
       emitter.multiply(rows - 1 - step);
     } else if (sweep == Sweep::multiply_transposed) {

@@ -18,14 +18,11 @@
 namespace strata {
 namespace {
 
-BlockId l(std::int64_t m, std::int64_t k) { return {whitened::kFactor, m, k}; }
-BlockId w(std::int64_t m, std::int64_t c) { return {whitened::kWhitened, m, c}; }
-
 /// Emits the tasks of one row of tiles.
-class Emitter {
+class WhitenedSumsEmitter {
  public:
-  Emitter(const WhitenedProblem& problem, int device, std::int64_t m, bool last, std::int64_t cols,
-          TaskList& tasks)
+  WhitenedSumsEmitter(const WhitenedProblem& problem, int device, std::int64_t m, bool last,
+                      std::int64_t cols, TaskList& tasks)
       : problem_(problem), device_(device), m_(m), last_(last), cols_(cols), tasks_(tasks) {}
 
   void row() {
@@ -43,6 +40,9 @@ class Emitter {
   }
 
  private:
+  static BlockId l(std::int64_t m, std::int64_t k) { return {whitened::kFactor, m, k}; }
+  static BlockId w(std::int64_t m, std::int64_t c) { return {whitened::kWhitened, m, c}; }
+
   void add_up(std::int64_t c) {
     const Hint sum = last_ ? Hint::last_write : Hint::none;
     if (problem_.columns > 0) {
@@ -118,7 +118,7 @@ Schedule whitened_sums(const WhitenedProblem& problem) {
   schedule.steps = cols == 0 ? 0 : schedule.blocks.block_rows(whitened::kWhitened);
   const RowOwners owners(schedule.steps, problem.devices, problem.rates);
   schedule.emit = [problem, owners, cols, rows = schedule.steps](std::int64_t m, TaskList& tasks) {
-    Emitter(problem, owners[m], m, m == rows - 1, cols, tasks).row();
+    WhitenedSumsEmitter(problem, owners[m], m, m == rows - 1, cols, tasks).row();
   };
   return schedule;
 }

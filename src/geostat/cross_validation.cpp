@@ -30,18 +30,19 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "cross_validate";
+constexpr const char* kCrossValidationWhere = "cross_validate";
 
 using Rows = std::vector<std::int64_t>;
 
 void check_data(const Points& points, std::span<const double> values,
                 const MaternParameters& parameters, Mean mean) {
-  check_points(points, "points", kWhere);
-  check_values(points, values, kWhere);
-  check_mean(mean, points, kWhere);
-  check_parameters(parameters, kWhere);
-  check_separation(parameters.separation, points, kWhere);
-  if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, kWhere);
+  check_points(points, "points", kCrossValidationWhere);
+  check_values(points, values, kCrossValidationWhere);
+  check_mean(mean, points, kCrossValidationWhere);
+  check_parameters(parameters, kCrossValidationWhere);
+  check_separation(parameters.separation, points, kCrossValidationWhere);
+  if (parameters.nugget == 0)
+    check_distinct(points, parameters.separation.distance, kCrossValidationWhere);
 }
 
 // ---- folds
@@ -98,7 +99,7 @@ std::vector<int> make_folds(const Points& points, const CrossValidationOptions& 
   return fold;
 }
 
-std::vector<double> values_of(std::span<const double> values, const Rows& rows) {
+std::vector<double> values_at(std::span<const double> values, const Rows& rows) {
   std::vector<double> out;
   for (const std::int64_t row : rows) out.push_back(values[static_cast<std::size_t>(row)]);
   return out;
@@ -118,7 +119,7 @@ void invert_refined(CovarianceSolver& solver, MatrixView<double> w, CrossValidat
   std::vector<double> solutions(static_cast<std::size_t>(w.rows * w.cols));
   const MatrixView<double> u{solutions.data(), w.rows, w.cols, w.rows};
   const Refinement refinement = RefinedSolver(solver).solve(w, u);
-  const Regression regression = regress_by_solutions(w, u, kWhere);
+  const Regression regression = regress_by_solutions(w, u, kCrossValidationWhere);
   divide_by_triangle(regression, u.block(0, 0, u.rows, u.cols - 1));
   std::copy(solutions.begin(), solutions.end(), w.data);
   out.certificate = {.backward_error = refinement.backward_error,
@@ -168,7 +169,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
   const std::int64_t n = points.size();
   CovarianceSolver solver = covariance_solver(points, ordered.options_of(options));
   solver.reserve_for_targets(n, 0);
-  factor_or_fail(solver, parameters, kWhere);
+  factor_or_fail(solver, parameters, kCrossValidationWhere);
   out.run = solver.report();
   const MeanBasis basis(mean, points, parameters.separation.distance);
   const std::int64_t p = basis.columns();
@@ -182,7 +183,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
     invert_refined(solver, w, out);
   } else {
     solver.solve_lower(w);
-    (void)regress(w, kWhere);  // leaves U and (I − UUᵀ)L⁻¹r
+    (void)regress(w, kCrossValidationWhere);  // leaves U and (I − UUᵀ)L⁻¹r
     solver.solve_lower_transposed(w);
   }
   Inverse inverse;
@@ -192,7 +193,7 @@ Inverse invert(const OrderedPoints& ordered, std::span<const double> given,
     double& q = inverse.diagonal[static_cast<std::size_t>(i)];
     const double of_known_mean = q;
     for (std::int64_t j = 0; j < p; ++j) q -= w(i, j) * w(i, j);
-    require(q > 1e-10 * of_known_mean, ErrorKind::numerical, kWhere,
+    require(q > 1e-10 * of_known_mean, ErrorKind::numerical, kCrossValidationWhere,
             "without row {} (counting from 0) the points do not determine the mean",
             ordered.row(i));
   }
@@ -222,7 +223,8 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
                               const Options& options) {
   check_data(points, values, parameters, mean);
   const std::int64_t n = points.size();
-  require(n >= 2, ErrorKind::misuse, kWhere, "{} points are too few to leave one out", n);
+  require(n >= 2, ErrorKind::misuse, kCrossValidationWhere,
+          "{} points are too few to leave one out", n);
   CrossValidation out;
   const Inverse inverse =
       invert(OrderedPoints(points, options, &parameters), values, parameters, mean, options, out);
@@ -261,7 +263,7 @@ CrossValidation cross_validate(const Points& points, std::span<const double> val
                                const CrossValidationOptions& options) {
   check_data(points, values, parameters, mean);
   const std::int64_t n = points.size();
-  require(options.folds >= 2 && options.folds <= n, ErrorKind::misuse, kWhere,
+  require(options.folds >= 2 && options.folds <= n, ErrorKind::misuse, kCrossValidationWhere,
           "folds is {}, but must be from 2 to the {} points", options.folds, n);
   CrossValidation out;
   out.fold = make_folds(points, options);
@@ -272,9 +274,9 @@ CrossValidation cross_validate(const Points& points, std::span<const double> val
     Rows kept;
     for (std::int64_t i = 0; i < n; ++i)
       (out.fold[static_cast<std::size_t>(i)] == f ? left : kept).push_back(i);
-    const Model model{parameters, mean, {}, rows_of(points, kept), values_of(values, kept)};
+    const Model model{parameters, mean, {}, rows_of(points, kept), values_at(values, kept)};
     const Points targets = rows_of(points, left);
-    Kriging kriging(model, targets.size(), 0, options.options, kWhere);
+    Kriging kriging(model, targets.size(), 0, options.options, kCrossValidationWhere);
     out.run = kriging.report();
     const Prediction part = kriging.predict(targets, 0);
     if (part.certificate) out.certificate = worst_of(out.certificate, *part.certificate);

@@ -38,7 +38,6 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "fit";
 constexpr std::int64_t kCurvatureOrderMax = 500;
 /// Of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen with
 /// exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to 0.21
@@ -92,11 +91,11 @@ class Fit {
     return !options_.options.progress ||
            options_.options.progress({static_cast<double>(done_) + fraction,
                                       static_cast<double>(evaluations_max()), seconds_since(begin_),
-                                      kWhere});
+                                      kFitWhere});
   }
   void tell() const {
     if (report(0)) return;
-    fail(ErrorKind::cancelled, kWhere, "cancelled after {} evaluations{}", sampled_ + done_,
+    fail(ErrorKind::cancelled, kFitWhere, "cancelled after {} evaluations{}", sampled_ + done_,
          sampled_ == 0 ? "" : fmt::format(", {} of them to find where to begin", sampled_));
   }
 
@@ -179,7 +178,7 @@ void Fit::learn_at(const FitObjective& objective, std::size_t k) {
                   kCurvatureOrderMax, options_.seed);
   try {
     information_ =
-        expected_information(some.points, parameters_, run_options_, kWhere, space_.free);
+        expected_information(some.points, parameters_, run_options_, kFitWhere, space_.free);
     information_points_ = some.points.size();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::numerical) throw;  // then there is none
@@ -392,7 +391,7 @@ void Fit::search_all(FitObjective& objective) {
     const bool ended = left() > 0 && search(call, objective, ending());
     if (objective.best() != before) converged = ended;
   }
-  require(objective.best().has_value(), ErrorKind::numerical, kWhere,
+  require(objective.best().has_value(), ErrorKind::numerical, kFitWhere,
           "none of {} covariance matrices was positive definite; a nugget may help",
           objective.path().size());
   if (space_.is_free(FitSpace::ratio) && space_.bounds[FitSpace::ratio].lower == 0) {
@@ -481,7 +480,7 @@ std::vector<double> Fit::scale_with_room(FitSpace space,
                                          std::vector<std::size_t>& variables) const {
   while (true) {
     const auto scale = expected_covariance(space, points_.size(), variables);
-    if (!scale) fail(ErrorKind::numerical, kWhere, "the information is singular");
+    if (!scale) fail(ErrorKind::numerical, kFitWhere, "the information is singular");
     space.free = variables;
     const std::vector<double> x = space.coordinates(values_of(parameters_));
     const Box box = space.box();
@@ -500,7 +499,7 @@ StandardErrors Fit::standard_errors(FitObjective& objective, StandardErrorMethod
   parameters_ = out_.parameters;
   if (method == StandardErrorMethod::expected) {
     return expected_standard_errors(
-        expected_information(points_, parameters_, run_options_, kWhere, space_.free), space_,
+        expected_information(points_, parameters_, run_options_, kFitWhere, space_.free), space_,
         parameters_);
   }
   const Values values = values_of(parameters_);
@@ -510,7 +509,8 @@ StandardErrors Fit::standard_errors(FitObjective& objective, StandardErrorMethod
   FitSpace space = space_;
   space.ratio_offset = 0;  // it is inside: its logarithm
   const Sample some = make_sample(points_, values_, kCurvatureOrderMax, options_.seed);
-  information_ = expected_information(some.points, parameters_, run_options_, kWhere, space_.free);
+  information_ =
+      expected_information(some.points, parameters_, run_options_, kFitWhere, space_.free);
   information_points_ = some.points.size();
   const auto scale = scale_with_room(space, variables);
   return observed_standard_errors(

@@ -19,7 +19,7 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "journal";
+constexpr const char* kFitJournalWhere = "journal";
 constexpr std::string_view kName = "strata fit journal ";
 constexpr const char* kFormat = "strata fit journal 3";
 
@@ -176,8 +176,8 @@ void FitJournal::read() {
   for (const std::string& expected : header_) {
     const bool there = static_cast<bool>(std::getline(in, line));
     require(there && (&expected != header_.data() || line.starts_with(kName)), ErrorKind::input,
-            kWhere, "{}: is not the journal of a fit", path_);
-    require(line == expected, ErrorKind::input, kWhere,
+            kFitJournalWhere, "{}: is not the journal of a fit", path_);
+    require(line == expected, ErrorKind::input, kFitJournalWhere,
             "{}: is the journal of another fit: it has '{}', this one '{}'", path_, line, expected);
   }
   while (std::getline(in, line)) {
@@ -204,8 +204,8 @@ JournalEntry FitJournal::parse(const std::string& line) const {
     coefficients.push_back(0);
     fine = words.take(coefficients.back());
   }
-  require(fine && words.ended(), ErrorKind::input, kWhere, "{}: holds '{}', which is no evaluation",
-          path_, line);
+  require(fine && words.ended(), ErrorKind::input, kFitJournalWhere,
+          "{}: holds '{}', which is no evaluation", path_, line);
   entry.stage = static_cast<int>(stage);
   factor.ok = ok != 0;
   return entry;
@@ -214,7 +214,7 @@ JournalEntry FitJournal::parse(const std::string& line) const {
 bool FitJournal::replay(JournalEntry& entry) {
   if (replayed_ == lines_.size()) return false;
   JournalEntry next = parse(lines_[replayed_]);
-  require(next.stage == entry.stage && next.at == entry.at, ErrorKind::input, kWhere,
+  require(next.stage == entry.stage && next.at == entry.at, ErrorKind::input, kFitJournalWhere,
           "{}: evaluation {} (counting from 0) was made elsewhere than this fit makes it", path_,
           replayed_);
   entry = std::move(next);

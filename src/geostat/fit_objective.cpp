@@ -8,16 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
+
+#include "base/constants.hpp"
 
 namespace strata {
-namespace {
-
-constexpr const char* kWhere = "fit";
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
 
 FitObjective::FitObjective(const Points& points, std::span<const double> values, Mean mean,
                            const FitSpace& space, const Options& options, FitJournal* journal,
@@ -54,7 +48,7 @@ FitStep FitObjective::step_of(const FitSpace::Values& v,
 }
 
 GaussianProcess::Evaluation FitObjective::evaluate(const FitSpace::Values& v) {
-  return process().evaluate(at_unit_variance(v), kWhere);
+  return process().evaluate(at_unit_variance(v), kFitWhere);
 }
 
 /// Rounding changes a log-likelihood by about u·n/g at most for a noise ratio g, which no

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "geostat/spacing.hpp"
 
 namespace strata {
 namespace {
-
-constexpr const char* kWhere = "fit";
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kDegrees = 180 / kPi;  ///< of a radian
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The bounds that were asked for, or else automatic ones, made wide enough for the start.
 Bounds chosen(const std::optional<Bounds>& given, Bounds automatic, std::optional<double> start,
@@ -21,8 +16,9 @@ Bounds chosen(const std::optional<Bounds>& given, Bounds automatic, std::optiona
   if (given) {
     require((zero ? given->lower >= 0 : given->lower > 0) && given->lower < given->upper &&
                 std::isfinite(given->upper),
-            ErrorKind::misuse, kWhere, "bounds of {} are {} and {}, but must be 0 {} lower < upper",
-            name, given->lower, given->upper, zero ? "<=" : "<");
+            ErrorKind::misuse, kFitWhere,
+            "bounds of {} are {} and {}, but must be 0 {} lower < upper", name, given->lower,
+            given->upper, zero ? "<=" : "<");
     return *given;
   }
   if (start) {
@@ -33,7 +29,7 @@ Bounds chosen(const std::optional<Bounds>& given, Bounds automatic, std::optiona
 }
 
 void check_upper(const Bounds& bounds, double most, const char* name, const char* why = "") {
-  require(bounds.upper <= most, ErrorKind::misuse, kWhere,
+  require(bounds.upper <= most, ErrorKind::misuse, kFitWhere,
           "upper bound of {} is {}, but must be at most {:.6g}{}", name, bounds.upper, most, why);
 }
 
@@ -83,7 +79,7 @@ void add_time(FitSpace& space, const Points& points, const FitOptions& options) 
   const SeparationEstimates& estimate = options.estimate;
   if (!estimate.of_time()) return;
   const double length = time_extent_of(points);
-  require(length > 0, ErrorKind::numerical, kWhere,
+  require(length > 0, ErrorKind::numerical, kFitWhere,
           "all {} points have the same time, which says nothing of the covariance in time",
           points.size());
   std::optional<TimeParameters> start;
@@ -248,7 +244,7 @@ Separation held_separation(const FitOptions& options) {
 FitSpace make_fit_space(const Points& points, const FitOptions& options) {
   const Distance distance = options.separation.distance;
   const double length = extent_of(points, distance);
-  require(length > 0, ErrorKind::numerical, kWhere, "all {} points coincide{}", points.size(),
+  require(length > 0, ErrorKind::numerical, kFitWhere, "all {} points coincide{}", points.size(),
           points.t.empty() ? "" : " in space");
   FitSpace space;
   space.separation = held_separation(options);

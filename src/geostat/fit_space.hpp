@@ -22,6 +22,8 @@
 
 namespace strata {
 
+inline constexpr const char* kFitWhere = "fit";  ///< what an Error of a fit names
+
 struct FitSpace {
   enum Variable : std::size_t {
     range,

@@ -25,6 +25,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "geostat/gaussian_process.hpp"
 #include "geostat/small_matrix.hpp"
 #include "kernels/backend.hpp"
@@ -42,7 +43,6 @@ constexpr std::size_t kTimeSmoothness = 5;
 constexpr std::size_t kInteraction = 6;
 constexpr std::size_t kAnisotropyRatio = 7;
 constexpr std::size_t kAnisotropyAngle = 8;
-constexpr double kDegrees = 180 / 3.14159265358979323846;  ///< of a radian
 
 using Dense = std::vector<double>;  // n × n, column-major
 
@@ -128,7 +128,7 @@ bool contains(const std::vector<std::size_t>& variables, std::size_t v) {
 }
 
 /// Where a search variable stands in an Information.
-std::size_t place_of(std::size_t variable) {
+std::size_t information_index(std::size_t variable) {
   constexpr std::array places{kRange,          kSmoothness,  kNugget,          kTimeScale,
                               kTimeSmoothness, kInteraction, kAnisotropyRatio, kAnisotropyAngle};
   return places[variable];
@@ -160,7 +160,7 @@ std::array<double*, kInformationOrder> fields_of(StandardErrors& e) {
 std::array<double, kInformationOrder> column_of(std::size_t variable, const FitSpace& space,
                                                 const MaternParameters& p, bool range_too) {
   std::array<double, kInformationOrder> column{};
-  column[place_of(variable)] = 1;
+  column[information_index(variable)] = 1;
   if (variable == FitSpace::ratio) {
     // ∂ ratio / ∂ its coordinate, log(ratio + offset), is ratio + offset.
     const double by_coordinate = ratio_of(p) + space.ratio_offset;
@@ -192,7 +192,7 @@ Information expected_information(const Points& points, const MaternParameters& p
   whiten_both_sides(solver, m, n);
   std::vector<std::size_t> differentiated{kRange, kSmoothness};
   for (const std::size_t v : variables)
-    if (v > FitSpace::ratio) differentiated.push_back(place_of(v));
+    if (v > FitSpace::ratio) differentiated.push_back(information_index(v));
   for (const std::size_t which : differentiated) {
     all[which] = derivative(matrix, parameters, which);
     whiten_both_sides(solver, all[which], n);
@@ -249,7 +249,7 @@ StandardErrors expected_standard_errors(const Information& information, const Fi
   if (!space.nugget || space.inside(FitSpace::ratio, values)) rows.push_back(kVariance);
   for (const std::size_t v : space.free) {
     if (space.inside(v, values) && !(v == FitSpace::ratio && space.nugget))
-      rows.push_back(place_of(v));
+      rows.push_back(information_index(v));
   }
   const std::size_t k = rows.size();
   std::vector<double> some;

@@ -25,10 +25,8 @@
 namespace strata {
 namespace {
 
-using Function = std::function<double(const std::vector<double>&)>;
-
 struct Call {
-  const Function* f = nullptr;
+  const ObjectiveFunction* f = nullptr;
   nlopt_opt optimizer = nullptr;
   std::exception_ptr failure;
   Minimum best;  // the best point seen, whatever the optimizer returns
@@ -57,7 +55,7 @@ double evaluate(unsigned n, const double* x, double*, void* data) noexcept {
 /// The search in one variable.
 class Line {
  public:
-  Line(const Function& f, const Box& box, const MinimizeOptions& options)
+  Line(const ObjectiveFunction& f, const Box& box, const MinimizeOptions& options)
       : f_(f), lower_(box.lower[0]), upper_(box.upper[0]), options_(options) {}
 
   [[nodiscard]] Minimum from(double x, double step) {
@@ -139,7 +137,7 @@ class Line {
     }
   }
 
-  const Function& f_;
+  const ObjectiveFunction& f_;
   double lower_;
   double upper_;
   const MinimizeOptions& options_;
@@ -150,7 +148,7 @@ class Line {
 
 }  // namespace
 
-Minimum minimize(const Function& f, std::vector<double> x, const Box& box,
+Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& box,
                  const MinimizeOptions& options) {
   std::vector<double> step(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {

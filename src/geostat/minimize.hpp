@@ -10,6 +10,8 @@
 
 namespace strata {
 
+using ObjectiveFunction = std::function<double(const std::vector<double>&)>;
+
 struct Box {
   std::vector<double> lower;
   std::vector<double> upper;
@@ -30,8 +32,7 @@ struct Minimum {
 };
 
 /// Minimizes f from x, which lies in the box; 1 <= x.size(), lower < upper, both may be infinite.
-[[nodiscard]] Minimum minimize(const std::function<double(const std::vector<double>&)>& f,
-                               std::vector<double> x, const Box& box,
+[[nodiscard]] Minimum minimize(const ObjectiveFunction& f, std::vector<double> x, const Box& box,
                                const MinimizeOptions& options);
 
 /// What is known before a search: with x = x0 + C·u, f is about |u|²/2 + gᵀu + c, g unknown.
@@ -46,8 +47,7 @@ struct ScaledStart {
 /// start says; x0 lies in the box. It stops, without convergence, where it does not get on.
 /// `step` is a radius of u, `tolerance` of x; `gain`, not relative here, is what is still expected
 /// to be gained. What is known may be the best.
-[[nodiscard]] Minimum minimize_scaled(const std::function<double(const std::vector<double>&)>& f,
-                                      const ScaledStart& start, const Box& box,
-                                      const MinimizeOptions& options);
+[[nodiscard]] Minimum minimize_scaled(const ObjectiveFunction& f, const ScaledStart& start,
+                                      const Box& box, const MinimizeOptions& options);
 
 }  // namespace strata

@@ -31,13 +31,12 @@ constexpr double kCubic = 0.3;
 constexpr double kPriorCount = 3;
 constexpr int kIdleMax = 10;
 
-using Function = std::function<double(const std::vector<double>&)>;
 using Vector = std::vector<double>;
 
-double dot(const Vector& a, const Vector& b) {
+double scalar_product(const Vector& a, const Vector& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
-double length(const Vector& a) { return std::sqrt(dot(a, a)); }
+double length(const Vector& a) { return std::sqrt(scalar_product(a, a)); }
 
 /// a + s·b
 Vector sum(Vector a, const Vector& b, double s = 1) {
@@ -68,19 +67,19 @@ Vector inverse_of_lower(const Vector& l, std::size_t k) {
   return out;
 }
 
-struct Sample {
+struct EvaluatedPoint {
   Vector x;
   Vector u;
   double value = 0;
 };
 
-struct Model {
+struct QuadraticModel {
   Vector g;
   Vector h;           // k × k
   Vector covariance;  // of g
 
   [[nodiscard]] double change(const Vector& d) const {
-    return dot(g, d) + 0.5 * dot(d, times(h, d));
+    return scalar_product(g, d) + 0.5 * scalar_product(d, times(h, d));
   }
 };
 
@@ -97,7 +96,7 @@ enum class State : std::uint8_t { searching, converged, stuck };
 
 class Search {
  public:
-  Search(const Function& f, const ScaledStart& start, const Box& box,
+  Search(const ObjectiveFunction& f, const ScaledStart& start, const Box& box,
          const MinimizeOptions& options)
       : f_(f),
         k_(start.x0.size()),
@@ -127,7 +126,7 @@ class Search {
 
  private:
   [[nodiscard]] bool more() const { return evaluations_ < options_.evaluations_max; }
-  [[nodiscard]] const Sample& best() const { return samples_[best_]; }
+  [[nodiscard]] const EvaluatedPoint& best() const { return samples_[best_]; }
   [[nodiscard]] Vector u_of(const Vector& x) const {
     return times(inverse_, sum(x, start_.x0, -1));
   }
@@ -141,7 +140,8 @@ class Search {
     if (value < best().value) best_ = samples_.size() - 1;
   }
   [[nodiscard]] bool known(const Vector& x) const {
-    return std::any_of(samples_.begin(), samples_.end(), [&](const Sample& s) { return s.x == x; });
+    return std::any_of(samples_.begin(), samples_.end(),
+                       [&](const EvaluatedPoint& s) { return s.x == x; });
   }
   /// What is known already is not evaluated again: the search is over.
   void evaluate(const Vector& x) {
@@ -154,7 +154,7 @@ class Search {
   }
 
   /// The regression. In long double: weights differ by many orders of magnitude.
-  [[nodiscard]] Model fit() const {
+  [[nodiscard]] QuadraticModel fit() const {
     const std::size_t m = k_ + k_ * (k_ + 1) / 2;
     std::vector<long double> normal(m * m);
     std::vector<long double> right(m);
@@ -179,8 +179,9 @@ class Search {
     return model_of(std::move(normal), right, m);
   }
 
-  [[nodiscard]] Model model_of(std::vector<long double> normal,
-                               const std::vector<long double>& right, std::size_t m) const {
+  [[nodiscard]] QuadraticModel model_of(std::vector<long double> normal,
+                                        const std::vector<long double>& right,
+                                        std::size_t m) const {
     std::vector<long double> scale(m);
     for (std::size_t a = 0; a < m; ++a) {
       // Nothing is known of a slope that no evaluation tells of: a deviation of 10.
@@ -191,7 +192,7 @@ class Search {
       for (std::size_t b = 0; b < m; ++b) normal[a + b * m] *= scale[a] * scale[b];
       normal[a + a * m] += 1e-15L;
     }
-    Model model{Vector(k_), Vector(k_ * k_), Vector(k_ * k_)};
+    QuadraticModel model{Vector(k_), Vector(k_ * k_), Vector(k_ * k_)};
     const auto inverse = inverse_of_spd(std::move(normal), m);
     for (std::size_t i = 0; i < k_; ++i) model.h[i + i * k_] = 1;
     if (!inverse) return model;
@@ -215,7 +216,7 @@ class Search {
 
   /// The size of the cubic term, from what the model leaves of the values; it counts as much as
   /// kPriorCount more of them that it is kCubic.
-  [[nodiscard]] double cubic_of(const Model& model) const {
+  [[nodiscard]] double cubic_of(const QuadraticModel& model) const {
     double square = kPriorCount * kCubic * kCubic;
     double count = kPriorCount - static_cast<double>(k_ + k_ * (k_ + 1) / 2);
     for (std::size_t s = 0; s < samples_.size(); ++s) {
@@ -231,7 +232,7 @@ class Search {
 
   /// The minimum of the model in the trust region: (H + µI)·d = −g with the least µ that makes
   /// H + µI positive definite and d short enough.
-  [[nodiscard]] Vector minimum_of(const Model& model) const {
+  [[nodiscard]] Vector minimum_of(const QuadraticModel& model) const {
     double low = 0;
     double high = 0;
     Vector shortest(k_);
@@ -261,7 +262,7 @@ class Search {
   };
 
   /// The same among the steps that stay in the box. A variable is held by a stiff spring.
-  [[nodiscard]] Inside minimum_inside(Model model) const {
+  [[nodiscard]] Inside minimum_inside(QuadraticModel model) const {
     constexpr double kStiff = 1e6;  // the model's own curvature is about 1
     std::vector<bool> held(k_);
     Inside out;
@@ -282,7 +283,7 @@ class Search {
       }
       held[worst] = true;
       const Vector c = row_of_factor(worst);
-      const double stiffness = kStiff / dot(c, c);
+      const double stiffness = kStiff / scalar_product(c, c);
       const bool below = x[worst] < box_.lower[worst];
       const double room = (below ? box_.lower : box_.upper)[worst] - best().x[worst];
       out.outward.push_back(sum(Vector(k_), c, (below ? -1 : 1) / length(c)));
@@ -294,21 +295,21 @@ class Search {
   }
   /// What is not known of g, without what it says across the bounds at which the minimum lies for
   /// sure: kSure deviations.
-  [[nodiscard]] Vector covariance_inside(const Model& model, const Inside& inside) const {
+  [[nodiscard]] Vector covariance_inside(const QuadraticModel& model, const Inside& inside) const {
     constexpr double kSure = 3;
     const Vector slope = sum(times(model.h, inside.d), model.g);
     std::vector<Vector> across;  // orthonormal
     for (const Vector& outward : inside.outward) {
-      const double deviation = std::sqrt(dot(outward, times(model.covariance, outward)));
-      if (-dot(slope, outward) < kSure * deviation) continue;
+      const double deviation = std::sqrt(scalar_product(outward, times(model.covariance, outward)));
+      if (-scalar_product(slope, outward) < kSure * deviation) continue;
       Vector rest = outward;
-      for (const Vector& other : across) rest = sum(rest, other, -dot(rest, other));
+      for (const Vector& other : across) rest = sum(rest, other, -scalar_product(rest, other));
       if (length(rest) > 1e-6) across.push_back(sum(Vector(k_), rest, 1 / length(rest)));
     }
     Vector covariance = model.covariance;
     for (const Vector& n : across) {  // (I − n·nᵀ)·V·(I − n·nᵀ)
       const Vector vn = times(covariance, n);
-      const double nvn = dot(n, vn);
+      const double nvn = scalar_product(n, vn);
       for (std::size_t j = 0; j < k_; ++j) {
         for (std::size_t i = 0; i < k_; ++i)
           covariance[i + j * k_] += nvn * n[i] * n[j] - n[i] * vn[j] - vn[i] * n[j];
@@ -344,7 +345,7 @@ class Search {
 
   /// One evaluation, or none and the end.
   void step() {
-    const Model model = fit();
+    const QuadraticModel model = fit();
     cubic_ = cubic_of(model);
     const Inside inside = minimum_inside(model);
     Vector d = inside.d;
@@ -363,7 +364,8 @@ class Search {
       Vector axis = first_axis(covariance, k_);
       const double reach = length(axis);
       for (double& v : axis) v *= std::min(1.0, std::min(radius_, 1.0) / reach);
-      const double side = dot(model.g, axis) + dot(axis, times(model.h, d)) > 0 ? -1 : 1;
+      const double side =
+          scalar_product(model.g, axis) + scalar_product(axis, times(model.h, d)) > 0 ? -1 : 1;
       const Vector from = u_of(x);
       x = point_at(sum(d, axis, side));
       if (length(sum(u_of(x), from, -1)) < 0.5 * length(axis)) x = point_at(sum(d, axis, -side));
@@ -382,14 +384,14 @@ class Search {
     if (idle_ > kIdleMax) state_ = State::stuck;
   }
 
-  const Function& f_;
+  const ObjectiveFunction& f_;
   std::size_t k_;
   const ScaledStart& start_;
   const Box& box_;
   const MinimizeOptions& options_;
   Vector inverse_;  // of C
   double radius_;
-  std::vector<Sample> samples_;
+  std::vector<EvaluatedPoint> samples_;
   std::size_t best_ = 0;
   int evaluations_ = 0;
   double cubic_ = kCubic;
@@ -399,7 +401,7 @@ class Search {
 
 }  // namespace
 
-Minimum minimize_scaled(const Function& f, const ScaledStart& start, const Box& box,
+Minimum minimize_scaled(const ObjectiveFunction& f, const ScaledStart& start, const Box& box,
                         const MinimizeOptions& options) {
   return Search(f, start, box, options).run();
 }

@@ -47,13 +47,13 @@ struct Place {
 };
 using Places = std::span<Place>;
 
-struct Box {
+struct BoundingBox {
   std::array<double, kAxes> low{};
   std::array<double, kAxes> high{};
 };
 
-Box box_of(std::span<const Place> places) {
-  Box box{places[0].at, places[0].at};
+BoundingBox box_of(std::span<const Place> places) {
+  BoundingBox box{places[0].at, places[0].at};
   for (const Place& place : places) {
     for (std::size_t a = 0; a < kAxes; ++a) {
       box.low[a] = std::min(box.low[a], place.at[a]);
@@ -80,7 +80,7 @@ std::vector<Place> places_of(MatrixView<const double> points) {
   return places;
 }
 
-std::vector<std::int64_t> rows_of(std::span<const Place> places) {
+std::vector<std::int64_t> rows_of_places(std::span<const Place> places) {
   std::vector<std::int64_t> rows;
   rows.reserve(places.size());
   for (const Place& place : places) rows.push_back(place.row);
@@ -103,7 +103,7 @@ void order_by_kd(Places places, std::int64_t tile) {
               [](const Place& a, const Place& b) { return a.row < b.row; });
     return;
   }
-  const Box box = box_of(places);
+  const BoundingBox box = box_of(places);
   std::size_t longest = 0;
   for (std::size_t a = 1; a < kAxes; ++a) {
     if (box.high[a] - box.low[a] > box.high[longest] - box.low[longest]) longest = a;
@@ -155,7 +155,7 @@ std::vector<std::int64_t> order_by_hilbert(std::span<const Place> places, int ax
   };
   if (places.empty()) return {};
   const int bits = axes == 3 ? 21 : 31;
-  const Box box = box_of(places);
+  const BoundingBox box = box_of(places);
   double side = 0;  // of half the size, so that it cannot overflow
   for (std::size_t a = 0; a < kAxes; ++a) side = std::max(side, box.high[a] / 2 - box.low[a] / 2);
   const double cells = std::ldexp(1.0, bits);
@@ -187,7 +187,7 @@ double squared_distance(const std::array<double, kAxes>& a, const std::array<dou
 }
 
 /// From a point to the nearest of a box; not more than to any point in it, rounding included.
-double squared_distance(const std::array<double, kAxes>& a, const Box& box) {
+double squared_distance(const std::array<double, kAxes>& a, const BoundingBox& box) {
   std::array<double, kAxes> nearest{};
   for (std::size_t axis = 0; axis < kAxes; ++axis)
     nearest[axis] = std::clamp(a[axis], box.low[axis], box.high[axis]);
@@ -222,7 +222,7 @@ class MaxMin {
 
  private:
   struct Bucket {
-    Box box;
+    BoundingBox box;
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t farthest = 0;  ///< its point with the largest distance
@@ -234,7 +234,7 @@ class MaxMin {
   }
 
   [[nodiscard]] std::size_t middle() const {
-    const Box box = box_of(places_);
+    const BoundingBox box = box_of(places_);
     std::array<double, kAxes> centre{};
     for (std::size_t a = 0; a < kAxes; ++a) centre[a] = box.low[a] / 2 + box.high[a] / 2;
     std::size_t best = 0;
@@ -322,7 +322,7 @@ std::vector<std::int64_t> order_points(MatrixView<const double> points, PointOrd
     case PointOrder::kd: order_by_kd(places, tile); break;
     case PointOrder::coarse: return order_by_coarse(std::move(places), tile);
   }
-  return rows_of(places);
+  return rows_of_places(places);
 }
 
 std::vector<std::int64_t> max_min_points(MatrixView<const double> points, std::int64_t count) {

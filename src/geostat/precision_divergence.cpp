@@ -15,7 +15,7 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "precision_divergence";
+constexpr const char* kPrecisionDivergenceWhere = "precision_divergence";
 constexpr std::int64_t kExactOrderMax = 4096;
 
 /// L of FP64, n × n; empty if there is none.
@@ -60,11 +60,12 @@ void estimate(CovarianceSolver& solver, const Probing& probing, PrecisionDiverge
 
 PrecisionDivergence precision_divergence(const Points& points, const MaternParameters& parameters,
                                          const Options& options, DivergenceMethod method) {
-  check_points(points, "points", kWhere);
-  check_parameters(parameters, kWhere);
-  check_separation(parameters.separation, points, kWhere);
-  if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, kWhere);
-  require(options.mixed.on(), ErrorKind::misuse, kWhere,
+  check_points(points, "points", kPrecisionDivergenceWhere);
+  check_parameters(parameters, kPrecisionDivergenceWhere);
+  check_separation(parameters.separation, points, kPrecisionDivergenceWhere);
+  if (parameters.nugget == 0)
+    check_distinct(points, parameters.separation.distance, kPrecisionDivergenceWhere);
+  require(options.mixed.on(), ErrorKind::misuse, kPrecisionDivergenceWhere,
           "the accuracy is {}, but a divergence from FP64 is one of lower precisions",
           options.mixed.accuracy);
   check_mixed_precision(options.mixed);

@@ -16,10 +16,11 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "predict";
+constexpr const char* kPredictWhere = "predict";
 
 void check_chunk(std::int64_t chunk) {
-  require(chunk >= 0, ErrorKind::misuse, kWhere, "chunk is {}, but must be at least 0", chunk);
+  require(chunk >= 0, ErrorKind::misuse, kPredictWhere, "chunk is {}, but must be at least 0",
+          chunk);
 }
 
 /// Targets that a source handed over and nobody has predicted yet.
@@ -33,7 +34,7 @@ class Pending {
       Points more = source_(count - waiting_.size());
       ended_ = more.size() == 0 && more.y.empty();
       if (ended_) break;
-      check_targets(model_, more, kWhere);
+      check_targets(model_, more, kPredictWhere);
       append(waiting_, more);
     }
     if (waiting_.size() <= count) return std::exchange(waiting_, {});
@@ -54,9 +55,9 @@ class Pending {
 
 Prediction predict(const Model& model, const Points& targets, const Options& options,
                    std::int64_t chunk) {
-  check_targets(model, targets, kWhere);
+  check_targets(model, targets, kPredictWhere);
   check_chunk(chunk);
-  Kriging kriging(model, targets.size(), chunk, options, kWhere);
+  Kriging kriging(model, targets.size(), chunk, options, kPredictWhere);
   Prediction out = kriging.predict(targets, chunk);
   out.run = kriging.report();
   return out;
@@ -71,14 +72,14 @@ StreamedPrediction predict(const Model& model, const TargetSource& source,
   Options counted = options;
   if (options.progress) {
     counted.progress = [&out, &options, expected](Progress p) {
-      if (std::string_view(p.what) == kWhere) {
+      if (std::string_view(p.what) == kPredictWhere) {
         p.done += static_cast<double>(out.targets);
         p.total = std::max(p.done, static_cast<double>(expected));
       }
       return options.progress(p);
     };
   }
-  Kriging kriging(model, kMany, chunk, counted, kWhere);
+  Kriging kriging(model, kMany, chunk, counted, kPredictWhere);
   out.run = kriging.report();
   Pending pending(model, source);
   const std::int64_t at_a_time = kriging.targets_at_a_time(kMany, chunk);
@@ -93,7 +94,7 @@ StreamedPrediction predict(const Model& model, const TargetSource& source,
     }
     out.targets += piece.size();
   }
-  require(out.targets > 0, ErrorKind::misuse, kWhere, "targets: 0 rows");
+  require(out.targets > 0, ErrorKind::misuse, kPredictWhere, "targets: 0 rows");
   out.certificate = kriging.certificate();
   return out;
 }

@@ -15,7 +15,7 @@
 namespace strata {
 namespace {
 
-double dot(const double* a, const double* b, std::int64_t n) {
+double sum_of_products(const double* a, const double* b, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
@@ -151,23 +151,23 @@ Regression regress(MatrixView<double> w, const char* where) {
   const MatrixView<double> r{out.r.data(), p, p, std::max<std::int64_t>(p, 1)};
   std::vector<double> length(static_cast<std::size_t>(p));
   for (std::int64_t j = 0; j < p; ++j) {
-    length[static_cast<std::size_t>(j)] = std::sqrt(dot(w.column(j), w.column(j), n));
+    length[static_cast<std::size_t>(j)] = std::sqrt(sum_of_products(w.column(j), w.column(j), n));
   }
   double* z = w.column(p);
   for (std::int64_t j = 0; j < p; ++j) {
     double* q = w.column(j);
-    r(j, j) = std::sqrt(dot(q, q, n));
+    r(j, j) = std::sqrt(sum_of_products(q, q, n));
     require(r(j, j) > 1e-10 * length[static_cast<std::size_t>(j)], ErrorKind::numerical, where,
             kDependent, p);
     for (std::int64_t i = 0; i < n; ++i) q[i] /= r(j, j);
     for (std::int64_t k = j + 1; k <= p; ++k) {
-      const double along = dot(q, w.column(k), n);
+      const double along = sum_of_products(q, w.column(k), n);
       (k < p ? r(j, k) : out.coefficients[static_cast<std::size_t>(j)]) = along;
       for (std::int64_t i = 0; i < n; ++i) w(i, k) -= along * q[i];
     }
   }
   back_substitute(r, out.coefficients);
-  out.residual_square = dot(z, z, n);
+  out.residual_square = sum_of_products(z, z, n);
   return out;
 }
 
@@ -182,7 +182,7 @@ Regression regress_by_solutions(MatrixView<const double> w, MatrixView<double> u
   // XᵀΣ⁻¹X = RᵀR, column by column; y = R⁻ᵀ·XᵀΣ⁻¹z in the place of the coefficients.
   for (std::int64_t j = 0; j < p; ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
-      const double square = dot(w.column(i), u.column(j), n);
+      const double square = sum_of_products(w.column(i), u.column(j), n);
       double rest = square;
       for (std::int64_t k = 0; k < i; ++k) rest -= r(k, i) * r(k, j);
       if (i < j) {
@@ -195,7 +195,7 @@ Regression regress_by_solutions(MatrixView<const double> w, MatrixView<double> u
   }
   std::vector<double>& c = out.coefficients;
   for (std::int64_t j = 0; j < p; ++j) {
-    double y = dot(w.column(j), u.column(p), n);
+    double y = sum_of_products(w.column(j), u.column(p), n);
     for (std::int64_t k = 0; k < j; ++k) y -= r(k, j) * c[static_cast<std::size_t>(k)];
     c[static_cast<std::size_t>(j)] = y / r(j, j);
   }
@@ -208,7 +208,7 @@ Regression regress_by_solutions(MatrixView<const double> w, MatrixView<double> u
       u(i, p) -= factor * u(i, j);
     }
   }
-  out.residual_square = dot(residual.data(), u.column(p), n);
+  out.residual_square = sum_of_products(residual.data(), u.column(p), n);
   return out;
 }
 

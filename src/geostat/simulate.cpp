@@ -25,10 +25,10 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "simulate";
+constexpr const char* kSimulateWhere = "simulate";
 
 void check_options(const SimulateOptions& options) {
-  require(options.realizations >= 1, ErrorKind::misuse, kWhere,
+  require(options.realizations >= 1, ErrorKind::misuse, kSimulateWhere,
           "realizations is {}, but must be at least 1", options.realizations);
 }
 
@@ -39,10 +39,12 @@ void check_coefficients(const Points& points, Distance distance,
   const std::int64_t linear = coefficient_count(Mean::linear, covariates, distance);
   const std::int64_t given = std::ssize(coefficients);
   require(given == constant || given == linear || (given == 0 && covariates == 0),
-          ErrorKind::misuse, kWhere, "{} coefficients of the mean, but there are {}{} or {}", given,
+          ErrorKind::misuse, kSimulateWhere,
+          "{} coefficients of the mean, but there are {}{} or {}", given,
           covariates == 0 ? "0, " : "", constant, linear);
   for (const double c : coefficients) {
-    require(std::isfinite(c), ErrorKind::misuse, kWhere, "a coefficient of the mean is {}", c);
+    require(std::isfinite(c), ErrorKind::misuse, kSimulateWhere, "a coefficient of the mean is {}",
+            c);
   }
 }
 
@@ -51,7 +53,7 @@ Simulation centred_field(const Points& points, const MaternParameters& parameter
                          const SimulateOptions& options) {
   const OrderedPoints ordered(points, options.options);
   CovarianceSolver solver = covariance_solver(ordered.points(), options.options);
-  factor_or_fail(solver, parameters, kWhere);
+  factor_or_fail(solver, parameters, kSimulateWhere);
   Simulation out;
   out.run = solver.report();
   const std::int64_t n = points.size();
@@ -118,14 +120,14 @@ bool same_covariates(const Points& a, std::int64_t i, const Points& b, std::int6
 
 Simulation simulate(const Points& points, const MaternParameters& parameters,
                     std::span<const double> mean_coefficients, const SimulateOptions& options) {
-  check_points(points, "points", kWhere);
-  check_parameters(parameters, kWhere);
+  check_points(points, "points", kSimulateWhere);
+  check_parameters(parameters, kSimulateWhere);
   check_options(options);
   check_coefficients(points, parameters.separation.distance, mean_coefficients);
   MaternParameters used = parameters;
   if (!options.noise) used.nugget = 0;
-  check_separation(used.separation, points, kWhere);
-  if (used.nugget == 0) check_distinct(points, used.separation.distance, kWhere);
+  check_separation(used.separation, points, kSimulateWhere);
+  if (used.nugget == 0) check_distinct(points, used.separation.distance, kSimulateWhere);
   Simulation out = centred_field(points, used, options);
   const auto n = static_cast<std::size_t>(points.size());
   for (std::size_t k = 0; k < out.values.size(); ++k)
@@ -135,8 +137,8 @@ Simulation simulate(const Points& points, const MaternParameters& parameters,
 
 Simulation conditional_simulate(const Model& model, const Points& targets,
                                 const SimulateOptions& options) {
-  check_model(model, kWhere);
-  check_targets(model, targets, kWhere);
+  check_model(model, kSimulateWhere);
+  check_targets(model, targets, kSimulateWhere);
   check_options(options);
   const std::int64_t n = model.points.size();
   const std::int64_t m = targets.size();
@@ -155,7 +157,7 @@ Simulation conditional_simulate(const Model& model, const Points& targets,
       at_data[k] += deviation * random_normal(seed, k);
   }
   // One factor at a time in memory: that of the field is gone.
-  Kriging kriging(model, m, 0, options.options, kWhere);
+  Kriging kriging(model, m, 0, options.options, kSimulateWhere);
   const Prediction known = kriging.predict(targets, 0);
   const std::vector<double> explained =
       kriging.interpolate({at_data.data(), n, realizations, n}, targets);

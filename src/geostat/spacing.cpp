@@ -15,13 +15,13 @@
 #include <numeric>
 #include <vector>
 
+#include "base/constants.hpp"
 #include "geostat/point_sets.hpp"
 
 namespace strata {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-using Place = std::array<double, 4>;
+using Coordinates = std::array<double, 4>;
 
 double width(const std::vector<double>& coordinate) {
   if (coordinate.empty()) return 0;
@@ -29,7 +29,7 @@ double width(const std::vector<double>& coordinate) {
   return *high - *low;
 }
 
-double square_between(const Place& a, const Place& b) {
+double square_between(const Coordinates& a, const Coordinates& b) {
   double sum = 0;
   for (std::size_t k = 0; k < a.size(); ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
   return sum;
@@ -37,10 +37,10 @@ double square_between(const Place& a, const Place& b) {
 
 /// Where points are in a space of Euclidean distances, the last coordinate being `by_time` times
 /// the time.
-std::vector<Place> places_of(const Points& points, Distance distance, double by_time) {
-  std::vector<Place> out;
+std::vector<Coordinates> coordinates_of(const Points& points, Distance distance, double by_time) {
+  std::vector<Coordinates> out;
   for (std::int64_t i = 0; i < points.size(); ++i) {
-    Place place = place_of(points, i, distance);
+    Coordinates place = place_of(points, i, distance);
     if (distance == Distance::great_circle) {
       const double longitude = place[0] * kPi / 180;
       const double latitude = place[1] * kPi / 180;
@@ -61,7 +61,7 @@ struct Neighbour {
 
 class KdTree {
  public:
-  explicit KdTree(const std::vector<Place>& places)
+  explicit KdTree(const std::vector<Coordinates>& places)
       : places_(places), order_(places.size()), axis_(places.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     split(0, order_.size());
@@ -76,8 +76,8 @@ class KdTree {
 
  private:
   [[nodiscard]] std::size_t widest(std::size_t begin, std::size_t end) const {
-    Place low = places_[order_[begin]];
-    Place high = low;
+    Coordinates low = places_[order_[begin]];
+    Coordinates high = low;
     for (std::size_t k = begin; k < end; ++k) {
       for (std::size_t a = 0; a < low.size(); ++a) {
         low[a] = std::min(low[a], places_[order_[k]][a]);
@@ -121,12 +121,12 @@ class KdTree {
       look(i, left ? middle + 1 : begin, left ? end : middle, best);
   }
 
-  const std::vector<Place>& places_;
+  const std::vector<Coordinates>& places_;
   std::vector<std::size_t> order_;
   std::vector<std::size_t> axis_;  ///< of the split at each position
 };
 
-std::vector<Neighbour> nearest_neighbours(const std::vector<Place>& places) {
+std::vector<Neighbour> nearest_neighbours(const std::vector<Coordinates>& places) {
   const KdTree tree(places);
   std::vector<Neighbour> out;
   for (std::size_t i = 0; i < places.size(); ++i) out.push_back(tree.nearest(i));
@@ -136,12 +136,12 @@ std::vector<Neighbour> nearest_neighbours(const std::vector<Place>& places) {
 }  // namespace
 
 double extent_of(const Points& points, Distance distance) {
-  const std::vector<Place> places = places_of(points, distance, 0);
+  const std::vector<Coordinates> places = coordinates_of(points, distance, 0);
   std::vector<double> coordinate(places.size());
   double square = 0;
   for (std::size_t k = 0; k < 3; ++k) {
     std::transform(places.begin(), places.end(), coordinate.begin(),
-                   [k](const Place& place) { return place[k]; });
+                   [k](const Coordinates& place) { return place[k]; });
     const double side = width(coordinate);
     square += side * side;
   }
@@ -158,13 +158,13 @@ double closeness_of(const Points& points, Distance distance, double smoothness) 
 
 Spacing spacing_of(const Points& points, Distance distance) {
   const double close = closeness_of(points, distance, 1);
-  std::vector<Place> places = places_of(points, distance, 0);
+  std::vector<Coordinates> places = coordinates_of(points, distance, 0);
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   std::vector<double> distances;
   while (true) {
     const std::vector<Neighbour> neighbours = nearest_neighbours(places);
-    std::vector<Place> apart;
+    std::vector<Coordinates> apart;
     distances.clear();
     for (std::size_t i = 0; i < places.size(); ++i) {
       const double away = std::sqrt(neighbours[i].square);
@@ -189,7 +189,7 @@ std::optional<ClosePoints> find_nearly_coincident_points(const Points& points, D
   const double time_extent = time_extent_of(points);
   const double by_time = time_extent > 0 ? extent_of(points, distance) / time_extent : 0;
   const std::vector<Neighbour> neighbours =
-      nearest_neighbours(places_of(points, distance, by_time));
+      nearest_neighbours(coordinates_of(points, distance, by_time));
   std::size_t best = 0;
   for (std::size_t i = 0; i < neighbours.size(); ++i)
     if (neighbours[i].square < neighbours[best].square) best = i;

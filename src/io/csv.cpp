@@ -18,7 +18,7 @@
 namespace strata {
 namespace {
 
-struct Field {
+struct CsvField {
   std::string_view text;  // without the outer quotes
   bool quoted = false;
   bool last = false;                // of its row
@@ -31,8 +31,8 @@ class FieldWalker {
   FieldWalker(std::string_view text, char separator, std::size_t position)
       : text_(text), separator_(separator), position_(position) {}
 
-  [[nodiscard]] Field next() {
-    Field field;
+  [[nodiscard]] CsvField next() {
+    CsvField field;
     const std::size_t begin = position_ < text_.size() ? quote_behind_blanks() : position_;
     if (begin < text_.size() && text_[begin] == '"') {
       position_ = begin;
@@ -64,7 +64,7 @@ class FieldWalker {
     return at < text_.size() && text_[at] == '"' ? at : position_;
   }
 
-  void take_quoted(Field& field) {
+  void take_quoted(CsvField& field) {
     field.quoted = true;
     const std::size_t begin = position_ + 1;
     std::size_t end = text_.find('"', begin);
@@ -91,7 +91,7 @@ class FieldWalker {
 };
 
 // The text of a field: blanks around an unquoted one do not count, "" is a quote inside quotes.
-std::string content(const Field& field) {
+std::string content(const CsvField& field) {
   if (!field.quoted) return std::string(trim(field.text));
   std::string out;
   for (std::size_t i = 0; i < field.text.size(); ++i) {
@@ -121,7 +121,7 @@ struct Table::State {
     return 1 +
            std::count(text().begin(), text().begin() + static_cast<std::ptrdiff_t>(position), '\n');
   }
-  [[nodiscard]] Field field(std::size_t row, std::size_t column) const {
+  [[nodiscard]] CsvField field(std::size_t row, std::size_t column) const {
     FieldWalker walker(text(), separator, row_begin[row]);
     for (std::size_t k = 0; k < column; ++k) static_cast<void>(walker.next());
     return walker.next();
@@ -162,7 +162,7 @@ std::size_t walk_row(const Table::State& state, std::size_t& position, Visit&& v
   FieldWalker walker(state.text(), state.separator, position);
   std::size_t count = 0;
   for (bool last = false; !last; ++count) {
-    const Field field = walker.next();
+    const CsvField field = walker.next();
     if (field.complaint != nullptr) {  // not require(): counting lines is for messages only
       fail(ErrorKind::input, "csv", "{}: line {}: {}", state.file.name(), state.line_of(position),
            field.complaint);
@@ -191,6 +191,8 @@ std::size_t column_of(const Table::State& state, std::string_view name) {
   return static_cast<std::size_t>(found - begin);
 }
 
+}  // namespace
+
 // What the fields of a column were so far: what is mixed has more than one possible meaning.
 struct ColumnNotes {
   bool number = false;
@@ -198,6 +200,8 @@ struct ColumnNotes {
   bool point = false;  // in a number, where commas may be decimal ones
   bool comma = false;
 };
+
+namespace {
 
 /// Which field a message is about; `row` counts from 1.
 struct FieldPlace {
@@ -223,7 +227,7 @@ bool may_be_thousands(std::string_view text) {
 }
 
 /// What is no number as it stands: a decimal comma, a date, nothing.
-double other_number_in(const Table::State& state, const Field& field, const FieldPlace& at,
+double other_number_in(const Table::State& state, const CsvField& field, const FieldPlace& at,
                        ColumnRules rules, ColumnNotes& notes, const char* complaint) {
   const std::string text(trim(content(field)));
   if (is_missing(text)) {
@@ -256,7 +260,7 @@ double other_number_in(const Table::State& state, const Field& field, const Fiel
   return number.value;
 }
 
-double number_in(const Table::State& state, const Field& field, const FieldPlace& at,
+double number_in(const Table::State& state, const CsvField& field, const FieldPlace& at,
                  ColumnRules rules, ColumnNotes& notes) {
   const ParsedNumber number = parse_number(field.text);
   double value = number.value;
@@ -275,9 +279,9 @@ double number_in(const Table::State& state, const Field& field, const FieldPlace
 }
 
 /// Fields of the row at `begin`, were they separated like this; quotes that are wrong end it.
-std::vector<Field> fields_of(std::string_view text, char separator, std::size_t begin) {
+std::vector<CsvField> fields_of(std::string_view text, char separator, std::size_t begin) {
   FieldWalker walker(text, separator, begin);
-  std::vector<Field> fields;
+  std::vector<CsvField> fields;
   do {
     fields.push_back(walker.next());
   } while (!fields.back().last && fields.back().complaint == nullptr);
@@ -303,9 +307,9 @@ char separator_of(std::string_view text, std::size_t header) {
 /// is one if it has as many names as that row has fields, some of them numbers.
 bool is_header(std::string_view text, char separator, std::size_t names, std::size_t first) {
   const std::size_t count = fields_of(text, separator, names).size();
-  const std::vector<Field> fields = fields_of(text, separator, first);
+  const std::vector<CsvField> fields = fields_of(text, separator, first);
   return count >= 2 && fields.size() == count &&
-         std::any_of(fields.begin(), fields.end(), [](const Field& field) {
+         std::any_of(fields.begin(), fields.end(), [](const CsvField& field) {
            return parse_number(field.text).complaint == nullptr;
          });
 }
@@ -319,7 +323,7 @@ std::size_t read_header(Table::State& state) {
   require(find_row(text, ',', position, &comment), ErrorKind::input, "csv",
           "{}: the file is empty; its first row must hold the names of the columns",
           state.file.name());
-  const auto add_name = [&](const Field& field) { state.names.push_back(content(field)); };
+  const auto add_name = [&](const CsvField& field) { state.names.push_back(content(field)); };
   if (comment != kNone) {
     state.separator = separator_of(text, comment + 1);
     if (is_header(text, state.separator, comment + 1, position)) {
@@ -347,7 +351,7 @@ bool holds_dates(const Table::State& state, std::size_t position, std::string_vi
   while (find_row(state.text(), state.separator, position)) {
     std::string text;
     std::size_t k = 0;
-    walk_row(state, position, [&](const Field& field) {
+    walk_row(state, position, [&](const CsvField& field) {
       if (k++ == column) text = content(field);
     });
     if (!is_missing(text)) return parse_date(text).has_value();
@@ -363,7 +367,7 @@ Table parse_csv(FileBytes file) try {
   std::size_t position = read_header(*state);
   while (find_row(text, state->separator, position)) {
     const std::size_t begin = position;
-    const std::size_t fields = walk_row(*state, position, [](const Field&) {});
+    const std::size_t fields = walk_row(*state, position, [](const CsvField&) {});
     state->row_begin.push_back(begin);
     check_fields(*state, state->row_begin.size(), begin, fields);
   }
@@ -446,12 +450,12 @@ std::vector<std::vector<double>> TableReader::next(const std::vector<std::string
   std::vector<std::size_t> index;
   for (const std::string& name : columns) index.push_back(column_of(table, name));
   std::vector<std::vector<double>> values(columns.size());
-  std::vector<Field> fields;
+  std::vector<CsvField> fields;
   for (std::int64_t r = 0; r < rows && find_row(table.text(), table.separator, state_->position);
        ++r) {
     const std::size_t begin = state_->position;
     fields.clear();
-    walk_row(table, state_->position, [&](const Field& field) { fields.push_back(field); });
+    walk_row(table, state_->position, [&](const CsvField& field) { fields.push_back(field); });
     check_fields(table, ++state_->rows, begin, fields.size());
     for (std::size_t k = 0; k < index.size(); ++k)
       values[k].push_back(number_in(table, fields[index[k]], {state_->rows, begin, index[k]},

@@ -24,7 +24,7 @@
 namespace strata {
 namespace {
 
-enum class Field { real, integer, pattern };
+enum class MtxField { real, integer, pattern };
 
 class MtxParser {
  public:
@@ -87,13 +87,13 @@ class MtxParser {
     if (!matrix_.is_array && format != "coordinate") {
       fail_line("'{}' is neither coordinate nor array", shown(format));
     }
-    field_ = field == "pattern"   ? Field::pattern
-             : field == "integer" ? Field::integer
-                                  : Field::real;
-    if (field_ == Field::real && field != "real" && field != "double") {
+    field_ = field == "pattern"   ? MtxField::pattern
+             : field == "integer" ? MtxField::integer
+                                  : MtxField::real;
+    if (field_ == MtxField::real && field != "real" && field != "double") {
       fail_line("'{}' is not real, integer or pattern", shown(field));
     }
-    if (field_ == Field::pattern && matrix_.is_array) fail_line("an array cannot be a pattern");
+    if (field_ == MtxField::pattern && matrix_.is_array) fail_line("an array cannot be a pattern");
     matrix_.symmetric = symmetry == "symmetric" || symmetry == "hermitian";  // of real numbers
     matrix_.skew_symmetric = symmetry == "skew-symmetric";
     if (!matrix_.symmetric && !matrix_.skew_symmetric && symmetry != "general") {
@@ -143,7 +143,7 @@ class MtxParser {
 
   void reserve() {
     // The shortest entry is "1 1" or "1", and all but the last end in a line feed.
-    const std::int64_t bytes_least = matrix_.is_array ? 2 : field_ == Field::pattern ? 4 : 6;
+    const std::int64_t bytes_least = matrix_.is_array ? 2 : field_ == MtxField::pattern ? 4 : 6;
     if (announced_ > (lines_.bytes_left() + 1) / bytes_least) {
       fail_line("{} entries announced, but only {} bytes follow", announced_, lines_.bytes_left());
     }
@@ -170,13 +170,13 @@ class MtxParser {
       j = take_index(line, "column", matrix_.cols);
     }
     double value = 1;
-    if (field_ != Field::pattern) {
+    if (field_ != MtxField::pattern) {
       const std::string_view word = take_word(line);
       if (word.empty()) fail_line("the value is missing");
       const ParsedNumber number = parse_number(word);
       if (number.complaint != nullptr) fail_line("'{}' {}", shown(word), number.complaint);
       value = number.value;
-      if (field_ == Field::integer) check_integer(word, value);
+      if (field_ == MtxField::integer) check_integer(word, value);
     }
     expect_end(line);
     matrix_.value.push_back(half_ && !matrix_.is_array ? to_lower(i, j, value) : value);
@@ -227,7 +227,7 @@ class MtxParser {
   Lines lines_;
   const std::string& name_;
   MatrixMarket matrix_;
-  Field field_ = Field::real;
+  MtxField field_ = MtxField::real;
   bool half_ = false;  // one triangle is stored
   bool any_lower_ = false;
   bool any_upper_ = false;

@@ -6,6 +6,7 @@
 #include "kernels/dd_triangles.hpp"
 
 namespace strata {
+namespace host {
 namespace {
 
 std::int64_t pivot_of(const DdTrailing& rest, std::int64_t j) {
@@ -47,12 +48,13 @@ CholDdStatus factor(MatrixView<DoubleDouble> a, std::int32_t* order, bool pivoti
 }
 
 }  // namespace
+}  // namespace host
 
 void chol_dd_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   check_chol_dd(calls, parameters);
   submit_each(queue, calls, [pivoting = parameters.variant != 0](const BlockView* x) {
-    *static_cast<CholDdStatus*>(x[2].data) =
-        factor(matrix_of<DoubleDouble>(x[0]), static_cast<std::int32_t*>(x[1].data), pivoting);
+    *static_cast<CholDdStatus*>(x[2].data) = host::factor(
+        matrix_of<DoubleDouble>(x[0]), static_cast<std::int32_t*>(x[1].data), pivoting);
   });
 }
 

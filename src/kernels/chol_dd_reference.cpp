@@ -5,6 +5,7 @@
 #include "kernels/chol_dd.hpp"
 
 namespace strata {
+namespace reference {
 namespace {
 
 void exchange(MatrixView<DoubleDouble> a, std::int64_t j, std::int64_t k) {
@@ -51,12 +52,13 @@ CholDdStatus factor(MatrixView<DoubleDouble> a, std::int32_t* order, bool pivoti
 }
 
 }  // namespace
+}  // namespace reference
 
 void chol_dd_reference(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   check_chol_dd(calls, parameters);
   submit_each(queue, calls, [pivoting = parameters.variant != 0](const BlockView* x) {
-    *static_cast<CholDdStatus*>(x[2].data) =
-        factor(matrix_of<DoubleDouble>(x[0]), static_cast<std::int32_t*>(x[1].data), pivoting);
+    *static_cast<CholDdStatus*>(x[2].data) = reference::factor(
+        matrix_of<DoubleDouble>(x[0]), static_cast<std::int32_t*>(x[1].data), pivoting);
   });
 }
 

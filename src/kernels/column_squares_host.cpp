@@ -6,19 +6,18 @@
 
 #include "kernels/column_squares.hpp"
 #include "kernels/operand.hpp"
+#include "kernels/partial_sums.hpp"
 
 namespace strata {
 namespace {
 
-constexpr std::size_t kParts = 16;
-
 template <class T>
 double sum_of_squares(const T* w, std::int64_t rows) {
-  constexpr auto kStride = static_cast<std::int64_t>(kParts);
-  std::array<double, kParts> part{};
+  constexpr auto kStride = static_cast<std::int64_t>(kPartialSums);
+  std::array<double, kPartialSums> part{};
   std::int64_t i = 0;
   for (; i + kStride <= rows; i += kStride) {
-    for (std::size_t p = 0; p < kParts; ++p) {
+    for (std::size_t p = 0; p < kPartialSums; ++p) {
       const auto value = static_cast<double>(w[i + static_cast<std::int64_t>(p)]);
       part[p] += value * value;
     }
@@ -27,9 +26,7 @@ double sum_of_squares(const T* w, std::int64_t rows) {
     const auto value = static_cast<double>(w[i]);
     part[p] += value * value;
   }
-  for (std::size_t half = kParts / 2; half > 0; half /= 2) {
-    for (std::size_t p = 0; p < half; ++p) part[p] += part[p + half];
-  }
+  add_as_tree(part);
   return part[0];
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/operand.hpp"
 
 namespace strata {
+namespace host {
 namespace {
 
 /// `lag(i, j)` is that of row i from column j.
@@ -54,12 +55,13 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
 }
 
 }  // namespace
+}  // namespace host
 
 template <class T, class X>
 void covariance_host(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(covariance, parameters.variant, 0);
   submit_each(queue, calls, [&values = parameters_of(parameters)](const BlockView* x) {
-    compute<T, X>(x[0], x[1], x[2], values);
+    host::compute<T, X>(x[0], x[1], x[2], values);
   });
 }
 

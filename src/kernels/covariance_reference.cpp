@@ -12,6 +12,7 @@
 #include "kernels/operand.hpp"
 
 namespace strata {
+namespace reference {
 namespace {
 
 using Real = long double;
@@ -86,13 +87,14 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
 }
 
 }  // namespace
+}  // namespace reference
 
 template <class T, class X>
 void covariance_reference(Queue& queue, const KernelCalls& calls,
                           const KernelParameters& parameters) {
   require_variant(covariance, parameters.variant, 0);
   submit_each(queue, calls, [&values = parameters_of(parameters)](const BlockView* x) {
-    compute<T, X>(x[0], x[1], x[2], values);
+    reference::compute<T, X>(x[0], x[1], x[2], values);
   });
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/potrf_one.hpp"
 
 namespace strata {
+namespace host {
 namespace {
 
 template <class T>
@@ -37,10 +38,11 @@ struct HostFactors {
 };
 
 }  // namespace
+}  // namespace host
 
 template <class T>
 FrontKernels front_host() {
-  return front_kernels<T, HostFactors<T>>();
+  return front_kernels<T, host::HostFactors<T>>();
 }
 
 template FrontKernels front_host<double>();

@@ -22,7 +22,7 @@ struct Progress {
   int tickets[3];  ///< drawn of each part of the list
   int summed;      ///< blocks of sum_logarithms that are done
   int lost;        ///< of devices that make a front together: one waited for another in vain
-  fused::Verdict verdict;
+  fused_kernel::Verdict verdict;
   LogSum sums[kProgramBytes / 32];
 
   /// One that another block has written.
@@ -107,7 +107,7 @@ struct Part {
   T shift;
   int* flags;
   double* diagonal;
-  fused::Verdict* verdict;
+  fused_kernel::Verdict* verdict;
 
   __device__ explicit Part(const Branch<T>& branch, int call = 0)
       : structure(branch.structure),
@@ -146,12 +146,13 @@ struct Part {
   }
   __device__ void wait_for_children(const FrontRecord& front) const {
     if (front.expected > 0 && own_warp() == 0)
-      (void)fused::await(flags + front.flag, front.expected);
+      (void)fused_kernel::await(flags + front.flag, front.expected);
     synchronize();
   }
   /// Behind a barrier with those who wrote.
   __device__ void signal_parent(const FrontRecord& front) const {
-    if (front.parent >= 0 && thread() == 0) fused::signal(flags + records[front.parent].flag);
+    if (front.parent >= 0 && thread() == 0)
+      fused_kernel::signal(flags + records[front.parent].flag);
   }
 
   /// The entry of A that belongs to `place` of a panel.
@@ -282,7 +283,7 @@ struct SmallFronts {
       const T pivot = column[c];
       const bool good = is_good(pivot);
       if (!good && P::thread() == 0)
-        fused::report_least(part.verdict, front.column + c, static_cast<double>(pivot));
+        fused_kernel::report_least(part.verdict, front.column + c, static_cast<double>(pivot));
       const T inverse = good ? T{1} / pivot : T{0};
       for (int j = c + 1 + P::own_warp(); j < order; j += kWarps) {
         const T factor = column[j] * inverse;

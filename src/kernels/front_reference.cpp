@@ -4,6 +4,7 @@
 #include "kernels/potrf_one.hpp"
 
 namespace strata {
+namespace reference {
 namespace {
 
 template <class T>
@@ -38,10 +39,11 @@ struct ReferenceFactors {
 };
 
 }  // namespace
+}  // namespace reference
 
 template <class T>
 FrontKernels front_reference() {
-  return front_kernels<T, ReferenceFactors<T>>();
+  return front_kernels<T, reference::ReferenceFactors<T>>();
 }
 
 template FrontKernels front_reference<double>();

@@ -86,7 +86,7 @@ struct Together {
   }
   [[nodiscard]] __device__ bool given_up() const { return acquire_from_all(lost) != 0; }
 
-  /// As fused::await; by the whole warp. More than any count, if it was in vain.
+  /// As fused_kernel::await; by the whole warp. More than any count, if it was in vain.
   __device__ int await(const int* flag, int count) const { return await(flag, flag, count); }
   __device__ int await(const int* first, const int* second, int count) const {
     constexpr int kMuch = 1 << 24;

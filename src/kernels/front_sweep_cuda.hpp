@@ -8,9 +8,9 @@
 
 namespace strata::front {
 
-using fused::await;
-using fused::publish;
-using fused::signal;
+using fused_kernel::await;
+using fused_kernel::publish;
+using fused_kernel::signal;
 
 template <class T, int m>
 struct Sweep {

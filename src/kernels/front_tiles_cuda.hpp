@@ -24,7 +24,7 @@
 
 namespace strata::front {
 
-using namespace fused;
+using namespace fused_kernel;
 
 inline constexpr int kTile = kFrontTile;
 static_assert(kFrontTile == kSolve && kSmallFront <= kTile && kDiagonalInverses == kInverses);
@@ -49,12 +49,14 @@ Branch<T> branch_of(const BlockView* x, int operands) {
 
 /// One launch makes all tiles of a front.
 struct Alone {
-  __device__ int await(const int* flag, int count) const { return fused::await(flag, count); }
+  __device__ int await(const int* flag, int count) const {
+    return fused_kernel::await(flag, count);
+  }
   __device__ int await(const int* first, const int* second, int count) const {
-    return fused::await(first, second, count);
+    return fused_kernel::await(first, second, count);
   }
   /// By one thread: so many tiles of a tile row are there.
-  __device__ void publish(int* done, int count) const { fused::publish(done, count); }
+  __device__ void publish(int* done, int count) const { fused_kernel::publish(done, count); }
   template <class Task, class Sum, class Work>
   __device__ void multiply(const Task& task, Sum& sum, int inner, Work& workspace) const {
     task.multiply(sum, inner, workspace);

@@ -19,7 +19,7 @@
 
 #include "kernels/fused_task_cuda.hpp"
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 
 /// Who is at work.
 struct ChainTeam {
@@ -352,4 +352,4 @@ __device__ __forceinline__ void run_chain(const Arguments<T>& arguments, unsigne
   }
 }
 
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

@@ -41,7 +41,7 @@
 #include "kernels/fused_chain_cuda.hpp"
 #include "kernels/fused_task_cuda.hpp"
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 namespace {
 
 constexpr int kTriangleTile = 128;
@@ -289,4 +289,4 @@ template void update_triangle<float>(cudaStream_t, MatrixView<float>, std::int64
 template void report<double>(cudaStream_t, MatrixView<const double>, const Verdict*, PivotStatus*);
 template void report<float>(cudaStream_t, MatrixView<const float>, const Verdict*, PivotStatus*);
 
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

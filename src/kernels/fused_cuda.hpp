@@ -9,7 +9,7 @@
 #include "kernels/potrf.hpp"
 #include "strata/matrix_view.hpp"
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 
 /// How the kernel is built; what PotrfOptions calls recnb and ib.
 struct Shape {
@@ -55,4 +55,4 @@ void report(cudaStream_t stream, MatrixView<const T> l, const Verdict* verdict,
 template <class T>
 void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, Shape shape, void* scratch);
 
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

@@ -6,7 +6,7 @@
 // one block beside the chain's gets to the end. Where there is a chain, ticket 0 is its own, so
 // that it is in the hands of the first block that runs, whatever that block's index is.
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 
 /// What a ticket asks for.
 enum class Work {
@@ -80,4 +80,4 @@ struct TileOrder {
   }
 };
 
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

@@ -60,7 +60,7 @@
 #include "kernels/tensor_map_cuda.hpp"
 #include "kernels/tile_factor_cuda.hpp"
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 
 using namespace tile;
 
@@ -229,4 +229,4 @@ __device__ inline void report_least(Verdict* verdict, std::int64_t column, doubl
   }
 }
 
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

@@ -10,7 +10,7 @@
 
 #include "kernels/fused_state_cuda.hpp"
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 
 template <class T, int kTile, bool kVectors>
 struct TileTask {
@@ -597,4 +597,4 @@ __device__ void run_tile(const Arguments<T>& arguments, Workspace<T>& workspace,
   if (threadIdx.x == 0 && arguments.done != nullptr) publish(flag, value);
 }
 
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

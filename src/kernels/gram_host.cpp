@@ -22,6 +22,7 @@
 #include "scalar/dispatch.hpp"
 
 namespace strata {
+namespace host {
 namespace {
 
 /// Sums of units, added in the tree of gram.hpp as a counter carries: level k holds those of 2^k
@@ -439,17 +440,18 @@ void run_column_update(Queue& queue, const KernelCalls& calls, const KernelParam
 }
 
 }  // namespace
+}  // namespace host
 
 GramKernels gram_host() {
   GramKernels kernels = gram_reference();  // sums of blocks and largest elements are as they are
-  kernels.gram = run_gram;
-  kernels.apply_gram = run_apply_gram;
-  kernels.solve_right_gram = run_solve_right_gram;
-  kernels.solve_right = run_solve_right;
-  kernels.solve_right_twice = run_solve_right_twice;
-  kernels.inner = run_inner;
-  kernels.column_dots = run_column_dots;
-  kernels.column_update = run_column_update;
+  kernels.gram = host::run_gram;
+  kernels.apply_gram = host::run_apply_gram;
+  kernels.solve_right_gram = host::run_solve_right_gram;
+  kernels.solve_right = host::run_solve_right;
+  kernels.solve_right_twice = host::run_solve_right_twice;
+  kernels.inner = host::run_inner;
+  kernels.column_dots = host::run_column_dots;
+  kernels.column_update = host::run_column_update;
   return kernels;
 }
 

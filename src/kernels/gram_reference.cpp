@@ -16,6 +16,7 @@
 #include "scalar/dispatch.hpp"
 
 namespace strata {
+namespace reference {
 namespace {
 
 /// A column as numbers of type Real, zeros behind its rows up to a whole number of tiles.
@@ -505,18 +506,19 @@ void run_column_update(Queue& queue, const KernelCalls& calls, const KernelParam
 }
 
 }  // namespace
+}  // namespace reference
 
 GramKernels gram_reference() {
-  return {.gram = run_gram,
-          .apply_gram = run_apply_gram,
-          .solve_right_gram = run_solve_right_gram,
-          .solve_right = run_solve_right,
-          .solve_right_twice = run_solve_right_twice,
-          .inner = run_inner,
-          .gram_sum = run_gram_sum,
-          .column_max = run_column_max,
-          .column_dots = run_column_dots,
-          .column_update = run_column_update};
+  return {.gram = reference::run_gram,
+          .apply_gram = reference::run_apply_gram,
+          .solve_right_gram = reference::run_solve_right_gram,
+          .solve_right = reference::run_solve_right,
+          .solve_right_twice = reference::run_solve_right_twice,
+          .inner = reference::run_inner,
+          .gram_sum = reference::run_gram_sum,
+          .column_max = reference::run_column_max,
+          .column_dots = reference::run_column_dots,
+          .column_update = reference::run_column_update};
 }
 
 }  // namespace strata

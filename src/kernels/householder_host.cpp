@@ -10,19 +10,19 @@
 namespace strata {
 namespace {
 
-constexpr int kVectors = kHouseholderLanes / kLanes;
+constexpr int kHouseholderVectors = kHouseholderLanes / kLanes;
 
 /// Columns are zero from their rows on to a whole number of kHouseholderLanes.
 struct VectorLoops {
   [[gnu::always_inline]] static double dot(const double* x, const double* y, std::int64_t rows) {
-    Lanes sums[kVectors];
+    Lanes sums[kHouseholderVectors];
     for (std::int64_t r = 0; r < rows; r += kHouseholderLanes) {
 #pragma GCC unroll 8
-      for (int k = 0; k < kVectors; ++k)
+      for (int k = 0; k < kHouseholderVectors; ++k)
         sums[k] = fused(Lanes::load(x + r + k * kLanes), Lanes::load(y + r + k * kLanes), sums[k]);
     }
 #pragma GCC unroll 8
-    for (int half = kVectors / 2; half > 0; half /= 2) {
+    for (int half = kHouseholderVectors / 2; half > 0; half /= 2) {
 #pragma GCC unroll 8
       for (int k = 0; k < half; ++k) sums[k] = rounded_sum(sums[k], sums[k + half]);
     }
@@ -40,26 +40,26 @@ struct VectorLoops {
                                              const double* w, std::int64_t stride, double* y,
                                              std::int64_t rows) {
     for (std::int64_t r = 0; r < rows; r += kHouseholderLanes) {
-      Lanes sums[kVectors];
+      Lanes sums[kHouseholderVectors];
       for (std::int64_t k = 0; k < p; ++k) {
         const Lanes minus(-w[k * stride]);
 #pragma GCC unroll 8
-        for (int i = 0; i < kVectors; ++i)
+        for (int i = 0; i < kHouseholderVectors; ++i)
           sums[i] = fused(minus, Lanes::load(v + r + k * ld + i * kLanes), sums[i]);
       }
 #pragma GCC unroll 8
-      for (int i = 0; i < kVectors; ++i) sums[i].store(y + r + i * kLanes);
+      for (int i = 0; i < kHouseholderVectors; ++i) sums[i].store(y + r + i * kLanes);
     }
   }
 };
 
-struct Factor {
+struct FactorPanel {
   [[gnu::always_inline]] static void run(double* a, double* v, std::int64_t ld, std::int64_t rows,
                                          std::int64_t n, double* tau) {
     PanelSteps<VectorLoops>::factor(a, v, ld, rows, n, tau);
   }
 };
-struct Multiply {
+struct MultiplyPanel {
   [[gnu::always_inline]] static void run(double* a, std::int64_t ld, std::int64_t rows,
                                          std::int64_t n, const double* tau, double* work,
                                          const double* c, std::int64_t c_ld, double* y) {
@@ -70,12 +70,12 @@ struct Multiply {
 struct VectorPanels {
   static void factor(double* a, double* v, std::int64_t ld, std::int64_t rows, std::int64_t n,
                      double* tau) {
-    run_fused<Factor>(a, v, ld, rows, n, tau);
+    run_fused<FactorPanel>(a, v, ld, rows, n, tau);
   }
   static void multiply(double* a, std::int64_t ld, std::int64_t rows, std::int64_t n,
                        const double* tau, double* work, const double* c, std::int64_t c_ld,
                        double* y) {
-    run_fused<Multiply>(a, ld, rows, n, tau, work, c, c_ld, y);
+    run_fused<MultiplyPanel>(a, ld, rows, n, tau, work, c, c_ld, y);
   }
 };
 

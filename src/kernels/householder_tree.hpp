@@ -136,7 +136,7 @@ inline TallMatrix tall_of(const BlockView& view) {
   return x;
 }
 /// Rows from `first` on.
-inline void put_rows(const TallMatrix& x, std::int64_t first, const BlockView& view) {
+inline void store_rows(const TallMatrix& x, std::int64_t first, const BlockView& view) {
   dispatch_native(view.element, [&]<class T>(std::type_identity<T>) {
     const auto to = matrix_of<T>(view);
     for (std::int64_t j = 0; j < view.cols; ++j) {
@@ -160,21 +160,22 @@ struct HouseholderOnCpu {
   static void run_r(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
     require_variant(householder_r, parameters.variant, 0);
     submit_each(queue, calls,
-                [](const BlockView* x) { put_rows(Tree::triangle(tall_of(x[1])), 0, x[0]); });
+                [](const BlockView* x) { store_rows(Tree::triangle(tall_of(x[1])), 0, x[0]); });
   }
   static void run_q(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
     require_variant(householder_q, parameters.variant, 0);
     submit_each(queue, calls, [](const BlockView* x) {
       TallMatrix q = tall_of(x[0]);
       Tree::product(q, tall_of(x[1]));
-      put_rows(q, 0, x[0]);
+      store_rows(q, 0, x[0]);
     });
   }
   static void run_stacked_r(Queue& queue, const KernelCalls& calls,
                             const KernelParameters& parameters) {
     require_variant(stacked_r, parameters.variant, 0);
-    submit_each(queue, calls,
-                [](const BlockView* x) { put_rows(Tree::triangle(stacked(x[1], x[2])), 0, x[0]); });
+    submit_each(queue, calls, [](const BlockView* x) {
+      store_rows(Tree::triangle(stacked(x[1], x[2])), 0, x[0]);
+    });
   }
   static void run_stacked_q(Queue& queue, const KernelCalls& calls,
                             const KernelParameters& parameters) {
@@ -182,8 +183,8 @@ struct HouseholderOnCpu {
     submit_each(queue, calls, [](const BlockView* x) {
       TallMatrix q = stacked(x[2], x[3]);
       Tree::product(q, tall_of(x[4]));
-      put_rows(q, 0, x[0]);
-      put_rows(q, x[0].rows, x[1]);
+      store_rows(q, 0, x[0]);
+      store_rows(q, x[0].rows, x[1]);
     });
   }
   [[nodiscard]] static HouseholderKernels kernels() {

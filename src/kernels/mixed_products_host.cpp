@@ -12,7 +12,7 @@
 namespace strata {
 namespace {
 
-struct Scratch {
+struct MixedScratch {
   std::vector<double> fp64;
   std::vector<float> a;
   std::vector<float> b;
@@ -42,7 +42,7 @@ void add_to(MatrixView<double> c, MatrixView<const float> sum, bool lower) {
 }
 
 void gemm_one(const BlockView* x, const TileScales& scales, std::uint32_t variant) {
-  thread_local Scratch scratch;
+  thread_local MixedScratch scratch;
   const bool a_transposed = (variant & kTransposeA) != 0;
   const bool b_transposed = (variant & kTransposeB) != 0;
   const std::int64_t inner = a_transposed ? x[1].rows : x[1].cols;
@@ -63,7 +63,7 @@ void gemm_one(const BlockView* x, const TileScales& scales, std::uint32_t varian
 }
 
 void syrk_one(const BlockView* x, const TileScales& scales) {
-  thread_local Scratch scratch;
+  thread_local MixedScratch scratch;
   if (x[0].rows == 0 || x[1].cols == 0) return;
   const auto a = widened(x[1], scales, scratch.a);
   const auto sum = cleared(scratch.sum, x[0].rows, x[0].cols);

@@ -15,6 +15,7 @@
 #include "scalar/lanes.hpp"
 
 namespace strata {
+namespace host {
 namespace {
 
 static_assert(kSpmvLanes == kLanes);
@@ -50,7 +51,7 @@ struct Product {
 };
 
 template <class T>
-struct Multiply {
+struct MultiplyRows {
   [[gnu::always_inline]] static double at(const Product<T>& p, std::int32_t j) {
     return static_cast<double>(j < p.rows ? p.x[j] : p.halo[j - p.rows]);
   }
@@ -99,7 +100,7 @@ void multiply_rows(const BlockView* x, std::uint32_t variant) {
                            .alpha = k(0, columns.second),
                            .beta = k(1, columns.second),
                            .gamma = k(2, columns.second)};
-  run_fused<Multiply<T>>(&product);
+  run_fused<MultiplyRows<T>>(&product);
 }
 
 void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
@@ -110,7 +111,7 @@ void run_spmv(Queue& queue, const KernelCalls& calls, const KernelParameters& pa
   });
 }
 
-void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+void run_panel_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_inner, parameters.variant, kPanelVariants);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const std::vector<BlockView> chunks = chunks_of(calls[c][0], calls[c][1], parameters.variant);
@@ -148,8 +149,8 @@ struct Update {
 
 /// Y ← Y − X·S, strip by strip.
 template <class T, class Y>
-void subtract_products(const MatrixView<T>& x, const MatrixView<const double>& s,
-                       const MatrixView<Y>& y) {
+void subtract_panel_products(const MatrixView<T>& x, const MatrixView<const double>& s,
+                             const MatrixView<Y>& y) {
   for (std::int64_t row = 0; row < y.rows; row += kStripRows) {
     const std::int64_t rows = std::min(kStripRows, y.rows - row);
     for (std::int64_t j = 0; j < s.cols; ++j)
@@ -167,8 +168,8 @@ void run_update(Queue& queue, const KernelCalls& calls, const KernelParameters& 
     const auto s = whole.block(0, columns.third, whole.rows, whole.cols - columns.third);
     with_vectors(x[0].element, [&]<class T>(std::type_identity<T>) {
       const auto v = matrix_of<T>(x[0]);
-      subtract_products(v.block(0, columns.first, v.rows, s.rows), s,
-                        v.block(0, columns.second, v.rows, s.cols));
+      subtract_panel_products(v.block(0, columns.first, v.rows, s.rows), s,
+                              v.block(0, columns.second, v.rows, s.cols));
     });
   });
 }
@@ -179,8 +180,8 @@ void run_correct(Queue& queue, const KernelCalls& calls, const KernelParameters&
     const auto w = matrix_of<double>(x[0]);
     const auto v = matrix_of<float>(x[1]);
     const auto s = matrix_of<const double>(x[2]);
-    subtract_products(v.block(0, columns.first, v.rows, s.rows), s,
-                      w.block(0, columns.second, w.rows, s.cols));
+    subtract_panel_products(v.block(0, columns.first, v.rows, s.rows), s,
+                            w.block(0, columns.second, w.rows, s.cols));
   });
 }
 
@@ -220,15 +221,16 @@ void run_solve(Queue& queue, const KernelCalls& calls, const KernelParameters& p
 }
 
 }  // namespace
+}  // namespace host
 
 PanelKernels panel_host() {
   PanelKernels kernels = panel_reference();
-  kernels.spmv = run_spmv;
-  kernels.inner = run_inner;
-  kernels.update = run_update;
-  kernels.solve = run_solve;
-  kernels.rotate = run_rotate;
-  kernels.correct = run_correct;
+  kernels.spmv = host::run_spmv;
+  kernels.inner = host::run_panel_inner;
+  kernels.update = host::run_update;
+  kernels.solve = host::run_solve;
+  kernels.rotate = host::run_rotate;
+  kernels.correct = host::run_correct;
   return kernels;
 }
 

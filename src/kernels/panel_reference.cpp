@@ -11,6 +11,7 @@
 #include "scalar/dispatch.hpp"
 
 namespace strata {
+namespace reference {
 namespace {
 
 template <class T>
@@ -81,7 +82,7 @@ void run_halo_put(Queue& queue, const KernelCalls& calls, const KernelParameters
   submit_each(queue, calls, put_halo);
 }
 
-void run_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
+void run_panel_inner(Queue& queue, const KernelCalls& calls, const KernelParameters& parameters) {
   require_variant(panel_inner, parameters.variant, kPanelVariants);
   for (std::int64_t c = 0; c < calls.count(); ++c) {
     const std::vector<BlockView> chunks = chunks_of(calls[c][0], calls[c][1], parameters.variant);
@@ -120,8 +121,8 @@ void run_add(Queue& queue, const KernelCalls& calls, const KernelParameters& par
 
 /// Y ← Y − X·S, each element in fp64 until it is complete.
 template <class T, class Y>
-void subtract_products(const MatrixView<T>& x, const MatrixView<const double>& s,
-                       const MatrixView<Y>& y) {
+void subtract_panel_products(const MatrixView<T>& x, const MatrixView<const double>& s,
+                             const MatrixView<Y>& y) {
   for (std::int64_t j = 0; j < s.cols; ++j) {
     for (std::int64_t r = 0; r < y.rows; ++r) {
       auto sum = static_cast<double>(y(r, j));
@@ -145,7 +146,7 @@ void run_update(Queue& queue, const KernelCalls& calls, const KernelParameters& 
       const auto v = matrix_of<T>(x[0]);
       const auto y = v.block(0, columns.second, v.rows, s.cols);
       if ((variant & kPanelNormalize) == 0)
-        return subtract_products(v.block(0, columns.first, v.rows, s.rows), s, y);
+        return subtract_panel_products(v.block(0, columns.first, v.rows, s.rows), s, y);
       for (std::int64_t r = 0; r < v.rows; ++r)
         y(r, 0) = static_cast<T>(normalized(static_cast<double>(y(r, 0)), s(0, 0)));
     });
@@ -158,8 +159,8 @@ void run_correct(Queue& queue, const KernelCalls& calls, const KernelParameters&
     const auto w = matrix_of<double>(x[0]);
     const auto v = matrix_of<float>(x[1]);
     const auto s = matrix_of<const double>(x[2]);
-    subtract_products(v.block(0, columns.first, v.rows, s.rows), s,
-                      w.block(0, columns.second, w.rows, s.cols));
+    subtract_panel_products(v.block(0, columns.first, v.rows, s.rows), s,
+                            w.block(0, columns.second, w.rows, s.cols));
   });
 }
 
@@ -219,22 +220,23 @@ void run_take(Queue& queue, const KernelCalls& calls, const KernelParameters& pa
 }
 
 }  // namespace
+}  // namespace reference
 
 PanelKernels panel_reference() {
-  return {.spmv = run_spmv,
-          .halo_pack = run_halo_pack,
-          .halo_start = run_halo_start,
-          .halo_put = run_halo_put,
-          .inner = run_inner,
-          .start = run_start,
-          .add = run_add,
-          .update = run_update,
-          .solve = run_solve,
-          .rotate = run_rotate,
-          .take = run_take,
-          .put = run_put,
-          .correct = run_correct,
-          .narrow = run_narrow};
+  return {.spmv = reference::run_spmv,
+          .halo_pack = reference::run_halo_pack,
+          .halo_start = reference::run_halo_start,
+          .halo_put = reference::run_halo_put,
+          .inner = reference::run_panel_inner,
+          .start = reference::run_start,
+          .add = reference::run_add,
+          .update = reference::run_update,
+          .solve = reference::run_solve,
+          .rotate = reference::run_rotate,
+          .take = reference::run_take,
+          .put = reference::run_put,
+          .correct = reference::run_correct,
+          .narrow = reference::run_narrow};
 }
 
 }  // namespace strata

@@ -29,7 +29,7 @@ namespace strata {
 namespace {
 
 using namespace tile;
-using fused::Verdict;
+using fused_kernel::Verdict;
 
 /// How a matrix is factored.
 enum class Kind : int { upto_16, upto_32, upto_64, tiles, tiles_unaligned };
@@ -244,17 +244,17 @@ __global__ void __launch_bounds__(kWarp) factor_group(const __grid_constant__ Sm
 
 /// One larger matrix at a time.
 template <class T, bool kVectors>
-__global__ void __launch_bounds__(fused::Sizes<T, kSolve>::kThreads)
+__global__ void __launch_bounds__(fused_kernel::Sizes<T, kSolve>::kThreads)
     factor_tiles(const BatchEntry* entries, Verdict* verdicts, PivotStatus* statuses,
                  std::int64_t count) {
-  using S = fused::Sizes<T, kSolve>;
+  using S = fused_kernel::Sizes<T, kSolve>;
   extern __shared__ __align__(16) unsigned char memory[];
-  fused::Workspace<T> workspace = fused::make_workspace<T, kSolve>(memory);
+  fused_kernel::Workspace<T> workspace = fused_kernel::make_workspace<T, kSolve>(memory);
   __syncthreads();
   for (std::int64_t m = blockIdx.x; m < count; m += gridDim.x) {
     const BatchEntry entry = entries[m];
     if (kind_of<T>(entry) != (kVectors ? Kind::tiles : Kind::tiles_unaligned)) continue;
-    fused::Arguments<T> arguments{};
+    fused_kernel::Arguments<T> arguments{};
     arguments.x = static_cast<T*>(entry.data);
     arguments.ldx = entry.ld;
     arguments.l = arguments.x;
@@ -266,11 +266,12 @@ __global__ void __launch_bounds__(fused::Sizes<T, kSolve>::kThreads)
     const int tiles = static_cast<int>((entry.n + kSolve - 1) / kSolve);
     for (int j = 0; j < tiles; ++j) {
       for (int i = j; i < tiles; ++i) {
-        fused::run_tile<T, kSolve, 8, kVectors>(arguments, workspace, {i, j, fused::Work::finish});
+        fused_kernel::run_tile<T, kSolve, 8, kVectors>(arguments, workspace,
+                                                       {i, j, fused_kernel::Work::finish});
       }
     }
-    fused::write_status<S::kThreads>(arguments.x, entry.n, entry.ld, arguments.verdict,
-                                     statuses + m, reinterpret_cast<double*>(memory));
+    fused_kernel::write_status<S::kThreads>(arguments.x, entry.n, entry.ld, arguments.verdict,
+                                            statuses + m, reinterpret_cast<double*>(memory));
     __syncthreads();
   }
 }
@@ -303,7 +304,7 @@ void launch_small(cudaStream_t stream, const BatchEntry* entries, PivotStatus* s
 template <class T, bool kVectors>
 void launch_tiles(cudaStream_t stream, const BatchEntry* entries, Verdict* verdicts,
                   PivotStatus* statuses, std::int64_t count) {
-  using S = fused::Sizes<T, kSolve>;
+  using S = fused_kernel::Sizes<T, kSolve>;
   const auto kernel = factor_tiles<T, kVectors>;
   const unsigned blocks = blocks_for(kernel, S::kThreads, S::kBytes, count);
   kernel<<<blocks, S::kThreads, S::kBytes, stream>>>(entries, verdicts, statuses, count);

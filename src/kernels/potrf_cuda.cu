@@ -68,8 +68,8 @@ class Panels {
 
   /// The verdict and the bookkeeping of each panel; all zero at first.
   static std::int64_t scratch_bytes(std::int64_t n, const PotrfOptions& options) {
-    return kVerdictBytes +
-           (n + options.nb - 1) / options.nb * fused::scratch_bytes(n, options.nb, options.recnb);
+    return kVerdictBytes + (n + options.nb - 1) / options.nb *
+                               fused_kernel::scratch_bytes(n, options.nb, options.recnb);
   }
 
   void run() { options_.variant == PotrfVariant::left ? left() : right(); }
@@ -124,11 +124,11 @@ class Panels {
     factor(queue_.urgent(), c0, end_of(c0), blocks);
   }
   void factor(const CudaStream& stream, std::int64_t c0, std::int64_t c1, int blocks) {
-    const std::int64_t bytes = fused::scratch_bytes(a_.rows, options_.nb, options_.recnb);
-    fused::factor(stream.get(), a_.block(c0, c0, a_.rows - c0, c1 - c0),
-                  {.tile = options_.recnb, .ib = options_.ib, .blocks = blocks}, c0,
-                  reinterpret_cast<fused::Verdict*>(scratch_),
-                  scratch_ + kVerdictBytes + c0 / options_.nb * bytes);
+    const std::int64_t bytes = fused_kernel::scratch_bytes(a_.rows, options_.nb, options_.recnb);
+    fused_kernel::factor(stream.get(), a_.block(c0, c0, a_.rows - c0, c1 - c0),
+                         {.tile = options_.recnb, .ib = options_.ib, .blocks = blocks}, c0,
+                         reinterpret_cast<fused_kernel::Verdict*>(scratch_),
+                         scratch_ + kVerdictBytes + c0 / options_.nb * bytes);
   }
 
   /// The panel at column c ← it − L(c:, first:last)·L(c:c + nb, first:last)ᵀ, when all panels that
@@ -143,8 +143,8 @@ class Panels {
   /// leave it one by one.
   void update_triangle(std::int64_t c, std::int64_t first, std::int64_t last) {
     const std::int64_t width = end_of(c) - c;
-    fused::update_triangle(queue_.urgent().get(), a_.block(c, c, width, width), c - first,
-                           last - first);
+    fused_kernel::update_triangle(queue_.urgent().get(), a_.block(c, c, width, width), c - first,
+                                  last - first);
   }
   void update_below(std::int64_t c, std::int64_t first, std::int64_t last) {
     const std::int64_t width = end_of(c) - c;
@@ -192,22 +192,22 @@ void factor(CudaQueue& cuda, const Block<T>& block) {
   const bool exclusive = options.variant == PotrfVariant::exclusive;
   const bool fused = exclusive || options.variant == PotrfVariant::fused || a.cols <= options.nb;
   const std::int64_t bytes =
-      fused ? kVerdictBytes + fused::scratch_bytes(a.rows, a.cols, options.recnb)
+      fused ? kVerdictBytes + fused_kernel::scratch_bytes(a.rows, a.cols, options.recnb)
             : Panels<T>::scratch_bytes(a.cols, options);
   const std::int64_t zeroed =
-      fused ? kVerdictBytes + fused::zeroed_bytes(a.rows, options.recnb) : bytes;
+      fused ? kVerdictBytes + fused_kernel::zeroed_bytes(a.rows, options.recnb) : bytes;
   auto* scratch = static_cast<std::byte*>(cuda.scratch(bytes));
-  auto* verdict = reinterpret_cast<fused::Verdict*>(scratch);
+  auto* verdict = reinterpret_cast<fused_kernel::Verdict*>(scratch);
   require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(zeroed), cuda.stream()),
                "cudaMemsetAsync");
   if (fused && a.cols > 0) {
-    const fused::Shape shape{
+    const fused_kernel::Shape shape{
         .tile = options.recnb, .ib = options.ib, .blocks = 0, .exclusive = exclusive};
-    fused::factor(cuda.stream(), a, shape, 0, verdict, scratch + kVerdictBytes);
+    fused_kernel::factor(cuda.stream(), a, shape, 0, verdict, scratch + kVerdictBytes);
   } else if (!fused) {
     Panels<T>(cuda, a, options, scratch).run();
   }
-  fused::report<T>(cuda.stream(), a, verdict, status);
+  fused_kernel::report<T>(cuda.stream(), a, verdict, status);
 }
 
 }  // namespace

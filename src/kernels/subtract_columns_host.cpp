@@ -11,8 +11,8 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kVectors = 8;
-constexpr std::int64_t kRows = kVectors * kLanes;
+constexpr std::int64_t kRowVectors = 8;
+constexpr std::int64_t kRows = kRowVectors * kLanes;
 
 struct Subtract {
   /// Rows of whole vectors.
@@ -20,15 +20,15 @@ struct Subtract {
                                           MatrixView<const double> s, std::int64_t row) {
     for (std::int64_t k = 0; k < x.cols; ++k) {
       double* to = x.column(k) + row;
-      Lanes values[kVectors];
-      for (std::int64_t v = 0; v < kVectors; ++v) values[v] = Lanes::load(to + v * kLanes);
+      Lanes values[kRowVectors];
+      for (std::int64_t v = 0; v < kRowVectors; ++v) values[v] = Lanes::load(to + v * kLanes);
       for (std::int64_t i = 0; i < y.cols; ++i) {
         const Lanes minus(-s(i, k));
         const double* from = y.column(i) + row;
-        for (std::int64_t v = 0; v < kVectors; ++v)
+        for (std::int64_t v = 0; v < kRowVectors; ++v)
           values[v] = fused(minus, Lanes::load(from + v * kLanes), values[v]);
       }
-      for (std::int64_t v = 0; v < kVectors; ++v) values[v].store(to + v * kLanes);
+      for (std::int64_t v = 0; v < kRowVectors; ++v) values[v].store(to + v * kLanes);
     }
   }
   [[gnu::always_inline]] static void run(MatrixView<double> x, MatrixView<const double> y,

@@ -23,6 +23,7 @@
 #include "kernels/trsm.hpp"
 
 namespace strata {
+namespace host {
 namespace {
 
 template <class T>
@@ -52,13 +53,14 @@ void add_mixed(KernelTable& table) {
 }
 
 }  // namespace
+}  // namespace host
 
 const KernelTable& host_kernels() {
   static const KernelTable table = [] {
     KernelTable kernels;
-    add<double>(kernels);
-    add<float>(kernels);
-    add_mixed(kernels);
+    host::add<double>(kernels);
+    host::add<float>(kernels);
+    host::add_mixed(kernels);
     add_kernels(kernels, gram_host());
     add_kernels(kernels, householder_host());
     add_sketch(kernels, sketch_host, continue_sketch_host);

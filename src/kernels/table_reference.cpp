@@ -23,6 +23,7 @@
 #include "kernels/trsm.hpp"
 
 namespace strata {
+namespace reference {
 namespace {
 
 template <class T>
@@ -53,13 +54,14 @@ void add_mixed(KernelTable& table) {
 }
 
 }  // namespace
+}  // namespace reference
 
 const KernelTable& reference_kernels() {
   static const KernelTable table = [] {
     KernelTable kernels;
-    add<double>(kernels);
-    add<float>(kernels);
-    add_mixed(kernels);
+    reference::add<double>(kernels);
+    reference::add<float>(kernels);
+    reference::add_mixed(kernels);
     add_kernels(kernels, gram_reference());
     add_kernels(kernels, householder_reference());
     add_sketch(kernels, sketch_reference, continue_sketch_reference);

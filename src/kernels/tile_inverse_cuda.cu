@@ -46,8 +46,8 @@ void invert_factor_cuda(Queue& queue, const KernelCalls& calls,
     const BlockView& u = calls[c][0];
     const std::int64_t n = u.cols;
     if (n == 0) continue;
-    const fused::Shape shape{.tile = n < 1024 ? 64 : 128, .ib = 8};
-    const std::int64_t zeroed = rounded_up(fused::zeroed_bytes(n, shape.tile));
+    const fused_kernel::Shape shape{.tile = n < 1024 ? 64 : 128, .ib = 8};
+    const std::int64_t zeroed = rounded_up(fused_kernel::zeroed_bytes(n, shape.tile));
     auto* scratch = static_cast<char*>(cuda.scratch(zeroed + 8 * n * n));
     BlockView wide = u;
     wide.element = Element::fp64;
@@ -58,7 +58,7 @@ void invert_factor_cuda(Queue& queue, const KernelCalls& calls,
                  "cudaMemsetAsync");
     identity_kernel<<<blocks_for(n), kThreads, 0, cuda.stream()>>>(x);
     require_cuda(cudaGetLastError(), "identity");
-    fused::solve(cuda.stream(), matrix_of<const double>(calls[c][1]), x, shape, scratch);
+    fused_kernel::solve(cuda.stream(), matrix_of<const double>(calls[c][1]), x, shape, scratch);
     clear_below_kernel<<<blocks_for(n), kThreads, 0, cuda.stream()>>>(x);
     require_cuda(cudaGetLastError(), "clear_below");
     formats::convert_tile(cuda.stream(), u, wide, scales);

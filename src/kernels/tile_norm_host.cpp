@@ -6,20 +6,19 @@
 #include <cmath>
 
 #include "kernels/operand.hpp"
+#include "kernels/partial_sums.hpp"
 #include "kernels/tile_norm.hpp"
 
 namespace strata {
 namespace {
 
-constexpr std::size_t kParts = 16;
-
 template <class T>
-void add_column(const T* x, std::int64_t rows, std::array<double, kParts>& sums, T& largest) {
-  constexpr auto kStride = static_cast<std::int64_t>(kParts);
-  std::array<T, kParts> top{};
+void add_column(const T* x, std::int64_t rows, std::array<double, kPartialSums>& sums, T& largest) {
+  constexpr auto kStride = static_cast<std::int64_t>(kPartialSums);
+  std::array<T, kPartialSums> top{};
   std::int64_t i = 0;
   for (; i + kStride <= rows; i += kStride) {
-    for (std::size_t p = 0; p < kParts; ++p) {
+    for (std::size_t p = 0; p < kPartialSums; ++p) {
       const T value = x[i + static_cast<std::int64_t>(p)];
       sums[p] += static_cast<double>(value) * static_cast<double>(value);
       const T size = std::abs(value);
@@ -40,13 +39,11 @@ void tile_norm_host(Queue& queue, const KernelCalls& calls, const KernelParamete
   require_variant(tile_norm, parameters.variant, 0);
   submit_each(queue, calls, [](const BlockView* x) {
     const auto tile = matrix_of<const T>(x[1]);
-    std::array<double, kParts> sums{};
+    std::array<double, kPartialSums> sums{};
     T largest{};
     for (std::int64_t j = 0; j < tile.cols; ++j)
       add_column(tile.column(j), tile.rows, sums, largest);
-    for (std::size_t half = kParts / 2; half > 0; half /= 2) {
-      for (std::size_t p = 0; p < half; ++p) sums[p] += sums[p + half];
-    }
+    add_as_tree(sums);
     *static_cast<TileNorm*>(x[0].data) = {sums[0], static_cast<double>(largest), {}};
   });
 }

@@ -22,12 +22,12 @@ void solve_fused(CudaQueue& cuda, MatrixView<const T> l, MatrixView<T> x) {
   constexpr std::int64_t kBlocksPerRow = 3;
   const int tile = x.rows * x.cols < 2048 * 1024 ? 64 : 128;
   const int blocks = tile == 64 ? 0 : static_cast<int>((x.rows + tile - 1) / tile * kBlocksPerRow);
-  const fused::Shape shape{.tile = tile, .ib = 8, .blocks = blocks};
-  const std::int64_t bytes = fused::zeroed_bytes(x.rows, shape.tile);
+  const fused_kernel::Shape shape{.tile = tile, .ib = 8, .blocks = blocks};
+  const std::int64_t bytes = fused_kernel::zeroed_bytes(x.rows, shape.tile);
   void* scratch = cuda.scratch(bytes);
   require_cuda(cudaMemsetAsync(scratch, 0, static_cast<std::size_t>(bytes), cuda.stream()),
                "cudaMemsetAsync");
-  fused::solve(cuda.stream(), l, x, shape, scratch);
+  fused_kernel::solve(cuda.stream(), l, x, shape, scratch);
 }
 
 }  // namespace

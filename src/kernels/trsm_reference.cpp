@@ -12,7 +12,7 @@ namespace strata {
 namespace {
 
 template <class T>
-void solve_left(MatrixView<T> x, MatrixView<const T> l) {
+void substitute_left(MatrixView<T> x, MatrixView<const T> l) {
   for (std::int64_t j = 0; j < x.cols; ++j) {
     for (std::int64_t i = 0; i < x.rows; ++i) {
       T sum = x(i, j);
@@ -23,7 +23,7 @@ void solve_left(MatrixView<T> x, MatrixView<const T> l) {
 }
 
 template <class T>
-void solve_left_transposed(MatrixView<T> x, MatrixView<const T> l) {
+void substitute_left_transposed(MatrixView<T> x, MatrixView<const T> l) {
   for (std::int64_t j = 0; j < x.cols; ++j) {
     for (std::int64_t i = x.rows - 1; i >= 0; --i) {
       T sum = x(i, j);
@@ -34,7 +34,7 @@ void solve_left_transposed(MatrixView<T> x, MatrixView<const T> l) {
 }
 
 template <class T>
-void solve_right(MatrixView<T> x, MatrixView<const T> l) {
+void substitute_right(MatrixView<T> x, MatrixView<const T> l) {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     for (std::int64_t j = x.cols - 1; j >= 0; --j) {
       T sum = x(i, j);
@@ -45,7 +45,7 @@ void solve_right(MatrixView<T> x, MatrixView<const T> l) {
 }
 
 template <class T>
-void solve_right_transposed(MatrixView<T> x, MatrixView<const T> l) {
+void substitute_right_transposed(MatrixView<T> x, MatrixView<const T> l) {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     for (std::int64_t j = 0; j < x.cols; ++j) {
       T sum = x(i, j);
@@ -62,8 +62,8 @@ void trsm_reference(Queue& queue, const KernelCalls& calls, const KernelParamete
   require_variant(trsm, parameters.variant, kTransposeL | kRightSide);
   const bool transposed = (parameters.variant & kTransposeL) != 0;
   const auto solve = (parameters.variant & kRightSide) != 0
-                         ? (transposed ? solve_right_transposed<T> : solve_right<T>)
-                         : (transposed ? solve_left_transposed<T> : solve_left<T>);
+                         ? (transposed ? substitute_right_transposed<T> : substitute_right<T>)
+                         : (transposed ? substitute_left_transposed<T> : substitute_left<T>);
   submit_each(queue, calls,
               [solve](const BlockView* x) { solve(matrix_of<T>(x[0]), matrix_of<const T>(x[1])); });
 }

@@ -14,15 +14,12 @@
 #include <limits>
 
 namespace strata {
-namespace {
 
 double length_of(const std::vector<double>& x) {
   double sum = 0;
   for (const double value : x) sum += value * value;
   return std::sqrt(sum);
 }
-
-}  // namespace
 
 RoundingLimits rounding_limits(Element element) noexcept {
   if (element == Element::fp32)

@@ -18,6 +18,12 @@
 
 namespace strata {
 
+/// Of a script that adds vectors one by one: steps at most, between looks at what they gave.
+inline constexpr std::int64_t kStepsOfScript = 16;
+
+/// ‖x‖.
+[[nodiscard]] double length_of(const std::vector<double>& x);
+
 /// What rounding is, and how much of it is taken, by the element of the vectors.
 struct RoundingLimits {
   double unit = 0;  ///< the distance from 1 to the next number

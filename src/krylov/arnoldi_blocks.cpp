@@ -30,13 +30,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/constants.hpp"
 #include "krylov/arnoldi.hpp"
 #include "krylov/orthogonalization.hpp"
 
 namespace strata {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 SquareMatrix<DoubleDouble> square_of(const PanelSum& sum) {
   SquareMatrix<DoubleDouble> gram(sum.rows);

@@ -16,18 +16,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "krylov/arnoldi.hpp"
 
 namespace strata {
-namespace {
-
-double length_of(const std::vector<double>& x) {
-  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
-}
-
-}  // namespace
 
 std::vector<double> Arnoldi::known_products() const {
   const auto c = static_cast<std::size_t>(size());

@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "kernels/panel.hpp"
 #include "run/run.hpp"
 #include "session/budget.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 /// Beside what a plan needs: blocks of other sizes come and go between those that stay.
 constexpr std::int64_t kSlackBytes = 64 << 10;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Blocks of one column that lie behind each other in an array; zeros behind its end.
 template <class T>
@@ -34,7 +33,7 @@ BlockSource source_of_array(std::span<const T> array) {
 }
 
 /// The values times a power of two, in fp32.
-std::vector<float> narrowed(std::span<const double> values, double scale) {
+std::vector<float> scaled_floats(std::span<const double> values, double scale) {
   std::vector<float> narrow(values.size());
   std::transform(values.begin(), values.end(), narrow.begin(),
                  [scale](double x) { return static_cast<float>(x * scale); });
@@ -228,10 +227,10 @@ void BasisRunner::make_memory() {
   };
   const bool narrow = format_.element == Element::fp32;
   if (narrow) {
-    values_ = narrowed(a_.value, format_.scale);
-    ghost_values_ = narrowed(ghosts_.value, format_.scale);
+    values_ = scaled_floats(a_.value, format_.scale);
+    ghost_values_ = scaled_floats(ghosts_.value, format_.scale);
     if (right_.matrix != nullptr)
-      inverse_values_ = narrowed(right_.matrix->value, format_.inverse_scale);
+      inverse_values_ = scaled_floats(right_.matrix->value, format_.inverse_scale);
   }
   const auto values_of = [&](std::span<const double> wide, std::span<const float> single) {
     return narrow ? source_of_array(single) : source_of_array(wide);
@@ -358,7 +357,8 @@ void BasisRunner::write_small(const BasisScript& script, MemoryStore& store) con
   std::int64_t block = 0;
   for (const BasisScript::Given& given : script.given) {
     const bool narrow = !given.wide && format_.element == Element::fp32;
-    const std::vector<float> single = narrow ? narrowed(given.values, 1) : std::vector<float>();
+    const std::vector<float> single =
+        narrow ? scaled_floats(given.values, 1) : std::vector<float>();
     for (const RowSlab& slab : slabs_.slabs)
       store.write(BlockId(basis::kGiven, block++, 0),
                   narrow ? reinterpret_cast<const std::byte*>(single.data() + slab.first)

@@ -13,13 +13,12 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "qr/square_matrix.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 using Block = SquareMatrix<double>;
 

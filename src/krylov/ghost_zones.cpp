@@ -6,11 +6,10 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 
 namespace strata {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// What is kept while the zones of all slabs are made.
 class ZoneMaker {

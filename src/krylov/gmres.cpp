@@ -41,7 +41,6 @@ constexpr std::array kPreconditioners{
     NamedPreconditioner{Preconditioner::block_jacobi, "block-jacobi"},
     NamedPreconditioner{Preconditioner::custom, "custom"}};
 
-constexpr std::int64_t kStepsOfScript = 16;  // vector by vector, between looks at the residual
 /// Of the residual at the beginning of a cycle, with vectors in fp32: beyond that only the estimate
 /// would fall.
 constexpr double kSingleGain = 1e-6;

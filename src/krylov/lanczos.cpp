@@ -30,9 +30,9 @@ struct NamedMethod {
   EigsMethod method;
   std::string_view name;
 };
-constexpr std::array kMethods{NamedMethod{EigsMethod::automatic, "auto"},
-                              NamedMethod{EigsMethod::lanczos, "lanczos"},
-                              NamedMethod{EigsMethod::dense, "dense"}};
+constexpr std::array kEigsMethods{NamedMethod{EigsMethod::automatic, "auto"},
+                                  NamedMethod{EigsMethod::lanczos, "lanczos"},
+                                  NamedMethod{EigsMethod::dense, "dense"}};
 
 bool is_dense(const EigsOptions& options, std::int64_t n) {
   if (options.method != EigsMethod::automatic) return options.method == EigsMethod::dense;
@@ -202,7 +202,7 @@ void judge(EigsInfo& info, const EigsOptions& options, double norm) {
 }  // namespace
 
 std::string_view to_string(EigsMethod method) noexcept {
-  for (const NamedMethod& named : kMethods) {
+  for (const NamedMethod& named : kEigsMethods) {
     if (named.method == method) return named.name;
   }
   return "?";
@@ -210,7 +210,7 @@ std::string_view to_string(EigsMethod method) noexcept {
 
 EigsMethod parse_eigs_method(const std::string& name) {
   std::string names;
-  for (const NamedMethod& named : kMethods) {
+  for (const NamedMethod& named : kEigsMethods) {
     if (named.name == name) return named.method;
     names += (names.empty() ? "" : ", ") + std::string(named.name);
   }

@@ -14,13 +14,12 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "krylov/block_inverse.hpp"
 
 namespace strata {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void check_matrix(const SparseMatrix& a, const char* what) {
   require_well_formed(a);

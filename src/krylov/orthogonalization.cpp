@@ -17,7 +17,7 @@
 namespace strata {
 namespace {
 
-constexpr std::array kMethods{
+constexpr std::array kKrylovMethods{
     KrylovMethod{QrMethod::automatic, true, true, true},
     KrylovMethod{.method = QrMethod::cholqr, .of_blocks = true, .by_gram = true},
     KrylovMethod{.method = QrMethod::cholqr2, .of_blocks = true, .by_gram = true, .passes = 2},
@@ -49,7 +49,7 @@ constexpr std::array kBlocks{NamedBlock{BlockOrthogonalization::classical, "clas
 }  // namespace
 
 const KrylovMethod* krylov_method(QrMethod method) noexcept {
-  for (const KrylovMethod& one : kMethods) {
+  for (const KrylovMethod& one : kKrylovMethods) {
     if (one.method == method) return &one;
   }
   return nullptr;
@@ -57,7 +57,7 @@ const KrylovMethod* krylov_method(QrMethod method) noexcept {
 
 std::string krylov_method_names(BlockOrthogonalization block, std::int64_t s) {
   std::vector<std::string_view> names;
-  for (const KrylovMethod& one : kMethods) {
+  for (const KrylovMethod& one : kKrylovMethods) {
     if (s == 1 ? one.of_vectors : goes_with(block, one.method))
       names.push_back(to_string(one.method));
   }

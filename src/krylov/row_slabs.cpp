@@ -7,12 +7,11 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "kernels/panel.hpp"
 
 namespace strata {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The columns of a slab that are rows of others, ascending.
 std::vector<std::int32_t> outside_columns(const SparseMatrix& a, const RowSlab& slab,

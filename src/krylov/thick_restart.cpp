@@ -35,7 +35,6 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kStepsOfScript = 16;
 constexpr double kTold = 0.01;  ///< residual beside a distance: on which side a value is
 /// Of the usual length of A·q beside the vectors before: shorter ones are not scaled to 1.
 constexpr double kSmallCoupling = 1e-3;

@@ -43,6 +43,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "kernels/sketch.hpp"
 #include "qr/exact_rank.hpp"
 #include "qr/methods.hpp"
@@ -61,7 +62,6 @@ constexpr bool kPlainSums = std::is_same_v<T, double>;
 constexpr int kPassesMax = 12;
 /// Columns up to this condition have that of R to a percent, whatever solves rounded.
 constexpr double kTellsItself = 1e11;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 class Automatic {

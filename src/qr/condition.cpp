@@ -14,14 +14,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/constants.hpp"
 #include "kernels/run_fused.hpp"
 #include "qr/square_matrix.hpp"
 #include "scalar/lanes.hpp"
 
 namespace strata {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Upper {
   std::int64_t n;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kBlockElements = std::int64_t{1} << 27;
 /// Blocks of TSQR that are one task on a GPU: up to 2 GiB of V, so that the upper levels of its
 /// tree, of a few panels each, are few.
-constexpr std::int64_t kGroup = 1024;
+constexpr std::int64_t kTasksOfAGroup = 1024;
 constexpr int kQueuesOfPart = 2;
 
 /// Puts the tasks of a pass into queues, and keeps when each was done.
@@ -355,7 +355,7 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
   problem.stays = false;
   problem.block_elements =
       gpu && !has_blocks_of_its_own(problem.pass) ? kBlockElements : kPassBlockElements;
-  problem.group = gpu ? kGroup : 1;
+  problem.group = gpu ? kTasksOfAGroup : 1;
   problem.wide_sums = wide_sums_of(options_.wide_sums, problem.n, gpu);
   return problem;
 }

@@ -23,6 +23,7 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "qr/methods.hpp"
 #include "qr/pass_runner.hpp"
 #include "qr/residual_products.hpp"
@@ -39,7 +40,6 @@ constexpr double kWideUnit = 0x1p-104;
 constexpr double kWanted = 1e-6;  ///< of the error bound
 constexpr double kContraction = 0.25;
 constexpr int kRefinementsMax = 12;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double length_of(const Column& x) {
   double square = 0;

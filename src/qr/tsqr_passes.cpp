@@ -27,7 +27,7 @@ int device_of(const RowProblem& problem, std::int64_t blocks, std::int64_t b) {
 }
 
 /// Nodes of one group of blocks, of one level and one device: the calls of a task.
-using Tasks = std::map<std::pair<int, int>, std::vector<std::int64_t>>;
+using NodesOfTasks = std::map<std::pair<int, int>, std::vector<std::int64_t>>;
 
 struct Pass {
   RowProblem problem;
@@ -46,8 +46,8 @@ struct Pass {
   }
 
   /// What the blocks of a group complete.
-  [[nodiscard]] Tasks nodes_of(std::int64_t group) const {
-    Tasks tasks;
+  [[nodiscard]] NodesOfTasks nodes_of(std::int64_t group) const {
+    NodesOfTasks tasks;
     const auto begin = static_cast<std::size_t>(group * problem.group);
     const auto end = static_cast<std::size_t>(end_of(group));
     for (std::int64_t i = first_node[begin]; i < first_node[end]; ++i)
@@ -93,7 +93,7 @@ void Pass::emit_down(std::int64_t group, TaskList& tasks) const {
                           : TaskOperand(BlockId(rows::kParts, number, 0), Hint::last_use);
   };
   const auto triangle = [](std::int64_t number) { return BlockId(rows::kFactor, 0, number); };
-  const Tasks all = nodes_of(group);
+  const NodesOfTasks all = nodes_of(group);
   for (auto task = all.rbegin(); task != all.rend(); ++task) {
     std::vector<TaskOperand> operands;
     for (const std::int64_t i : task->second) {

@@ -6,7 +6,7 @@
 namespace strata::page {
 namespace {
 
-constexpr std::string_view kColors = R"css(
+constexpr std::string_view kStyleColors = R"css(
 :root {
   --bg: #fcfcfa; --raised: #f3f3ef; --ink: #1c1f24; --muted: #62676f; --line: #dcddd8;
     --grid: #e7e7e2;
@@ -178,7 +178,7 @@ summary { cursor: pointer; color: var(--muted); width: fit-content; }
 
 std::string style() {
   std::string text;
-  for (const std::string_view part : {kColors, kText, kLayout, kTables}) text += part;
+  for (const std::string_view part : {kStyleColors, kText, kLayout, kTables}) text += part;
   return text;
 }
 

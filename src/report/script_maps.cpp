@@ -8,7 +8,7 @@
 namespace strata::page {
 namespace {
 
-constexpr std::string_view kColors = R"js(
+constexpr std::string_view kMapColors = R"js(
 function paletteOf(hex) {
   return Array.from({length: 256}, (_, i) => [0, 2, 4].map(k => parseInt(hex.slice(6 * i + k,
       6 * i + k + 2), 16)));
@@ -207,7 +207,7 @@ if (data.map) startMaps(data.map);
 
 std::string_view script_maps() {
   static const std::string text =
-      std::string(kColors) + std::string(kPanels) + std::string(kReading);
+      std::string(kMapColors) + std::string(kPanels) + std::string(kReading);
   return text;
 }
 

@@ -21,7 +21,7 @@ constexpr double kNarrowest = 0.5;
 constexpr int kDepthMax = 40;
 constexpr double kRow = 14;
 
-struct Box {
+struct NodeBox {
   double x = 0;
   double breadth = 0;
   double next = 0;  // where the next child begins
@@ -46,13 +46,13 @@ Drawing draw(const ReportTree& tree) {
   }
   const double scale = whole > 0 ? kBreadth / whole : 0;
   Drawing drawing;
-  std::vector<Box> box(count);
+  std::vector<NodeBox> box(count);
   double next_root = 0;
   for (std::size_t i = count; i-- > 0;) {  // parents before their children
-    Box* above = tree.parent[i] < 0 ? nullptr : &box[static_cast<std::size_t>(tree.parent[i])];
+    NodeBox* above = tree.parent[i] < 0 ? nullptr : &box[static_cast<std::size_t>(tree.parent[i])];
     if (above != nullptr && above->depth < 0) continue;
     double& next = above == nullptr ? next_root : above->next;
-    Box& own = box[i];
+    NodeBox& own = box[i];
     own = {next, branch[i] * scale, next, above == nullptr ? 0 : above->depth + 1};
     next += own.breadth;
     if (own.breadth < kNarrowest || own.depth >= kDepthMax) {

@@ -56,7 +56,7 @@ constexpr const Probe& kGemmProbe = kProbes[3];
 
 constexpr std::int64_t kLinkBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kOperandBytes = std::int64_t{4} << 30;
-constexpr std::int64_t kOperandsMax = 16;
+constexpr std::int64_t kOperandsMeasured = 16;
 /// How much longer GEMMs run before those that count, for a GPU to reach its power limit, and the
 /// temperature at which it stays there; and before those on tiles of the next size.
 constexpr double kHeating = 6;
@@ -201,7 +201,7 @@ class Calibrator {
     const std::int64_t bytes = tile * tile * bytes_of(precision_);
     // As many operands as some gigabytes or half of the budget hold.
     const std::int64_t room = std::min(kOperandBytes, device.budget_bytes() / 2) / compute_queues_;
-    const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMax);
+    const std::int64_t operands = std::clamp<std::int64_t>(room / bytes - 3, 1, kOperandsMeasured);
     Workbench bench;
     bench.memory = device.allocate((3 + operands) * bytes);
     bench.host = device.allocate_host(bytes);

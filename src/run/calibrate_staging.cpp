@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "run/calibrate_devices.hpp"
+#include "run/elapsed_time.hpp"
 #include "run/host_pinner.hpp"
 #include "store/memory_store.hpp"
 
@@ -22,10 +23,6 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return std::max(*middle, 1e-9);
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// One block of at most `bytes` bytes, in columns.

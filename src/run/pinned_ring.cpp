@@ -46,11 +46,13 @@ std::int64_t columns_within(const BlockStore& store, BlockId id, std::int64_t by
   return std::max(bytes / column / least * least, least);
 }
 
+}  // namespace
+
 /// Columns that travel in one slot, cut into pieces: into rows of a column where columns are long
 /// and the store has them by rows, else into columns.
-class Pieces {
+class RingPieces {
  public:
-  Pieces(BlockStore& store, const BlockColumns& columns)
+  RingPieces(BlockStore& store, const BlockColumns& columns)
       : store_(&store),
         columns_(columns),
         rows_(store.blocks().extent(columns.id).rows),
@@ -101,8 +103,6 @@ class Pieces {
   std::int64_t width_ = 1;      // columns of a piece
   std::int64_t of_column_ = 1;  // pieces
 };
-
-}  // namespace
 
 PinnedRing::PinnedRing(Device& device, const RingShape& shape)
     : device_(device), shape_(shape), crew_(std::max(shape.threads, 1) - 1) {
@@ -246,7 +246,7 @@ class PinnedRing::Shipment {
   }
   void begin_next() {
     const std::int64_t count = next_count();
-    const Pieces pieces(store_, {columns_.id, columns_.first + next_, count});
+    const RingPieces pieces(store_, {columns_.id, columns_.first + next_, count});
     fillings_.begin(next_ * column_bytes_, count * column_bytes_, pieces.count(),
                     [pieces](std::int64_t i, std::byte* slot) { pieces.read(i, slot); });
     next_ += count;
@@ -338,7 +338,7 @@ void PinnedRing::receive(Queue& queue, const std::byte* from, BlockStore& store,
   const std::int64_t width = columns_within(store, columns.id, shape_.slot_bytes);
   for (std::int64_t j = 0; j < columns.count; j += width) {
     const std::int64_t count = std::min(width, columns.count - j);
-    const Pieces pieces(store, {columns.id, columns.first + j, count});
+    const RingPieces pieces(store, {columns.id, columns.first + j, count});
     const auto take = [this, pieces](const std::byte* slot) {
       crew_.share(pieces.count(), [&](std::int64_t i) { pieces.write(i, slot); });
     };

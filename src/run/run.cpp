@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "run/elapsed_time.hpp"
 #include "run/step_issuer.hpp"
 
 namespace strata {
@@ -24,10 +25,6 @@ using Clock = QueueLog::Clock;
 constexpr std::size_t kWindowsInFlight = 3;
 /// How often progress is told and failures are looked for, at least.
 constexpr std::chrono::milliseconds kAttention{50};
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class Runner {
  public:

@@ -5,13 +5,13 @@
 
 #include "base/check.hpp"
 #include "sparse/checksum_file.hpp"
+#include "sparse/error_places.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "analysis";
-constexpr FileFormat kFormat{.name = "analysis", .version = 1, .where = kWhere};
+constexpr FileFormat kFormat{.name = "analysis", .version = 1, .where = kAnalysisWhere};
 
 /// Visits everything that is saved, in its order; `Self` is constant or not.
 template <class Self, class Visit>
@@ -67,7 +67,7 @@ SparseAnalysis load_analysis(const std::string& path) {
   try {
     require_well_formed(analysis);
   } catch (const Error& error) {
-    fail(ErrorKind::input, kWhere, "'{}' is no analysis: {}", path, error.what());
+    fail(ErrorKind::input, kAnalysisWhere, "'{}' is no analysis: {}", path, error.what());
   }
   return analysis;
 }

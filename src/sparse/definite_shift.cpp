@@ -25,7 +25,7 @@
 namespace strata {
 namespace {
 
-constexpr double kMargin = 1.01;  // over −λ_min
+constexpr double kShiftMargin = 1.01;  // over −λ_min
 
 using Vector = std::vector<double>;
 
@@ -95,7 +95,7 @@ class ShiftSearch {
     if (!failed && needed < 0 && succeeds(0)) return found(0);
     double most_failed = std::max(failed.value_or(0), 0.0);
     const SparseCholesky* factor = nullptr;
-    double shift = std::max(kMargin * needed, floor_);
+    double shift = std::max(kShiftMargin * needed, floor_);
     bool first = needed > 0;
     for (double low = floor_; factor == nullptr; low *= 16) {
       if (shift > most_failed) {
@@ -110,15 +110,15 @@ class ShiftSearch {
       shift = std::max(2 * shift, low);
     }
     if (first) return found(shift);
-    double sharp = kMargin * needed_by(*factor, shift);
+    double sharp = kShiftMargin * needed_by(*factor, shift);
     for (int tries = 0; tries < 4; ++tries) {
       sharp = std::max(sharp, floor_);
       if (sharp <= most_failed) sharp = std::sqrt(most_failed * shift);
-      if (sharp >= shift / kMargin) break;
+      if (sharp >= shift / kShiftMargin) break;
       factor = succeeds(sharp);
       if (factor != nullptr) {
         shift = sharp;
-        sharp = kMargin * needed_by(*factor, shift);
+        sharp = kShiftMargin * needed_by(*factor, shift);
       } else {
         most_failed = sharp;
       }
@@ -160,7 +160,7 @@ class ShiftSearch {
       reach[at(j)] += std::abs(a.value[at(k)]);
     });
     discs_ = std::max(*std::max_element(reach.begin(), reach.end()), 0.0);
-    discs_ += std::max((kMargin - 1) * discs_, 64 * floor_);
+    discs_ += std::max((kShiftMargin - 1) * discs_, 64 * floor_);
   }
 
   const SparseCholesky* succeeds(double shift) {

@@ -23,9 +23,6 @@
 namespace strata {
 namespace {
 
-/// Entries that are worth a thread.
-constexpr std::int64_t kRangeEntries = 32768;
-
 /// A tree that grows row by row.
 struct GrowingTree {
   std::vector<std::int32_t> parent;
@@ -124,7 +121,7 @@ std::vector<std::int32_t> elimination_tree(const SymmetricPattern& pattern,
   const std::int32_t n = pattern.size();
   GrowingTree tree(n);
   std::vector<RangeEntries> ranges(
-      at(std::min<std::int64_t>(crew.helpers() + 1, pattern.start.back() / kRangeEntries + 1)));
+      at(std::min<std::int64_t>(crew.helpers() + 1, pattern.start.back() / kEntriesPerThread + 1)));
   const std::int64_t count = std::ssize(ranges);
   const auto cut = [&](std::int64_t r) { return static_cast<std::int32_t>(n * r / count); };
   crew.share(count, [&](std::int64_t r) {

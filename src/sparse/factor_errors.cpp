@@ -16,6 +16,7 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/inverse_norm.hpp"
+#include "cholesky/unit_roundoff.hpp"
 #include "sparse/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"
@@ -24,8 +25,7 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kProbes = 8;
-constexpr double kMargin = 4;  // sums of the sweeps and of the inverse are rounded as L was
-constexpr double kUnit = 0x1p-53;
+constexpr double kRoundingMargin = 4;  // sums of the sweeps and of the inverse are rounded as L was
 
 void require_factored(const SparseCholesky& factor, const SparseMatrix& a) {
   require_same_pattern(factor.analysis(), a);
@@ -113,7 +113,8 @@ double rounding_of_logarithms(const SymmetricSystem& system, double log_determin
     sizes += std::abs(std::log(value));
     all += std::log(value);
   }
-  return 2 * kUnit * (sizes + std::max(all - log_determinant, 0.0) + std::abs(log_determinant));
+  return 2 * kUnitRoundoff *
+         (sizes + std::max(all - log_determinant, 0.0) + std::abs(log_determinant));
 }
 
 }  // namespace
@@ -140,7 +141,7 @@ FactorErrors factor_errors(const SparseCholesky& factor, const SparseMatrix& a) 
   if (factor.n() == 0) return {};
   const Loss loss(factor, a);
   const LossNorms norms = norms_of(loss);
-  const double norm = kMargin * (norms.norm + kUnit);
+  const double norm = kRoundingMargin * (norms.norm + kUnitRoundoff);
   if (!(norm < 0.5)) {
     constexpr double kUnknown = std::numeric_limits<double>::infinity();
     return {kUnknown, kUnknown};
@@ -150,10 +151,10 @@ FactorErrors factor_errors(const SparseCholesky& factor, const SparseMatrix& a) 
                                                               std::log(2.0);
   FactorErrors errors;
   errors.inverse = norm / (1 - norm);
-  errors.log_determinant = kMargin / 2 * norms.trace + norm * norm / (1 - norm) +
-                           2 * static_cast<double>(factor.n()) * kUnit +
+  errors.log_determinant = kRoundingMargin / 2 * norms.trace + norm * norm / (1 - norm) +
+                           2 * static_cast<double>(factor.n()) * kUnitRoundoff +
                            rounding_of_logarithms(loss.system(), in_range) +
-                           2 * kUnit * std::abs(factor.info().log_determinant);
+                           2 * kUnitRoundoff * std::abs(factor.info().log_determinant);
   return errors;
 }
 

@@ -26,6 +26,7 @@
 #include "session/policy.hpp"
 #include "session/report.hpp"
 #include "sparse/entry_checks.hpp"
+#include "sparse/error_places.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
@@ -34,7 +35,6 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "factor";
 constexpr std::int64_t kDouble = sizeof(double);
 
 }  // namespace
@@ -49,7 +49,7 @@ struct OneMatrix {
   OneMatrix(const SparseAnalysis& analysis, const SparseMatrix& pattern)
       : layout(lay_out_fronts(analysis, pattern, whole_tree())) {
     require(layout.units.size() == 1 && layout.units.front().kind == UnitKind::branch,
-            ErrorKind::misuse, kWhere,
+            ErrorKind::misuse, kFactorWhere,
             "a matrix whose factor has fronts of order above {} is no part of a batch",
             kPanelOrderMax);
     const FrontUnit& unit = layout.units.front();
@@ -83,7 +83,7 @@ namespace {
 
 /// Block k of a family is matrix k's, but for the structure; values tell whose they are by the row
 /// of their extent.
-BlockTable blocks_of(const OneMatrix& one, std::int64_t count) {
+BlockTable block_table_of(const OneMatrix& one, std::int64_t count) {
   BlockTable blocks;
   const auto add = [&](const char* name, Element element, Origin origin, BlockExtent extent,
                        bool shared = false, bool numbered = false) {
@@ -110,7 +110,7 @@ BlockTable blocks_of(const OneMatrix& one, std::int64_t count) {
 /// Tasks of up to `group` matrices, which the devices get in equal parts.
 Schedule batch_schedule(const OneMatrix& one, std::int64_t count, std::int64_t group, int devices) {
   Schedule schedule;
-  schedule.blocks = blocks_of(one, count);
+  schedule.blocks = block_table_of(one, count);
   schedule.devices = devices;
   const auto each = static_cast<int>(group);
   schedule.operands = {each, each, each, 1, 1, each, each};
@@ -187,11 +187,12 @@ FrontBatch::FrontBatch(SparseAnalysis analysis, const SparseMatrix& pattern, std
       count_(count),
       options_(options.run),
       crew_(describe_host().compute_queues - 1) {
-  require(count >= 0, ErrorKind::misuse, kWhere, "a batch of {} matrices", count);
-  require(options.precision == Element::fp64, ErrorKind::misuse, kWhere,
+  require(count >= 0, ErrorKind::misuse, kFactorWhere, "a batch of {} matrices", count);
+  require(options.precision == Element::fp64, ErrorKind::misuse, kFactorWhere,
           "batches are factored in fp64, not in {}", to_string(options.precision));
   require(options.tile == 0 && options.panel_order == 0 && options.branch_entries == 0,
-          ErrorKind::misuse, kWhere, "the factors of a batch have no sizes of parts to choose");
+          ErrorKind::misuse, kFactorWhere,
+          "the factors of a batch have no sizes of parts to choose");
   require_same_pattern(analysis_, pattern);
   infos_.resize(at(count));
   for (FactorInfo& info : infos_) info.ok = false;
@@ -245,7 +246,7 @@ void FrontBatch::plan() {
   const std::int64_t needed = smallest_budget_bytes(*schedule_);
   const std::int64_t there = smallest_memory(devices_->machine());
   require(
-      needed <= there, ErrorKind::memory, kWhere,
+      needed <= there, ErrorKind::memory, kFactorWhere,
       "a device memory of {} bytes is too small for one matrix of this batch: it needs {} bytes",
       there, needed);
   planned_ = make_planned_run(schedule_, devices_->machine(), options_of(options_.policy),
@@ -255,7 +256,7 @@ void FrontBatch::plan() {
                          schedule_->blocks.total_bytes(fronts::kValues);
   planned_.host_bytes = planned_.floor_bytes + schedule_->blocks.total_bytes(fronts::kStructure);
   planned_.let_go_of_trace();
-  check_host_memory(planned_, options_, kWhere);
+  check_host_memory(planned_, options_, kFactorWhere);
   panels_ = std::make_shared<FamilyMemory>(schedule_->blocks, fronts::kPanels);
 }
 
@@ -266,9 +267,9 @@ void FrontBatch::check(MatrixView<const double> values) {
     SparseMatrix a = pattern_;
     a.value.assign(column, column + values.rows);
     try {
-      require_symmetric(a, kWhere, crew_);
+      require_symmetric(a, kFactorWhere, crew_);
     } catch (const Error& error) {
-      fail(error.kind(), kWhere, "matrix {} of the batch: {}", k, error.what());
+      fail(error.kind(), kFactorWhere, "matrix {} of the batch: {}", k, error.what());
     }
   });
 }
@@ -284,10 +285,10 @@ MemoryStore FrontBatch::store_of(std::shared_ptr<FamilyMemory> values,
 
 void FrontBatch::factor(MatrixView<const double> values, double shift) {
   require(values.rows == pattern_.entries() && values.cols == count_ && values.ld >= values.rows,
-          ErrorKind::misuse, kWhere,
+          ErrorKind::misuse, kFactorWhere,
           "{} by {} values with a leading dimension of {} for {} matrices of {} entries",
           values.rows, values.cols, values.ld, count_, pattern_.entries());
-  require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
+  require(std::isfinite(shift), ErrorKind::misuse, kFactorWhere, "a shift of {}", shift);
   complete_ = false;
   report_ = {};
   for (FactorInfo& info : infos_) {
@@ -397,10 +398,10 @@ void FrontBatch::solve(MatrixView<double> b) {
   const std::int64_t n = pattern_.rows;
   require(b.rows == n && b.cols >= 0 && b.ld >= std::max<std::int64_t>(n, 1) &&
               (count_ == 0 ? b.cols == 0 : b.cols % count_ == 0),
-          ErrorKind::misuse, kWhere,
+          ErrorKind::misuse, kFactorWhere,
           "{} by {} numbers with a leading dimension of {} for {} matrices of order {}", b.rows,
           b.cols, b.ld, count_, n);
-  require(complete_, ErrorKind::misuse, kWhere,
+  require(complete_, ErrorKind::misuse, kFactorWhere,
           "there are no factors to solve with: the last factorization was not completed");
   if (one_ == nullptr || b.cols == 0) return;
   if (resident_ != nullptr) return solve_resident(b);

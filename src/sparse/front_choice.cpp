@@ -11,6 +11,7 @@
 #include "kernels/front_program.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
+#include "sparse/error_places.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_schedule.hpp"
 #include "sparse/inverse_panels.hpp"
@@ -18,8 +19,6 @@
 
 namespace strata {
 namespace {
-
-constexpr const char* kWhere = "factor";
 
 std::int64_t panel_elements(const SparseAnalysis& analysis, std::int32_t s) {
   return (analysis.width(s) + analysis.row_count(s)) * analysis.width(s);
@@ -254,7 +253,7 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
       std::move(layout), static_cast<int>(machine.devices.size()), front_rates(machine, element)));
   const std::int64_t needed = smallest_budget_bytes(*schedule);
   const std::int64_t there = smallest_memory(machine);
-  require(needed <= there, ErrorKind::memory, kWhere,
+  require(needed <= there, ErrorKind::memory, kFactorWhere,
           "a device memory of {} ({} bytes) is too small for this factorization: its largest task "
           "needs {} bytes",
           format_bytes(there), there, needed);
@@ -300,7 +299,7 @@ std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis, const Spa
       const PlannedRun planned = plan_factorization(analysis, a, some, options);
       // GPUs alone may keep L.
       if (is_cpu(some) || !are_alike(some))
-        check_host_memory(planned, options.run, kWhere, beside_factor(options.inverse));
+        check_host_memory(planned, options.run, kFactorWhere, beside_factor(options.inverse));
       return planned.simulated.seconds;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::memory) throw;

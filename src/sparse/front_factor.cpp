@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <mutex>
 #include <type_traits>
 #include <utility>
 
-#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/host_memory.hpp"
 #include "device/device_host.hpp"
@@ -25,14 +23,13 @@
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
+#include "sparse/error_places.hpp"
 #include "sparse/front_schedule.hpp"
 #include "sparse/inverse_panels.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
 namespace {
-
-constexpr const char* kWhere = "factor";
 
 bool on_gpu(const Options& options) {
   const std::vector<DeviceChoice> choices = choose_all_devices(options.devices);
@@ -45,10 +42,10 @@ void check_batches(const SparseCholeskyOptions& options) {
   constexpr int kStreamsMax = 64;
   const LevelBatches& batches = *options.batches;
   require(batches.batch >= 1 && batches.streams >= 1 && batches.streams <= kStreamsMax,
-          ErrorKind::misuse, kWhere, "batches of {} fronts on {} streams: at most {} streams",
+          ErrorKind::misuse, kFactorWhere, "batches of {} fronts on {} streams: at most {} streams",
           batches.batch, batches.streams, kStreamsMax);
   require(options.tile == 0 && options.panel_order == 0 && options.branch_entries == 0,
-          ErrorKind::misuse, kWhere, "level batches have no tiles and no branches");
+          ErrorKind::misuse, kFactorWhere, "level batches have no tiles and no branches");
 }
 
 }  // namespace
@@ -100,7 +97,7 @@ void FrontFactor::check_home() {
   check_host_memory(host_bytes_, bound > 0 ? bound : describe_host().memory_bytes,
                     fmt::format("the factor of order {}{}", analysis_.order.size(),
                                 beside_factor(asked_.inverse)),
-                    kWhere);
+                    kFactorWhere);
 }
 
 void FrontFactor::reserve() {
@@ -177,7 +174,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
     arrangement_ = arrangement_of(a, *crew_);
     return;
   }
-  require(sizes_.batch == 0, ErrorKind::memory, kWhere,
+  require(sizes_.batch == 0, ErrorKind::memory, kFactorWhere,
           "level batches are for one device that holds all blocks: {} devices of {} bytes",
           devices_->count(), smallest_memory(machine));
   SparseAnalysis whole = analysis_;
@@ -186,7 +183,7 @@ void FrontFactor::take_structure(const SparseMatrix& a) {
   PlannedRun planned = plan_fronts(analysis_, layout_, machine, asked_);
   planned.tile = sizes_.tile;
   planned.let_go_of_trace();
-  check_host_memory(planned, options_, kWhere, beside_factor(asked_.inverse));
+  check_host_memory(planned, options_, kFactorWhere, beside_factor(asked_.inverse));
   planned_ = std::move(planned);
   reserve();
   homes_ = std::make_unique<FrontHomes>(*layout_, panels_, *devices_, *planned_.plan,
@@ -231,7 +228,8 @@ BlockSource FrontFactor::source_of(const SparseMatrix& a) const {
       const T held = static_cast<T>(value);
       const bool exact = std::is_same_v<T, double> || value == 0;
       require(std::isfinite(held) && (!on_diagonal || exact || std::isnormal(held)),
-              ErrorKind::input, kWhere, "an element of A + shift·I is {}, which {} cannot hold",
+              ErrorKind::input, kFactorWhere,
+              "an element of A + shift·I is {}, which {} cannot hold",
               std::scalbn(value, exponent_), to_string(element_));
       return held;
     };
@@ -284,11 +282,12 @@ void FrontFactor::factor(const SparseMatrix& a, double shift) {
   info_.ok = false;  // until it is known
   report_ = {};
   shift_ = shift;
-  require(std::isfinite(shift), ErrorKind::misuse, kWhere, "a shift of {}", shift);
+  require(std::isfinite(shift), ErrorKind::misuse, kFactorWhere, "a shift of {}", shift);
   const bool known = arrangement_ != 0 && arrangement_of(a, *crew_) == arrangement_;
   // Of one triangle that is arranged as before, values alone can be wrong.
   const double largest = largest_magnitude(a.value, *crew_);
-  if (!known || !one_triangle_ || !std::isfinite(largest)) require_symmetric(a, kWhere, *crew_);
+  if (!known || !one_triangle_ || !std::isfinite(largest))
+    require_symmetric(a, kFactorWhere, *crew_);
   if (!known) {
     require_same_pattern(analysis_, a);
     take_structure(a);
@@ -328,7 +327,7 @@ MemoryStore FrontFactor::store_of(std::shared_ptr<FamilyMemory> values,
 }
 
 void FrontFactor::factor_values(std::span<const double> values, double shift) {
-  require(resident() && arrangement_ != 0, ErrorKind::misuse, kWhere,
+  require(resident() && arrangement_ != 0, ErrorKind::misuse, kFactorWhere,
           "values alone are for a factor that stays on a device");
   info_ = {};
   info_.ok = false;
@@ -344,13 +343,14 @@ std::int64_t FrontFactor::upload_values(std::span<const double> values, const Sp
   const BlockId raw{fronts::kValues, 0, 0};
   const bool batched = sizes_.batch > 0;  // which has no block of values as they were given
   if (!batched)
-    require(blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kWhere,
+    require(blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kFactorWhere,
             "{} values where {} belong", values.size(), blocks.extent(raw).rows - 1);
   const bool others = batched || blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
                       std::any_of(layout_->units.begin(), layout_->units.end(),
                                   [](const FrontUnit& u) { return u.kind != UnitKind::branch; });
   if (others || element_ != Element::fp64) {
-    require(a != nullptr, ErrorKind::misuse, kWhere, "values alone are for one branch in fp64");
+    require(a != nullptr, ErrorKind::misuse, kFactorWhere,
+            "values alone are for one branch in fp64");
     MemoryStore store =
         store_of(std::make_shared<FamilyMemory>(
                      blocks, fronts::kValues,
@@ -418,7 +418,7 @@ void FrontFactor::begin_inverse() const {
     check_host_memory(
         std::max(report_.host_bytes, panels) + inverse_bytes(analysis_), bound,
         fmt::format("the factor of order {}{}", analysis_.order.size(), beside_factor(true)),
-        kWhere);
+        kFactorWhere);
   }
   const std::lock_guard lock(*one_at_a_time_);
   if (homes_ != nullptr) homes_->let_go_of_updates();
@@ -484,7 +484,7 @@ void FrontFactor::read_statuses(const FamilyMemory& memory) {
     const bool tiled = unit.kind == UnitKind::tiled;
     for (std::int64_t k = 0; k < (tiled ? unit.column_tiles : 1); ++k) {
       const PivotStatus& pivot = statuses[unit.status + k];
-      require(pivot.bad_column != kSharersLost, ErrorKind::device, kWhere,
+      require(pivot.bad_column != kSharersLost, ErrorKind::device, kFactorWhere,
               "devices that make a front together did not meet: one of them has failed, or their "
               "kernels run one after another (CUDA_LAUNCH_BLOCKING, a tool that looks at each)");
       if (pivot.bad_column < 0) continue;

@@ -20,7 +20,7 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kColumnsAtOnce = 16;
+constexpr std::int64_t kSweepColumnsAtOnce = 16;
 
 /// Y ← Y − A·X, or Y − Aᵀ·X; one column by a loop, which BLAS would not do faster.
 template <class T>
@@ -184,12 +184,12 @@ class Sweeper {
 };
 
 template <class T, class Sweep>
-void for_columns(MatrixView<T> x, const Sweep& sweep) {
+void for_column_groups(MatrixView<T> x, const Sweep& sweep) {
   if (x.rows == 0) return;  // it may have no address
-  const std::int64_t pieces = (x.cols + kColumnsAtOnce - 1) / kColumnsAtOnce;
+  const std::int64_t pieces = (x.cols + kSweepColumnsAtOnce - 1) / kSweepColumnsAtOnce;
   const auto piece = [&](std::int64_t k) {
-    const std::int64_t first = k * kColumnsAtOnce;
-    sweep(x.block(0, first, x.rows, std::min(kColumnsAtOnce, x.cols - first)));
+    const std::int64_t first = k * kSweepColumnsAtOnce;
+    sweep(x.block(0, first, x.rows, std::min(kSweepColumnsAtOnce, x.cols - first)));
   };
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   WorkCrew crew(static_cast<int>(std::clamp<std::int64_t>(pieces - 1, 0, cores - 1)));
@@ -200,11 +200,11 @@ void for_columns(MatrixView<T> x, const Sweep& sweep) {
 
 template <class T>
 void sweep_forward(const FrontFactor& factor, MatrixView<T> x) {
-  for_columns(x, [&](MatrixView<T> part) { Sweeper<T>(factor, part).forward(); });
+  for_column_groups(x, [&](MatrixView<T> part) { Sweeper<T>(factor, part).forward(); });
 }
 template <class T>
 void sweep_backward(const FrontFactor& factor, MatrixView<T> x) {
-  for_columns(x, [&](MatrixView<T> part) { Sweeper<T>(factor, part).backward(); });
+  for_column_groups(x, [&](MatrixView<T> part) { Sweeper<T>(factor, part).backward(); });
 }
 
 template void sweep_forward(const FrontFactor&, MatrixView<double>);

@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "base/random.hpp"
+
 namespace strata {
 
 /// An undirected graph as METIS takes it; the neighbours of v are neighbor[start[v]] … , without v,
@@ -26,6 +28,11 @@ struct WeightedGraph {
     return static_cast<std::int32_t>(weight.size());
   }
 };
+
+/// A seed of METIS, of a sequence of them.
+[[nodiscard]] inline std::int32_t metis_seed(std::uint64_t seed, std::uint64_t index) {
+  return static_cast<std::int32_t>(random_bits(seed, index) >> 33);
+}
 
 class MetisLibrary {
  public:

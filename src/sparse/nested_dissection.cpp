@@ -34,10 +34,6 @@ struct Part {
   std::vector<std::int32_t> vertex;
 };
 
-std::int32_t metis_seed(std::uint64_t seed, std::uint64_t path) {
-  return static_cast<std::int32_t>(random_bits(seed, path) >> 33);
-}
-
 /// The vertices of `part` whose `side` is `which`, with the edges between them.
 Part extract(const Part& part, const std::vector<std::int32_t>& side, std::int32_t which,
              std::vector<std::int32_t>& number) {

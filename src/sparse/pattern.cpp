@@ -26,9 +26,6 @@
 namespace strata {
 namespace {
 
-/// Entries that are worth a thread: some ten times what waking it takes.
-constexpr std::int64_t kRangeEntries = 32768;
-
 /// What was found in a block of rows, or in all.
 struct RowCounts {
   bool sound = true;  ///< compressed by rows, and finite
@@ -90,7 +87,7 @@ struct Range {
 template <class Visit>
 void for_ranges(const SparseMatrix& a, WorkCrew& crew, const Visit& visit) {
   const std::int64_t ranges =
-      std::min<std::int64_t>(crew.helpers() + 1, a.entries() / kRangeEntries + 1);
+      std::min<std::int64_t>(crew.helpers() + 1, a.entries() / kEntriesPerThread + 1);
   const auto cut = [&](std::int64_t r) {
     if (r == ranges) return a.rows;
     return std::lower_bound(a.start.begin(), a.start.end(), a.entries() / ranges * r) -

@@ -9,16 +9,15 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/uninitialized_vector.hpp"
 #include "base/work_crew.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {
 
-/// Indices of vectors.
-[[nodiscard]] constexpr std::size_t at(std::int64_t i) noexcept {
-  return static_cast<std::size_t>(i);
-}
+/// Entries that are worth a thread: some ten times what waking it takes.
+inline constexpr std::int64_t kEntriesPerThread = 32768;
 
 struct SymmetricPattern {
   std::vector<std::int64_t> start{0};

@@ -17,7 +17,7 @@ constexpr std::int64_t kNumber = sizeof(double);
 /// Calls copy(bytes, first byte where columns are packed) for the columns of B, all at once where
 /// they are.
 template <class Copy>
-void for_columns(MatrixView<double> b, const Copy& copy) {
+void for_column_bytes(MatrixView<double> b, const Copy& copy) {
   const bool packed = b.ld == b.rows;
   const std::int64_t count = packed ? b.rows * b.cols : b.rows;
   for (std::int64_t c = 0; c < (packed ? 1 : b.cols); ++c)
@@ -183,7 +183,7 @@ void ResidentSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
     if (!reached) {
       there.data = b_.data();
       there.ld = n;
-      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
+      for_column_bytes(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
         run_.send(b_.data() + first_byte, some, ring);
       });
     }
@@ -191,7 +191,7 @@ void ResidentSweeps::solve(MatrixView<double> b, bool forward, bool backward) {
     sweep_units(columns, forward, backward);
     run_.call(put_rows, {there, x, backward ? order : none});
     if (!reached)
-      for_columns(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
+      for_column_bytes(part, [&](std::span<std::byte> some, std::int64_t first_byte) {
         run_.receive(b_.data() + first_byte, some, ring);
       });
     first += count;

@@ -10,8 +10,8 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "schur";
-constexpr std::int64_t kColumnsAtOnce = 64;
+constexpr const char* kSchurWhere = "schur";
+constexpr std::int64_t kSchurColumnsAtOnce = 64;
 
 /// An element of A between a row that is eliminated and one that is kept, both by their numbers
 /// among their own.
@@ -34,9 +34,9 @@ Split split(const SparseMatrix& a, std::span<const std::int64_t> kept) {
   s.place_of.assign(at(a.rows), 0);
   for (std::int64_t i = 0; i < order; ++i) {
     const std::int64_t row = kept[at(i)];
-    require(row >= 0 && row < a.rows, ErrorKind::misuse, kWhere,
+    require(row >= 0 && row < a.rows, ErrorKind::misuse, kSchurWhere,
             "row {} cannot be kept: A has {} rows", row, a.rows);
-    require(s.place_of[at(row)] == 0, ErrorKind::misuse, kWhere, "row {} is kept twice", row);
+    require(s.place_of[at(row)] == 0, ErrorKind::misuse, kSchurWhere, "row {} is kept twice", row);
     s.place_of[at(row)] = static_cast<std::int32_t>(-1 - i);
   }
   for (std::int64_t row = 0; row < a.rows; ++row) {
@@ -75,8 +75,8 @@ Split split(const SparseMatrix& a, std::span<const std::int64_t> kept) {
 SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int64_t> kept,
                                  const SparseCholeskyOptions& options) {
   WorkCrew crew(checking_threads() - 1);
-  require_symmetric(a, kWhere, crew);
-  require(options.precision == Element::fp64, ErrorKind::misuse, kWhere,
+  require_symmetric(a, kSchurWhere, crew);
+  require(options.precision == Element::fp64, ErrorKind::misuse, kSchurWhere,
           "a Schur complement in {} would have its digits alone: fp64 it is",
           to_string(options.precision));
   Split s = split(a, kept);
@@ -86,7 +86,7 @@ SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int
   if (options.analysis.ordering == SparseOrdering::given) {
     of_rows.analysis.order.clear();
     for (const std::int32_t row : options.analysis.order) {
-      require(row >= 0 && row < a.rows, ErrorKind::misuse, kWhere,
+      require(row >= 0 && row < a.rows, ErrorKind::misuse, kSchurWhere,
               "row {} is in the order, not in A", row);
       if (s.place_of[at(row)] >= 0) of_rows.analysis.order.push_back(s.place_of[at(row)]);
     }
@@ -102,8 +102,8 @@ SchurComplement schur_complement(const SparseMatrix& a, std::span<const std::int
   const std::int64_t n = factor.n();
   const std::int64_t order = result.order;
   std::vector<double> x;
-  for (std::int64_t first = 0; first < order; first += kColumnsAtOnce) {
-    const std::int64_t count = std::min(kColumnsAtOnce, order - first);
+  for (std::int64_t first = 0; first < order; first += kSchurColumnsAtOnce) {
+    const std::int64_t count = std::min(kSchurColumnsAtOnce, order - first);
     x.assign(at(n * count), 0.0);
     for (std::int64_t c = 0; c < count; ++c)
       for (const Coupling& one : s.couplings[at(first + c)])

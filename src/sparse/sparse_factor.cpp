@@ -14,6 +14,7 @@
 #include "session/report.hpp"
 #include "sparse/analysis_file.hpp"
 #include "sparse/checksum_file.hpp"
+#include "sparse/error_places.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/inverse_panels.hpp"
 #include "sparse/pattern.hpp"
@@ -26,8 +27,7 @@ struct SparseCholesky::State {
 
 namespace {
 
-constexpr const char* kWhere = "factor";
-constexpr FileFormat kFactorFormat{.name = "factor", .version = 7, .where = kWhere};
+constexpr FileFormat kFactorFormat{.name = "factor", .version = 7, .where = kFactorWhere};
 
 /// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
 /// A pattern alone has many of them.
@@ -45,10 +45,10 @@ std::uint64_t structure_hash(const SparseAnalysis& a) {
 /// L is there.
 void require_success(const FrontFactor& factor) {
   if (factor.info().ok) return;
-  require(factor.info().first_bad_pivot < 0, ErrorKind::misuse, kWhere,
+  require(factor.info().first_bad_pivot < 0, ErrorKind::misuse, kFactorWhere,
           "there is no factor to solve with: the factorization failed at row {}",
           factor.info().first_bad_pivot);
-  fail(ErrorKind::misuse, kWhere,
+  fail(ErrorKind::misuse, kFactorWhere,
        "there is no factor to solve with: the last factorization was not completed");
 }
 
@@ -60,7 +60,7 @@ void require_factor(const FrontFactor& factor) {
 
 void require_columns(MatrixView<const double> b, std::int64_t n) {
   require(b.rows == n && b.cols >= 0 && b.ld >= std::max<std::int64_t>(b.rows, 1),
-          ErrorKind::misuse, kWhere,
+          ErrorKind::misuse, kFactorWhere,
           "{} by {} numbers with a leading dimension of {} do not fit a factor of order {}", b.rows,
           b.cols, b.ld, n);
 }
@@ -226,7 +226,7 @@ void for_saved_sizes(FrontSizes& sizes, const Each& each) {
 
 void SparseCholesky::save(const std::string& directory) const {
   require_factor(state_->factor);
-  PendingDirectory place(directory, kWhere);
+  PendingDirectory place(directory, kFactorWhere);
   require_well_formed(analysis());
   AnalysisFile beside(analysis(), directory + "/analysis");
   ChecksumWriter writer(directory + "/factor", kFactorFormat);
@@ -255,7 +255,7 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
   ChecksumReader reader(path, kFactorFormat);
   std::uint64_t structure = 0;
   reader.read(structure);
-  require(structure == structure_hash(analysis), ErrorKind::input, kWhere,
+  require(structure == structure_hash(analysis), ErrorKind::input, kFactorWhere,
           "'{}' is not a factor by the analysis beside it", path);
   FrontSizes sizes;
   for_saved_sizes(sizes, [&](std::int64_t& size) { reader.read(size); });
@@ -274,12 +274,12 @@ SparseCholesky SparseCholesky::open(const std::string& directory,
     state = std::make_unique<State>(State{FrontFactor(std::move(analysis), as_saved, sizes)});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::misuse) throw;
-    fail(ErrorKind::input, kWhere, "'{}' is no factor: {}", path, error.what());
+    fail(ErrorKind::input, kFactorWhere, "'{}' is no factor: {}", path, error.what());
   }
   state->factor.reserve();
   const std::span<std::byte> bytes = state->factor.bytes();
-  require(count == bytes.size(), ErrorKind::input, kWhere, "'{}' has {} bytes where {} belong",
-          path, count, bytes.size());
+  require(count == bytes.size(), ErrorKind::input, kFactorWhere,
+          "'{}' has {} bytes where {} belong", path, count, bytes.size());
   reader.read_all(bytes);
   reader.finish();
   state->factor.adopt(info, shift, exponent);

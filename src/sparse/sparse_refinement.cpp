@@ -18,7 +18,9 @@
 
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
+#include "cholesky/unit_roundoff.hpp"
 #include "scalar/safe_range.hpp"
+#include "sparse/error_places.hpp"
 #include "sparse/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"
@@ -26,10 +28,8 @@
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "factor";
-constexpr double kUnit = 0x1p-53;
-constexpr double kEnough = 8 * kUnit;
-constexpr std::int64_t kColumnsAtOnce = 16;
+constexpr double kEnough = 8 * kUnitRoundoff;
+constexpr std::int64_t kRefinedColumnsAtOnce = 16;
 
 /// A column on its way.
 struct Column {
@@ -81,7 +81,7 @@ class Refiner {
 
   /// Fills Column::forward. One solve of all columns.
   void bound_errors(double condition) {
-    const double unit = factor_.precision() == Element::fp64 ? kUnit : 0x1p-24;
+    const double unit = factor_.precision() == Element::fp64 ? kUnitRoundoff : 0x1p-24;
     std::vector<double> d = r_;
     solve(d, std::ssize(columns_));
     for (std::int64_t c = 0; c < std::ssize(columns_); ++c) {
@@ -95,7 +95,7 @@ class Refiner {
                                       : std::numeric_limits<double>::infinity();
       double error = 0;
       for (std::int64_t i = 0; i < n_; ++i)
-        error = std::max(error, std::abs(correction[i]) * (1 + 2 * kUnit) +
+        error = std::max(error, std::abs(correction[i]) * (1 + 2 * kUnitRoundoff) +
                                     (spread == 0 ? 0 : spread / roots_[at(i)]));
       const double size = largest_of(x_of(c), n_);
       column.forward = error == 0 ? 0 : error / size;
@@ -197,7 +197,7 @@ class Refiner {
   /// Whether a column is better for its step; whether it goes on.
   [[nodiscard]] bool accept(Column& now, const Column& before, double size,
                             double size_of_x) const {
-    const bool seen = size > 8 * kUnit * size_of_x && before.size > 0;
+    const bool seen = size > 8 * kUnitRoundoff * size_of_x && before.size > 0;
     const double contraction = seen ? size / before.size : 0;
     const bool finer = now.componentwise < before.componentwise;
     const bool nearer =
@@ -238,10 +238,10 @@ void require_shapes(const SparseCholesky& factor, MatrixView<const double> b,
   for (const MatrixView<const double>& view : {b, x})
     require(view.rows == factor.n() && view.cols >= 0 &&
                 view.ld >= std::max<std::int64_t>(view.rows, 1),
-            ErrorKind::misuse, kWhere,
+            ErrorKind::misuse, kFactorWhere,
             "{} by {} numbers with a leading dimension of {} do not fit a factor of order {}",
             view.rows, view.cols, view.ld, factor.n());
-  require(x.cols == b.cols, ErrorKind::misuse, kWhere, "{} right-hand sides and {} solutions",
+  require(x.cols == b.cols, ErrorKind::misuse, kFactorWhere, "{} right-hand sides and {} solutions",
           b.cols, x.cols);
 }
 
@@ -251,7 +251,7 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
                    MatrixView<double> x, double scaled_condition) {
   require_same_pattern(factor.analysis(), a);
   require_shapes(factor, b, x);
-  require(factor.info().ok, ErrorKind::misuse, kWhere, "there is no factor to refine with");
+  require(factor.info().ok, ErrorKind::misuse, kFactorWhere, "there is no factor to refine with");
   const auto start = std::chrono::steady_clock::now();
   const bool bounded = !std::isnan(scaled_condition);
   Certificate certificate;
@@ -264,8 +264,8 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   WorkCrew crew(static_cast<int>(std::clamp<std::int64_t>(b.cols - 1, 0, cores - 1)));
   Refiner refiner(factor, system, crew);
-  for (std::int64_t first = 0; first < b.cols; first += kColumnsAtOnce) {
-    const std::int64_t count = std::min(kColumnsAtOnce, b.cols - first);
+  for (std::int64_t first = 0; first < b.cols; first += kRefinedColumnsAtOnce) {
+    const std::int64_t count = std::min(kRefinedColumnsAtOnce, b.cols - first);
     const MatrixView<double> part = x.block(0, first, x.rows, count);
     refiner.begin(b.block(0, first, b.rows, count), part, factor.exponent());
     refiner.refine();

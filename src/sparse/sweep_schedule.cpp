@@ -15,7 +15,7 @@ namespace {
 /// Of a place in the memory of a device.
 constexpr std::int64_t kAlignment = 256;
 /// Numbers of a column of a block that is cut into such.
-constexpr std::int64_t kColumn = 65536;
+constexpr std::int64_t kOneColumn = 65536;
 
 std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t element) {
   return range_bookkeeping(program, m) + (bookkeeping_bytes(program) + element - 1) / element;
@@ -24,8 +24,8 @@ std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t 
 /// Elements in columns, so that no buffer of a device need hold all of them at once. There are less
 /// than a column more than asked for.
 BlockExtent in_columns(std::int64_t elements, std::int64_t row = 0) {
-  if (elements <= kColumn) return {row, 0, elements, 1};
-  return {row, 0, kColumn, (elements - 1) / kColumn + 1};
+  if (elements <= kOneColumn) return {row, 0, elements, 1};
+  return {row, 0, kOneColumn, (elements - 1) / kOneColumn + 1};
 }
 
 class RangeMaker {
@@ -179,8 +179,8 @@ std::vector<BlockExtent> extents_of_columns(const SweepRanges& ranges, const Swe
   std::int64_t first = 0;
   for (std::int64_t k = 0; k < std::ssize(pass.widths); ++k) {
     const std::int64_t count = pass.columns_of(k);
-    columns.push_back(ranges.n > kColumn ? in_columns(ranges.n * count, first)
-                                         : BlockExtent{first, 0, ranges.n, count});
+    columns.push_back(ranges.n > kOneColumn ? in_columns(ranges.n * count, first)
+                                            : BlockExtent{first, 0, ranges.n, count});
     first += count;
   }
   return columns;

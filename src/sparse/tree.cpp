@@ -9,16 +9,15 @@
 #include "kernels/syrk.hpp"
 #include "kernels/trsm.hpp"
 #include "schedule/machine_model.hpp"
+#include "sparse/error_places.hpp"
 #include "sparse/pattern.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata {
 namespace {
 
-constexpr const char* kWhere = "analysis";
-
 void require_supernode(const SparseAnalysis& a, std::int32_t s) {
-  require(s >= 0 && s < a.supernodes(), ErrorKind::misuse, kWhere,
+  require(s >= 0 && s < a.supernodes(), ErrorKind::misuse, kAnalysisWhere,
           "there is no supernode {} among {}", s, a.supernodes());
 }
 
@@ -63,7 +62,7 @@ void require_panels(const SparseAnalysis& a) {
              (rows[0] < a.first[at(p) + 1] ||
               std::binary_search(a.rows(p).begin(), a.rows(p).end(), rows[0]));
     }
-    require(fine, ErrorKind::misuse, kWhere,
+    require(fine, ErrorKind::misuse, kAnalysisWhere,
             "supernode {}, columns {} to {}, parent {}: its columns, rows and parent do not fit "
             "together",
             s, a.first[at(s)], end - 1, p);
@@ -79,13 +78,13 @@ void require_tree(const SparseAnalysis& a) {
     const std::int32_t p = a.parent[at(s)];
     height = std::max<std::int64_t>(height, level[at(s)] + 1);
     require(branch[at(s)] == a.branch[at(s)] && level[at(s)] == a.level[at(s)], ErrorKind::misuse,
-            kWhere, "the branch or the level of supernode {} is not its own", s);
+            kAnalysisWhere, "the branch or the level of supernode {} is not its own", s);
     if (p < 0) continue;
     branch[at(p)] = std::min(branch[at(p)], branch[at(s)]);
     level[at(p)] = std::max(level[at(p)], level[at(s)] + 1);
   }
-  require(height == a.counts.height, ErrorKind::misuse, kWhere, "a tree of height {} has {} levels",
-          a.counts.height, height);
+  require(height == a.counts.height, ErrorKind::misuse, kAnalysisWhere,
+          "a tree of height {} has {} levels", a.counts.height, height);
 }
 
 }  // namespace
@@ -97,17 +96,18 @@ void require_well_formed(const SparseAnalysis& a) {
               std::ssize(a.row_start) == count + 1 && std::ssize(a.branch) == count &&
               std::ssize(a.level) == count && a.first.front() == 0 && a.first.back() == n &&
               a.row_start.front() == 0 && a.row_start.back() == std::ssize(a.row),
-          ErrorKind::misuse, kWhere,
+          ErrorKind::misuse, kAnalysisWhere,
           "{} columns, {} supernodes and {} rows do not fit the other arrays of an analysis", n,
           count, a.row.size());
   std::vector<char> seen(a.order.size());
   for (const std::int32_t row : a.order) {
-    require(row >= 0 && row < n && seen[at(row)]++ == 0, ErrorKind::misuse, kWhere,
+    require(row >= 0 && row < n && seen[at(row)]++ == 0, ErrorKind::misuse, kAnalysisWhere,
             "row {} is in the order twice, or is none", row);
   }
   require(std::is_sorted(a.first.begin(), a.first.end()) &&
               std::is_sorted(a.row_start.begin(), a.row_start.end()),
-          ErrorKind::misuse, kWhere, "supernodes are not in the order of their columns or rows");
+          ErrorKind::misuse, kAnalysisWhere,
+          "supernodes are not in the order of their columns or rows");
   require_panels(a);
   require_tree(a);
 }
@@ -157,7 +157,7 @@ std::vector<std::int32_t> relative_indices(const SparseAnalysis& a, std::int32_t
                                            std::int32_t ancestor) {
   require_supernode(a, s);
   require_supernode(a, ancestor);
-  require(a.branch[at(ancestor)] <= s && s < ancestor, ErrorKind::misuse, kWhere,
+  require(a.branch[at(ancestor)] <= s && s < ancestor, ErrorKind::misuse, kAnalysisWhere,
           "supernode {} is not above supernode {}", ancestor, s);
   const std::int32_t begin = a.first[at(ancestor)];
   const std::int32_t end = a.first[at(ancestor) + 1];
@@ -169,7 +169,7 @@ std::vector<std::int32_t> relative_indices(const SparseAnalysis& a, std::int32_t
   for (; row != rows.end() && *row < end; ++row) places.push_back(*row - begin);
   for (std::size_t k = 0; row != rows.end(); ++row) {
     while (k < above.size() && above[k] < *row) ++k;
-    require(k < above.size() && above[k] == *row, ErrorKind::misuse, kWhere,
+    require(k < above.size() && above[k] == *row, ErrorKind::misuse, kAnalysisWhere,
             "row {} of supernode {} is no row of supernode {}", *row, s, ancestor);
     places.push_back(end - begin + static_cast<std::int32_t>(k));
   }
@@ -177,7 +177,7 @@ std::vector<std::int32_t> relative_indices(const SparseAnalysis& a, std::int32_t
 }
 
 FactorPrediction predict_factorization(const SparseAnalysis& a, const Machine& machine) {
-  require(!machine.devices.empty(), ErrorKind::misuse, kWhere, "a machine without devices");
+  require(!machine.devices.empty(), ErrorKind::misuse, kAnalysisWhere, "a machine without devices");
   FactorPrediction p;
   double rate = 0;
   double in = 0;

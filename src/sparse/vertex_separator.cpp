@@ -36,17 +36,13 @@ std::int64_t total_weight(const WeightedGraph& graph) {
   return sum;
 }
 
-std::int32_t metis_seed(std::uint64_t seed, std::int64_t trial) {
-  return static_cast<std::int32_t>(random_bits(seed, static_cast<std::uint64_t>(trial)) >> 33);
-}
-
 /// The lightest of several, of those the one whose parts are most alike, of those the first.
 std::vector<std::int32_t> best_of_trials(const MetisLibrary& metis, const WeightedGraph& graph,
                                          std::uint64_t seed, WorkCrew& crew) {
   std::vector<std::vector<std::int32_t>> trial(at(kTrials));
   std::vector<std::pair<std::int64_t, std::int64_t>> cost(at(kTrials));
   crew.share(kTrials, [&](std::int64_t t) {
-    trial[at(t)] = metis.separate(graph, metis_seed(seed, t));
+    trial[at(t)] = metis.separate(graph, metis_seed(seed, static_cast<std::uint64_t>(t)));
     std::array<std::int64_t, 3> weight{};
     for (std::size_t v = 0; v < trial[at(t)].size(); ++v)
       weight[at(trial[at(t)][v])] += graph.weight[v];

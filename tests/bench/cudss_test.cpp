@@ -25,7 +25,7 @@ CudssLibrary load(const std::string& name) {
 
 /// The one line that it throws.
 template <class F>
-std::string complaint(F&& work) {
+std::string cudss_complaint(F&& work) {
   try {
     work();
   } catch (const std::exception& error) {
@@ -38,26 +38,26 @@ TEST(CudssLibrary, IsLoadedWithItsVersion) {
   const CudssLibrary cudss = load("libfake_cudss.so");
   EXPECT_EQ(cudss.version(), "1.2.3");
   const std::string failed =
-      complaint([&] { InstalledLibrary::check("cudssDestroy", cudss.destroy(nullptr)); });
+      cudss_complaint([&] { InstalledLibrary::check("cudssDestroy", cudss.destroy(nullptr)); });
   EXPECT_EQ(failed, "cudssDestroy: status 7");
 }
 
 TEST(CudssLibrary, RefusesAnotherMajorVersion) {
   ASSERT_EQ(setenv("FAKE_CUDSS_MAJOR", "0", 1), 0);
-  const std::string other = complaint([] { (void)load("libfake_cudss.so"); });
+  const std::string other = cudss_complaint([] { (void)load("libfake_cudss.so"); });
   ASSERT_EQ(unsetenv("FAKE_CUDSS_MAJOR"), 0);
   EXPECT_NE(other.find("cuDSS 0.2.3"), std::string::npos) << other;
 }
 
 TEST(CudssLibrary, SaysWhatIsMissing) {
-  const std::string absent = complaint([] { (void)load("libno_such_cudss.so"); });
+  const std::string absent = cudss_complaint([] { (void)load("libno_such_cudss.so"); });
   EXPECT_NE(absent.find("cuDSS is not installed"), std::string::npos) << absent;
-  const std::string lacking = complaint([] { (void)load("libfake_magma.so"); });
+  const std::string lacking = cudss_complaint([] { (void)load("libfake_magma.so"); });
   EXPECT_NE(lacking.find("lacks cudssGetProperty"), std::string::npos) << lacking;
 }
 
 TEST(CudssPeer, WantsAGpuFirst) {
-  const std::string host = complaint([] { CudssPeer peer("host:1"); });
+  const std::string host = cudss_complaint([] { CudssPeer peer("host:1"); });
   EXPECT_NE(host.find("'host:1' is no GPU"), std::string::npos) << host;
   EXPECT_THROW(CudssPeer("nonsense:1"), Error);
 }

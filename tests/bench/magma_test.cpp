@@ -46,7 +46,7 @@ TEST(MagmaLibrary, IsLoadedAndCalledByItsPrototypes) {
 
 /// The one line that it throws.
 template <class F>
-std::string complaint(F&& work) {
+std::string magma_complaint(F&& work) {
   try {
     work();
   } catch (const std::runtime_error& error) {
@@ -57,20 +57,20 @@ std::string complaint(F&& work) {
 
 TEST(MagmaLibrary, SaysWhatIsMissing) {
   constexpr std::array<const char*, 2> kNone{"libno_such_magma.so", "libno_such_magma.so.2"};
-  const std::string absent = complaint([&] { MagmaLibrary magma(kNone); });
+  const std::string absent = magma_complaint([&] { MagmaLibrary magma(kNone); });
   EXPECT_NE(absent.find("MAGMA is not installed: libno_such_magma.so:"), std::string::npos);
   EXPECT_NE(absent.find("libno_such_magma.so.2:"), std::string::npos);
   EXPECT_EQ(absent.find('\n'), std::string::npos);
   constexpr std::array<const char*, 1> kOther{"libz.so.1"};
-  EXPECT_EQ(complaint([&] { MagmaLibrary magma(kOther); }), "this MAGMA lacks magma_init");
+  EXPECT_EQ(magma_complaint([&] { MagmaLibrary magma(kOther); }), "this MAGMA lacks magma_init");
 }
 
 TEST(MagmaLibrary, RefusesOrdersThatItsIntegersCannotIndex) {
   const MagmaLibrary magma = load_fake();
   double never_touched = 0;
   const std::int64_t most = 46340;  // its square is the last below 2³¹
-  EXPECT_NE(complaint([&] { (void)magma.potrf(3, &never_touched, most + 1, most + 1); }), "");
-  EXPECT_EQ(complaint([&] { (void)magma.potrf(0, &never_touched, most, most); }), "");
+  EXPECT_NE(magma_complaint([&] { (void)magma.potrf(3, &never_touched, most + 1, most + 1); }), "");
+  EXPECT_EQ(magma_complaint([&] { (void)magma.potrf(0, &never_touched, most, most); }), "");
 }
 
 }  // namespace

@@ -13,15 +13,15 @@
 
 #include "strata/cholesky.hpp"
 #include "strata/error.hpp"
+#include "tests/support/epsilon.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
 using test::backward_errors;
+using test::kEpsilon;
 using test::Matrix;
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 template <class T>
 double worst_of(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
@@ -48,7 +48,7 @@ double worst_row(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x) {
   return static_cast<double>(worst);
 }
 
-Options host(std::int64_t tile) {
+Options host_options_of(std::int64_t tile) {
   Options options;
   options.devices = "host";
   options.device_memory_bytes = 4 << 20;
@@ -65,7 +65,7 @@ struct Solved {
 template <class T>
 Solved<T> solved(const Matrix<T>& a, const Matrix<T>& b) {
   Matrix<T> x(a.rows, b.cols);
-  const SolveResult result = solve(a.view(), b.view(), x.view(), host(32));
+  const SolveResult result = solve(a.view(), b.view(), x.view(), host_options_of(32));
   EXPECT_TRUE(result.certificate.factor.ok);
   EXPECT_EQ(result.certificate.precision, element_of<T>);
   return {std::move(x), result.certificate};
@@ -146,7 +146,7 @@ TEST(Certificate, IsOfTheRefinedSolutionWhereOneIsReturned) {
   const double expected = worst_row(a, b, x);
   EXPECT_NEAR(certificate.componentwise_backward_error, expected, resolution(n));
   // The same matrix and solution, but the factor alone.
-  CholeskyFactor factor = cholesky(a.view(), host(32));
+  CholeskyFactor factor = cholesky(a.view(), host_options_of(32));
   Matrix<float> unrefined = b;
   (void)factor.solve(unrefined.view());
   EXPECT_LT(10 * expected, worst_row(a, b, unrefined)) << "the step was not worth it";
@@ -192,7 +192,7 @@ TEST(Certificate, InFp32RefusesShapesAndNamesPivotsAsInFp64) {
   EXPECT_THROW((void)solve(std::as_const(a).view(), Matrix<float>(19, 1).view(), x.view()), Error);
   a(11, 11) -= 3;
   const Matrix<float> b = waves(20, 1);
-  const SolveResult result = solve(std::as_const(a).view(), b.view(), x.view(), host(8));
+  const SolveResult result = solve(std::as_const(a).view(), b.view(), x.view(), host_options_of(8));
   EXPECT_FALSE(result.certificate.factor.ok);
   EXPECT_EQ(result.certificate.factor.first_bad_pivot, 11);
   EXPECT_EQ(x(3, 0), 0) << "x was touched";

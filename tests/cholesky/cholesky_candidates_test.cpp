@@ -21,7 +21,7 @@
 namespace strata {
 namespace {
 
-CholeskyProblem problem_of(std::int64_t n, int devices, bool generated = false) {
+CholeskyProblem candidate_problem_of(std::int64_t n, int devices, bool generated = false) {
   CholeskyProblem problem;
   problem.n = n;
   problem.devices = devices;
@@ -84,7 +84,7 @@ TEST(CholeskyCandidates, TheBoundIsNeverAboveWhatSimulateSays) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const auto dice = [&](std::uint64_t i, std::int64_t sides) { return roll(seed, i, sides); };
     const int devices = static_cast<int>(1 + dice(0, 4));
-    CholeskyProblem problem = problem_of(1 + dice(1, 1500), devices, dice(2, 3) == 0);
+    CholeskyProblem problem = candidate_problem_of(1 + dice(1, 1500), devices, dice(2, 3) == 0);
     problem.tile = 16 + dice(3, 300);
     const int queues = static_cast<int>(1 + dice(4, 4));
     const std::int64_t memory = smallest_budget_bytes(tile_cholesky(problem, {})) +
@@ -106,7 +106,7 @@ TEST(CholeskyCandidates, TheBoundIsNeverAboveWhatSimulateSays) {
 // One compute queue a device, and kernels that leave most of the device to others: the diagonal
 // tiles are done beside all else.
 TEST(CholeskyCandidates, TheBoundKnowsOfTheUrgentQueue) {
-  CholeskyProblem problem = problem_of(24, 2, false);
+  CholeskyProblem problem = candidate_problem_of(24, 2, false);
   problem.tile = 2;
   Machine machine = Machine::emulated(2, 1 << 20);
   for (DeviceModel& device : machine.devices) {
@@ -124,7 +124,8 @@ TEST(CholeskyCandidates, FindsWhatTryingEveryTileFinds) {
   int away_from_the_rule = 0;
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
     const int devices = static_cast<int>(1 + roll(seed, 0, 3));
-    CholeskyProblem problem = problem_of(600 + roll(seed, 1, 1500), devices, roll(seed, 2, 3) == 0);
+    CholeskyProblem problem =
+        candidate_problem_of(600 + roll(seed, 1, 1500), devices, roll(seed, 2, 3) == 0);
     const Machine machine = slow_machine(devices, (1 + roll(seed, 3, 16)) << 20,
                                          10.0 * std::pow(4.0, static_cast<double>(seed % 4)));
     const std::int64_t rule = rule_tile(problem, machine);
@@ -156,7 +157,7 @@ TEST(CholeskyCandidates, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
     machine.devices[0].rate(Element::fp64) *= faster;
     machine.devices[0].host_to_device.bytes_per_second *= faster;
     machine.devices[0].device_to_host.bytes_per_second *= faster;
-    CholeskyProblem problem = problem_of(200 + roll(seed, 1, 1800), 1);
+    CholeskyProblem problem = candidate_problem_of(200 + roll(seed, 1, 1800), 1);
     const std::int64_t rule = rule_tile(problem, machine);
     const PlannedRun found = search_tiles(problem, machine, Policy::opt, true, true);
     CholeskyProblem at_rule = problem;
@@ -181,7 +182,7 @@ TEST(CholeskyCandidates, PlanningIsAHundredthOfTheRunOrTheRuleDecides) {
 TEST(CholeskyCandidates, StepsAreThoseOfAPlanWithRoomForAll) {
   for (const std::int64_t n : {1, 100, 101, 950}) {
     for (const bool generated : {false, true}) {
-      CholeskyProblem problem = problem_of(n, 1, generated);
+      CholeskyProblem problem = candidate_problem_of(n, 1, generated);
       problem.tile = 100;
       const PlanTotals totals =
           plan_cholesky(problem, Machine::emulated(1, 1 << 30), Policy::opt).plan->totals();
@@ -192,7 +193,7 @@ TEST(CholeskyCandidates, StepsAreThoseOfAPlanWithRoomForAll) {
 
 TEST(CholeskyCandidates, RatesOfOneSizeSayNothingAboutAnother) {
   Machine machine = slow_machine(1, 64 << 20, 400);
-  CholeskyProblem problem = problem_of(1500, 1);
+  CholeskyProblem problem = candidate_problem_of(1500, 1);
   const std::int64_t rule = rule_tile(problem, machine);
   (void)plan_path(problem, machine, Options());
   EXPECT_NE(problem.tile, rule);
@@ -219,7 +220,7 @@ Machine machine_with_share(double share, int queues) {
 }
 
 int queues_found(double share, int queues, bool free = true) {
-  CholeskyProblem problem = problem_of(3000, 1);
+  CholeskyProblem problem = candidate_problem_of(3000, 1);
   problem.tile = 150;
   const PlannedRun found =
       search_tiles(problem, machine_with_share(share, queues), Policy::opt, false, free);
@@ -241,7 +242,7 @@ TEST(CholeskyCandidates, WhatIsMeasuredAreCandidatesThatFit) {
   for (const std::int64_t n : {300, 5000, 98'304}) {
     for (const int memory_log : {24, 28, 35}) {
       const Machine machine = Machine::emulated(1, std::int64_t{1} << memory_log);
-      const CholeskyProblem problem = problem_of(n, 1);
+      const CholeskyProblem problem = candidate_problem_of(n, 1);
       const std::int64_t rule = rule_tile(problem, machine);
       const std::vector<std::int64_t> measured = calibration_tiles(problem, 0, machine);
       EXPECT_TRUE(std::is_sorted(measured.begin(), measured.end()));
@@ -258,12 +259,12 @@ TEST(CholeskyCandidates, WhatIsMeasuredAreCandidatesThatFit) {
       }
     }
   }
-  EXPECT_EQ(calibration_tiles(problem_of(5000, 1), 77, Machine::emulated(1, 1 << 28)),
+  EXPECT_EQ(calibration_tiles(candidate_problem_of(5000, 1), 77, Machine::emulated(1, 1 << 28)),
             std::vector<std::int64_t>{77});
 }
 
 TEST(CholeskyCandidates, OfAMachineWithoutDevicesIsMisuse) {
-  CholeskyProblem problem = problem_of(100, 0);
+  CholeskyProblem problem = candidate_problem_of(100, 0);
   EXPECT_THROW((void)plan_path(problem, Machine(), Options()), Error);
   Options negative;
   negative.tile = -1;
@@ -285,7 +286,8 @@ TEST(ReproducibleTile, DependsOnTheOrderAndTheKindOfDeviceAlone) {
           device.kind = name == "host" ? DeviceKind::cpu : DeviceKind::gpu;
         }
         if (roll(seed, 2, 2) == 0) machine.devices[0].kernels.clear();
-        tiles.insert(reproducible_tile(problem_of(n, devices, roll(seed, 3, 2) == 0), machine));
+        tiles.insert(
+            reproducible_tile(candidate_problem_of(n, devices, roll(seed, 3, 2) == 0), machine));
       }
       EXPECT_EQ(tiles.size(), 1u) << name << ' ' << n;
     }
@@ -293,7 +295,7 @@ TEST(ReproducibleTile, DependsOnTheOrderAndTheKindOfDeviceAlone) {
 }
 
 TEST(ReproducibleTile, GivesWayOnlyToABudgetThatCannotHoldIt) {
-  CholeskyProblem problem = problem_of(20'000, 1);
+  CholeskyProblem problem = candidate_problem_of(20'000, 1);
   Machine machine = slow_machine(1, std::int64_t{1} << 30, 100);
   problem.tile = reproducible_tile(problem, machine);
   EXPECT_EQ(problem.tile, 1024);

@@ -15,22 +15,17 @@
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/policies.hpp"
+#include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
+using test::kPolicies;
 using test::Matrix;
-
-constexpr Policy kPolicies[] = {Policy::sync, Policy::async, Policy::v1,
-                                Policy::v2,   Policy::v3,    Policy::opt};
-
-Matrix<double> uniform(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return test::make_matrix<double>(rows, cols, [&](auto i, auto j) {
-    return 2 * random_uniform(seed, static_cast<std::uint64_t>(i * 64 + j)) - 1;
-  });
-}
+using test::signed_uniform_matrix;
 
 /// Row i of (the covariance with range 0.3 and smoothness 1/2) · v, and of its absolute values.
 std::pair<long double, long double> exact(const Matrix<double>& points, double variance,
@@ -47,14 +42,15 @@ std::pair<long double, long double> exact(const Matrix<double>& points, double v
   return {sum, size};
 }
 
-struct Case {
+struct CovarianceProductCase {
   ProductProblem problem;
   Matrix<double> points;
   Matrix<double> v;
   CovarianceParameters parameters{2.0, 0.3, 0.5, 0.0, false};
 
-  Case(std::int64_t n, std::int64_t tile, std::int64_t columns, int devices, std::int64_t at_once)
-      : points(uniform(n, 2, 2)), v(uniform(n, columns, 3)) {
+  CovarianceProductCase(std::int64_t n, std::int64_t tile, std::int64_t columns, int devices,
+                        std::int64_t at_once)
+      : points(signed_uniform_matrix(n, 2, 2)), v(signed_uniform_matrix(n, columns, 3)) {
     problem.n = n;
     problem.tile = problem.factor_tile = tile;
     problem.columns = columns;
@@ -87,7 +83,7 @@ struct Case {
 };
 
 /// −C·V out of a store.
-Matrix<double> product_of(MemoryStore& store, const Case& c) {
+Matrix<double> product_of(MemoryStore& store, const CovarianceProductCase& c) {
   Matrix<double> y(c.problem.n, c.problem.columns);
   store.blocks().for_each(product::kProduct, [&](BlockId id) {
     const BlockExtent x = store.blocks().extent(id);
@@ -103,7 +99,7 @@ TEST(CovarianceProduct, IsThatOfTheWholeMatrixInLongDouble) {
   for (const std::int64_t n : {1, 15, 16, 17, 32, 75}) {
     for (const std::int64_t columns : {1, 3}) {
       for (const std::int64_t at_once : {1, 2, 9}) {
-        const Case c(n, 16, columns, 1, at_once);
+        const CovarianceProductCase c(n, 16, columns, 1, at_once);
         const auto store = c.make_store();
         run_in_order(covariance_product(c.problem), host_backend(), *store, c.run_options());
         const Matrix<double> y = product_of(*store, c);
@@ -125,13 +121,13 @@ TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy
   const auto& [backend, devices, linked] = GetParam();
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
-  const Case one(100, 16, 3, 1, 1);
+  const CovarianceProductCase one(100, 16, 3, 1, 1);
   const auto expected_store = one.make_store();
   run_in_order(covariance_product(one.problem), test::backend_of(backend), *expected_store,
                one.run_options());
   const Matrix<double> expected = product_of(*expected_store, one);
   for (const std::int64_t at_once : {1, 2 * devices, 50}) {
-    const Case c(100, 16, 3, devices, at_once);
+    const CovarianceProductCase c(100, 16, 3, devices, at_once);
     const std::int64_t least = smallest_budget_bytes(covariance_product(c.problem));
     for (const std::int64_t budget : {least, least + 2500, 3 * least, 1_MiB}) {
       for (const Policy policy : kPolicies) {
@@ -163,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, CovarianceProductRun,
                          });
 
 TEST(CovarianceProduct, MovesNoTileOfTheMatrix) {
-  const Case c(100, 16, 3, 1, 2);
+  const CovarianceProductCase c(100, 16, 3, 1, 2);
   for (const Policy policy : {Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned =
         plan_covariance_product(c.problem, Machine::emulated(1, 1_MiB), policy);
@@ -181,7 +177,8 @@ TEST(CovarianceProduct, TakesATileThatFitsWhereTheFactorizationDoes) {
     factor.n = 9 * tile - 1;
     factor.tile = tile;
     factor.point_dimensions = 2;
-    ProductProblem problem = Case(1, tile, std::min<std::int64_t>(tile, 256), 1, 8).problem;
+    ProductProblem problem =
+        CovarianceProductCase(1, tile, std::min<std::int64_t>(tile, 256), 1, 8).problem;
     problem.n = factor.n;
     const auto tile_in = [&](std::int64_t budget) {
       return choose_product_tile(problem, Machine::emulated(1, budget));
@@ -192,7 +189,7 @@ TEST(CovarianceProduct, TakesATileThatFitsWhereTheFactorizationDoes) {
     problem.tile = tile_in(budget / 3);
     EXPECT_LE(smallest_budget_bytes(covariance_product(problem)), budget / 3);
   }
-  ProductProblem whole = Case(1, 5000, 1, 1, 1).problem;  // in core
+  ProductProblem whole = CovarianceProductCase(1, 5000, 1, 1, 1).problem;  // in core
   whole.n = 5000;
   EXPECT_EQ(choose_product_tile(whole, Machine::emulated(1, 16_GiB)), 625);
   whole.factor_tile = 8192;
@@ -206,14 +203,14 @@ INSTANTIATE_TEST_SUITE_P(Backends, SolverProduct, ::testing::ValuesIn(test::avai
 
 TEST_P(SolverProduct, HoldsTheNuggetAndFindsTheCoordinatesOfTheFactorization) {
   const std::int64_t n = 75;
-  const Matrix<double> points = uniform(n, 2, 5);
+  const Matrix<double> points = signed_uniform_matrix(n, 2, 5);
   Options options;
   options.devices = test::devices_text(GetParam(), 1);
   options.device_memory_bytes = 1_MiB;
   options.tile = 16;
   CovarianceSolver solver(points.view(), options);
   ASSERT_TRUE(solver.factor({1.5, 0.3, 0.5, 0.25, true}).ok);
-  const Matrix<double> v = uniform(n, 40, 6);  // more than a tile has columns
+  const Matrix<double> v = signed_uniform_matrix(n, 40, 6);  // more than a tile has columns
   Matrix<double> y(n, 40);
   Matrix<double> x = v;
   (void)solver.solve(x.view());
@@ -244,8 +241,8 @@ TEST_P(SolverProduct, HoldsTheNuggetAndFindsTheCoordinatesOfTheFactorization) {
 
 TEST_P(SolverProduct, HasTheSameBitsOnAnyDevicesAndBudget) {
   const std::int64_t n = 131;
-  const Matrix<double> points = uniform(n, 2, 7);
-  const Matrix<double> v = uniform(n, 5, 8);
+  const Matrix<double> points = signed_uniform_matrix(n, 2, 7);
+  const Matrix<double> v = signed_uniform_matrix(n, 5, 8);
   std::vector<double> expected;
   for (const int devices : {1, 2, 3}) {
     const std::string text = test::devices_text(GetParam(), devices);
@@ -270,7 +267,7 @@ TEST_P(SolverProduct, HasTheSameBitsOnAnyDevicesAndBudget) {
 }
 
 TEST(SolverProductMisuse, IsNamed) {
-  const Matrix<double> points = uniform(9, 2, 5);
+  const Matrix<double> points = signed_uniform_matrix(9, 2, 5);
   Options options;
   options.devices = "host:1";
   CovarianceSolver solver(points.view(), options);
@@ -284,7 +281,7 @@ TEST(SolverProductMisuse, IsNamed) {
 }
 
 TEST(SolverProductMisuse, AMatrixThatIsNotPositiveDefiniteHasAProductAllTheSame) {
-  Matrix<double> points = uniform(20, 2, 5);
+  Matrix<double> points = signed_uniform_matrix(20, 2, 5);
   for (std::int64_t d = 0; d < 2; ++d) points(7, d) = points(3, d);  // twice the same, no nugget
   Options options;
   options.devices = "host:1";
@@ -292,7 +289,7 @@ TEST(SolverProductMisuse, AMatrixThatIsNotPositiveDefiniteHasAProductAllTheSame)
   CovarianceSolver solver(points.view(), options);
   const FactorInfo& info = solver.factor({1.0, 0.3, 0.5, 0.0, true});
   Matrix<double> y(20, 1);
-  const Matrix<double> v = uniform(20, 1, 6);
+  const Matrix<double> v = signed_uniform_matrix(20, 1, 6);
   if (!info.ok) {
     EXPECT_THROW((void)solver.solve(y.view()), Error);
   }

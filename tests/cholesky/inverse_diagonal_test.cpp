@@ -13,30 +13,25 @@
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/policies.hpp"
+#include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
+using test::kPolicies;
 using test::Matrix;
+using test::uniform_matrix;
 
-constexpr Policy kPolicies[] = {Policy::sync, Policy::async, Policy::v1,
-                                Policy::v2,   Policy::v3,    Policy::opt};
-
-Matrix<double> uniform(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return test::make_matrix<double>(rows, cols, [&](auto i, auto j) {
-    return random_uniform(seed, static_cast<std::uint64_t>(i * 64 + j));
-  });
-}
-
-struct Case {
+struct InverseDiagonalCase {
   InverseProblem problem;
   Matrix<double> l;
 
-  Case(std::int64_t n, std::int64_t tile, std::int64_t first, std::int64_t columns,
-       std::int64_t column_tile, int devices)
-      : l(uniform(n, n, 1)) {
+  InverseDiagonalCase(std::int64_t n, std::int64_t tile, std::int64_t first, std::int64_t columns,
+                      std::int64_t column_tile, int devices)
+      : l(uniform_matrix(n, n, 1)) {
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t i = 0; i < n; ++i) l(i, j) = i == j ? 4 + l(i, j) : i > j ? l(i, j) / 8 : 0;
     }
@@ -90,7 +85,7 @@ TEST(InverseDiagonal, IsThatOfSubstitutionInLongDouble) {
   for (const std::int64_t n : {1, 15, 16, 17, 50}) {
     for (const std::int64_t width : {1, 5, 7, 16}) {  // blocks that lie across the edge of a tile
       for (const std::int64_t first : {std::int64_t{0}, n / 2 / width * width}) {
-        const Case c(n, 16, first, n - first, width, 1);
+        const InverseDiagonalCase c(n, 16, first, n - first, width, 1);
         const auto store = c.make_store();
         run_in_order(inverse_diagonal(c.problem), host_backend(), *store, {});
         const std::vector<double> squares = squares_of(*store);
@@ -112,7 +107,7 @@ TEST_P(InverseDiagonalRun, HasTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
   for (const std::int64_t first : {0, 24}) {
-    const Case c(100, 16, first, 41, 8, devices);
+    const InverseDiagonalCase c(100, 16, first, 41, 8, devices);
     const Schedule schedule = inverse_diagonal(c.problem);
     const auto expected_store = c.make_store();
     run_in_order(schedule, test::backend_of(backend), *expected_store, {});
@@ -148,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, InverseDiagonalRun,
                          });
 
 TEST(InverseDiagonal, KeepsWOnADeviceWithRoomForItAndTheSumsAloneGoHome) {
-  const Case c(100, 16, 0, 100, 8, 1);
+  const InverseDiagonalCase c(100, 16, 0, 100, 8, 1);
   for (const Policy policy : {Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned =
         plan_inverse_diagonal(c.problem, Machine::emulated(1, 1_MiB), policy);
@@ -159,7 +154,7 @@ TEST(InverseDiagonal, KeepsWOnADeviceWithRoomForItAndTheSumsAloneGoHome) {
 
 TEST(InverseDiagonal, OfACovarianceIsThatOfItsSolves) {
   const std::int64_t n = 131;
-  const Matrix<double> points = uniform(n, 2, 5);
+  const Matrix<double> points = uniform_matrix(n, 2, 5);
   std::vector<double> expected;
   for (const std::int64_t tile : {32, 33, 131}) {
     for (const std::int64_t tiles : {4, 1000}) {
@@ -186,7 +181,7 @@ TEST(InverseDiagonal, OfACovarianceIsThatOfItsSolves) {
 }
 
 TEST(InverseDiagonal, NeedsAFactorAndAPlaceForEveryValue) {
-  const Matrix<double> points = uniform(9, 2, 5);
+  const Matrix<double> points = uniform_matrix(9, 2, 5);
   Options options;
   options.devices = "host:1";
   CovarianceSolver solver(points.view(), options);

@@ -26,13 +26,13 @@ long double extended_excess(long double d) {
 }
 
 /// What the estimates are to find, from W = L̃⁻¹·L in long double.
-struct Truth {
+struct DivergenceTruth {
   long double correction = 0;
   long double divergence = 0;
 
-  explicit Truth(const PerturbedFactor& factor)
-      : Truth(test::extended_cholesky(factor.sigma), test::extended(factor.l)) {}
-  Truth(const Extended& exact, const Extended& approximate) {
+  explicit DivergenceTruth(const PerturbedFactor& factor)
+      : DivergenceTruth(test::extended_cholesky(factor.sigma), test::extended(factor.l)) {}
+  DivergenceTruth(const Extended& exact, const Extended& approximate) {
     Extended e = exact;
     for (std::int64_t j = 0; j < e.cols; ++j) {
       for (std::int64_t i = 0; i < e.rows; ++i) e(i, j) -= approximate(i, j);
@@ -121,7 +121,7 @@ TEST(LogDeterminant, TheStatedIntervalsCoverTheTruthAsOftenAsTheySay) {
               seed <= 2 ? 1e-2 : 1e-7;  // the larger errors are then larger than it
           const PerturbedFactor factor = perturbed(
               test::exponential_covariance(n, range, nugget, seed), pattern, size, seed + 10);
-          const Truth truth(factor);
+          const DivergenceTruth truth(factor);
           const LogDeterminantCorrection out = estimate_log_determinant(
               n, operators_of(factor), {.probes = 32, .seed = 100 * seed + 7, .steps_max = 100});
           const auto error = static_cast<double>(std::abs(out.correction - truth.correction));
@@ -153,7 +153,7 @@ TEST(LogDeterminant, OneSpreadIsOneStandardError) {
   const std::int64_t n = 40;
   const PerturbedFactor factor =
       test::with_noise(test::exponential_covariance(n, 0.3, 0.01, 4), 1e-3, 5);
-  const Truth truth(factor);
+  const DivergenceTruth truth(factor);
   double squares = 0;
   int beyond = 0;
   constexpr int kSeeds = 200;
@@ -176,7 +176,7 @@ TEST(LogDeterminant, TheIntervalHoldsWhereOneEigenvalueDominates) {
   const std::int64_t n = 60;
   const PerturbedFactor factor =
       perturbed(test::exponential_covariance(n, 0.3, 0.01, 4), 6, 1e-2, 5);
-  const Truth truth(factor);
+  const DivergenceTruth truth(factor);
   int covered = 0;
   constexpr int kSeeds = 400;
   for (int seed = 0; seed < kSeeds; ++seed) {
@@ -220,7 +220,7 @@ TEST(LogDeterminant, IsExactWhereTheProbesHaveNothingToGuess) {
   const double expected = -2 * static_cast<double>(n) * std::log1p(1e-3);
   EXPECT_NEAR(out.correction, expected, 1e-13 * std::abs(expected));
   EXPECT_LE(out.standard_error, 1e-12 * std::abs(expected));
-  const Truth truth(scaled);
+  const DivergenceTruth truth(scaled);
   EXPECT_NEAR(out.divergence, static_cast<double>(truth.divergence), 1e-9 * out.divergence);
   EXPECT_NEAR(out.likelihood_difference_at_zero(), -expected / 2, 1e-12);
 }
@@ -230,7 +230,7 @@ TEST(LogDeterminant, TakesMoreStepsWhereGIsFarFromTheIdentity) {
   const Matrix<double> sigma = test::exponential_covariance(n, 0.5, 1e-3, 4);
   PerturbedFactor far{sigma, Matrix<double>(n, n)};
   for (std::int64_t i = 0; i < n; ++i) far.l(i, i) = std::sqrt(sigma(i, i));
-  const Truth truth(far);
+  const DivergenceTruth truth(far);
   const LogDeterminantCorrection out =
       estimate_log_determinant(n, operators_of(far), {.probes = 64, .seed = 3, .steps_max = 60});
   EXPECT_TRUE(out.converged);
@@ -293,7 +293,8 @@ TEST(Divergence, IsThatInLongDoubleFromThe1eMinus28thToTheFirst) {
     const Matrix<double> l = test::rounded(exact);
     for (const double size : {0.3, 1e-3, 1e-8, 1e-14}) {
       const PerturbedFactor factor = perturbed(sigma, 0, size, 6);
-      const Truth truth(test::extended(l), test::extended(factor.l));  // of the factors as they are
+      const DivergenceTruth truth(test::extended(l),
+                                  test::extended(factor.l));  // of the factors as they are
       const auto columns_of = [](const Matrix<double>& of) {
         return [&of](std::int64_t first, MatrixView<double> out) {
           for (std::int64_t j = 0; j < out.cols; ++j)

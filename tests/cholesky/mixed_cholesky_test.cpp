@@ -8,20 +8,20 @@
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/mixed_factor.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/mixed_factors.hpp"
 #include "tests/support/gaussian.hpp"
 
 namespace strata {
 namespace {
 
+using test::kTotal;
+using test::lower_of;
 using test::Matrix;
 
 constexpr double kRanges[] = {0.02627, 0.078809, 0.210158};  // weak, medium, strong correlation
-/// ‖A − L·Lᵀ‖_F is ε‖A‖_F for what is rounded before the run, as much again for what rounds
-/// products, and what that does to the tiles after them: up to 3.7 was measured.
-constexpr double kTotal = 4;
 constexpr double kAccuracies[] = {1e-5, 1e-6, 1e-7, 1e-8};
 
-Options options_of(std::int64_t tile, double accuracy, PrecisionRule rule) {
+Options mixed_options_of(std::int64_t tile, double accuracy, PrecisionRule rule) {
   Options options;
   options.devices = "host";
   options.device_memory_bytes = std::int64_t{1} << 30;
@@ -29,13 +29,6 @@ Options options_of(std::int64_t tile, double accuracy, PrecisionRule rule) {
   options.mixed.accuracy = accuracy;
   options.mixed.rule = rule;
   return options;
-}
-
-Matrix<double> lower_of(TileFactor& factor) {
-  const std::int64_t n = factor.problem().n;
-  Matrix<double> m(n, n);
-  factor.copy_lower(m.view());
-  return m;
 }
 
 class MixedField : public ::testing::TestWithParam<std::tuple<PrecisionRule, double>> {};
@@ -63,7 +56,7 @@ TEST_P(MixedField, IsTheNearerToItsGaussianTheFinerTheAccuracy) {
   std::vector<TilePrecision> map_before;
   for (const double accuracy : kAccuracies) {
     SCOPED_TRACE(accuracy);
-    Options options = options_of(kTile, accuracy, rule);
+    Options options = mixed_options_of(kTile, accuracy, rule);
     options.mixed.guard = false;
     MixedFactor factor(points.view(), options);
     ASSERT_TRUE(factor.factor({1, range, 0.5, 0, true}).ok);
@@ -96,7 +89,7 @@ TEST(MixedCholesky, OfALargerFieldKeepsItsPromise) {
   const Matrix<double> a = test::exponential_covariance(points, kRanges[1]);
   const Matrix<double> l = test::dense_factor(a);
   for (const double accuracy : {1e-5, 1e-8}) {
-    MixedFactor factor(points.view(), options_of(kTile, accuracy, PrecisionRule::factor));
+    MixedFactor factor(points.view(), mixed_options_of(kTile, accuracy, PrecisionRule::factor));
     const FactorInfo& info = factor.factor({1, kRanges[1], 0.5, 0, true});
     ASSERT_TRUE(info.ok);
     EXPECT_EQ(factor.report().retries, 0) << "norms by the pilot suffice";
@@ -117,7 +110,7 @@ TEST(MixedCholesky, OfOrdersThatAreNoMultipleOfTheTile) {
     const Matrix<double> a = test::exponential_covariance(points, 0.1);
     for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
       for (const double accuracy : {1e-4, 1e-7}) {
-        MixedFactor factor(points.view(), options_of(64, accuracy, rule));
+        MixedFactor factor(points.view(), mixed_options_of(64, accuracy, rule));
         ASSERT_TRUE(factor.factor({1, 0.1, 0.5, 0, true}).ok) << n;
         EXPECT_LE(test::relative_residual(a, lower_of(factor.tiles())), kTotal * accuracy) << n;
         const MixedReport& report = factor.report();
@@ -138,7 +131,7 @@ TEST(MixedCholesky, UsesOnlyWhatIsAllowedAndLeavesNothingOutIfItMayNot) {
   const Matrix<double> a = test::exponential_covariance(points, 0.05);
   for (const char* names : {"fp64", "fp64,fp32", "fp64,fp16", "fp64,fp8", "fp64,fp32,fp16"}) {
     for (const bool keep_all : {false, true}) {
-      Options options = options_of(32, 1e-5, PrecisionRule::factor);
+      Options options = mixed_options_of(32, 1e-5, PrecisionRule::factor);
       options.mixed.allowed = parse_precisions(names);
       options.mixed.keep_all = keep_all;
       MixedFactor factor(points.view(), options);
@@ -159,7 +152,7 @@ TEST(MixedCholesky, ProductRulesOfThePaperKeepItsPromise) {
   const Matrix<double> points = test::ordered_points(512, 32, 9);
   const Matrix<double> a = test::exponential_covariance(points, 0.05);
   for (const ProductRule product : {ProductRule::target, ProductRule::lower, ProductRule::higher}) {
-    Options options = options_of(32, 1e-6, PrecisionRule::paper);
+    Options options = mixed_options_of(32, 1e-6, PrecisionRule::paper);
     options.mixed.product = product;
     MixedFactor factor(points.view(), options);
     ASSERT_TRUE(factor.factor({1, 0.05, 0.5, 0, true}).ok);
@@ -169,13 +162,13 @@ TEST(MixedCholesky, ProductRulesOfThePaperKeepItsPromise) {
 
 TEST(MixedCholesky, IsWhatACovarianceSolverReportsOf) {
   const Matrix<double> points = test::ordered_points(300, 32, 10);
-  CovarianceSolver solver(points.view(), options_of(32, 1e-6, PrecisionRule::factor));
+  CovarianceSolver solver(points.view(), mixed_options_of(32, 1e-6, PrecisionRule::factor));
   ASSERT_TRUE(solver.factor({1, 0.05, 0.5, 0, true}).ok);
   ASSERT_TRUE(solver.report().mixed.has_value());
   EXPECT_EQ(solver.report().mixed->accuracy_asked, 1e-6);
   EXPECT_EQ(solver.report().mixed->rows, 10);
   EXPECT_EQ(solver.report().traffic, solver.report().planned_traffic);
-  Options plain = options_of(32, 0, PrecisionRule::factor);
+  Options plain = mixed_options_of(32, 0, PrecisionRule::factor);
   CovarianceSolver uniform(points.view(), plain);
   ASSERT_TRUE(uniform.factor({1, 0.05, 0.5, 0, true}).ok);
   EXPECT_FALSE(uniform.report().mixed.has_value());
@@ -185,7 +178,7 @@ TEST(MixedCholesky, RefusesWhatIsNoAccuracy) {
   const Matrix<double> points = test::ordered_points(10, 32, 10);
   for (const double bad : {1e-2, 1e-13, -1.0}) {
     try {
-      const MixedFactor factor(points.view(), options_of(32, bad, PrecisionRule::factor));
+      const MixedFactor factor(points.view(), mixed_options_of(32, bad, PrecisionRule::factor));
       ADD_FAILURE() << "not refused: " << bad;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::misuse);

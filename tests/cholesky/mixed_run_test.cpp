@@ -9,6 +9,8 @@
 #include "cholesky/mixed_factor.hpp"
 #include "kernels/potrf.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/mixed_factors.hpp"
+#include "tests/cholesky/policies.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/mixed_problem.hpp"
 #include "tests/support/stores.hpp"
@@ -16,10 +18,6 @@
 namespace strata::test {
 namespace {
 
-constexpr Policy kPolicies[] = {Policy::sync, Policy::async, Policy::v1,
-                                Policy::v2,   Policy::v3,    Policy::opt};
-constexpr std::int64_t kTile = 16;
-constexpr std::int64_t kOrder = 11 * kTile - 5;
 constexpr double kAllowed = 4 * kSmallAccuracy;  // as in mixed_cholesky_test.cpp
 constexpr std::int64_t kMuch = std::int64_t{1} << 24;
 
@@ -27,14 +25,8 @@ Options options_on(int devices, std::int64_t memory_bytes) {
   Options options;
   options.devices = "host:" + std::to_string(devices);
   options.device_memory_bytes = memory_bytes;
-  options.tile = kTile;
+  options.tile = kMixedTile;
   return options;
-}
-
-Matrix<double> lower_of(TileFactor& factor) {
-  Matrix<double> m(factor.problem().n, factor.problem().n);
-  factor.copy_lower(m.view());
-  return m;
 }
 
 /// What is asked of a run: the tiles, their statuses and their norms.
@@ -77,8 +69,8 @@ std::map<std::string, int> kinds_of_tasks(const MixedCase& c) {
 
 TEST_P(MixedRun, HasTilesSumsAndProductsOfEveryKind) {
   for (const bool scrambled : {false, true}) {
-    const MixedCase c = scrambled ? scrambled_case(kOrder, kTile, GetParam())
-                                  : MixedCase(kOrder, kTile, GetParam());
+    const MixedCase c = scrambled ? scrambled_case(kMixedOrder, kMixedTile, GetParam())
+                                  : MixedCase(kMixedOrder, kMixedTile, GetParam());
     for (const std::int64_t count : c.map().tile_counts()) EXPECT_GT(count, 0);
     for (const double count : c.map().product_counts()) EXPECT_GT(count, 0);
     std::map<std::string, int> kinds = kinds_of_tasks(c);
@@ -105,7 +97,7 @@ void expect_bits_of_the_schedule_in_order(const MixedCase& reference, double acc
     MixedCase c = reference;
     c.problem.devices = devices;
     const std::int64_t least = smallest_budget_bytes(tile_cholesky(c.problem, {}));
-    for (const std::int64_t budget : {least, least + 7 * kTile * kTile * 8, kMuch}) {
+    for (const std::int64_t budget : {least, least + 7 * kMixedTile * kMixedTile * 8, kMuch}) {
       DeviceSet set(options_on(devices, budget));
       for (const Policy policy : kPolicies) {
         SCOPED_TRACE(std::to_string(devices) + " devices of " + std::to_string(budget) +
@@ -122,15 +114,15 @@ void expect_bits_of_the_schedule_in_order(const MixedCase& reference, double acc
 }
 
 TEST_P(MixedRun, HasTheBitsOfTheScheduleInOrderWhateverTheBudgetPolicyAndDevices) {
-  expect_bits_of_the_schedule_in_order(MixedCase(kOrder, kTile, GetParam()), kAllowed);
+  expect_bits_of_the_schedule_in_order(MixedCase(kMixedOrder, kMixedTile, GetParam()), kAllowed);
 }
 
 TEST_P(MixedRun, SoItHasWithAMapThatMixesAllKinds) {
-  expect_bits_of_the_schedule_in_order(scrambled_case(kOrder, kTile, GetParam()), 0.2);
+  expect_bits_of_the_schedule_in_order(scrambled_case(kMixedOrder, kMixedTile, GetParam()), 0.2);
 }
 
 TEST_P(MixedRun, ATileFactorHasThemTooWhereverItsTilesStay) {
-  const MixedCase c(kOrder, kTile, GetParam());
+  const MixedCase c(kMixedOrder, kMixedTile, GetParam());
   const auto in_order = c.make_store();
   run_in_order(tile_cholesky(c.problem, {}), host_backend(), *in_order, c.run_options());
   const Matrix<double> expected = c.lower_in(*in_order);
@@ -146,7 +138,7 @@ TEST_P(MixedRun, ATileFactorHasThemTooWhereverItsTilesStay) {
 }
 
 TEST_P(MixedRun, TilesThatFitStayUntilTheyAreAskedFor) {
-  const MixedCase c(kOrder, kTile, GetParam());
+  const MixedCase c(kMixedOrder, kMixedTile, GetParam());
   const auto devices = std::make_shared<DeviceSet>(options_on(1, kMuch));
   TileFactor factor(c.problem, options_on(1, kMuch), devices);
   ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
@@ -157,17 +149,17 @@ TEST_P(MixedRun, TilesThatFitStayUntilTheyAreAskedFor) {
   small +=
       (counts[0] + counts[1] + counts[2] + counts[3]) * static_cast<std::int64_t>(sizeof(TileNorm));
   EXPECT_EQ(factor.report().traffic.device_to_host_bytes, small) << "statuses and norms alone";
-  EXPECT_EQ(factor.report().traffic.host_to_device_bytes, kOrder * 2 * 8) << "coordinates";
+  EXPECT_EQ(factor.report().traffic.host_to_device_bytes, kMixedOrder * 2 * 8) << "coordinates";
   EXPECT_TRUE(devices->residency().only_here(identity));
 
-  const Matrix<double> b = make_matrix<double>(kOrder, 3, [](auto i, auto j) {
+  const Matrix<double> b = make_matrix<double>(kMixedOrder, 3, [](auto i, auto j) {
     return std::sin(1.0 + 3.0 * static_cast<double>(i) + 7.0 * static_cast<double>(j));
   });
   Matrix<double> first = b;
   for (int i = 0; i < 5; ++i) {
     Matrix<double> x = b;
     const RunReport report = factor.sweep(Sweep::both, x.view());
-    EXPECT_EQ(report.traffic.total(), 2 * kOrder * 3 * 8) << "right-hand sides alone, " << i;
+    EXPECT_EQ(report.traffic.total(), 2 * kMixedOrder * 3 * 8) << "right-hand sides alone, " << i;
     EXPECT_EQ(report.traffic, report.planned_traffic);
     if (i == 0) first = x;
     ASSERT_TRUE(same_bits(x.data, first.data)) << i;
@@ -178,7 +170,7 @@ TEST_P(MixedRun, TilesThatFitStayUntilTheyAreAskedFor) {
   EXPECT_FALSE(devices->residency().empty());
   EXPECT_LE(relative_residual(c.a, m), kAllowed);
   Matrix<double> x = b;
-  EXPECT_EQ(factor.sweep(Sweep::both, x.view()).traffic.total(), 2 * kOrder * 3 * 8);
+  EXPECT_EQ(factor.sweep(Sweep::both, x.view()).traffic.total(), 2 * kMixedOrder * 3 * 8);
   EXPECT_TRUE(same_bits(x.data, first.data));
   EXPECT_TRUE(same_bits(lower_of(factor).data, m.data));
 }
@@ -186,9 +178,9 @@ TEST_P(MixedRun, TilesThatFitStayUntilTheyAreAskedFor) {
 // Blocks of 5 or 10 columns are of sizes that no tile has: where the tiles fill the memory there is
 // no slot for them beside what is only on the devices.
 TEST_P(MixedRun, APlanWithoutRoomForTheTilesBringsThemHomeFirst) {
-  const MixedCase c(kOrder, kTile, GetParam());
+  const MixedCase c(kMixedOrder, kMixedTile, GetParam());
   const std::int64_t least = smallest_budget_bytes(tile_cholesky(c.problem, {}));
-  const Matrix<double> b = make_matrix<double>(kOrder, 40, [](auto i, auto j) {
+  const Matrix<double> b = make_matrix<double>(kMixedOrder, 40, [](auto i, auto j) {
     return std::cos(1.0 + 5.0 * static_cast<double>(i) + static_cast<double>(j));
   });
   std::map<std::int64_t, Matrix<double>> expected;
@@ -210,7 +202,7 @@ TEST_P(MixedRun, APlanWithoutRoomForTheTilesBringsThemHomeFirst) {
         const bool again = columns != 1;
         ASSERT_TRUE(!again || factor.factor_covariance(c.points.data.data(), c.parameters).ok);
         const bool before = only_here();
-        Matrix<double> x = make_matrix<double>(kOrder, columns, b);
+        Matrix<double> x = make_matrix<double>(kMixedOrder, columns, b);
         const RunReport report = factor.sweep(Sweep::both, x.view());
         EXPECT_EQ(report.traffic, report.planned_traffic);
         const Matrix<double>& first = expected.try_emplace(columns, x).first->second;
@@ -224,10 +216,11 @@ TEST_P(MixedRun, APlanWithoutRoomForTheTilesBringsThemHomeFirst) {
 }
 
 TEST_P(MixedRun, RoomForTargetsIsNotMadeAtTheExpenseOfTheTiles) {
-  const MixedCase c(kOrder, kTile, GetParam());
+  const MixedCase c(kMixedOrder, kMixedTile, GetParam());
   TileFactor factor(c.problem, options_on(2, 8 * kMuch));
   ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
-  const Matrix<double> b = make_matrix<double>(kOrder, 2, [](auto i, auto j) { return i + j; });
+  const Matrix<double> b =
+      make_matrix<double>(kMixedOrder, 2, [](auto i, auto j) { return i + j; });
   Matrix<double> before = b;
   (void)factor.sweep(Sweep::both, before.view());
   factor.reserve_for_targets(50'000, 3);
@@ -238,7 +231,7 @@ TEST_P(MixedRun, RoomForTargetsIsNotMadeAtTheExpenseOfTheTiles) {
 }
 
 TEST_P(MixedRun, ASecondFactorizationIsLikeAFirstOne) {
-  const MixedCase c(kOrder, kTile, GetParam());
+  const MixedCase c(kMixedOrder, kMixedTile, GetParam());
   for (const std::int64_t budget : {std::int64_t{60'000}, kMuch}) {
     TileFactor factor(c.problem, options_on(2, budget));
     ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
@@ -259,13 +252,13 @@ TEST_P(MixedRun, ASecondFactorizationIsLikeAFirstOne) {
 }
 
 TEST_P(MixedRun, NormsAreThoseOfTheTilesBeforeTheyWereRounded) {
-  const MixedCase c(kOrder, kTile, GetParam());
+  const MixedCase c(kMixedOrder, kMixedTile, GetParam());
   TileFactor factor(c.problem, options_on(2, kMuch));
   ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
-  const TileNorms exact = exact_norms(c.a, c.l, kTile);
+  const TileNorms exact = exact_norms(c.a, c.l, kMixedTile);
   const std::vector<TileNorm> met = factor.measured_norms();
   const std::vector<TileNorm> kept = factor.kept_norms();
-  const TileNorms of_kept = exact_norms(c.a, lower_of(factor), kTile);
+  const TileNorms of_kept = exact_norms(c.a, lower_of(factor), kMixedTile);
   ASSERT_EQ(met.size(), exact.factor.size());
   for (std::int64_t j = 0; j < c.map().tiles(); ++j) {
     for (std::int64_t i = j; i < c.map().tiles(); ++i) {
@@ -279,15 +272,16 @@ TEST_P(MixedRun, NormsAreThoseOfTheTilesBeforeTheyWereRounded) {
     }
   }
   double smallest = 1e300;
-  for (std::int64_t k = 0; k < kOrder; ++k) smallest = std::min(smallest, c.l(k, k) * c.l(k, k));
+  for (std::int64_t k = 0; k < kMixedOrder; ++k)
+    smallest = std::min(smallest, c.l(k, k) * c.l(k, k));
   EXPECT_NEAR(factor.smallest_pivot(), smallest, 1e-4 * smallest);
 }
 
 TEST(MixedRunOfFp64, HasTheBitsOfTheUniformFactor) {
-  const Matrix<double> points = ordered_points(kOrder, kTile, 3);
+  const Matrix<double> points = ordered_points(kMixedOrder, kMixedTile, 3);
   const CovarianceParameters parameters{1, 0.1, 0.5, 0, true};
   CholeskyProblem problem;
-  problem.n = kOrder;
+  problem.n = kMixedOrder;
   problem.point_dimensions = 2;
   for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
     for (const int devices : {1, 2}) {
@@ -304,7 +298,8 @@ TEST(MixedRunOfFp64, HasTheBitsOfTheUniformFactor) {
       EXPECT_EQ(mixed.report().accuracy, 1e-6);
       EXPECT_EQ(mixed.report().tiles[0], 55);
       ASSERT_NE(mixed.tiles().problem().formats.map, nullptr) << "by the road of mixed tiles";
-      Matrix<double> x = make_matrix<double>(kOrder, 2, [](auto i, auto j) { return i - 3 * j; });
+      Matrix<double> x =
+          make_matrix<double>(kMixedOrder, 2, [](auto i, auto j) { return i - 3 * j; });
       Matrix<double> y = x;
       (void)mixed.tiles().sweep(Sweep::both, x.view());
       (void)uniform.sweep(Sweep::both, y.view());
@@ -326,7 +321,7 @@ void expect_refused(TileFactor& factor) {
       EXPECT_EQ(error.kind(), ErrorKind::misuse) << what << ": " << error.what();
     }
   };
-  Matrix<double> x(kOrder, 1);
+  Matrix<double> x(kMixedOrder, 1);
   refused("sweep", [&] { (void)factor.sweep(Sweep::both, x.view()); });
   refused("copy_lower", [&] { (void)lower_of(factor); });
   refused("kept_norms", [&] { (void)factor.kept_norms(); });
@@ -351,7 +346,7 @@ void expect_death(F&& call) {
 
 class MixedFault : public ::testing::Test {
  protected:
-  MixedFault() : c(kOrder, kTile, Element::fp32, 2) {
+  MixedFault() : c(kMixedOrder, kMixedTile, Element::fp32, 2) {
     Options options;
     options.device_memory_bytes = kMuch;
     devices = std::make_shared<DeviceSet>(backend, std::vector{0, 1}, options);
@@ -366,7 +361,7 @@ class MixedFault : public ::testing::Test {
     ASSERT_TRUE(factor->factor_covariance(c.points.data.data(), c.parameters).ok);
   }
   void solve() {
-    Matrix<double> x(kOrder, 2);
+    Matrix<double> x(kMixedOrder, 2);
     std::fill(x.data.begin(), x.data.end(), 1.0);
     (void)factor->sweep(Sweep::both, x.view());
   }

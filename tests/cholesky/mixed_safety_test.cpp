@@ -8,29 +8,23 @@
 
 #include "cholesky/mixed_factor.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/mixed_factors.hpp"
 #include "tests/support/mixed_problem.hpp"
 
 namespace strata::test {
 namespace {
 
-constexpr std::int64_t kTile = 160;  // of which the pilot takes 80 points, rows 1, 3, 5 …
-constexpr double kTotal = 4;         // as in mixed_cholesky_test.cpp
-constexpr double kUnseen = 32;       // what random vectors may not notice
+constexpr std::int64_t kSafetyTile = 160;  // of which the pilot takes 80 points, rows 1, 3, 5 …
+constexpr double kUnseen = 32;             // what random vectors may not notice
 
-Options options_of(double accuracy, PrecisionRule rule = PrecisionRule::factor) {
+Options safety_options_of(double accuracy, PrecisionRule rule = PrecisionRule::factor) {
   Options options;
   options.devices = "host";
   options.device_memory_bytes = std::int64_t{1} << 28;
-  options.tile = kTile;
+  options.tile = kSafetyTile;
   options.mixed.accuracy = accuracy;
   options.mixed.rule = rule;
   return options;
-}
-
-Matrix<double> lower_of(TileFactor& factor) {
-  Matrix<double> m(factor.problem().n, factor.problem().n);
-  factor.copy_lower(m.view());
-  return m;
 }
 
 /// Tiles far from each other in odd rows; of the even rows, a share lies in one place together, so
@@ -40,18 +34,18 @@ Matrix<double> interleaved(std::int64_t n, double share) {
     const double u = random_uniform(21, static_cast<std::uint64_t>(2 * i + c));
     const bool stray = i % 2 == 0 && random_uniform(22, static_cast<std::uint64_t>(i)) < share;
     if (c == 1) return u;
-    return u + (stray ? -100.0 : 20 * static_cast<double>(i / kTile));
+    return u + (stray ? -100.0 : 20 * static_cast<double>(i / kSafetyTile));
   });
 }
 
 TEST(MixedSafety, WhatThePilotDidNotSeeIsRaisedAndCounted) {
   for (const double share : {1.0, 0.1, 0.01}) {
-    const Matrix<double> points = interleaved(6 * kTile, share);
+    const Matrix<double> points = interleaved(6 * kSafetyTile, share);
     const Matrix<double> a = exponential_covariance(points, 0.3);
     for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
       for (const double accuracy : {1e-3, 1e-5, 1e-7}) {
         SCOPED_TRACE(testing::Message() << share << " " << accuracy);
-        MixedFactor factor(points.view(), options_of(accuracy, rule));
+        MixedFactor factor(points.view(), safety_options_of(accuracy, rule));
         ASSERT_TRUE(factor.factor({1, 0.3, 0.5, 0, true}).ok);
         const MixedReport& report = factor.report();
         ASSERT_GT(report.accuracy, 0);
@@ -69,10 +63,10 @@ TEST(MixedSafety, WhatThePilotDidNotSeeIsRaisedAndCounted) {
 
 // Where nothing is left out each tile is met, and no vector is needed to see how large it is.
 TEST(MixedSafety, ATileThatIsKeptIsRaisedByItsNorm) {
-  const Matrix<double> points = interleaved(6 * kTile, 0.1);
+  const Matrix<double> points = interleaved(6 * kSafetyTile, 0.1);
   const Matrix<double> a = exponential_covariance(points, 0.3);
   for (const double accuracy : {1e-3, 1e-5, 1e-7}) {
-    Options options = options_of(accuracy);
+    Options options = safety_options_of(accuracy);
     options.mixed.keep_all = true;
     options.mixed.guard = false;
     MixedFactor factor(points.view(), options);
@@ -87,13 +81,13 @@ TEST(MixedSafety, ATileThatIsKeptIsRaisedByItsNorm) {
 // One tile dense far away, in the middle of the others, and after them.
 TEST(MixedSafety, ADenseTileFarAwayChangesNothing) {
   for (const std::int64_t which : {2, 5}) {
-    Matrix<double> points = ordered_points(6 * kTile, kTile, 4);
-    for (std::int64_t i = which * kTile; i < (which + 1) * kTile; ++i) {
+    Matrix<double> points = ordered_points(6 * kSafetyTile, kSafetyTile, 4);
+    for (std::int64_t i = which * kSafetyTile; i < (which + 1) * kSafetyTile; ++i) {
       for (const int c : {0, 1}) points(i, c) = 1000 + 0.05 * points(i, c);
     }
     const Matrix<double> a = exponential_covariance(points, 0.1);
     for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
-      MixedFactor factor(points.view(), options_of(1e-6, rule));
+      MixedFactor factor(points.view(), safety_options_of(1e-6, rule));
       ASSERT_TRUE(factor.factor({1, 0.1, 0.5, 0, true}).ok);
       EXPECT_EQ(factor.report().accuracy, 1e-6);
       EXPECT_LE(relative_residual(a, lower_of(factor.tiles())), kTotal * 1e-6);
@@ -109,7 +103,7 @@ TEST(MixedSafety, OverflowsOfFewBitsShowInTheNormsThatWereMet) {
     ASSERT_GT(norms.largest[at], 0.1);
     norms.factor[at] = 1e-5;  // in fp8, with a scale for what is 2^12 times smaller
     for (double& largest : norms.largest) largest = std::min(largest, 0x1p-12);
-    Options options = options_of(0);
+    Options options = safety_options_of(0);
     options.tile = 16;
     c.set_map(norms, {.accuracy = 1e-5}, single);
     ASSERT_EQ(c.map().stored(1, 0), TilePrecision::fp8);
@@ -146,7 +140,7 @@ void expect_right(MixedFactor& factor, const FactorInfo& info, const Matrix<doub
 }
 
 TEST(MixedSafety, SmoothFieldsAreFactoredMoreFinelyOrInFp64) {
-  const Matrix<double> points = ordered_points(5 * kTile, kTile, 12);
+  const Matrix<double> points = ordered_points(5 * kSafetyTile, kSafetyTile, 12);
   int finer = 0;
   int in_fp64 = 0;
   for (const double smoothness : {1.5, 2.5}) {
@@ -154,7 +148,7 @@ TEST(MixedSafety, SmoothFieldsAreFactoredMoreFinelyOrInFp64) {
       const Matrix<double> a = matern_covariance(points, range, smoothness);
       for (const bool guard : {true, false}) {
         SCOPED_TRACE(testing::Message() << smoothness << " " << range << " " << guard);
-        Options options = options_of(1e-5);
+        Options options = safety_options_of(1e-5);
         options.mixed.guard = guard;
         MixedFactor factor(points.view(), options);
         const FactorInfo& info = factor.factor({1, range, smoothness, 0, true});
@@ -180,7 +174,7 @@ FactorInfo info_in_fp64(const Matrix<double>& points, const CovarianceParameters
   CholeskyProblem problem;
   problem.n = points.rows;
   problem.point_dimensions = 2;
-  TileFactor factor(problem, options_of(0));
+  TileFactor factor(problem, safety_options_of(0));
   return factor.factor_covariance(points.data.data(), parameters);
 }
 
@@ -192,14 +186,14 @@ TEST(MixedSafety, CoincidentPointsAreNotPositiveDefiniteAsFp64Says) {
                                    {1, 3},
                                    {4, 6},
                                    {0, 2},
-                                   {2, 2 * kTile + 4},
-                                   {5, 4 * kTile + 7}}) {
-    Matrix<double> points = ordered_points(5 * kTile, kTile, 13);
+                                   {2, 2 * kSafetyTile + 4},
+                                   {5, 4 * kSafetyTile + 7}}) {
+    Matrix<double> points = ordered_points(5 * kSafetyTile, kSafetyTile, 13);
     for (const int c : {0, 1}) points(other, c) = points(one, c);
     const FactorInfo expected = info_in_fp64(points, parameters);
     for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
       for (const bool guard : {true, false}) {
-        Options options = options_of(1e-6, rule);
+        Options options = safety_options_of(1e-6, rule);
         options.mixed.guard = guard;
         MixedFactor factor(points.view(), options);
         const FactorInfo& info = factor.factor(parameters);
@@ -221,12 +215,12 @@ TEST(MixedSafety, CoincidentPointsAreNotPositiveDefiniteAsFp64Says) {
 }
 
 TEST(MixedSafety, AFactorAfterAnotherIsAsIfItWereTheFirst) {
-  const Matrix<double> points = ordered_points(5 * kTile, kTile, 14);
-  MixedFactor again(points.view(), options_of(1e-6));
+  const Matrix<double> points = ordered_points(5 * kSafetyTile, kSafetyTile, 14);
+  MixedFactor again(points.view(), safety_options_of(1e-6));
   for (const auto& [range, smoothness] :
        {std::pair{0.1, 0.5}, {0.02, 0.5}, {0.1, 2.5}, {0.02, 0.5}, {0.02, 0.5}}) {
     const CovarianceParameters parameters{1, range, smoothness, 0, true};
-    MixedFactor fresh(points.view(), options_of(1e-6));
+    MixedFactor fresh(points.view(), safety_options_of(1e-6));
     const double determinant = fresh.factor(parameters).log_determinant;
     EXPECT_EQ(again.factor(parameters).log_determinant, determinant);
     EXPECT_EQ(again.report().accuracy, fresh.report().accuracy);

@@ -5,19 +5,18 @@
 
 #include "cholesky/tile_factor.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/mixed_factors.hpp"
+#include "tests/cholesky/sine_columns.hpp"
 #include "tests/support/mixed_problem.hpp"
 
 namespace strata::test {
 namespace {
 
-constexpr std::int64_t kTile = 16;
-constexpr std::int64_t kOrder = 11 * kTile - 5;
-
 class MixedSolve : public ::testing::TestWithParam<std::tuple<Element, int>> {
  protected:
   MixedSolve()
-      : c(kOrder, kTile, std::get<0>(GetParam()), std::get<1>(GetParam())),
-        scrambled(scrambled_case(kOrder, kTile, std::get<0>(GetParam()))) {
+      : c(kMixedOrder, kMixedTile, std::get<0>(GetParam()), std::get<1>(GetParam())),
+        scrambled(scrambled_case(kMixedOrder, kMixedTile, std::get<0>(GetParam()))) {
     scrambled.problem.devices = c.problem.devices;
   }
   /// With room for everything, or for a few tiles.
@@ -30,7 +29,7 @@ class MixedSolve : public ::testing::TestWithParam<std::tuple<Element, int>> {
     return factor;
   }
   static Matrix<double> lower_of(TileFactor& factor) {
-    Matrix<double> m(kOrder, kOrder);
+    Matrix<double> m(kMixedOrder, kMixedOrder);
     factor.copy_lower(m.view());
     return m;
   }
@@ -47,12 +46,6 @@ INSTANTIATE_TEST_SUITE_P(Singles, MixedSolve,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-Matrix<double> right_hand_sides(std::int64_t columns) {
-  return make_matrix<double>(kOrder, columns, [](auto i, auto j) {
-    return std::sin(1.0 + 3.0 * static_cast<double>(i) + 7.0 * static_cast<double>(j));
-  });
-}
-
 Matrix<double> transposed(const Matrix<double>& m) {
   return make_matrix<double>(m.cols, m.rows, [&](auto i, auto j) { return m(j, i); });
 }
@@ -62,9 +55,9 @@ TEST_P(MixedSolve, SweepsAreThoseOfTheNumbersThatTheTilesHold) {
     for (const bool roomy : {true, false}) {
       TileFactor factor = factor_of(*one, roomy);
       for (const std::int64_t columns : {1, 5, 33}) {
-        const Matrix<double> b = right_hand_sides(columns);
+        const Matrix<double> b = sine_columns(kMixedOrder, columns);
         Matrix<double> forward = b;
-        EXPECT_EQ(factor.sweep(Sweep::forward, forward.view()).n, kOrder);
+        EXPECT_EQ(factor.sweep(Sweep::forward, forward.view()).n, kMixedOrder);
         Matrix<double> backward = b;
         (void)factor.sweep(Sweep::backward, backward.view());
         Matrix<double> both = b;
@@ -82,13 +75,13 @@ TEST_P(MixedSolve, SweepsAreThoseOfTheNumbersThatTheTilesHold) {
 
 TEST_P(MixedSolve, SolvesTheCovarianceToTheAccuracyOfTheFactor) {
   TileFactor factor = factor_of(c, true);
-  const Matrix<double> b = right_hand_sides(2);
+  const Matrix<double> b = sine_columns(kMixedOrder, 2);
   Matrix<double> x = b;
   (void)factor.sweep(Sweep::both, x.view());
   EXPECT_LE(backward_error(c.a, b, x), 4 * kSmallAccuracy);
   EXPECT_GT(backward_error(c.a, b, x), 1e-13) << "or nothing was rounded";
-  const std::vector<double> again = factor.multiply({x.data.begin(), x.data.begin() + kOrder});
-  for (std::int64_t i = 0; i < kOrder; ++i)
+  const std::vector<double> again = factor.multiply({x.data.begin(), x.data.begin() + kMixedOrder});
+  for (std::int64_t i = 0; i < kMixedOrder; ++i)
     ASSERT_NEAR(again[static_cast<std::size_t>(i)], b(i, 0), 1e-12);
 }
 
@@ -98,7 +91,7 @@ TEST_P(MixedSolve, WhitenedSumsAreThoseOfTheNumbersThatTheTilesHold) {
   const Matrix<double> targets = make_matrix<double>(kTargets, 2, [](auto i, auto j) {
     return random_uniform(31, static_cast<std::uint64_t>(2 * i + j));
   });
-  const Matrix<double> right = right_hand_sides(kColumns);
+  const Matrix<double> right = sine_columns(kMixedOrder, kColumns);
   for (const MixedCase* one : {&c, &scrambled}) {
     for (const bool roomy : {true, false}) {
       TileFactor factor = factor_of(*one, roomy);
@@ -116,22 +109,22 @@ TEST_P(MixedSolve, WhitenedSumsAreThoseOfTheNumbersThatTheTilesHold) {
       chunk.squares = squares.data();
       const RunReport report = factor.sum_whitened(chunk, {});
       EXPECT_EQ(report.traffic, report.planned_traffic);
-      Matrix<double> w = make_matrix<double>(kOrder, kTargets, [&](auto i, auto t) {
+      Matrix<double> w = make_matrix<double>(kMixedOrder, kTargets, [&](auto i, auto t) {
         return std::exp(
             -std::hypot(one->points(i, 0) - targets(t, 0), one->points(i, 1) - targets(t, 1)) /
             cross.range);
       });
       const Matrix<double> m = lower_of(factor);
       cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,
-                  static_cast<int>(kOrder), static_cast<int>(kTargets), 1, m.data.data(),
-                  static_cast<int>(kOrder), w.data.data(), static_cast<int>(kOrder));
+                  static_cast<int>(kMixedOrder), static_cast<int>(kTargets), 1, m.data.data(),
+                  static_cast<int>(kMixedOrder), w.data.data(), static_cast<int>(kMixedOrder));
       for (std::int64_t t = 0; t < kTargets; ++t) {
         long double square = 0;
-        for (std::int64_t i = 0; i < kOrder; ++i) square += w(i, t) * w(i, t);
+        for (std::int64_t i = 0; i < kMixedOrder; ++i) square += w(i, t) * w(i, t);
         EXPECT_NEAR(squares[static_cast<std::size_t>(t)], static_cast<double>(square), 1e-13);
         for (std::int64_t j = 0; j < kColumns; ++j) {
           long double product = 0;
-          for (std::int64_t i = 0; i < kOrder; ++i) product += w(i, t) * right(i, j);
+          for (std::int64_t i = 0; i < kMixedOrder; ++i) product += w(i, t) * right(i, j);
           EXPECT_NEAR(products(t, j), static_cast<double>(product), 1e-13);
         }
       }
@@ -142,16 +135,16 @@ TEST_P(MixedSolve, WhitenedSumsAreThoseOfTheNumbersThatTheTilesHold) {
 TEST_P(MixedSolve, ProductsWithTheCovarianceDoNotMindWhatTheFactorIsKeptIn) {
   for (const bool roomy : {true, false}) {
     TileFactor factor = factor_of(scrambled, roomy);
-    const Matrix<double> v = right_hand_sides(3);
+    const Matrix<double> v = sine_columns(kMixedOrder, 3);
     Matrix<double> before = v;
     (void)factor.sweep(Sweep::both, before.view());
-    Matrix<double> y(kOrder, 3);
+    Matrix<double> y(kMixedOrder, 3);
     (void)factor.multiply_covariance(
         {scrambled.points.data.data(), &scrambled.parameters, v.view(), y.view()});
     for (std::int64_t j = 0; j < 3; ++j) {
-      for (std::int64_t i = 0; i < kOrder; ++i) {
+      for (std::int64_t i = 0; i < kMixedOrder; ++i) {
         long double sum = 0;
-        for (std::int64_t k = 0; k < kOrder; ++k) sum += scrambled.a(i, k) * v(k, j);
+        for (std::int64_t k = 0; k < kMixedOrder; ++k) sum += scrambled.a(i, k) * v(k, j);
         ASSERT_NEAR(y(i, j), static_cast<double>(sum), 1e-13);
       }
     }

@@ -13,6 +13,8 @@
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/policies.hpp"
+#include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/gaussian.hpp"
 #include "tests/support/problems.hpp"
@@ -20,24 +22,18 @@
 namespace strata {
 namespace {
 
+using test::kPolicies;
 using test::Matrix;
+using test::signed_uniform_matrix;
 
-constexpr Policy kPolicies[] = {Policy::sync, Policy::async, Policy::v1,
-                                Policy::v2,   Policy::v3,    Policy::opt};
-
-Matrix<double> uniform(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return test::make_matrix<double>(rows, cols, [&](auto i, auto j) {
-    return 2 * random_uniform(seed, static_cast<std::uint64_t>(i * 64 + j)) - 1;
-  });
-}
-
-struct Case {
+struct MultiplyCase {
   SolveProblem problem;
   Matrix<double> l;
   Matrix<double> x;
 
-  Case(std::int64_t n, std::int64_t tile, std::int64_t rhs, std::int64_t rhs_tile, int devices)
-      : l(uniform(n, n, 1)), x(uniform(n, rhs, 2)) {
+  MultiplyCase(std::int64_t n, std::int64_t tile, std::int64_t rhs, std::int64_t rhs_tile,
+               int devices)
+      : l(signed_uniform_matrix(n, n, 1)), x(signed_uniform_matrix(n, rhs, 2)) {
     problem.n = n;
     problem.tile = tile;
     problem.rhs = rhs;
@@ -69,7 +65,7 @@ std::vector<double> product_of(MemoryStore& store) {
 TEST(Multiply, IsTheSumInLongDoubleWithTheSignOfGemm) {
   for (const std::int64_t n : {1, 15, 16, 17, 50}) {
     for (const Sweep sweep : {Sweep::multiply, Sweep::multiply_transposed}) {
-      const Case c(n, 16, 7, 3, 1);
+      const MultiplyCase c(n, 16, 7, 3, 1);
       const auto store = c.make_store();
       const bool transposed = sweep == Sweep::multiply_transposed;
       run_in_order(triangular_solve(c.problem, sweep), host_backend(), *store, {});
@@ -100,7 +96,7 @@ void expect_bits_of_the_schedule_in_order(Sweep sweep, const std::string& backen
                                           bool linked) {
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
-  const Case c(100, 16, 21, 8, devices);
+  const MultiplyCase c(100, 16, 21, 8, devices);
   const Schedule schedule = triangular_solve(c.problem, sweep);
   const auto expected_store = c.make_store();
   run_in_order(schedule, test::backend_of(backend), *expected_store, {});
@@ -141,14 +137,14 @@ INSTANTIATE_TEST_SUITE_P(Backends, MultiplyRun,
 
 TEST(MultiplyLower, IsUndoneByTheSolveAndGivesTheMatrixBack) {
   const std::int64_t n = 131;
-  const Matrix<double> points = uniform(n, 2, 5);
+  const Matrix<double> points = signed_uniform_matrix(n, 2, 5);
   for (const std::int64_t tile : {32, 131}) {
     Options options;
     options.devices = "host:2";
     options.tile = tile;
     CovarianceSolver solver(points.view(), options);
     ASSERT_TRUE(solver.factor({1.0, 0.3, 0.5, 0.1, true}).ok);
-    const Matrix<double> z = uniform(n, 9, 6);
+    const Matrix<double> z = signed_uniform_matrix(n, 9, 6);
     Matrix<double> y = z;
     const RunReport report = solver.multiply_lower(y.view());
     EXPECT_EQ(report.traffic, static_cast<const Traffic&>(report.planned_traffic));
@@ -186,7 +182,7 @@ TEST(MultiplyLower, OfAMixedFactorIsTheSumOverItsColumns) {
   Matrix<double> l(n, n);
   for (std::int64_t first = 0; first < n; first += 90)
     solver.copy_lower(first, l.view().block(0, first, n, std::min<std::int64_t>(90, n - first)));
-  const Matrix<double> z = uniform(n, 3, 6);
+  const Matrix<double> z = signed_uniform_matrix(n, 3, 6);
   Matrix<double> y = z;
   Matrix<double> of_transpose = z;
   (void)solver.multiply_lower(y.view());
@@ -218,7 +214,7 @@ TEST(MultiplyLower, OfAMixedFactorIsTheSumOverItsColumns) {
 }
 
 TEST(MultiplyLower, NeedsAFactorAndRowsThatFit) {
-  const Matrix<double> points = uniform(9, 2, 5);
+  const Matrix<double> points = signed_uniform_matrix(9, 2, 5);
   Options options;
   options.devices = "host:1";
   CovarianceSolver solver(points.view(), options);

@@ -32,13 +32,13 @@ std::vector<double> lower_of(MemoryStore& store) {
   return all;
 }
 
-struct Case {
+struct PlannedCholeskyCase {
   Matrix<double> matrix;
   Matrix<double> points;
   CholeskyProblem problem;
   CovarianceParameters parameters{2.0, 0.3, 0.5, 0.1, true};
 
-  Case(std::int64_t n, std::int64_t tile, int devices, bool generated)
+  PlannedCholeskyCase(std::int64_t n, std::int64_t tile, int devices, bool generated)
       : matrix(test::random_spd_matrix<double>(n, 7)),
         points(test::make_matrix<double>(n, 2, [](auto i, auto j) {
           return random_uniform(11, static_cast<std::uint64_t>(2 * i + j));
@@ -73,8 +73,9 @@ struct Case {
 };
 
 /// Runs a case under a budget and checks everything that must hold of any run.
-void expect_same(const std::string& backend, const Case& c, const std::vector<double>& expected,
-                 std::int64_t budget, Policy policy, bool linked = false) {
+void expect_same(const std::string& backend, const PlannedCholeskyCase& c,
+                 const std::vector<double>& expected, std::int64_t budget, Policy policy,
+                 bool linked = false) {
   Options options;
   options.devices = test::devices_text(backend, c.problem.devices);
   options.device_memory_bytes = budget;
@@ -105,7 +106,7 @@ TEST_P(PlannedCholesky, IsBitIdenticalToTheScheduleInOrderForEveryBudgetAndPolic
   const auto [backend, n, devices, generated] = GetParam();
   if (test::devices_text(backend, devices).empty()) GTEST_SKIP() << "too few GPUs";
   constexpr std::int64_t kTile = 24;
-  const Case c(n, kTile, devices, generated);
+  const PlannedCholeskyCase c(n, kTile, devices, generated);
   const std::vector<double> expected = c.oracle(backend);
   const Schedule schedule = tile_cholesky(c.problem, {});
   const std::int64_t smallest = smallest_budget_bytes(schedule);
@@ -137,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PlannedCholesky,
                          });
 
 TEST(PlannedCholesky, RefusesABudgetBelowTheSmallestAndNamesIt) {
-  const Case c(100, 24, 1, false);
+  const PlannedCholeskyCase c(100, 24, 1, false);
   const std::int64_t smallest = smallest_budget_bytes(tile_cholesky(c.problem, {}));
   try {
     (void)plan_cholesky(c.problem, Machine::emulated(1, smallest - 1), Policy::opt);

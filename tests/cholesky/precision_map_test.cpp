@@ -223,11 +223,11 @@ TileNorms plain_norms() {
   }
   return norms;
 }
-constexpr double kEpsilon = 0x1p-20;
+constexpr double kMapAccuracy = 0x1p-20;
 
 MixedPrecision asking(PrecisionRule rule) {
   MixedPrecision asked;
-  asked.accuracy = kEpsilon;
+  asked.accuracy = kMapAccuracy;
   asked.rule = rule;
   return asked;
 }
@@ -327,7 +327,7 @@ TEST(PrecisionMap, FinerCountsTilesAndThoseThatProductsRoundedFurther) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const TileNorms random = random_norms(7, 32, seed);
     MixedPrecision finer = asked;
-    finer.accuracy = kEpsilon / static_cast<double>(1 << (seed % 9));
+    finer.accuracy = kMapAccuracy / static_cast<double>(1 << (seed % 9));
     const PrecisionMap here(random, finer);
     const PrecisionMap there(random, asked);
     std::int64_t count = 0;
@@ -438,7 +438,7 @@ TEST(TileFormats, GiveEachTileTheElementOfItsPrecision) {
 }
 
 template <class F>
-void expect_misuse(const std::string& part, F&& call) {
+void expect_refusal(const std::string& part, F&& call) {
   try {
     call();
     ADD_FAILURE() << "not refused: " << part;
@@ -453,8 +453,8 @@ TEST(MixedPrecision, RefusesAccuraciesAndSetsThatNameNoFactor) {
   for (const double bad : {-1e-6, 9e-13, 1.1e-3, 1.0, kNaN, double{INFINITY}, 1e-320}) {
     MixedPrecision asked;
     asked.accuracy = bad;
-    expect_misuse("an accuracy is between 1e-12 and 1e-3", [&] { check_mixed_precision(asked); });
-    expect_misuse("accuracy", [&] { (void)PrecisionMap(plain_norms(), asked); });
+    expect_refusal("an accuracy is between 1e-12 and 1e-3", [&] { check_mixed_precision(asked); });
+    expect_refusal("accuracy", [&] { (void)PrecisionMap(plain_norms(), asked); });
   }
   for (const double good : {0.0, 1e-12, 1e-3, 1e-6}) {
     MixedPrecision asked;
@@ -464,16 +464,16 @@ TEST(MixedPrecision, RefusesAccuraciesAndSetsThatNameNoFactor) {
   }
   MixedPrecision asked = asking(PrecisionRule::factor);
   asked.allowed = {false, true, true, true};
-  expect_misuse("without fp64", [&] { check_mixed_precision(asked); });
-  expect_misuse("without fp64", [&] { (void)PrecisionMap(plain_norms(), asked); });
+  expect_refusal("without fp64", [&] { check_mixed_precision(asked); });
+  expect_refusal("without fp64", [&] { (void)PrecisionMap(plain_norms(), asked); });
 }
 
 TEST(MixedPrecision, RefusesNormsThatAreNotOneForEachTile) {
   for (const int which : {0, 1, 2}) {
     TileNorms norms = plain_norms();
     (which == 0 ? norms.matrix : which == 1 ? norms.factor : norms.largest).pop_back();
-    expect_misuse("norms for 10 tiles",
-                  [&] { (void)PrecisionMap(norms, asking(PrecisionRule::factor)); });
+    expect_refusal("norms for 10 tiles",
+                   [&] { (void)PrecisionMap(norms, asking(PrecisionRule::factor)); });
   }
 }
 
@@ -485,9 +485,9 @@ TEST(MixedPrecision, ParsesSetsOfPrecisions) {
   EXPECT_EQ(parse_precisions("fp64,fp64"), (Set{true, false, false, false}));
   for (const char* bad : {"", "fp65", "fp64,", ",fp64", "fp64,,fp32", "fp64 ,fp32", "none,fp64",
                           "FP64", "fp64;fp32", "fp"})
-    expect_misuse(std::string("'") + bad + "' is no set of precisions",
-                  [&] { (void)parse_precisions(bad); });
-  expect_misuse("'fp32,fp16' are without fp64", [] { (void)parse_precisions("fp32,fp16"); });
+    expect_refusal(std::string("'") + bad + "' is no set of precisions",
+                   [&] { (void)parse_precisions(bad); });
+  expect_refusal("'fp32,fp16' are without fp64", [] { (void)parse_precisions("fp32,fp16"); });
 }
 
 TEST(MixedPrecision, UnitRoundoffsAreThoseOfTheFormats) {

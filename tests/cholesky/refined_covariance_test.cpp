@@ -12,7 +12,7 @@
 namespace strata::test {
 namespace {
 
-constexpr std::int64_t kOrder = 200;
+constexpr std::int64_t kRefinedOrder = 200;
 
 class RefinedCovariance : public ::testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
@@ -37,7 +37,7 @@ class RefinedCovariance : public ::testing::TestWithParam<std::tuple<std::string
 
   Options options_;
   Matrix<double> points_ =
-      make_matrix<double>(kOrder, 2, [](auto i, auto j) { return signed_uniform(3, i, j); });
+      make_matrix<double>(kRefinedOrder, 2, [](auto i, auto j) { return signed_uniform(3, i, j); });
   std::unique_ptr<CovarianceSolver> exact_;
   std::unique_ptr<CovarianceSolver> near_;
 };
@@ -51,27 +51,27 @@ INSTANTIATE_TEST_SUITE_P(Backends, RefinedCovariance,
 
 TEST_P(RefinedCovariance, IsSolvedAsByItsOwnFactor) {
   const Matrix<double> b =
-      make_matrix<double>(kOrder, 3, [](auto i, auto j) { return signed_uniform(4, i, j); });
+      make_matrix<double>(kRefinedOrder, 3, [](auto i, auto j) { return signed_uniform(4, i, j); });
   Matrix<double> expected = b;
   (void)exact_->solve(expected.view());
   RefinementOptions options;
-  options.norm = nonnegative_norm(product(), kOrder);
+  options.norm = nonnegative_norm(product(), kRefinedOrder);
   const BlockSolver near = [&](MatrixView<double> v) { (void)near_->solve(v); };
   for (const RefinementMethod method :
        {RefinementMethod::conjugate_gradients, RefinementMethod::gmres_right}) {
     options.method = method;
-    Matrix<double> x(kOrder, 3);
+    Matrix<double> x(kRefinedOrder, 3);
     const Refinement out = refine(product(), near, b.view(), x.view(), options);
     EXPECT_TRUE(out.converged) << out.backward_error;
     EXPECT_LE(out.steps, 12);
     for (std::int64_t j = 0; j < 3; ++j) {
-      for (std::int64_t i = 0; i < kOrder; ++i)
-        EXPECT_NEAR(x(i, j), expected(i, j), 1e-10 * norm_inf(kOrder, &expected(0, j)));
+      for (std::int64_t i = 0; i < kRefinedOrder; ++i)
+        EXPECT_NEAR(x(i, j), expected(i, j), 1e-10 * norm_inf(kRefinedOrder, &expected(0, j)));
     }
     const auto forms = quadratic_forms(b.view(), x.view(), out.residuals.view(), near,
                                        out.ritz_min > 0 ? out.ritz_min : 0.9, options.norm);
     for (std::int64_t j = 0; j < 3; ++j) {
-      const double form = accurate_dot(kOrder, &b(0, j), &expected(0, j));
+      const double form = accurate_dot(kRefinedOrder, &b(0, j), &expected(0, j));
       EXPECT_NEAR(forms[static_cast<std::size_t>(j)].value, form, 1e-11 * form);
     }
   }
@@ -83,7 +83,7 @@ TEST_P(RefinedCovariance, HasTheLogDeterminantOfItsOwnFactor) {
       [&](MatrixView<double> v) { (void)near_->solve_lower_transposed(v); }};
   const double difference = exact_->factor({1.0, 0.1, 0.5, 0.01, true}).log_determinant -
                             near_->factor({1.0, 0.1002, 0.5, 0.0101, true}).log_determinant;
-  const LogDeterminantCorrection out = estimate_log_determinant(kOrder, operators);
+  const LogDeterminantCorrection out = estimate_log_determinant(kRefinedOrder, operators);
   EXPECT_TRUE(out.converged);
   EXPECT_NEAR(out.correction, difference, out.statistical_bound_applied());
   EXPECT_LE(out.statistical_bound_applied(), 0.2 * std::abs(difference));

@@ -7,13 +7,14 @@
 
 #include "cholesky/covariance_solver.hpp"
 #include "strata/cholesky.hpp"
+#include "tests/cholesky/sine_columns.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata::test {
 namespace {
 
-constexpr std::int64_t kOrder = 75;  // of tiles of 16: the last one is smaller
+constexpr std::int64_t kResidentOrder = 75;  // of tiles of 16: the last one is smaller
 
 class ResidentFactor : public ::testing::TestWithParam<std::string> {
  protected:
@@ -29,46 +30,41 @@ class ResidentFactor : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Backends, ResidentFactor, ::testing::ValuesIn(available_backends()),
                          [](const auto& info) { return info.param; });
 
-Matrix<double> right_hand_sides(std::int64_t columns) {
-  return make_matrix<double>(kOrder, columns,
-                             [](auto i, auto j) { return std::sin(1.0 + 3.0 * i + 7.0 * j); });
-}
-
 TEST_P(ResidentFactor, AThousandSolvesMoveTheRightHandSidesAndNothingElse) {
-  const Matrix<double> a = random_spd_matrix<double>(kOrder, 3);
+  const Matrix<double> a = random_spd_matrix<double>(kResidentOrder, 3);
   CholeskyFactor factor = cholesky(a.view(), options_on(1));
-  const Matrix<double> b = right_hand_sides(3);
+  const Matrix<double> b = sine_columns(kResidentOrder, 3);
   Matrix<double> first = b;
   (void)factor.solve(first.view());
   EXPECT_LE(backward_error(a, b, first), 8 * std::numeric_limits<double>::epsilon());
   for (int i = 0; i < 1000; ++i) {
     Matrix<double> x = b;
     const RunReport report = factor.solve(x.view());
-    ASSERT_EQ(report.traffic.host_to_device_bytes, kOrder * 3 * 8) << i;
-    ASSERT_EQ(report.traffic.device_to_host_bytes, kOrder * 3 * 8) << i;
-    ASSERT_EQ(report.traffic.total(), 2 * kOrder * 3 * 8) << i;
+    ASSERT_EQ(report.traffic.host_to_device_bytes, kResidentOrder * 3 * 8) << i;
+    ASSERT_EQ(report.traffic.device_to_host_bytes, kResidentOrder * 3 * 8) << i;
+    ASSERT_EQ(report.traffic.total(), 2 * kResidentOrder * 3 * 8) << i;
     ASSERT_TRUE(same_bits(x.data, first.data)) << i;
   }
 }
 
 TEST_P(ResidentFactor, ServesAnyNumberOfRightHandSidesInTurn) {
-  const Matrix<double> a = random_spd_matrix<double>(kOrder, 4);
+  const Matrix<double> a = random_spd_matrix<double>(kResidentOrder, 4);
   CholeskyFactor factor = cholesky(a.view(), options_on(1));
   for (const std::int64_t columns : {1, 16, 2, 0, 5, 1, 40}) {
-    const Matrix<double> b = right_hand_sides(columns);
+    const Matrix<double> b = sine_columns(kResidentOrder, columns);
     Matrix<double> x = b;
     const RunReport report = factor.solve(x.view());
-    EXPECT_EQ(report.traffic.host_to_device_bytes, kOrder * columns * 8) << columns;
+    EXPECT_EQ(report.traffic.host_to_device_bytes, kResidentOrder * columns * 8) << columns;
     EXPECT_LE(backward_error(a, b, x), 8 * std::numeric_limits<double>::epsilon()) << columns;
   }
 }
 
 TEST_P(ResidentFactor, OnTwoDevicesMovesNoTileAfterTheFirstSolve) {
   if (devices_text(GetParam(), 2).empty()) GTEST_SKIP() << "fewer than two GPUs";
-  const Matrix<double> a = random_spd_matrix<double>(kOrder, 5);
+  const Matrix<double> a = random_spd_matrix<double>(kResidentOrder, 5);
   CholeskyFactor one = cholesky(a.view(), options_on(1));
   CholeskyFactor two = cholesky(a.view(), options_on(2));
-  const Matrix<double> b = right_hand_sides(2);
+  const Matrix<double> b = sine_columns(kResidentOrder, 2);
   Matrix<double> expected = b;
   (void)one.solve(expected.view());
   std::int64_t moved = 0;
@@ -83,14 +79,14 @@ TEST_P(ResidentFactor, OnTwoDevicesMovesNoTileAfterTheFirstSolve) {
     }
     // A block of two columns goes to the other device and comes back, for each of two sweeps.
     if (i > 0) {
-      EXPECT_LE(report.traffic.total(), 8 * kOrder * 2 * 8) << i;
+      EXPECT_LE(report.traffic.total(), 8 * kResidentOrder * 2 * 8) << i;
     }
   }
 }
 
 TEST_P(ResidentFactor, ThatFitsOnlyInPartGivesTheSameBits) {
-  const Matrix<double> a = random_spd_matrix<double>(kOrder, 6);
-  const Matrix<double> b = right_hand_sides(4);
+  const Matrix<double> a = random_spd_matrix<double>(kResidentOrder, 6);
+  const Matrix<double> b = sine_columns(kResidentOrder, 4);
   CholeskyFactor whole = cholesky(a.view(), options_on(1));
   CholeskyFactor part = cholesky(a.view(), options_on(1, 9 * 16 * 16 * 8));
   for (int i = 0; i < 3; ++i) {
@@ -100,21 +96,22 @@ TEST_P(ResidentFactor, ThatFitsOnlyInPartGivesTheSameBits) {
     const RunReport report = part.solve(y.view());
     EXPECT_TRUE(same_bits(x.data, y.data)) << i;
     EXPECT_EQ(report.traffic, report.planned_traffic);
-    EXPECT_GT(report.traffic.host_to_device_bytes, kOrder * 4 * 8)
+    EXPECT_GT(report.traffic.host_to_device_bytes, kResidentOrder * 4 * 8)
         << "some tiles had to come again";
   }
 }
 
 TEST_P(ResidentFactor, ALikelihoodAfterALikelihoodKeepsTheCoordinates) {
-  const Matrix<double> points =
-      make_matrix<double>(kOrder, 2, [](auto i, auto j) { return std::cos(2.0 * i + 5.0 * j); });
+  const Matrix<double> points = make_matrix<double>(
+      kResidentOrder, 2, [](auto i, auto j) { return std::cos(2.0 * i + 5.0 * j); });
   CovarianceSolver solver(points.view(), options_on(1));
   CovarianceParameters parameters{1.0, 0.3, 0.5, 0.1, true};
   ASSERT_TRUE(solver.factor(parameters).ok);
-  EXPECT_EQ(solver.report().traffic.host_to_device_bytes, kOrder * 2 * 8) << "coordinates, once";
+  EXPECT_EQ(solver.report().traffic.host_to_device_bytes, kResidentOrder * 2 * 8)
+      << "coordinates, once";
   const double first = solver.factor(parameters).log_determinant;
   for (int i = 0; i < 5; ++i) {
-    Matrix<double> x = right_hand_sides(1);
+    Matrix<double> x = sine_columns(kResidentOrder, 1);
     (void)solver.solve_lower(x.view());
     parameters.range = 0.3 + 0.01 * i;
     const FactorInfo& info = solver.factor(parameters);

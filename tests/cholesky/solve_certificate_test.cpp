@@ -13,17 +13,16 @@
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseOracle;
 using test::Matrix;
 
 template <class T>
-struct Problem {
+struct LinearSystem {
   Matrix<T> a;
   Matrix<T> b;
 };
 
-Options host() {
+Options host_options() {
   Options options;
   options.devices = "host";
   options.device_memory_bytes = 4 << 20;
@@ -34,7 +33,7 @@ Options host() {
 /// Symmetric positive definite with eigenvalues from 1 to 10^−digits, its rows in units of up to
 /// 10^±units: random reflections of a graded diagonal.
 template <class T>
-Problem<T> random_problem(std::int64_t n, double digits, double units, std::uint64_t seed) {
+LinearSystem<T> random_problem(std::int64_t n, double digits, double units, std::uint64_t seed) {
   std::vector<double> full(at(n * n));
   for (std::int64_t i = 0; i < n; ++i)
     full[at(i + i * n)] =
@@ -60,19 +59,19 @@ Problem<T> random_problem(std::int64_t n, double digits, double units, std::uint
   const auto unit = [&](std::int64_t i) {
     return std::pow(10.0, units * (2 * random_uniform(seed + 9, at(i)) - 1) / 2);
   };
-  Problem<T> p{test::make_matrix<T>(n, n,
-                                    [&](auto i, auto j) {
-                                      return full[at(std::max(i, j) + std::min(i, j) * n)] *
-                                             unit(i) * unit(j);
-                                    }),
-               test::make_matrix<T>(n, 2, [&](auto i, auto j) {
-                 return random_normal(seed + 11, at(i + j * n)) / unit(i);
-               })};
+  LinearSystem<T> p{test::make_matrix<T>(n, n,
+                                         [&](auto i, auto j) {
+                                           return full[at(std::max(i, j) + std::min(i, j) * n)] *
+                                                  unit(i) * unit(j);
+                                         }),
+                    test::make_matrix<T>(n, 2, [&](auto i, auto j) {
+                      return random_normal(seed + 11, at(i + j * n)) / unit(i);
+                    })};
   return p;
 }
 
 /// What is true of x, by an oracle for the same numbers.
-struct Truth {
+struct SolutionTruth {
   bool definite = false;
   double componentwise = 0;
   double forward = 0;
@@ -80,10 +79,10 @@ struct Truth {
 };
 
 template <class T>
-Truth truth_of(const Problem<T>& p, const Matrix<T>& x) {
+SolutionTruth truth_of(const LinearSystem<T>& p, const Matrix<T>& x) {
   const std::int64_t n = p.a.rows;
   const DenseOracle oracle({p.a.data.begin(), p.a.data.end()}, n);
-  Truth t;
+  SolutionTruth t;
   t.definite = oracle.bad_column < 0;
   if (!t.definite) return t;
   for (std::int64_t c = 0; c < x.cols; ++c) {
@@ -138,11 +137,11 @@ TYPED_TEST(SolveCertificate, IsNeverBetterThanTheTruth) {
   int told = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     const auto n = static_cast<std::int64_t>(1 + random_bits(3, seed) % 40);
-    const Problem<T> p = random_problem<T>(n, digits * random_uniform(5, seed),
-                                           seed % 3 == 0 ? 8.0 : 0.0, 100 * seed);
+    const LinearSystem<T> p = random_problem<T>(n, digits * random_uniform(5, seed),
+                                                seed % 3 == 0 ? 8.0 : 0.0, 100 * seed);
     Matrix<T> x(n, 2);
-    const Certificate c = solve(p.a.view(), p.b.view(), x.view(), host()).certificate;
-    const Truth t = truth_of(p, x);
+    const Certificate c = solve(p.a.view(), p.b.view(), x.view(), host_options()).certificate;
+    const SolutionTruth t = truth_of(p, x);
     if (!c.factor.ok || !t.definite) continue;
     // An error of the residual is at most n + 2 roundings of fp64 of the terms.
     const double resolution = static_cast<double>(n + 2) * 0x1p-53;
@@ -181,7 +180,8 @@ TYPED_TEST(SolveCertificate, TellsSingularMatrices) {
     }
     const auto b = test::make_matrix<T>(n, 1, [](auto i, auto) { return std::sin(1.0 + 3.0 * i); });
     Matrix<T> x(n, 1);
-    const Certificate c = solve(std::as_const(a).view(), b.view(), x.view(), host()).certificate;
+    const Certificate c =
+        solve(std::as_const(a).view(), b.view(), x.view(), host_options()).certificate;
     if (!c.factor.ok) continue;
     ++passed;
     EXPECT_TRUE(numerically_singular(c.scaled_condition, c.precision)) << c.scaled_condition;
@@ -199,7 +199,8 @@ TEST(SolveCertificate, UnitsDoNotRaiseTheCondition) {
   });
   const auto b = test::make_matrix<double>(30, 1, [](auto i, auto) { return 1.0 + i; });
   Matrix<double> x(30, 1);
-  const Certificate c = solve(std::as_const(a).view(), b.view(), x.view(), host()).certificate;
+  const Certificate c =
+      solve(std::as_const(a).view(), b.view(), x.view(), host_options()).certificate;
   EXPECT_LT(c.scaled_condition, 10);
 }
 
@@ -207,9 +208,9 @@ TEST(SolveCertificate, UnitsDoNotRaiseTheCondition) {
 TYPED_TEST(SolveCertificate, AtTheEndsOfTheRange) {
   using T = TypeParam;
   const int most = std::numeric_limits<T>::max_exponent;
-  const Problem<T> p = random_problem<T>(37, 2, 0, 5);
+  const LinearSystem<T> p = random_problem<T>(37, 2, 0, 5);
   Matrix<T> x(37, 2);
-  const Certificate plain = solve(p.a.view(), p.b.view(), x.view(), host()).certificate;
+  const Certificate plain = solve(p.a.view(), p.b.view(), x.view(), host_options()).certificate;
   for (const auto& [of_a, of_b] : std::vector<std::pair<int, int>>{{most - 10, most - 10},
                                                                    {-most + 30, -most + 30},
                                                                    {most - 10, 0},
@@ -217,12 +218,13 @@ TYPED_TEST(SolveCertificate, AtTheEndsOfTheRange) {
                                                                    {most - 20, most - 12},
                                                                    {-most + 40, -most + 10}}) {
     SCOPED_TRACE(testing::Message() << of_a << ' ' << of_b);
-    Problem<T> scaled = p;
+    LinearSystem<T> scaled = p;
     for (T& value : scaled.a.data) value = std::ldexp(value, of_a);
     for (T& value : scaled.b.data) value = std::ldexp(value, of_b);
     for (const T value : scaled.a.data) ASSERT_TRUE(std::isfinite(value));
     Matrix<T> y(37, 2);
-    const Certificate c = solve(scaled.a.view(), scaled.b.view(), y.view(), host()).certificate;
+    const Certificate c =
+        solve(scaled.a.view(), scaled.b.view(), y.view(), host_options()).certificate;
     ASSERT_TRUE(c.factor.ok);
     EXPECT_LE(c.backward_error, plain.backward_error * 1.01);
     EXPECT_NEAR(c.factor.log_determinant, plain.factor.log_determinant + 37 * of_a * std::log(2.0),
@@ -235,12 +237,12 @@ TYPED_TEST(SolveCertificate, AtTheEndsOfTheRange) {
 /// Numbers of few digits: A and b are what they are, and x is as good as ever.
 TYPED_TEST(SolveCertificate, OfSubnormalNumbers) {
   using T = TypeParam;
-  Problem<T> p = random_problem<T>(30, 1, 0, 6);
+  LinearSystem<T> p = random_problem<T>(30, 1, 0, 6);
   const int down = std::numeric_limits<T>::min_exponent - 12;
   for (T& value : p.a.data) value = std::ldexp(value, down);
   for (T& value : p.b.data) value = std::ldexp(value, down);
   Matrix<T> x(30, 2);
-  const Certificate c = solve(p.a.view(), p.b.view(), x.view(), host()).certificate;
+  const Certificate c = solve(p.a.view(), p.b.view(), x.view(), host_options()).certificate;
   ASSERT_TRUE(c.factor.ok);
   EXPECT_LE(c.backward_error, 4 * std::numeric_limits<T>::epsilon());
   // The oracle, too, in the middle of the range: powers of two change no digit.
@@ -254,13 +256,13 @@ TYPED_TEST(SolveCertificate, OfSubnormalNumbers) {
 TYPED_TEST(SolveCertificate, OfSolutionsThatLeaveTheRange) {
   using T = TypeParam;
   const int most = std::numeric_limits<T>::max_exponent;
-  const Problem<T> p = random_problem<T>(20, 1, 0, 8);
+  const LinearSystem<T> p = random_problem<T>(20, 1, 0, 8);
   const auto solved = [&](int of_a, int of_b) {
-    Problem<T> scaled = p;
+    LinearSystem<T> scaled = p;
     for (T& value : scaled.a.data) value = std::ldexp(value, of_a);
     for (T& value : scaled.b.data) value = std::ldexp(value, of_b);
     Matrix<T> x(20, 2);
-    return solve(scaled.a.view(), scaled.b.view(), x.view(), host()).certificate;
+    return solve(scaled.a.view(), scaled.b.view(), x.view(), host_options()).certificate;
   };
   const Certificate over = solved(-most / 2, most / 2 + 20);
   EXPECT_TRUE(std::isnan(over.backward_error));

@@ -8,15 +8,15 @@
 
 #include "strata/cholesky.hpp"
 #include "strata/error.hpp"
+#include "tests/support/epsilon.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
 using test::backward_error;
+using test::kEpsilon;
 using test::Matrix;
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 Options bounded(const std::string& devices, std::int64_t tile, std::int64_t tiles) {
   Options options;
@@ -35,12 +35,13 @@ double lapack_log_determinant(Matrix<double> a) {
   return sum;
 }
 
-struct Problem {
+struct NamedMatrix {
   const char* name;
   Matrix<double> (*make)(std::int64_t n);
 };
 
-class Solve : public ::testing::TestWithParam<std::tuple<Problem, std::int64_t, std::string>> {};
+class Solve : public ::testing::TestWithParam<std::tuple<NamedMatrix, std::int64_t, std::string>> {
+};
 
 TEST_P(Solve, IsBackwardStableAndItsLogDeterminantIsLapacks) {
   const auto& [problem, n, devices] = GetParam();
@@ -65,7 +66,7 @@ TEST_P(Solve, IsBackwardStableAndItsLogDeterminantIsLapacks) {
   EXPECT_EQ(result.solve.traffic, result.solve.planned_traffic);
 }
 
-const Problem kProblems[] = {
+const NamedMatrix kProblems[] = {
     {"random", [](std::int64_t n) { return test::random_spd_matrix<double>(n, 42); }},
     {"hilbert", [](std::int64_t n) { return test::hilbert_matrix<double>(n); }},
     {"min", [](std::int64_t n) { return test::min_matrix<double>(n); }}};

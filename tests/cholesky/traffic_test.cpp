@@ -18,13 +18,13 @@
 namespace strata {
 namespace {
 
-constexpr std::int64_t kTile = 32;
-constexpr std::int64_t kTileBytes = kTile * kTile * 8;
+constexpr std::int64_t kTrafficTile = 32;
+constexpr std::int64_t kTileBytes = kTrafficTile * kTrafficTile * 8;
 
-CholeskyProblem problem_of(std::int64_t tiles, int devices = 1) {
+CholeskyProblem tiled_problem_of(std::int64_t tiles, int devices = 1) {
   CholeskyProblem problem;
-  problem.n = tiles * kTile;
-  problem.tile = kTile;
+  problem.n = tiles * kTrafficTile;
+  problem.tile = kTrafficTile;
   problem.devices = devices;
   return problem;
 }
@@ -36,8 +36,8 @@ Machine machine_with_slots(std::int64_t tiles, std::int64_t slots, int devices =
 }
 
 PlannedRun plan_with_slots(std::int64_t tiles, std::int64_t slots, Policy policy, int devices = 1) {
-  PlannedRun planned =
-      plan_cholesky(problem_of(tiles, devices), machine_with_slots(tiles, slots, devices), policy);
+  PlannedRun planned = plan_cholesky(tiled_problem_of(tiles, devices),
+                                     machine_with_slots(tiles, slots, devices), policy);
   for (std::size_t d = 0; d < static_cast<std::size_t>(devices); ++d) {
     const std::int64_t most = std::max<std::int64_t>(tiles * (tiles + 1) / 2, 1);
     EXPECT_EQ(slots_of_family(planned.plan->layout(), d, kMatrixFamily), std::min(slots, most));
@@ -93,17 +93,17 @@ TEST(Traffic, AMatrixThatFitsIsReadAndWrittenOnce) {
     EXPECT_EQ(planned.plan->totals().traffic.host_to_device_bytes, 78 * kTileBytes);
     EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes,
               78 * kTileBytes + status_bytes(12));
-    EXPECT_EQ(planned.floor_bytes, 12 * kTile * (12 * kTile + 1) * 8);
+    EXPECT_EQ(planned.floor_bytes, 12 * kTrafficTile * (12 * kTrafficTile + 1) * 8);
   }
 }
 
 TEST(Traffic, AGeneratedMatrixIsOnlyWritten) {
-  CholeskyProblem problem = problem_of(12);
+  CholeskyProblem problem = tiled_problem_of(12);
   problem.point_dimensions = 2;
   const PlannedRun planned =
       plan_cholesky(problem, Machine::emulated(1, 100 * kTileBytes), Policy::opt);
   EXPECT_EQ(planned.plan->totals().traffic.host_to_device_bytes,
-            12 * kTile * 2 * 8);  // the coordinates
+            12 * kTrafficTile * 2 * 8);  // the coordinates
   EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes,
             78 * kTileBytes + status_bytes(12));
 }
@@ -112,7 +112,7 @@ TEST(Traffic, TotalsOfTheAlgorithmAreItsTextbookCounts) {
   const std::int64_t n = 10;
   const PlanTotals totals = plan_with_slots(n, 60, Policy::opt).plan->totals();
   EXPECT_EQ(totals.tasks, n + n * (n - 1) / 2 + n * (n - 1) / 2 + n * (n - 1) * (n - 2) / 6);
-  const auto order = static_cast<double>(n * kTile);
+  const auto order = static_cast<double>(n * kTrafficTile);
   EXPECT_NEAR(totals.flops, order * order * order / 3, 0.01 * totals.flops);
 }
 

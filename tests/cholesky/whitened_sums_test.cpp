@@ -12,25 +12,20 @@
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/cholesky/policies.hpp"
+#include "tests/cholesky/random_matrices.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
+using test::kPolicies;
 using test::Matrix;
-
-constexpr Policy kPolicies[] = {Policy::sync, Policy::async, Policy::v1,
-                                Policy::v2,   Policy::v3,    Policy::opt};
-
-Matrix<double> uniform(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return test::make_matrix<double>(rows, cols, [&](auto i, auto j) {
-    return random_uniform(seed, static_cast<std::uint64_t>(i * 64 + j));
-  });
-}
+using test::uniform_matrix;
 
 /// L, points, targets and R of a problem, in host memory.
-struct Case {
+struct WhitenedSumsCase {
   WhitenedProblem problem;
   Matrix<double> l;
   Matrix<double> points;
@@ -38,12 +33,12 @@ struct Case {
   Matrix<double> right;
   CovarianceParameters parameters{2.0, 0.3, 0.5, 0.1, false};
 
-  Case(std::int64_t n, std::int64_t tile, std::int64_t count, std::int64_t target_tile,
-       std::int64_t columns, int devices)
-      : l(uniform(n, n, 1)),
-        points(uniform(n, 2, 2)),
-        targets(uniform(count, 2, 3)),
-        right(uniform(n, columns, 4)) {
+  WhitenedSumsCase(std::int64_t n, std::int64_t tile, std::int64_t count, std::int64_t target_tile,
+                   std::int64_t columns, int devices)
+      : l(uniform_matrix(n, n, 1)),
+        points(uniform_matrix(n, 2, 2)),
+        targets(uniform_matrix(count, 2, 3)),
+        right(uniform_matrix(n, columns, 4)) {
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t i = 0; i < n; ++i) l(i, j) = i == j ? 4 + l(i, j) : i > j ? l(i, j) / 8 : 0;
     }
@@ -100,7 +95,7 @@ std::vector<double> sums_of(MemoryStore& store) {
 TEST(WhitenedSums, AreThoseOfSubstitutionInLongDouble) {
   for (const std::int64_t n : {1, 15, 16, 17, 50}) {
     for (const std::int64_t columns : {0, 1, 3}) {
-      const Case c(n, 16, 11, 4, columns, 1);
+      const WhitenedSumsCase c(n, 16, 11, 4, columns, 1);
       const auto store = c.make_store();
       run_in_order(whitened_sums(c.problem), host_backend(), *store, c.run_options());
       for (std::int64_t t = 0; t < 11; ++t) {
@@ -139,7 +134,7 @@ TEST_P(WhitenedSumsRun, HaveTheBitsOfTheScheduleInOrderForEveryBudgetAndPolicy) 
   const auto& [backend, devices, linked] = GetParam();
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
-  const Case c(100, 16, 41, 8, 3, devices);
+  const WhitenedSumsCase c(100, 16, 41, 8, 3, devices);
   const auto expected_store = c.make_store();
   run_in_order(whitened_sums(c.problem), test::backend_of(backend), *expected_store,
                c.run_options());
@@ -173,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, WhitenedSumsRun,
                          });
 
 TEST(WhitenedSums, KeepsWOnADeviceWithRoomForItAndTheSumsAloneGoHome) {
-  const Case c(100, 16, 41, 8, 3, 1);
+  const WhitenedSumsCase c(100, 16, 41, 8, 3, 1);
   const Schedule schedule = whitened_sums(c.problem);
   for (const Policy policy : {Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned = plan_whitened_sums(c.problem, Machine::emulated(1, 1_MiB), policy);
@@ -236,9 +231,9 @@ TEST(TargetChunks, AreWholeBlocksAsManyAsFit) {
 
 TEST(TargetChunks, ALaterChunkFindsTheFactorOnTheDevice) {
   const std::int64_t n = 200;
-  const Matrix<double> points = uniform(n, 2, 5);
-  const Matrix<double> targets = uniform(100, 2, 6);
-  const Matrix<double> right = uniform(n, 3, 7);
+  const Matrix<double> points = uniform_matrix(n, 2, 5);
+  const Matrix<double> targets = uniform_matrix(100, 2, 6);
+  const Matrix<double> right = uniform_matrix(n, 3, 7);
   Options options;
   options.devices = "host:1";
   options.tile = 32;
@@ -257,15 +252,15 @@ TEST(TargetChunks, ALaterChunkFindsTheFactorOnTheDevice) {
 }
 
 TEST(TargetChunks, MisuseIsNamed) {
-  const Matrix<double> points = uniform(9, 2, 5);
-  const Matrix<double> right = uniform(8, 1, 7);
+  const Matrix<double> points = uniform_matrix(9, 2, 5);
+  const Matrix<double> right = uniform_matrix(8, 1, 7);
   Matrix<double> products(3, 1);
   std::vector<double> squares(3);
   Options options;
   options.devices = "host:1";
   CovarianceSolver solver(points.view(), options);
   ASSERT_TRUE(solver.factor({1.0, 0.3, 0.5, 0.1, true}).ok);
-  const Matrix<double> targets = uniform(3, 2, 6);
+  const Matrix<double> targets = uniform_matrix(3, 2, 6);
   EXPECT_THROW((void)solver.whitened_sums(targets.view(), right.view(), products.view(), squares),
                Error);
 }

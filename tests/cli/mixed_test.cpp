@@ -9,22 +9,22 @@
 namespace strata::test {
 namespace {
 
-const Words kModel{"--variance", "1.5", "--range", "0.1", "--smoothness", "0.5"};
+const Words kMixedModel{"--variance", "1.5", "--range", "0.1", "--smoothness", "0.5"};
 const Words kColumns{"--x", "x", "--y", "y"};
 const Words kAccuracy{"--accuracy", "1e-4", "--tile", "32"};
 
 class CliMixed : public testing::Test {
  protected:
   CliMixed() {
-    expect_done(Words{"simulate", "--random", "240", "-o", data()} + kModel + small_device());
+    expect_done(Words{"simulate", "--random", "240", "-o", data()} + kMixedModel + small_device());
   }
   [[nodiscard]] std::string path(const std::string& name) const { return scratch.path(name); }
   [[nodiscard]] std::string data() const { return path("d.csv"); }
   [[nodiscard]] Words loglik(const Words& more = {}) const {
-    return Words{"loglik", data(), "--value", "z"} + kColumns + kModel + small_device() + more;
+    return Words{"loglik", data(), "--value", "z"} + kColumns + kMixedModel + small_device() + more;
   }
   [[nodiscard]] Words kl(const Words& more = {}) const {
-    return Words{"kl", data()} + kColumns + kModel + small_device() + more;
+    return Words{"kl", data()} + kColumns + kMixedModel + small_device() + more;
   }
   [[nodiscard]] std::string fitted() const {
     const std::string model = path("m.json");
@@ -121,7 +121,7 @@ TEST_F(CliMixed, OfOtherVerbs) {
   EXPECT_GT(crossval.at("certificate").at("mean_error").get<double>(), 0);
   EXPECT_EQ(crossval.at("crossval").at("rmse_error"), crossval.at("certificate").at("mean_error"));
   const json field = expect_json(Words{"simulate", "--random", "240", "-o", path("f.csv")} +
-                                 kModel + small_device() + kAccuracy);
+                                 kMixedModel + small_device() + kAccuracy);
   expect_mixed(field.at("mixed"));
 }
 
@@ -166,8 +166,9 @@ TEST_F(CliMixed, RefusesWhatIsNone) {
                              Words{"--precision-rule", "paper"}, Words{"--precisions", "fp64"}})
     expect_refused(loglik(alone), 2, {alone[0], "need --accuracy"});
   expect_refused(kl(), 2, {"--accuracy 0"});
-  expect_refused(Words{"kl", data()} + kModel + kAccuracy, 2, {"--x and --y"});
-  expect_refused(Words{"kl", path("none.csv")} + kColumns + kModel + kAccuracy, 3, {"none.csv"});
+  expect_refused(Words{"kl", data()} + kMixedModel + kAccuracy, 2, {"--x and --y"});
+  expect_refused(Words{"kl", path("none.csv")} + kColumns + kMixedModel + kAccuracy, 3,
+                 {"none.csv"});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace strata::test {
 namespace {
 
-const Words kModel{"--variance", "1.5", "--range", "0.2", "--smoothness", "0.5"};
+const Words kSimulatedModel{"--variance", "1.5", "--range", "0.2", "--smoothness", "0.5"};
 
 class CliSimulate : public testing::Test {
  protected:
@@ -21,7 +21,7 @@ class CliSimulate : public testing::Test {
 };
 
 TEST_F(CliSimulate, OnAGridAtRandomPlacesAndAtThoseOfAFile) {
-  const json object = expect_json(simulate(kModel + Words{"--grid", "5,3", "-r", "2"}));
+  const json object = expect_json(simulate(kSimulatedModel + Words{"--grid", "5,3", "-r", "2"}));
   expect_run_fields(object, 15);
   EXPECT_EQ(object.at("locations"), 15);
   EXPECT_EQ(object.at("realizations"), 2);
@@ -35,17 +35,17 @@ TEST_F(CliSimulate, OnAGridAtRandomPlacesAndAtThoseOfAFile) {
   write_csv(path("p.csv"), {"a", "b"}, {grid.column("x"), grid.column("y")});
   expect_done(
       Words{"simulate", path("p.csv"), "--x", "a", "--y", "b", "-o", path("g.csv"), "-r", "2"} +
-      kModel + small_device());
+      kSimulatedModel + small_device());
   EXPECT_EQ(read_csv(path("g.csv")).column("z2"), grid.column("z2"));
   // One realization is the first of many; another seed is another field; a mean is added.
-  expect_done(simulate(kModel + Words{"--grid", "5,3"}));
+  expect_done(simulate(kSimulatedModel + Words{"--grid", "5,3"}));
   EXPECT_EQ(read_csv(path("f.csv")).column("z"), grid.column("z1"));
-  expect_done(simulate(kModel + Words{"--grid", "5,3", "--mean", "2,1,-1"}));
+  expect_done(simulate(kSimulatedModel + Words{"--grid", "5,3", "--mean", "2,1,-1"}));
   EXPECT_EQ(read_csv(path("f.csv")).column("z")[14], grid.column("z1")[14] + 2);
-  expect_done(simulate(kModel + Words{"--grid", "5,3", "--seed", "2"}));
+  expect_done(simulate(kSimulatedModel + Words{"--grid", "5,3", "--seed", "2"}));
   EXPECT_NE(read_csv(path("f.csv")).column("z"), grid.column("z1"));
-  const std::string text = expect_done(
-      simulate(kModel + Words{"--random", "40", "--nugget", "0.5", "--report", path("r.html")}));
+  const std::string text = expect_done(simulate(
+      kSimulatedModel + Words{"--random", "40", "--nugget", "0.5", "--report", path("r.html")}));
   expect_pieces(text, {"1 realizations", "40 places", path("f.csv"), "host to device"});
   const Table random = read_csv(path("f.csv"));
   EXPECT_EQ(random.rows(), 40);
@@ -57,7 +57,7 @@ TEST_F(CliSimulate, OnAGridAtRandomPlacesAndAtThoseOfAFile) {
 TEST_F(CliSimulate, AFileMayFollowAListOfNumbers) {
   write_csv(path("p.csv"), {"a", "b"}, {{0, 0.3, 0.5}, {0.1, 0.7, 0.2}});
   const Words places{"--x", "a", "--y", "b", "-o", path("f.csv")};
-  const Words more = kModel + places + small_device();
+  const Words more = kSimulatedModel + places + small_device();
   expect_done(Words{"simulate", path("p.csv"), "--mean", "2,1,-1", "--anisotropy", "0.5,-30"} +
               more);
   const std::string before = slurp(path("f.csv"));
@@ -72,7 +72,7 @@ TEST_F(CliSimulate, AFileMayFollowAListOfNumbers) {
 }
 
 TEST_F(CliSimulate, GivenObservationsHonoursThem) {
-  expect_done(simulate(kModel + Words{"--random", "40"}));
+  expect_done(simulate(kSimulatedModel + Words{"--random", "40"}));
   const Words fit{"fit", path("f.csv"),  "--x",          "x",   "--y",      "y", "--value", "z",
                   "-o",  path("m.json"), "--smoothness", "0.5", "--nugget", "0"};
   expect_done(fit + small_device());
@@ -90,22 +90,25 @@ TEST_F(CliSimulate, WhatDoesNotServe) {
     expect_refused(words, status, pieces);
     EXPECT_EQ(scratch.files(), before);
   };
-  refuse(simulate(kModel), 2, {"one of FILE, --grid, --random and --at"});
-  refuse(simulate(kModel + Words{"--grid", "5,3", "--random", "4"}), 2, {"not 2"});
-  refuse(simulate(kModel + Words{"--grid", "5"}), 2, {"NX,NY"});
-  refuse(simulate(kModel + Words{"--grid", "5,1"}), 2, {"5,1", "at least 2"});
-  refuse(simulate(kModel + Words{"--grid", "5,3,2"}), 2, {"5,3,2"});
+  refuse(simulate(kSimulatedModel), 2, {"one of FILE, --grid, --random and --at"});
+  refuse(simulate(kSimulatedModel + Words{"--grid", "5,3", "--random", "4"}), 2, {"not 2"});
+  refuse(simulate(kSimulatedModel + Words{"--grid", "5"}), 2, {"NX,NY"});
+  refuse(simulate(kSimulatedModel + Words{"--grid", "5,1"}), 2, {"5,1", "at least 2"});
+  refuse(simulate(kSimulatedModel + Words{"--grid", "5,3,2"}), 2, {"5,3,2"});
   refuse(simulate(Words{"--grid", "5,3"}), 2, {"--variance"});
-  refuse(simulate(kModel + Words{"--at", "a.csv"}), 2, {"--model and --at"});
-  refuse(simulate(kModel + Words{"--grid", "5,3", "--mean", "1,2"}), 2, {"2 coefficients"});
-  refuse(simulate(kModel + Words{path("absent.csv")}), 2, {"--x"});
-  refuse(simulate(kModel + Words{path("absent.csv"), "--x", "x", "--y", "y"}), 3, {"absent.csv"});
+  refuse(simulate(kSimulatedModel + Words{"--at", "a.csv"}), 2, {"--model and --at"});
+  refuse(simulate(kSimulatedModel + Words{"--grid", "5,3", "--mean", "1,2"}), 2,
+         {"2 coefficients"});
+  refuse(simulate(kSimulatedModel + Words{path("absent.csv")}), 2, {"--x"});
+  refuse(simulate(kSimulatedModel + Words{path("absent.csv"), "--x", "x", "--y", "y"}), 3,
+         {"absent.csv"});
   write_csv(path("twice.csv"), {"x", "y"}, {{1, 2, 1}, {1, 2, 1}});
-  refuse(simulate(kModel + Words{path("twice.csv"), "--x", "x", "--y", "y"}), 1, {"0 and 2"});
+  refuse(simulate(kSimulatedModel + Words{path("twice.csv"), "--x", "x", "--y", "y"}), 1,
+         {"0 and 2"});
 }
 
 TEST_F(CliSimulate, APredictionOfManyPlacesIsStreamed) {
-  expect_done(simulate(kModel + Words{"--random", "30", "--nugget", "0.2"}));
+  expect_done(simulate(kSimulatedModel + Words{"--random", "30", "--nugget", "0.2"}));
   expect_done(Words{"fit", path("f.csv"), "--x", "x", "--y", "y", "--value", "z", "-o",
                     path("m.json"), "--smoothness", "0.5"} +
               small_device());

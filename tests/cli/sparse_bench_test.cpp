@@ -1,8 +1,6 @@
 // strata bench sparse: its rows, figures and files, with and without CHOLMOD, and what is refused.
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "tests/cli/program.hpp"
 
@@ -11,11 +9,6 @@ namespace {
 
 const Words kSparse{"bench",     "sparse", "--repeats",       "1",    "--nrhs", "3",
                     "--devices", "host:1", "--device-memory", "64MiB"};
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void expect_solver_fields(const json& solver) {
   for (const char* name : {"analysis", "factor", "refactor", "solve", "solve_many"}) {
@@ -41,7 +34,7 @@ TEST(CliSparseBench, HasARowForEachMatrixAndDrawsItsFigures) {
   const json object =
       expect_json(kSparse + Words{"--matrix", "3d7:6," + file, "--peer", "none", "--figures", page,
                                   "-o", output, "--ordering", "amd"});
-  EXPECT_EQ(json::parse(text_of(output)), object);
+  EXPECT_EQ(json::parse(slurp(output)), object);
   EXPECT_EQ(object.at("benchmark"), "sparse");
   EXPECT_EQ(object.at("right_hand_sides"), 3);
   EXPECT_FALSE(object.at("peer").at("installed").get<bool>());
@@ -69,7 +62,7 @@ TEST(CliSparseBench, HasARowForEachMatrixAndDrawsItsFigures) {
     EXPECT_EQ(row.at("ours").at("supernodes"), supernodes) << name;
     EXPECT_NEAR(flops, row.at("stored_flops").get<double>(), 1e-12 * flops) << name;
   }
-  expect_pieces(text_of(page),
+  expect_pieces(slurp(page),
                 {"3d7:6: operations by inner dimension", "3d7:6: BLAS calls by inner dimension",
                  "3d7:6: supernodes by level", "3d7:6: operations by level", "Seconds"});
 }
@@ -97,15 +90,18 @@ TEST(CliSparseBench, ACollectionHasASpeedup) {
   const std::string page = scratch.path("sparse.html");
   expect_pieces(expect_done(kSparse + Words{"--collection", "2", "--figures", page}),
                 {"2d5:40: order 1600", "3d7:8: order 512", "report written"});
-  expect_pieces(text_of(page), {"Speedup over CHOLMOD", "flops of L"});
+  expect_pieces(slurp(page), {"Speedup over CHOLMOD", "flops of L"});
 }
 #endif
 
 TEST(CliSparseBench, GoesOnWithoutThePlugin) {
-  // The plugin is looked for beside the program.
+  // The benchmarks' program is looked for beside strata, and the plugin beside that.
   const Scratch scratch;
   const std::string program = scratch.path("strata");
   std::filesystem::copy_file(STRATA_CLI, program);
+  const std::string beside = std::filesystem::path(STRATA_CLI).parent_path() / "strata-bench";
+  expect_complaint(run_program({"bench", "sparse"}, program), 3, {"strata-bench", "not there"});
+  std::filesystem::copy_file(beside, scratch.path("strata-bench"));
   const Words words = kSparse + Words{"--matrix", "2d5:9"};
   const Outcome outcome = run_program(words, program);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -143,7 +139,7 @@ TEST(CliSparseBench, ComparesBatchesWithFactorsOneByOne) {
   const std::string output = scratch.path("batch.json");
   const json object =
       expect_json(kSparse + Words{"--matrix", "3d7:4,2d5:5", "--batch", "6", "-o", output});
-  EXPECT_EQ(json::parse(text_of(output)), object);
+  EXPECT_EQ(json::parse(slurp(output)), object);
   EXPECT_EQ(object.at("benchmark"), "sparse batch");
   ASSERT_EQ(object.at("results").size(), 2U);
   for (const json& row : object.at("results")) {
@@ -172,9 +168,8 @@ TEST(CliSparseBench, MethodsStandBesideOurs) {
     }
   }
   EXPECT_EQ(object.at("small").at("fronts").size(), 60U);
-  expect_pieces(text_of(page),
-                {"Rates of the methods", "Speedup of batches", "3d7:6: tasks at work",
-                 "Fronts of order 8 by batch and streams", "one by one"});
+  expect_pieces(slurp(page), {"Rates of the methods", "Speedup of batches", "3d7:6: tasks at work",
+                              "Fronts of order 8 by batch and streams", "one by one"});
 }
 
 TEST(CliSparseBench, OursGoesLevelByLevelWhereThatIsAskedFor) {

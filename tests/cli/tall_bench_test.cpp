@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 
 #include "tests/cli/program.hpp"
 
@@ -10,11 +9,6 @@ namespace strata::test {
 namespace {
 
 const Words kHost{"--devices", "host:1", "--device-memory", "256MiB"};
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 TEST(CliTallBench, GmresStandsBesideGmresAndDrawsItsFigures) {
   const Scratch scratch;
@@ -39,7 +33,7 @@ TEST(CliTallBench, GmresStandsBesideGmresAndDrawsItsFigures) {
   ASSERT_EQ(object.at("blocks").size(), 2U);
   EXPECT_EQ(object.at("blocks").at(0).at("s"), 5);
   EXPECT_LE(object.at("blocks").at(0).at("results").at(0).at("twice").at("residual"), 1e-14);
-  expect_pieces(text_of(page),
+  expect_pieces(slurp(page),
                 {"Orthogonality of each block, (5, 20)", "Orthogonality of each block, (10, 20)",
                  "ε·κ²", "Means over the blocks", "Residual by restart", "Time by part",
                  "Seconds by number of devices", "Restarts and seconds"});
@@ -142,7 +136,7 @@ TEST(CliTallBench, QrTakesMethodsAndDrawsItsFigures) {
   EXPECT_EQ(std::count_if(figures.at("tuned").begin(), figures.at("tuned").end(),
                           [](const json& row) { return row.at("taken").get<bool>(); }),
             1);
-  expect_pieces(text_of(page),
+  expect_pieces(slurp(page),
                 {"K20: orthogonality after each pass", "synthetic: condition after each pass",
                  "Rate against the rows, 30 columns", "Gram matrices of doubles",
                  "Gram matrices of floats", "Shares of one pass", "sums over all rows",
@@ -169,16 +163,16 @@ TEST(CliTallBench, PagesShowTheWayOfAMethod) {
   (void)expect_done(Words{"solve", a, scratch.path("b.npy"), "-o", scratch.path("x.npy"),
                           "--method", "gmres", "--s", "4", "--restart", "12", "--report", page} +
                     small_device());
-  expect_pieces(text_of(page), {"Residual by cycle", "computed with A", "by the projected problem",
-                                "Condition of the projected blocks", "Loss of orthogonality",
-                                "Decisions about each block", "what was decided about them"});
+  expect_pieces(slurp(page), {"Residual by cycle", "computed with A", "by the projected problem",
+                              "Condition of the projected blocks", "Loss of orthogonality",
+                              "Decisions about each block", "what was decided about them"});
   (void)expect_done(Words{"eigs", a, "--k", "3", "--s", "4", "--report", page} + small_device());
-  expect_pieces(text_of(page), {"Residual by cycle", "Residual of each pair, computed with A",
-                                "Decisions about each block"});
+  expect_pieces(slurp(page), {"Residual by cycle", "Residual of each pair, computed with A",
+                              "Decisions about each block"});
   const DenseMatrix<double> v = random_columns(300, 4, 5);
   write_npy(scratch.path("V.npy"), v.view());
   (void)expect_done(Words{"qr", scratch.path("V.npy"), "--report", page} + small_device());
-  expect_pieces(text_of(page), {"Condition and orthogonality step by step", "cholesky"});
+  expect_pieces(slurp(page), {"Condition and orthogonality step by step", "cholesky"});
 }
 
 }  // namespace

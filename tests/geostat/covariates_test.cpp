@@ -5,22 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "base/constants.hpp"
 #include "geostat/point_sets.hpp"
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/geostat/simulated_data.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
-constexpr Mean kMeans[] = {Mean::constant, Mean::linear};
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Mean kMeansWithCovariates[] = {Mean::constant, Mean::linear};
 const MaternParameters kParameters{1.7, 0.15, 0.8, 0.2};
 
 /// Random points with covariates of several sizes and origins, as percentages, metres and years
@@ -41,13 +40,8 @@ Points with_covariates(std::size_t n, std::size_t covariates, std::uint64_t seed
   return points;
 }
 
-struct Data {
-  Points points;
-  std::vector<double> values;
-};
-
-Data make_data(std::size_t n, std::size_t covariates, std::uint64_t seed = 31) {
-  Data data{with_covariates(n, covariates, seed), {}};
+SimulatedData data_with_covariates(std::size_t n, std::size_t covariates, std::uint64_t seed = 31) {
+  SimulatedData data{with_covariates(n, covariates, seed), {}};
   data.values = simulate_field(data.points, kParameters, seed + 50);
   for (std::size_t i = 0; i < n; ++i) {
     data.values[i] += 4 - 3 * data.points.y[i];
@@ -57,7 +51,7 @@ Data make_data(std::size_t n, std::size_t covariates, std::uint64_t seed = 31) {
   return data;
 }
 
-Data reversed(const Data& data) {
+SimulatedData reversed(const SimulatedData& data) {
   std::vector<std::int64_t> rows(data.values.size());
   std::iota(rows.rbegin(), rows.rend(), 0);
   return {rows_of(data.points, rows), {data.values.rbegin(), data.values.rend()}};
@@ -80,8 +74,8 @@ TEST(CoefficientCount, HasOneMoreForEachCovariate) {
 TEST(Covariates, LikelihoodAgreesWithTheDenseOracle) {
   for (const std::size_t n : {9U, 33U, 97U}) {
     for (const std::size_t covariates : {1U, 2U, 3U}) {
-      const Data data = make_data(n, covariates);
-      for (const Mean mean : kMeans) {
+      const SimulatedData data = data_with_covariates(n, covariates);
+      for (const Mean mean : kMeansWithCovariates) {
         const auto label = testing::Message() << n << " points, " << covariates
                                               << " covariates, mean " << static_cast<int>(mean);
         const DenseOracle oracle(data.points, data.values, kParameters, mean);
@@ -104,9 +98,9 @@ TEST(Covariates, LikelihoodAgreesWithTheDenseOracle) {
 }
 
 TEST(Covariates, PredictionAgreesWithTheDenseOracle) {
-  Data data = make_data(61, 3);
+  SimulatedData data = data_with_covariates(61, 3);
   const Points targets = with_covariates(23, 3, 77);
-  for (const Mean mean : kMeans) {
+  for (const Mean mean : kMeansWithCovariates) {
     const DenseOracle oracle(data.points, data.values, kParameters, mean);
     for (const std::int64_t chunk : {0, 1, 7}) {
       const Prediction got = predict({kParameters, mean, {}, data.points, data.values}, targets,
@@ -125,7 +119,7 @@ TEST(Covariates, PredictionAgreesWithTheDenseOracle) {
 }
 
 TEST(Covariates, MoreOfThemThanATileHasColumns) {
-  const Data data = make_data(50, 25);
+  const SimulatedData data = data_with_covariates(50, 25);
   const Points targets = with_covariates(9, 25, 78);
   Options options = host_options();
   options.tile = 16;
@@ -141,8 +135,8 @@ TEST(Covariates, MoreOfThemThanATileHasColumns) {
 }
 
 TEST(Covariates, OnesThatAreTheCoordinatesAreALinearMean) {
-  Data data = make_data(53, 0);
-  Data named = data;
+  SimulatedData data = data_with_covariates(53, 0);
+  SimulatedData named = data;
   named.points.covariates = {data.points.x, data.points.y};
   const Likelihood expected =
       log_likelihood(data.points, data.values, kParameters, Mean::linear, host_options());
@@ -166,13 +160,13 @@ TEST(Covariates, OnesThatAreTheCoordinatesAreALinearMean) {
 }
 
 TEST(Covariates, GoWithTheirPointsInAnyOrder) {
-  const Data data = make_data(150, 2);
-  const Data back = reversed(data);
+  const SimulatedData data = data_with_covariates(150, 2);
+  const SimulatedData back = reversed(data);
   const Points targets = with_covariates(11, 2, 80);
   const DenseOracle oracle(data.points, data.values, kParameters, Mean::linear);
   for (const PointOrder order : {PointOrder::none, PointOrder::kd, PointOrder::hilbert}) {
     for (const double accuracy : {0.0, 1e-4}) {
-      for (const Data* some : {&data, &back}) {
+      for (const SimulatedData* some : {&data, &back}) {
         Options options = host_options();
         options.tile = 32;
         options.order = order;
@@ -206,7 +200,7 @@ TEST(Covariates, GoWithTheirPointsInAnyOrder) {
 }
 
 TEST(Covariates, StreamedTargetsKeepTheirs) {
-  const Data data = make_data(40, 2);
+  const SimulatedData data = data_with_covariates(40, 2);
   const Points targets = with_covariates(65, 2, 81);
   const Model model{kParameters, Mean::constant, {}, data.points, data.values};
   Options options = host_options();
@@ -232,7 +226,7 @@ TEST(Covariates, StreamedTargetsKeepTheirs) {
 }
 
 TEST(Covariates, CrossValidationIsThePredictionFromTheOthers) {
-  const Data data = make_data(37, 2);
+  const SimulatedData data = data_with_covariates(37, 2);
   const std::int64_t n = data.points.size();
   const auto predicted_without = [&](auto&& left_out, std::size_t i) {
     std::vector<std::int64_t> rows;
@@ -274,7 +268,7 @@ TEST(Covariates, CrossValidationIsThePredictionFromTheOthers) {
 }
 
 TEST(Covariates, WithoutARowThatAloneHasOne) {
-  Data data = make_data(20, 0);
+  SimulatedData data = data_with_covariates(20, 0);
   data.points.covariates = {std::vector<double>(20, 0.0)};
   data.points.covariates[0][13] = 1;
   std::string message;
@@ -318,7 +312,7 @@ TEST(Covariates, SimulationHasTheMean) {
 TEST(Covariates, ConditionalSimulationFollowsWhatTheyAddToTheObservations) {
   // Kriging with an estimated mean takes what is added to the values for what is added to the mean.
   for (const double nugget : {0.0, 0.2}) {
-    Data data = make_data(30, 2);
+    SimulatedData data = data_with_covariates(30, 2);
     Points targets = with_covariates(8, 2, 83);
     append(targets, rows_of(data.points, 4, 2));  // observed, …
     targets.covariates[0].back() += 10;           // … one of them with another covariate
@@ -352,7 +346,7 @@ class CovariateFit : public testing::Test {
 };
 
 TEST_F(CovariateFit, OfTheCoordinatesIsThatOfALinearMean) {
-  Data data = make_data(130, 0);
+  SimulatedData data = data_with_covariates(130, 0);
   options.mean = Mean::linear;
   const FitResult expected = fit(data.points, data.values, options);
   data.points.covariates = {data.points.x, data.points.y};
@@ -363,7 +357,7 @@ TEST_F(CovariateFit, OfTheCoordinatesIsThatOfALinearMean) {
 }
 
 TEST_F(CovariateFit, FindsTheCoefficients) {
-  const Data data = make_data(300, 2);
+  const SimulatedData data = data_with_covariates(300, 2);
   const FitResult got = fit(data.points, data.values, options);
   const DenseOracle oracle(data.points, data.values, got.parameters, Mean::constant);
   EXPECT_NEAR(got.likelihood.log_likelihood, static_cast<double>(oracle.log_likelihood), 1e-7);
@@ -378,7 +372,7 @@ TEST_F(CovariateFit, FindsTheCoefficients) {
 TEST_F(CovariateFit, OneThatMarksAFewPointsMayBeMissingFromASample) {
   // About a quarter of the points are in the first sample, so hardly all of these.
   for (const std::size_t marked : {100U, 200U, 300U, 400U}) {
-    Data data = make_data(450, 0);
+    SimulatedData data = data_with_covariates(450, 0);
     data.points.covariates = {std::vector<double>(450, 0.0)};
     data.points.covariates[0][marked] = 1;
     data.values[marked] += 50;
@@ -392,7 +386,7 @@ TEST_F(CovariateFit, JournalsOfOtherCovariatesAreRefused) {
   const test::Scratch scratch;
   options.journal = scratch.path("j.txt");
   options.max_evaluations = 5;
-  Data data = make_data(60, 1);
+  SimulatedData data = data_with_covariates(60, 1);
   const FitResult first = fit(data.points, data.values, options);
   const FitResult again = fit(data.points, data.values, options);
   EXPECT_EQ(again.likelihood.mean_coefficients, first.likelihood.mean_coefficients);
@@ -409,7 +403,7 @@ TEST_F(CovariateFit, JournalsOfOtherCovariatesAreRefused) {
 }
 
 TEST(CovariatesThatAreBad, Data) {
-  Data data = make_data(20, 2);
+  SimulatedData data = data_with_covariates(20, 2);
   std::string message;
   const auto expect = [&](ErrorKind kind, const std::string& words, Mean mean = Mean::constant) {
     message.clear();
@@ -441,7 +435,7 @@ TEST(CovariatesThatAreBad, Data) {
     const Model model{kParameters, mean, {}, data.points, data.values};
     EXPECT_EQ(kind_of_error([&] { (void)predict(model, data.points); }), kind) << words;
     EXPECT_EQ(kind_of_error([&] { (void)conditional_simulate(model, data.points); }), kind);
-    data = make_data(20, 2);
+    data = data_with_covariates(20, 2);
   };
   for (const Mean mean : {Mean::sample, Mean::zero})
     expect(ErrorKind::misuse, "2 covariates, but the", mean);
@@ -465,7 +459,7 @@ TEST(CovariatesThatAreBad, Data) {
 }
 
 TEST(CovariatesThatAreBad, TargetsAndCoefficients) {
-  const Data data = make_data(20, 2);
+  const SimulatedData data = data_with_covariates(20, 2);
   Model model{kParameters, Mean::constant, {}, data.points, data.values};
   std::string message;
   for (const std::size_t count : {0U, 1U, 3U}) {
@@ -502,7 +496,7 @@ TEST(CovariatesThatAreBad, TargetsAndCoefficients) {
 }
 
 TEST(Covariates, HaveNoPartInWhatIsOnePlace) {
-  Data data = make_data(20, 1);
+  SimulatedData data = data_with_covariates(20, 1);
   data.points.x[7] = data.points.x[3];
   data.points.y[7] = data.points.y[3];
   const auto pair = find_coincident_points(data.points);

@@ -8,20 +8,14 @@
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/geostat/simulated_data.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
-constexpr Mean kMeans[] = {Mean::sample, Mean::zero, Mean::constant, Mean::linear};
-
-struct Data {
-  Points points;
-  std::vector<double> values;
-};
-
-Data make_data(std::size_t n, std::uint64_t seed) {
-  Data data{random_points(n, seed), {}};
+SimulatedData data_with_trend(std::size_t n, std::uint64_t seed) {
+  SimulatedData data{random_points(n, seed), {}};
   data.values = simulate_field(data.points, {1.7, 0.15, 0.8, 0.2}, seed + 1);
   for (std::size_t i = 0; i < n; ++i) data.values[i] += 4 - 3 * data.points.y[i];
   return data;
@@ -29,8 +23,8 @@ Data make_data(std::size_t n, std::uint64_t seed) {
 
 /// The rows of `data` for which `keep` says so.
 template <class F>
-Data kept(const Data& data, F&& keep) {
-  Data out;
+SimulatedData kept(const SimulatedData& data, F&& keep) {
+  SimulatedData out;
   for (std::size_t i = 0; i < data.values.size(); ++i) {
     if (!keep(i)) continue;
     out.points.x.push_back(data.points.x[i]);
@@ -42,7 +36,7 @@ Data kept(const Data& data, F&& keep) {
 
 TEST(LeaveOneOut, IsThePredictionWithoutThePoint) {
   for (const std::size_t n : {5U, 16U, 17U, 61U}) {
-    const Data data = make_data(n, 71);
+    const SimulatedData data = data_with_trend(n, 71);
     for (const Mean mean : kMeans) {
       for (const double nugget : {0.0, 0.2}) {
         const MaternParameters p{1.7, 0.15, 0.8, nugget};
@@ -51,7 +45,7 @@ TEST(LeaveOneOut, IsThePredictionWithoutThePoint) {
         ASSERT_EQ(got.mean.size(), n);
         EXPECT_TRUE(got.fold.empty());
         for (std::size_t i = 0; i < n; ++i) {
-          const Data others = kept(data, [i](std::size_t k) { return k != i; });
+          const SimulatedData others = kept(data, [i](std::size_t k) { return k != i; });
           const DenseOracle oracle(others.points, others.values, p, mean);
           const auto [expected, variance] = oracle.predict(data.points, i);
           const std::string label = std::to_string(n) + ", mean " +
@@ -71,7 +65,7 @@ TEST(LeaveOneOut, IsThePredictionWithoutThePoint) {
 }
 
 TEST(LeaveOneOut, HasTheSameBitsForAnyBudgetPolicyAndNumberOfDevices) {
-  const Data data = make_data(100, 72);
+  const SimulatedData data = data_with_trend(100, 72);
   const auto run = [&](const char* devices, std::int64_t tiles, Policy policy) {
     Options options;
     options.devices = devices;
@@ -97,13 +91,13 @@ TEST(LeaveOneOut, HasTheSameBitsForAnyBudgetPolicyAndNumberOfDevices) {
 }
 
 TEST(LeaveOneOut, Refuses) {
-  const auto kind = [](const Data& data, Mean mean, double nugget) {
+  const auto kind = [](const SimulatedData& data, Mean mean, double nugget) {
     return kind_of_error([&] {
       static_cast<void>(
           leave_one_out(data.points, data.values, {1, 0.2, 0.5, nugget}, mean, host_options()));
     });
   };
-  Data data = make_data(9, 73);
+  SimulatedData data = data_with_trend(9, 73);
   EXPECT_EQ(kind(data, Mean::linear, 0), std::nullopt);
   EXPECT_EQ(kind(kept(data, [](std::size_t i) { return i == 0; }), Mean::zero, 0),
             ErrorKind::misuse);
@@ -130,7 +124,7 @@ CrossValidationOptions host_folds(int folds, bool blocks) {
 }
 
 TEST(CrossValidate, EachFoldIsPredictedFromTheOthers) {
-  const Data data = make_data(53, 74);
+  const SimulatedData data = data_with_trend(53, 74);
   const MaternParameters p{1.7, 0.15, 0.8, 0.2};
   for (const Mean mean : kMeans) {
     for (const bool blocks : {false, true}) {
@@ -142,7 +136,7 @@ TEST(CrossValidate, EachFoldIsPredictedFromTheOthers) {
         EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()),
                   *std::min_element(sizes.begin(), sizes.end()) + 1);
         for (int f = 0; f < folds; f += folds / 2) {
-          const Data others = kept(data, [&](std::size_t i) { return got.fold[i] != f; });
+          const SimulatedData others = kept(data, [&](std::size_t i) { return got.fold[i] != f; });
           const DenseOracle oracle(others.points, others.values, p, mean);
           for (std::size_t i = 0; i < 53; ++i) {
             if (got.fold[i] != f) continue;
@@ -159,7 +153,7 @@ TEST(CrossValidate, EachFoldIsPredictedFromTheOthers) {
 }
 
 TEST(CrossValidate, AsManyFoldsAsPointsLeaveOneOut) {
-  const Data data = make_data(24, 75);
+  const SimulatedData data = data_with_trend(24, 75);
   const MaternParameters p{1.7, 0.15, 0.8, 0.2};
   const CrossValidation folds =
       cross_validate(data.points, data.values, p, Mean::linear, host_folds(24, false));
@@ -169,7 +163,7 @@ TEST(CrossValidate, AsManyFoldsAsPointsLeaveOneOut) {
 }
 
 TEST(CrossValidate, RandomFoldsFollowTheSeedAndBlocksAreCompact) {
-  const Data data = make_data(200, 76);
+  const SimulatedData data = data_with_trend(200, 76);
   const MaternParameters p{1, 0.1, 0.5, 0.2};
   const auto folds = [&](bool blocks, std::uint64_t seed) {
     CrossValidationOptions options = host_folds(4, blocks);
@@ -182,7 +176,7 @@ TEST(CrossValidate, RandomFoldsFollowTheSeedAndBlocksAreCompact) {
   const CrossValidation blocks = folds(true, 3);
   double area = 0;
   for (int f = 0; f < 4; ++f) {
-    const Data own = kept(data, [&](std::size_t i) { return blocks.fold[i] == f; });
+    const SimulatedData own = kept(data, [&](std::size_t i) { return blocks.fold[i] == f; });
     const auto [x0, x1] = std::minmax_element(own.points.x.begin(), own.points.x.end());
     const auto [y0, y1] = std::minmax_element(own.points.y.begin(), own.points.y.end());
     area += (*x1 - *x0) * (*y1 - *y0);
@@ -197,7 +191,7 @@ TEST(CrossValidate, RandomFoldsFollowTheSeedAndBlocksAreCompact) {
 }
 
 TEST(CrossValidate, Refuses) {
-  const Data data = make_data(9, 77);
+  const SimulatedData data = data_with_trend(9, 77);
   for (const int folds : {-1, 0, 1, 10}) {
     EXPECT_EQ(kind_of_error([&] {
                 static_cast<void>(cross_validate(data.points, data.values, {}, Mean::zero,

@@ -14,7 +14,7 @@
 namespace strata {
 namespace {
 
-struct Data {
+struct SearchedData {
   std::string name;
   Points points;
   std::vector<double> values;
@@ -23,8 +23,8 @@ struct Data {
 };
 
 /// Clusters of 20 m over 100 km: neighbours are a few metres apart, and so is the range.
-Data clusters() {
-  Data out{"clusters of 20 m over 100 km", {}, {}};
+SearchedData clusters() {
+  SearchedData out{"clusters of 20 m over 100 km", {}, {}};
   for (std::size_t i = 0; i < 60; ++i) {
     const std::size_t c = i % 6;
     out.points.x.push_back(4e5 + 1e5 * random_uniform(71, c) + 20 * random_uniform(72, i));
@@ -35,8 +35,8 @@ Data clusters() {
 }
 
 /// Samples of every metre in holes that are 100 m and more apart.
-Data drill_holes() {
-  Data out{"drill holes", {}, {}, 1.5};
+SearchedData drill_holes() {
+  SearchedData out{"drill holes", {}, {}, 1.5};
   for (std::size_t i = 0; i < 60; ++i) {
     const std::size_t hole = i / 12;
     out.points.x.push_back(500 * random_uniform(81, hole));
@@ -48,8 +48,8 @@ Data drill_holes() {
 }
 
 /// One row whose coordinates are missing and were read as 0.
-Data stray_row() {
-  Data out{"a stray row at (0, 0)", random_points(50, 91), {}};
+SearchedData stray_row() {
+  SearchedData out{"a stray row at (0, 0)", random_points(50, 91), {}};
   for (std::size_t i = 0; i < 50; ++i) {
     out.points.x[i] = 452'000 + 500 * out.points.x[i];
     out.points.y[i] = 5'310'000 + 500 * out.points.y[i];
@@ -60,15 +60,15 @@ Data stray_row() {
 }
 
 /// A smooth function of the coordinates: noise there is none.
-Data function() {
-  Data out{"exp(x) y", random_points(30, 7), {}, 1.5};
+SearchedData function() {
+  SearchedData out{"exp(x) y", random_points(30, 7), {}, 1.5};
   for (std::size_t i = 0; i < 30; ++i)
     out.values.push_back(std::exp(out.points.x[i]) * out.points.y[i]);
   return out;
 }
 
-Data line() {
-  Data out{"a line", {}, {}, 0.5, 0.0};
+SearchedData line() {
+  SearchedData out{"a line", {}, {}, 0.5, 0.0};
   for (std::size_t i = 0; i < 40; ++i) {
     out.points.x.push_back(100 * random_uniform(61, i));
     out.points.y.push_back(3);
@@ -78,16 +78,16 @@ Data line() {
 }
 
 /// Noise, and a trend that a long range can follow.
-Data noisy() {
-  Data out{"noise", random_points(45, 51), {}};
+SearchedData noisy() {
+  SearchedData out{"noise", random_points(45, 51), {}};
   for (std::size_t i = 0; i < 45; ++i)
     out.values.push_back(0.8 * out.points.x[i] + random_normal(52, i));
   return out;
 }
 
 /// Every site twice, a ten-thousandth apart.
-Data pairs() {
-  Data out{"pairs", random_points(40, 41), {}, 1.5};
+SearchedData pairs() {
+  SearchedData out{"pairs", random_points(40, 41), {}, 1.5};
   for (std::size_t i = 0; i < 20; ++i) {
     out.points.x[i + 20] = out.points.x[i] + 1e-4 * random_normal(42, i);
     out.points.y[i + 20] = out.points.y[i] + 1e-4 * random_normal(43, i);
@@ -96,13 +96,13 @@ Data pairs() {
   return out;
 }
 
-std::vector<Data> sets() {
+std::vector<SearchedData> sets() {
   return {clusters(), drill_holes(), stray_row(), function(), line(), noisy(), pairs()};
 }
 
 /// The profile likelihood of a constant mean at a range and a noise ratio, by long double and the
 /// closed forms of smoothness 1/2 and 3/2.
-Real profile(const Data& data, Real range, Real ratio) {
+Real profile(const SearchedData& data, Real range, Real ratio) {
   const std::size_t n = data.values.size();
   Matrix r(n, Vector(n));
   for (std::size_t i = 0; i < n; ++i) {
@@ -134,7 +134,7 @@ Real profile(const Data& data, Real range, Real ratio) {
 }
 
 /// The largest that a grid over twenty octaves and compass searches from its best points find.
-Real best_of_many(const Data& data, Real shortest, Real longest) {
+Real best_of_many(const SearchedData& data, Real shortest, Real longest) {
   struct Start {
     Real value, range, ratio;
   };
@@ -180,7 +180,7 @@ std::pair<double, double> distances(const Points& points) {
   return out;
 }
 
-FitOptions options_for(const Data& data) {
+FitOptions options_for(const SearchedData& data) {
   FitOptions options;
   options.options = host_options();
   options.smoothness = data.smoothness;
@@ -190,7 +190,7 @@ FitOptions options_for(const Data& data) {
 }
 
 /// What a fit says of its likelihood is so, to the rounding that it states.
-void expect_told(const Data& data, const FitResult& result) {
+void expect_told(const SearchedData& data, const FitResult& result) {
   const MaternParameters& p = result.parameters;
   const auto exact = static_cast<double>(profile(data, p.range, p.nugget / p.variance));
   const double stated = result.likelihood.rounding.log_likelihood();
@@ -199,7 +199,7 @@ void expect_told(const Data& data, const FitResult& result) {
 }
 
 TEST(FitSearch, ReachesTheBestOfManyIndependentSearches) {
-  for (const Data& data : sets()) {
+  for (const SearchedData& data : sets()) {
     SCOPED_TRACE(data.name);
     const auto [least, most] = distances(data.points);
     const Real best = best_of_many(data, 0.05 * least, 10 * most);
@@ -213,7 +213,7 @@ TEST(FitSearch, ReachesTheBestOfManyIndependentSearches) {
 }
 
 TEST(FitSearch, AFreeNuggetIsAtLeastAsGoodAsNone) {
-  for (Data data : {function(), line(), pairs()}) {
+  for (SearchedData data : {function(), line(), pairs()}) {
     SCOPED_TRACE(data.name);
     for (const bool smoothness : {false, true}) {
       data.nugget = 0;
@@ -236,7 +236,7 @@ TEST(FitSearch, AFreeNuggetIsAtLeastAsGoodAsNone) {
 }
 
 TEST(FitSearch, SaysWhatLiesOnABound) {
-  const Data data = noisy();
+  const SearchedData data = noisy();
   FitOptions options = options_for(data);
   options.range_bounds = Bounds{0.05, 0.1};
   options.noise_ratio_bounds = Bounds{1e-3, 0.01};
@@ -257,7 +257,7 @@ TEST(FitSearch, SaysWhatLiesOnABound) {
 }
 
 TEST(FitSearch, HoldsTheRange) {
-  const Data data = pairs();
+  const SearchedData data = pairs();
   FitOptions options = options_for(data);
   options.range = 0.1;
   const FitResult result = fit(data.points, data.values, options);
@@ -285,7 +285,7 @@ TEST(FitSearch, HoldsTheRange) {
 }
 
 TEST(FitSearch, TwinsNeedANuggetAsCoincidentPointsDo) {
-  Data data = noisy();
+  SearchedData data = noisy();
   data.smoothness = 1.5;
   data.points.x.push_back(data.points.x[8] + 1e-13);
   data.points.y.push_back(data.points.y[8]);
@@ -303,7 +303,7 @@ TEST(FitSearch, TwinsNeedANuggetAsCoincidentPointsDo) {
 }
 
 TEST(FitSearch, StandardErrorsAreSaidToBeNoneWhereThereIsNone) {
-  const Data data = noisy();
+  const SearchedData data = noisy();
   FitOptions options = options_for(data);
   options.standard_errors = StandardErrorMethod::expected;
   options.max_evaluations = 2;
@@ -314,7 +314,7 @@ TEST(FitSearch, StandardErrorsAreSaidToBeNoneWhereThereIsNone) {
 }
 
 TEST(FitSearch, CancellationCountsAllEvaluations) {
-  const Data data = noisy();
+  const SearchedData data = noisy();
   FitOptions options = options_for(data);
   int calls = 0;
   options.options.progress = [&](const Progress&) { return ++calls < 30; };

@@ -157,7 +157,7 @@ TEST(FitSeparation, EstimatesAreNearTheTruthOfSimulatedData) {
 
 /// The dense matrix Σ⁻¹·∂Σ by parameter `which` of an Information, ∂ by central differences of the
 /// oracle's covariance in long double.
-Matrix weighted_derivative(const Points& points, const MaternParameters& p, std::size_t which) {
+Matrix weighted_difference(const Points& points, const MaternParameters& p, std::size_t which) {
   const std::size_t n = points.x.size();
   const DenseOracle oracle(points, std::vector<double>(n, 0.0), p, Mean::zero);
   const auto moved = [&](double step) {
@@ -199,7 +199,7 @@ TEST(FitSeparation, InformationIsHalfTheTraceOfTheDenseMatrices) {
   const Information got = expected_information(points, p, host_options(), "test", all);
   std::vector<Matrix> weighted;
   for (std::size_t which = 0; which < kInformationOrder; ++which)
-    weighted.push_back(weighted_derivative(points, p, which));
+    weighted.push_back(weighted_difference(points, p, which));
   for (std::size_t a = 0; a < kInformationOrder; ++a) {
     for (std::size_t b = 0; b < kInformationOrder; ++b) {
       Real trace = 0;

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
 
 /// Σ⁻¹·∂Σ for a parameter, ∂ by the formula (variance, nugget), by x^ν·K_{ν−1} (range), or by
 /// differences in long double (smoothness).
-Matrix weighted_derivative(const Points& points, const MaternParameters& p, int which) {
+Matrix weighted_matern_derivative(const Points& points, const MaternParameters& p, int which) {
   const std::size_t n = points.x.size();
   const DenseOracle oracle(points, std::vector<double>(n, 0.0), p, Mean::zero);
   const auto derivative = [&](std::size_t i, std::size_t j) -> Real {
@@ -56,7 +57,7 @@ TEST(Information, IsHalfTheTraceOfTheDenseMatrices) {
     const Information got = expected_information(points, p, host_options(), "test");
     std::vector<Matrix> weighted;
     for (int which = 0; which < 4; ++which)
-      weighted.push_back(weighted_derivative(points, p, which));
+      weighted.push_back(weighted_matern_derivative(points, p, which));
     for (std::size_t a = 0; a < 4; ++a) {
       for (std::size_t b = 0; b < 4; ++b) {
         Real trace = 0;
@@ -159,14 +160,14 @@ TEST(StandardErrors, ObservedAreThoseOfSecondDifferencesOfTheWholeLikelihood) {
 TEST(StandardErrors, AreTheSpreadOfEstimates) {
   // The sample deviation of R estimates has the relative standard error 1/√(2(R − 1)), if they are
   // normal; log estimates are nearly. Four of those: beyond with a probability of 10⁻⁴.
-  constexpr int kSets = 60;
+  const auto sets = static_cast<int>(test::campaign(200, 30, 8));
   const MaternParameters truth{1.5, 0.08, 1.5, 0.3};
   const Points points = random_points(250, 86);
   FitOptions options = host_fit(StandardErrorMethod::expected);
   options.smoothness = 1.5;
   std::vector<std::vector<double>> logs(3);
   std::vector<double> told(3);
-  for (int r = 0; r < kSets; ++r) {
+  for (int r = 0; r < sets; ++r) {
     const auto values = simulate_field(points, truth, static_cast<std::uint64_t>(1000 + r));
     const FitResult result = fit(points, values, options);
     const MaternParameters& p = result.parameters;
@@ -175,16 +176,16 @@ TEST(StandardErrors, AreTheSpreadOfEstimates) {
     logs[0].push_back(std::log(p.variance));
     logs[1].push_back(std::log(p.range));
     logs[2].push_back(std::log(p.nugget));
-    told[0] += e.variance / p.variance / kSets;
-    told[1] += e.range / p.range / kSets;
-    told[2] += e.nugget / p.nugget / kSets;
+    told[0] += e.variance / p.variance / sets;
+    told[1] += e.range / p.range / sets;
+    told[2] += e.nugget / p.nugget / sets;
   }
   for (std::size_t i = 0; i < 3; ++i) {
     double mean = 0;
     double square = 0;
-    for (const double v : logs[i]) mean += v / kSets;
-    for (const double v : logs[i]) square += (v - mean) * (v - mean) / (kSets - 1);
-    EXPECT_NEAR(std::sqrt(square) / told[i], 1, 4 / std::sqrt(2.0 * (kSets - 1))) << i;
+    for (const double v : logs[i]) mean += v / sets;
+    for (const double v : logs[i]) square += (v - mean) * (v - mean) / (sets - 1);
+    EXPECT_NEAR(std::sqrt(square) / told[i], 1, 4 / std::sqrt(2.0 * (sets - 1))) << i;
   }
 }
 

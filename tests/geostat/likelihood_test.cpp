@@ -3,31 +3,28 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "base/constants.hpp"
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/geostat/simulated_data.hpp"
 
 namespace strata {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr Mean kMeans[] = {Mean::sample, Mean::zero, Mean::constant, Mean::linear};
-
-struct Data {
+struct LikelihoodData {
   Points points = random_points(53, 1);
   std::vector<double> values;
 
-  Data() {
+  LikelihoodData() {
     values = simulate_field(points, {2, 0.2, 0.7, 0.1}, 2);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += 30 + 5 * points.x[i];
   }
 };
 
 TEST(LogLikelihood, AgreesWithTheDenseOracle) {
-  Data data;
+  LikelihoodData data;
   for (const MaternParameters& p : {MaternParameters{1.3, 0.15, 0.5, 0},
                                     {2, 0.2, 0.73, 0.1},
                                     {0.4, 0.05, 1.5, 0.01},
@@ -63,7 +60,7 @@ TEST(LogLikelihood, OnePoint) {
 }
 
 TEST(LogLikelihood, LinearCoefficientsSurviveAFarOrigin) {
-  Data data;
+  LikelihoodData data;
   const MaternParameters p{2, 200, 0.7, 0.1};
   for (std::size_t i = 0; i < data.values.size(); ++i) {
     data.points.x[i] = 5e5 + 1000 * data.points.x[i];  // coordinates like those of a map projection
@@ -96,7 +93,7 @@ TEST(LogLikelihood, FactorizationThatFailsIsAValue) {
 }
 
 TEST(LogLikelihood, CoincidentPointsNeedANugget) {
-  Data data;
+  LikelihoodData data;
   const MaternParameters without{1, 0.1, 0.5, 0};
   MaternParameters with = without;
   with.nugget = 0.1;
@@ -141,10 +138,10 @@ class BadInput : public testing::Test {
         [&] { static_cast<void>(log_likelihood(data.points, data.values, p, mean)); }, &message);
     EXPECT_EQ(got, kind) << words;
     EXPECT_NE(message.find(words), std::string::npos) << message;
-    data = Data{};
+    data = LikelihoodData{};
   }
 
-  Data data;
+  LikelihoodData data;
 };
 
 TEST_F(BadInput, Data) {

@@ -6,23 +6,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
+
+#include "base/constants.hpp"
 
 namespace strata {
 namespace {
 
-using Vector = std::vector<double>;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using Variables = std::vector<double>;
 
 /// Counts calls, and sees that they stay in the box.
 struct Counted {
-  std::function<double(const Vector&)> f;
+  std::function<double(const Variables&)> f;
   Box box;
   int calls = 0;
 
-  double operator()(const Vector& x) {
+  double operator()(const Variables& x) {
     ++calls;
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_GE(x[i], box.lower[i]);
@@ -36,7 +35,7 @@ TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
   const auto quartic = [](double x) { return std::pow(x - 1, 2) + 0.3 * std::pow(x - 1, 4) + 5; };
   for (const double start : {-4.0, 0.99, 1.0, 1.5, 6.0}) {
     for (const double step : {0.01, 0.5, 3.0}) {
-      Counted f{[&](const Vector& x) { return quartic(x[0]); }, {{-5}, {7}}};
+      Counted f{[&](const Variables& x) { return quartic(x[0]); }, {{-5}, {7}}};
       const Minimum got = minimize(std::ref(f), {start}, f.box, {step, {}, 1e-7, 1e-14, 200});
       EXPECT_TRUE(got.converged);
       EXPECT_NEAR(got.x[0], 1, 1e-5) << start << ", " << step;
@@ -45,7 +44,7 @@ TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
     }
   }
   for (const auto& [box, at] : {std::pair{Box{{-5}, {0.5}}, 0.5}, {Box{{1.25}, {9}}, 1.25}}) {
-    Counted f{[&](const Vector& x) { return quartic(x[0]); }, box};
+    Counted f{[&](const Variables& x) { return quartic(x[0]); }, box};
     const double middle = 0.5 * (box.lower[0] + box.upper[0]);
     const Minimum got = minimize(std::ref(f), {middle}, box, {0.2, {}, 1e-7, 1e-14, 200});
     EXPECT_TRUE(got.converged);
@@ -55,12 +54,12 @@ TEST(MinimizeLine, FindsTheMinimumFromEitherSideAndAtBounds) {
 
 TEST(MinimizeLine, StopsAtTheLimitAndPassesOnWhatIsThrown) {
   int calls = 0;
-  const auto f = [&](const Vector& x) { return ++calls, std::cosh(x[0] - 3); };
+  const auto f = [&](const Variables& x) { return ++calls, std::cosh(x[0] - 3); };
   const Minimum got = minimize(f, {-3}, {{-9}, {9}}, {0.1, {}, 1e-9, 1e-15, 5});
   EXPECT_FALSE(got.converged);
   EXPECT_EQ(calls, 5);
-  EXPECT_THROW((void)minimize([](const Vector&) -> double { throw std::runtime_error("no"); }, {0},
-                              {{-1}, {1}}, {}),
+  EXPECT_THROW((void)minimize([](const Variables&) -> double { throw std::runtime_error("no"); },
+                              {0}, {{-1}, {1}}, {}),
                std::runtime_error);
 }
 
@@ -68,8 +67,8 @@ TEST(MinimizeScaled, OfAQuadraticNeedsAtMostThreeEvaluationsForEachUnknown) {
   for (const std::size_t k : {1U, 2U, 3U}) {
     // The Hessian is what the start says, up to a factor of two and a twist.
     for (const double factor : {0.5, 1.0, 2.0}) {
-      const Box box{Vector(k, -kInfinity), Vector(k, kInfinity)};
-      Counted f{[&](const Vector& x) {
+      const Box box{Variables(k, -kInfinity), Variables(k, kInfinity)};
+      Counted f{[&](const Variables& x) {
                   double sum = 7;
                   for (std::size_t i = 0; i < k; ++i) {
                     const double d = x[i] - 1.5 + static_cast<double>(i);
@@ -79,10 +78,10 @@ TEST(MinimizeScaled, OfAQuadraticNeedsAtMostThreeEvaluationsForEachUnknown) {
                   return sum;
                 },
                 box};
-      Vector identity(k * k);
+      Variables identity(k * k);
       for (std::size_t i = 0; i < k; ++i) identity[i + i * k] = 1;
       const Minimum got =
-          minimize_scaled(std::ref(f), {Vector(k), identity, {}}, box, {1, {}, 1e-7, 1e-8, 60});
+          minimize_scaled(std::ref(f), {Variables(k), identity, {}}, box, {1, {}, 1e-7, 1e-8, 60});
       EXPECT_TRUE(got.converged);
       for (std::size_t i = 0; i < k; ++i)
         EXPECT_NEAR(got.x[i], 1.5 - static_cast<double>(i), 1e-3) << k << ", " << factor;
@@ -94,7 +93,7 @@ TEST(MinimizeScaled, OfAQuadraticNeedsAtMostThreeEvaluationsForEachUnknown) {
 TEST(MinimizeScaled, OfAFunctionThatIsNoQuadratic) {
   // A curved valley, in a scale that is right at its minimum.
   const Box box{{-9, -9}, {9, 9}};
-  Counted f{[](const Vector& x) {
+  Counted f{[](const Variables& x) {
               const double a = x[0] + 0.1 * x[1] * x[1];
               return std::cosh(2 * a) + 0.5 * x[1] * x[1];
             },
@@ -109,10 +108,10 @@ TEST(MinimizeScaled, OfAFunctionThatIsNoQuadratic) {
 
 TEST(MinimizeScaled, KnownValuesAreNotAskedForAgain) {
   const Box box{{-9, -9}, {9, 9}};
-  const auto value = [](const Vector& x) { return 0.5 * (x[0] * x[0] + x[1] * x[1]) + 3; };
+  const auto value = [](const Variables& x) { return 0.5 * (x[0] * x[0] + x[1] * x[1]) + 3; };
   Counted f{value, box};
   ScaledStart start{{1, 1}, {1, 0, 0, 1}, {}};
-  for (const Vector& x : std::vector<Vector>{{1, 1}, {1.5, 1}, {1, 0.5}, {0.2, 0.1}})
+  for (const Variables& x : std::vector<Variables>{{1, 1}, {1.5, 1}, {1, 0.5}, {0.2, 0.1}})
     start.known.emplace_back(x, value(x));
   const Minimum got = minimize_scaled(std::ref(f), start, box, {1, {}, 1e-7, 1e-8, 60});
   EXPECT_TRUE(got.converged);
@@ -126,18 +125,18 @@ TEST(MinimizeScaled, KnownValuesAreNotAskedForAgain) {
 
 TEST(MinimizeScaled, FindsAMinimumAtABoundOrInACorner) {
   // A quadratic with a valley along x₀ = x₁, centred outside of the box; x₂ stays free.
-  const auto value = [](const Vector& x) {
+  const auto value = [](const Variables& x) {
     const double a = x[0] - 3;
     const double b = x[1] - 2;
     return 0.5 * (a * a + b * b + x[2] * x[2]) - 0.8 * a * b + 0.1 * a * x[2];
   };
   const auto grid_minimum = [&](const Box& box) {  // the least on a grid of the box, by itself
-    Vector best{0, 0, 0};
+    Variables best{0, 0, 0};
     for (int i = 0; i <= 100; ++i) {
       for (int j = 0; j <= 100; ++j) {
         const double x = box.lower[0] + (box.upper[0] - box.lower[0]) * i / 100;
         const double y = box.lower[1] + (box.upper[1] - box.lower[1]) * j / 100;
-        const Vector here{x, y, -0.1 * (x - 3)};
+        const Variables here{x, y, -0.1 * (x - 3)};
         if (i + j == 0 || value(here) < value(best)) best = here;
       }
     }
@@ -146,11 +145,11 @@ TEST(MinimizeScaled, FindsAMinimumAtABoundOrInACorner) {
   for (const Box& box : {Box{{-9, -9, -9}, {0.5, 9, 9}}, Box{{-9, -9, -9}, {0.5, -0.5, 9}},
                          Box{{-9, 2.5, -9}, {2, 9, 9}}, Box{{-9, -9, -9}, {9, 9, 9}}}) {
     Counted f{value, box};
-    const Vector start{-1, std::clamp(1.0, box.lower[1], box.upper[1]), 0.3};
+    const Variables start{-1, std::clamp(1.0, box.lower[1], box.upper[1]), 0.3};
     const Minimum got = minimize_scaled(std::ref(f), {start, {1, 0.3, 0, 0, 1, 0, 0, 0, 1}, {}},
                                         box, {1, {}, 1e-7, 1e-8, 60});
     EXPECT_TRUE(got.converged);
-    const Vector expected = grid_minimum(box);
+    const Variables expected = grid_minimum(box);
     EXPECT_LE(got.value, value(expected) + 1e-7);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(got.x[i], expected[i], 0.19) << i;
     EXPECT_LE(f.calls, 40);

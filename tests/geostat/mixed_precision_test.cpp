@@ -11,12 +11,11 @@
 #include "cholesky/covariance_solver.hpp"
 #include "geostat/point_order.hpp"
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/geostat/simulated_data.hpp"
 #include "tests/support/gaussian.hpp"
 
 namespace strata {
 namespace {
-
-constexpr Mean kMeans[] = {Mean::sample, Mean::zero, Mean::constant, Mean::linear};
 
 Options mixed_options(double accuracy, std::int64_t tile) {
   Options options = host_options();

@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/geostat/simulated_data.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
-
-constexpr Mean kMeans[] = {Mean::sample, Mean::zero, Mean::constant, Mean::linear};
 
 Model example(Mean mean, double nugget) {
   Model model;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "csv_tables.hpp"
 #include "io/csv.hpp"
 #include "scratch.hpp"
 #include "strata/io.hpp"
@@ -13,11 +14,10 @@ namespace strata {
 namespace {
 
 using test::expect_error;
+using test::Names;
+using test::Numbers;
+using test::parse;
 using test::Scratch;
-using Numbers = std::vector<double>;
-using Names = std::vector<std::string>;
-
-Table parse(const std::string& text) { return parse_csv(FileBytes(text, "t.csv")); }
 
 std::string utf16(const std::string& ascii) {
   std::string bytes = "\xFF\xFE";

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/random.hpp"
+#include "csv_tables.hpp"
 #include "scratch.hpp"
 #include "strata/io.hpp"
 
@@ -14,12 +15,10 @@ namespace strata {
 namespace {
 
 using test::expect_error;
+using test::Names;
+using test::Numbers;
+using test::parse;
 using test::Scratch;
-
-Table parse(const std::string& text) { return parse_csv(FileBytes(text, "t.csv")); }
-
-using Numbers = std::vector<double>;
-using Names = std::vector<std::string>;
 
 TEST(Csv, ReadsTheColumnsThatAreAskedFor) {
   const Table table = parse("x,name,y\n1,abc,2.5\n-3,,4e2\n");

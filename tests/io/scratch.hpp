@@ -19,7 +19,7 @@ namespace strata::test {
 class Scratch {
  public:
   Scratch() {
-    std::string pattern = testing::TempDir() + "/strata-io-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "/strata-io-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
   }
   Scratch(const Scratch&) = delete;
@@ -68,7 +68,7 @@ void expect_error(ErrorKind kind, const std::vector<std::string>& pieces, F&& f)
     }
     return;
   }
-  ADD_FAILURE() << "nothing was thrown; expected: " << testing::PrintToString(pieces);
+  ADD_FAILURE() << "nothing was thrown; expected: " << ::testing::PrintToString(pieces);
 }
 
 }  // namespace strata::test

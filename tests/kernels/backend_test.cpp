@@ -18,15 +18,10 @@
 #include "kernels/panel.hpp"
 #include "kernels/potrf_batched.hpp"
 #include "strata/error.hpp"
+#include "tests/kernels/kernel_harness.hpp"
 
 namespace strata::testing {
 namespace {
-
-std::vector<const Backend*> every_backend() {
-  std::vector<const Backend*> backends{&reference_backend(), &host_backend()};
-  if (const Backend* cuda = cuda_backend(); cuda != nullptr) backends.push_back(cuda);
-  return backends;
-}
 
 using KernelNames = std::set<std::pair<std::string_view, std::uint64_t>>;
 
@@ -38,7 +33,7 @@ KernelNames kernels_of(const Backend& backend) {
 }
 
 TEST(Backend, HasTheKernelsOfTheReferenceAndNoOther) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     auto expected = kernels_of(reference_backend());
     if (!backend->on_host()) {  // where a tile of 24 bits is in fp16x2
       for (const Elements& elements : kMixedGemmsOfHost)
@@ -80,7 +75,7 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
 }
 
 TEST(Backend, HasNoKernelForOtherElementsOrNames) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     const KernelTable& table = backend->kernels();
     EXPECT_EQ(table.find(gemm.name, Elements(3, Element::fp16)), nullptr);
     EXPECT_EQ(table.find(gemm.name, {Element::fp64, Element::fp64, Element::fp32}), nullptr);
@@ -91,7 +86,7 @@ TEST(Backend, HasNoKernelForOtherElementsOrNames) {
 }
 
 TEST(Backend, NoTwoEntriesOfATableAreTheSame) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     std::map<KernelFunction, std::string_view> functions;  // one may serve several elements
     std::set<std::pair<std::string_view, std::uint64_t>> names;
     for (const KernelTable::Entry& entry : backend->kernels().entries()) {
@@ -106,7 +101,7 @@ TEST(Backend, NoTwoEntriesOfATableAreTheSame) {
 }
 
 TEST(Backend, ReachesItsOwnMemory) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     const auto device = backend->make_device(0, 1_MiB);
     const Buffer memory = device->allocate(1000);
     EXPECT_TRUE(backend->reaches(0, memory.data(), 1000)) << backend->name();
@@ -128,7 +123,7 @@ TEST(Backend, KnowsItsNameAndWhereItRuns) {
 }
 
 TEST(Backend, DescribesItsDevices) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     ASSERT_FALSE(backend->devices().empty());
     EXPECT_FALSE(backend->devices()[0].model.empty());
     EXPECT_GT(backend->devices()[0].memory_bytes, 0);
@@ -144,7 +139,7 @@ TEST(Backend, MakesSeveralHostDevices) {
 }
 
 TEST(Backend, RefusesADeviceThatIsNotThere) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     try {
       (void)backend->make_device(-1, 1_MiB);
       FAIL() << backend->name();
@@ -156,7 +151,7 @@ TEST(Backend, RefusesADeviceThatIsNotThere) {
 }
 
 TEST(Backend, RefusesABudgetThatIsNotThere) {
-  for (const Backend* backend : every_backend()) {
+  for (const Backend* backend : all_of_them()) {
     try {
       (void)backend->make_device(0, std::int64_t{1} << 60);
       FAIL() << backend->name();

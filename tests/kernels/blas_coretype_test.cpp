@@ -4,12 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kernels/processors.hpp"
+
 namespace strata::testing {
 namespace {
-
-constexpr ProcessorFeatures kSse{};
-constexpr ProcessorFeatures kAvx2{.avx2 = true, .fma = true};
-constexpr ProcessorFeatures kAvx512{.avx2 = true, .fma = true, .avx512 = true};
 
 using Asked = std::vector<std::string>;
 

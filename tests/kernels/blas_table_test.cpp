@@ -17,14 +17,12 @@
 #include "base/random.hpp"
 #include "kernels/blas_host.hpp"
 #include "strata/error.hpp"
+#include "tests/kernels/processors.hpp"
 
 namespace strata::testing {
 namespace {
 
 using Variables = EnvironmentOverlay::Variables;
-
-constexpr ProcessorFeatures kSse{};
-constexpr ProcessorFeatures kAvx512{.avx2 = true, .fma = true, .avx512 = true};
 
 std::string fake() {
   return (std::filesystem::canonical("/proc/self/exe").parent_path() / "libfake_openblas.so")

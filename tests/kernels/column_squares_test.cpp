@@ -57,7 +57,7 @@ void run_all(const Backend& backend, std::vector<Call<T>>& calls, std::uint32_t 
 }
 
 template <class T>
-Matrix<double> run(const Backend& backend, Matrix<double> s, Matrix<T> w) {
+Matrix<double> squares_added(const Backend& backend, Matrix<double> s, Matrix<T> w) {
   std::vector<Call<T>> calls{{std::move(s), std::move(w)}};
   run_all(backend, calls);
   return calls[0].s;
@@ -67,11 +67,8 @@ Matrix<double> starts(std::int64_t cols) {
   return {cols, 1, 3, [](auto j, auto) { return static_cast<double>(j % 7) - 3; }};
 }
 
-struct Extents {
-  std::int64_t rows, cols;
-};
 /// On both sides of the edges of what threads, warps and unrolled loops take.
-std::vector<Extents> extents() {
+std::vector<Extents> column_extents() {
   std::vector<Extents> all;
   for (const std::int64_t rows :
        {1, 2, 15, 16, 17, 31, 33, 255, 256, 257, 769, 1023, 1024, 1025, 2048, 2300})
@@ -86,14 +83,14 @@ INSTANTIATE_TEST_SUITE_P(Every, ColumnSquares, ::testing::ValuesIn(every_backend
 TEST_P(ColumnSquares, AreExactOnIntegersAndLeaveWhatIsBehindThem) {
   dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
-    for (const auto& [rows, cols] : extents()) {
+    for (const auto& [rows, cols] : column_extents()) {
       const Matrix<T> w(rows, cols, 1, [](auto i, auto j) { return small_integer(1, i, j); });
       Matrix<double> expected = starts(cols);
       for (std::int64_t j = 0; j < cols; ++j) {
         for (std::int64_t i = 0; i < rows; ++i)
           expected(j, 0) += static_cast<double>(w(i, j)) * static_cast<double>(w(i, j));
       }
-      const Matrix<double> got = run(*GetParam().backend, starts(cols), w);
+      const Matrix<double> got = squares_added(*GetParam().backend, starts(cols), w);
       EXPECT_TRUE(same_values(got, expected)) << rows << " by " << cols;
     }
   });
@@ -102,10 +99,10 @@ TEST_P(ColumnSquares, AreExactOnIntegersAndLeaveWhatIsBehindThem) {
 TEST_P(ColumnSquares, OfRealNumbersAreRoundedAsTheSumOfAllSquaresMayBe) {
   dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
-    for (const auto& [rows, cols] : extents()) {
+    for (const auto& [rows, cols] : column_extents()) {
       const Matrix<T> w(rows, cols, 0, [](auto i, auto j) { return uniform(2, i, j); });
       const Matrix<double> zero(cols, 1, 0, [](auto, auto) { return 0; });
-      const Matrix<double> got = run(*GetParam().backend, zero, w);
+      const Matrix<double> got = squares_added(*GetParam().backend, zero, w);
       for (std::int64_t j = 0; j < cols; ++j) {
         long double sum = 0;
         for (std::int64_t i = 0; i < rows; ++i) {
@@ -125,7 +122,7 @@ TEST_P(ColumnSquares, OfAColumnAreTheSameBitsInEveryBlockAndTask) {
   dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     std::vector<Call<T>> calls;
-    for (const auto& [rows, cols] : extents())
+    for (const auto& [rows, cols] : column_extents())
       calls.push_back({starts(cols),
                        Matrix<T>(rows, cols, 0, [](auto i, auto j) { return uniform(3, i, j); })});
     std::vector<Call<T>> together = calls;
@@ -135,7 +132,7 @@ TEST_P(ColumnSquares, OfAColumnAreTheSameBitsInEveryBlockAndTask) {
       for (const std::int64_t j : {std::int64_t{0}, w.cols / 2, w.cols - 1}) {
         const Matrix<T> column(w.rows, 1, 2, [&](auto i, auto) { return w(i, j); });
         const Matrix<double> start(1, 1, 0, [&](auto, auto) { return calls[c].s(j, 0); });
-        const Matrix<double> alone = run(*GetParam().backend, start, column);
+        const Matrix<double> alone = squares_added(*GetParam().backend, start, column);
         EXPECT_EQ(alone(0, 0), together[c].s(j, 0)) << w.rows << " by " << w.cols << ": " << j;
       }
     }
@@ -147,7 +144,7 @@ TEST_P(ColumnSquares, ANanStaysInItsColumn) {
     using T = typename decltype(type)::type;
     Matrix<T> w(300, 3, 0, [](auto i, auto j) { return uniform(4, i, j); });
     w(299, 1) = std::numeric_limits<T>::quiet_NaN();
-    const Matrix<double> got = run(*GetParam().backend, starts(3), w);
+    const Matrix<double> got = squares_added(*GetParam().backend, starts(3), w);
     EXPECT_FALSE(std::isnan(got(0, 0)));
     EXPECT_TRUE(std::isnan(got(1, 0)));
     EXPECT_FALSE(std::isnan(got(2, 0)));
@@ -164,7 +161,7 @@ TEST_P(ColumnSquares, HaveNoVariants) {
 
 TEST(ColumnSquaresReference, ByHand) {
   const Matrix<double> w(2, 3, 0, [](auto i, auto j) { return i == 0 ? 3.0 : 4.0 * double(j); });
-  const Matrix<double> got = run(reference_backend(), starts(3), w);  // −3, −2, −1 before
+  const Matrix<double> got = squares_added(reference_backend(), starts(3), w);  // −3, −2, −1 before
   EXPECT_EQ(got(0, 0), 6);
   EXPECT_EQ(got(1, 0), 23);
   EXPECT_EQ(got(2, 0), 72);

@@ -146,8 +146,9 @@ class Covariance : public ::testing::Test {
   using T = typename P::T;
   using X = typename P::X;
 };
-using Types = ::testing::Types<Pair<double, double>, Pair<float, float>, Pair<float, double>>;
-TYPED_TEST_SUITE(Covariance, Types);
+using CovarianceTypes =
+    ::testing::Types<Pair<double, double>, Pair<float, float>, Pair<float, double>>;
+TYPED_TEST_SUITE(Covariance, CovarianceTypes);
 
 TYPED_TEST(Covariance, ReferenceByHand) {
   using T = typename TestFixture::T;

@@ -14,15 +14,15 @@ namespace strata::testing {
 namespace {
 
 /// A block of a call: numbers or places, with its place in a front.
-struct Operand {
+struct FrontOperand {
   std::vector<double> numbers;
   std::vector<std::int32_t> places;
   BlockExtent extent;
 
-  static Operand of(std::vector<double> values, BlockExtent x) {
+  static FrontOperand of(std::vector<double> values, BlockExtent x) {
     return {std::move(values), {}, x};
   }
-  static Operand of(std::vector<std::int32_t> list) {
+  static FrontOperand of(std::vector<std::int32_t> list) {
     const auto count = static_cast<std::int64_t>(list.size());
     return {{}, std::move(list), {0, 0, count, 1}};
   }
@@ -37,10 +37,10 @@ struct Operand {
 };
 
 /// One call; what the kernel wrote comes back.
-void run_one(const Backend& backend, const Operation& operation, std::vector<Operand>& operands,
-             std::uint32_t variant = 0) {
+void run_one(const Backend& backend, const Operation& operation,
+             std::vector<FrontOperand>& operands, std::uint32_t variant = 0) {
   Elements elements;
-  for (const Operand& x : operands)
+  for (const FrontOperand& x : operands)
     elements.push_back(x.is_places() ? Element::int32 : Element::fp64);
   const KernelFunction kernel = backend.kernels().find(operation.name, elements);
   ASSERT_NE(kernel, nullptr);
@@ -48,7 +48,7 @@ void run_one(const Backend& backend, const Operation& operation, std::vector<Ope
   const auto queue = device->make_queue(QueuePriority::normal);
   std::vector<Buffer> memory;
   std::vector<BlockView> views;
-  for (Operand& x : operands) {
+  for (FrontOperand& x : operands) {
     memory.push_back(device->allocate(x.bytes()));
     queue->copy(memory.back().data(), x.data(), x.bytes(), CopyDirection::host_to_device);
     views.push_back({memory.back().data(), x.extent.rows, x.extent.cols,
@@ -63,7 +63,7 @@ void run_one(const Backend& backend, const Operation& operation, std::vector<Ope
 }
 
 /// A backend without these kernels is left out.
-std::vector<const Backend*> backends() {
+std::vector<const Backend*> backends_with_fronts() {
   std::vector<const Backend*> list = all_of_them();
   std::erase_if(list, [](const Backend* backend) {
     return backend->kernels().find(clear_block.name, {Element::fp64}) == nullptr;
@@ -78,15 +78,16 @@ std::vector<double> random_numbers(std::int64_t count, std::uint64_t seed) {
 }
 
 TEST(Front, ScattersAndClears) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : backends_with_fronts()) {
     const std::vector<double> garbage(35, std::nan(""));
-    std::vector<Operand> call{Operand::of(garbage, {3, 1, 7, 5}),
-                              Operand::of({1, 2, 3}, {0, 0, 3, 1}), Operand::of({0, 8, 34})};
+    std::vector<FrontOperand> call{FrontOperand::of(garbage, {3, 1, 7, 5}),
+                                   FrontOperand::of({1, 2, 3}, {0, 0, 3, 1}),
+                                   FrontOperand::of({0, 8, 34})};
     run_one(*backend, scatter_entries, call);
     std::vector<double> expected(35, 0.0);
     expected[0] = 1, expected[8] = 2, expected[34] = 3;
     EXPECT_EQ(call[0].numbers, expected);
-    std::vector<Operand> clear{Operand::of(garbage, {3, 3, 7, 5})};
+    std::vector<FrontOperand> clear{FrontOperand::of(garbage, {3, 3, 7, 5})};
     run_one(*backend, clear_block, clear);
     EXPECT_EQ(clear[0].numbers, std::vector<double>(35, 0.0));
   }
@@ -99,7 +100,7 @@ TEST(Front, AddsUpdatesAtTheirPlaces) {
   const std::vector<double> u = random_numbers(25 + 9, 1);
   std::vector<std::int32_t> list{2, 0, 5, 3};
   for (const auto& one : places) list.insert(list.end(), one.begin(), one.end());
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : backends_with_fronts()) {
     for (const BlockExtent x : {BlockExtent{0, 0, 12, 12},
                                 {0, 0, 12, 3},
                                 {3, 3, 9, 9},
@@ -107,8 +108,8 @@ TEST(Front, AddsUpdatesAtTheirPlaces) {
                                 {7, 2, 5, 3},
                                 {9, 4, 2, 4}}) {
       std::vector<double> expected = random_numbers(x.rows * x.cols, 2);
-      std::vector<Operand> call{Operand::of(expected, x), Operand::of(u, {0, 0, 34, 1}),
-                                Operand::of(list)};
+      std::vector<FrontOperand> call{FrontOperand::of(expected, x),
+                                     FrontOperand::of(u, {0, 0, 34, 1}), FrontOperand::of(list)};
       const double* part = u.data();
       for (const auto& one : places) {
         const auto r = static_cast<std::int64_t>(one.size());
@@ -135,10 +136,10 @@ TEST(Front, AddsTilesOfAnUpdate) {
   const std::int64_t w = 4;  // columns of the front before its update
   std::vector<std::int32_t> list{1, static_cast<std::int32_t>(w), 5};
   list.insert(list.end(), places.begin(), places.end());
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : backends_with_fronts()) {
     const BlockExtent x{0, 0, 12, 12};
-    std::vector<Operand> whole{Operand::of(std::vector<double>(144), x),
-                               Operand::of(u, {w, w, 5, 5}), Operand::of(list)};
+    std::vector<FrontOperand> whole{FrontOperand::of(std::vector<double>(144), x),
+                                    FrontOperand::of(u, {w, w, 5, 5}), FrontOperand::of(list)};
     run_one(*backend, add_update, whole);
     std::vector<double> sum(144);
     const std::array<std::int64_t, 3> cuts{0, 2, 5};
@@ -150,9 +151,10 @@ TEST(Front, AddsTilesOfAnUpdate) {
         for (std::int64_t j = 0; j < cols; ++j)
           for (std::int64_t i = 0; i < rows; ++i)
             tile.push_back(u[static_cast<std::size_t>(cuts[ti] + i + (cuts[tj] + j) * 5)]);
-        std::vector<Operand> call{Operand::of(sum, x),
-                                  Operand::of(tile, {w + cuts[ti], w + cuts[tj], rows, cols}),
-                                  Operand::of(list)};
+        std::vector<FrontOperand> call{
+            FrontOperand::of(sum, x),
+            FrontOperand::of(tile, {w + cuts[ti], w + cuts[tj], rows, cols}),
+            FrontOperand::of(list)};
         run_one(*backend, add_update, call, kTileOfUpdate);
         sum = call[0].numbers;
       }
@@ -162,7 +164,7 @@ TEST(Front, AddsTilesOfAnUpdate) {
 }
 
 TEST(Front, IsFactored) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : backends_with_fronts()) {
     for (const auto& [w, r] : std::array<std::array<std::int64_t, 2>, 6>{
              {{1, 1}, {2, 7}, {5, 1}, {17, 33}, {64, 3}, {130, 70}}}) {
       const std::int64_t order = w + r;
@@ -174,9 +176,9 @@ TEST(Front, IsFactored) {
       for (std::int64_t j = w; j < order; ++j)
         for (std::int64_t i = w; i < order; ++i)
           update.push_back(i >= j ? full[static_cast<std::size_t>(i + j * order)] : 77.0);
-      std::vector<Operand> call{Operand::of(panel, {0, 0, order, w}),
-                                Operand::of(update, {w, w, r, r}),
-                                Operand::of({9, 9, 9, 9}, {0, 0, kStatusRows, 1})};
+      std::vector<FrontOperand> call{FrontOperand::of(panel, {0, 0, order, w}),
+                                     FrontOperand::of(update, {w, w, r, r}),
+                                     FrontOperand::of({9, 9, 9, 9}, {0, 0, kStatusRows, 1})};
       run_one(*backend, factor_front, call);
       const auto a = [&](std::int64_t i, std::int64_t j) -> double& {
         return full[static_cast<std::size_t>(i + j * order)];
@@ -282,7 +284,7 @@ class ManyFronts {
 TEST(Front, CallsOfOneTaskAreWhatTheyAreAlone) {
   const std::vector<std::array<std::int64_t, 2>> shapes{
       {3, 9}, {40, 30}, {1, 63}, {5, 59}, {63, 1}};
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : backends_with_fronts()) {
     ManyFronts fronts(*backend);
     for (std::size_t c = 0; c < 61; ++c)
       fronts.add(shapes[c % shapes.size()][0], shapes[c % shapes.size()][1], c);
@@ -296,10 +298,11 @@ TEST(Front, CallsOfOneTaskAreWhatTheyAreAlone) {
 }
 
 TEST(Front, SaysWhichColumnFails) {
-  for (const Backend* backend : backends()) {
-    std::vector<Operand> call{Operand::of({1, 0, 0, 0, 0, 4, 2, 2, 0, 0, 0.5, 1}, {0, 0, 4, 3}),
-                              Operand::of({1}, {3, 3, 1, 1}),
-                              Operand::of({9, 9, 9, 9}, {0, 0, kStatusRows, 1})};
+  for (const Backend* backend : backends_with_fronts()) {
+    std::vector<FrontOperand> call{
+        FrontOperand::of({1, 0, 0, 0, 0, 4, 2, 2, 0, 0, 0.5, 1}, {0, 0, 4, 3}),
+        FrontOperand::of({1}, {3, 3, 1, 1}),
+        FrontOperand::of({9, 9, 9, 9}, {0, 0, kStatusRows, 1})};
     run_one(*backend, factor_front, call);
     EXPECT_EQ(call[2].numbers[0], 2);
     EXPECT_EQ(call[2].numbers[1], -0.5);

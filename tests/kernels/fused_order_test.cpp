@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-namespace strata::fused {
+namespace strata::fused_kernel {
 namespace {
 
 std::vector<Tile> tiles_of(TileOrder order) {
@@ -237,4 +237,4 @@ TEST(FusedOrderHandChecked, FourByFour) {
 }
 
 }  // namespace
-}  // namespace strata::fused
+}  // namespace strata::fused_kernel

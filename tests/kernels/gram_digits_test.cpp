@@ -26,14 +26,11 @@ double hard(std::int64_t i, std::int64_t j) {
   }
 }
 
-struct Extents {
-  std::int64_t rows, cols;
-};
 /// Around pieces, units, groups of eight columns, and panels.
-constexpr Extents kExtents[] = {{1, 1},     {31, 7},    {32, 8},    {33, 9},    {1023, 17},
-                                {1024, 25}, {1025, 33}, {1500, 41}, {3000, 20}, {300, 49},
-                                {300, 57},  {260, 64},  {130, 65},  {97, 73},   {65, 88},
-                                {64, 97},   {40, 129},  {100, 161}};
+constexpr Extents kDigitExtents[] = {{1, 1},     {31, 7},    {32, 8},    {33, 9},    {1023, 17},
+                                     {1024, 25}, {1025, 33}, {1500, 41}, {3000, 20}, {300, 49},
+                                     {300, 57},  {260, 64},  {130, 65},  {97, 73},   {65, 88},
+                                     {64, 97},   {40, 129},  {100, 161}};
 
 std::vector<Block> operands(const Elements& e, const Extents& x) {
   return {Block(e[0], x.cols, x.cols), make(e[1], x.rows, x.cols, hard),
@@ -45,7 +42,7 @@ class DigitSumsCompared : public ::testing::TestWithParam<const Backend*> {
  protected:
   template <class Make>
   static void have_the_bits_of_the_reference(const Operation& operation, Make make_operands) {
-    for (const Extents& x : kExtents) {
+    for (const Extents& x : kDigitExtents) {
       std::vector<Block> blocks = make_operands(x);
       std::vector<Block> expected = blocks;
       run(reference_backend(), operation, expected, kDigitSums);

@@ -13,34 +13,31 @@
 namespace strata::testing {
 namespace {
 
-struct Extents {
-  std::int64_t rows, cols;
-};
-constexpr Extents kExtents[] = {{1, 1},
-                                {3, 2},
-                                {4, 3},
-                                {127, 4},
-                                {128, 5},
-                                {129, 6},
-                                {255, 7},
-                                {256, 8},
-                                {700, 9},
-                                {130, 21},
-                                {300, 33},
-                                {64, 65},
-                                {1024, 3},
-                                {1025, 10},
-                                {2500, 20},
-                                {3072, 5},
-                                {7300, 2},
-                                {1700, 30},
-                                {1100, 40},
-                                {200, 64},
-                                {150, 101},
-                                {130, 129},
-                                // Columns that begin where pairs of rows can be copied at once.
-                                {145, 112},
-                                {161, 200}};
+constexpr Extents kGramExtents[] = {{1, 1},
+                                    {3, 2},
+                                    {4, 3},
+                                    {127, 4},
+                                    {128, 5},
+                                    {129, 6},
+                                    {255, 7},
+                                    {256, 8},
+                                    {700, 9},
+                                    {130, 21},
+                                    {300, 33},
+                                    {64, 65},
+                                    {1024, 3},
+                                    {1025, 10},
+                                    {2500, 20},
+                                    {3072, 5},
+                                    {7300, 2},
+                                    {1700, 30},
+                                    {1100, 40},
+                                    {200, 64},
+                                    {150, 101},
+                                    {130, 129},
+                                    // Columns that begin where pairs of rows can be copied at once.
+                                    {145, 112},
+                                    {161, 200}};
 
 std::vector<Block> gram_operands(const Elements& e, const Extents& x) {
   return {Block(e[0], x.cols, x.cols), make(e[1], x.rows, x.cols, uneven),
@@ -84,7 +81,7 @@ class Gram : public ::testing::TestWithParam<const Backend*> {
                                      std::uint32_t variant = 0) {
     for (const Elements& elements : lists) {
       std::vector<Block> together;
-      for (const Extents& x : kExtents) {
+      for (const Extents& x : kGramExtents) {
         for (Block& block : operands(elements, x)) together.push_back(std::move(block));
       }
       std::vector<Block> expected = together;
@@ -274,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(Every, GramAlone, ::testing::ValuesIn(all_of_them()), b
 
 TEST_P(GramAlone, IsExactOnIntegersAndLeavesWhatIsBeyond) {
   for (const Elements& elements : kGramElements) {
-    for (const Extents& x : kExtents) {
+    for (const Extents& x : kGramExtents) {
       const auto integer = [](auto i, auto j) {
         return static_cast<double>((i * 5 + j * 3) % 17 - 8);
       };
@@ -451,7 +448,7 @@ TEST_P(GramAlone, OfWhatIsSolvedInManyUnitsIsThatOfWhatIsStored) {
 }
 
 TEST_P(GramAlone, SolvingTwiceIsTwoSolves) {
-  for (const Extents& x : kExtents) {
+  for (const Extents& x : kGramExtents) {
     const Elements e(3, Element::fp64);
     std::vector<Block> apart = solve_operands(e, x);
     std::vector<Block> once = apart;

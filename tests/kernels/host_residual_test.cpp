@@ -8,21 +8,22 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/nan.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
 namespace {
 
+using test::kNan;
 using test::Matrix;
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
-class HostResidual : public testing::Test {};
-using Types = testing::Types<double, float>;
-TYPED_TEST_SUITE(HostResidual, Types);
+class HostResidual : public ::testing::Test {};
+using HostResidualTypes = ::testing::Types<double, float>;
+TYPED_TEST_SUITE(HostResidual, HostResidualTypes);
 
 /// The lower triangle of a symmetric matrix; above it there are NaNs, and below its rows too.
 template <class T>

@@ -14,25 +14,25 @@ namespace strata::testing {
 namespace {
 
 /// Runs an operation for several calls of operands of any two precisions.
-struct Operand {
+struct HouseholderOperand {
   Element element = Element::fp64;
   Matrix<double> wide;
   Matrix<float> narrow;
 
-  Operand(Element e, const Matrix<double>& x) : element(e), wide(x) {
+  HouseholderOperand(Element e, const Matrix<double>& x) : element(e), wide(x) {
     if (e == Element::fp32)
       narrow = Matrix<float>(x.rows, x.cols, 3, [&](auto i, auto j) { return x(i, j); });
   }
   [[nodiscard]] double at(std::int64_t i, std::int64_t j) const {
     return element == Element::fp32 ? static_cast<double>(narrow(i, j)) : wide(i, j);
   }
-  [[nodiscard]] bool same(const Operand& o) const {
+  [[nodiscard]] bool same(const HouseholderOperand& o) const {
     return element == Element::fp32 ? same_bits(narrow, o.narrow) : same_bits(wide, o.wide);
   }
 };
 
-void run(const Backend& backend, const Operation& operation, std::vector<Operand>& operands,
-         std::uint32_t variant = 0) {
+void run_householder(const Backend& backend, const Operation& operation,
+                     std::vector<HouseholderOperand>& operands, std::uint32_t variant = 0) {
   Elements elements;
   for (int i = 0; i < operation.operands; ++i)
     elements.push_back(operands[static_cast<std::size_t>(i)].element);
@@ -44,7 +44,7 @@ void run(const Backend& backend, const Operation& operation, std::vector<Operand
   std::vector<BlockView> views;
   const auto each = [&](auto&& f) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      Operand& x = operands[i];
+      HouseholderOperand& x = operands[i];
       x.element == Element::fp32 ? f(x.narrow, x.element, i) : f(x.wide, x.element, i);
     }
   };
@@ -72,7 +72,7 @@ Matrix<double> tall(std::int64_t rows, std::int64_t cols) {
           }};
 }
 /// A triangle as householder_r leaves it: zeros below.
-Matrix<double> triangle(std::int64_t n, std::uint64_t seed) {
+Matrix<double> triangle_over_zeros(std::int64_t n, std::uint64_t seed) {
   return {n, n, 3, [&](auto i, auto j) { return i <= j ? uniform(seed, i, j) : 0.0; }};
 }
 Matrix<double> square(std::int64_t n, std::uint64_t seed) {
@@ -83,12 +83,9 @@ Matrix<double> identity(std::int64_t n) {
 }
 Matrix<double> unwritten(std::int64_t n) { return {n, n, 3}; }
 
-struct Extents {
-  std::int64_t rows, cols;
-};
 /// On both sides of the numbers of columns where the kernels of a GPU change, with fewer rows than
 /// columns, panels that are full and that are not, and trees of up to five levels.
-constexpr Extents kExtents[] = {
+constexpr Extents kHouseholderExtents[] = {
     {1, 1},    {1, 3},     {2, 5},     {5, 2},    {33, 4},    {513, 6},   {512, 6},   {1030, 7},
     {6, 8},    {256, 8},   {257, 9},   {9000, 9}, {300, 12},  {2000, 13}, {31, 16},   {129, 16},
     {15, 17},  {40, 17},   {127, 20},  {128, 20}, {257, 20},  {700, 20},  {3300, 20}, {6500, 20},
@@ -98,11 +95,11 @@ constexpr Extents kExtents[] = {
 
 class HouseholderBits : public ::testing::TestWithParam<const Backend*> {
  protected:
-  void compare(const Operation& operation, const std::vector<Operand>& operands) {
-    std::vector<Operand> expected = operands;
-    std::vector<Operand> got = operands;
-    run(reference_backend(), operation, expected);
-    run(*GetParam(), operation, got);
+  void compare(const Operation& operation, const std::vector<HouseholderOperand>& operands) {
+    std::vector<HouseholderOperand> expected = operands;
+    std::vector<HouseholderOperand> got = operands;
+    run_householder(reference_backend(), operation, expected);
+    run_householder(*GetParam(), operation, got);
     for (std::size_t i = 0; i < got.size(); ++i)
       EXPECT_TRUE(got[i].same(expected[i])) << operation.name << ": operand " << i;
   }
@@ -111,9 +108,9 @@ INSTANTIATE_TEST_SUITE_P(Compared, HouseholderBits, ::testing::ValuesIn(others()
 
 TEST_P(HouseholderBits, AreThoseOfTheReference) {
   for (const Element element : {Element::fp64, Element::fp32}) {
-    std::vector<Operand> r;
-    std::vector<Operand> q;
-    for (const Extents& x : kExtents) {
+    std::vector<HouseholderOperand> r;
+    std::vector<HouseholderOperand> q;
+    for (const Extents& x : kHouseholderExtents) {
       r.emplace_back(Element::fp64, unwritten(x.cols));
       r.emplace_back(element, tall(x.rows, x.cols));
       q.emplace_back(element, tall(x.rows, x.cols));
@@ -133,13 +130,13 @@ TEST_P(HouseholderBits, AreThoseOfTheReference) {
 }
 
 TEST_P(HouseholderBits, OfStackedTrianglesAreThoseOfTheReference) {
-  std::vector<Operand> r;
-  std::vector<Operand> q;
+  std::vector<HouseholderOperand> r;
+  std::vector<HouseholderOperand> q;
   for (const std::int64_t n : {1, 2, 5, 8, 12, 16, 20, 20, 24, 25, 32, 33, 64, 70, 129}) {
-    const auto add = [n](std::vector<Operand>& to, int unwritten_blocks) {
+    const auto add = [n](std::vector<HouseholderOperand>& to, int unwritten_blocks) {
       for (int i = 0; i < unwritten_blocks; ++i) to.emplace_back(Element::fp64, unwritten(n));
-      to.emplace_back(Element::fp64, triangle(n, 3));
-      to.emplace_back(Element::fp64, triangle(n, 4));
+      to.emplace_back(Element::fp64, triangle_over_zeros(n, 3));
+      to.emplace_back(Element::fp64, triangle_over_zeros(n, 4));
     };
     add(r, 1);
     add(q, 2);
@@ -150,8 +147,8 @@ TEST_P(HouseholderBits, OfStackedTrianglesAreThoseOfTheReference) {
 }
 
 TEST_P(HouseholderBits, OfMoreCallsThanALaunchTakesAreThoseOfTheReference) {
-  std::vector<Operand> r;
-  std::vector<Operand> stacked;
+  std::vector<HouseholderOperand> r;
+  std::vector<HouseholderOperand> stacked;
   for (std::int64_t call = 0; call < 600; ++call) {
     r.emplace_back(Element::fp64, unwritten(3));
     r.emplace_back(Element::fp64,
@@ -159,7 +156,7 @@ TEST_P(HouseholderBits, OfMoreCallsThanALaunchTakesAreThoseOfTheReference) {
                      return uniform(20 + static_cast<std::uint64_t>(call), i, j);
                    }));
     for (int i = 0; i < 2; ++i) stacked.emplace_back(Element::fp64, unwritten(3));
-    for (int i = 0; i < 2; ++i) stacked.emplace_back(Element::fp64, triangle(3, 3));
+    for (int i = 0; i < 2; ++i) stacked.emplace_back(Element::fp64, triangle_over_zeros(3, 3));
     stacked.emplace_back(Element::fp64, square(3, 20 + static_cast<std::uint64_t>(call)));
   }
   compare(householder_r, r);
@@ -172,27 +169,28 @@ INSTANTIATE_TEST_SUITE_P(Every, Householder, ::testing::ValuesIn(all_of_them()),
 TEST_P(Householder, ByHand) {
   // (3 4)ᵀ: β = −5, the triangle is −5, and Q·1 = (−3/5 −4/5)ᵀ.
   const Matrix<double> x(2, 1, 0, [](auto i, auto) { return i == 0 ? 3.0 : 4.0; });
-  std::vector<Operand> r{{Element::fp64, unwritten(1)}, {Element::fp64, x}};
-  run(*GetParam(), householder_r, r);
+  std::vector<HouseholderOperand> r{{Element::fp64, unwritten(1)}, {Element::fp64, x}};
+  run_householder(*GetParam(), householder_r, r);
   EXPECT_EQ(r[0].at(0, 0), -5);
-  std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(1)}};
-  run(*GetParam(), householder_q, q);
+  std::vector<HouseholderOperand> q{{Element::fp64, x}, {Element::fp64, identity(1)}};
+  run_householder(*GetParam(), householder_q, q);
   EXPECT_DOUBLE_EQ(q[0].at(0, 0), -0.6);
   EXPECT_DOUBLE_EQ(q[0].at(1, 0), -0.8);
   // What is a triangle stays one, whatever its signs: nothing lies below.
-  std::vector<Operand> t{{Element::fp64, unwritten(4)}, {Element::fp64, triangle(4, 3)}};
-  run(*GetParam(), householder_r, t);
+  std::vector<HouseholderOperand> t{{Element::fp64, unwritten(4)},
+                                    {Element::fp64, triangle_over_zeros(4, 3)}};
+  run_householder(*GetParam(), householder_r, t);
   for (std::int64_t j = 0; j < 4; ++j) {
     for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(t[0].at(i, j), t[1].at(i, j));
   }
 }
 
 TEST_P(Householder, TrianglesAreThoseOfLapackButForTheirSigns) {
-  for (const Extents& x : kExtents) {
+  for (const Extents& x : kHouseholderExtents) {
     if (x.rows < x.cols) continue;
-    std::vector<Operand> r{{Element::fp64, unwritten(x.cols)},
-                           {Element::fp64, tall(x.rows, x.cols)}};
-    run(*GetParam(), householder_r, r);
+    std::vector<HouseholderOperand> r{{Element::fp64, unwritten(x.cols)},
+                                      {Element::fp64, tall(x.rows, x.cols)}};
+    run_householder(*GetParam(), householder_r, r);
     Matrix<double> a = tall(x.rows, x.cols);
     std::vector<double> tau(static_cast<std::size_t>(x.cols));
     ASSERT_EQ(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, static_cast<int>(x.rows), static_cast<int>(x.cols),
@@ -210,7 +208,8 @@ TEST_P(Householder, TrianglesAreThoseOfLapackButForTheirSigns) {
 }
 
 /// max |I − QᵀQ| and max_j ‖x_j − Q·r_j‖/‖x_j‖, in long double.
-void expect_factorization(const Matrix<double>& x, const Operand& q, const Operand& r) {
+void expect_factorization(const Matrix<double>& x, const HouseholderOperand& q,
+                          const HouseholderOperand& r) {
   const std::int64_t n = x.cols;
   for (std::int64_t j = 0; j < n; ++j) {
     for (std::int64_t k = 0; k <= j; ++k) {
@@ -233,33 +232,33 @@ void expect_factorization(const Matrix<double>& x, const Operand& q, const Opera
 }
 
 TEST_P(Householder, QIsOrthonormalAndItsProductWithRIsX) {
-  for (const Extents& e : kExtents) {
+  for (const Extents& e : kHouseholderExtents) {
     if (e.rows < e.cols) continue;
     const Matrix<double> x = tall(e.rows, e.cols);
-    std::vector<Operand> r{{Element::fp64, unwritten(e.cols)}, {Element::fp64, x}};
-    run(*GetParam(), householder_r, r);
-    std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(e.cols)}};
-    run(*GetParam(), householder_q, q);
+    std::vector<HouseholderOperand> r{{Element::fp64, unwritten(e.cols)}, {Element::fp64, x}};
+    run_householder(*GetParam(), householder_r, r);
+    std::vector<HouseholderOperand> q{{Element::fp64, x}, {Element::fp64, identity(e.cols)}};
+    run_householder(*GetParam(), householder_q, q);
     expect_factorization(x, q[0], r[0]);
   }
 }
 
 TEST_P(Householder, StackedTrianglesAreATallMatrix) {
   constexpr std::int64_t kOrder = 37;
-  const Matrix<double> a = triangle(kOrder, 3);
-  const Matrix<double> b = triangle(kOrder, 4);
+  const Matrix<double> a = triangle_over_zeros(kOrder, 3);
+  const Matrix<double> b = triangle_over_zeros(kOrder, 4);
   const auto of = [&](std::int64_t i, std::int64_t j) {
     return i < kOrder ? a(i, j) : b(i - kOrder, j);
   };
-  std::vector<Operand> r{
+  std::vector<HouseholderOperand> r{
       {Element::fp64, unwritten(kOrder)}, {Element::fp64, a}, {Element::fp64, b}};
-  run(*GetParam(), stacked_r, r);
-  std::vector<Operand> q{{Element::fp64, unwritten(kOrder)},
-                         {Element::fp64, unwritten(kOrder)},
-                         {Element::fp64, a},
-                         {Element::fp64, b},
-                         {Element::fp64, identity(kOrder)}};
-  run(*GetParam(), stacked_q, q);
+  run_householder(*GetParam(), stacked_r, r);
+  std::vector<HouseholderOperand> q{{Element::fp64, unwritten(kOrder)},
+                                    {Element::fp64, unwritten(kOrder)},
+                                    {Element::fp64, a},
+                                    {Element::fp64, b},
+                                    {Element::fp64, identity(kOrder)}};
+  run_householder(*GetParam(), stacked_q, q);
   const Matrix<double> both(2 * kOrder, kOrder, 0, [&](auto i, auto j) {
     return i < kOrder ? q[0].at(i, j) : q[1].at(i - kOrder, j);
   });
@@ -271,10 +270,10 @@ TEST_P(Householder, NothingOverflowsOrUnderflows) {
     for (const std::int64_t n : {4, 20, 40}) {
       const Matrix<double> x(
           300, n, 0, [&](auto i, auto j) { return (j == 1 ? size : 1) * uniform(9, i, j); });
-      std::vector<Operand> r{{Element::fp64, unwritten(n)}, {Element::fp64, x}};
-      run(*GetParam(), householder_r, r);
-      std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(n)}};
-      run(*GetParam(), householder_q, q);
+      std::vector<HouseholderOperand> r{{Element::fp64, unwritten(n)}, {Element::fp64, x}};
+      run_householder(*GetParam(), householder_r, r);
+      std::vector<HouseholderOperand> q{{Element::fp64, x}, {Element::fp64, identity(n)}};
+      run_householder(*GetParam(), householder_q, q);
       const double rounding = size < 1e-310 ? 1e-3 : 0;  // of 1e-320 itself
       for (std::int64_t j = 0; j < n; ++j) {
         for (std::int64_t k = 0; k <= j; ++k) {
@@ -293,27 +292,27 @@ TEST_P(Householder, NothingOverflowsOrUnderflows) {
 }
 
 TEST_P(Householder, ColumnsOfZerosAndWhatIsNotFinite) {
-  std::vector<Operand> r;
+  std::vector<HouseholderOperand> r;
   for (const std::int64_t n : {5, 20, 40}) {
     Matrix<double> x(600, n, 0, [](auto i, auto j) { return j == 2 ? 0.0 : uniform(10, i, j); });
     r = {{Element::fp64, unwritten(n)}, {Element::fp64, x}};
-    run(*GetParam(), householder_r, r);
+    run_householder(*GetParam(), householder_r, r);
     for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(r[0].at(i, 2), 0);
-    std::vector<Operand> q{{Element::fp64, x}, {Element::fp64, identity(n)}};
-    run(*GetParam(), householder_q, q);
+    std::vector<HouseholderOperand> q{{Element::fp64, x}, {Element::fp64, identity(n)}};
+    run_householder(*GetParam(), householder_q, q);
     expect_factorization(Matrix<double>(600, 2, 0, [&](auto i, auto j) { return x(i, j); }), q[0],
                          r[0]);
     for (const double bad : {std::nan(""), HUGE_VAL}) {
       x(577, 3) = bad;
       r[1].wide = x;
-      run(*GetParam(), householder_r, r);
+      run_householder(*GetParam(), householder_r, r);
       double sum = 0;
       for (std::int64_t i = 0; i < n; ++i) sum += r[0].at(i, 3);
       EXPECT_FALSE(std::isfinite(sum)) << bad;
       EXPECT_TRUE(std::isfinite(r[0].at(1, 1)));
     }
   }
-  EXPECT_THROW(run(*GetParam(), householder_r, r, 1), Error);
+  EXPECT_THROW(run_householder(*GetParam(), householder_r, r, 1), Error);
 }
 
 TEST(HouseholderPanel, FollowsFromTheColumnsAlone) {

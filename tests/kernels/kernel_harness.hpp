@@ -245,6 +245,11 @@ class KernelTest : public ::testing::TestWithParam<KernelParameter> {
 /// Sizes on both sides of the edges of every block inside the kernels.
 inline constexpr std::int64_t kSizes[] = {1, 2, 3, 5, 17, 63, 64, 65, 130};
 
+/// Of a matrix.
+struct Extents {
+  std::int64_t rows, cols;
+};
+
 /// A small whole number, −4 … 4: sums of products of such numbers are exact in both precisions.
 inline double small_integer(std::uint64_t seed, std::int64_t i, std::int64_t j) {
   return static_cast<double>(random_bits(seed, static_cast<std::uint64_t>(i * 4096 + j)) % 9) - 4;

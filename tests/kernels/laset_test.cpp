@@ -12,9 +12,9 @@ INSTANTIATE_TEST_SUITE_P(Every, LasetTest, ::testing::ValuesIn(every_backend()),
 
 /// One task of a call for each place; the blocks come back, with the padding below their rows.
 template <class T>
-void run(const Backend& backend, std::vector<Matrix<T>>& blocks,
-         const std::vector<std::pair<std::int64_t, std::int64_t>>& places,
-         std::uint32_t variant = 0) {
+void run_laset(const Backend& backend, std::vector<Matrix<T>>& blocks,
+               const std::vector<std::pair<std::int64_t, std::int64_t>>& places,
+               std::uint32_t variant = 0) {
   const KernelFunction kernel = backend.kernels().find(laset.name, Elements(1, element_of<T>));
   ASSERT_NE(kernel, nullptr);
   const auto device = backend.make_device(0, 64_MiB);
@@ -57,7 +57,7 @@ TEST_P(LasetTest, IsTheIdentityAtEveryPlace) {
         }
       }
     }
-    run(*GetParam().backend, blocks, places);
+    run_laset(*GetParam().backend, blocks, places);
     for (std::size_t c = 0; c < blocks.size(); ++c)
       EXPECT_TRUE(same_values(blocks[c], expected[c])) << c;
   });
@@ -67,7 +67,7 @@ TEST_P(LasetTest, HasNoVariants) {
   dispatch_native(GetParam().precision, [](auto type) {
     using T = typename decltype(type)::type;
     std::vector<Matrix<T>> blocks{Matrix<T>(2, 2, 0, [](auto, auto) { return 5; })};
-    EXPECT_THROW(run(*GetParam().backend, blocks, {{0, 0}}, 1), Error);
+    EXPECT_THROW(run_laset(*GetParam().backend, blocks, {{0, 0}}, 1), Error);
   });
 }
 

@@ -13,12 +13,12 @@
 #include "kernels/formats_reference.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/tile_norm.hpp"
-#include "tests/support/backends.hpp"
+#include "tests/kernels/kernel_harness.hpp"
 
 namespace strata {
 namespace {
 
-constexpr TileScales kScales{.fp16 = 9, .fp8 = 5};
+constexpr TileScales kMixedScales{.fp16 = 9, .fp8 = 5};
 
 /// A tile in any element, in memory of its own.
 struct Tile {
@@ -36,17 +36,18 @@ struct Tile {
   template <class F>
   Tile& fill(F&& value) {
     for (std::int64_t j = 0; j < view.cols; ++j) {
-      for (std::int64_t i = 0; i < view.rows; ++i) set_element(view, kScales, i, j, value(i, j));
+      for (std::int64_t i = 0; i < view.rows; ++i)
+        set_element(view, kMixedScales, i, j, value(i, j));
     }
     return *this;
   }
   [[nodiscard]] double operator()(std::int64_t i, std::int64_t j) const {
-    return element_at(view, kScales, i, j);
+    return element_at(view, kMixedScales, i, j);
   }
 };
 
 /// Between −1 and 1, or 0 and 1.
-auto numbers(std::uint64_t seed, bool positive = false) {
+auto random_elements(std::uint64_t seed, bool positive = false) {
   return [=](std::int64_t i, std::int64_t j) {
     const double u = random_uniform(seed, static_cast<std::uint64_t>(4096 * j + i));
     return positive ? u : 2 * u - 1;
@@ -54,8 +55,8 @@ auto numbers(std::uint64_t seed, bool positive = false) {
 }
 
 /// One call; the first tile comes back, and the others must not change.
-void run(const Backend& backend, const Operation& operation, std::vector<Tile*> tiles,
-         std::uint32_t variant = 0) {
+void run_on_tiles(const Backend& backend, const Operation& operation, std::vector<Tile*> tiles,
+                  std::uint32_t variant = 0) {
   Elements elements;
   for (const Tile* tile : tiles) elements.push_back(tile->view.element);
   const KernelFunction kernel = backend.kernels().find(operation.name, elements);
@@ -71,7 +72,7 @@ void run(const Backend& backend, const Operation& operation, std::vector<Tile*> 
     views.push_back(tile->view);
     views.back().data = memory.back().data();
   }
-  kernel(*queue, {views, operation.operands}, {.variant = variant, .values = &kScales});
+  kernel(*queue, {views, operation.operands}, {.variant = variant, .values = &kMixedScales});
   std::vector<std::byte> back;
   for (std::size_t t = 0; t < tiles.size(); ++t) {
     back.resize(tiles[t]->bytes.size());
@@ -85,12 +86,13 @@ void run(const Backend& backend, const Operation& operation, std::vector<Tile*> 
   }
 }
 
-struct Shape {
+struct ProductShape {
   std::int64_t m, n, k;
 };
 /// On both sides of what tensor cores, alignments and blocks of threads take.
-constexpr Shape kShapes[] = {{1, 1, 1},    {5, 3, 2},     {16, 16, 16},  {17, 16, 32},
-                             {31, 33, 65}, {64, 48, 128}, {130, 96, 64}, {256, 128, 256}};
+constexpr ProductShape kProductShapes[] = {{1, 1, 1},     {5, 3, 2},      {16, 16, 16},
+                                           {17, 16, 32},  {31, 33, 65},   {64, 48, 128},
+                                           {130, 96, 64}, {256, 128, 256}};
 
 /// What rounding may add to Σ |a_ik·b_jk|: sums in fp32 in any order; tensor cores add groups of 16
 /// products and cut the sum off; in fp8 they cut each group of 32 products off at 13 bits, which on
@@ -117,20 +119,21 @@ std::vector<double> rows_of(const Tile& x, bool transposed, std::int64_t rows, s
   return values;
 }
 
-void check_product(const Backend& backend, const Elements& elements, Shape shape,
+void check_product(const Backend& backend, const Elements& elements, ProductShape shape,
                    std::uint32_t variant, bool positive) {
   const bool square = elements.size() == 2;
   const bool ta = (variant & kTransposeA) != 0;
   const bool tb = square || (variant & kTransposeB) != 0;
-  const auto [m, n, k] = square ? Shape{shape.m, shape.m, shape.k} : shape;
+  const auto [m, n, k] = square ? ProductShape{shape.m, shape.m, shape.k} : shape;
   Tile c(elements[0], m, n);
-  c.fill(numbers(1));
+  c.fill(random_elements(1));
   Tile a(elements[1], ta ? k : m, ta ? m : k);
-  a.fill(numbers(2, positive));
+  a.fill(random_elements(2, positive));
   Tile b(elements[square ? 1 : 2], tb ? n : k, tb ? k : n);
-  b.fill(numbers(square ? 2 : 3, positive));
+  b.fill(random_elements(square ? 2 : 3, positive));
   const Tile before = c;
-  square ? run(backend, syrk, {&c, &a}) : run(backend, gemm, {&c, &a, &b}, variant);
+  square ? run_on_tiles(backend, syrk, {&c, &a})
+         : run_on_tiles(backend, gemm, {&c, &a, &b}, variant);
   const double unit = elements[0] == Element::fp64 ? 0x1p-52 : 0x1p-23;
   const double products = rounding_of_products(backend, elements, k, square);
   const std::vector<double> left = rows_of(a, ta, m, k);
@@ -158,19 +161,13 @@ void check_product(const Backend& backend, const Elements& elements, Shape shape
   }
 }
 
-std::vector<const Backend*> backends() {
-  std::vector<const Backend*> all{&reference_backend(), &host_backend()};
-  if (cuda_backend() != nullptr) all.push_back(cuda_backend());
-  return all;
-}
-
 TEST(MixedProducts, OfFewBitsAreThoseOfTheNumbersThatAreHeld) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     std::vector<Elements> all(kMixedGemms.begin(), kMixedGemms.end());
     if (backend->on_host())
       all.insert(all.end(), kMixedGemmsOfHost.begin(), kMixedGemmsOfHost.end());
     for (const Elements& elements : all) {
-      for (const Shape& shape : kShapes) {
+      for (const ProductShape& shape : kProductShapes) {
         if (backend->name() == "reference" && shape.m > 64) continue;  // slow, and the same
         for (const bool positive : {false, true})
           check_product(*backend, elements, shape, kTransposeB, positive);
@@ -183,11 +180,11 @@ TEST(MixedProducts, OfFewBitsAreThoseOfTheNumbersThatAreHeld) {
 }
 
 TEST(MixedProducts, OfATileWithItselfLeaveWhatIsAboveTheDiagonal) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     std::vector<Elements> all(kMixedSyrks.begin(), kMixedSyrks.end());
     if (backend->on_host()) all.push_back(kMixedSyrkOfHost);
     for (const Elements& elements : all) {
-      for (const Shape& shape : kShapes) {
+      for (const ProductShape& shape : kProductShapes) {
         if (backend->name() == "reference" && shape.m > 64) continue;  // slow, and the same
         for (const bool positive : {false, true})
           check_product(*backend, elements, shape, 0, positive);
@@ -197,13 +194,13 @@ TEST(MixedProducts, OfATileWithItselfLeaveWhatIsAboveTheDiagonal) {
 }
 
 TEST(MixedProducts, AnEmptySumChangesNothing) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     Tile c(Element::fp32, 4, 3);
-    c.fill(numbers(1));
+    c.fill(random_elements(1));
     Tile a(Element::fp16, 4, 0);
     Tile b(Element::fp16, 3, 0);
     const Tile before = c;
-    run(*backend, gemm, {&c, &a, &b}, kTransposeB);
+    run_on_tiles(*backend, gemm, {&c, &a, &b}, kTransposeB);
     EXPECT_EQ(c.bytes, before.bytes);
   }
 }
@@ -226,7 +223,7 @@ double awkward(std::int64_t i, std::int64_t j) {
 }
 
 TEST(Convert, RoundsOnceToNearestAndWidensExactly) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     for (const Elements& elements : kConversions) {
       for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
                                  {7, 5},
@@ -239,7 +236,7 @@ TEST(Convert, RoundsOnceToNearestAndWidensExactly) {
         Tile to(elements[0], m, n);
         Tile expected(elements[0], m, n);
         expected.fill([&](auto i, auto j) { return from(i, j); });
-        run(*backend, convert, {&to, &from});
+        run_on_tiles(*backend, convert, {&to, &from});
         ASSERT_EQ(to.bytes, expected.bytes)
             << backend->name() << " " << to_string(elements) << " " << m << " by " << n;
       }
@@ -248,16 +245,16 @@ TEST(Convert, RoundsOnceToNearestAndWidensExactly) {
 }
 
 TEST(Convert, SaysWhatIsTooLarge) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     Tile from(Element::fp32, 2, 2);
     from.fill([](auto i, auto j) { return i == 0 ? (j == 0 ? 1e6 : -1e6) : j == 0 ? NAN : 1.0; });
     Tile half(Element::fp16, 2, 2);
-    run(*backend, convert, {&half, &from});
+    run_on_tiles(*backend, convert, {&half, &from});
     EXPECT_EQ(half(0, 0), INFINITY);
     EXPECT_EQ(half(0, 1), -INFINITY);
     EXPECT_TRUE(std::isnan(half(1, 0)));
     Tile fp8(Element::fp8, 2, 2);
-    run(*backend, convert, {&fp8, &from});
+    run_on_tiles(*backend, convert, {&fp8, &from});
     EXPECT_EQ(fp8(0, 0), 448.0 / 32);
     EXPECT_EQ(fp8(0, 1), -448.0 / 32);
     EXPECT_TRUE(std::isnan(fp8(1, 0)));
@@ -266,7 +263,7 @@ TEST(Convert, SaysWhatIsTooLarge) {
 }
 
 TEST(TileNorm, IsThatOfTheTile) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     for (const Element element : {Element::fp64, Element::fp32}) {
       for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
                                  {15, 3},
@@ -275,9 +272,9 @@ TEST(TileNorm, IsThatOfTheTile) {
                                  {1000, 7},
                                  {40, 513}}) {
         Tile x(element, m, n);
-        x.fill(numbers(4));
+        x.fill(random_elements(4));
         Tile norm(Element::fp64, 2, 2);
-        run(*backend, tile_norm, {&norm, &x});
+        run_on_tiles(*backend, tile_norm, {&norm, &x});
         long double square = 0;
         double largest = 0;
         for (std::int64_t j = 0; j < n; ++j) {
@@ -295,12 +292,12 @@ TEST(TileNorm, IsThatOfTheTile) {
 }
 
 TEST(TileNorm, OfATileThatIsNotFiniteIsNotFinite) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     for (const double bad : {double{INFINITY}, double{NAN}}) {
       Tile x(Element::fp32, 40, 30);
       x.fill([&](auto i, auto j) { return i == 39 && j == 29 ? bad : 1.0; });
       Tile norm(Element::fp64, 2, 2);
-      run(*backend, tile_norm, {&norm, &x});
+      run_on_tiles(*backend, tile_norm, {&norm, &x});
       EXPECT_FALSE(std::isfinite(norm(0, 0))) << backend->name();
     }
   }

@@ -8,6 +8,7 @@
 
 #include "strata/error.hpp"
 #include "tests/kernels/kernel_harness.hpp"
+#include "tests/support/nan.hpp"
 
 namespace strata::testing {
 namespace {
@@ -65,7 +66,7 @@ double noise(std::uint64_t seed, std::int64_t i, std::int64_t j) {
   return 2 * random_uniform(seed, static_cast<std::uint64_t>(j << 20 | i)) - 1;
 }
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+using test::kNan;
 
 /// NaN above the diagonal and in the padding.
 template <class T, class F>

@@ -58,7 +58,7 @@ std::vector<Matrix<double>> sketched(const Backend& backend, std::uint32_t varia
   return s;
 }
 
-Matrix<double> uneven(std::int64_t rows, std::int64_t cols) {
+Matrix<double> uneven_matrix(std::int64_t rows, std::int64_t cols) {
   return {rows, cols, 3, [](auto i, auto j) {
             return std::ldexp(uniform(5, i, j), static_cast<int>((i * 7 + j * 3) % 23) - 11);
           }};
@@ -74,7 +74,7 @@ void compare(const Backend& backend) {
     std::vector<Matrix<double>> d;
     for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {1, 1}, {5, 2}, {127, 3}, {129, 4}, {1024, 5}, {9000, 20}, {40, 33}}) {
-      const Matrix<double> wide = uneven(rows, cols);
+      const Matrix<double> wide = uneven_matrix(rows, cols);
       v.emplace_back(rows, cols, 3, [&](auto i, auto j) { return wide(i, j); });
       d.emplace_back(cols, 1, 0, [](auto i, auto) { return i == 1 ? 0 : std::ldexp(1.0, i % 5); });
     }
@@ -106,7 +106,7 @@ class Sketch : public ::testing::TestWithParam<const Backend*> {
 INSTANTIATE_TEST_SUITE_P(Every, Sketch, ::testing::ValuesIn(all_of_them()), backend_name);
 
 TEST_P(Sketch, OfAGaussianIsTheSumOverRows) {
-  const Matrix<double> v = uneven(300, 4);
+  const Matrix<double> v = uneven_matrix(300, 4);
   const Matrix<double> s = of(SketchKind::gaussian, v, 10, 70);
   const std::uint64_t seed =
       sketch_seed(sketch_variant(SketchKind::gaussian, 9), SketchStream::normal);
@@ -143,7 +143,7 @@ TEST_P(Sketch, OfTwoBlocksAddUpToThatOfBoth) {
 TEST_P(Sketch, CountPutsEachRowWithASignInOneBucket) {
   constexpr std::int64_t kBuckets = 70;
   const std::uint32_t variant = sketch_variant(SketchKind::count, 9);
-  const Matrix<double> v = uneven(3000, 3);  // of one span
+  const Matrix<double> v = uneven_matrix(3000, 3);  // of one span
   const Matrix<double> s = of(SketchKind::count, v, kBuckets, 320);
   std::vector<double> expected(static_cast<std::size_t>(3 * kBuckets));
   std::vector<int> used(static_cast<std::size_t>(kBuckets));
@@ -169,7 +169,7 @@ TEST_P(Sketch, CountAddsSpansInATreeWhateverTheBlocks) {
   constexpr std::int64_t kBuckets = 33;
   const std::int64_t span = sketch_span(kBuckets);
   ASSERT_EQ(span, 2048);
-  const Matrix<double> v = uneven(4 * span + span + 100, 2);
+  const Matrix<double> v = uneven_matrix(4 * span + span + 100, 2);
   const auto rows = [&](std::int64_t first, std::int64_t count) {
     return Matrix<double>(count, 2, 1, [&](auto i, auto j) { return v(first + i, j); });
   };
@@ -187,7 +187,7 @@ TEST_P(Sketch, CountAddsSpansInATreeWhateverTheBlocks) {
 }
 
 TEST_P(Sketch, CountGoesOnWithinASpan) {
-  const Matrix<double> v = uneven(2000, 5);
+  const Matrix<double> v = uneven_matrix(2000, 5);
   const Matrix<double> expected = of(SketchKind::count, v, 64, 4096);
   const std::uint32_t variant = sketch_variant(SketchKind::count, 9);
   const auto device = GetParam()->make_device(0, 64_MiB);
@@ -217,7 +217,7 @@ TEST_P(Sketch, CountGoesOnWithinASpan) {
 }
 
 TEST_P(Sketch, CountRefusesWhatItCannotDo) {
-  const Matrix<double> v = uneven(64, 2);
+  const Matrix<double> v = uneven_matrix(64, 2);
   EXPECT_THROW((void)of(SketchKind::count, v, 31), Error);  // fewer buckets than a tile has rows
   EXPECT_THROW((void)of(SketchKind::count, v, 32, 1000), Error);  // within a tile
 }
@@ -306,8 +306,9 @@ TEST_P(Sketch, WhatIsNotFiniteComesThrough) {
       EXPECT_TRUE(std::isfinite(s(0, 0)));
     }
   }
-  EXPECT_THROW((void)sketched(*GetParam(), 7, std::vector<Matrix<double>>{uneven(4, 2)}, 4, {0}),
-               Error);
+  EXPECT_THROW(
+      (void)sketched(*GetParam(), 7, std::vector<Matrix<double>>{uneven_matrix(4, 2)}, 4, {0}),
+      Error);
 }
 
 TEST(SketchNumbers, AreNearlyNormal) {

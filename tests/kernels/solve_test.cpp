@@ -14,7 +14,7 @@ class SolveAgainstReferenceTest : public KernelTest {};
 INSTANTIATE_TEST_SUITE_P(Tested, SolveAgainstReferenceTest, ::testing::ValuesIn(tested_backends()),
                          name_of);
 
-constexpr std::uint32_t kVariants[] = {0, kTransposeL, kRightSide, kRightSide | kTransposeL};
+constexpr std::uint32_t kSolveVariants[] = {0, kTransposeL, kRightSide, kRightSide | kTransposeL};
 
 /// The other extent of X, for a factor of each order.
 constexpr std::int64_t kOthers[] = {1, 2, 17, 65, 130};
@@ -47,7 +47,7 @@ Matrix<T> product(std::uint32_t variant, const Matrix<T>& x) {
 TEST_P(SolveTest, UndoesAProduct) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kSolveVariants) {
       for (const std::int64_t n : kSizes) {
         for (const std::int64_t r : kOthers) {
           const auto l = lower_only(Matrix<T>(n, n, 1, exact_factor));
@@ -75,7 +75,7 @@ TEST_P(SolveAgainstReferenceTest, RealNumbersAgree) {
     using T = typename decltype(type)::type;
     Runner reference(reference_backend());
     const double eps = std::numeric_limits<T>::epsilon();
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kSolveVariants) {
       for (const std::int64_t n : kSizes) {
         for (const std::int64_t r : {std::int64_t{3}, n, std::int64_t{130}}) {
           const auto l = dominant_factor<T>(n);
@@ -98,7 +98,7 @@ TEST_P(SolveAgainstReferenceTest, RealNumbersAgree) {
 TEST_P(SolveTest, ManyCallsGiveTheBitsOfEachAlone) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kSolveVariants) {
       std::vector<Operands<T>> calls;
       for (const std::int64_t n : kSizes) {
         const std::int64_t r = 1 + n * 7 % 100;

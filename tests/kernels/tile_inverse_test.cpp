@@ -10,18 +10,13 @@
 #include "kernels/backend.hpp"
 #include "kernels/formats_reference.hpp"
 #include "kernels/tile_inverse.hpp"
+#include "tests/kernels/kernel_harness.hpp"
 
 namespace strata {
 namespace {
 
-constexpr TileScales kScales{.fp16 = 9, .fp8 = 5, .inverse = 6, .sum = 11};
-constexpr TileScales kOfInverse{.fp16 = kScales.inverse};
-
-std::vector<const Backend*> backends() {
-  std::vector<const Backend*> all{&reference_backend(), &host_backend()};
-  if (cuda_backend() != nullptr) all.push_back(cuda_backend());
-  return all;
-}
+constexpr TileScales kInverseScales{.fp16 = 9, .fp8 = 5, .inverse = 6, .sum = 11};
+constexpr TileScales kOfInverse{.fp16 = kInverseScales.inverse};
 
 /// A block that travels to a device and back.
 struct Block {
@@ -35,7 +30,7 @@ struct Block {
   Block& operator=(const Block&) = delete;
 };
 
-void run(const Backend& backend, const Operation& operation, Block& out, Block& in) {
+void run_on_blocks(const Backend& backend, const Operation& operation, Block& out, Block& in) {
   const KernelFunction kernel =
       backend.kernels().find(operation.name, {out.view.element, in.view.element});
   ASSERT_NE(kernel, nullptr);
@@ -50,7 +45,7 @@ void run(const Backend& backend, const Operation& operation, Block& out, Block& 
     views.push_back(block->view);
     views.back().data = memory.back().data();
   }
-  kernel(*queue, {views, operation.operands}, {.variant = 0, .values = &kScales});
+  kernel(*queue, {views, operation.operands}, {.variant = 0, .values = &kInverseScales});
   queue->copy(out.bytes.data(), memory[0].data(), std::ssize(out.bytes),
               CopyDirection::device_to_host);
   queue->synchronize();
@@ -68,12 +63,12 @@ void fill_factor(Block& l) {
 }
 
 TEST(TileInverse, IsThatOfTheFactor) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     for (const std::int64_t n : {1, 2, 31, 64, 65, 130}) {
       Block l(Element::fp64, n, n);
       fill_factor(l);
       Block u(Element::fp16x2, n, n);
-      run(*backend, invert_factor, u, l);
+      run_on_blocks(*backend, invert_factor, u, l);
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j < i; ++j)
           ASSERT_EQ(element_at(u.view, kOfInverse, i, j), 0) << backend->name();
@@ -95,14 +90,14 @@ TEST(TileInverse, IsThatOfTheFactor) {
 }
 
 TEST(TileInverse, ProductsAreThoseOfTheNumbersThatAreHeld) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     for (const Element element : {Element::fp64, Element::fp32}) {
       for (const auto& [m, n] :
            {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 3}, {64, 65}, {33, 130}, {200, 64}}) {
         Block l(Element::fp64, n, n);
         fill_factor(l);
         Block u(Element::fp16x2, n, n);
-        run(reference_backend(), invert_factor, u, l);
+        run_on_blocks(reference_backend(), invert_factor, u, l);
         Block w(element, m, n);
         Block before(element, m, n);
         for (std::int64_t j = 0; j < n; ++j) {
@@ -113,7 +108,7 @@ TEST(TileInverse, ProductsAreThoseOfTheNumbersThatAreHeld) {
             set_element(before.view, {}, i, j, value);
           }
         }
-        run(*backend, multiply_inverse, w, u);
+        run_on_blocks(*backend, multiply_inverse, w, u);
         for (std::int64_t j = 0; j < n; ++j) {
           for (std::int64_t i = 0; i < m; ++i) {
             long double sum = 0;
@@ -135,17 +130,17 @@ TEST(TileInverse, ProductsAreThoseOfTheNumbersThatAreHeld) {
 }
 
 TEST(TileInverse, WhatIsTooLargeIsNotFinite) {
-  for (const Backend* backend : backends()) {
+  for (const Backend* backend : testing::all_of_them()) {
     Block l(Element::fp64, 2, 2);
     set_element(l.view, {}, 0, 0, 1e-6);
     set_element(l.view, {}, 1, 0, 0);
     set_element(l.view, {}, 1, 1, 1);
     Block u(Element::fp16x2, 2, 2);
-    run(*backend, invert_factor, u, l);
+    run_on_blocks(*backend, invert_factor, u, l);
     Block w(Element::fp32, 1, 2);
     set_element(w.view, {}, 0, 0, 1);
     set_element(w.view, {}, 0, 1, 1);
-    run(*backend, multiply_inverse, w, u);
+    run_on_blocks(*backend, multiply_inverse, w, u);
     if (backend->name() == "reference") continue;  // its products have no planes to overflow
     EXPECT_FALSE(std::isfinite(element_at(w.view, {}, 0, 0))) << backend->name();
   }

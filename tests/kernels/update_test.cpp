@@ -17,14 +17,14 @@ class UpdateAgainstReferenceTest : public KernelTest {};
 INSTANTIATE_TEST_SUITE_P(Tested, UpdateAgainstReferenceTest, ::testing::ValuesIn(tested_backends()),
                          name_of);
 
-struct Extents {
+struct ProductExtents {
   std::int64_t m, n, k;
 };
 /// Square ones of every size, and ragged ones.
-std::vector<Extents> extents() {
-  std::vector<Extents> all;
+std::vector<ProductExtents> product_extents() {
+  std::vector<ProductExtents> all;
   for (const std::int64_t n : kSizes) all.push_back({n, n, n});
-  for (const auto& e : {Extents{1, 65, 3},
+  for (const auto& e : {ProductExtents{1, 65, 3},
                         {130, 1, 64},
                         {17, 63, 1},
                         {64, 5, 130},
@@ -39,7 +39,7 @@ std::vector<Extents> extents() {
 TEST_P(UpdateTest, SyrkIsExactOnIntegersAndLeavesTheUpperTriangle) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const auto& [m, n, k] : extents()) {
+    for (const auto& [m, n, k] : product_extents()) {
       const auto a = Matrix<T>(n, k, 1, [](auto i, auto j) { return small_integer(1, i, j); });
       auto c =
           lower_only(Matrix<T>(n, n, 2, [](auto i, auto j) { return small_integer(2, i, j); }));
@@ -55,11 +55,11 @@ TEST_P(UpdateTest, SyrkIsExactOnIntegersAndLeavesTheUpperTriangle) {
   });
 }
 
-constexpr std::uint32_t kVariants[] = {0, kTransposeA, kTransposeB, kTransposeA | kTransposeB};
+constexpr std::uint32_t kGemmVariants[] = {0, kTransposeA, kTransposeB, kTransposeA | kTransposeB};
 
 /// Operands C, A and B of a product of the given extents.
 template <class T, class F>
-Operands<T> operands_of_gemm(const Extents& e, std::uint32_t variant, F value) {
+Operands<T> operands_of_gemm(const ProductExtents& e, std::uint32_t variant, F value) {
   const auto matrix = [&](std::uint64_t seed, std::int64_t rows, std::int64_t cols,
                           std::int64_t padding) {
     return Matrix<T>(rows, cols, padding, [&](auto i, auto j) { return value(seed, i, j); });
@@ -72,8 +72,8 @@ Operands<T> operands_of_gemm(const Extents& e, std::uint32_t variant, F value) {
 TEST_P(UpdateTest, GemmIsExactOnIntegers) {
   each([](Runner& runner, auto type) {
     using T = typename decltype(type)::type;
-    for (const std::uint32_t variant : kVariants) {
-      for (const Extents& e : extents()) {
+    for (const std::uint32_t variant : kGemmVariants) {
+      for (const ProductExtents& e : product_extents()) {
         auto operands = operands_of_gemm<T>(e, variant, small_integer);
         Matrix<T>& c = operands[0];
         const Matrix<T>& a = operands[1];
@@ -109,13 +109,14 @@ TEST_P(UpdateTest, ManyCallsGiveTheBitsOfEachAlone) {
         EXPECT_FALSE(same_bits(calls[c][0], alone[c][0])) << operation.name << " " << c;
       }
     };
-    for (const std::uint32_t variant : kVariants) {
+    for (const std::uint32_t variant : kGemmVariants) {
       std::vector<Operands<T>> calls;
-      for (const Extents& e : extents()) calls.push_back(operands_of_gemm<T>(e, variant, uniform));
+      for (const ProductExtents& e : product_extents())
+        calls.push_back(operands_of_gemm<T>(e, variant, uniform));
       compare(gemm, calls, variant);
     }
     std::vector<Operands<T>> calls;
-    for (const auto& [m, n, k] : extents()) {
+    for (const auto& [m, n, k] : product_extents()) {
       calls.push_back({Matrix<T>(n, n, 1, [](auto i, auto j) { return uniform(5, i, j); }),
                        Matrix<T>(n, k, 0, [](auto i, auto j) { return uniform(2, i, j); })});
     }
@@ -174,7 +175,7 @@ TEST_P(UpdateAgainstReferenceTest, RealNumbersAgree) {
     Runner reference(reference_backend());
     const double eps = std::numeric_limits<T>::epsilon();
     const auto compare = [&](const Operation& operation, const Operands<T>& operands,
-                             std::uint32_t variant, const Extents& e) {
+                             std::uint32_t variant, const ProductExtents& e) {
       std::vector<Operands<T>> here{operands};
       std::vector<Operands<T>> there{operands};
       runner.run_all(operation, here, variant);
@@ -190,8 +191,8 @@ TEST_P(UpdateAgainstReferenceTest, RealNumbersAgree) {
             << operation.name << " " << variant << ": " << e.m << "," << e.n << "," << e.k;
       }
     };
-    for (const Extents& e : extents()) {
-      for (const std::uint32_t variant : kVariants)
+    for (const ProductExtents& e : product_extents()) {
+      for (const std::uint32_t variant : kGemmVariants)
         compare(gemm, operands_of_gemm<T>(e, variant, uniform), variant, e);
       const auto square =
           lower_only(Matrix<T>(e.n, e.n, 0, [](auto i, auto j) { return uniform(5, i, j); }));

@@ -12,14 +12,19 @@
 #include "krylov/jacobi_eigen.hpp"
 #include "krylov/twofold.hpp"
 #include "strata/krylov.hpp"
+#include "tests/krylov/eigs_harness.hpp"
 #include "tests/krylov/matrices.hpp"
 
 namespace strata {
 namespace {
 
+using test::Pairs;
+using test::pairs;
+
 using Long = long double;
 
-EigsOptions with(std::int64_t k, EigenEnd which, EigsMethod method = EigsMethod::automatic) {
+EigsOptions eigs_options(std::int64_t k, EigenEnd which,
+                         EigsMethod method = EigsMethod::automatic) {
   EigsOptions options;
   options.k = k;
   options.which = which;
@@ -27,16 +32,6 @@ EigsOptions with(std::int64_t k, EigenEnd which, EigsMethod method = EigsMethod:
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 256 << 20;
   return options;
-}
-
-struct Pairs {
-  std::vector<double> vectors;
-  EigsInfo info;
-};
-Pairs pairs(const SparseMatrix& a, const EigsOptions& options) {
-  Pairs result{std::vector<double>(static_cast<std::size_t>(a.rows * options.k)), {}};
-  result.info = eigs(a, {result.vectors.data(), a.rows, options.k, a.rows}, options);
-  return result;
 }
 
 /// A symmetric tridiagonal matrix; off[i] is T(i + 1, i).
@@ -111,7 +106,7 @@ TEST(EigsCertificate, PenaltiesLeaveSmallValuesTheirDigits) {
     t.diagonal[0] += penalty;
     t.diagonal[41] += penalty;
     for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
-      const EigsOptions options = with(5, which);
+      const EigsOptions options = eigs_options(5, which);
       const Pairs result = pairs(t.matrix(), options);
       EXPECT_TRUE(result.info.ok) << result.info.why;
       expect_certified(t, result, options);
@@ -121,7 +116,7 @@ TEST(EigsCertificate, PenaltiesLeaveSmallValuesTheirDigits) {
       }
     }
     // Lanczos' tolerance is one beside the penalty.
-    const EigsOptions options = with(5, EigenEnd::smallest, EigsMethod::lanczos);
+    const EigsOptions options = eigs_options(5, EigenEnd::smallest, EigsMethod::lanczos);
     const Pairs result = pairs(t.matrix(), options);
     expect_certified(t, result, options);
     if (penalty < 1e10) continue;
@@ -140,7 +135,7 @@ TEST(EigsCertificate, GradedMatricesHaveAllTheirValues) {
       t.off[i] = 0.3 * std::sqrt(t.diagonal[i] * t.diagonal[i + 1]);
     for (const std::int64_t k : {5, 50}) {
       for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
-        const EigsOptions options = with(k, which);
+        const EigsOptions options = eigs_options(k, which);
         const Pairs result = pairs(t.matrix(), options);
         EXPECT_TRUE(result.info.ok) << result.info.why;
         EXPECT_LE(result.info.orthogonality, 1e-12);
@@ -170,7 +165,8 @@ TEST(EigsCertificate, BoundsAreTrueOnMatricesOfAllKinds) {
     }
     const SparseMatrix a = t.matrix();
     for (const EigsMethod method : {EigsMethod::dense, EigsMethod::lanczos}) {
-      EigsOptions options = with(3, seed % 2 == 0 ? EigenEnd::smallest : EigenEnd::largest, method);
+      EigsOptions options =
+          eigs_options(3, seed % 2 == 0 ? EigenEnd::smallest : EigenEnd::largest, method);
       options.restarts_max = 20;
       SCOPED_TRACE(std::to_string(seed) + " " + std::string(to_string(method)));
       expect_certified(t, pairs(a, options), options);
@@ -199,10 +195,10 @@ SparseMatrix graph_laplacian(std::int64_t n) {
 
 TEST(EigsCertificate, ManyComponentsAreManyZeros) {
   const SparseMatrix a = graph_laplacian(240);
-  const Pairs dense = pairs(a, with(12, EigenEnd::smallest));
+  const Pairs dense = pairs(a, eigs_options(12, EigenEnd::smallest));
   EXPECT_TRUE(dense.info.dense);
   EXPECT_TRUE(dense.info.ok) << dense.info.why;
-  EigsOptions options = with(12, EigenEnd::smallest, EigsMethod::lanczos);
+  EigsOptions options = eigs_options(12, EigenEnd::smallest, EigsMethod::lanczos);
   const Pairs filtered = pairs(a, options);
   EXPECT_TRUE(filtered.info.ok) << filtered.info.why;
   options.filter = false;
@@ -225,7 +221,7 @@ TEST(EigsCertificate, AFilterCostsNoMoreThanItMaySave) {
     clustered[i] = i < 150 ? 1 + 1e-9 * static_cast<double>(i) : static_cast<double>(i);
   }
   for (const std::vector<double>& d : {graded, clustered}) {
-    EigsOptions options = with(5, EigenEnd::smallest, EigsMethod::lanczos);
+    EigsOptions options = eigs_options(5, EigenEnd::smallest, EigsMethod::lanczos);
     options.restarts_max = 300;
     const Pairs filtered = pairs(test::diagonal(d), options);
     EXPECT_LE(filtered.info.products, 300'000) << filtered.info.why;
@@ -241,7 +237,7 @@ TEST(EigsCertificate, AFilterCostsNoMoreThanItMaySave) {
 TEST(EigsCertificate, ALimitOfProductsEndsAnyRun) {
   const SparseMatrix a = test::laplacian(12);
   for (const bool filter : {false, true}) {
-    EigsOptions options = with(10, EigenEnd::smallest, EigsMethod::lanczos);
+    EigsOptions options = eigs_options(10, EigenEnd::smallest, EigsMethod::lanczos);
     options.filter = filter;
     options.products_max = 60;
     const Pairs result = pairs(a, options);
@@ -256,7 +252,7 @@ TEST(EigsCertificate, ALimitOfProductsEndsAnyRun) {
 TEST(EigsCertificate, PowersOfTwoChangeNoBit) {
   const SparseMatrix a = test::grid(7, 6, 5);
   for (const EigsMethod method : {EigsMethod::dense, EigsMethod::lanczos}) {
-    const EigsOptions options = with(6, EigenEnd::smallest, method);
+    const EigsOptions options = eigs_options(6, EigenEnd::smallest, method);
     const Pairs expected = pairs(a, options);
     ASSERT_TRUE(expected.info.ok) << expected.info.why;
     for (const int power : {-1000, -664, 664, 1000}) {
@@ -273,18 +269,19 @@ TEST(EigsCertificate, PowersOfTwoChangeNoBit) {
 
 TEST(EigsCertificate, AllPairsOfSmallMatricesAreFound) {
   const SparseMatrix one = test::diagonal({-3.0});
-  const Pairs single = pairs(one, with(1, EigenEnd::largest));
+  const Pairs single = pairs(one, eigs_options(1, EigenEnd::largest));
   EXPECT_TRUE(single.info.ok);
   EXPECT_EQ(single.info.values, std::vector<double>{-3.0});
   EXPECT_EQ(std::abs(single.vectors[0]), 1);
   const Tridiagonal t = path(37);
   for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
-    const EigsOptions options = with(37, which);
+    const EigsOptions options = eigs_options(37, which);
     const Pairs all = pairs(t.matrix(), options);
     EXPECT_TRUE(all.info.ok) << all.info.why;
     expect_certified(t, all, options);
   }
-  const Pairs zero = pairs(test::diagonal(std::vector<double>(4, 0.0)), with(4, EigenEnd::largest));
+  const Pairs zero =
+      pairs(test::diagonal(std::vector<double>(4, 0.0)), eigs_options(4, EigenEnd::largest));
   EXPECT_EQ(zero.info.values, std::vector<double>(4, 0.0));
 }
 

@@ -13,18 +13,18 @@
 #include "krylov/small_eigen.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
+#include "tests/krylov/eigs_harness.hpp"
 #include "tests/krylov/matrices.hpp"
 #include "tests/support/backends.hpp"
 
 namespace strata {
 namespace {
 
-struct Pairs {
-  std::vector<double> vectors;
-  EigsInfo info;
-};
-EigsOptions with(std::int64_t k, EigenEnd which, std::int64_t s = 1, std::int64_t basis_size = 0,
-                 KrylovBasis basis = KrylovBasis::lanczos) {
+using test::Pairs;
+using test::pairs;
+
+EigsOptions lanczos_options(std::int64_t k, EigenEnd which, std::int64_t s = 1,
+                            std::int64_t basis_size = 0, KrylovBasis basis = KrylovBasis::lanczos) {
   EigsOptions options;
   options.k = k;
   options.which = which;
@@ -35,11 +35,6 @@ EigsOptions with(std::int64_t k, EigenEnd which, std::int64_t s = 1, std::int64_
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 256 << 20;
   return options;
-}
-Pairs pairs(const SparseMatrix& a, const EigsOptions& options) {
-  Pairs result{std::vector<double>(static_cast<std::size_t>(a.rows * options.k)), {}};
-  result.info = eigs(a, {result.vectors.data(), a.rows, options.k, a.rows}, options);
-  return result;
 }
 
 /// ‖A·v − λ·v‖ of each pair, and |vᵢᵀvⱼ − δᵢⱼ|.
@@ -88,7 +83,7 @@ TEST(Eigs, FindsTheEndsOfADiagonal) {
   const SparseMatrix a = test::diagonal(d);
   for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
     for (const std::int64_t s : {1, 6}) {
-      const EigsOptions options = with(10, which, s, 40);
+      const EigsOptions options = lanczos_options(10, which, s, 40);
       const Pairs result = pairs(a, options);
       expect_values(result, d, options, 500);
       expect_pairs(a, result, 1e-10 * 500);
@@ -106,7 +101,7 @@ TEST(Eigs, FindsEigenvaluesAsOftenAsTheyAreOne) {
         std::pair(20, KrylovBasis::lanczos), std::pair(8, KrylovBasis::newton),
         std::pair(8, KrylovBasis::chebyshev), std::pair(5, KrylovBasis::monomial)}) {
     for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
-      const EigsOptions options = with(17, which, s, 50, basis);
+      const EigsOptions options = lanczos_options(17, which, s, 50, basis);
       const Pairs result = pairs(a, options);
       expect_values(result, laplacian_values(kEdge), options, 12);
       expect_pairs(a, result, 1e-10 * 12);
@@ -126,11 +121,11 @@ TEST(Eigs, TakesAsManyProductsInBlocksAsVectorByVector) {
   }
   for (const std::vector<double>& d : {gap, even}) {
     const SparseMatrix a = test::diagonal(d);
-    const Pairs single = pairs(a, with(10, EigenEnd::largest, 1, 30));
+    const Pairs single = pairs(a, lanczos_options(10, EigenEnd::largest, 1, 30));
     ASSERT_TRUE(single.info.ok) << single.info.why;
     for (const KrylovBasis basis :
          {KrylovBasis::lanczos, KrylovBasis::newton, KrylovBasis::chebyshev}) {
-      const EigsOptions options = with(10, EigenEnd::largest, 15, 30, basis);
+      const EigsOptions options = lanczos_options(10, EigenEnd::largest, 15, 30, basis);
       const Pairs result = pairs(a, options);
       expect_values(result, d, options, d.back());
       EXPECT_LE(result.info.restarts, single.info.restarts + 2) << to_string(basis);
@@ -164,7 +159,7 @@ TEST(Eigs, GoesOnVectorByVectorWhereBlocksOfAFixedMethodBreakDown) {
         Broken{QrMethod::cholqr_wide2, KrylovBasis::monomial, 12, EigenEnd::largest},
         Broken{QrMethod::cgs, KrylovBasis::newton, 4, EigenEnd::largest},
         Broken{QrMethod::mgs, KrylovBasis::lanczos, 20, EigenEnd::smallest}}) {
-    EigsOptions options = with(6, broken.which, broken.s, 40, broken.basis);
+    EigsOptions options = lanczos_options(6, broken.which, broken.s, 40, broken.basis);
     options.orthogonalization = broken.method;
     options.restarts_max = 60;
     options.filter = false;
@@ -180,7 +175,7 @@ TEST(Eigs, GoesOnVectorByVectorWhereBlocksOfAFixedMethodBreakDown) {
 }
 
 TEST(Eigs, ABreakdownWithNoCyclesLeftSaysWhatFailedAndWhatWouldDo) {
-  EigsOptions options = with(6, EigenEnd::largest, 12, 40, KrylovBasis::monomial);
+  EigsOptions options = lanczos_options(6, EigenEnd::largest, 12, 40, KrylovBasis::monomial);
   options.orthogonalization = QrMethod::cholqr;
   options.restarts_max = 1;
   options.filter = false;
@@ -202,16 +197,16 @@ TEST(Eigs, ABreakdownWithNoCyclesLeftSaysWhatFailedAndWhatWouldDo) {
 
 TEST(Eigs, WorksWhereTheSpaceEndsAtOnce) {
   const SparseMatrix one = test::diagonal(std::vector<double>(60, 3.0));
-  Pairs result = pairs(one, with(5, EigenEnd::largest));
-  expect_values(result, std::vector<double>(60, 3.0), with(5, EigenEnd::largest), 3);
+  Pairs result = pairs(one, lanczos_options(5, EigenEnd::largest));
+  expect_values(result, std::vector<double>(60, 3.0), lanczos_options(5, EigenEnd::largest), 3);
   expect_pairs(one, result, 1e-12);
   std::vector<double> two(60, -2.0);
   two[13] = two[31] = 5;
-  result = pairs(test::diagonal(two), with(4, EigenEnd::largest, 3));
-  expect_values(result, two, with(4, EigenEnd::largest), 5);
+  result = pairs(test::diagonal(two), lanczos_options(4, EigenEnd::largest, 3));
+  expect_values(result, two, lanczos_options(4, EigenEnd::largest), 5);
   // Of order 6, all but one.
   const SparseMatrix small = test::grid(3, 2, 1);
-  expect_pairs(small, pairs(small, with(5, EigenEnd::smallest)), 1e-9);
+  expect_pairs(small, pairs(small, lanczos_options(5, EigenEnd::smallest)), 1e-9);
 }
 
 bool chose_a_filter(const Pairs& result) {
@@ -243,7 +238,7 @@ TEST(Eigs, AFilterFindsWhatManyCyclesWouldNot) {
         Case{&triples, EigenEnd::largest, 14, 1, 30}, Case{&triples, EigenEnd::smallest, 14, 5, 30},
         Case{&gap, EigenEnd::smallest, 9, 1, 24}}) {
     const SparseMatrix a = test::diagonal(*c.d);
-    EigsOptions options = with(c.k, c.which, c.s, c.basis);
+    EigsOptions options = lanczos_options(c.k, c.which, c.s, c.basis);
     options.restarts_max = 60;
     const Pairs result = pairs(a, options);
     const double norm = std::max(std::abs(c.d->front()), std::abs(c.d->back()));
@@ -270,7 +265,7 @@ TEST(Eigs, AFilterFindsEigenvaluesAsOftenAsTheyAreOne) {
   constexpr std::int64_t kEdge = 20;
   const SparseMatrix a = test::laplacian(kEdge);
   for (const EigenEnd which : {EigenEnd::smallest, EigenEnd::largest}) {
-    const EigsOptions options = with(20, which, 1, 41);
+    const EigsOptions options = lanczos_options(20, which, 1, 41);
     const Pairs result = pairs(a, options);
     expect_values(result, laplacian_values(kEdge), options, 12);
     expect_pairs(a, result, 1e-10 * 12);
@@ -281,7 +276,7 @@ TEST(Eigs, AFilterFindsEigenvaluesAsOftenAsTheyAreOne) {
 /// Where Lanczos is fast it stays as it is, to the last bit.
 TEST(Eigs, ThereIsNoFilterWhereFewCyclesDo) {
   const SparseMatrix a = test::grid(9, 8, 11);
-  EigsOptions options = with(6, EigenEnd::smallest, 1, 24);
+  EigsOptions options = lanczos_options(6, EigenEnd::smallest, 1, 24);
   const Pairs result = pairs(a, options);
   EXPECT_EQ(result.info.filter_degree, 0);
   options.filter = false;
@@ -314,7 +309,7 @@ void expect_same_course(const EigsInfo& a, const EigsInfo& b, const std::string&
 TEST_P(EigsRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
   for (const auto& [s, filtered] : {std::pair(1, false), std::pair(6, false), std::pair(1, true)}) {
     const SparseMatrix a = filtered ? test::grid(1, 3, 400) : test::grid(9, 8, 11);
-    EigsOptions options = with(6, EigenEnd::smallest, s, filtered ? 16 : 24);
+    EigsOptions options = lanczos_options(6, EigenEnd::smallest, s, filtered ? 16 : 24);
     const Pairs expected = pairs(a, options);
     ASSERT_TRUE(expected.info.ok) << expected.info.why;
     ASSERT_GE(expected.info.restarts, 3);
@@ -352,20 +347,20 @@ TEST(Eigs, BadInputIsNamed) {
     ADD_FAILURE() << "nothing was refused";
     return "";
   };
-  (void)message(ErrorKind::misuse, with(64, EigenEnd::largest));
-  (void)message(ErrorKind::misuse, with(0, EigenEnd::largest));
-  (void)message(ErrorKind::misuse, with(10, EigenEnd::largest, 1, 11));
-  (void)message(ErrorKind::misuse, with(5, EigenEnd::largest, 30, 20));
+  (void)message(ErrorKind::misuse, lanczos_options(64, EigenEnd::largest));
+  (void)message(ErrorKind::misuse, lanczos_options(0, EigenEnd::largest));
+  (void)message(ErrorKind::misuse, lanczos_options(10, EigenEnd::largest, 1, 11));
+  (void)message(ErrorKind::misuse, lanczos_options(5, EigenEnd::largest, 30, 20));
   a = test::grid(4, 4, 4, 0.25);
-  const std::string text = message(ErrorKind::numerical, with(5, EigenEnd::largest));
+  const std::string text = message(ErrorKind::numerical, lanczos_options(5, EigenEnd::largest));
   EXPECT_NE(text.find("(0, 4) is -0.75 and (4, 0) is -1.25"), std::string::npos) << text;
   a = test::laplacian(4);
   a.value[0] = NAN;
-  (void)message(ErrorKind::input, with(5, EigenEnd::largest));
+  (void)message(ErrorKind::input, lanczos_options(5, EigenEnd::largest));
 }
 
 TEST(Eigs, TooFewCyclesAreTold) {
-  EigsOptions options = with(10, EigenEnd::smallest, 1, 21);
+  EigsOptions options = lanczos_options(10, EigenEnd::smallest, 1, 21);
   options.restarts_max = 2;
   const Pairs result = pairs(test::laplacian(12), options);
   EXPECT_FALSE(result.info.ok);

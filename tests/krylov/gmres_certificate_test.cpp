@@ -52,8 +52,8 @@ std::vector<double> product(const SparseMatrix& a, const std::vector<double>& x)
 }
 
 /// ‖b − A·x‖/‖b‖ in many digits.
-double residual_of(const SparseMatrix& a, const std::vector<double>& b,
-                   const std::vector<double>& x) {
+double residual_in_many_digits(const SparseMatrix& a, const std::vector<double>& b,
+                               const std::vector<double>& x) {
   using Many = boost::multiprecision::number<
       boost::multiprecision::cpp_bin_float<200, boost::multiprecision::digit_base_2>,
       boost::multiprecision::et_off>;
@@ -74,7 +74,7 @@ double residual_of(const SparseMatrix& a, const std::vector<double>& b,
 /// What is told is true, x is finite, and no worse than zeros.
 void expect_true(const SparseMatrix& a, const std::vector<double>& b, const Solved& result) {
   for (const double x : result.x) ASSERT_TRUE(std::isfinite(x));
-  const double residual = residual_of(a, b, result.x);
+  const double residual = residual_in_many_digits(a, b, result.x);
   EXPECT_NEAR(result.info.relative_residual, residual, 1e-10 * residual + 1e-30);
   EXPECT_LE(residual, 1 + 1e-12);
   EXPECT_EQ(result.info.ok, result.info.why.empty()) << result.info.why;
@@ -107,7 +107,7 @@ TEST(GmresCertificate, ABalanceUndoesAnyScaling) {
     options.tolerance = 1e-8;
     const Solved result = solved(a, b, options);
     EXPECT_TRUE(result.info.ok) << result.info.why;
-    EXPECT_LE(residual_of(a, b, result.x), 1e-8);
+    EXPECT_LE(residual_in_many_digits(a, b, result.x), 1e-8);
     expect_true(a, b, result);
   }
 }
@@ -254,7 +254,7 @@ TEST(GmresCertificate, NoResidualIsBetterThanTheTruth) {
     SCOPED_TRACE(seed);
     const Solved result = solved(a, b, options);
     expect_true(a, b, result);
-    const double truth = residual_of(a, b, result.x);
+    const double truth = residual_in_many_digits(a, b, result.x);
     EXPECT_GE(result.info.relative_residual, truth * (1 - 1e-10));
     if (result.info.ok) {
       EXPECT_LE(truth, 1e-13 * (1 + 1e-10));

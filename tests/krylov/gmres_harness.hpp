@@ -1,11 +1,15 @@
 #pragma once
 // gmres() as tests call it, and its residual by another way.
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "strata/error.hpp"
 #include "strata/krylov.hpp"
 
 namespace strata::test {
@@ -27,10 +31,10 @@ struct Solved {
   std::vector<double> x;
   GmresInfo info;
 };
-/// From x = 0.
+/// From an x whose elements are `guess`.
 inline Solved solved(const SparseMatrix& a, const std::vector<double>& b,
-                     const GmresOptions& options) {
-  Solved result{std::vector<double>(b.size()), {}};
+                     const GmresOptions& options, double guess = 0) {
+  Solved result{std::vector<double>(b.size(), guess), {}};
   result.info = gmres(a, b, result.x, options);
   return result;
 }
@@ -50,6 +54,19 @@ inline double residual_of(const SparseMatrix& a, const std::vector<double>& b,
     length += static_cast<long double>(b[i]) * b[i];
   }
   return static_cast<double>(std::sqrt(square / length));
+}
+
+/// The message of the error, which has to be of this kind.
+template <class F>
+std::string complaint(ErrorKind kind, F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
 }
 
 }  // namespace strata::test

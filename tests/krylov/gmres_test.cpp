@@ -17,6 +17,7 @@
 namespace strata {
 namespace {
 
+using test::complaint;
 using test::residual_of;
 using test::solved;
 using test::Solved;
@@ -364,19 +365,6 @@ TEST(Gmres, AMatrixSmallerThanARestartIsSolved) {
 }
 
 // ---- bad input
-
-/// The message of the error, which has to be of this kind.
-template <class F>
-std::string complaint(ErrorKind kind, F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
 
 TEST(Gmres, BadInputIsNamed) {
   SparseMatrix a = test::laplacian(4);

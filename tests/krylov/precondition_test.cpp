@@ -11,13 +11,19 @@
 #include "krylov/block_inverse.hpp"
 #include "strata/error.hpp"
 #include "strata/krylov.hpp"
+#include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
 #include "tests/support/backends.hpp"
 
 namespace strata {
 namespace {
 
-GmresOptions with(Preconditioner kind, std::int64_t s = 1, std::int64_t block_size = 7) {
+using test::complaint;
+using test::solved;
+using test::Solved;
+
+GmresOptions preconditioned_by(Preconditioner kind, std::int64_t s = 1,
+                               std::int64_t block_size = 7) {
   GmresOptions options;
   options.s = s;
   options.restart = 20;
@@ -27,17 +33,6 @@ GmresOptions with(Preconditioner kind, std::int64_t s = 1, std::int64_t block_si
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 64 << 20;
   return options;
-}
-
-struct Solved {
-  std::vector<double> x;
-  GmresInfo info;
-};
-Solved solved(const SparseMatrix& a, const std::vector<double>& b, const GmresOptions& options,
-              double guess = 0) {
-  Solved result{std::vector<double>(b.size(), guess), {}};
-  result.info = gmres(a, b, result.x, options);
-  return result;
 }
 
 /// Of unlike rows: a convection, and a diagonal that grows from row to row.
@@ -90,19 +85,6 @@ std::int64_t vectors_of(const GmresInfo& info) {
   std::int64_t count = 0;
   for (const KrylovCycle& cycle : info.history) count += cycle.vectors;
   return count;
-}
-
-/// The message of the error, which has to be of this kind.
-template <class F>
-std::string complaint(ErrorKind kind, F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(error.kind()), static_cast<int>(kind)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
 }
 
 // ---- blocks
@@ -196,7 +178,7 @@ TEST(GmresPreconditioned, GoesAsGmresOnTheProduct) {
     const SparseMatrix inverse = inverse_of_blocks(a, size, "test");
     const SparseMatrix explicitly = product(a, inverse);
     for (const std::int64_t s : {1, 4}) {
-      GmresOptions options = with(Preconditioner::block_jacobi, s, size);
+      GmresOptions options = preconditioned_by(Preconditioner::block_jacobi, s, size);
       const Solved by_blocks = solved(a, b, options);
       EXPECT_TRUE(by_blocks.info.ok) << by_blocks.info.why;
       for (const double x : by_blocks.x) ASSERT_NEAR(x, 1, 1e-7);
@@ -218,7 +200,7 @@ TEST(GmresPreconditioned, TakesFewerVectors) {
   const SparseMatrix a = unlike_rows();
   const std::vector<double> b = test::row_sums(a);
   const auto vectors = [&](Preconditioner kind, std::int64_t size) {
-    const Solved result = solved(a, b, with(kind, 1, size));
+    const Solved result = solved(a, b, preconditioned_by(kind, 1, size));
     EXPECT_TRUE(result.info.ok);
     return vectors_of(result.info);
   };
@@ -239,7 +221,7 @@ TEST(GmresPreconditioned, IsThatOfTheMatrixAsGiven) {
   const SparseMatrix inverse = inverse_of_blocks(a, 11, "test");
   for (const bool balanced : {false, true}) {
     for (const std::int64_t s : {1, 5}) {
-      GmresOptions options = with(Preconditioner::block_jacobi, s, 11);
+      GmresOptions options = preconditioned_by(Preconditioner::block_jacobi, s, 11);
       options.tolerance = 1e-6;
       options.balance = balanced;
       const Solved by_blocks = solved(a, b, options);
@@ -263,7 +245,7 @@ TEST(GmresPreconditioned, IsThatOfTheMatrixAsGiven) {
 TEST(GmresPreconditioned, TakesAnInitialGuess) {
   const SparseMatrix a = unlike_rows();
   const std::vector<double> b = test::row_sums(a);
-  GmresOptions options = with(Preconditioner::block_jacobi, 4);
+  GmresOptions options = preconditioned_by(Preconditioner::block_jacobi, 4);
   EXPECT_EQ(solved(a, b, options, 1.0).info.restarts, 0);
   const Solved near = solved(a, b, options, 1.0 + 1e-5);
   EXPECT_TRUE(near.info.ok);
@@ -286,7 +268,7 @@ TEST_P(PreconditionedRuns, HaveTheSameBitsOnAnyDevicesAndBudget) {
   const std::vector<double> b = test::row_sums(a);
   for (const std::int64_t size : {7, 50}) {
     for (const bool by_caller : {false, true}) {
-      GmresOptions options = with(Preconditioner::block_jacobi, 5, size);
+      GmresOptions options = preconditioned_by(Preconditioner::block_jacobi, 5, size);
       options.restart = 5;
       const SparseMatrix inverse = inverse_of_blocks(a, size, "test");
       if (by_caller)
@@ -323,7 +305,7 @@ TEST(GmresPreconditioned, TheCallersVectorsAreCounted) {
   const SparseMatrix a = unlike_rows();
   const std::vector<double> b = test::row_sums(a);
   std::int64_t calls = 0;
-  GmresOptions options = with(Preconditioner::custom, 4);
+  GmresOptions options = preconditioned_by(Preconditioner::custom, 4);
   options.preconditioner.apply = [&](std::span<const double> x, std::span<double> y) {
     ++calls;
     std::copy(x.begin(), x.end(), y.begin());
@@ -332,7 +314,7 @@ TEST(GmresPreconditioned, TheCallersVectorsAreCounted) {
   ASSERT_TRUE(own.info.ok);
   const std::int64_t products = calls - 2;  // the norm of the product; x at the end
   EXPECT_GE(products, own.info.iterations + own.info.restarts + 1);
-  const Solved none = solved(a, b, with(Preconditioner::none, 4));
+  const Solved none = solved(a, b, preconditioned_by(Preconditioner::none, 4));
   EXPECT_EQ(own.info.iterations, none.info.iterations);
   const Traffic& with_caller = own.info.report.traffic;
   const Traffic& without = none.info.report.traffic;
@@ -350,14 +332,15 @@ TEST(GmresPreconditioned, WhatIsNoPreconditionerIsRefused) {
   const auto message = [&](ErrorKind kind, const GmresOptions& options) {
     return complaint(kind, [&] { (void)solved(a, b, options); });
   };
-  EXPECT_NE(message(ErrorKind::misuse, with(Preconditioner::custom)).find("custom"),
+  EXPECT_NE(message(ErrorKind::misuse, preconditioned_by(Preconditioner::custom)).find("custom"),
             std::string::npos);
-  GmresOptions both = with(Preconditioner::jacobi);
+  GmresOptions both = preconditioned_by(Preconditioner::jacobi);
   both.preconditioner.apply = [](std::span<const double>, std::span<double>) {};
   EXPECT_NE(message(ErrorKind::misuse, both).find("jacobi"), std::string::npos);
-  EXPECT_NE(message(ErrorKind::misuse, with(Preconditioner::block_jacobi, 1, 0)).find("0 rows"),
+  EXPECT_NE(message(ErrorKind::misuse, preconditioned_by(Preconditioner::block_jacobi, 1, 0))
+                .find("0 rows"),
             std::string::npos);
-  GmresOptions bad = with(Preconditioner::custom, 3);
+  GmresOptions bad = preconditioned_by(Preconditioner::custom, 3);
   int calls = 0;
   bad.preconditioner.apply = [&](std::span<const double> x, std::span<double> y) {
     std::copy(x.begin(), x.end(), y.begin());
@@ -373,10 +356,12 @@ TEST(GmresPreconditioned, WhatIsNoPreconditionerIsRefused) {
   SparseMatrix singular = a;
   for (std::int64_t k = a.start[9]; k < a.start[10]; ++k)
     singular.value[static_cast<std::size_t>(k)] = 0;
-  EXPECT_NE(complaint(ErrorKind::input,
-                      [&] { (void)solved(singular, b, with(Preconditioner::block_jacobi, 1, 4)); })
-                .find("rows 8 to 11"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint(
+          ErrorKind::input,
+          [&] { (void)solved(singular, b, preconditioned_by(Preconditioner::block_jacobi, 1, 4)); })
+          .find("rows 8 to 11"),
+      std::string::npos);
   EXPECT_EQ(parse_preconditioner("block-jacobi"), Preconditioner::block_jacobi);
   EXPECT_THROW((void)parse_preconditioner("custom"), Error);
 }
@@ -384,7 +369,7 @@ TEST(GmresPreconditioned, WhatIsNoPreconditionerIsRefused) {
 /// A map that is not one map: the residual is computed with A, so the result is not taken for one.
 TEST(GmresPreconditioned, AnInverseThatChangesIsNoQuietError) {
   const SparseMatrix a = unlike_rows();
-  GmresOptions options = with(Preconditioner::custom, 4);
+  GmresOptions options = preconditioned_by(Preconditioner::custom, 4);
   options.restarts_max = 3;
   double factor = 1;
   options.preconditioner.apply = [&](std::span<const double> x, std::span<double> y) {

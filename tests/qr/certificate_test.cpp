@@ -11,6 +11,7 @@
 #include "tests/qr/exact_triangle.hpp"
 #include "tests/qr/factored.hpp"
 #include "tests/qr/tall_matrices.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -103,12 +104,8 @@ TEST(Certificate, IsTrueOfMatricesWithManyNearDependencies) {
 }
 
 TEST(Certificate, IsTrueOfStructures) {
-#ifdef STRATA_SANITIZED
-  constexpr std::uint64_t kCases = 40;
-#else
-  constexpr std::uint64_t kCases = 160;
-#endif
-  for (std::uint64_t i = 0; i < kCases; ++i) {
+  const std::uint64_t cases = test::campaign(20'000, 160, 40);
+  for (std::uint64_t i = 0; i < cases; ++i) {
     const auto uniform = [&](std::uint64_t which) { return random_uniform(7000 + which, i); };
     const auto n = static_cast<std::int64_t>(2 + 12 * uniform(0));
     const auto m = n + static_cast<std::int64_t>(12 * uniform(1));

@@ -10,17 +10,17 @@
 #include "strata/error.hpp"
 #include "strata/qr.hpp"
 #include "tests/qr/factored.hpp"
+#include "tests/support/nan.hpp"
 
 namespace strata {
 namespace {
 
 using test::error_of;
+using test::kNan;
 using test::on;
 using test::plain;
 using test::Tall;
 using test::with_dependent_columns;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// RᵀR = AᵀA and Rᵀ·(Qᵀb) = Aᵀb, to the rounding of R, beside the lengths of the columns.
 void expect_triangle_of(const Tall& a, const Tall& b, const LeastSquaresInfo& info) {

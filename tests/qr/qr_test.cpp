@@ -18,6 +18,7 @@
 #include "strata/error.hpp"
 #include "tests/qr/factored.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/nan.hpp"
 
 namespace strata {
 namespace {
@@ -25,14 +26,14 @@ namespace {
 using test::error_of;
 using test::Factored;
 using test::factored;
+using test::kNan;
 using test::on;
 using test::Tall;
 using test::with_dependent_columns;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-QrOptions plain() { return on("host:1", 64 << 20); }
+QrOptions on_one_host() { return on("host:1", 64 << 20); }
 
 // ---- the tree of sums
 
@@ -119,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, QrRuns, ::testing::ValuesIn(test::available_b
 TEST_P(QrRuns, HaveTheSameBitsOnAnyDevicesInAnyBudgetAndPolicy) {
   // Blocks of 4096 rows: seven of them, the last one short.
   const Tall v = test::with_condition(25001, 40, 4e11, 5);
-  const Factored<double> expected = factored(v, plain());
+  const Factored<double> expected = factored(v, on_one_host());
   ASSERT_TRUE(expected.info.ok);
   ASSERT_EQ(expected.info.passes, 3);
   for (const int devices : {1, 2, 3, 4}) {
@@ -146,7 +147,7 @@ TEST_P(QrRuns, SumsByDigitsHaveTheSameBitsOnAnyDevicesInAnyBudget) {
     options.run.wide_sums = WideSums::digits;
     return options;
   };
-  const Factored<double> expected = factored(v, by_digits(plain()));
+  const Factored<double> expected = factored(v, by_digits(on_one_host()));
   ASSERT_TRUE(expected.info.ok);
   for (const int devices : {1, 2, 4}) {
     const std::string text = test::devices_text(GetParam(), devices);
@@ -162,7 +163,7 @@ TEST_P(QrRuns, EveryMethodHasItsBitsOnSeveralDevices) {
   const Tall v = test::with_condition(9000, 33, 1e5, 6);
   const std::string two = test::devices_text(GetParam(), 2);
   for (const QrMethod method : qr_methods()) {
-    QrOptions options = plain();
+    QrOptions options = on_one_host();
     options.method = method;
     const Factored<double> expected = factored(v, options);
     const std::string one = test::devices_text(GetParam(), 1);
@@ -178,7 +179,7 @@ TEST_P(QrRuns, EveryMethodHasItsBitsOnSeveralDevices) {
 
 TEST(Qr, ReadsVOnceAndWritesQOnceWhereItStaysOnTheDevice) {
   const Tall v = test::with_condition(50001, 20, 1e12, 5);
-  const QrInfo info = factored(v, plain()).info;
+  const QrInfo info = factored(v, on_one_host()).info;
   const std::int64_t bytes = v.view().size() * 8;
   const std::int64_t small = 20 * 20 * 16;
   EXPECT_GE(info.report.traffic.host_to_device_bytes, bytes);
@@ -196,7 +197,7 @@ TEST(Qr, BlocksOfVMayBeOfTheSizeOfThoseBesideIt) {
   // Slots of V and of n × n sums share a size class or not, pass by pass.
   for (std::int64_t m = 20; m <= 60; ++m) {
     const Tall v = test::with_condition(m, 20, 1e17, 100 + static_cast<std::uint64_t>(m));
-    const Factored<double> got = factored(v, plain());
+    const Factored<double> got = factored(v, on_one_host());
     EXPECT_TRUE(got.info.ok) << m;
     EXPECT_LE(test::orthogonality_of(got.q, 20), 4e-14) << m;
     EXPECT_LE(test::residual_of(v, got.q, got.r), 4e-14) << m;
@@ -246,7 +247,7 @@ TEST(Qr, RIsTheCholeskyFactorInManyDigits) {
       boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
       boost::multiprecision::et_off>;
   const Tall v = test::krylov(12);
-  const Factored<double> got = factored(v, plain());
+  const Factored<double> got = factored(v, on_one_host());
   std::vector<Many> b(144);
   const auto at = [](std::vector<Many>& a, std::int64_t i, std::int64_t j) -> Many& {
     return a[static_cast<std::size_t>(i + 12 * j)];
@@ -275,13 +276,13 @@ TEST(Qr, OfFloatsIsOrthonormalToTheirRounding) {
   for (const double condition : {1e1, 1e3, 1e5, 1e7, 1e9}) {
     const Tall wide = test::with_condition(3000, 20, condition, 8);
     const auto v = test::make_matrix<float>(3000, 20, [&](auto i, auto j) { return wide(i, j); });
-    const Factored<float> got = factored(v, plain());
+    const Factored<float> got = factored(v, on_one_host());
     EXPECT_TRUE(got.info.ok) << condition;
     EXPECT_EQ(got.info.rank, 20) << condition;
     EXPECT_LE(test::orthogonality_of(got.q, 20), 2e-6) << condition;
     EXPECT_LE(test::residual_of(v, got.q, got.r), 2e-6) << condition;
     if (condition > 1e7) continue;
-    QrOptions options = plain();
+    QrOptions options = on_one_host();
     options.method = QrMethod::cholqr_wide;
     const Factored<float> once = factored(v, options);
     EXPECT_LE(test::orthogonality_of(once.q, 20), 10 * 0x1p-23 * condition) << condition;
@@ -292,7 +293,7 @@ TEST(Qr, OfFloatsIsOrthonormalToTheirRounding) {
 
 TEST(Qr, DropsDependentColumnsAndNamesThem) {
   const Tall v = with_dependent_columns();
-  const Factored<double> got = factored(v, plain());
+  const Factored<double> got = factored(v, on_one_host());
   EXPECT_TRUE(got.info.ok);
   EXPECT_EQ(got.info.rank, 5);
   EXPECT_EQ(got.info.dependent_columns, (std::vector<std::int64_t>{2, 4, 6}));
@@ -319,11 +320,11 @@ TEST(Qr, ColumnsComputedFromOthersAreDependentWhereAToleranceSaysSo) {
     }
   }
   for (std::int64_t i = 0; i < 900; ++i) v(i, 3) *= 1e120;  // grading does not matter
-  const Factored<double> exact = factored(v, plain());
+  const Factored<double> exact = factored(v, on_one_host());
   EXPECT_TRUE(exact.info.ok);
   EXPECT_EQ(exact.info.rank, 20);
   EXPECT_EQ(exact.info.numerical_rank, 12);
-  QrOptions options = plain();
+  QrOptions options = on_one_host();
   options.rank_tolerance = 20 * 0x1p-52;
   const Factored<double> got = factored(v, options);
   EXPECT_TRUE(got.info.ok);
@@ -346,7 +347,7 @@ TEST(Qr, ColumnsComputedFromOthersAreDependentWhereAToleranceSaysSo) {
 
 TEST(Qr, FillsDependentColumnsWithOrthonormalOnes) {
   const Tall v = with_dependent_columns();
-  QrOptions options = plain();
+  QrOptions options = on_one_host();
   options.dependent = DependentColumns::fill;
   const Factored<double> got = factored(v, options);
   EXPECT_TRUE(got.info.ok);
@@ -364,7 +365,7 @@ TEST(Qr, FillsDependentColumnsWithOrthonormalOnes) {
 }
 
 TEST(Qr, AMatrixOfZerosHasRankZero) {
-  const Factored<double> got = factored(Tall(50, 3), plain());
+  const Factored<double> got = factored(Tall(50, 3), on_one_host());
   EXPECT_TRUE(got.info.ok);
   EXPECT_EQ(got.info.rank, 0);
   EXPECT_EQ(got.info.dependent_columns.size(), 3U);
@@ -377,7 +378,7 @@ TEST(Qr, NamesTheFirstElementThatIsNotFiniteAndLeavesV) {
     v(2000, 0) = bad;
     const Tall before = v;
     Tall r(5, 5);
-    const Error error = error_of([&] { (void)qr(v.view(), r.view(), plain()); });
+    const Error error = error_of([&] { (void)qr(v.view(), r.view(), on_one_host()); });
     EXPECT_EQ(error.kind(), ErrorKind::input);
     EXPECT_NE(std::string(error.what()).find("(1234, 3)"), std::string::npos) << error.what();
     EXPECT_TRUE(test::same_bits(v.data, before.data));
@@ -387,9 +388,11 @@ TEST(Qr, NamesTheFirstElementThatIsNotFiniteAndLeavesV) {
 TEST(Qr, RefusesWhatDoesNotFit) {
   Tall wide(3, 4);
   Tall r(4, 4);
-  EXPECT_EQ(error_of([&] { (void)qr(wide.view(), r.view(), plain()); }).kind(), ErrorKind::misuse);
+  EXPECT_EQ(error_of([&] { (void)qr(wide.view(), r.view(), on_one_host()); }).kind(),
+            ErrorKind::misuse);
   Tall v(10, 3);
-  EXPECT_EQ(error_of([&] { (void)qr(v.view(), r.view(), plain()); }).kind(), ErrorKind::misuse);
+  EXPECT_EQ(error_of([&] { (void)qr(v.view(), r.view(), on_one_host()); }).kind(),
+            ErrorKind::misuse);
   Tall many(600, 513);
   Tall large(513, 513);
   EXPECT_EQ(error_of([&] {
@@ -409,7 +412,7 @@ TEST(Qr, RefusesWhatDoesNotFit) {
 TEST(Qr, CanBeCancelled) {
   Tall v = test::random_tall(60000, 20, 15);
   Tall r(20, 20);
-  QrOptions options = plain();
+  QrOptions options = on_one_host();
   options.run.progress = [](const Progress&) { return false; };
   EXPECT_EQ(error_of([&] { (void)qr(v.view(), r.view(), options); }).kind(), ErrorKind::cancelled);
 }

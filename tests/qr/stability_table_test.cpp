@@ -15,6 +15,7 @@
 #include "tests/qr/factored.hpp"
 #include "tests/qr/many_digits.hpp"
 #include "tests/qr/procrustes.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -318,11 +319,7 @@ Spectrum random_spectrum(std::uint64_t i, double exponent_max) {
   return {v, condition};
 }
 
-#ifdef STRATA_SANITIZED
-constexpr std::uint64_t kSpectra = 100;
-#else
-constexpr std::uint64_t kSpectra = 1000;
-#endif
+const std::uint64_t kSpectra = test::campaign(1000, 200, 30);
 
 TEST(StabilityTheorems, CholeskyQrLosesLikeTheSquareOfTheConditionInDoubles) {
   for (std::uint64_t i = 0; i < kSpectra; ++i) {

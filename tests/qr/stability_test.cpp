@@ -9,29 +9,24 @@
 #include <set>
 
 #include "strata/qr.hpp"
+#include "tests/qr/factored.hpp"
 #include "tests/qr/tall_matrices.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
 
+using test::Factored;
 using test::Tall;
 
-struct Factored {
-  Tall q;
-  Tall r;
-  QrInfo info;
-};
-
-Factored factored(const Tall& v, QrMethod method, bool verify = true) {
-  Factored result{v, Tall(v.cols, v.cols), {}};
+Factored<double> factored_by(const Tall& v, QrMethod method, bool verify = true) {
   QrOptions options;
   options.method = method;
   options.verify = verify;
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 256 << 20;
   options.run.compute_queues = 1;
-  result.info = qr(result.q.view(), result.r.view(), options);
-  return result;
+  return test::factored(v, options);
 }
 
 /// Of what is measured in long double.
@@ -70,7 +65,7 @@ TEST(QrStability, AutomaticIsOrthonormalToRoundingOnAllOfThem) {
     const Tall v = reference.make();
     const double promise = 1e-14 * std::sqrt(static_cast<double>(v.cols));
     for (const bool verify : {true, false}) {
-      const Factored result = factored(v, QrMethod::automatic, verify);
+      const Factored<double> result = factored_by(v, QrMethod::automatic, verify);
       EXPECT_TRUE(result.info.ok) << reference.name;
       EXPECT_EQ(result.info.rank, v.cols) << reference.name;
       const double error = test::orthogonality_of(result.q, v.cols);
@@ -94,7 +89,7 @@ TEST(QrStability, GramSchmidtLosesWhatItIsKnownToLose) {
                                           {"graded to 1e-100", 4e-16}};
   for (const Reference& reference : references()) {
     const Tall v = reference.make();
-    const Factored once = factored(v, QrMethod::mgs);
+    const Factored<double> once = factored_by(v, QrMethod::mgs);
     EXPECT_LE(test::residual_of(v, once.q, once.r), 1e-14 * static_cast<double>(v.cols));
     if (const auto known = mgs.find(reference.name); known != mgs.end()) {
       const double error = test::orthogonality_of(once.q, v.cols);
@@ -104,21 +99,22 @@ TEST(QrStability, GramSchmidtLosesWhatItIsKnownToLose) {
       }
     }
     // The first time leaves a Q of some condition, on which the second depends like MGS does.
-    const Factored twice = factored(once.q, QrMethod::mgs);
+    const Factored<double> twice = factored_by(once.q, QrMethod::mgs);
     EXPECT_LE(test::orthogonality_of(twice.q, v.cols),
               std::max(4e-14, 4 * 0x1p-52 * twice.info.condition))
         << reference.name;
     EXPECT_LE(twice.info.condition, 1000) << reference.name;
   }
   const Tall v = test::krylov(10);
-  EXPECT_GE(test::orthogonality_of(factored(v, QrMethod::cgs).q, 10),
-            test::orthogonality_of(factored(v, QrMethod::mgs).q, 10));
-  EXPECT_LE(test::orthogonality_of(factored(v, QrMethod::cgs2).q, 10), 1e-14);
+  EXPECT_GE(test::orthogonality_of(factored_by(v, QrMethod::cgs).q, 10),
+            test::orthogonality_of(factored_by(v, QrMethod::mgs).q, 10));
+  EXPECT_LE(test::orthogonality_of(factored_by(v, QrMethod::cgs2).q, 10), 1e-14);
 }
 
 TEST(QrStability, CostsWhatTheConditionAsksFor) {
   const auto passes = [](double condition) {
-    return factored(test::with_condition(1500, 20, condition, 31), QrMethod::automatic).info.passes;
+    return factored_by(test::with_condition(1500, 20, condition, 31), QrMethod::automatic)
+        .info.passes;
   };
   EXPECT_EQ(passes(1e3), 2);
   EXPECT_EQ(passes(1e7), 2);
@@ -144,7 +140,7 @@ TEST(QrStability, TheShiftDoesNotGrowWithTheRows) {
   for (const double condition : {1e17, 3e24}) {
     for (const std::int64_t m : {1000, 1000000}) {
       const Tall v = nearly_equal_columns(m, 8, condition);
-      const Factored result = factored(v, QrMethod::automatic);
+      const Factored<double> result = factored_by(v, QrMethod::automatic);
       EXPECT_TRUE(result.info.ok) << m;
       EXPECT_EQ(result.info.rank, 8) << m;
       EXPECT_EQ(result.info.shifts, 1) << m;
@@ -158,26 +154,26 @@ TEST(QrStability, TheShiftDoesNotGrowWithTheRows) {
 
 TEST(QrStability, FailedPivotsAreCounted) {
   const auto failed = [](const Tall& v, QrMethod method) {
-    return factored(v, method).info.failed_cholesky;
+    return factored_by(v, method).info.failed_cholesky;
   };
   EXPECT_EQ(failed(test::krylov(10), QrMethod::cholqr2), 0);
   EXPECT_EQ(failed(test::krylov(20), QrMethod::cholqr), 1);
   EXPECT_EQ(failed(test::krylov(20), QrMethod::cholqr_wide), 0);
   EXPECT_EQ(failed(test::krylov(30), QrMethod::cholqr_wide), 1);
   EXPECT_EQ(failed(test::krylov(10), QrMethod::automatic), 0);
-  EXPECT_FALSE(factored(test::krylov(20), QrMethod::cholqr).info.ok);
+  EXPECT_FALSE(factored_by(test::krylov(20), QrMethod::cholqr).info.ok);
 }
 
 TEST(QrStability, SvqrIsAsGoodAsItsSums) {
   // Errors like κ²·ε and κ·ε: Stathopoulos and Wu 2002; Yamazaki, Tomov, Dongarra 2015.
   for (const double condition : {1e2, 1e4, 1e6}) {
     const Tall v = test::with_condition(600, 12, condition, 41);
-    const double plain = test::orthogonality_of(factored(v, QrMethod::svqr).q, 12);
-    const double wide = test::orthogonality_of(factored(v, QrMethod::svqr_wide).q, 12);
+    const double plain = test::orthogonality_of(factored_by(v, QrMethod::svqr).q, 12);
+    const double wide = test::orthogonality_of(factored_by(v, QrMethod::svqr_wide).q, 12);
     EXPECT_LE(plain, 50 * condition * condition * 0x1p-53) << condition;
     EXPECT_LE(wide, 50 * condition * 0x1p-53) << condition;
-    EXPECT_LE(test::residual_of(v, factored(v, QrMethod::svqr_wide).q,
-                                factored(v, QrMethod::svqr_wide).r),
+    EXPECT_LE(test::residual_of(v, factored_by(v, QrMethod::svqr_wide).q,
+                                factored_by(v, QrMethod::svqr_wide).r),
               1e-13);
   }
 }
@@ -240,21 +236,21 @@ Tall reversed_triangle(std::int64_t m, std::int64_t n) {
   });
 }
 
-constexpr double kElements = 20000;
+constexpr double kElementsOfMost = 20000;
 constexpr double kElementsOfWide = 100000;
 constexpr double kElementsOfLong = 400000;
 
 /// Rows and columns of a random case, by its number: n from 1 to 256 and m from n to 100,000, in
-/// logarithms uniform over the part of this triangle where m·n is at most kElements. Every
+/// logarithms uniform over the part of this triangle where m·n is at most kElementsOfMost. Every
 /// hundredth case is of more than 100 columns and as many elements as those take, another of more
 /// than 20,000 rows, and both are uniform in the same way where they may lie.
-struct Shape {
+struct RandomShape {
   std::int64_t m, n;
 };
-Shape random_shape(std::uint64_t i) {
+RandomShape random_shape(std::uint64_t i) {
   const bool wide = i % 100 == 50;
   const bool tall = i % 100 == 99;
-  const double most = wide ? kElementsOfWide : tall ? kElementsOfLong : kElements;
+  const double most = wide ? kElementsOfWide : tall ? kElementsOfLong : kElementsOfMost;
   for (std::uint64_t draw = 0;; ++draw) {
     const double n = std::floor(std::pow(257.0, random_uniform(900 + draw, 2 * i)));
     const double m = std::floor(std::pow(100001.0, random_uniform(900 + draw, 2 * i + 1)));
@@ -327,21 +323,17 @@ RandomCase random_case(std::uint64_t i) {
 }
 
 TEST(QrStability, AutomaticKeepsItsPromiseOnRandomMatrices) {
-#ifdef STRATA_SANITIZED
-  constexpr std::uint64_t kCases = 600;
-#else
-  constexpr std::uint64_t kCases = 10000;
-#endif
+  const std::uint64_t cases = test::campaign(10'000, 1000, 100);
   std::uint64_t wide = 0;
   std::uint64_t tall = 0;
   std::uint64_t singular = 0;
-  for (std::uint64_t i = 0; i < kCases; ++i) {
+  for (std::uint64_t i = 0; i < cases; ++i) {
     const RandomCase c = random_case(i);
     wide += c.v.cols > 100 ? 1 : 0;
     tall += c.v.rows > 20000 ? 1 : 0;
     singular += c.integers && c.rank < c.v.cols ? 1 : 0;
     const double promise = 1e-14 * std::sqrt(static_cast<double>(c.v.cols));
-    const Factored result = factored(c.v, QrMethod::automatic, i % 2 == 0);
+    const Factored<double> result = factored_by(c.v, QrMethod::automatic, i % 2 == 0);
     ASSERT_TRUE(result.info.ok) << i;
     ASSERT_EQ(result.info.rank, c.rank) << i << ": " << c.v.rows << " x " << c.v.cols;
     const double error = test::orthogonality_of(result.q, result.info.rank);
@@ -349,24 +341,20 @@ TEST(QrStability, AutomaticKeepsItsPromiseOnRandomMatrices) {
     ASSERT_GE(result.info.orthogonality, error * (1 - 1e-3) - accuracy(c.v)) << i;
     ASSERT_LE(test::residual_of(c.v, result.q, result.r), promise) << i;
   }
-  EXPECT_GE(wide, kCases / 100);
-  EXPECT_GE(tall, kCases / 100);
-  EXPECT_GE(singular, kCases / 20);
+  EXPECT_GE(wide, cases / 100);
+  EXPECT_GE(tall, cases / 100);
+  EXPECT_GE(singular, cases / 20);
 }
 
 TEST(QrStability, WithoutAPlaceForQRandomMatricesHaveTheSameRankAndTheSameQ) {
-#ifdef STRATA_SANITIZED
-  constexpr std::uint64_t kCases = 100;
-#else
-  constexpr std::uint64_t kCases = 250;
-#endif
+  const std::uint64_t cases = test::campaign(250, 250, 40);
   QrOptions options;
   options.run.devices = "host:1";
   options.run.device_memory_bytes = 256 << 20;
   options.run.compute_queues = 1;
-  for (std::uint64_t i = 0; i < kCases; ++i) {
+  for (std::uint64_t i = 0; i < cases; ++i) {
     const Tall v = random_case(i).v;
-    const Factored stored = factored(v, QrMethod::automatic);
+    const Factored<double> stored = factored_by(v, QrMethod::automatic);
     Tall r(v.cols, v.cols);
     const QrInfo info = qr_r({.view = v.view()}, r.view(), options);
     ASSERT_TRUE(info.ok) << i;
@@ -393,7 +381,7 @@ TEST(QrStability, TheRankOfIntegersIsExact) {
   for (std::int64_t rank = 1; rank <= 20; ++rank) {
     const Tall v = test::integers_of_rank(300 + 40 * rank, 20, rank,
                                           70 + 2 * static_cast<std::uint64_t>(rank));
-    const Factored result = factored(v, QrMethod::automatic);
+    const Factored<double> result = factored_by(v, QrMethod::automatic);
     EXPECT_EQ(rank_of_integers(v), rank);
     EXPECT_EQ(result.info.rank, rank);
     EXPECT_EQ(std::ssize(result.info.dependent_columns), 20 - rank);
@@ -404,8 +392,8 @@ TEST(Stability, WhatIsNotMeasuredIsMadeAlike) {
   const Tall v = test::with_condition(3000, 12, 1e5, 9);
   for (const QrMethod method : qr_methods()) {
     SCOPED_TRACE(to_string(method));
-    const Factored measured = factored(v, method);
-    const Factored bare = factored(v, method, false);
+    const Factored<double> measured = factored_by(v, method);
+    const Factored<double> bare = factored_by(v, method, false);
     EXPECT_TRUE(test::same_bits(bare.q.data, measured.q.data));
     EXPECT_TRUE(test::same_bits(bare.r.data, measured.r.data));
     EXPECT_TRUE(measured.info.measured);

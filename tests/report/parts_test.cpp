@@ -12,12 +12,13 @@
 #include "report/columns.hpp"
 #include "report/text.hpp"
 #include "report/timeline.hpp"
+#include "tests/report/page_checks.hpp"
 
 namespace strata::page {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using test::kInf;
+using test::kNan;
 
 TEST(Text, escape_leaves_no_markup_and_no_broken_utf8) {
   EXPECT_EQ(escape("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");

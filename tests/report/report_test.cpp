@@ -12,20 +12,18 @@
 #include <sstream>
 
 #include "strata/error.hpp"
+#include "tests/report/page_checks.hpp"
 
 namespace strata {
 namespace {
 
 using nlohmann::json;
+using test::has;
+using test::kInf;
+using test::kNan;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 const std::vector<std::string> kSections{"map", "path",     "hold-out", "precision",
                                          "run", "timeline", "traffic"};
-
-bool has(const std::string& page, const std::string& text) {
-  return page.find(text) != std::string::npos;
-}
 
 bool has_section(const std::string& page, const std::string& id) {
   return has(page, "<section id=\"" + id + "\">");

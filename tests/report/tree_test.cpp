@@ -6,13 +6,12 @@
 
 #include "strata/error.hpp"
 #include "strata/report.hpp"
+#include "tests/report/page_checks.hpp"
 
 namespace strata {
 namespace {
 
-bool has(const std::string& page, const std::string& text) {
-  return page.find(text) != std::string::npos;
-}
+using test::has;
 
 std::size_t rectangles(const std::string& page) {
   std::size_t count = 0;

@@ -31,7 +31,7 @@ class Calibrate : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, Calibrate, ::testing::ValuesIn(available_backends()),
                          [](const auto& info) { return info.param; });
 
-Options options_of(const std::string& devices, std::int64_t budget = 1 << 24) {
+Options calibration_options_of(const std::string& devices, std::int64_t budget = 1 << 24) {
   Options options;
   options.devices = devices;
   options.device_memory_bytes = budget;
@@ -55,7 +55,7 @@ Options without_rates(Options options) {
 }
 
 TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
-  const Options options = without_rates(options_of(GetParam()));
+  const Options options = without_rates(calibration_options_of(GetParam()));
   const DeviceModel unmeasured = DeviceSet(options).machine().devices.at(0);
   EXPECT_EQ(unmeasured.host_to_device.bytes_per_second, -1) << "the rates were not taken";
   for (const Element precision : {Element::fp64, Element::fp32}) {
@@ -92,7 +92,8 @@ TEST_P(Calibrate, MeasuresEveryKernelAndLink) {
 TEST_P(Calibrate, MeasuresAllDevices) {
   const std::string text = devices_text(GetParam(), 2);
   if (text.empty()) GTEST_SKIP() << "fewer than two GPUs";
-  const Machine machine = calibrate(without_rates(options_of(text)), {8}, Element::fp64, 0.001);
+  const Machine machine =
+      calibrate(without_rates(calibration_options_of(text)), {8}, Element::fp64, 0.001);
   ASSERT_EQ(machine.devices.size(), 2u);
   EXPECT_EQ(machine.devices[0].kernels.size(), machine.devices[1].kernels.size());
   EXPECT_NE(machine.devices[0].name, machine.devices[1].name);
@@ -103,7 +104,7 @@ TEST_P(Calibrate, MeasuresAllDevices) {
 }
 
 TEST_P(Calibrate, WhatTheHostDoesIsMeasuredForDevicesThatDoNotRunHostCode) {
-  Options options = options_of(GetParam());
+  Options options = calibration_options_of(GetParam());
   const bool gpu = !DeviceSet(options).all_on_host();
   Machine machine = calibrate(options, {8}, Element::fp64, 0.001);
   EXPECT_EQ(positive(machine.devices[0].staging.bytes_per_second), gpu);
@@ -116,7 +117,7 @@ TEST_P(Calibrate, WhatTheHostDoesIsMeasuredForDevicesThatDoNotRunHostCode) {
 TEST(CalibratePinned, MeasuresTheBounceBuffersOfARealRing) {
   const PinnedBackend backend;
   for (const std::int64_t budget : {std::int64_t{256}, std::int64_t{1} << 24}) {
-    Options options = options_of("host", budget);
+    Options options = calibration_options_of("host", budget);
     const DeviceModel nominal = DeviceSet(backend, {0, 1}, options).machine().devices[0];
     EXPECT_TRUE(positive(nominal.staging.bytes_per_second)) << "before anything is measured";
     // A rate that nothing can have: what is not measured keeps it.
@@ -146,7 +147,7 @@ TEST(CalibratePinned, MeasuresTheBounceBuffersOfARealRing) {
 
 TEST(CalibratePinned, RatesWithoutTheHostsLeaveTheNominalOnes) {
   const PinnedBackend backend;
-  Options options = options_of("host");
+  Options options = calibration_options_of("host");
   const Machine nominal = DeviceSet(backend, {0}, options).machine();
   Machine rates = nominal;
   rates.devices[0].staging = {};
@@ -173,21 +174,24 @@ void expect_error(ErrorKind kind, F call) {
 }
 
 TEST(CalibrateErrors, AreSaid) {
-  expect_error(ErrorKind::misuse, [] { (void)calibrate(options_of("host"), {}); });
+  expect_error(ErrorKind::misuse, [] { (void)calibrate(calibration_options_of("host"), {}); });
   for (const std::int64_t tile : {1, 0, -8}) {
-    expect_error(ErrorKind::misuse, [&] { (void)calibrate(options_of("host"), {8, tile}); });
+    expect_error(ErrorKind::misuse, [&] {
+      (void)calibrate(calibration_options_of("host"), {8, tile});
+    });
   }
-  expect_error(ErrorKind::memory, [] { (void)calibrate(options_of("host", 1 << 16), {1024}); });
+  expect_error(ErrorKind::memory,
+               [] { (void)calibrate(calibration_options_of("host", 1 << 16), {1024}); });
   expect_error(ErrorKind::misuse,
-               [] { (void)calibrate(options_of("host"), {8}, Element::fp16, 0.001); });
-  Options cancelled = options_of("host");
+               [] { (void)calibrate(calibration_options_of("host"), {8}, Element::fp16, 0.001); });
+  Options cancelled = calibration_options_of("host");
   cancelled.progress = [](const Progress&) { return false; };
   expect_error(ErrorKind::cancelled, [&] { (void)calibrate(cancelled, {8}); });
 }
 
 TEST(CalibrateErrors, DevicesOfTwoKindsAreMeasuredOneKindAtATime) {
   try {
-    (void)calibrate(options_of("host:1+reference:1"), {8}, Element::fp64, 0.001);
+    (void)calibrate(calibration_options_of("host:1+reference:1"), {8}, Element::fp64, 0.001);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::misuse);
@@ -198,7 +202,7 @@ TEST(CalibrateErrors, DevicesOfTwoKindsAreMeasuredOneKindAtATime) {
 
 TEST(CalibrateErrors, AVerySmallDeviceIsMeasuredToo) {
   // Less than the transfers that are timed elsewhere.
-  EXPECT_NO_THROW((void)calibrate(options_of("host", 256), {2}, Element::fp64, 0.001));
+  EXPECT_NO_THROW((void)calibrate(calibration_options_of("host", 256), {2}, Element::fp64, 0.001));
 }
 
 // ---- devices whose clock is made up: what is measured is known
@@ -211,7 +215,7 @@ constexpr double kHotRate = kClockFlops / ClockBackend::kGemmSeconds;
 Machine calibrated_clocks(const std::vector<double>& slowness, int queues = 2,
                           const std::vector<std::int64_t>& tiles = {kClockTile}, double drift = 0) {
   const ClockBackend backend(slowness, drift);
-  Options options = options_of("host");
+  Options options = calibration_options_of("host");
   options.compute_queues = queues;
   std::vector<int> indices(slowness.size());
   std::iota(indices.begin(), indices.end(), 0);

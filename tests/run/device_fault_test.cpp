@@ -8,6 +8,7 @@
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/run/small_tiles.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/fault_store.hpp"
@@ -18,16 +19,15 @@
 namespace strata::test {
 namespace {
 
-constexpr std::int64_t kTile = 8;
-constexpr std::int64_t kOrder = 7 * kTile - 3;  // the first device has rows 0, 5 and 6
+constexpr std::int64_t kFaultOrder = 7 * kTile - 3;  // the first device has rows 0, 5 and 6
 constexpr int kDevices = 3;
 
 /// A factorization on three devices with few slots, with or without a link between them.
 class DeviceFaultRun : public ::testing::TestWithParam<bool> {
  protected:
-  DeviceFaultRun() : matrix(random_spd_matrix<double>(kOrder, 7)), before(matrix.data) {
+  DeviceFaultRun() : matrix(random_spd_matrix<double>(kFaultOrder, 7)), before(matrix.data) {
     CholeskyProblem problem;
-    problem.n = kOrder;
+    problem.n = kFaultOrder;
     problem.tile = kTile;
     problem.devices = kDevices;
     schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
@@ -199,7 +199,7 @@ TEST_P(DeviceFaultRun, AFailureOfOneIssuingThreadEndsTheOthers) {
 class GeneratedFaultRun : public ::testing::Test {
  protected:
   GeneratedFaultRun() {
-    for (std::int64_t i = 0; i < 2 * kOrder; ++i)
+    for (std::int64_t i = 0; i < 2 * kFaultOrder; ++i)
       points.push_back(random_uniform(11, static_cast<std::uint64_t>(i)));
     run_options.values = {{covariance.name, &parameters}};
   }
@@ -207,7 +207,7 @@ class GeneratedFaultRun : public ::testing::Test {
   /// Runs on these devices into the death of each of them, at every fourth operation.
   void expect_deaths_to_be_told(const std::vector<DevicePlace>& places) {
     CholeskyProblem problem;
-    problem.n = kOrder;
+    problem.n = kFaultOrder;
     problem.tile = kTile;
     problem.devices = static_cast<int>(places.size());
     problem.point_dimensions = 2;
@@ -223,8 +223,8 @@ class GeneratedFaultRun : public ::testing::Test {
       MemoryStore store(
           blocks, {std::make_shared<FamilyMemory>(blocks, kMatrixFamily),
                    std::make_shared<FamilyMemory>(blocks, kStatusFamily),
-                   std::make_shared<FamilyMemory>(blocks, kPointsFamily,
-                                                  source_of_view(points.data(), kOrder, false))});
+                   std::make_shared<FamilyMemory>(
+                       blocks, kPointsFamily, source_of_view(points.data(), kFaultOrder, false))});
       (void)run(plan, devices, store, run_options);
     };
     backend.heal();

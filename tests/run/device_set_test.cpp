@@ -125,7 +125,7 @@ TEST(ChooseDevices, RefusesJoinedTextsAndNamesThePartThatIsWrong) {
   }
 }
 
-Options options_of(const std::string& devices, std::int64_t budget) {
+Options device_options_of(const std::string& devices, std::int64_t budget) {
   Options options;
   options.devices = devices;
   options.device_memory_bytes = budget;
@@ -133,7 +133,7 @@ Options options_of(const std::string& devices, std::int64_t budget) {
 }
 
 TEST(DeviceSet, OpensDevicesWithTheirBudgets) {
-  DeviceSet set(options_of("host:3", 4_MiB));
+  DeviceSet set(device_options_of("host:3", 4_MiB));
   ASSERT_EQ(set.count(), 3);
   ASSERT_EQ(set.machine().devices.size(), 3u);
   for (int d = 0; d < 3; ++d) {
@@ -145,7 +145,7 @@ TEST(DeviceSet, OpensDevicesWithTheirBudgets) {
 }
 
 TEST(DeviceSet, OpensDevicesOfSeveralBackends) {
-  DeviceSet set(options_of("host:2+reference:1", 4_MiB));
+  DeviceSet set(device_options_of("host:2+reference:1", 4_MiB));
   ASSERT_EQ(set.count(), 3);
   const std::vector<std::string> names{"host:0", "host:1", "reference:0"};
   for (int d = 0; d < 3; ++d) {
@@ -158,7 +158,7 @@ TEST(DeviceSet, OpensDevicesOfSeveralBackends) {
   EXPECT_EQ(&set.backend(2), &reference_backend());
   EXPECT_TRUE(set.all_on_host());
   EXPECT_FALSE(set.linked()) << "two backends of one kind have no copies between them";
-  EXPECT_TRUE(DeviceSet(options_of("host:2", 4_MiB)).linked());
+  EXPECT_TRUE(DeviceSet(device_options_of("host:2", 4_MiB)).linked());
 }
 
 TEST(DeviceSet, TakesNoLinkBetweenBackendsOfOneKind) {
@@ -166,7 +166,7 @@ TEST(DeviceSet, TakesNoLinkBetweenBackendsOfOneKind) {
   rates.devices[0].name = "host:0";
   rates.devices[0].kind = DeviceKind::cpu;
   rates.device_to_device = {123, 0.5};
-  Options options = options_of("host:1+reference:1", 1_MiB);
+  Options options = device_options_of("host:1+reference:1", 1_MiB);
   options.rates = rates;
   EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0);
 }
@@ -178,11 +178,11 @@ TEST(DeviceSet, RefusesToBeEmpty) {
 
 TEST(DeviceSet, GivesEachDeviceTheRingOfItsOwnAndKnowsWhoPins) {
   const PinnedBackend pinned;
-  DeviceSet set({{&host_backend(), 0}, {&pinned, 0}, {&pinned, 1}}, options_of("", 1_MiB));
+  DeviceSet set({{&host_backend(), 0}, {&pinned, 0}, {&pinned, 1}}, device_options_of("", 1_MiB));
   EXPECT_FALSE(set.all_on_host());
   EXPECT_EQ(&set.pinning_device(), &set.device(1));
   EXPECT_NE(&set.ring(1, 100), &set.ring(2, 100));
-  DeviceSet host({{&host_backend(), 0}}, options_of("", 1_MiB));
+  DeviceSet host({{&host_backend(), 0}}, device_options_of("", 1_MiB));
   EXPECT_TRUE(host.all_on_host());
   EXPECT_EQ(&host.pinning_device(), &host.device(0));
 }
@@ -197,7 +197,7 @@ TEST(DeviceSet, SharesFreeMemoryWhereNoBudgetIsGiven) {
 
 TEST(DeviceSet, RefusesABudgetPastWhatIsFree) {
   try {
-    DeviceSet set(options_of("host", std::int64_t{1} << 60));
+    DeviceSet set(device_options_of("host", std::int64_t{1} << 60));
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::memory);
@@ -208,9 +208,9 @@ TEST(DeviceSet, RefusesABudgetPastWhatIsFree) {
 }
 
 TEST(DeviceSet, RefusesOptionsThatMakeNoDevice) {
-  Options options = options_of("host", -1);
+  Options options = device_options_of("host", -1);
   EXPECT_THROW(DeviceSet set(options), Error);
-  options = options_of("host", 1_MiB);
+  options = device_options_of("host", 1_MiB);
   options.compute_queues = -1;
   EXPECT_THROW(DeviceSet set(options), Error);
   options.compute_queues = 17;
@@ -229,7 +229,7 @@ PlanLayout layout_of(const std::vector<QueueRole>& roles) {
 }
 
 TEST(DeviceSet, KeepsArenasAndQueuesFromRunToRun) {
-  DeviceSet set(options_of("host:2", 1_MiB));
+  DeviceSet set(device_options_of("host:2", 1_MiB));
   std::byte* arena = set.arena(0, 600_KiB);
   EXPECT_EQ(set.arena(0, 100_KiB), arena);
   EXPECT_EQ(set.device(0).allocated_bytes(), 600_KiB);
@@ -265,7 +265,7 @@ TEST(DeviceSet, TakesMeasuredRatesOfTheSameKindOnly) {
   rates.devices[1].kind = DeviceKind::cpu;
   rates.devices[1].host_to_device.bytes_per_second = 222;
   rates.devices[1].kernels = {{"gemm", {Element::fp64, Element::fp64, Element::fp64}, 10, 2}};
-  Options options = options_of("host:2", 1_MiB);
+  Options options = device_options_of("host:2", 1_MiB);
   options.rates = rates;
   const DeviceSet set(options);
   for (const DeviceModel& device : set.machine().devices) {
@@ -282,7 +282,7 @@ TEST(DeviceSet, TakesTheRatesOfTheDeviceOfThatName) {
   rates.devices[0].rate(Element::fp64) = 111;
   rates.devices[1].name = "host:0";
   rates.devices[1].rate(Element::fp64) = 222;
-  Options options = options_of("host:3", 1_MiB);
+  Options options = device_options_of("host:3", 1_MiB);
   options.rates = rates;
   const DeviceSet set(options);
   EXPECT_EQ(set.machine().devices[0].rate(Element::fp64), 222);
@@ -291,7 +291,7 @@ TEST(DeviceSet, TakesTheRatesOfTheDeviceOfThatName) {
 }
 
 TEST(DeviceSet, TakesAMeasuredLinkBetweenDevices) {
-  Options options = options_of("host:2", 1_MiB);
+  Options options = device_options_of("host:2", 1_MiB);
   EXPECT_EQ(DeviceSet(options).machine().device_to_device.bytes_per_second, 0)
       << "one memory, until it is measured";
   Machine rates = Machine::emulated(1, 1);

@@ -47,7 +47,7 @@ TEST(PinnedRanges, SaysHowFarARangeReaches) {
 
 // ---- HostPinner
 
-DeviceSet make_devices(const Backend& backend, const std::vector<int>& indices) {
+DeviceSet devices_at(const Backend& backend, const std::vector<int>& indices) {
   Options options;
   options.device_memory_bytes = 1 << 20;
   return {backend, indices, options};
@@ -55,7 +55,7 @@ DeviceSet make_devices(const Backend& backend, const std::vector<int>& indices) 
 
 class Pinner : public ::testing::Test {
  protected:
-  Pinner() : backend(faults), devices(make_devices(backend, {0, 1})) {
+  Pinner() : backend(faults), devices(devices_at(backend, {0, 1})) {
     BlockTable blocks;
     (void)blocks.add({.name = "A", .rows = 40, .cols = kBytes / 320});
     memory = std::make_unique<FamilyMemory>(blocks, 0);
@@ -125,7 +125,7 @@ TEST_F(Pinner, NeverAndOnCpuDevicesItDoesNothing) {
   const HostPinner never(devices, data, bytes, HostPinning::never, kPiece);
   EXPECT_EQ(never.pinned_bytes(), 0);
   EXPECT_EQ(backend.ledger().pinned_bytes, 0);
-  DeviceSet host = make_devices(host_backend(), {0});
+  DeviceSet host = devices_at(host_backend(), {0});
   const HostPinner nothing(host, data, bytes, HostPinning::ahead, kPiece);
   EXPECT_EQ(nothing.pinned_bytes(), 0);
   EXPECT_EQ(nothing.seconds(), 0);

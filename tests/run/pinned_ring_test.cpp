@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kSlot = std::int64_t{1} << 20;
 
-std::vector<std::byte> bytes_of(std::int64_t count, unsigned seed) {
+std::vector<std::byte> repeatable_bytes(std::int64_t count, unsigned seed) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   for (std::size_t k = 0; k < bytes.size(); ++k)
     bytes[k] = static_cast<std::byte>((k * 2654435761U + seed) >> 7U);
@@ -39,7 +39,7 @@ TEST(PinnedRing, SendsPlainBytesOfAnyLengthThatChangeAtOnce) {
     for (const std::int64_t count :
          {std::int64_t{0}, std::int64_t{1}, kSmallSlotBytes, kSmallSlotBytes + 1, kSlot / 4 + 3,
           kSlot - 1, kSlot, kSlot + 1, 7 * kSlot + 12345}) {
-      const std::vector<std::byte> expected = bytes_of(count, 7);
+      const std::vector<std::byte> expected = repeatable_bytes(count, 7);
       const Buffer to = device->allocate(count + 2);
       std::fill_n(to.data(), count + 2, std::byte{0xA5});
       std::vector<std::byte> data = expected;
@@ -62,7 +62,7 @@ TEST(PinnedRing, ReceivesPlainBytesOfAnyLength) {
     for (const std::int64_t count :
          {std::int64_t{0}, std::int64_t{1}, kSmallSlotBytes, kSmallSlotBytes + 1, kSlot / 4 + 3,
           kSlot - 1, kSlot, kSlot + 1, 7 * kSlot + 12345}) {
-      const std::vector<std::byte> expected = bytes_of(count, 9);
+      const std::vector<std::byte> expected = repeatable_bytes(count, 9);
       const Buffer there = device->allocate(count + 1);
       std::copy(expected.begin(), expected.end(), there.data());
       std::vector<std::byte> found(static_cast<std::size_t>(count + 2), std::byte{0xA5});
@@ -90,10 +90,10 @@ TEST(PinnedRing, WaitsForTheOldestSlotAndKeepsTheOrderOfTheQueue) {
   const Buffer to = device->allocate(5 * kSlot);
   for (const unsigned seed : {1U, 2U, 3U}) {
     queue->submit([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
-    ring.send(*queue, to.data(), bytes_of(5 * kSlot, seed));
+    ring.send(*queue, to.data(), repeatable_bytes(5 * kSlot, seed));
   }
   queue->synchronize();
-  const std::vector<std::byte> expected = bytes_of(5 * kSlot, 3);
+  const std::vector<std::byte> expected = repeatable_bytes(5 * kSlot, 3);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to.data()));
 }
 
@@ -110,7 +110,7 @@ TEST(PinnedRing, CarriesSmallAndLargeInTurnBothWays) {
   std::int64_t place = 0;
   queue->submit([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
   for (unsigned round = 0; round < 2 * kRounds; ++round) {
-    sent.push_back(bytes_of(round % 2 == 0 ? kSmall : 2 * kSlot, round));
+    sent.push_back(repeatable_bytes(round % 2 == 0 ? kSmall : 2 * kSlot, round));
     ring.send(*queue, there.data() + place, sent.back());
     found.emplace_back(sent.back().size());
     ring.receive(*queue, there.data() + place, found.back());
@@ -146,7 +146,7 @@ class ColumnStore final : public BlockStore {
  public:
   ColumnStore(std::int64_t rows, std::int64_t cols, bool by_rows) : by_rows_(by_rows) {
     blocks_.add({.name = "A", .rows = rows, .cols = cols, .tile_rows = rows, .tile_cols = cols});
-    bytes = bytes_of(blocks_.bytes({0, 0, 0}), 5);
+    bytes = repeatable_bytes(blocks_.bytes({0, 0, 0}), 5);
   }
 
   [[nodiscard]] const BlockTable& blocks() const override { return blocks_; }

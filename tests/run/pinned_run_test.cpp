@@ -10,6 +10,7 @@
 
 #include "cholesky/tile_cholesky.hpp"
 #include "run/run.hpp"
+#include "tests/run/small_tiles.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/fault_device.hpp"
 #include "tests/support/fault_store.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-DeviceSet make_devices(const Backend& backend, int count, std::int64_t budget = 1 << 20) {
+DeviceSet first_devices(const Backend& backend, int count, std::int64_t budget = 1 << 20) {
   Options options;
   options.device_memory_bytes = budget;
   options.compute_queues = 3;
@@ -69,7 +70,7 @@ TEST(PinnedRun, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
   const PinnedBackend backend;
   std::map<int, DeviceSet> device_sets;
   for (int devices = 1; devices <= 4; ++devices) {
-    device_sets.emplace(devices, make_devices(backend, devices));
+    device_sets.emplace(devices, first_devices(backend, devices));
   }
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
   RunOptions run_options;
@@ -163,7 +164,7 @@ TEST(PinnedRun, CutsBlocksOnlyWhereTheStoreDoes) {
   const PinnedBackend backend;
   std::map<int, DeviceSet> device_sets;
   for (int devices = 1; devices <= 4; ++devices)
-    device_sets.emplace(devices, make_devices(backend, devices));
+    device_sets.emplace(devices, first_devices(backend, devices));
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
   RunOptions run_options;
   run_options.values = {{strata::covariance.name, &parameters}};
@@ -191,15 +192,14 @@ TEST(PinnedRun, CutsBlocksOnlyWhereTheStoreDoes) {
 
 // ---- a factorization
 
-constexpr std::int64_t kTile = 8;
-constexpr std::int64_t kOrder = 5 * kTile - 3;
+constexpr std::int64_t kPinnedOrder = 5 * kTile - 3;
 
 class PinnedFactorization : public ::testing::Test {
  protected:
   explicit PinnedFactorization(int devices = 2)
-      : count(devices), matrix(random_spd_matrix<double>(kOrder, 7)), before(matrix.data) {
+      : count(devices), matrix(random_spd_matrix<double>(kPinnedOrder, 7)), before(matrix.data) {
     CholeskyProblem problem;
-    problem.n = kOrder;
+    problem.n = kPinnedOrder;
     problem.tile = kTile;
     problem.devices = count;
     schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
@@ -220,7 +220,7 @@ class PinnedFactorization : public ::testing::Test {
   }
   [[nodiscard]] DeviceSet make_set(const Backend& backend) const {
     DeviceSet devices =
-        make_devices(backend, count, 6 * kTile * kTile * 8 + 256);  // tiles, a status
+        first_devices(backend, count, 6 * kTile * kTile * 8 + 256);  // tiles, a status
     devices.shape_rings({.slot_bytes = 3 * kTile * 8, .slots = 2, .threads = 2});
     return devices;
   }
@@ -459,7 +459,7 @@ TEST_F(PinnedFactorization, CancelledAmidSlowCopiesItEndsAtOnce) {
 TEST_F(PinnedFactorization, WhileABounceBufferIsFilledNothingBehindItIsIssued) {
   count = 1;
   CholeskyProblem problem;
-  problem.n = kOrder;
+  problem.n = kPinnedOrder;
   problem.tile = kTile;
   schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
   const PinnedBackend backend;
@@ -521,7 +521,7 @@ TEST_F(PinnedFactorization, OfOneLargeTileTravelsInPiecesThatMakeTheWhole) {
   const auto in_order = store_of();
   run_in_order(*one, host_backend(), *in_order);
   const PinnedBackend backend;
-  DeviceSet devices = make_devices(backend, 1, 4 << 20);
+  DeviceSet devices = first_devices(backend, 1, 4 << 20);
   for (const std::int64_t slot : {std::int64_t{1}, std::int64_t{700'001}, std::int64_t{8} << 20}) {
     devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 4});
     for (const bool partly : {false, true}) {

@@ -10,6 +10,7 @@
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
 #include "strata/error.hpp"
+#include "tests/run/small_tiles.hpp"
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
@@ -20,11 +21,10 @@
 namespace strata::test {
 namespace {
 
-constexpr std::int64_t kTile = 8;
-constexpr std::int64_t kTiles = 4;
+constexpr std::int64_t kResidencyTiles = 4;
 constexpr std::int64_t kTileBytes = kTile * kTile * 8;
 /// Of the lower triangle.
-constexpr std::int64_t kBlocks = kTiles * (kTiles + 1) / 2;
+constexpr std::int64_t kBlocks = kResidencyTiles * (kResidencyTiles + 1) / 2;
 
 /// A factor and products with its tiles. Families: those of the factor, and X, in the same table,
 /// so that both schedules have one store.
@@ -32,15 +32,15 @@ class FactorAndProducts : public ::testing::TestWithParam<std::string> {
  protected:
   FactorAndProducts()
       : count(devices_text(GetParam(), 2).empty() ? 1 : 2),
-        matrix(random_spd_matrix<double>(kTile * kTiles, 7)) {
+        matrix(random_spd_matrix<double>(kTile * kResidencyTiles, 7)) {
     CholeskyProblem problem;
-    problem.n = kTile * kTiles;
+    problem.n = kTile * kResidencyTiles;
     problem.tile = kTile;
     problem.devices = count;
     problem.factor_identity = identity;
     Schedule schedule = tile_cholesky(problem, {});
     schedule.blocks.add({.name = "X",
-                         .rows = kTile * kTiles,
+                         .rows = kTile * kResidencyTiles,
                          .cols = kTile,
                          .tile_rows = kTile,
                          .tile_cols = kTile});
@@ -57,7 +57,7 @@ class FactorAndProducts : public ::testing::TestWithParam<std::string> {
   /// X_r ← X_r + L_rc·X_c for the tiles of L below the diagonal, each on the device of its row.
   [[nodiscard]] Schedule products_of(const BlockTable& blocks) const {
     std::vector<FlatTask> tasks;
-    for (std::int64_t r = 1; r < kTiles; ++r) {
+    for (std::int64_t r = 1; r < kResidencyTiles; ++r) {
       for (std::int64_t c = 0; c < r; ++c) {
         tasks.push_back(flat_task(gemm, {{{2, r, 0}}, {{kMatrixFamily, r, c}}, {{2, c, 0}}},
                                   device_of_row(r, count)));
@@ -79,7 +79,7 @@ class FactorAndProducts : public ::testing::TestWithParam<std::string> {
   }
   /// By default for all blocks of either schedule.
   [[nodiscard]] DeviceSet make_devices(std::int64_t budget = (kBlocks + 5) * kTileBytes +
-                                                             kTiles * 256) const {
+                                                             kResidencyTiles * 256) const {
     Options options;
     options.devices = devices_text(GetParam(), count);
     options.device_memory_bytes = budget;
@@ -156,7 +156,7 @@ TEST_P(FactorAndProducts, ASecondRunLoadsNothingThatTheFirstOneLeft) {
     const BlockId id = flat.operands[0];
     missing += there.contains({flat.step.device, factor->blocks.index(id)}) ? 1 : 0;
   }
-  EXPECT_EQ(missing, kTiles * (kTiles - 1) / 2) << "every tile of the products";
+  EXPECT_EQ(missing, kResidencyTiles * (kResidencyTiles - 1) / 2) << "every tile of the products";
   for (const FlatStep& flat : flatten(plan)) {
     if (flat.step.kind != StepKind::load) continue;
     EXPECT_EQ(flat.operands[0].family(), 2) << factor->blocks.name(flat.operands[0]);

@@ -20,7 +20,7 @@ namespace strata::test {
 namespace {
 
 /// How many tasks there are; `written` gets the blocks that they write.
-std::int64_t tasks_of(const Schedule& schedule, std::set<std::uint64_t>& written) {
+std::int64_t count_tasks(const Schedule& schedule, std::set<std::uint64_t>& written) {
   std::int64_t count = 0;
   for (std::int64_t step = 0; step < schedule.steps; ++step) {
     TaskList tasks;
@@ -76,7 +76,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
     const auto in_order = scrambled_store(schedule->blocks, seed);
     run_in_order(*schedule, host, *in_order);
     std::set<std::uint64_t> written;
-    const std::int64_t tasks = tasks_of(*schedule, written);
+    const std::int64_t tasks = count_tasks(*schedule, written);
     for (const int queues : {1, 2, 5}) {
       Options options;
       options.device_memory_bytes = 4 << 20;
@@ -138,7 +138,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
     const auto in_order = scrambled_store(random.blocks, seed);
     run_in_order(random, host, *in_order);
     std::set<std::uint64_t> written;
-    (void)tasks_of(random, written);
+    (void)count_tasks(random, written);
     for (const int count : {1, 2, 3, 5}) {
       const auto schedule = on_devices(random, count, seed % 2 != 0);
       shared += shared_tasks(*schedule);

@@ -14,6 +14,7 @@
 #include "kernels/potrf.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
+#include "tests/run/small_tiles.hpp"
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/support/backends.hpp"
@@ -24,7 +25,7 @@
 namespace strata::test {
 namespace {
 
-DeviceSet make_devices(const std::string& text, std::int64_t budget = 1 << 20) {
+DeviceSet named_devices(const std::string& text, std::int64_t budget = 1 << 20) {
   Options options;
   options.devices = text;
   options.device_memory_bytes = budget;
@@ -44,7 +45,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
   std::map<int, DeviceSet> device_sets;
   for (int devices = 1; devices <= 4; ++devices) {
     const std::string text = devices_text(GetParam(), devices);
-    if (!text.empty()) device_sets.emplace(devices, make_devices(text));
+    if (!text.empty()) device_sets.emplace(devices, named_devices(text));
   }
   const CovarianceParameters parameters{0.2, 0.7, 0.5, 0.1, true};
   RunOptions run_options;
@@ -86,8 +87,7 @@ TEST_P(Run, OfRandomSchedulesIsBitIdenticalToTheScheduleInOrder) {
 
 // ---- Cholesky problems, for what follows
 
-constexpr std::int64_t kTile = 8;
-constexpr std::int64_t kTiles = 5;
+constexpr std::int64_t kRunTiles = 5;
 
 /// Tile Cholesky of a well-conditioned matrix, optionally with a bad pivot, on two devices (one if
 /// there is only one GPU) with few slots.
@@ -95,10 +95,10 @@ struct Problem {
   Problem(const std::string& backend_name, std::int64_t bad_column = -1)
       : backend(backend_name),
         devices_count(devices_text(backend, 2).empty() ? 1 : 2),
-        matrix(random_spd_matrix<double>(kTile * kTiles, 7)) {
+        matrix(random_spd_matrix<double>(kTile * kRunTiles, 7)) {
     if (bad_column >= 0) matrix(bad_column, bad_column) = -1;
     CholeskyProblem problem;
-    problem.n = kTile * kTiles;
+    problem.n = kTile * kRunTiles;
     problem.tile = kTile;
     problem.devices = devices_count;
     schedule = std::make_shared<const Schedule>(tile_cholesky(problem, {}));
@@ -114,7 +114,7 @@ struct Problem {
   }
   [[nodiscard]] DeviceSet devices() const {
     // Six tiles, and a slot for a status.
-    return make_devices(devices_text(backend, devices_count), 6 * kTile * kTile * 8 + 256);
+    return named_devices(devices_text(backend, devices_count), 6 * kTile * kTile * 8 + 256);
   }
   [[nodiscard]] Plan plan(const DeviceSet& set) const {
     return {schedule, set.machine(), PlanOptions{}};
@@ -163,7 +163,7 @@ TEST_P(Run, GivesTheSameAnswerAgainAndAgainOnTheSameDevices) {
 }
 
 TEST_P(Run, OfNoTasksTouchesNothing) {
-  DeviceSet devices = make_devices(devices_text(GetParam(), 1));
+  DeviceSet devices = named_devices(devices_text(GetParam(), 1));
   const Plan plan(std::make_shared<const Schedule>(tile_cholesky({}, {})), devices.machine(), {});
   const auto store = make_store(plan.schedule().blocks);
   const RunOutcome outcome = run(plan, devices, *store);
@@ -207,7 +207,7 @@ TEST_P(Run, ABadPivotEndsTheRunEarlyAndIsNamed) {
   const Bytes expected = good.expected();
   DeviceSet devices = good.devices();
   for (const std::int64_t column :
-       {std::int64_t{0}, kTile - 1, 2 * kTile, 2 * kTile + 3, kTile * kTiles - 1}) {
+       {std::int64_t{0}, kTile - 1, 2 * kTile, 2 * kTile + 3, kTile * kRunTiles - 1}) {
     const Problem problem(GetParam(), column);
     const auto store = problem.store();
     const RunOutcome outcome = run(problem.plan(devices), devices, *store, watching(*store));
@@ -242,7 +242,7 @@ TEST_P(Run, ABadPivotInALongRunLeavesTheRestUndone) {
   CholeskyProblem problem;
   problem.n = 2 * kLong;
   problem.tile = 2;
-  DeviceSet devices = make_devices(devices_text(GetParam(), 1));
+  DeviceSet devices = named_devices(devices_text(GetParam(), 1));
   const Plan plan(std::make_shared<const Schedule>(tile_cholesky(problem, {})), devices.machine(),
                   {});
   ASSERT_GT(plan.totals().steps, 10'000);
@@ -262,7 +262,7 @@ TEST_P(Run, WhoWatchesIsToldOfEachBlockOnceItIsAtHome) {
   const Bytes expected = problem.expected();
   DeviceSet devices = problem.devices();
   const auto caller = std::this_thread::get_id();
-  for (std::int64_t last = 0; last <= kTiles; ++last) {
+  for (std::int64_t last = 0; last <= kRunTiles; ++last) {
     const auto store = problem.store();
     std::vector<std::int64_t> told;
     RunOptions options = watching(*store);
@@ -276,11 +276,11 @@ TEST_P(Run, WhoWatchesIsToldOfEachBlockOnceItIsAtHome) {
       return id.col() == last;
     };
     const RunOutcome outcome = run(problem.plan(devices), devices, *store, options);
-    EXPECT_EQ(outcome.ended_early, last < kTiles);
+    EXPECT_EQ(outcome.ended_early, last < kRunTiles);
     std::sort(told.begin(), told.end());
     EXPECT_EQ(std::unique(told.begin(), told.end()), told.end()) << "told twice";
-    EXPECT_TRUE(std::binary_search(told.begin(), told.end(), std::min(last, kTiles - 1)));
-    EXPECT_TRUE(last < kTiles || std::ssize(told) == kTiles);
+    EXPECT_TRUE(std::binary_search(told.begin(), told.end(), std::min(last, kRunTiles - 1)));
+    EXPECT_TRUE(last < kRunTiles || std::ssize(told) == kRunTiles);
   }
   expect_usable(problem, devices, expected);
 }

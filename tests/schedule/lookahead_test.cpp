@@ -165,7 +165,7 @@ class SlotsTest : public ::testing::Test {
   PlanLayout layout;
 };
 
-using Order = std::vector<std::int64_t>;
+using BlockOrder = std::vector<std::int64_t>;
 
 TEST_F(SlotsTest, CleanBlocksLeaveBeforeTheRetainedOneBeforeDirtyOnes) {
   for (const Eviction eviction : {Eviction::furthest_next_use, Eviction::least_recently_used}) {
@@ -174,7 +174,7 @@ TEST_F(SlotsTest, CleanBlocksLeaveBeforeTheRetainedOneBeforeDirtyOnes) {
     put(slots, 1, kNever, 1);
     put(slots, 2, 3, 2);
     slots.set_retained(slots.find(1), true);
-    EXPECT_EQ(evict_all(slots), (Order{2, 1, 0}));
+    EXPECT_EQ(evict_all(slots), (BlockOrder{2, 1, 0}));
   }
 }
 
@@ -188,8 +188,8 @@ TEST_F(SlotsTest, WithinAClassTheRuleDecidesAndTiesGoToTheOldest) {
     put(*slots, 3, kNever, 6);
     put(*slots, 4, 10, 5);
   }
-  EXPECT_EQ(evict_all(furthest), (Order{3, 1, 2, 0, 4}));
-  EXPECT_EQ(evict_all(oldest), (Order{4, 3, 2, 1, 0}));
+  EXPECT_EQ(evict_all(furthest), (BlockOrder{3, 1, 2, 0, 4}));
+  EXPECT_EQ(evict_all(oldest), (BlockOrder{4, 3, 2, 1, 0}));
 }
 
 TEST_F(SlotsTest, AHeldBlockIsNeverAVictimEvenIfItsUseChanges) {
@@ -200,9 +200,9 @@ TEST_F(SlotsTest, AHeldBlockIsNeverAVictimEvenIfItsUseChanges) {
   slots.set_next_use(0, kNever - 1);
   slots.set_retained(held, true);
   slots.set_retained(held, false);
-  EXPECT_EQ(evict_all(slots), Order{1});
+  EXPECT_EQ(evict_all(slots), BlockOrder{1});
   slots.release(held);
-  EXPECT_EQ(evict_all(slots), Order{0});
+  EXPECT_EQ(evict_all(slots), BlockOrder{0});
   EXPECT_EQ(slots.victim(0), -1);
 }
 
@@ -212,7 +212,7 @@ TEST_F(SlotsTest, ANewNextUseMovesABlockInTheRanking) {
   put(slots, 1, 70, 1);
   slots.set_next_use(0, 20);
   slots.set_next_use(7, 20);  // not here: nothing happens
-  EXPECT_EQ(evict_all(slots), (Order{1, 0}));
+  EXPECT_EQ(evict_all(slots), (BlockOrder{1, 0}));
 }
 
 TEST_F(SlotsTest, GivesOutEverySlotOnceAndGetsItBackByDrop) {

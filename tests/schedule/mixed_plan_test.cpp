@@ -68,11 +68,6 @@ Machine machine_for(const Schedule& schedule, std::int64_t extra) {
   return machine;
 }
 
-Plan plan_of(const Schedule& schedule, const Machine& machine, const PlanOptions& options = {},
-             const Residency& start = {}) {
-  return {std::make_shared<const Schedule>(schedule), machine, options, start};
-}
-
 TEST(MixedPlan, IsProvenWhateverTheMapTheBudgetAndTheOptions) {
   std::int64_t conversions = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr LinkRate kFast{400e9, 1e-6};  // the host's: 50 GB/s, 5 µs
 
-Plan plan_of(const Schedule& schedule, std::int64_t budget, LinkRate link, PlanOptions options = {},
-             int compute_queues = 1) {
+Plan linked_plan_of(const Schedule& schedule, std::int64_t budget, LinkRate link,
+                    PlanOptions options = {}, int compute_queues = 1) {
   return {std::make_shared<const Schedule>(schedule),
           machine_of(schedule.devices, budget, compute_queues, link), options};
 }
@@ -22,7 +22,7 @@ Plan plan_of(const Schedule& schedule, std::int64_t budget, LinkRate link, PlanO
 // device 1, A(1,0) and A(1,1) on device 0. Slots and the order of everything else are the same;
 // A(2,1) takes the slot of A(0,0) only after device 1 has copied it (1:peer #1).
 TEST(PeerGoldenPlan, ThreeTilesOnTwoDevices) {
-  EXPECT_EQ(text_of(plan_of(dealt_in_turn(cholesky_of(3, 2)), 3 * 256, kFast)),
+  EXPECT_EQ(text_of(linked_plan_of(dealt_in_turn(cholesky_of(3, 2)), 3 * 256, kFast)),
             R"(0:in #1 load A(0,0)@0
 0:c0 #1 potrf A(0,0)@0 after 0:in #1
 0:out #1 store A(0,0)@0 after 0:c0 #1, 0:in #1
@@ -59,7 +59,7 @@ TEST(PeerPlan, IsProvenForCholesky) {
         const Schedule schedule = cholesky_of(tiles, devices, generated);
         for (const int extra : {0, 1, 4, 50}) {
           const std::int64_t budget = smallest_budget_bytes(schedule) + extra * 256;
-          const Plan plan = plan_of(schedule, budget, kFast, {}, 2);
+          const Plan plan = linked_plan_of(schedule, budget, kFast, {}, 2);
           ASSERT_EQ(check_plan(plan), "") << devices << ' ' << tiles << ' ' << extra;
           EXPECT_LE(plan.layout().arena_bytes(), budget);
           copies += plan.totals().peer_copies;
@@ -78,7 +78,8 @@ TEST(PeerPlan, IsProvenForRandomSchedulesAndAddsUp) {
     Dice dice(seed + 3'000'000);
     const PlanOptions options = random_plan_options(dice);
     const std::int64_t budget = smallest_budget_bytes(schedule) + dice.roll(20) * 256;
-    const Plan plan = plan_of(schedule, budget, kFast, options, static_cast<int>(1 + dice.roll(3)));
+    const Plan plan =
+        linked_plan_of(schedule, budget, kFast, options, static_cast<int>(1 + dice.roll(3)));
     ASSERT_EQ(check_plan(plan), "") << "seed " << seed;
     PlanTotals sums;
     for (const FlatStep& flat : flatten(plan)) {
@@ -102,7 +103,7 @@ TEST(PeerPlan, EveryWaitAndEveryPartOfACopyMatters) {
   for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
     const Schedule schedule = seed == 0 ? cholesky_of(4, 3) : random_schedule(seed);
     if (schedule.devices < 2 || tasks_of(schedule).size() > 60) continue;
-    const Plan plan = plan_of(schedule, smallest_budget_bytes(schedule) + 256, kFast, {}, 2);
+    const Plan plan = linked_plan_of(schedule, smallest_budget_bytes(schedule) + 256, kFast, {}, 2);
     const std::vector<FlatStep> steps = flatten(plan);
     SCOPED_TRACE("seed " + std::to_string(seed));
     (void)expect_every_needed_wait_noticed(plan);
@@ -127,13 +128,14 @@ TEST(PeerPlan, EveryWaitAndEveryPartOfACopyMatters) {
 TEST(PeerPlan, TakesTheFasterLink) {
   const Schedule schedule = cholesky_of(6, 3);
   const std::int64_t budget = 6 * 256;
-  const std::string by_host = text_of(plan_of(schedule, budget, {}));
+  const std::string by_host = text_of(linked_plan_of(schedule, budget, {}));
   EXPECT_EQ(by_host.find("copy"), std::string::npos);
-  EXPECT_EQ(text_of(plan_of(schedule, budget, {50e9, 5e-6})), by_host) << "as fast is not faster";
-  EXPECT_EQ(text_of(plan_of(schedule, budget, {400e9, 1e-3})), by_host) << "latency counts";
-  EXPECT_GT(plan_of(schedule, budget, {51e9, 5e-6}).totals().peer_copies, 0);
-  const PlanTotals host = plan_of(schedule, budget, {}).totals();
-  const PlanTotals peer = plan_of(schedule, budget, kFast).totals();
+  EXPECT_EQ(text_of(linked_plan_of(schedule, budget, {50e9, 5e-6})), by_host)
+      << "as fast is not faster";
+  EXPECT_EQ(text_of(linked_plan_of(schedule, budget, {400e9, 1e-3})), by_host) << "latency counts";
+  EXPECT_GT(linked_plan_of(schedule, budget, {51e9, 5e-6}).totals().peer_copies, 0);
+  const PlanTotals host = linked_plan_of(schedule, budget, {}).totals();
+  const PlanTotals peer = linked_plan_of(schedule, budget, kFast).totals();
   EXPECT_EQ(peer.loads + peer.peer_copies, host.loads) << "each copy is instead of a load";
   EXPECT_EQ(peer.stores, host.stores) << "the host needs the result all the same";
   EXPECT_EQ(peer.traffic.total(), host.traffic.total());
@@ -177,10 +179,10 @@ TEST(PeerPlan, SimulatesByHand) {
 TEST(PeerPlan, AValueThatIsOnlyOnADeviceNeedNotGoHomeToTravel) {
   const Schedule schedule = handed_over(false);
   // The link is slower than one way to or from the host, but faster than both.
-  const Plan peer = plan_of(schedule, 2 * 256, {50e9, 8e-6});
+  const Plan peer = linked_plan_of(schedule, 2 * 256, {50e9, 8e-6});
   EXPECT_EQ(peer.totals().peer_copies, 1);
   EXPECT_EQ(check_plan(peer), "");
-  const Plan stored = plan_of(handed_over(true), 2 * 256, {50e9, 8e-6});
+  const Plan stored = linked_plan_of(handed_over(true), 2 * 256, {50e9, 8e-6});
   EXPECT_EQ(stored.totals().peer_copies, 0);
 }
 
@@ -191,7 +193,7 @@ TEST(PeerPlan, ASourceThatIsOverwrittenWaitsForItsCopies) {
   BlockTable blocks;
   blocks.add({.name = "A", .rows = 16, .cols = 4, .tile_rows = 4, .tile_cols = 4});
   tasks.push_back(flat_task(syrk, {{BlockId(0, 1, 0), Hint::last_write}, BlockId(0, 3, 0)}));
-  const Plan plan = plan_of(schedule_of(std::move(blocks), 2, {2}, {tasks}), 2 * 256, kFast);
+  const Plan plan = linked_plan_of(schedule_of(std::move(blocks), 2, {2}, {tasks}), 2 * 256, kFast);
   EXPECT_EQ(check_plan(plan), "");
   const std::string text = text_of(plan);
   const std::size_t load = text.find("load A(3,0)");

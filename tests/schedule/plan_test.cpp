@@ -12,8 +12,8 @@
 namespace strata::test {
 namespace {
 
-Plan plan_of(const Schedule& schedule, std::int64_t budget, int compute_queues,
-             PlanOptions options = {}) {
+Plan budget_plan_of(const Schedule& schedule, std::int64_t budget, int compute_queues,
+                    PlanOptions options = {}) {
   return {std::make_shared<const Schedule>(schedule),
           machine_of(schedule.devices, budget, compute_queues), options};
 }
@@ -26,7 +26,7 @@ Plan plan_of(const Schedule& schedule, std::int64_t budget, int compute_queues,
 // home; it comes back for the trsm into the slot of A(1,0), which is done. Seven loads: one more
 // than there are tiles. No load waits for anything but its slot.
 TEST(GoldenPlan, ThreeTilesInThreeSlots) {
-  EXPECT_EQ("\n" + text_of(plan_of(cholesky_of(3, 1), 3 * 256, 1)), R"(
+  EXPECT_EQ("\n" + text_of(budget_plan_of(cholesky_of(3, 1), 3 * 256, 1)), R"(
 0:in #1 load A(0,0)@0
 0:c0 #1 potrf A(0,0)@0 after 0:in #1
 0:out #1 store A(0,0)@0 after 0:c0 #1, 0:in #1
@@ -58,7 +58,7 @@ TEST(GoldenPlan, ThreeTilesInThreeSlots) {
 // Device 1 has room for all it needs; on device 0, A(2,1) takes the slot of A(0,0), and A(1,1) and
 // then A(2,2) that of A(1,0).
 TEST(GoldenPlan, ThreeTilesOnTwoDevices) {
-  EXPECT_EQ("\n" + text_of(plan_of(dealt_in_turn(cholesky_of(3, 2)), 3 * 256, 1)), R"(
+  EXPECT_EQ("\n" + text_of(budget_plan_of(dealt_in_turn(cholesky_of(3, 2)), 3 * 256, 1)), R"(
 0:in #1 load A(0,0)@0
 0:c0 #1 potrf A(0,0)@0 after 0:in #1
 0:out #1 store A(0,0)@0 after 0:c0 #1, 0:in #1
@@ -116,7 +116,7 @@ TEST(ComputeQueues, ThatAreIdleAreLeftToTasksThatNeedNotWait) {
 TEST(UrgentQueue, TakesTheDiagonalTilesAndNothingElse) {
   PlanOptions options;
   options.urgent_queue = true;
-  const Plan plan = plan_of(cholesky_of(7, 2), 40 * 256, 2, options);
+  const Plan plan = budget_plan_of(cholesky_of(7, 2), 40 * 256, 2, options);
   EXPECT_EQ(check_plan(plan), "");
   const PlanLayout& layout = plan.layout();
   for (const DeviceLayout& device : layout.devices)
@@ -137,7 +137,7 @@ TEST(UrgentQueue, IsNotWhereOneQueueOrTheStreamsOfTasksDoItAll) {
     PlanOptions options;
     options.urgent_queue = true;
     (one ? options.one_queue : options.copies_in_stream) = true;
-    const Plan plan = plan_of(cholesky_of(5, 2), 40 * 256, 2, options);
+    const Plan plan = budget_plan_of(cholesky_of(5, 2), 40 * 256, 2, options);
     EXPECT_EQ(plan.layout().devices[0].urgent, -1);
     EXPECT_EQ(check_plan(plan), "");
   }
@@ -218,7 +218,7 @@ TEST(PlanChecker, ProvesCholeskyPlans) {
             options.eviction = lru ? Eviction::least_recently_used : Eviction::furthest_next_use;
             options.retain = lru;
             const Plan plan =
-                plan_of(schedule, smallest_budget_bytes(schedule) + extra * 256, 2, options);
+                budget_plan_of(schedule, smallest_budget_bytes(schedule) + extra * 256, 2, options);
             ASSERT_EQ(check_plan(plan), "") << devices << ' ' << tiles << ' ' << extra;
           }
         }
@@ -233,7 +233,7 @@ TEST(PlanChecker, ProvesPlansOfRandomSchedules) {
     Dice dice(seed + 1'000'000);
     const PlanOptions options = random_plan_options(dice);
     const std::int64_t budget = smallest_budget_bytes(schedule) + dice.roll(20) * 256;
-    const Plan plan = plan_of(schedule, budget, static_cast<int>(1 + dice.roll(3)), options);
+    const Plan plan = budget_plan_of(schedule, budget, static_cast<int>(1 + dice.roll(3)), options);
     ASSERT_LE(plan.layout().arena_bytes(), budget);
     ASSERT_EQ(check_plan(plan), "") << "seed " << seed;
     const std::vector<FlatStep> steps = flatten(plan);
@@ -251,18 +251,20 @@ TEST(PlanChecker, ProvesPlansOfRandomSchedules) {
 }
 
 TEST(PlanChecker, NoticesEveryDroppedWaitThatIsNotImplied) {
-  EXPECT_GT(expect_every_needed_wait_noticed(plan_of(cholesky_of(3, 1), 3 * 256, 1)).needed, 10);
-  EXPECT_GT(expect_every_needed_wait_noticed(plan_of(cholesky_of(4, 2), 4 * 256, 2)).needed, 30);
+  EXPECT_GT(expect_every_needed_wait_noticed(budget_plan_of(cholesky_of(3, 1), 3 * 256, 1)).needed,
+            10);
+  EXPECT_GT(expect_every_needed_wait_noticed(budget_plan_of(cholesky_of(4, 2), 4 * 256, 2)).needed,
+            30);
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const Schedule schedule = random_schedule(seed);
     if (tasks_of(schedule).size() > 60) continue;
     (void)expect_every_needed_wait_noticed(
-        plan_of(schedule, smallest_budget_bytes(schedule) + 256, 2));
+        budget_plan_of(schedule, smallest_budget_bytes(schedule) + 256, 2));
   }
 }
 
 TEST(PlanChecker, NoticesEveryDroppedStepAndEverySwappedSlot) {
-  const Plan plan = plan_of(cholesky_of(4, 2), 4 * 256, 2);
+  const Plan plan = budget_plan_of(cholesky_of(4, 2), 4 * 256, 2);
   const std::vector<FlatStep> steps = flatten(plan);
   for (std::size_t s = 0; s < steps.size(); ++s) {
     std::vector<FlatStep> mutant = steps;
@@ -316,7 +318,7 @@ std::int64_t fewest_loads(const std::vector<std::vector<int>>& reads, int slots)
 }
 
 std::int64_t loads_of(const std::vector<std::vector<int>>& reads, int slots, Eviction eviction) {
-  const Plan plan = plan_of(reader_of(reads), slots * 512 + 256, 1, {.eviction = eviction});
+  const Plan plan = budget_plan_of(reader_of(reads), slots * 512 + 256, 1, {.eviction = eviction});
   EXPECT_EQ(std::ssize(plan.layout().devices[0].slots), std::min<std::int64_t>(slots, kMany) + 1);
   return plan.totals().loads - 1;  // C
 }
@@ -375,8 +377,8 @@ TEST(Plan, RefusesABudgetBelowTheSmallestAndNamesIt) {
   const Schedule schedule = cholesky_of(5, 2, true);
   EXPECT_EQ(smallest_budget_bytes(schedule), 5 * 256);
   expect_error(ErrorKind::memory, "smallest that works with these tiles is 1280 bytes",
-               [&] { (void)plan_of(schedule, 1279, 1); });
-  EXPECT_EQ(plan_of(schedule, 1280, 1).layout().arena_bytes(), 1280);
+               [&] { (void)budget_plan_of(schedule, 1279, 1); });
+  EXPECT_EQ(budget_plan_of(schedule, 1280, 1).layout().arena_bytes(), 1280);
   Machine uneven = machine_of(2, 1 << 20, 1);
   uneven.devices[1].memory_bytes = 1279;
   expect_error(ErrorKind::memory, "1279",
@@ -420,7 +422,7 @@ TEST(Plan, RefusesToReadAGeneratedBlockBeforeItIsWritten) {
     const Schedule schedule = schedule_of(whole.blocks, 2, whole.operands, {fewer});
     expect_error(ErrorKind::misuse,
                  whole.blocks.name(tasks[drop].operands[0].id) + " is read before",
-                 [&] { (void)plan_of(schedule, 1 << 20, 1); });
+                 [&] { (void)budget_plan_of(schedule, 1 << 20, 1); });
   }
   EXPECT_EQ(covariances, 6);
 }
@@ -429,11 +431,11 @@ TEST(Plan, RefusesATaskThatNeedsMoreBlocksThanItsScheduleSays) {
   Schedule schedule = cholesky_of(4, 1);
   schedule.operands = {2, 0};
   expect_error(ErrorKind::memory, "more blocks than there are slots",
-               [&] { (void)plan_of(schedule, 2 * 256, 1); });
+               [&] { (void)budget_plan_of(schedule, 2 * 256, 1); });
 }
 
 TEST(Plan, OfNoTasksIsEmpty) {
-  const Plan plan = plan_of(cholesky_of(0, 1), 0, 1);
+  const Plan plan = budget_plan_of(cholesky_of(0, 1), 0, 1);
   EXPECT_EQ(plan.totals(), PlanTotals());
   EXPECT_EQ(text_of(plan), "");
   EXPECT_EQ(simulate(plan).seconds, 0);

@@ -11,11 +11,6 @@
 namespace strata::test {
 namespace {
 
-Plan plan_of(const Schedule& schedule, const Machine& machine, const PlanOptions& options,
-             const Residency& start = {}) {
-  return {std::make_shared<const Schedule>(schedule), machine, options, start};
-}
-
 /// Traffic, tasks and steps are those of the steps; the waste is within what size classes promise.
 void expect_totals(const Plan& plan) {
   PlanTotals sums;

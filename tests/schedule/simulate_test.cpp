@@ -9,6 +9,7 @@
 #include "schedule/plan.hpp"
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/schedule/random_schedule.hpp"
+#include "tests/schedule/trace_times.hpp"
 
 namespace strata::test {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kTileBytes = 128;
 constexpr double kGemmFlops = 128;
 
 /// A tile takes one second each way; a lone gemm `gemm_seconds`; all together `rate` flop/s.
-Machine machine_of(int compute_queues, double gemm_seconds, double rate, double latency = 0) {
+Machine timed_machine_of(int compute_queues, double gemm_seconds, double rate, double latency = 0) {
   Machine machine = Machine::emulated(1, 1 << 20);
   DeviceModel& device = machine.devices[0];
   device.compute_queues = compute_queues;
@@ -45,27 +46,8 @@ Trace simulate_on(const Schedule& schedule, const Machine& machine) {
   return simulate(Plan(std::make_shared<const Schedule>(schedule), machine, {}));
 }
 
-/// The spans of a kind, as "begin-end" in seconds.
-std::vector<std::pair<double, double>> times(const Trace& trace, SpanKind kind) {
-  std::vector<std::pair<double, double>> all;
-  for (const Span& span : trace.spans) {
-    if (span.kind == kind) all.emplace_back(span.begin, span.end);
-  }
-  return all;
-}
-using Times = std::vector<std::pair<double, double>>;
-
-void expect_times(const Trace& trace, SpanKind kind, const Times& expected) {
-  const Times actual = times(trace, kind);
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(actual[i].first, expected[i].first, 1e-9) << i;
-    EXPECT_NEAR(actual[i].second, expected[i].second, 1e-9) << i;
-  }
-}
-
 TEST(Simulate, OneProductIsThreeLoadsAKernelAndAStore) {
-  const Trace trace = simulate_on(products(1), machine_of(1, 4, kGemmFlops / 4));
+  const Trace trace = simulate_on(products(1), timed_machine_of(1, 4, kGemmFlops / 4));
   expect_times(trace, SpanKind::load, {{0, 1}, {1, 2}, {2, 3}});
   expect_times(trace, SpanKind::compute, {{3, 7}});
   expect_times(trace, SpanKind::store, {{7, 8}});
@@ -74,13 +56,13 @@ TEST(Simulate, OneProductIsThreeLoadsAKernelAndAStore) {
 }
 
 TEST(Simulate, EveryTransferPaysTheLatency) {
-  const Trace trace = simulate_on(products(1), machine_of(1, 4, kGemmFlops / 4, 0.25));
+  const Trace trace = simulate_on(products(1), timed_machine_of(1, 4, kGemmFlops / 4, 0.25));
   EXPECT_NEAR(trace.seconds, 3 * 1.25 + 4 + 1.25, 1e-9);
 }
 
 TEST(Simulate, TransfersRunBesideTheComputation) {
   // Loads 0–6, kernels 3–7 and 7–11, stores 7–8 and 11–12; one after the other would be 16.
-  const Trace trace = simulate_on(products(2), machine_of(1, 4, kGemmFlops / 4));
+  const Trace trace = simulate_on(products(2), timed_machine_of(1, 4, kGemmFlops / 4));
   expect_times(trace, SpanKind::compute, {{3, 7}, {7, 11}});
   expect_times(trace, SpanKind::store, {{7, 8}, {11, 12}});
   EXPECT_NEAR(trace.seconds, 12, 1e-9);
@@ -89,14 +71,14 @@ TEST(Simulate, TransfersRunBesideTheComputation) {
 TEST(Simulate, KernelsThatFillTheDeviceShareIt) {
   // Each would fill the device. The first is alone for 3 s and has 1 s left when the second comes;
   // at half speed it ends at 8, when the second has done 1 of its 4 s.
-  const Trace trace = simulate_on(products(2), machine_of(2, 4, kGemmFlops / 4));
+  const Trace trace = simulate_on(products(2), timed_machine_of(2, 4, kGemmFlops / 4));
   expect_times(trace, SpanKind::compute, {{3, 8}, {6, 11}});
   EXPECT_NEAR(trace.seconds, 12, 1e-9);
 }
 
 TEST(Simulate, KernelsBoundByLatencyDoNotSlowEachOther) {
   // Each uses a quarter of the device's rate.
-  const Trace trace = simulate_on(products(2), machine_of(2, 4, kGemmFlops));
+  const Trace trace = simulate_on(products(2), timed_machine_of(2, 4, kGemmFlops));
   expect_times(trace, SpanKind::compute, {{3, 7}, {6, 10}});
   EXPECT_NEAR(trace.seconds, 11, 1e-9);
 }
@@ -104,14 +86,14 @@ TEST(Simulate, KernelsBoundByLatencyDoNotSlowEachOther) {
 TEST(Simulate, SharesThatAddUpToMoreThanOneSlowAllAlike) {
   // Each uses three quarters: together 1.5, so both run at 2/3 speed. The first has 1 s left at 6,
   // ends at 7.5; by then the second has done 1 of 4 s and is alone.
-  const Trace trace = simulate_on(products(2), machine_of(2, 4, kGemmFlops / 3));
+  const Trace trace = simulate_on(products(2), timed_machine_of(2, 4, kGemmFlops / 3));
   expect_times(trace, SpanKind::compute, {{3, 7.5}, {6, 10.5}});
 }
 
 /// What a task says of its time goes before rates; its share is what its work takes of the
 /// device's.
 TEST(Simulate, ATaskMaySayItsSeconds) {
-  Machine machine = machine_of(2, 4, kGemmFlops / 4);
+  Machine machine = timed_machine_of(2, 4, kGemmFlops / 4);
   Schedule schedule = products(2);
   const auto emit = schedule.emit;
   schedule.emit = [emit](std::int64_t step, TaskList& tasks) {
@@ -133,13 +115,13 @@ TEST(Simulate, ATaskMaySayWhatItTakesFromOthers) {
       task.share = 0.75;
     }
   };
-  expect_times(simulate_on(schedule, machine_of(2, 4, kGemmFlops / 4)), SpanKind::compute,
+  expect_times(simulate_on(schedule, timed_machine_of(2, 4, kGemmFlops / 4)), SpanKind::compute,
                {{3, 25.5}, {6, 28.5}});
 }
 
 /// On a device on which its work takes longer, it does; by the rate of what it writes.
 TEST(Simulate, ATaskTakesNoLessThanItsWork) {
-  Machine machine = machine_of(2, 1, kGemmFlops / 64);
+  Machine machine = timed_machine_of(2, 1, kGemmFlops / 64);
   Schedule schedule = products(1);
   const auto emit = schedule.emit;
   schedule.emit = [emit](std::int64_t step, TaskList& tasks) {
@@ -152,7 +134,7 @@ TEST(Simulate, ATaskTakesNoLessThanItsWork) {
 }
 
 TEST(Simulate, WithoutMeasurementsTheQueuesDivideTheRate) {
-  Machine machine = machine_of(2, 1, kGemmFlops);
+  Machine machine = timed_machine_of(2, 1, kGemmFlops);
   machine.devices[0].kernels.clear();
   const Trace trace = simulate_on(products(1), machine);
   expect_times(trace, SpanKind::compute, {{3, 5}});  // half the rate: 2 s

@@ -20,6 +20,11 @@ inline Machine machine_of(int devices, std::int64_t budget, int compute_queues,
   return machine;
 }
 
+inline Plan plan_of(const Schedule& schedule, const Machine& machine,
+                    const PlanOptions& options = {}, const Residency& start = {}) {
+  return {std::make_shared<const Schedule>(schedule), machine, options, start};
+}
+
 /// potrf that reports nothing: plans are easier to follow by hand without the blocks of statuses.
 inline constexpr Operation potrf_alone{
     .name = "potrf", .operands = 1, .access = {Access::read_write}, .work = potrf.work};

@@ -6,24 +6,10 @@
 #include "schedule/staging.hpp"
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/schedule/random_schedule.hpp"
+#include "tests/schedule/trace_times.hpp"
 
 namespace strata::test {
 namespace {
-
-using Times = std::vector<std::pair<double, double>>;
-
-/// The spans of a kind, in the order of the plan, as "begin-end" in seconds.
-void expect_times(const Trace& trace, SpanKind kind, const Times& expected) {
-  Times actual;
-  for (const Span& span : trace.spans) {
-    if (span.kind == kind) actual.emplace_back(span.begin, span.end);
-  }
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(actual[i].first, expected[i].first, 1e-9) << i;
-    EXPECT_NEAR(actual[i].second, expected[i].second, 1e-9) << i;
-  }
-}
 
 /// Tiles of `tile` × `tile` doubles: one takes a second on the link, each way; a product 4 s, and
 /// products do not slow each other.
@@ -80,13 +66,13 @@ struct Bench {
   Machine machine;
 };
 
-constexpr FamilyHome kNever{.pinning = HostPinning::never};
-constexpr FamilyHome kAhead{.pinning = HostPinning::ahead};
+constexpr FamilyHome kNeverPinned{.pinning = HostPinning::never};
+constexpr FamilyHome kPinnedAhead{.pinning = HostPinning::ahead};
 
 TEST(Staging, ABlockIsCopiedWhenItsBufferIsFilledAndHomeWhenItIsEmpty) {
   Bench bench;
   bench.stage_tiles_in(2);
-  const Trace trace = bench.simulate(bench.products(1), {kNever});
+  const Trace trace = bench.simulate(bench.products(1), {kNeverPinned});
   expect_times(trace, SpanKind::load, {{2, 3}, {4, 5}, {6, 7}});
   expect_times(trace, SpanKind::compute, {{7, 11}});
   expect_times(trace, SpanKind::store, {{11, 12}});
@@ -115,7 +101,7 @@ TEST(Staging, ABlockIsCopiedInPartsAsTheyAreFilled) {
   Bench bench;
   bench.stage_tiles_in(2);
   bench.set_buffers(12, 4);  // a quarter: half a second to fill, a quarter to copy
-  const Trace trace = bench.simulate(bench.products(1), {kNever});
+  const Trace trace = bench.simulate(bench.products(1), {kNeverPinned});
   expect_times(trace, SpanKind::load, {{0.5, 2.25}, {2.5, 4.25}, {4.5, 6.25}});
   expect_times(trace, SpanKind::compute, {{6.25, 10.25}});
   expect_times(trace, SpanKind::store, {{10.25, 11.25}});
@@ -138,10 +124,10 @@ TEST(Staging, AFullRingHoldsUpTheThreadThatFillsIt) {
   Bench bench;
   bench.stage_tiles_in(0.25);
   bench.set_buffers(1, 1);
-  expect_times(bench.simulate(bench.products(1), {kNever}), SpanKind::load,
+  expect_times(bench.simulate(bench.products(1), {kNeverPinned}), SpanKind::load,
                {{0.25, 1.25}, {1.5, 2.5}, {2.75, 3.75}});
   bench.set_buffers(2, 1);
-  expect_times(bench.simulate(bench.products(1), {kNever}), SpanKind::load,
+  expect_times(bench.simulate(bench.products(1), {kNeverPinned}), SpanKind::load,
                {{0.25, 1.25}, {1.25, 2.25}, {2.25, 3.25}});
 }
 
@@ -149,7 +135,7 @@ TEST(Staging, AFullRingOnTheWayHomeHoldsUpTheLoadsBehindIt) {
   Bench bench;
   bench.stage_tiles_in(2);
   bench.set_buffers(1, 4);
-  const Trace trace = bench.simulate(bench.products(2), {kNever});
+  const Trace trace = bench.simulate(bench.products(2), {kNeverPinned});
   // Of each quarter in: filled in 0.5, copied in 0.25, and only then the next. The store's last
   // quarter gets the buffer at 15.25; the loads behind it are issued from then on.
   expect_times(trace, SpanKind::load,
@@ -167,11 +153,11 @@ TEST(Staging, AStagedLoadDelaysAComputationBehindItInThePlan) {
   const FlatTask locked = Bench::product({0, 0, 0}, {0, 0, 1}, {0, 0, 2}, Hint::none);
   const FlatTask staged = Bench::product({1, 0, 0}, {1, 0, 1}, {1, 0, 2}, Hint::none);
   const Schedule schedule = schedule_of(std::move(blocks), 1, {3, 3}, {{locked, staged, locked}});
-  expect_times(bench.simulate(schedule, {kAhead, kNever}), SpanKind::compute,
+  expect_times(bench.simulate(schedule, {kPinnedAhead, kNeverPinned}), SpanKind::compute,
                {{3, 7}, {6, 10}, {7, 11}});
   // Filled by 4, 8 and 12. The third product, which has been ready since 7, is issued then.
   bench.stage_tiles_in(4);
-  const Trace trace = bench.simulate(schedule, {kAhead, kNever});
+  const Trace trace = bench.simulate(schedule, {kPinnedAhead, kNeverPinned});
   expect_times(trace, SpanKind::compute, {{3, 7}, {13, 17}, {12, 16}});
 }
 
@@ -183,7 +169,7 @@ TEST(Staging, ALoadWaitsUntilItsBlockIsHome) {
   const FlatTask task = Bench::product({0, 0, 0}, {1, 0, 0}, {1, 0, 1}, Hint::none);
   bench.stage_tiles_in(2);
   const Trace trace = bench.simulate(schedule_of(std::move(blocks), 1, {1, 2}, {{task, task}}),
-                                     {kNever, kAhead}, {.keep = Keep::nothing});
+                                     {kNeverPinned, kPinnedAhead}, {.keep = Keep::nothing});
   // Stored by 8, home at 10, filled again by 12.
   expect_times(trace, SpanKind::compute, {{3, 7}, {13, 17}});
   expect_times(trace, SpanKind::store, {{7, 8}, {17, 18}});
@@ -202,7 +188,7 @@ TEST(Staging, ADeviceThatStagesNothingWaitsForWhatAnotherBringsHome) {
       schedule_of(std::move(blocks), 2, {3, 2},
                   {{Bench::product({0, 0, 0}, {0, 0, 1}, {0, 0, 2}, Hint::last_write),
                     Bench::product({1, 0, 0}, {0, 0, 0}, {1, 0, 1}, Hint::last_write, 1)}});
-  const Trace trace = bench.simulate(schedule, {kNever, kNever});
+  const Trace trace = bench.simulate(schedule, {kNeverPinned, kNeverPinned});
   // C is home at 14. What the second device reads before that needs nobody.
   expect_times(trace, SpanKind::load, {{2, 3}, {4, 5}, {6, 7}, {0, 1}, {14, 15}, {15, 16}});
   expect_times(trace, SpanKind::compute, {{7, 11}, {16, 20}});
@@ -243,13 +229,13 @@ TEST(Staging, IsOnlyThereWhereItMakesADifference) {
     return StagingClock::is_needed(
         Plan(std::make_shared<const Schedule>(bench.products(1)), bench.machine, options));
   };
-  EXPECT_FALSE(needed({kNever})) << "no device has a rate";
+  EXPECT_FALSE(needed({kNeverPinned})) << "no device has a rate";
   bench.stage_tiles_in(1e-9);
   EXPECT_FALSE(needed({}));
-  EXPECT_FALSE(needed({kAhead, kNever})) << "there is no second family";
+  EXPECT_FALSE(needed({kPinnedAhead, kNeverPinned})) << "there is no second family";
   EXPECT_FALSE(needed({{HostPinning::automatic}})) << "it is small";
   EXPECT_FALSE(needed({{HostPinning::background}})) << "page-locking is said to take no time";
-  EXPECT_TRUE(needed({kNever}));
+  EXPECT_TRUE(needed({kNeverPinned}));
   EXPECT_TRUE(needed({{HostPinning::ahead, true}}));
   bench.machine.pinning_bytes_per_second = 1e15;
   EXPECT_TRUE(needed({{HostPinning::background}}));
@@ -316,7 +302,7 @@ TEST(Staging, OfRandomPlansIsTheSlowerTheLessIsPageLocked) {
     };
     const double locked = simulated({});
     const double background = simulated(std::vector(families, FamilyHome{HostPinning::background}));
-    const double pageable = simulated(std::vector(families, kNever));
+    const double pageable = simulated(std::vector(families, kNeverPinned));
     const double sourced = simulated(std::vector(families, FamilyHome{HostPinning::ahead, true}));
     const double both = simulated(std::vector(families, FamilyHome{HostPinning::never, true}));
     const double beyond = 1 + 1e-12;

@@ -10,14 +10,13 @@
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseFactor;
 
 constexpr std::array kOrderings{SparseOrdering::natural, SparseOrdering::given, SparseOrdering::amd,
                                 SparseOrdering::metis, SparseOrdering::best};
 
-AnalysisOptions options_of(SparseOrdering ordering, std::int64_t n, double relax = 0.1,
-                           std::int64_t spare = 64, double rows = 0) {
+AnalysisOptions analysis_options_of(SparseOrdering ordering, std::int64_t n, double relax = 0.1,
+                                    std::int64_t spare = 64, double rows = 0) {
   AnalysisOptions options;
   options.ordering = ordering;
   if (ordering == SparseOrdering::given) options.order = test::random_order(n, 5);
@@ -182,10 +181,10 @@ TEST(Analysis, OfFamiliesIsThatOfElimination) {
   for (const test::Family& family : test::families()) {
     for (const SparseOrdering ordering : kOrderings) {
       SCOPED_TRACE(family.name + ", " + std::string(to_string(ordering)));
-      expect_right(family.matrix, options_of(ordering, family.matrix.rows));
-      expect_right(family.matrix, options_of(ordering, family.matrix.rows, 0, 0));
-      expect_right(family.matrix, options_of(ordering, family.matrix.rows, 0.5, 7));
-      expect_right(family.matrix, options_of(ordering, family.matrix.rows, 0.1, 16, 3));
+      expect_right(family.matrix, analysis_options_of(ordering, family.matrix.rows));
+      expect_right(family.matrix, analysis_options_of(ordering, family.matrix.rows, 0, 0));
+      expect_right(family.matrix, analysis_options_of(ordering, family.matrix.rows, 0.5, 7));
+      expect_right(family.matrix, analysis_options_of(ordering, family.matrix.rows, 0.1, 16, 3));
     }
   }
 }
@@ -202,7 +201,7 @@ TEST(Analysis, OfRandomPatternsIsThatOfElimination) {
     const SparseMatrix a = test::random_pattern(n, density, i, static_cast<test::Give>(i % 3));
     const auto relax = static_cast<double>(i % 5) / 10;
     AnalysisOptions options =
-        options_of(kOrderings[i % 4], n, relax, static_cast<std::int64_t>(i % 7 * 9));
+        analysis_options_of(kOrderings[i % 4], n, relax, static_cast<std::int64_t>(i % 7 * 9));
     if (!options.order.empty()) options.order = test::random_order(n, i);
     SCOPED_TRACE(i);
     expect_right(a, options);
@@ -212,7 +211,7 @@ TEST(Analysis, OfRandomPatternsIsThatOfElimination) {
 TEST(Analysis, WithoutRoomForZerosStoresNone) {
   for (const test::Family& family : test::families()) {
     const SparseAnalysis a =
-        analyze(family.matrix, options_of(SparseOrdering::amd, family.matrix.rows, 0, 0));
+        analyze(family.matrix, analysis_options_of(SparseOrdering::amd, family.matrix.rows, 0, 0));
     EXPECT_EQ(a.counts.stored_entries, a.counts.factor_entries) << family.name;
     EXPECT_NEAR(a.counts.stored_flops, a.counts.flops, 1e-12 * a.counts.flops) << family.name;
   }
@@ -222,8 +221,8 @@ TEST(Analysis, MoreRoomLeavesFewerSupernodes) {
   const SparseMatrix a = test::grid(40, 40, 1);
   std::int32_t before = std::numeric_limits<std::int32_t>::max();
   for (const double relax : {0.0, 0.05, 0.3, 1.0}) {
-    const SparseAnalysis r = analyze(
-        a, options_of(SparseOrdering::metis, a.rows, relax, static_cast<std::int64_t>(99 * relax)));
+    const SparseAnalysis r = analyze(a, analysis_options_of(SparseOrdering::metis, a.rows, relax,
+                                                            static_cast<std::int64_t>(99 * relax)));
     EXPECT_LT(r.supernodes(), before);
     EXPECT_LE(
         static_cast<double>(r.counts.stored_entries),
@@ -235,9 +234,9 @@ TEST(Analysis, MoreRoomLeavesFewerSupernodes) {
 TEST(Analysis, BestIsTheOneWithFewerOperations) {
   for (const SparseMatrix& a : {test::grid(40, 40, 1), test::grid(12, 12, 12),
                                 test::random_pattern(150, 0.01, 3, test::Give::lower)}) {
-    const SparseAnalysis metis = analyze(a, options_of(SparseOrdering::metis, a.rows));
-    const SparseAnalysis amd = analyze(a, options_of(SparseOrdering::amd, a.rows));
-    const SparseAnalysis best = analyze(a, options_of(SparseOrdering::best, a.rows));
+    const SparseAnalysis metis = analyze(a, analysis_options_of(SparseOrdering::metis, a.rows));
+    const SparseAnalysis amd = analyze(a, analysis_options_of(SparseOrdering::amd, a.rows));
+    const SparseAnalysis best = analyze(a, analysis_options_of(SparseOrdering::best, a.rows));
     const bool first = metis.counts.flops <= amd.counts.flops;
     EXPECT_EQ(best.ordering, first ? SparseOrdering::metis : SparseOrdering::amd);
     EXPECT_EQ(best.order, (first ? metis : amd).order);
@@ -249,7 +248,7 @@ TEST(Analysis, IsTheSameForEitherTriangleAndBoth) {
     std::vector<SparseAnalysis> all;
     for (const test::Give give : {test::Give::lower, test::Give::upper, test::Give::both})
       all.push_back(analyze(test::random_pattern(41, 0.06, seed, give),
-                            options_of(SparseOrdering::metis, 41)));
+                            analysis_options_of(SparseOrdering::metis, 41)));
     for (const SparseAnalysis& a : all) {
       EXPECT_EQ(a.fingerprint, all[0].fingerprint);
       EXPECT_EQ(a.order, all[0].order);
@@ -265,7 +264,7 @@ TEST(Analysis, IsTheSameOnAnyNumberOfThreads) {
       // A grid in its own order, let alone a scattered one, has more rows in L than a test needs.
       if (ordering == SparseOrdering::natural && family.name.find("grid") != std::string::npos)
         continue;
-      AnalysisOptions options = options_of(ordering, family.matrix.rows);
+      AnalysisOptions options = analysis_options_of(ordering, family.matrix.rows);
       const SparseAnalysis one = analyze(family.matrix, options);
       for (const int threads : {2, 3, 8}) {
         SCOPED_TRACE(family.name + ", " + std::string(to_string(ordering)) + ", threads " +
@@ -294,7 +293,7 @@ TEST(Analysis, CountsBeyond32Bits) {
   test::Edges edges(2 * kHub);
   for (std::int64_t i = 0; i < kHub; ++i) edges.add(i, kHub), edges.add(kHub + i, kHub);
   // The hub is eliminated first: everything else becomes dense.
-  AnalysisOptions options = options_of(SparseOrdering::given, 2 * kHub);
+  AnalysisOptions options = analysis_options_of(SparseOrdering::given, 2 * kHub);
   options.order.assign(1, kHub);
   for (std::int32_t i = 0; i < 2 * kHub; ++i)
     if (i != kHub) options.order.push_back(i);

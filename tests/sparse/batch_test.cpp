@@ -13,24 +13,14 @@
 #include "strata/error.hpp"
 #include "strata/sparse_batch.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/options.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
-
-SparseAnalysis analysis_of(const SparseMatrix& a) {
-  AnalysisOptions options;
-  options.ordering = SparseOrdering::amd;
-  return analyze(a, options);
-}
-
-SparseCholeskyOptions on(const std::string& devices, std::int64_t bytes = 0) {
-  SparseCholeskyOptions options;
-  options.run.devices = devices;
-  options.run.device_memory_bytes = bytes;
-  return options;
-}
+using test::analysis_by_amd;
+using test::options_on;
 
 /// Matrices of one pattern, their values side by side with a gap, and right-hand sides.
 struct Batch {
@@ -100,8 +90,8 @@ TEST(SparseBatch, IsRightForEachMatrixOfAllFamilies) {
     if (family.matrix.rows == 0 || family.matrix.rows > 300) continue;
     const Batch batch(family.matrix, 5);
     for (const bool stays : {false, true}) {
-      FrontBatch factors(analysis_of(family.matrix), family.matrix, batch.count,
-                         on("host:1", std::int64_t{1} << 28), stays);
+      FrontBatch factors(analysis_by_amd(family.matrix), family.matrix, batch.count,
+                         options_on("host:1", std::int64_t{1} << 28), stays);
       ASSERT_EQ(factors.resident(), stays);
       for (const std::int64_t nrhs : {1, 3, 17}) {
         factors.factor(batch.view(), 0);  // again, with the same memory
@@ -117,13 +107,13 @@ TEST(SparseBatch, OneThatFailsSpoilsNoOther) {
   const std::vector<std::int64_t> spoiled{0, 3, 6};
   for (const std::int64_t k : spoiled) batch.spoil(k, 40 + k);
   for (const bool stays : {false, true}) {
-    FrontBatch factors(analysis_of(a), a, batch.count, on("host:1", 1 << 26), stays);
+    FrontBatch factors(analysis_by_amd(a), a, batch.count, options_on("host:1", 1 << 26), stays);
     factors.factor(batch.view(), 0);
     expect_right(batch, factors, 2, spoiled);
     SparseMatrix one = a;
     for (const std::int64_t k : spoiled) {
       one.value.assign(batch.view().column(k), batch.view().column(k) + a.entries());
-      const SparseCholesky alone(analysis_of(a), one, on("host:1"));
+      const SparseCholesky alone(analysis_by_amd(a), one, options_on("host:1"));
       EXPECT_EQ(factors.infos()[at(k)].first_bad_pivot, alone.info().first_bad_pivot);
       EXPECT_EQ(factors.infos()[at(k)].bad_pivot, alone.info().bad_pivot);
       EXPECT_TRUE(std::isnan(factors.infos()[at(k)].log_determinant));
@@ -140,7 +130,7 @@ TEST(SparseBatch, BitsAreThoseOfABatchOfOne) {
   std::vector<double> wanted = b;
   std::vector<double> determinants;
   for (std::int64_t k = 0; k < batch.count; ++k) {
-    FrontBatch one(analysis_of(a), a, 1, on("host:1"));
+    FrontBatch one(analysis_by_amd(a), a, 1, options_on("host:1"));
     one.factor({batch.view().column(k), a.entries(), 1, batch.ld}, 0.25);
     one.solve({wanted.data() + 2 * k * n, n, 2, n});
     determinants.push_back(one.infos()[0].log_determinant);
@@ -154,13 +144,13 @@ TEST(SparseBatch, BitsAreThoseOfABatchOfOne) {
     for (std::int64_t k = 0; k < batch.count; ++k)
       EXPECT_EQ(factors.infos()[at(k)].log_determinant, determinants[at(k)]);
   };
-  FrontBatch staying(analysis_of(a), a, batch.count, on("host:1", 1 << 26), true);
+  FrontBatch staying(analysis_by_amd(a), a, batch.count, options_on("host:1", 1 << 26), true);
   expect_same(staying);
   for (const char* devices : {"host:1", "host:3"}) {
     for (const std::int64_t bytes :
          {std::int64_t{0}, std::int64_t{1} << 20, std::int64_t{1} << 24}) {
       SCOPED_TRACE(std::string(devices) + ", " + std::to_string(bytes));
-      FrontBatch factors(analysis_of(a), a, batch.count, on(devices, bytes));
+      FrontBatch factors(analysis_by_amd(a), a, batch.count, options_on(devices, bytes));
       ASSERT_FALSE(factors.resident());
       expect_same(factors);
       const RunReport& report = factors.report();
@@ -176,7 +166,7 @@ TEST(SparseBatch, BitsAreThoseOfABatchOfOne) {
 TEST(SparseBatch, OfNothing) {
   SparseMatrix none;
   none.start.assign(1, 0);
-  SparseCholeskyBatch empty(analysis_of(none), none, 3, on("host:1"));
+  SparseCholeskyBatch empty(analysis_by_amd(none), none, 3, options_on("host:1"));
   EXPECT_FALSE(empty.infos()[2].ok);
   for (const FactorInfo& info : empty.factor({nullptr, 0, 3, 1})) {
     EXPECT_TRUE(info.ok);
@@ -184,7 +174,7 @@ TEST(SparseBatch, OfNothing) {
   }
   empty.solve({nullptr, 0, 6, 1});
   const SparseMatrix a = test::grid(3, 3, 1);
-  SparseCholeskyBatch no_matrix(analysis_of(a), a, 0, on("host:1"));
+  SparseCholeskyBatch no_matrix(analysis_by_amd(a), a, 0, options_on("host:1"));
   EXPECT_TRUE(no_matrix.factor({nullptr, a.entries(), 0, a.entries()}).empty());
   no_matrix.solve({nullptr, a.rows, 0, a.rows});
 }
@@ -203,8 +193,8 @@ ErrorKind kind_of(const std::function<void()>& call, const std::string& part) {
 TEST(SparseBatch, BadInputIsNamed) {
   const SparseMatrix a = test::grid(4, 3, 1);
   Batch batch(a, 4);
-  SparseCholeskyOptions options = on("host:1");
-  SparseCholeskyBatch factors(analysis_of(a), a, 4, options);
+  SparseCholeskyOptions options = options_on("host:1");
+  SparseCholeskyBatch factors(analysis_by_amd(a), a, 4, options);
   std::vector<double> b(at(a.rows * 4));
   const MatrixView<double> sides{b.data(), a.rows, 4, a.rows};
   EXPECT_EQ(kind_of([&] { factors.solve(sides); }, "not completed"), ErrorKind::misuse);
@@ -226,7 +216,7 @@ TEST(SparseBatch, BadInputIsNamed) {
   EXPECT_EQ(kind_of([&] { factors.solve(sides); }, "not completed"), ErrorKind::misuse);
   const SparseMatrix both = test::random_pattern(12, 0.4, 3, test::Give::both);
   Batch whole(both, 3);
-  SparseCholeskyBatch of_both(analysis_of(both), both, 3, options);
+  SparseCholeskyBatch of_both(analysis_by_amd(both), both, 3, options);
   EXPECT_TRUE(of_both.factor(whole.view())[1].ok);
   for (std::int64_t i = 0; i < 6; ++i)  // above the diagonal alone
     for (std::int64_t e = both.start[at(i)]; e < both.start[at(i + 1)]; ++e)
@@ -234,20 +224,23 @@ TEST(SparseBatch, BadInputIsNamed) {
   EXPECT_EQ(kind_of([&] { (void)of_both.factor(whole.view()); }, "matrix 1 of the batch"),
             ErrorKind::numerical);
   options.precision = Element::fp32;
-  EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_of(a), a, 4, options); }, "fp32"),
+  EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_by_amd(a), a, 4, options); }, "fp32"),
             ErrorKind::misuse);
-  options = on("host:1");
+  options = options_on("host:1");
   options.tile = 64;
-  EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_of(a), a, 4, options); }, "sizes"),
-            ErrorKind::misuse);
-  EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_of(a), a, -1, on("host:1")); }, "-1"),
+  EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_by_amd(a), a, 4, options); }, "sizes"),
             ErrorKind::misuse);
   EXPECT_EQ(
-      kind_of([&] { SparseCholeskyBatch(analysis_of(a), a, 4, on("host:1", 4096)); }, "too small"),
+      kind_of([&] { SparseCholeskyBatch(analysis_by_amd(a), a, -1, options_on("host:1")); }, "-1"),
+      ErrorKind::misuse);
+  EXPECT_EQ(
+      kind_of([&] { SparseCholeskyBatch(analysis_by_amd(a), a, 4, options_on("host:1", 4096)); },
+              "too small"),
       ErrorKind::memory);
   const SparseMatrix other = test::grid(4, 4, 1);
-  EXPECT_EQ(kind_of([&] { SparseCholeskyBatch(analysis_of(other), a, 4, on("host:1")); }, ""),
-            ErrorKind::misuse);
+  EXPECT_EQ(
+      kind_of([&] { SparseCholeskyBatch(analysis_by_amd(other), a, 4, options_on("host:1")); }, ""),
+      ErrorKind::misuse);
 }
 
 /// Where a GPU answers: the bits of factors by themselves, from host and from its own memory.
@@ -259,7 +252,7 @@ TEST(SparseBatch, OnAGpuBitsAreThoseOfOneFactor) {
     Batch batch(a, 37);
     const std::vector<std::int64_t> spoiled{4, 5, 20};
     for (const std::int64_t k : spoiled) batch.spoil(k, n / 2);
-    FrontBatch factors(analysis_of(a), a, batch.count, on("cuda:0"));
+    FrontBatch factors(analysis_by_amd(a), a, batch.count, options_on("cuda:0"));
     ASSERT_TRUE(factors.resident());
     for (const std::int64_t nrhs : {1, 2, 19}) {
       factors.factor(batch.view(), 0);
@@ -269,7 +262,7 @@ TEST(SparseBatch, OnAGpuBitsAreThoseOfOneFactor) {
       for (std::int64_t k = 0; k < batch.count; ++k) {
         SparseMatrix one = a;
         one.value.assign(batch.view().column(k), batch.view().column(k) + a.entries());
-        const SparseCholesky alone(analysis_of(a), one, on("cuda:0"));
+        const SparseCholesky alone(analysis_by_amd(a), one, options_on("cuda:0"));
         const FactorInfo& info = factors.infos()[at(k)];
         ASSERT_EQ(info.ok, alone.info().ok) << "matrix " << k;
         EXPECT_EQ(info.first_bad_pivot, alone.info().first_bad_pivot);

@@ -9,25 +9,18 @@
 
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/options.hpp"
+#include "tests/support/epsilon.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseOracle;
+using test::kEpsilon;
+using test::options_in;
 
 /// For residuals, which cancel all but the last digits of their terms.
 __extension__ using Quad = __float128;
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-
-SparseCholeskyOptions options_in(Element precision) {
-  SparseCholeskyOptions options;
-  options.run.devices = "host";
-  options.analysis.ordering = SparseOrdering::amd;
-  options.precision = precision;
-  return options;
-}
 
 MatrixView<double> columns_of(std::vector<double>& x, std::int64_t n) {
   return {x.data(), n, std::ssize(x) / std::max<std::int64_t>(n, 1), std::max<std::int64_t>(n, 1)};

@@ -9,16 +9,12 @@
 #include "sparse/front_layout.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/front_sizes.hpp"
 
 namespace strata::test {
 
-inline constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-
 inline std::vector<SparseMatrix> dealt_matrices() { return front_matrices(61); }
 
-inline FrontSizes whole_tree() {
-  return {.panel_order = 4096, .branch_entries = kWhole, .program = 1};
-}
 inline FrontSizes dealt_to(std::int64_t devices, std::int64_t range_bytes = kRangesThatStay) {
   FrontSizes sizes = whole_tree();
   sizes.range_bytes = range_bytes;
@@ -35,13 +31,6 @@ inline FrontSizes shared_by(std::int64_t devices) {
 inline std::int64_t shared_units(const FrontLayout& layout) {
   return std::count_if(layout.units.begin(), layout.units.end(),
                        [](const FrontUnit& unit) { return unit.sharers > 1; });
-}
-
-inline SparseCholeskyOptions options_on(const std::string& devices, std::int64_t bytes = 0) {
-  SparseCholeskyOptions options;
-  options.run.devices = devices;
-  options.run.device_memory_bytes = bytes;
-  return options;
 }
 
 }  // namespace strata::test

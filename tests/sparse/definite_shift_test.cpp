@@ -9,20 +9,13 @@
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/options.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseOracle;
-
-SparseCholeskyOptions options_in(Element precision) {
-  SparseCholeskyOptions options;
-  options.run.devices = "host";
-  options.analysis.ordering = SparseOrdering::amd;
-  options.precision = precision;
-  return options;
-}
+using test::options_in;
 
 /// The Laplacian of a p × q grid, less `less` on the diagonal.
 SparseMatrix laplacian(std::int64_t p, std::int64_t q, double less) {

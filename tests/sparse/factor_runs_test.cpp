@@ -18,18 +18,20 @@
 #include "strata/error.hpp"
 #include "strata/sparse_factor.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/factor_outcome.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
+using test::FactorOutcome;
+using test::outcome_of;
 
-struct Sizes {
+struct RunSizes {
   std::int64_t tile, panel_order, branch_entries;
 };
 
-SparseCholeskyOptions options_of(const Sizes& sizes, const std::string& devices,
-                                 std::int64_t bytes = 0) {
+SparseCholeskyOptions run_options_of(const RunSizes& sizes, const std::string& devices,
+                                     std::int64_t bytes = 0) {
   SparseCholeskyOptions options;
   options.run.devices = devices;
   options.run.device_memory_bytes = bytes;
@@ -38,19 +40,6 @@ SparseCholeskyOptions options_of(const Sizes& sizes, const std::string& devices,
   options.panel_order = sizes.panel_order;
   options.branch_entries = sizes.branch_entries;
   return options;
-}
-
-/// A solution and the determinant, which all of L has a part in.
-struct Outcome {
-  std::vector<double> x;
-  double log_determinant = 0;
-  bool operator==(const Outcome&) const = default;
-};
-
-Outcome outcome_of(const SparseCholesky& factor) {
-  Outcome outcome{std::vector<double>(at(factor.n()), 1.0), factor.info().log_determinant};
-  factor.solve({outcome.x.data(), factor.n(), 1, factor.n()});
-  return outcome;
 }
 
 /// The least budget, by asking for one byte.
@@ -75,18 +64,18 @@ const SparseMatrix& grid_matrix() {
 
 TEST(SparseFactorRuns, SameBitsForAllBudgetsAndDevices) {
   const SparseMatrix& a = grid_matrix();
-  const Sizes sizes{24, 48, 400};
-  const SparseCholesky whole(a, options_of(sizes, "host"));
+  const RunSizes sizes{24, 48, 400};
+  const SparseCholesky whole(a, run_options_of(sizes, "host"));
   ASSERT_TRUE(whole.info().ok);
-  const Outcome expected = outcome_of(whole);
+  const FactorOutcome expected = outcome_of(whole);
   const std::int64_t factor_bytes = whole.analysis().counts.panel_bytes;
-  const std::int64_t least = least_budget(a, options_of(sizes, "host"));
+  const std::int64_t least = least_budget(a, run_options_of(sizes, "host"));
   EXPECT_LT(least, factor_bytes / 4);
   for (const std::int64_t percent : {100, 50, 25, 10, 0}) {
     for (const char* devices : {"host", "host:2", "host:3"}) {
       SCOPED_TRACE(std::to_string(percent) + " % on " + devices);
       const std::int64_t budget = std::max(factor_bytes * percent / 100, least);
-      const SparseCholesky factor(a, options_of(sizes, devices, budget));
+      const SparseCholesky factor(a, run_options_of(sizes, devices, budget));
       EXPECT_EQ(outcome_of(factor), expected);
       const RunReport& report = factor.report();
       EXPECT_LE(report.peak_device_bytes, budget);
@@ -97,16 +86,16 @@ TEST(SparseFactorRuns, SameBitsForAllBudgetsAndDevices) {
 
 TEST(SparseFactorRuns, SameBitsForAllBranches) {
   const SparseMatrix& a = grid_matrix();
-  const Outcome expected = outcome_of(SparseCholesky(a, options_of({24, 48, 1}, "host")));
+  const FactorOutcome expected = outcome_of(SparseCholesky(a, run_options_of({24, 48, 1}, "host")));
   for (const std::int64_t entries : {100, 1000, 10000, 1000000})
-    EXPECT_EQ(outcome_of(SparseCholesky(a, options_of({24, 48, entries}, "host"))), expected)
+    EXPECT_EQ(outcome_of(SparseCholesky(a, run_options_of({24, 48, entries}, "host"))), expected)
         << entries;
 }
 
 TEST(SparseFactorRuns, EveryPolicyGivesTheSameBits) {
   const SparseMatrix& a = grid_matrix();
-  SparseCholeskyOptions options = options_of({24, 48, 400}, "host", 1 << 21);
-  const Outcome expected = outcome_of(SparseCholesky(a, options));
+  SparseCholeskyOptions options = run_options_of({24, 48, 400}, "host", 1 << 21);
+  const FactorOutcome expected = outcome_of(SparseCholesky(a, options));
   for (const Policy policy : {Policy::sync, Policy::async, Policy::v1, Policy::v2, Policy::v3}) {
     options.run.policy = policy;
     EXPECT_EQ(outcome_of(SparseCholesky(a, options)), expected) << static_cast<int>(policy);
@@ -165,9 +154,9 @@ TEST(SparseFactorRuns, TheReferenceAgrees) {
 
 TEST(SparseFactorRuns, RefactorsAsOften) {
   const SparseMatrix& a = grid_matrix();
-  const SparseCholeskyOptions options = options_of({24, 48, 400}, "host:2", 1 << 21);
+  const SparseCholeskyOptions options = run_options_of({24, 48, 400}, "host:2", 1 << 21);
   SparseCholesky factor(a, options);
-  const Outcome first = outcome_of(factor);
+  const FactorOutcome first = outcome_of(factor);
   SparseMatrix b = test::with_values(a, 22);
   for (int k = 0; k < 20; ++k) {
     ASSERT_TRUE(factor.refactor(b, 0.5).ok);
@@ -195,8 +184,8 @@ std::int64_t bytes_held() {
 /// that happens first. So whole buffers do not count, and of three spans one is without growth.
 TEST(SparseFactorRuns, RefactorsAThousandTimes) {
   const SparseMatrix a = test::with_values(test::grid(20, 15, 1), 3);
-  SparseCholesky factor(a, options_of({16, 24, 300}, "host"));
-  const Outcome first = outcome_of(factor);
+  SparseCholesky factor(a, run_options_of({16, 24, 300}, "host"));
+  const FactorOutcome first = outcome_of(factor);
   std::vector<std::int64_t> held;
   for (int k = 0; k <= 1000; ++k) {
     ASSERT_TRUE(factor.refactor(a).ok);
@@ -219,8 +208,8 @@ TEST(SparseFactorRuns, RefactorsOtherTriangles) {
   const auto matrix = [&](test::Give give) {
     return test::with_values(test::random_pattern(n, 0.2, 3, give), 4);
   };
-  SparseCholesky factor(matrix(test::Give::lower), options_of({3, 6, 50}, "host"));
-  const Outcome expected = outcome_of(factor);
+  SparseCholesky factor(matrix(test::Give::lower), run_options_of({3, 6, 50}, "host"));
+  const FactorOutcome expected = outcome_of(factor);
   for (const test::Give give : {test::Give::both, test::Give::upper, test::Give::lower}) {
     ASSERT_TRUE(factor.refactor(matrix(give)).ok);
     EXPECT_EQ(outcome_of(factor), expected);
@@ -232,13 +221,13 @@ TEST(SparseFactorRuns, CancelsAndGoesOn) {
   const SparseMatrix a = test::with_values(test::grid(20, 20, 20), 1);
   bool cancel = false;
   int asked = 0;
-  SparseCholeskyOptions options = options_of({24, 48, 400}, "host");
+  SparseCholeskyOptions options = run_options_of({24, 48, 400}, "host");
   options.run.progress = [&](const Progress&) {
     ++asked;
     return !cancel;
   };
   SparseCholesky factor(a, options);
-  const Outcome expected = outcome_of(factor);
+  const FactorOutcome expected = outcome_of(factor);
   ASSERT_GT(asked, 0);
   cancel = true;
   try {
@@ -257,7 +246,7 @@ TEST(SparseFactorRuns, CancelsAndGoesOn) {
 
 TEST(SparseFactorRuns, SaysWhatABudgetHasToBe) {
   const SparseMatrix& a = grid_matrix();
-  const SparseCholeskyOptions options = options_of({24, 48, 400}, "host");
+  const SparseCholeskyOptions options = run_options_of({24, 48, 400}, "host");
   const std::int64_t least = least_budget(a, options);
   SparseCholeskyOptions exact = options;
   exact.run.device_memory_bytes = least;

@@ -9,25 +9,25 @@
 #include "strata/sparse_factor.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/support/epsilon.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseOracle;
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+using test::kEpsilon;
 
 /// Sizes by which small matrices have branches, panels and tiles, or only some of them.
-struct Sizes {
+struct NamedSizes {
   const char* name;
   std::int64_t tile, panel_order, branch_entries;
 };
-constexpr std::array kSizes{Sizes{"as large ones", 0, 0, 0}, Sizes{"single branches", 4, 16, 1},
-                            Sizes{"panels", 8, 64, 30}, Sizes{"tiles", 3, 4, 40},
-                            Sizes{"only tiles", 2, 1, 1}};
+constexpr std::array kNamedSizes{NamedSizes{"as large ones", 0, 0, 0},
+                                 NamedSizes{"single branches", 4, 16, 1},
+                                 NamedSizes{"panels", 8, 64, 30}, NamedSizes{"tiles", 3, 4, 40},
+                                 NamedSizes{"only tiles", 2, 1, 1}};
 
-SparseCholeskyOptions options_of(const Sizes& sizes) {
+SparseCholeskyOptions named_options_of(const NamedSizes& sizes) {
   SparseCholeskyOptions options;
   options.run.devices = "host";
   options.analysis.threads = 1;
@@ -90,10 +90,10 @@ void expect_right(const SparseCholesky& factor, const SparseMatrix& a) {
 
 TEST(SparseFactor, FamiliesInAllSizes) {
   for (const test::Family& family : test::families()) {
-    for (const Sizes& sizes : kSizes) {
+    for (const NamedSizes& sizes : kNamedSizes) {
       SCOPED_TRACE(family.name + std::string(", ") + sizes.name);
       const SparseMatrix a = test::with_values(family.matrix, 3);
-      const SparseCholesky factor(a, options_of(sizes));
+      const SparseCholesky factor(a, named_options_of(sizes));
       expect_right(factor, a);
     }
   }
@@ -105,7 +105,8 @@ TEST(SparseFactor, RandomPatterns) {
     const double density = std::pow(random_uniform(12, seed), 2);
     const auto give = static_cast<test::Give>(random_bits(13, seed) % 3);
     const SparseMatrix a = test::with_values(test::random_pattern(n, density, seed, give), seed);
-    SparseCholeskyOptions options = options_of(kSizes[random_bits(14, seed) % kSizes.size()]);
+    SparseCholeskyOptions options =
+        named_options_of(kNamedSizes[random_bits(14, seed) % kNamedSizes.size()]);
     options.analysis.ordering =
         random_bits(15, seed) % 2 == 0 ? SparseOrdering::amd : SparseOrdering::natural;
     SCOPED_TRACE(seed);
@@ -146,7 +147,7 @@ TEST(SparseFactor, TwentyThousandRandomPatterns) {
       first.push_back(first.back() + n);
     }
     const std::int64_t n = first.back();
-    SparseCholeskyOptions options = options_of(kSizes[batch % kSizes.size()]);
+    SparseCholeskyOptions options = named_options_of(kNamedSizes[batch % kNamedSizes.size()]);
     options.analysis.ordering = batch % 2 == 0 ? SparseOrdering::amd : SparseOrdering::natural;
     const SparseCholesky factor(sparse_from_entries(n, n, row, col, value), options);
     ASSERT_TRUE(factor.info().ok) << batch;
@@ -169,10 +170,10 @@ TEST(SparseFactor, TwentyThousandRandomPatterns) {
 
 TEST(SparseFactor, SelectedInverse) {
   for (const test::Family& family : test::families()) {
-    for (const Sizes& sizes : {kSizes[0], kSizes[3]}) {
+    for (const NamedSizes& sizes : {kNamedSizes[0], kNamedSizes[3]}) {
       SCOPED_TRACE(family.name + std::string(", ") + sizes.name);
       const SparseMatrix a = test::with_values(family.matrix, 5);
-      const SparseCholesky factor(a, options_of(sizes));
+      const SparseCholesky factor(a, named_options_of(sizes));
       const DenseOracle oracle(test::dense_of(a), a.rows);
       const SelectedInverse z = factor.selected_inverse();
       const std::vector<double> diagonal = factor.inverse_diagonal();
@@ -193,7 +194,7 @@ TEST(SparseFactor, SelectedInverse) {
 
 TEST(SparseFactor, ReportsSayTheTile) {
   const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 1);
-  SparseCholeskyOptions options = options_of(kSizes[3]);
+  SparseCholeskyOptions options = named_options_of(kNamedSizes[3]);
   const SparseAnalysis analysis = analyze(a, options.analysis);
   EXPECT_EQ(SparseCholesky(analysis, a, options).report().tile, 3);
   const Machine machine = Machine::emulated(1, 1 << 24);
@@ -208,7 +209,7 @@ TEST(SparseFactor, ReportsSayTheTile) {
 TEST(SparseFactor, AFactorIsOfItsOwnAnalysis) {
   const test::Scratch scratch;
   const SparseMatrix a = test::with_values(test::random_pattern(9, 1, 1, test::Give::lower), 1);
-  SparseCholeskyOptions options = options_of(kSizes[0]);
+  SparseCholeskyOptions options = named_options_of(kNamedSizes[0]);
   options.analysis.ordering = SparseOrdering::given;
   for (const char* name : {"one", "other"}) {
     options.analysis.order = test::random_order(9, name[1]);

@@ -16,11 +16,10 @@
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseOracle;
 
-SparseCholeskyOptions options_of(std::int64_t tile, std::int64_t panel_order,
-                                 std::int64_t branch_entries) {
+SparseCholeskyOptions sized_options_of(std::int64_t tile, std::int64_t panel_order,
+                                       std::int64_t branch_entries) {
   SparseCholeskyOptions options;
   options.run.devices = "host";
   options.analysis.ordering = SparseOrdering::amd;
@@ -30,7 +29,7 @@ SparseCholeskyOptions options_of(std::int64_t tile, std::int64_t panel_order,
   return options;
 }
 
-constexpr std::array<std::array<std::int64_t, 3>, 3> kSizes{{{0, 0, 0}, {4, 8, 60}, {2, 1, 1}}};
+constexpr std::array<std::array<std::int64_t, 3>, 3> kUsedSizes{{{0, 0, 0}, {4, 8, 60}, {2, 1, 1}}};
 
 template <class F>
 Error error_of(const F& call) {
@@ -68,7 +67,7 @@ TEST(SparseFactorUse, NamesTheRowThatFails) {
         static_cast<std::int64_t>(random_bits(32, seed) % static_cast<std::uint64_t>(n));
     for (std::int64_t k = a.start[at(row)]; k < a.start[at(row) + 1]; ++k)
       if (a.column[at(k)] == row) a.value[at(k)] *= 0.1;
-    const SparseAnalysis analysis = analyze(a, options_of(0, 0, 0).analysis);
+    const SparseAnalysis analysis = analyze(a, sized_options_of(0, 0, 0).analysis);
     // In the order of elimination, densely.
     const std::vector<double> full = test::dense_of(a);
     std::vector<double> permuted(full.size());
@@ -76,8 +75,8 @@ TEST(SparseFactorUse, NamesTheRowThatFails) {
       for (std::int64_t i = 0; i < n; ++i)
         permuted[at(i + j * n)] = full[at(analysis.order[at(i)] + analysis.order[at(j)] * n)];
     const DenseOracle oracle(permuted, n);
-    for (const auto& [tile, panel_order, branch_entries] : kSizes) {
-      const SparseCholesky factor(analysis, a, options_of(tile, panel_order, branch_entries));
+    for (const auto& [tile, panel_order, branch_entries] : kUsedSizes) {
+      const SparseCholesky factor(analysis, a, sized_options_of(tile, panel_order, branch_entries));
       ASSERT_EQ(factor.info().ok, oracle.bad_column < 0) << seed;
       if (factor.info().ok) continue;
       ++failures;
@@ -98,7 +97,7 @@ TEST(SparseFactorUse, TheShiftMakesItDefinite) {
     for (std::int64_t i = 0; i < a.rows; ++i)
       for (std::int64_t k = a.start[at(i)]; k < a.start[at(i) + 1]; ++k)
         if (a.column[at(k)] == i) a.value[at(k)] -= 1.5;
-    SparseCholesky factor(a, options_of(4, 8, 60));
+    SparseCholesky factor(a, sized_options_of(4, 8, 60));
     ASSERT_FALSE(factor.info().ok);
     const DefiniteShift found = definite_shift(factor, a);
     const double shift = found.shift;
@@ -115,7 +114,7 @@ TEST(SparseFactorUse, AnEmptyDiagonalFails) {
   const std::vector<std::int64_t> col{0, 0, 0, 2};
   const std::vector<double> value{4, 1, 1, 4};
   const SparseMatrix a = sparse_from_entries(3, 3, row, col, value);
-  SparseCholeskyOptions options = options_of(0, 0, 0);
+  SparseCholeskyOptions options = sized_options_of(0, 0, 0);
   options.analysis.ordering = SparseOrdering::natural;
   SparseCholesky factor(a, options);
   EXPECT_FALSE(factor.info().ok);
@@ -125,7 +124,7 @@ TEST(SparseFactorUse, AnEmptyDiagonalFails) {
 
 TEST(SparseFactorUse, RefusesWhatIsNoSuchMatrix) {
   const SparseMatrix good = test::with_values(test::grid(5, 4, 1), 1);
-  SparseCholesky factor(good, options_of(0, 0, 0));
+  SparseCholesky factor(good, sized_options_of(0, 0, 0));
   SparseMatrix bad = good;
   bad.value[7] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(error_of([&] { (void)factor.refactor(bad); }).kind(), ErrorKind::input);
@@ -136,7 +135,7 @@ TEST(SparseFactorUse, RefusesWhatIsNoSuchMatrix) {
   EXPECT_TRUE(factor.refactor(good).ok);
   // Both triangles that differ.
   SparseMatrix both = test::with_values(test::random_pattern(9, 0.5, 3, test::Give::both), 1);
-  SparseCholesky other(both, options_of(0, 0, 0));
+  SparseCholesky other(both, sized_options_of(0, 0, 0));
   for (std::int64_t k = both.start[3]; k < both.start[4]; ++k)
     if (both.column[at(k)] > 3) both.value[at(k)] += 1;
   EXPECT_NE(std::string(error_of([&] { (void)other.refactor(both); }).what()).find("not symmetric"),
@@ -147,8 +146,8 @@ TEST(SparseFactorUse, RefusesWhatIsNoSuchMatrix) {
 TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
   const SparseMatrix a = test::with_values(test::grid(5, 4, 1), 1);
   const std::int64_t n = a.rows;
-  const SparseAnalysis analysis = analyze(a, options_of(0, 0, 0).analysis);
-  SparseCholesky factor(analysis, a, options_of(0, 0, 0));
+  const SparseAnalysis analysis = analyze(a, sized_options_of(0, 0, 0).analysis);
+  SparseCholesky factor(analysis, a, sized_options_of(0, 0, 0));
   std::vector<double> x(at(2 * n), 1.0);
   const std::vector<double> before = x;
   const MatrixView<const double> b{before.data(), n, 2, n};
@@ -159,15 +158,16 @@ TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
   is_misuse([&] { factor.solve({x.data(), n - 1, 2, n}); });
   is_misuse([&] { (void)refine(factor, a, {before.data(), n, 2, 1}, {x.data(), n, 2, n}); });
   is_misuse([&] { (void)refine(factor, a, b, {x.data(), n, 2, 1}); });
-  is_misuse([&] { (void)solve(a, b, {x.data(), n, 2, 1}, options_of(0, 0, 0)); });
-  is_misuse([&] { (void)solve(a, b, {x.data(), n, 1, n}, options_of(0, 0, 0)); });
+  is_misuse([&] { (void)solve(a, b, {x.data(), n, 2, 1}, sized_options_of(0, 0, 0)); });
+  is_misuse([&] { (void)solve(a, b, {x.data(), n, 1, n}, sized_options_of(0, 0, 0)); });
   EXPECT_EQ(x, before);
   // Analyses that are none: one whose arrays have gone elsewhere, one whose rows are not there.
   SparseAnalysis empty = analysis;
   const SparseAnalysis taken = std::move(empty);
-  is_misuse([&] { (void)SparseCholesky(empty, a, options_of(0, 0, 0)); });
+  is_misuse([&] { (void)SparseCholesky(empty, a, sized_options_of(0, 0, 0)); });
   is_misuse([&] {
-    (void)simulate_sparse_cholesky(empty, a, Machine::emulated(1, 1 << 20), options_of(0, 0, 0));
+    (void)simulate_sparse_cholesky(empty, a, Machine::emulated(1, 1 << 20),
+                                   sized_options_of(0, 0, 0));
   });
   SparseAnalysis wrong = analysis;
   for (std::int32_t s = 0; s < wrong.supernodes(); ++s) {
@@ -179,7 +179,7 @@ TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
       if (row > wrong.row[at(wrong.row_start[at(s) + 1] - 2)] &&
           !std::binary_search(above.begin(), above.end(), row)) {
         last = row;
-        is_misuse([&] { (void)SparseCholesky(wrong, a, options_of(0, 0, 0)); });
+        is_misuse([&] { (void)SparseCholesky(wrong, a, sized_options_of(0, 0, 0)); });
         s = wrong.supernodes();
         break;
       }
@@ -200,8 +200,8 @@ TEST(SparseFactorUse, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(factor.refactor(a).ok);
   for (const std::int64_t large :
        {std::int64_t{1} << 20, std::numeric_limits<std::int64_t>::max()}) {
-    is_misuse([&] { (void)SparseCholesky(a, options_of(large, 0, 0)); });
-    is_misuse([&] { (void)SparseCholesky(a, options_of(0, large, 0)); });
+    is_misuse([&] { (void)SparseCholesky(a, sized_options_of(large, 0, 0)); });
+    is_misuse([&] { (void)SparseCholesky(a, sized_options_of(0, large, 0)); });
   }
 }
 
@@ -265,7 +265,7 @@ TEST(SparseFactorUse, ANaNStaysInTheCertificate) {
     const std::vector<double> b{first ? nan : 1, first ? 1 : nan};
     std::vector<double> x(2);
     const SparseSolveResult result = solve(a, MatrixView<const double>{b.data(), 1, 2, 1},
-                                           {x.data(), 1, 2, 1}, options_of(0, 0, 0));
+                                           {x.data(), 1, 2, 1}, sized_options_of(0, 0, 0));
     EXPECT_TRUE(std::isnan(result.certificate.backward_error));
   }
 }
@@ -285,7 +285,7 @@ TEST(SparseFactorUse, RefinesAndCertifies) {
   std::vector<double> x(b.size());
   const SparseSolveResult result =
       solve(a, MatrixView<const double>{b.data(), n, 2, n}, MatrixView<double>{x.data(), n, 2, n},
-            options_of(4, 8, 60));
+            sized_options_of(4, 8, 60));
   EXPECT_TRUE(result.certificate.factor.ok);
   EXPECT_LE(result.certificate.backward_error, 4 * std::numeric_limits<double>::epsilon());
   for (std::int64_t i = 0; i < n; ++i) {
@@ -295,7 +295,7 @@ TEST(SparseFactorUse, RefinesAndCertifies) {
   // A factor of a matrix nearby solves by refinement, too.
   SparseMatrix nearby = a;
   for (double& v : nearby.value) v *= 1 + 1e-9;
-  const SparseCholesky factor(nearby, options_of(0, 0, 0));
+  const SparseCholesky factor(nearby, sized_options_of(0, 0, 0));
   std::copy(b.begin(), b.end(), x.begin());
   factor.solve({x.data(), n, 2, n});
   const Certificate certificate =
@@ -307,11 +307,11 @@ TEST(SparseFactorUse, RefinesAndCertifies) {
 /// A factor in floats, refined, solves as one in doubles does.
 TEST(SparseFactorUse, FloatsAreRefinedToDoubles) {
   for (const test::Family& family : test::families()) {
-    for (const auto& [tile, panel_order, branch_entries] : kSizes) {
+    for (const auto& [tile, panel_order, branch_entries] : kUsedSizes) {
       SCOPED_TRACE(family.name);
       const SparseMatrix a = test::with_values(family.matrix, 9, 0.1);
       const std::int64_t n = a.rows;
-      SparseCholeskyOptions options = options_of(tile, panel_order, branch_entries);
+      SparseCholeskyOptions options = sized_options_of(tile, panel_order, branch_entries);
       const SparseCholesky wide(a, options);
       options.precision = Element::fp32;
       const SparseCholesky factor(a, options);
@@ -341,7 +341,7 @@ TEST(SparseFactorUse, FloatsAreRefinedToDoubles) {
   }
   SparseMatrix large = test::with_values(test::grid(3, 3, 1), 1);
   large.value[0] = 1e60;
-  SparseCholeskyOptions options = options_of(0, 0, 0);
+  SparseCholeskyOptions options = sized_options_of(0, 0, 0);
   options.precision = Element::fp32;
   EXPECT_EQ(error_of([&] { (void)SparseCholesky(large, options); }).kind(), ErrorKind::input);
   large.value[0] = 1e-50;  // and no diagonal element that is no longer a normal float
@@ -358,7 +358,7 @@ TEST(SparseFactorUse, EstimatesTheCondition) {
     const auto n = static_cast<std::int64_t>(1 + random_bits(41, seed) % 40);
     const SparseMatrix a = test::with_values(
         test::random_pattern(n, 0.2, seed, static_cast<test::Give>(seed % 3)), seed, 1e-6);
-    const SparseCholesky factor(a, options_of(4, 8, 60));
+    const SparseCholesky factor(a, sized_options_of(4, 8, 60));
     const std::vector<double> full = test::dense_of(a);
     const DenseOracle oracle(full, n);
     long double norm = 0;
@@ -387,7 +387,7 @@ TEST(SparseFactorUse, LeavesTheSchurComplement) {
         static_cast<std::size_t>(random_bits(52, seed) % static_cast<std::uint64_t>(n + 1));
     const std::vector<std::int64_t> kept(shuffled.begin(),
                                          shuffled.begin() + static_cast<std::ptrdiff_t>(count));
-    SparseCholeskyOptions options = options_of(4, 8, 60);
+    SparseCholeskyOptions options = sized_options_of(4, 8, 60);
     options.shift = 0.25;
     const SchurComplement s = schur_complement(a, kept, options);
     ASSERT_TRUE(s.factor.ok);
@@ -413,7 +413,7 @@ TEST(SparseFactorUse, LeavesTheSchurComplement) {
   const std::vector<std::int64_t> kept{0, 1};
   for (std::int64_t k = a.start[9]; k < a.start[10]; ++k)
     if (a.column[at(k)] == 9) a.value[at(k)] = -1;
-  const SchurComplement failed = schur_complement(a, kept, options_of(0, 0, 0));
+  const SchurComplement failed = schur_complement(a, kept, sized_options_of(0, 0, 0));
   EXPECT_FALSE(failed.factor.ok);
   EXPECT_EQ(failed.factor.first_bad_pivot, 9);
   EXPECT_TRUE(failed.values.empty());
@@ -421,13 +421,13 @@ TEST(SparseFactorUse, LeavesTheSchurComplement) {
 
 TEST(SparseFactorUse, IsSavedAndOpened) {
   const Directory directory("strata_factor_test");
-  for (const auto& [tile, panel_order, branch_entries] : kSizes) {
+  for (const auto& [tile, panel_order, branch_entries] : kUsedSizes) {
     const SparseMatrix a = test::with_values(test::grid(9, 7, 5), 5);
-    SparseCholeskyOptions options = options_of(tile, panel_order, branch_entries);
+    SparseCholeskyOptions options = sized_options_of(tile, panel_order, branch_entries);
     options.precision = tile == 4 ? Element::fp32 : Element::fp64;
     const SparseCholesky factor(a, options);
     factor.save(directory.path());
-    SparseCholesky opened = SparseCholesky::open(directory.path(), options_of(0, 0, 0));
+    SparseCholesky opened = SparseCholesky::open(directory.path(), sized_options_of(0, 0, 0));
     EXPECT_EQ(opened.info().log_determinant, factor.info().log_determinant);
     std::vector<double> x(at(a.rows), 1.0);
     std::vector<double> y(at(a.rows), 1.0);
@@ -442,7 +442,7 @@ TEST(SparseFactorUse, IsSavedAndOpened) {
 TEST(SparseFactorUse, RefusesDamagedFiles) {
   const Directory directory("strata_factor_damage");
   const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 5);
-  const SparseCholesky factor(a, options_of(0, 0, 0));
+  const SparseCholesky factor(a, sized_options_of(0, 0, 0));
   const std::string path = directory.path() + "/factor";
   const auto complaint = [&] {
     return error_of([&] { (void)SparseCholesky::open(directory.path()); });
@@ -468,7 +468,7 @@ TEST(SparseFactorUse, RefusesDamagedFiles) {
   write(whole);
   EXPECT_TRUE(SparseCholesky::open(directory.path()).info().ok);
   // The factor of another matrix beside the analysis.
-  SparseCholesky(test::with_values(test::grid(3, 4, 5), 5), options_of(0, 0, 0))
+  SparseCholesky(test::with_values(test::grid(3, 4, 5), 5), sized_options_of(0, 0, 0))
       .save(directory.path());
   write(whole);
   EXPECT_NE(std::string(complaint().what()).find("not a factor by the analysis"),
@@ -477,7 +477,7 @@ TEST(SparseFactorUse, RefusesDamagedFiles) {
 
 TEST(SparseFactorUse, SimulatesWithoutValues) {
   const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
-  const SparseCholeskyOptions options = options_of(24, 48, 400);
+  const SparseCholeskyOptions options = sized_options_of(24, 48, 400);
   const SparseAnalysis analysis = analyze(a, options.analysis);
   for (const int devices : {1, 2}) {
     const RunReport report =
@@ -492,7 +492,7 @@ TEST(SparseFactorUse, SimulatesWithoutValues) {
 /// GPUs and CPUs: those of one kind, unless a plan for all ends sooner.
 TEST(SparseFactorUse, TakesDevicesOfOneKindWhereThatIsPredictedToBeFaster) {
   const SparseMatrix a = test::with_values(test::grid(24, 24, 24), 5);
-  const SparseCholeskyOptions options = options_of(0, 0, 0);
+  const SparseCholeskyOptions options = sized_options_of(0, 0, 0);
   const SparseAnalysis analysis = analyze(a, options.analysis);
   Machine machine = Machine::emulated(2, std::int64_t{1} << 30);
   DeviceModel& gpu = machine.devices[0];

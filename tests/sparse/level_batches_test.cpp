@@ -17,19 +17,14 @@
 #include "strata/error.hpp"
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
+#include "tests/sparse/front_matrices.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
+using test::analysis_by_amd;
 
-SparseAnalysis analysis_of(const SparseMatrix& a) {
-  AnalysisOptions options;
-  options.ordering = SparseOrdering::amd;
-  return analyze(a, options);
-}
-
-std::vector<SparseMatrix> matrices() {
+std::vector<SparseMatrix> batch_matrices() {
   std::vector<SparseMatrix> list;
   for (const test::Family& family : test::families()) list.push_back(family.matrix);
   list.push_back(test::grid(11, 10, 9));
@@ -47,8 +42,8 @@ SparseCholeskyOptions batched(const std::string& devices, int batch, int streams
 }
 
 TEST(LevelBatches, HoldEachUnitOnceBehindItsChildren) {
-  for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+  for (const SparseMatrix& a : batch_matrices()) {
+    const SparseAnalysis analysis = analysis_by_amd(a);
     for (const std::int64_t batch : {1, 2, 16, 1000}) {
       const FrontLayout layout = lay_out_fronts(analysis, a, {.panel_order = 40, .batch = batch});
       ASSERT_EQ(std::ssize(layout.units), analysis.supernodes());
@@ -80,8 +75,8 @@ TEST(LevelBatches, HoldEachUnitOnceBehindItsChildren) {
 }
 
 TEST(LevelBatches, MakeTheFactorOfUnitsOneByOne) {
-  for (const SparseMatrix& a : matrices()) {
-    const SparseAnalysis analysis = analysis_of(a);
+  for (const SparseMatrix& a : batch_matrices()) {
+    const SparseAnalysis analysis = analysis_by_amd(a);
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
     FrontFactor expected(analysis, options, {.panel_order = kPanelOrderMax, .branch_entries = 1});
@@ -126,7 +121,7 @@ TEST(LevelBatches, TakeWhatTilesGive) {
   for (const std::int64_t order : {9, 14, 20}) {
     const SparseMatrix a =
         test::with_values(copies_of(test::random_pattern(60, 0.04, 3, test::Give::lower), 5), 9);
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = analysis_by_amd(a);
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
     FrontSizes sizes{.tile = 4, .panel_order = order, .branch_entries = 1};
@@ -151,7 +146,7 @@ TEST(LevelBatches, TakeWhatTilesGive) {
 
 TEST(LevelBatches, SolveInvertAndTellWhatIsNotDefinite) {
   const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = analysis_by_amd(a);
   SparseCholeskyOptions plain;
   plain.run.devices = "host:1";
   const SparseCholesky expected(analysis, a, plain);
@@ -180,9 +175,9 @@ TEST(LevelBatches, SolveInvertAndTellWhatIsNotDefinite) {
 TEST(LevelBatches, AreSavedAndOpened) {
   const std::string directory = ::testing::TempDir() + "/strata_level_batches_" +
                                 std::to_string(static_cast<unsigned>(::getpid()));
-  for (const SparseMatrix& a : matrices()) {
+  for (const SparseMatrix& a : batch_matrices()) {
     if (a.rows == 0) continue;
-    const SparseCholesky factor(analysis_of(a), a, batched("host:1", 8, 4));
+    const SparseCholesky factor(analysis_by_amd(a), a, batched("host:1", 8, 4));
     factor.save(directory);
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
@@ -226,7 +221,7 @@ TEST(LevelBatches, AreRefusedWhereTheyHaveNoPlace) {
   options = batched("host:1", 16, 16);
   options.tile = 64;
   EXPECT_THROW(SparseCholesky(a, options), Error);
-  EXPECT_THROW((void)simulate_sparse_cholesky(analysis_of(a), a, Machine::emulated(1, 1 << 30),
+  EXPECT_THROW((void)simulate_sparse_cholesky(analysis_by_amd(a), a, Machine::emulated(1, 1 << 30),
                                               batched("host:1", 16, 16)),
                Error);
 }
@@ -234,11 +229,11 @@ TEST(LevelBatches, AreRefusedWhereTheyHaveNoPlace) {
 /// Where a GPU answers: what the host finds, and the same bits whatever is batched.
 TEST(LevelBatchesOnAGpu, AgreeWithTheHost) {
   if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
-  std::vector<SparseMatrix> list = matrices();
+  std::vector<SparseMatrix> list = batch_matrices();
   list.push_back(test::with_values(test::grid(24, 23, 22), 77));
   for (const SparseMatrix& a : list) {
     if (a.rows == 0) continue;
-    const SparseAnalysis analysis = analysis_of(a);
+    const SparseAnalysis analysis = analysis_by_amd(a);
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
     FrontFactor expected(analysis, options, {.panel_order = kPanelOrderMax, .branch_entries = 1});

@@ -13,12 +13,14 @@
 #include "strata/sparse_factor.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/sparse/factor_outcome.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::DenseOracle;
+using test::FactorOutcome;
+using test::outcome_of;
 
 SparseMatrix made(std::int64_t n, const std::function<void(test::Edges&)>& fill) {
   test::Edges edges(n);
@@ -90,17 +92,6 @@ SparseCholeskyOptions on_host(bool natural = false) {
   return options;
 }
 
-struct Outcome {
-  std::vector<double> x;
-  double log_determinant = 0;
-  bool operator==(const Outcome&) const = default;
-};
-Outcome outcome_of(const SparseCholesky& factor) {
-  Outcome outcome{std::vector<double>(at(factor.n()), 1.0), factor.info().log_determinant};
-  factor.solve({outcome.x.data(), factor.n(), 1, factor.n()});
-  return outcome;
-}
-
 /// The message of the refusal; empty: there was none.
 std::string refusal(const std::function<void()>& f) {
   try {
@@ -128,7 +119,7 @@ TEST(SparseMemory, ADeviceThatHoldsTheFactorMakesIt) {
       options.precision = precision;
       const SparseAnalysis analysis = analyze(shape.matrix, options.analysis);
       const SparseCholesky whole(analysis, shape.matrix, options);
-      const Outcome expected = outcome_of(whole);
+      const FactorOutcome expected = outcome_of(whole);
       const auto with = [&](std::int64_t budget) {
         SparseCholeskyOptions bounded = options;
         bounded.run.device_memory_bytes = budget;

@@ -9,20 +9,20 @@
 #include "kernels/backend.hpp"
 #include "sparse/front_factor.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/front_sizes.hpp"
+#include "tests/sparse/options.hpp"
 #include "tests/sparse/sweeps.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::distance;
 using test::kSweeps;
+using test::kWhole;
 using test::options_on;
 using test::right_hand_sides;
 using test::Sweep;
 using test::view_of;
-
-constexpr std::int64_t kWhole = std::int64_t{1} << 60;
 
 FrontSizes sizes_of(std::int64_t range_bytes, std::int64_t devices = 1) {
   return {.panel_order = 4096,

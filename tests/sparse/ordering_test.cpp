@@ -18,17 +18,14 @@
 namespace strata {
 namespace {
 
+using test::pattern_of;
+
 AnalysisOptions by(SparseOrdering ordering, int threads = 1, std::uint64_t seed = 1) {
   AnalysisOptions options;
   options.ordering = ordering;
   options.threads = threads;
   options.seed = seed;
   return options;
-}
-
-SymmetricPattern pattern_of(const SparseMatrix& a) {
-  WorkCrew crew(0);
-  return symmetric_pattern(a, crew);
 }
 
 CompressedGraph compressed(const SparseMatrix& a, int threads = 1) {

@@ -13,6 +13,8 @@
 namespace strata {
 namespace {
 
+using test::pattern_of;
+
 using Indices = std::vector<std::int64_t>;
 
 /// Runs, and expects an error whose message holds all the words.
@@ -26,11 +28,6 @@ void expect_error(ErrorKind kind, const std::vector<std::string>& words, const R
     for (const std::string& word : words)
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
   }
-}
-
-SymmetricPattern pattern_of(const SparseMatrix& a, int threads = 1) {
-  WorkCrew crew(threads - 1);
-  return symmetric_pattern(a, crew);
 }
 
 /// Neighbours by the definition: whatever has an entry, in either triangle, ascending.

@@ -10,11 +10,16 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "sparse/pattern.hpp"
 #include "strata/sparse_cholesky.hpp"
 
 namespace strata::test {
 
-[[nodiscard]] constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+/// The graph of its pattern, by so many threads.
+inline SymmetricPattern pattern_of(const SparseMatrix& a, int threads = 1) {
+  WorkCrew crew(threads - 1);
+  return symmetric_pattern(a, crew);
+}
 
 enum class Give { lower, upper, both };
 

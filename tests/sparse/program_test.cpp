@@ -20,13 +20,12 @@
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/front_sizes.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
-
-constexpr std::int64_t kWhole = std::int64_t{1} << 60;
+using test::kWhole;
 
 std::shared_ptr<const FrontLayout> layout_of(const SparseAnalysis& analysis, const SparseMatrix& a,
                                              bool program, std::int64_t branch = kWhole) {
@@ -275,10 +274,10 @@ class Interpreter {
   std::vector<double> panels_, outside_, work_;
 };
 
-std::vector<SparseMatrix> matrices() { return test::front_matrices(31); }
+std::vector<SparseMatrix> program_matrices() { return test::front_matrices(31); }
 
 TEST(FrontProgram, SerialKernelsFindTheSameFactor) {
-  for (const SparseMatrix& a : matrices()) {
+  for (const SparseMatrix& a : program_matrices()) {
     const SparseAnalysis analysis = test::analysis_by_amd(a);
     for (const double shift : {0.0, 0.5}) {
       const std::vector<double> expected =
@@ -289,7 +288,7 @@ TEST(FrontProgram, SerialKernelsFindTheSameFactor) {
 }
 
 TEST(FrontProgram, JobsInTheirOrderMakeTheFactor) {
-  for (const SparseMatrix& a : matrices()) {
+  for (const SparseMatrix& a : program_matrices()) {
     const SparseAnalysis analysis = test::analysis_by_amd(a);
     const auto layout = layout_of(analysis, a, true);
     ASSERT_EQ(layout->units.size(), 1U);
@@ -318,7 +317,7 @@ TEST(FrontProgram, JobsInTheirOrderMakeTheFactor) {
 /// A factor that stays on an emulated device: values alone make another one, solves run where it
 /// is, and it goes home when it is asked for.
 TEST(FrontProgram, AFactorThatStaysSolvesWhereItIs) {
-  for (const SparseMatrix& a : matrices()) {
+  for (const SparseMatrix& a : program_matrices()) {
     SparseCholeskyOptions options;
     options.run.devices = "host:1";
     FrontFactor factor(test::analysis_by_amd(a), options,
@@ -382,7 +381,7 @@ TEST(FrontProgram, RangesHaveTheBitsOfTheWholeTree) {
   std::int64_t ranges = 0;
   std::int64_t parts = 0;
   std::int64_t left = 0;
-  for (const SparseMatrix& a : matrices()) {
+  for (const SparseMatrix& a : program_matrices()) {
     const SparseAnalysis analysis = test::analysis_by_amd(a);
     SparseCholeskyOptions options;
     options.run.devices = "reference";
@@ -494,7 +493,7 @@ TEST(FrontProgram, AFactorThatStaysNamesTheFirstBadPivot) {
 /// with so little memory that the tree is cut.
 TEST(FrontsOnAGpu, AgreeWithTheHost) {
   if (cuda_backend() == nullptr) GTEST_SKIP() << "no GPU";
-  std::vector<SparseMatrix> list = matrices();
+  std::vector<SparseMatrix> list = program_matrices();
   list.push_back(test::with_values(test::grid(24, 23, 22), 77));
   for (const SparseMatrix& a : list) {
     const SparseAnalysis analysis = test::analysis_by_amd(a);

@@ -18,22 +18,14 @@
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/front_sizes.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
-constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-
-SparseAnalysis analysis_of(const SparseMatrix& a, SparseOrdering ordering = SparseOrdering::amd) {
-  AnalysisOptions options;
-  options.ordering = ordering;
-  return analyze(a, options);
-}
-
-FrontSizes in_ranges(std::int64_t bytes) {
-  return {.panel_order = 4096, .branch_entries = kWhole, .program = 1, .range_bytes = bytes};
-}
+using test::analysis_by_amd;
+using test::in_ranges;
+using test::kWhole;
 
 /// One dense supernode of all columns, by a matrix of its diagonal and its last two elements.
 struct Dense {
@@ -261,7 +253,7 @@ TEST(FrontRanges, AWideTreeInASmallBudget) {
     a.value.push_back(arm < arms ? 0.01 : 1000);
   }
   a.start.push_back(std::ssize(a.column));
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = analysis_by_amd(a);
   const std::int64_t values = 8 * std::ssize(a.value);
   std::int64_t cut = 0;
   for (const double part : {1.3, 1.2, 1.15}) {
@@ -283,11 +275,11 @@ TEST(FrontRanges, NothingAndOne) {
   nothing.start = {0};
   for (const Element element : {Element::fp64, Element::fp32}) {
     options.precision = element;
-    FrontFactor empty(analysis_of(nothing), options, in_ranges(1));
+    FrontFactor empty(analysis_by_amd(nothing), options, in_ranges(1));
     empty.factor(nothing, 0);
     EXPECT_TRUE(empty.info().ok);
     const SparseMatrix one = test::with_values(test::grid(1, 1, 1), 3);
-    FrontFactor factor(analysis_of(one), options, in_ranges(1));
+    FrontFactor factor(analysis_by_amd(one), options, in_ranges(1));
     factor.factor(one, 0);
     EXPECT_TRUE(factor.info().ok);
   }
@@ -298,12 +290,12 @@ TEST(FrontRanges, FloatsToo) {
   SparseCholeskyOptions options;
   options.run.devices = "reference";
   options.precision = Element::fp32;
-  FrontFactor whole(analysis_of(a), options,
+  FrontFactor whole(analysis_by_amd(a), options,
                     {.panel_order = 4096, .branch_entries = kWhole, .program = 1});
   whole.factor(a, 0.5);
   whole.bring_home();
   for (const std::int64_t bytes : {100000, 10000, 1000}) {
-    FrontFactor factor(analysis_of(a), options, in_ranges(bytes));
+    FrontFactor factor(analysis_by_amd(a), options, in_ranges(bytes));
     factor.factor(a, 0.5);
     ASSERT_TRUE(factor.info().ok);
     for (std::int32_t c = 0; c < a.rows; ++c)
@@ -313,7 +305,7 @@ TEST(FrontRanges, FloatsToo) {
 
 TEST(FrontRanges, TheFirstBadPivotIsNamed) {
   const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = analysis_by_amd(a);
   for (const std::int64_t bytes : {20000, 2000, 1}) {
     for (const std::int64_t row : {0, 100, 300, 503}) {
       const SparseMatrix bad = test::with_bad_row(a, row);
@@ -335,7 +327,7 @@ TEST(FrontRanges, AFactorInRangesIsOpened) {
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
   SparseCholeskyOptions options;
   options.run.devices = "host:1";
-  FrontFactor made(analysis_of(a), options, in_ranges(20000));
+  FrontFactor made(analysis_by_amd(a), options, in_ranges(20000));
   made.factor(a, 0);
   FrontFactor opened(made.analysis(), options, made.sizes());
   opened.reserve();
@@ -355,7 +347,7 @@ TEST(FrontRanges, AFactorInRangesIsOpened) {
 /// A factor has one set of bytes, whatever memory there was: what is saved is reproducible.
 TEST(FrontRanges, BytesAreThoseOfAnyBudget) {
   const SparseMatrix a = test::with_values(test::grid(13, 12, 11), 8);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = analysis_by_amd(a);
   SparseCholeskyOptions options;
   options.run.devices = "host:1";
   const SplitAnalysis split = split_supernodes(analysis, 200000, Element::fp64);
@@ -379,7 +371,7 @@ TEST(FrontRanges, BytesAreThoseOfAnyBudget) {
 /// along one path.
 TEST(FrontRanges, WholeSubtreesWaitForNobody) {
   const SparseMatrix a = test::with_values(test::grid(14, 14, 14), 8);
-  const SparseAnalysis analysis = analysis_of(a);
+  const SparseAnalysis analysis = analysis_by_amd(a);
   const FrontLayout layout = lay_out_fronts(analysis, a, in_ranges(300000));
   std::int64_t whole = 0;
   for (const FrontUnit& unit : layout.units) {
@@ -396,7 +388,7 @@ TEST(FrontRanges, WholeSubtreesWaitForNobody) {
 /// Sizes that make no sense are refused, whoever wrote them.
 TEST(FrontRanges, RangesWithoutAProgramAreRefused) {
   const SparseMatrix a = test::with_values(test::grid(5, 4, 3), 8);
-  EXPECT_THROW((void)lay_out_fronts(analysis_of(a), a, {.range_bytes = 1}), Error);
+  EXPECT_THROW((void)lay_out_fronts(analysis_by_amd(a), a, {.range_bytes = 1}), Error);
 }
 
 }  // namespace

@@ -22,8 +22,7 @@ WeightedGraph graph_of(const SparseMatrix& a, std::uint64_t seed = 0) {
   g.start.assign(p.start.begin(), p.start.end());
   g.neighbor.assign(p.neighbor.begin(), p.neighbor.end());
   for (std::int32_t v = 0; v < p.size(); ++v)
-    g.weight.push_back(
-        seed == 0 ? 1 : 1 + static_cast<std::int32_t>(random_bits(seed, test::at(v)) % 5));
+    g.weight.push_back(seed == 0 ? 1 : 1 + static_cast<std::int32_t>(random_bits(seed, at(v)) % 5));
   return g;
 }
 
@@ -60,31 +59,30 @@ std::vector<Named> awkward_graphs() {
 void expect_coarse(const Named& fine, const CoarseGraph& c, std::int64_t weight_max) {
   std::vector<std::vector<std::int32_t>> members(c.graph.weight.size());
   for (std::size_t v = 0; v < c.coarse.size(); ++v)
-    members.at(test::at(c.coarse[v])).push_back(static_cast<std::int32_t>(v));
+    members.at(at(c.coarse[v])).push_back(static_cast<std::int32_t>(v));
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> sum;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> found;
   for (std::size_t v = 0; v < c.coarse.size(); ++v)
     for (std::int32_t k = fine.graph.start[v]; k < fine.graph.start[v + 1]; ++k) {
-      const std::int32_t other = c.coarse[test::at(fine.graph.neighbor[test::at(k)])];
+      const std::int32_t other = c.coarse[at(fine.graph.neighbor[at(k)])];
       if (other != c.coarse[v]) ++sum[{c.coarse[v], other}];
     }
   for (std::int32_t m = 0; m < c.graph.size(); ++m) {
-    const auto& of = members[test::at(m)];
+    const auto& of = members[at(m)];
     ASSERT_TRUE(of.size() == 1 || of.size() == 2) << fine.name;
     std::int64_t weight = 0;
-    for (const std::int32_t v : of) weight += fine.graph.weight[test::at(v)];
-    EXPECT_EQ(c.graph.weight[test::at(m)], weight) << fine.name;
+    for (const std::int32_t v : of) weight += fine.graph.weight[at(v)];
+    EXPECT_EQ(c.graph.weight[at(m)], weight) << fine.name;
     if (of.size() == 2) {
       EXPECT_LE(weight, weight_max) << fine.name;
       const auto begin = fine.graph.neighbor.begin();
-      EXPECT_EQ(std::count(begin + fine.graph.start[test::at(of[0])],
-                           begin + fine.graph.start[test::at(of[0]) + 1], of[1]),
+      EXPECT_EQ(std::count(begin + fine.graph.start[at(of[0])],
+                           begin + fine.graph.start[at(of[0]) + 1], of[1]),
                 1)
           << fine.name << ": a pair without an edge";
     }
-    for (std::int32_t k = c.graph.start[test::at(m)]; k < c.graph.start[test::at(m) + 1]; ++k)
-      EXPECT_TRUE(
-          found.insert({{m, c.graph.neighbor[test::at(k)]}, c.edge_weight[test::at(k)]}).second)
+    for (std::int32_t k = c.graph.start[at(m)]; k < c.graph.start[at(m) + 1]; ++k)
+      EXPECT_TRUE(found.insert({{m, c.graph.neighbor[at(k)]}, c.edge_weight[at(k)]}).second)
           << fine.name << ": an edge twice";
   }
   EXPECT_EQ(found, sum) << fine.name;
@@ -124,9 +122,9 @@ std::array<std::int64_t, 3> expect_separated(const WeightedGraph& g,
   std::array<std::int64_t, 3> weight{};
   EXPECT_EQ(side.size(), g.weight.size());
   for (std::size_t v = 0; v < side.size(); ++v) {
-    weight.at(test::at(side[v])) += g.weight[v];
+    weight.at(at(side[v])) += g.weight[v];
     for (std::int32_t k = g.start[v]; k < g.start[v + 1]; ++k) {
-      const std::int32_t other = side[test::at(g.neighbor[test::at(k)])];
+      const std::int32_t other = side[at(g.neighbor[at(k)])];
       EXPECT_TRUE(side[v] == 2 || other == 2 || other == side[v]) << "an edge between the parts";
     }
   }
@@ -139,10 +137,10 @@ TEST(Separator, RefinementKeepsWhatSeparatesAndMakesItLighter) {
     const std::int32_t n = fine.graph.size();
     std::vector<std::int32_t> side(fine.graph.weight.size());
     for (std::int32_t v = 0; v < n; ++v) {
-      side[test::at(v)] = v < n / 2 ? 0 : 1;
-      for (std::int32_t k = fine.graph.start[test::at(v)];
-           k < fine.graph.start[test::at(v) + 1] && v < n / 2; ++k)
-        if (fine.graph.neighbor[test::at(k)] >= n / 2) side[test::at(v)] = 2;
+      side[at(v)] = v < n / 2 ? 0 : 1;
+      for (std::int32_t k = fine.graph.start[at(v)]; k < fine.graph.start[at(v) + 1] && v < n / 2;
+           ++k)
+        if (fine.graph.neighbor[at(k)] >= n / 2) side[at(v)] = 2;
     }
     const auto before = expect_separated(fine.graph, side);
     refine_separator(fine.graph, side);

@@ -18,11 +18,12 @@
 #include "tests/sparse/dense_oracle.hpp"
 #include "tests/sparse/factor_columns.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/front_sizes.hpp"
+#include "tests/sparse/options.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::dealt_matrices;
 using test::dealt_to;
 using test::options_on;

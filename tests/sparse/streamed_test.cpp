@@ -13,27 +13,21 @@
 #include "sparse/front_homes.hpp"
 #include "sparse/front_schedule.hpp"
 #include "tests/sparse/front_matrices.hpp"
+#include "tests/sparse/front_sizes.hpp"
+#include "tests/sparse/options.hpp"
 #include "tests/sparse/sweeps.hpp"
 
 namespace strata {
 namespace {
 
-using test::at;
 using test::distance;
+using test::in_ranges;
 using test::kSweeps;
 using test::options_on;
 using test::right_hand_sides;
 using test::Sweep;
 using test::view_of;
-
-constexpr std::int64_t kWhole = std::int64_t{1} << 60;
-
-FrontSizes whole_tree() { return {.panel_order = 4096, .branch_entries = kWhole, .program = 1}; }
-FrontSizes in_ranges(std::int64_t bytes) {
-  FrontSizes sizes = whole_tree();
-  sizes.range_bytes = bytes;
-  return sizes;
-}
+using test::whole_tree;
 
 /// The host's, with rows as solve_streamed() has them.
 template <class T>

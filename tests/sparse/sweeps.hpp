@@ -19,15 +19,6 @@ struct Sweep {
 };
 inline constexpr std::array<Sweep, 3> kSweeps{{{true, true}, {true, false}, {false, true}}};
 
-inline SparseCholeskyOptions options_on(const std::string& devices, std::int64_t budget = 0,
-                                        Element element = Element::fp64) {
-  SparseCholeskyOptions options;
-  options.run.devices = devices;
-  options.run.device_memory_bytes = budget;
-  options.precision = element;
-  return options;
-}
-
 inline std::vector<double> right_hand_sides(std::int64_t n, std::int64_t columns,
                                             double scale = 1) {
   std::vector<double> b(at(n * columns));

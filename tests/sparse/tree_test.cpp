@@ -10,8 +10,6 @@
 namespace strata {
 namespace {
 
-using test::at;
-
 SparseAnalysis analyzed(const SparseMatrix& a) {
   AnalysisOptions options;
   options.ordering = SparseOrdering::amd;

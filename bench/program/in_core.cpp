@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/bytes.hpp"
-#include "cli/bench.hpp"
+#include "bench/program/program.hpp"
 
 namespace strata::cli {
 namespace {

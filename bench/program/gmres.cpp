@@ -9,8 +9,8 @@
 
 #include "base/check.hpp"
 #include "bench/block_errors.hpp"
+#include "bench/program/program.hpp"
 #include "bench/sparse_matrices.hpp"
-#include "cli/bench.hpp"
 #include "cli/krylov.hpp"
 
 namespace strata::cli {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "cli/bench.hpp"
+#include "bench/program/program.hpp"
 #include "cli/precision.hpp"
 
 namespace strata::cli {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/program/program.hpp"
 #include "bench/qr_figures.hpp"
-#include "cli/bench.hpp"
 
 namespace strata::cli {
 namespace {
@@ -27,7 +27,7 @@ struct Figures {
 };
 
 constexpr std::int64_t kRateColumns = 30;
-const std::vector<QrMethod> kErrorMethods{
+const std::vector<QrMethod> kPassErrorMethods{
     QrMethod::cgs,         QrMethod::mgs,       QrMethod::cholqr, QrMethod::svqr,
     QrMethod::cholqr_wide, QrMethod::svqr_wide, QrMethod::tsqr};
 
@@ -35,7 +35,7 @@ Figures figures_of(const bench::QrBench& bench, std::int64_t m, int passes,
                    const Options& options) {
   Figures figures;
   figures.counts = bench::count_methods(10);
-  figures.errors = bench::run_pass_errors(passes, kErrorMethods, options);
+  figures.errors = bench::run_pass_errors(passes, kPassErrorMethods, options);
   std::vector<std::int64_t> rows;
   for (const std::int64_t part : {16, 8, 4, 2, 1}) {
     if (m / part >= kRateColumns) rows.push_back(m / part);

@@ -1,7 +1,7 @@
 #pragma once
-// The benchmarks that work in the memory of one device, behind `strata bench`.
+// The verbs of strata-bench: options of the benchmarks, rows, pages and JSON.
 //
-// Contract: as app.hpp has it for verbs; options are parsed by bench.cpp.
+// Contract: as cli/app.hpp has it for verbs; main.cpp parses most options.
 
 #include "bench/covariance_bench.hpp"
 #include "bench/eigs_bench.hpp"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/output_file.hpp"
+#include "bench/program/program.hpp"
 #include "bench/sparse_batch_bench.hpp"
-#include "cli/bench.hpp"
 #include "cli/krylov.hpp"
 
 namespace strata::cli {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "cli/bench.hpp"
+#include "bench/program/program.hpp"
 
 namespace strata::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
-#include "cli/bench.hpp"
+#include "bench/program/program.hpp"
 
 namespace strata::cli {
 namespace {
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr PotrfVariant kVariants[] = {PotrfVariant::fused, PotrfVariant::left, PotrfVariant::right};
 
-json to_json(const Potf2Measurement& m, double flops) {
+json measurement_json(const Potf2Measurement& m, double flops) {
   return {{"variant", bench::to_string(m.options.variant)},
           {"ib", m.options.ib},
           {"recnb", m.options.recnb},
@@ -27,9 +27,11 @@ json to_json(const Potf2Measurement& m, double flops) {
 
 json row_json(const Potf2Row& row) {
   json measurements = json::array();
-  for (const Potf2Measurement& m : row.measurements) measurements.push_back(to_json(m, row.flops));
-  json object = {
-      {"n", row.n}, {"best", to_json(row.best(), row.flops)}, {"measurements", measurements}};
+  for (const Potf2Measurement& m : row.measurements)
+    measurements.push_back(measurement_json(m, row.flops));
+  json object = {{"n", row.n},
+                 {"best", measurement_json(row.best(), row.flops)},
+                 {"measurements", measurements}};
   if (!row.peer.name.empty()) {
     object["peer"] = {{"name", row.peer.name},
                       {"seconds", row.peer.seconds},
@@ -39,7 +41,7 @@ json row_json(const Potf2Row& row) {
   return object;
 }
 
-json to_json(const TimedOrder& order) {
+json order_json(const TimedOrder& order) {
   return {{"n", order.n},
           {"seconds", order.seconds},
           {"flops_per_second", order.flops / order.seconds}};
@@ -56,11 +58,11 @@ std::vector<TimedOrder> blocks_of(const TimedOrder& whole, const Potf2Result& re
 
 void put_shares(json& object, const Potf2Result& result) {
   object["small"] = json::array();
-  for (const TimedOrder& small : result.small) object["small"].push_back(to_json(small));
+  for (const TimedOrder& small : result.small) object["small"].push_back(order_json(small));
   if (result.whole.empty()) return;
   object["share_of"] = json::array();
   for (const TimedOrder& whole : result.whole) {
-    json entry = to_json(whole);
+    json entry = order_json(whole);
     entry["upper_bounds"] = json::array();
     for (const TimedOrder& small : blocks_of(whole, result)) {
       const double seconds = seconds_bound(whole, small);

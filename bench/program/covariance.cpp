@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench.hpp"
+#include "bench/program/program.hpp"
 
 namespace strata::cli {
 namespace {

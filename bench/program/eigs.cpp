@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "cli/bench.hpp"
+#include "bench/program/program.hpp"
 #include "cli/krylov.hpp"
 
 namespace strata::cli {

@@ -10,9 +10,9 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/output_file.hpp"
+#include "bench/program/program.hpp"
+#include "bench/program/sparse_methods.hpp"
 #include "bench/sparse_matrices.hpp"
-#include "cli/bench.hpp"
-#include "cli/bench_sparse_methods.hpp"
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 #include "kernels/blas_table.hpp"
@@ -382,7 +382,7 @@ json object_of(const std::vector<SparseRow>& rows, const PeerOf& peer,
 }
 
 /// The first matrix that is not as it should be, in one line.
-int status_of(const std::vector<SparseRow>& rows) {
+int status_of_rows(const std::vector<SparseRow>& rows) {
   for (const SparseRow& row : rows) {
     if (row.fine()) continue;
     end_progress();
@@ -517,7 +517,7 @@ int run_sparse_comparison(const SparseBenchArguments& arguments, const CommonOpt
   finish(mine, page, object, [&] {
     if (!arguments.output.empty()) fmt::print("results written to {}\n", arguments.output);
   });
-  return status_of(rows);
+  return status_of_rows(rows);
 }
 
 }  // namespace strata::cli

@@ -1,4 +1,4 @@
-#include "cli/bench_sparse_methods.hpp"
+#include "bench/program/sparse_methods.hpp"
 
 #include <fmt/format.h>
 

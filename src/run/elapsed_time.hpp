@@ -1,0 +1,12 @@
+#pragma once
+// Seconds by the host's steady clock.
+
+#include <chrono>
+
+namespace strata {
+
+[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace strata
