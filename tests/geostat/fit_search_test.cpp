@@ -228,7 +228,9 @@ TEST(FitSearch, AFreeNuggetIsAtLeastAsGoodAsNone) {
       }
       // Neither is known better than rounding lets it be.
       const double known = 1e-3 + 2 * (without.noise + free.noise);
-      if (!smoothness) EXPECT_LT(known, 0.5);
+      if (!smoothness) {
+        EXPECT_LT(known, 0.5);
+      }
       EXPECT_GE(free.likelihood.log_likelihood, without.likelihood.log_likelihood - known)
           << (smoothness ? "smoothness estimated" : "smoothness held");
     }
