@@ -109,6 +109,12 @@ void show_progress(const Progress& progress) {
 CLI::Validator positive_number() { return number_validator(false); }
 CLI::Validator nonnegative_number() { return number_validator(true); }
 
+void add_examples(CLI::App& verb, const std::vector<std::string>& commands) {
+  std::string text = "Examples:";
+  for (const std::string& command : commands) text += "\n  " + command;
+  verb.footer(text);
+}
+
 std::string first_given(const std::vector<CLI::Option*>& options) {
   const auto given = std::find_if(options.begin(), options.end(),
                                   [](const CLI::Option* option) { return option->count() > 0; });
@@ -164,27 +170,10 @@ void CommonOptions::add_device_options(CLI::App& app) {
   app.add_flag("--json", json, "print one JSON object");
 }
 
-void CommonOptions::add_to(CLI::App& app) {
+void CommonOptions::add_run_options(CLI::App& app) {
   add_device_options(app);
-  app.add_option("--host-memory", host_memory, "bound on the factor in host memory, e.g. 64GiB");
-  app.add_option("--tile", tile,
-                 "order of a tile, or auto: the one that is predicted to be fastest")
-      ->transform(tile_order())
-      ->default_str("auto");
   app.add_option("--policy", policy, "how device memory is managed: sync, async, v1, v2, v3 or opt")
       ->capture_default_str();
-  app.add_option("--path", path,
-                 "auto, in-core (the whole matrix on one device, or an error) or planned")
-      ->capture_default_str();
-  app.add_option("--variant", variant, "of the factorization on a GPU: auto, fused, left or right")
-      ->capture_default_str();
-  app.add_option("--host-pinning", host_pinning,
-                 "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "
-                 "background or never")
-      ->capture_default_str();
-  app.add_flag("--reproducible", reproducible,
-               "the planned path, its tile by n and the kind of device, no tuning file: the same "
-               "bits whatever the memory, the number of devices and the rates");
   app.add_option("--rates", rates,
                  "rates measured by 'strata info --calibrate -o', for predictions");
   app.add_option("--trace", trace, "write the timeline in Chrome's trace format");
@@ -192,6 +181,32 @@ void CommonOptions::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "of every random choice")
       ->check(nonnegative_number())
       ->capture_default_str();
+}
+
+void CommonOptions::add_factor_options(CLI::App& app) {
+  add_run_options(app);
+  app.add_option("--host-memory", host_memory,
+                 "bound on what a run holds in host memory, e.g. 64GiB (default: what is free)");
+  app.add_option("--tile", tile,
+                 "order of a tile, or auto: the one that is predicted to be fastest")
+      ->transform(tile_order())
+      ->default_str("auto");
+  app.add_option("--host-pinning", host_pinning,
+                 "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "
+                 "background or never")
+      ->capture_default_str();
+}
+
+void CommonOptions::add_to(CLI::App& app) {
+  add_factor_options(app);
+  app.add_option("--path", path,
+                 "auto, in-core (the whole matrix on one device, or an error) or planned")
+      ->capture_default_str();
+  app.add_option("--variant", variant, "of the factorization on a GPU: auto, fused, left or right")
+      ->capture_default_str();
+  app.add_flag("--reproducible", reproducible,
+               "the planned path, its tile by n and the kind of device, no tuning file: the same "
+               "bits whatever the memory, the number of devices and the rates");
 }
 
 Options CommonOptions::to_options() const {

@@ -43,7 +43,12 @@ struct CommonOptions {
 
   /// Which devices, their memory and queues, --json.
   void add_device_options(CLI::App& app);
-  /// All of them, for a verb that runs or plans a factorization.
+  /// Those with an effect on every run: devices, policy, rates, --trace, --report, --seed. For QR,
+  /// least squares and Krylov methods.
+  void add_run_options(CLI::App& app);
+  /// Those and what a factor takes: host memory and its pinning, tiles. For sparse factors.
+  void add_factor_options(CLI::App& app);
+  /// All of them, for a verb that runs or plans a dense factorization.
   void add_to(CLI::App& app);
   /// Library options, with progress on standard error (if that is a terminal) and cancellation by
   /// SIGINT. Throws Error{misuse, input} for what does not parse.
@@ -88,6 +93,9 @@ void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run);
 /// Accepts finite numbers above 0, or not below 0; the message names the text.
 [[nodiscard]] CLI::Validator positive_number();
 [[nodiscard]] CLI::Validator nonnegative_number();
+
+/// What the help of a verb ends with: commands that use it.
+void add_examples(CLI::App& verb, const std::vector<std::string>& commands);
 
 /// The name of the first of these options that was on the command line; empty: none was.
 [[nodiscard]] std::string first_given(const std::vector<CLI::Option*>& options);

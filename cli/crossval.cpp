@@ -99,6 +99,7 @@ int run_crossval(const CrossvalArguments& a, const CommonOptions& common) {
 void add_crossval(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
       app.add_subcommand("crossval", "cross-validation of a model, its covariance held");
+  add_examples(*verb, {"strata crossval model.json --folds 10 -o residuals.csv"});
   auto a = std::make_shared<CrossvalArguments>();
   common.add_to(*verb);
   a->precision.add_to(*verb);

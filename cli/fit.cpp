@@ -345,6 +345,10 @@ int run_fit(const FitArguments& arguments, const CommonOptions& common) {
 
 void add_fit(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("fit", "fit a Gaussian process by exact maximum likelihood");
+  add_examples(*verb,
+               {"strata fit data.csv --x lon --y lat --value rain -o model.json --report fit.html",
+                "strata fit data.csv --x lon --y lat --value rain --mean linear --holdout 0.1 "
+                "--predictions holdout.csv"});
   auto arguments = std::make_shared<FitArguments>();
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();

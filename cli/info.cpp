@@ -189,6 +189,7 @@ int run_info(const InfoArguments& arguments, const CommonOptions& common) {
 void add_info(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "info", "version, backends, devices and kernels; --calibrate measures rates");
+  add_examples(*verb, {"strata info", "strata info --devices cuda:0 --calibrate -o rates.json"});
   auto arguments = std::make_shared<InfoArguments>();
   common.add_device_options(*verb);
   CLI::Option* calibrate =

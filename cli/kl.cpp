@@ -87,6 +87,8 @@ int run_kl(const KlArguments& arguments, const CommonOptions& common) {
 void add_kl(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
       app.add_subcommand("kl", "divergence of a covariance in lower precisions from FP64");
+  add_examples(*verb, {"strata kl places.csv --x lon --y lat --variance 2 --range 0.3 --smoothness "
+                       "0.5 --accuracy 1e-7"});
   auto arguments = std::make_shared<KlArguments>();
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "places: .csv or .csv.gz")->required();

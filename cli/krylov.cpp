@@ -389,8 +389,9 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
 
 void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("eigs", "eigenpairs of a sparse symmetric matrix");
+  add_examples(*verb, {"strata eigs A.mtx --k 6 --which smallest --values w.npy -o V.npy"});
   auto a = std::make_shared<EigsArguments>();
-  common.add_to(*verb);
+  common.add_run_options(*verb);
   verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
   add_triangle_to(*verb, a->triangle);
   verb->add_option("--k", a->k, "how many")->capture_default_str();

@@ -78,6 +78,10 @@ int run_loglik(const LoglikArguments& arguments, const CommonOptions& common) {
 
 void add_loglik(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("loglik", "exact log-likelihood of a Gaussian process");
+  add_examples(*verb, {"strata loglik data.csv --x lon --y lat --value rain --variance 2 --range "
+                       "0.3 --smoothness 0.5",
+                       "strata loglik data.csv --x lon --y lat --value rain --variance 2 --range "
+                       "0.3 --smoothness 0.5 --accuracy 1e-7"});
   auto arguments = std::make_shared<LoglikArguments>();
   common.add_to(*verb);
   verb->add_option("FILE", arguments->file, "observations: .csv or .csv.gz")->required();

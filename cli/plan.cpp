@@ -135,7 +135,9 @@ int run_plan_qr(const PlanQrArguments& arguments, const CommonOptions& common) {
 void add_plan_qr(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm = verb.add_subcommand("qr", "QR of a tall matrix, by the automatic method");
   auto arguments = std::make_shared<PlanQrArguments>();
-  common.add_to(*algorithm);
+  common.add_run_options(*algorithm);
+  add_examples(*algorithm,
+               {"strata plan qr --m 1e8 --n 30 --devices emulated:1 --device-memory 64GiB"});
   algorithm->get_option("--devices")
       ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
   algorithm->add_option("--m", arguments->m, "rows, e.g. 1e8")->required();
@@ -179,7 +181,13 @@ Machine machine_of(const CommonOptions& common, const Options& options) {
 void add_plan(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("plan", "what a run would do: bytes, floor, memory, seconds");
   verb->require_subcommand(1);
+  add_examples(*verb,
+               {"strata plan cholesky --n 1000000 --devices emulated:4 --device-memory 64GiB",
+                "strata plan sparse A.mtx", "strata plan qr --m 1e8 --n 30"});
   CLI::App* algorithm = verb->add_subcommand("cholesky", "dense tile Cholesky");
+  add_examples(
+      *algorithm,
+      {"strata plan cholesky --n 1000000 --tile 8192 --devices emulated:4 --device-memory 64GiB"});
   auto arguments = std::make_shared<PlanArguments>();
   common.add_to(*algorithm);
   algorithm->get_option("--devices")

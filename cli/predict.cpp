@@ -271,6 +271,7 @@ int run_predict(const PredictArguments& arguments, const CommonOptions& common) 
 
 void add_predict(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("predict", "kriging: mean and standard error at new places");
+  add_examples(*verb, {"strata predict model.json places.csv -o predictions.csv"});
   auto arguments = std::make_shared<PredictArguments>();
   common.add_to(*verb);
   verb->add_option("MODEL", arguments->model, "what fit wrote with -o")->required();

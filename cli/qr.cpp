@@ -323,8 +323,9 @@ void add_wide_sums(CLI::App& verb, std::string& sums) {
 
 void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("qr", "orthonormalize the columns of a tall matrix, V = Q R");
+  add_examples(*verb, {"strata qr V.npy -o Q.npy --r R.npy"});
   auto a = std::make_shared<QrArguments>();
-  common.add_to(*verb);
+  common.add_run_options(*verb);
   verb->add_option("V", a->matrix, "matrix with more rows than columns: .npy, .mtx or these .gz")
       ->required();
   verb->add_option("-o,--output", a->output, "where Q goes: .npy or .mtx");
@@ -354,8 +355,9 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
 void add_lstsq(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
       app.add_subcommand("lstsq", "least squares: x that minimizes |b - A x|, in one pass over A");
+  add_examples(*verb, {"strata lstsq A.npy b.npy -o x.npy"});
   auto a = std::make_shared<LstsqArguments>();
-  common.add_to(*verb);
+  common.add_run_options(*verb);
   verb->add_option("A", a->matrix, "matrix: .npy, .mtx or these .gz")->required();
   verb->add_option("b", a->rhs, "right-hand sides: .npy, .mtx or these .gz")->required();
   verb->add_option("-o,--output", a->output, "where x goes: .npy or .mtx (else it is shown)");

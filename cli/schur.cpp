@@ -107,8 +107,9 @@ int run_schur(const SchurArguments& a, const CommonOptions& common) {
 void add_schur(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "schur", "Schur complement: what eliminating all other rows leaves of a sparse matrix");
+  add_examples(*verb, {"strata schur A.mtx --keep 0,5,9 -o S.npy"});
   auto a = std::make_shared<SchurArguments>();
-  common.add_to(*verb);
+  common.add_factor_options(*verb);
   verb->add_option("A", a->factor.matrix,
                    "symmetric matrix: .mtx, .npy or these .gz; positive definite in the rows that "
                    "are eliminated")

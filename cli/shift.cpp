@@ -41,8 +41,9 @@ int run_shift(const ShiftArguments& a, const CommonOptions& common) {
 void add_shift(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "shift", "find what makes a sparse symmetric matrix positive definite: its --shift");
+  add_examples(*verb, {"strata shift A.mtx"});
   auto a = std::make_shared<ShiftArguments>();
-  common.add_to(*verb);
+  common.add_factor_options(*verb);
   verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
   add_triangle_to(*verb, a->factor.triangle);
   a->factor.analysis.add_to(*verb);

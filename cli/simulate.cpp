@@ -195,6 +195,8 @@ int run_simulate(const SimulateArguments& a, const CommonOptions& common) {
 
 void add_simulate(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand("simulate", "exact simulation of Gaussian fields");
+  add_examples(*verb, {"strata simulate places.csv --x lon --y lat --variance 2 --range 0.3 "
+                       "--smoothness 0.5 -o fields.csv"});
   auto a = std::make_shared<SimulateArguments>();
   common.add_to(*verb);
   verb->add_option("FILE", a->file, "places: .csv or .csv.gz, with --x and --y");

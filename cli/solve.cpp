@@ -329,6 +329,11 @@ void add_sparse_options(CLI::App& verb, SolveArguments& arguments) {
 void add_solve(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb =
       app.add_subcommand("solve", "solve A x = b, A symmetric positive definite or sparse");
+  add_examples(*verb,
+               {"strata solve A.npy b.npy -o x.npy --device-memory 512MiB",
+                "strata solve A.mtx b.npy -o x.npy --precision fp32",
+                "strata solve A.mtx b.npy -o x.npy --method gmres --preconditioner block-jacobi",
+                "strata solve factor/ b.npy -o x.npy --matrix A.mtx"});
   auto arguments = std::make_shared<SolveArguments>();
   common.add_to(*verb);
   verb->add_option("A", arguments->factor.matrix,

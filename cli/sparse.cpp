@@ -370,6 +370,8 @@ void AnalysisArguments::add_saved_to(CLI::App& verb) {
 void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "analyze", "order of elimination, supernodes and costs of a sparse Cholesky factorization");
+  add_examples(
+      *verb, {"strata analyze A.mtx -o A.analysis", "strata analyze A.mtx --ordering amd --json"});
   auto a = std::make_shared<AnalyzeArguments>();
   verb->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
   add_triangle_to(*verb, a->triangle);
@@ -389,7 +391,8 @@ void add_analyze(CLI::App& app, CommonOptions& common, Run& run) {
 void add_plan_sparse(CLI::App& plan, CommonOptions& common, Run& run) {
   CLI::App* algorithm = plan.add_subcommand("sparse", "Cholesky of a sparse symmetric matrix");
   auto a = std::make_shared<AnalyzeArguments>();
-  common.add_to(*algorithm);
+  common.add_factor_options(*algorithm);
+  add_examples(*algorithm, {"strata plan sparse A.mtx --devices emulated:2 --device-memory 4GiB"});
   algorithm->get_option("--devices")
       ->description("auto, host:N, cuda:I,J, or emulated:N for N GPUs that need not exist");
   algorithm->add_option("A", a->matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();

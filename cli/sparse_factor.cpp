@@ -398,8 +398,9 @@ int report_not_definite(const CommonOptions& common, SparseFactorization& f, jso
 void add_factor(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "factor", "Cholesky factor of a sparse symmetric positive definite matrix, to be used again");
+  add_examples(*verb, {"strata factor A.mtx -o factor/"});
   auto a = std::make_shared<FactorVerbArguments>();
-  common.add_to(*verb);
+  common.add_factor_options(*verb);
   verb->add_option("A", a->factor.matrix, "symmetric matrix: .mtx, .npy or these .gz")->required();
   verb->add_option("-o,--output", a->output, "directory that the factor goes to")->required();
   a->factor.add_to(*verb);
@@ -411,8 +412,9 @@ void add_factor(CLI::App& app, CommonOptions& common, Run& run) {
 void add_logdet(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "logdet", "log-determinant of a sparse symmetric positive definite matrix");
+  add_examples(*verb, {"strata logdet Q.mtx", "strata logdet factor/"});
   auto a = std::make_shared<FactorArguments>();
-  common.add_to(*verb);
+  common.add_factor_options(*verb);
   verb->add_option("A", a->matrix,
                    "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
       ->required();
@@ -424,8 +426,10 @@ void add_logdet(CLI::App& app, CommonOptions& common, Run& run) {
 void add_variances(CLI::App& app, CommonOptions& common, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "variances", "diagonal of the inverse of a sparse matrix: variances, if it is a precision");
+  add_examples(*verb, {"strata variances Q.mtx -o variances.npy",
+                       "strata variances Q.mtx -o inverse.mtx --selected"});
   auto a = std::make_shared<VariancesArguments>();
-  common.add_to(*verb);
+  common.add_factor_options(*verb);
   verb->add_option("A", a->factor.matrix,
                    "symmetric matrix: .mtx, .npy or these .gz; or what 'strata factor -o' wrote")
       ->required();

@@ -324,7 +324,7 @@ void add_gmres(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm =
       verb.add_subcommand("gmres", "GMRES by blocks of s vectors beside GMRES vector by vector");
   auto arguments = std::make_shared<GmresBenchArguments>();
-  common.add_to(*algorithm);
+  common.add_run_options(*algorithm);
   arguments->add_to(*algorithm);
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_gmres_comparison(*arguments, common); };
@@ -433,7 +433,7 @@ void add_eigs_comparison(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm =
       verb.add_subcommand("eigs", "Lanczos by blocks of s vectors beside Lanczos vector by vector");
   auto arguments = std::make_shared<EigsBenchArguments>();
-  common.add_to(*algorithm);
+  common.add_run_options(*algorithm);
   arguments->add_to(*algorithm);
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_eigs_comparison(*arguments, common); };
@@ -444,7 +444,7 @@ void add_sparse(CLI::App& verb, CommonOptions& common, Run& run) {
   CLI::App* algorithm =
       verb.add_subcommand("sparse", "sparse Cholesky factorization beside CHOLMOD");
   auto arguments = std::make_shared<SparseBenchArguments>();
-  common.add_to(*algorithm);
+  common.add_factor_options(*algorithm);
   arguments->add_to(*algorithm);
   algorithm->callback([&run, &common, arguments] {
     run = [&common, arguments] { return run_sparse_comparison(*arguments, common); };

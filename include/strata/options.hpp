@@ -63,7 +63,7 @@ struct Options {
   /// "auto", "host", "host:2", "cuda:0,1"; parts joined by "+": "cuda:0+host:1".
   std::string devices = "auto";
   std::int64_t device_memory_bytes = 0;  ///< budget of each device; 0: what is free
-  /// Bound on the factor kept in host memory, with the coordinates of points; 0: what is free.
+  /// Bound on what a run keeps in host memory: the factor, updates, coordinates; 0: what is free.
   std::int64_t host_memory_bytes = 0;
   /// Order of a tile. 0: the one with which simulate() predicts the fastest run on these devices,
   /// or, with CholeskyPath::planned, the one that follows from n and the kind of device alone.

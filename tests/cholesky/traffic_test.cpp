@@ -14,6 +14,7 @@
 #include "schedule/plan_layout.hpp"
 #include "session/policy.hpp"
 #include "strata/error.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -61,7 +62,7 @@ TEST(Traffic, OptMovesAtMostSixTenthsOfV3With24TilesInRoomFor96) {
 }
 
 TEST(Traffic, OptNeverMovesMoreThanV3) {
-  for (std::uint64_t i = 0; i < 300; ++i) {
+  for (std::uint64_t i = 0; i < test::campaign(300, 300, 30); ++i) {
     const auto tiles = static_cast<std::int64_t>(1 + random_bits(3, 3 * i) % 30);
     const int devices = 1 << random_bits(3, 3 * i + 1) % 3;
     const std::int64_t triangle = tiles * (tiles + 1) / 2;

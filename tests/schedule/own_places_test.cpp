@@ -7,6 +7,7 @@
 #include "strata/error.hpp"
 #include "tests/schedule/scramble.hpp"
 #include "tests/schedule/small_plans.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
@@ -73,13 +74,8 @@ Plan plan_within(const Schedule& schedule, std::int64_t budget, const PlanOption
 
 /// How many, without a sanitizer and with one: then the search for places takes thirty times as
 /// long.
-constexpr std::uint64_t seeds([[maybe_unused]] std::uint64_t plain,
-                              [[maybe_unused]] std::uint64_t sanitized) {
-#ifdef STRATA_SANITIZED
-  return sanitized;
-#else
-  return plain;
-#endif
+std::uint64_t seeds(std::uint64_t plain, std::uint64_t sanitized) {
+  return test::campaign(plain, plain, sanitized);
 }
 
 TEST(OwnPlaces, PlansAreProvenInAnyBudget) {

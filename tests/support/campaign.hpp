@@ -8,16 +8,16 @@
 
 namespace strata::test {
 
+#ifdef STRATA_SANITIZED
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// `all` if STRATA_EXHAUSTIVE is set in the environment, else `some`; `few` with a sanitizer.
 inline std::uint64_t campaign(std::uint64_t all, std::uint64_t some, std::uint64_t few) {
-#ifdef STRATA_SANITIZED
-  (void)all;
-  (void)some;
-  return few;
-#else
-  (void)few;
+  if (kSanitized) return few;
   return std::getenv("STRATA_EXHAUSTIVE") != nullptr ? all : some;
-#endif
 }
 
 }  // namespace strata::test
