@@ -7,6 +7,7 @@
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "base/random.hpp"
@@ -136,6 +137,28 @@ TEST(MaternInterpolant, ValueDoesNotDependOnWhatWasAskedBefore) {
   for (int i = 1; i <= 1000; ++i) values.push_back(forward(0.01 * i));
   for (int i = 1000; i >= 1; --i) {
     EXPECT_EQ(backward(0.01 * i), values[static_cast<std::size_t>(i - 1)]) << i;
+  }
+}
+
+TEST(MaternInterpolant, ValueDoesNotDependOnWhichThreadAsksFirst) {
+  constexpr int kValues = 2000;
+  const auto x = [](int i) { return std::exp2(-20 + 0.014 * i); };
+  const MaternInterpolant alone(1.3);
+  const MaternInterpolant shared(1.3);
+  std::vector<std::vector<double>> got(4, std::vector<double>(kValues));
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < got.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int k = 0; k < kValues; ++k) {
+        const int i = t % 2 == 0 ? k : kValues - 1 - k;
+        got[t][static_cast<std::size_t>(i)] = shared(x(i));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kValues; ++i) {
+    for (const std::vector<double>& values : got)
+      ASSERT_EQ(values[static_cast<std::size_t>(i)], alone(x(i))) << i;
   }
 }
 
