@@ -19,25 +19,50 @@ using Many = boost::multiprecision::number<
     boost::multiprecision::et_off>;
 using ManyMatrix = Matrix<Many>;
 
-/// The exact R of V's columns, each over its length; rows of columns that depend on others, to 140
-/// digits, are zeros.
-inline ManyMatrix exact_triangle(const ManyMatrix& unit) {
-  const std::int64_t n = unit.cols;
-  ManyMatrix r(n, n);
+/// In four times the bits.
+using ManyMore = boost::multiprecision::number<
+    boost::multiprecision::cpp_bin_float<2400, boost::multiprecision::digit_base_2>,
+    boost::multiprecision::et_off>;
+
+/// The R of a Gram matrix B by Cholesky's method, in place; rows whose pivot is below `zero` are
+/// zeros. Returns how many.
+template <class Real>
+std::int64_t eliminate(Matrix<Real>& r, const Real& zero) {
+  const std::int64_t n = r.cols;
+  std::int64_t zeros = 0;
   for (std::int64_t j = 0; j < n; ++j) {
-    for (std::int64_t i = 0; i <= j; ++i) {
-      for (std::int64_t k = 0; k < unit.rows; ++k) r(i, j) += unit(k, i) * unit(k, j);
-    }
-  }
-  for (std::int64_t j = 0; j < n; ++j) {
-    const bool zero = r(j, j) < Many("1e-140");
-    const Many root = zero ? Many(1) : Many(sqrt(r(j, j)));
-    for (std::int64_t k = j; k < n; ++k) r(j, k) = zero ? Many(0) : Many(r(j, k) / root);
+    const bool none = r(j, j) < zero;
+    zeros += none ? 1 : 0;
+    const Real root = none ? Real(1) : Real(sqrt(r(j, j)));
+    for (std::int64_t k = j; k < n; ++k) r(j, k) = none ? Real(0) : Real(r(j, k) / root);
     for (std::int64_t k = j + 1; k < n; ++k) {
       for (std::int64_t i = j + 1; i <= k; ++i) r(i, k) -= r(j, i) * r(j, k);
     }
   }
-  return r;
+  return zeros;
+}
+
+template <class Real>
+Matrix<Real> gram_of(const ManyMatrix& v) {
+  Matrix<Real> b(v.cols, v.cols);
+  for (std::int64_t j = 0; j < v.cols; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i) {
+      for (std::int64_t k = 0; k < v.rows; ++k) b(i, j) += Real(v(k, i)) * Real(v(k, j));
+    }
+  }
+  return b;
+}
+
+/// The exact R of V's columns, each over its length; rows of columns that depend on others, to 140
+/// digits, are zeros. A triangle with several small pivots loses that many digits: where a column
+/// seems dependent all is computed in four times the bits.
+inline ManyMatrix exact_triangle(const ManyMatrix& unit) {
+  ManyMatrix r = gram_of<Many>(unit);
+  if (eliminate(r, Many("1e-140")) == 0) return r;
+  Matrix<ManyMore> more = gram_of<ManyMore>(unit);
+  eliminate(more, ManyMore("1e-330"));
+  return make_matrix<Many>(unit.cols, unit.cols,
+                           [&](auto i, auto j) { return static_cast<Many>(more(i, j)); });
 }
 
 inline ManyMatrix inverse_of(ManyMatrix a) {
