@@ -9,13 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/elapsed_time.hpp"
+
 namespace strata::bench {
 
 using Clock = std::chrono::steady_clock;
-
-[[nodiscard]] inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct SparseTiming {
   double seconds = 0;      ///< the median, from the call to the return

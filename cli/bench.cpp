@@ -1,10 +1,12 @@
 // strata bench: starts the program of the benchmarks, strata-bench, in place of this one.
 
-#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/check.hpp"
@@ -28,11 +30,12 @@ int start_bench(char** argv) {
   std::string name = "strata-bench";
   words[0] = name.data();
   execv(beside.c_str(), words);
+  const std::string why = std::strerror(errno);
   execvp(name.c_str(), words);
   fail(ErrorKind::input, "cli",
-       "{} is not there, nor is strata-bench on the PATH: it is built by "
-       "'make build' and belongs beside strata",
-       beside);
+       "{}: {}, and no strata-bench is on the PATH: 'make build' builds it, and it belongs beside "
+       "strata",
+       beside, why);
 }
 
 }  // namespace strata::cli

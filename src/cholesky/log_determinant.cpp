@@ -20,9 +20,9 @@
 #include <span>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
-#include "cholesky/unit_roundoff.hpp"
 
 namespace strata {
 namespace {

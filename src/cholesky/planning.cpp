@@ -9,6 +9,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "kernels/gemm.hpp"
 #include "run/potrf_tuning.hpp"
 #include "session/policy.hpp"
@@ -47,10 +48,6 @@ bool takes_in_core(const CholeskyProblem& problem, const Machine& machine, const
   return options.tile == 0 && problem.point_dimensions == 0 && n <= kInCoreOrderMax &&
          machine.devices.size() == 1 && !is_cpu(machine) &&
          n * (n + n / 32 + 1) * bytes_of(problem.precision) <= machine.devices[0].memory_bytes;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// Before anything is there.

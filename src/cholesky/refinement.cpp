@@ -18,9 +18,9 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "cholesky/refined_columns.hpp"
 #include "cholesky/tridiagonal.hpp"
-#include "cholesky/unit_roundoff.hpp"
 
 namespace strata {
 namespace {

@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/constants.hpp"
 #include "cholesky/refined_columns.hpp"
-#include "cholesky/unit_roundoff.hpp"
 
 namespace strata {
 namespace {

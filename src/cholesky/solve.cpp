@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "cholesky/inverse_norm.hpp"
 #include "kernels/host_residual.hpp"
 #include "scalar/safe_range.hpp"
@@ -24,8 +25,6 @@
 
 namespace strata {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class T>
 struct OwnedColumns {

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/elapsed_time.hpp"
 #include "geostat/checks.hpp"
 #include "geostat/fit_checks.hpp"
 #include "geostat/fit_modes.hpp"
@@ -44,10 +45,6 @@ constexpr std::int64_t kCurvatureOrderMax = 500;
 /// and ε from 1e-5 to 1e-3.
 constexpr double kRoundingOfLikelihood = 0.02;
 constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a standard error
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 Options in_fp64(Options options) {
   options.mixed = {};

@@ -21,6 +21,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/constants.hpp"
 #include "base/random.hpp"
 #include "cholesky/covariance_entries.hpp"
 #include "cholesky/dense_block.hpp"
@@ -28,7 +29,6 @@
 namespace strata {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
 /// Rows that tell a sum over all pairs.
 constexpr std::int64_t kRows = 64;
 
@@ -82,7 +82,8 @@ double correlated_sum(const EvaluatedLikelihood& l, std::span<const double> weig
 /// By how much rounding of one part in 2⁵³ of the parameters changes a spectral density.
 double spectral_rounding(const EvaluatedLikelihood& l) {
   const double stretch = 1 / l.parameters.separation.anisotropy_ratio;
-  return kUnit * (2 * l.parameters.smoothness + static_cast<double>(l.points.cols) + 4) * stretch;
+  return kUnitRoundoff * (2 * l.parameters.smoothness + static_cast<double>(l.points.cols) + 4) *
+         stretch;
 }
 
 double root_of_squares(std::initializer_list<double> terms) {
@@ -117,7 +118,7 @@ InverseNorms inverse_norms(MatrixView<const double> v, MatrixView<const double> 
 
 double entry_rounding(std::int64_t n, const CovarianceParameters& parameters) {
   const double additions = std::sqrt(1 + static_cast<double>(n) / 12);
-  return kUnit * additions * diagonal_of(parameters);
+  return kUnitRoundoff * additions * diagonal_of(parameters);
 }
 
 LikelihoodError likelihood_rounding(const EvaluatedLikelihood& l) {
@@ -144,14 +145,15 @@ LikelihoodError likelihood_rounding(const EvaluatedLikelihood& l) {
   const double length_square = std::accumulate(squares.begin(), squares.end(), 0.0);
   const double of_entries = e * std::sqrt(correlated_sum(l, squares));
   const double of_solves = 2 * e / diagonal_of(l.parameters) * std::sqrt(solves);
-  const double of_data = 2 * kUnit * std::sqrt(data);
-  const double of_mean = 2 * kUnit * l.mean_rounding * std::abs(along_mean);
-  const double of_sums = q * (spectral_rounding(l) + kUnit * std::sqrt(n));
+  const double of_data = 2 * kUnitRoundoff * std::sqrt(data);
+  const double of_mean = 2 * kUnitRoundoff * l.mean_rounding * std::abs(along_mean);
+  const double of_sums = q * (spectral_rounding(l) + kUnitRoundoff * std::sqrt(n));
   LikelihoodError out;
   out.quadratic_form =
       kRoundingDeviations * root_of_squares({of_entries, of_solves, of_data, of_mean, of_sums}) +
       e * e * length_square * l.inverse.trace;
-  const double of_logs = kUnit * (std::abs(l.log_determinant) + n) + spectral_rounding(l) * n;
+  const double of_logs =
+      kUnitRoundoff * (std::abs(l.log_determinant) + n) + spectral_rounding(l) * n;
   const double of_pivots = e * l.inverse.frobenius;
   out.log_determinant = kRoundingDeviations * root_of_squares({of_pivots, of_logs}) +
                         0.5 * (e * l.inverse.trace) * (e * l.inverse.trace);

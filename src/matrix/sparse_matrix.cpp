@@ -8,14 +8,13 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "matrix/symmetry.hpp"
 
 namespace strata {
 namespace {
 
 constexpr std::int64_t kExtentMax = std::numeric_limits<std::int32_t>::max();
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Sorts the entries of each row by column, stably, and adds up those of one place.
 void tidy_rows(SparseMatrix& a, SummedEntries* summed = nullptr) {

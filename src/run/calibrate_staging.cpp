@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/elapsed_time.hpp"
 #include "run/calibrate_devices.hpp"
-#include "run/elapsed_time.hpp"
 #include "run/host_pinner.hpp"
 #include "store/memory_store.hpp"
 

@@ -1,12 +1,7 @@
 #include "run/resident_tasks.hpp"
+#include "base/index.hpp"
 
 namespace strata {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 ResidentTasks::ResidentTasks(const BlockTable& blocks, int queues, int devices) : blocks_(blocks) {
   const int all = queues * devices;
   if (all == 1) return;

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/check.hpp"
-#include "run/elapsed_time.hpp"
+#include "base/elapsed_time.hpp"
 #include "run/step_issuer.hpp"
 
 namespace strata {

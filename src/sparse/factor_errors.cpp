@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "base/random.hpp"
 #include "cholesky/inverse_norm.hpp"
-#include "cholesky/unit_roundoff.hpp"
 #include "sparse/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
 #include "strata/sparse_factor.hpp"

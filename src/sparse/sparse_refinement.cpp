@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/constants.hpp"
 #include "base/work_crew.hpp"
-#include "cholesky/unit_roundoff.hpp"
 #include "scalar/safe_range.hpp"
 #include "sparse/error_places.hpp"
 #include "sparse/pattern.hpp"

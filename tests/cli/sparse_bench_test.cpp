@@ -100,7 +100,7 @@ TEST(CliSparseBench, GoesOnWithoutThePlugin) {
   const std::string program = scratch.path("strata");
   std::filesystem::copy_file(STRATA_CLI, program);
   const std::string beside = std::filesystem::path(STRATA_CLI).parent_path() / "strata-bench";
-  expect_complaint(run_program({"bench", "sparse"}, program), 3, {"strata-bench", "not there"});
+  expect_complaint(run_program({"bench", "sparse"}, program), 3, {"strata-bench", "No such file"});
   std::filesystem::copy_file(beside, scratch.path("strata-bench"));
   const Words words = kSparse + Words{"--matrix", "2d5:9"};
   const Outcome outcome = run_program(words, program);
