@@ -1,7 +1,9 @@
 #include "run/resident_tasks.hpp"
+
 #include "base/index.hpp"
 
 namespace strata {
+
 ResidentTasks::ResidentTasks(const BlockTable& blocks, int queues, int devices) : blocks_(blocks) {
   const int all = queues * devices;
   if (all == 1) return;
