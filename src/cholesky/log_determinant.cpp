@@ -17,12 +17,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "base/check.hpp"
 #include "base/constants.hpp"
 #include "base/random.hpp"
+#include "base/work_crew.hpp"
 #include "cholesky/tridiagonal.hpp"
+#include "device/device_host.hpp"
 
 namespace strata {
 namespace {
@@ -49,7 +52,8 @@ class Lanczos {
         operators_(operators),
         options_(options),
         lanes_(static_cast<std::size_t>(options.probes)),
-        work_(n, options.probes) {}
+        work_(n, options.probes),
+        crew_(describe_host().compute_queues - 1) {}
 
   LogDeterminantCorrection run() {
     begin();
@@ -80,13 +84,13 @@ class Lanczos {
   void begin() {
     DenseBlock& first = basis_.emplace_back(n_, probes());
     const double size = 1 / std::sqrt(static_cast<double>(n_));
-    for (std::int64_t j = 0; j < probes(); ++j) {
+    crew_.share(probes(), [&](std::int64_t j) {
       for (std::int64_t i = 0; i < n_; ++i) {
         const std::uint64_t bits =
             random_bits(options_.seed, static_cast<std::uint64_t>(j * n_ + i));
         first.column(j)[i] = (bits >> 63) != 0 ? size : -size;
       }
-    }
+    });
   }
 
   /// work ← E·(the newest vectors).
@@ -96,55 +100,58 @@ class Lanczos {
     operators_.backward(whitened.view());
     operators_.product(whitened.view(), work_.view());
     operators_.forward(work_.view());
-    for (std::int64_t j = 0; j < probes(); ++j) {
+    crew_.share(probes(), [&](std::int64_t j) {
       for (std::int64_t i = 0; i < n_; ++i) work_.column(j)[i] -= newest.column(j)[i];
-    }
+    });
   }
 
   /// Of the products with the probes themselves, in pairs of neighbours: all pairs would say little
   /// more, and of many rows take longer than a product.
-  [[nodiscard]] double asymmetry() const {
+  [[nodiscard]] double asymmetry() {
     const DenseBlock& first = basis_.front();
     const auto n = static_cast<double>(n_);
-    double squares = 0;
-    for (std::int64_t i = 1; i < probes(); ++i) {
-      const std::int64_t j = i - 1;
+    std::vector<double> squares(static_cast<std::size_t>(probes() - 1));
+    crew_.share(probes() - 1, [&](std::int64_t j) {
+      const std::int64_t i = j + 1;
       const double difference = n * (accurate_dot(n_, first.column(i), work_.column(j)) -
                                      accurate_dot(n_, first.column(j), work_.column(i)));
-      squares += difference * difference / 2;
-    }
-    return std::sqrt(squares / static_cast<double>(probes() - 1));
+      squares[static_cast<std::size_t>(j)] = difference * difference / 2;
+    });
+    const double sum = std::accumulate(squares.begin(), squares.end(), 0.0);
+    return std::sqrt(sum / static_cast<double>(probes() - 1));
   }
 
   /// The next vector of each basis, and its row of the tridiagonal matrix.
   void orthogonalize() {
-    const std::size_t k = basis_.size();
     DenseBlock next(n_, probes());
-    for (std::int64_t j = 0; j < probes(); ++j) {
-      Lane& l = lane(j);
-      if (l.closed) continue;
-      double* w = work_.column(j);
-      l.diagonal.push_back(0);
-      for (int pass = 0; pass < 2; ++pass) {
-        // In the first pass the newest vector's share is the diagonal element; what the second one
-        // finds is rounding.
-        for (std::size_t b = k; b-- > 0;) {
-          const double share = dot(n_, basis_[b].column(j), w);
-          add_scaled(n_, -share, basis_[b].column(j), w);
-          if (b + 1 == k) l.diagonal.back() += share;
-        }
-      }
-      const double norm = std::sqrt(dot(n_, w, w));
-      double size = norm;
-      for (const double d : l.diagonal) size = std::max(size, std::abs(d));
-      for (const double o : l.off) size = std::max(size, o);
-      l.closed = norm <= 8 * kUnitRoundoff * size || static_cast<std::int64_t>(k) == n_;
-      if (l.closed) continue;
-      l.off.push_back(norm);
-      double* v = next.column(j);
-      std::transform(w, w + n_, v, [=](double element) { return element / norm; });
-    }
+    crew_.share(probes(), [&](std::int64_t j) {
+      if (!lane(j).closed) orthogonalize(j, next.column(j));
+    });
     basis_.push_back(std::move(next));
+  }
+
+  void orthogonalize(std::int64_t j, double* next) {
+    const std::size_t k = basis_.size();
+    Lane& l = lane(j);
+    double* w = work_.column(j);
+    l.diagonal.push_back(0);
+    for (int pass = 0; pass < 2; ++pass) {
+      // In the first pass the newest vector's share is the diagonal element; what the second one
+      // finds is rounding.
+      for (std::size_t b = k; b-- > 0;) {
+        const double share = dot(n_, basis_[b].column(j), w);
+        add_scaled(n_, -share, basis_[b].column(j), w);
+        if (b + 1 == k) l.diagonal.back() += share;
+      }
+    }
+    const double norm = std::sqrt(dot(n_, w, w));
+    double size = norm;
+    for (const double d : l.diagonal) size = std::max(size, std::abs(d));
+    for (const double o : l.off) size = std::max(size, o);
+    l.closed = norm <= 8 * kUnitRoundoff * size || static_cast<std::int64_t>(k) == n_;
+    if (l.closed) return;
+    l.off.push_back(norm);
+    std::transform(w, w + n_, next, [=](double element) { return element / norm; });
   }
 
   void estimate(LogDeterminantCorrection& out) {
@@ -193,6 +200,7 @@ class Lanczos {
   std::vector<Lane> lanes_;
   std::vector<DenseBlock> basis_;
   DenseBlock work_;
+  WorkCrew crew_;  // each has whole columns, so that sums are the same on any number of threads
 };
 
 }  // namespace

@@ -247,12 +247,14 @@ MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
     }
   }
   if (!factor_->info().ok) return verdict;
-  // With the norms that were met, and a tolerance that is wider by the slack.
+  // With the norms that were met, and a tolerance that is wider by the slack. A tile in few bits is
+  // mostly larger because of the rounding of what was subtracted from it, which no finer format of
+  // its own mends: so it counts whether all tiles together cost more than was asked for.
   MixedPrecision wider = map.asked();
   wider.accuracy = std::min(kNormSlack * wider.accuracy, kAccuracyMax);
   const std::int64_t raised = PrecisionMap(norms, wider).finer_than(map);
-  verdict.raised += raised;
-  verdict.again = verdict.again || raised > 0;
+  verdict.again = verdict.again || (raised > 0 && map.error_with(norms) > wider.accuracy);
+  if (verdict.again) verdict.raised += raised;
   return verdict;
 }
 

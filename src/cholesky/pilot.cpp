@@ -11,9 +11,11 @@
 #include <limits>
 #include <utility>
 
+#include "base/work_crew.hpp"
 #include "cholesky/covariance_entries.hpp"
 #include "cholesky/dense_block.hpp"
 #include "cholesky/tile_factor.hpp"
+#include "device/device_host.hpp"
 
 namespace strata {
 namespace {
@@ -48,48 +50,59 @@ std::vector<double> coordinates_of(MatrixView<const double> points,
   return out;
 }
 
+/// Where the chosen rows of each tile begin, and their number behind the last.
+std::vector<std::int64_t> first_of_tiles(const std::vector<std::int64_t>& rows, std::int64_t tile) {
+  std::vector<std::int64_t> first;
+  for (std::int64_t k = 0; k < std::ssize(rows); ++k) {
+    if (rows[static_cast<std::size_t>(k)] / tile == std::ssize(first)) first.push_back(k);
+  }
+  first.push_back(std::ssize(rows));
+  return first;
+}
+
 /// Squares of the norms of the tiles of A, from `per_tile` points of each; and that of A.
 void estimate_matrix(MatrixView<const double> points, std::int64_t tile,
                      const CovarianceParameters& parameters, TileNorms& norms) {
   const std::int64_t n = points.rows;
   const std::vector<std::int64_t> rows = chosen_rows(n, tile, kPairPoints, kPairPoints);
   const std::vector<double> some = coordinates_of(points, rows);
+  const std::vector<std::int64_t> first = first_of_tiles(rows, tile);
   const auto count = std::ssize(rows);
-  std::vector<std::int64_t> first;  // of each tile, among those that were chosen
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i == 0 ||
-        rows[static_cast<std::size_t>(i)] / tile != rows[static_cast<std::size_t>(i - 1)] / tile)
-      first.push_back(i);
-  }
-  first.push_back(count);
-  CovarianceEntries entries(parameters);
-  std::vector<double> values;
+  const auto at = [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; };
+  const auto size = [&](std::int64_t t) {
+    return static_cast<double>(std::min(tile, n - t * tile));
+  };
+  const auto coordinates = [&](std::int64_t t) {
+    return MatrixView<const double>{some.data() + at(t), at(t + 1) - at(t), points.cols, count};
+  };
+  const auto estimate_tile = [&](CovarianceEntries& entries, std::vector<double>& values,
+                                 std::int64_t i, std::int64_t j) {
+    const std::int64_t m = at(i + 1) - at(i);
+    const std::int64_t k = at(j + 1) - at(j);
+    values.resize(static_cast<std::size_t>(m * k));
+    entries.fill(coordinates(i), at(i), coordinates(j), at(j), {values.data(), m, k, m});
+    double square = 0;
+    double diagonal = 0;
+    for (std::int64_t e = 0; e < m * k; ++e) {
+      const double value = values[static_cast<std::size_t>(e)];
+      (i == j && e % (m + 1) == 0 ? diagonal : square) += value * value;
+    }
+    const auto md = static_cast<double>(m);
+    const double pairs = i == j ? (md > 1 ? size(i) * (size(i) - 1) / (md * (md - 1)) : 0)
+                                : size(i) * size(j) / (md * static_cast<double>(k));
+    norms.matrix[norms.at(i, j)] = std::sqrt(square * pairs + diagonal * size(i) / md);
+  };
+  WorkCrew crew(describe_host().compute_queues - 1);
+  crew.share(norms.tiles, [&](std::int64_t j) {
+    CovarianceEntries entries(parameters);
+    std::vector<double> values;
+    for (std::int64_t i = j; i < norms.tiles; ++i) estimate_tile(entries, values, i, j);
+  });
   double total = 0;
   for (std::int64_t j = 0; j < norms.tiles; ++j) {
     for (std::int64_t i = j; i < norms.tiles; ++i) {
-      const auto at = [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; };
-      const std::int64_t m = at(i + 1) - at(i);
-      const std::int64_t k = at(j + 1) - at(j);
-      values.resize(static_cast<std::size_t>(m * k));
-      const auto coordinates = [&](std::int64_t t, std::int64_t size) {
-        return MatrixView<const double>{some.data() + at(t), size, points.cols, count};
-      };
-      entries.fill(coordinates(i, m), at(i), coordinates(j, k), at(j), {values.data(), m, k, m});
-      double square = 0;
-      double diagonal = 0;
-      for (std::int64_t e = 0; e < m * k; ++e) {
-        const double value = values[static_cast<std::size_t>(e)];
-        (i == j && e % (m + 1) == 0 ? diagonal : square) += value * value;
-      }
-      const auto size = [&](std::int64_t t) {
-        return static_cast<double>(std::min(tile, n - t * tile));
-      };
-      const auto md = static_cast<double>(m);
-      const double pairs = i == j ? (md > 1 ? size(i) * (size(i) - 1) / (md * (md - 1)) : 0)
-                                  : size(i) * size(j) / (md * static_cast<double>(k));
-      square = square * pairs + diagonal * size(i) / md;
-      norms.matrix[norms.at(i, j)] = std::sqrt(square);
-      total += i == j ? square : 2 * square;
+      const double norm = norms.matrix[norms.at(i, j)];
+      total += (i == j ? 1 : 2) * norm * norm;
     }
   }
   norms.frobenius = std::sqrt(total);
@@ -119,27 +132,57 @@ TileFactor factor_of_rows(const std::vector<double>& points, std::int64_t dimens
   return TileFactor(problem, run, std::move(devices));
 }
 
-/// Adds tile (i, j), rows `first` … `last` − 1 of `columns`, of which the whole has `size`.
-void add_tile_of_scout(const DenseBlock& columns, std::int64_t first, std::int64_t last,
-                       double size, bool diagonal, TileNorms& norms) {
+/// Rows `first` … `last` − 1 of `columns`, one after the other in memory.
+void gather_rows(const DenseBlock& columns, std::int64_t first, std::int64_t last,
+                 std::vector<double>& rows) {
+  const std::int64_t length = columns.cols();
+  rows.resize(static_cast<std::size_t>((last - first) * length));
+  for (std::int64_t c = 0; c < length; ++c) {
+    for (std::int64_t a = first; a < last; ++a)
+      rows[static_cast<std::size_t>((a - first) * length + c)] = columns.column(c)[a];
+  }
+}
+
+/// Norms of tile (i, j), `rows` of which the whole has `size`, each of `length` elements.
+void set_tile_of_scout(const std::vector<double>& rows, std::int64_t length, double size,
+                       std::size_t at, bool diagonal, TileNorms& norms) {
+  const std::int64_t count = std::ssize(rows) / length;
   double square = 0;  // of the products of rows
   double trace = 0;
   double largest = 0;
-  for (std::int64_t a = first; a < last; ++a) {
-    for (std::int64_t b = first; b <= a; ++b) {
-      double product = 0;
-      for (std::int64_t c = 0; c < columns.cols(); ++c)
-        product += columns.column(c)[a] * columns.column(c)[b];
+  for (std::int64_t a = 0; a < count; ++a) {
+    for (std::int64_t b = 0; b <= a; ++b) {
+      const double product = dot(length, rows.data() + a * length, rows.data() + b * length);
       square += (a == b ? 1 : 2) * product * product;
       if (a == b) trace += product;
     }
-    for (std::int64_t c = 0; c < columns.cols(); ++c)
-      largest = std::max(largest, std::abs(columns.column(c)[a]));
   }
+  for (const double element : rows) largest = std::max(largest, std::abs(element));
   const double margin = diagonal ? 1 : kMargin;
-  norms.factor.push_back(margin * std::sqrt(trace * size / static_cast<double>(last - first)));
-  norms.largest.push_back(largest);
-  norms.coherence.push_back(trace > 0 ? std::sqrt(square) / trace : 1);
+  norms.factor[at] = margin * std::sqrt(trace * size / static_cast<double>(count));
+  norms.largest[at] = largest;
+  norms.coherence[at] = trace > 0 ? std::sqrt(square) / trace : 1;
+}
+
+/// Norms of the tiles of L from a factor of some rows, the first of each tile at `first`.
+void scout_factor(TileFactor& factor, const std::vector<std::int64_t>& first, std::int64_t n,
+                  TileNorms& norms) {
+  const auto at = [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; };
+  norms.factor.resize(norms.matrix.size());
+  norms.largest.resize(norms.matrix.size());
+  norms.coherence.resize(norms.matrix.size());
+  WorkCrew crew(describe_host().compute_queues - 1);
+  for (std::int64_t j = 0; j < norms.tiles; ++j) {
+    DenseBlock columns(first.back(), at(j + 1) - at(j));
+    factor.copy_columns(at(j), columns.view());
+    crew.share(norms.tiles - j, [&](std::int64_t k) {
+      const std::int64_t i = j + k;
+      thread_local std::vector<double> rows;
+      gather_rows(columns, at(i), at(i + 1), rows);
+      const auto size = static_cast<double>(std::min(norms.tile, n - i * norms.tile));
+      set_tile_of_scout(rows, columns.cols(), size, norms.at(i, j), i == j, norms);
+    });
+  }
 }
 
 }  // namespace
@@ -152,11 +195,14 @@ Pilot fly_pilot(MatrixView<const double> points, std::int64_t tile, std::int64_t
   Pilot pilot;
   pilot.norms = norms_of_matrix(points, tile, parameters);
   const std::vector<double> some = coordinates_of(points, chosen_rows(n, tile, per_tile, per_tile));
+  // Points of a tile are too few to keep a GPU busy: some tiles of the whole make one.
+  constexpr std::int64_t kTilesOfOne = 4;
+  const std::int64_t together = std::clamp<std::int64_t>(tile / per_tile, 1, kTilesOfOne);
   TileFactor factor =
-      factor_of_rows(some, points.cols, std::min(per_tile, tile), options, std::move(devices));
+      factor_of_rows(some, points.cols, together * per_tile, options, std::move(devices));
   pilot.factor = factor.factor_covariance(some.data(), parameters);
   if (pilot.factor.ok) {
-    const std::vector<TileNorm> kept = factor.kept_norms();
+    const std::vector<TileNorm> kept = factor.kept_norms(per_tile);
     for (std::int64_t j = 0; j < pilot.norms.tiles; ++j) {
       for (std::int64_t i = j; i < pilot.norms.tiles; ++i) {
         const auto size = static_cast<double>(std::min(tile, n - i * tile));
@@ -192,21 +238,7 @@ Pilot fly_scout(MatrixView<const double> points, std::int64_t tile,
                                      std::make_shared<DeviceSet>(on_host));
   scout.factor = factor.factor_covariance(some.data(), parameters);
   if (scout.factor.ok) {
-    // Where the rows of each tile begin.
-    std::vector<std::int64_t> first;
-    for (std::int64_t k = 0; k < std::ssize(rows); ++k) {
-      if (rows[static_cast<std::size_t>(k)] / tile == std::ssize(first)) first.push_back(k);
-    }
-    first.push_back(std::ssize(rows));
-    const auto at = [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; };
-    for (std::int64_t j = 0; j < scout.norms.tiles; ++j) {
-      DenseBlock columns(std::ssize(rows), at(j + 1) - at(j));
-      factor.copy_columns(at(j), columns.view());
-      for (std::int64_t i = j; i < scout.norms.tiles; ++i) {
-        const auto size = static_cast<double>(std::min(tile, n - i * tile));
-        add_tile_of_scout(columns, at(i), at(i + 1), size, i == j, scout.norms);
-      }
-    }
+    scout_factor(factor, first_of_tiles(rows, tile), n, scout.norms);
     scout.norms.smallest_pivot = factor.smallest_pivot();
   }
   scout.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -226,6 +226,37 @@ std::int64_t PrecisionMap::finer_than(const PrecisionMap& other) const {
   return std::count(finer.begin(), finer.end(), true);
 }
 
+/// The square of ‖A_ij − Σ_k L_ik·L_jkᵀ‖.
+double PrecisionMap::tile_error(const TileNorms& norms, std::int64_t i, std::int64_t j) const {
+  const auto size = [&](std::int64_t a, std::int64_t b, std::int64_t k) {
+    return norms.factor[norms.at(a, k)] * norms.factor[norms.at(b, k)];
+  };
+  const double root = std::sqrt(static_cast<double>(norms.tile));
+  const TilePrecision kept = i == j ? TilePrecision::fp64 : stored(i, j);
+  double left_out = kept == TilePrecision::none ? size(i, j, j) : 0;
+  double rounding = kept == TilePrecision::none ? 0 : unit_roundoff(kept) * size(i, j, j) / root;
+  double squares = rounding * rounding;
+  for (std::int64_t k = 0; k < j && kept != TilePrecision::none; ++k) {
+    const TilePrecision p = finest_product(i, j, k);
+    if (p == TilePrecision::none) {
+      left_out += size(i, j, k);
+    } else if (p > std::min(stored(i, k), stored(j, k))) {
+      rounding = unit_roundoff(p) * size(i, j, k) / root;
+      squares += rounding * rounding;
+    }
+  }
+  return squares + left_out * left_out;
+}
+
+double PrecisionMap::error_with(const TileNorms& norms) const {
+  double squares = 0;
+  for (std::int64_t j = 0; j < norms.tiles; ++j) {
+    for (std::int64_t i = j; i < norms.tiles; ++i)
+      squares += (i == j ? 1 : 2) * tile_error(norms, i, j);
+  }
+  return std::sqrt(squares) / norms.frobenius;
+}
+
 bool PrecisionMap::same_as(const PrecisionMap& other) const {
   if (norms_.tiles != other.norms_.tiles || stored_ != other.stored_ || wide_ != other.wide_ ||
       fp16_exponent_ != other.fp16_exponent_ || fp8_exponent_ != other.fp8_exponent_ ||

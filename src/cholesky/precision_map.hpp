@@ -45,6 +45,10 @@ class PrecisionMap {
   /// How many tiles this map keeps finer than the other, or whose products with others it does
   /// finer.
   [[nodiscard]] std::int64_t finer_than(const PrecisionMap& other) const;
+  /// ‖A − L·Lᵀ‖_F over ‖A‖_F, about, for a factor that has these norms and was made by this map:
+  /// the squares of what rounding costs each tile and product added up, what is left out of one
+  /// tile as if it had one sign.
+  [[nodiscard]] double error_with(const TileNorms& norms) const;
   /// Whether the two say the same of every tile and product, and have the same scales and lengths
   /// of sums.
   [[nodiscard]] bool same_as(const PrecisionMap& other) const;
@@ -82,6 +86,7 @@ class PrecisionMap {
   void choose_scales();
   [[nodiscard]] TilePrecision lowest(double error_of_one, double bound) const;
   [[nodiscard]] TilePrecision finest_product(std::int64_t i, std::int64_t j, std::int64_t k) const;
+  [[nodiscard]] double tile_error(const TileNorms& norms, std::int64_t i, std::int64_t j) const;
 
   TileNorms norms_;
   MixedPrecision asked_;

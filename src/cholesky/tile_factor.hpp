@@ -83,8 +83,9 @@ class TileFactor {
   /// Of a mixed factorization: how large each tile was before it was rounded, in the order of
   /// TileNorms::at; of diagonal tiles, and of those that are left out or were not reached, zeros.
   [[nodiscard]] std::vector<TileNorm> measured_norms() const;
-  /// The same from the tiles as they are kept, of any factor.
-  [[nodiscard]] std::vector<TileNorm> kept_norms();
+  /// The same from what is kept, of any factor and for blocks of this order, which divides that of
+  /// its tiles.
+  [[nodiscard]] std::vector<TileNorm> kept_norms(std::int64_t order);
 
   /// Forgets the factor, so that the devices are free for another.
   void let_go();

@@ -78,21 +78,33 @@ double TileFactor::smallest_pivot() {
   return smallest;
 }
 
-std::vector<TileNorm> TileFactor::kept_norms() {
+std::vector<TileNorm> TileFactor::kept_norms(std::int64_t order) {
   bring_home();
   const BlockTable& blocks = planned_.plan->schedule().blocks;
-  const std::int64_t rows = blocks.block_rows(kMatrixFamily);
+  const std::int64_t rows = (problem_.n + order - 1) / order;
   std::vector<TileNorm> norms(static_cast<std::size_t>(rows * (rows + 1) / 2));
+  std::vector<std::int64_t> block_of(static_cast<std::size_t>(problem_.n));
+  for (std::size_t i = 0; i < block_of.size(); ++i)
+    block_of[i] = static_cast<std::int64_t>(i) / order;
+  std::vector<BlockId> tiles;
+  for (std::int64_t c = 0; c < blocks.block_cols(kMatrixFamily); ++c) {
+    for (std::int64_t r = c; r < blocks.block_rows(kMatrixFamily); ++r)
+      tiles.emplace_back(kMatrixFamily, r, c);
+  }
   WorkCrew crew(describe_host().compute_queues - 1);
-  crew.share(rows, [&](std::int64_t c) {
-    for (std::int64_t r = c; r < rows; ++r) {
-      thread_local std::vector<double> memory;
-      TileNorm& norm = norms[static_cast<std::size_t>(c * rows - c * (c - 1) / 2 + (r - c))];
-      visit_tile<double>(r, c, memory, [&](std::int64_t, std::int64_t, double value) {
-        norm.square += value * value;
-        norm.largest = std::max(norm.largest, std::fabs(value));
-      });
-    }
+  crew.share(std::ssize(tiles), [&](std::int64_t k) {
+    const BlockId id = tiles[static_cast<std::size_t>(k)];
+    const BlockExtent x = blocks.extent(id);
+    thread_local std::vector<double> memory;
+    visit_tile<double>(id.row(), id.col(), memory,
+                       [&](std::int64_t i, std::int64_t j, double value) {
+                         const std::int64_t r = block_of[static_cast<std::size_t>(x.row + i)];
+                         const std::int64_t c = block_of[static_cast<std::size_t>(x.col + j)];
+                         const std::int64_t at = c * rows - c * (c - 1) / 2 + (r - c);
+                         TileNorm& norm = norms[static_cast<std::size_t>(at)];
+                         norm.square += value * value;
+                         norm.largest = std::max(norm.largest, std::fabs(value));
+                       });
   });
   return norms;
 }

@@ -23,8 +23,10 @@
 
 #include "base/constants.hpp"
 #include "base/random.hpp"
+#include "base/work_crew.hpp"
 #include "cholesky/covariance_entries.hpp"
 #include "cholesky/dense_block.hpp"
+#include "device/device_host.hpp"
 
 namespace strata {
 namespace {
@@ -63,19 +65,24 @@ double correlated_sum(const EvaluatedLikelihood& l, std::span<const double> weig
     for (const std::int64_t row : rows) some.push_back(l.points(row, c));
   CovarianceParameters plain = l.parameters;
   plain.same_points = false;
-  CovarianceEntries entries(plain);
-  DenseBlock block(count, kColumns);
-  double total = 0;
-  for (std::int64_t first = 0; first < n; first += kColumns) {
+  // A sum for each strip of columns, so that the whole is the same on any number of threads.
+  std::vector<double> sums(static_cast<std::size_t>((n + kColumns - 1) / kColumns));
+  const auto add_strip = [&](std::int64_t strip) {
+    CovarianceEntries entries(plain);
+    const std::int64_t first = strip * kColumns;
     const std::int64_t width = std::min(kColumns, n - first);
-    const MatrixView<double> c{block.column(0), count, width, count};
+    DenseBlock c(count, width);
     entries.fill({some.data(), count, l.points.cols, count}, 0,
-                 l.points.block(first, 0, width, l.points.cols), 0, c);
+                 l.points.block(first, 0, width, l.points.cols), 0, c.view());
+    double& strip_sum = sums[static_cast<std::size_t>(strip)];
     for (std::int64_t j = 0; j < width; ++j) {
       const double weight = weights[static_cast<std::size_t>(first + j)];
-      for (std::int64_t i = 0; i < count; ++i) total += c(i, j) * weight;
+      for (std::int64_t i = 0; i < count; ++i) strip_sum += c.column(j)[i] * weight;
     }
-  }
+  };
+  WorkCrew crew(describe_host().compute_queues - 1);
+  crew.share(std::ssize(sums), add_strip);
+  const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
   return sum * total / (static_cast<double>(count) * l.parameters.variance);
 }
 

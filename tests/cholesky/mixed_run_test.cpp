@@ -257,7 +257,7 @@ TEST_P(MixedRun, NormsAreThoseOfTheTilesBeforeTheyWereRounded) {
   ASSERT_TRUE(factor.factor_covariance(c.points.data.data(), c.parameters).ok);
   const TileNorms exact = exact_norms(c.a, c.l, kMixedTile);
   const std::vector<TileNorm> met = factor.measured_norms();
-  const std::vector<TileNorm> kept = factor.kept_norms();
+  const std::vector<TileNorm> kept = factor.kept_norms(kMixedTile);
   const TileNorms of_kept = exact_norms(c.a, lower_of(factor), kMixedTile);
   ASSERT_EQ(met.size(), exact.factor.size());
   for (std::int64_t j = 0; j < c.map().tiles(); ++j) {
@@ -269,6 +269,15 @@ TEST_P(MixedRun, NormsAreThoseOfTheTilesBeforeTheyWereRounded) {
       const double norm = std::sqrt(met[at].square);
       EXPECT_NEAR(norm, told ? exact.factor[at] : 0, 1e-5) << i << "," << j;
       EXPECT_NEAR(met[at].largest, told ? exact.largest[at] : 0, 1e-5) << i << "," << j;
+    }
+  }
+  for (const std::int64_t order : {kMixedTile / 2, std::int64_t{1}}) {
+    const std::vector<TileNorm> parts = factor.kept_norms(order);
+    const TileNorms of_parts = exact_norms(c.a, lower_of(factor), order);
+    ASSERT_EQ(parts.size(), of_parts.factor.size());
+    for (std::size_t at = 0; at < parts.size(); ++at) {
+      EXPECT_NEAR(std::sqrt(parts[at].square), of_parts.factor[at], 1e-14 * of_parts.factor[at]);
+      EXPECT_EQ(parts[at].largest, of_parts.largest[at]);
     }
   }
   double smallest = 1e300;
@@ -324,7 +333,7 @@ void expect_refused(TileFactor& factor) {
   Matrix<double> x(kMixedOrder, 1);
   refused("sweep", [&] { (void)factor.sweep(Sweep::both, x.view()); });
   refused("copy_lower", [&] { (void)lower_of(factor); });
-  refused("kept_norms", [&] { (void)factor.kept_norms(); });
+  refused("kept_norms", [&] { (void)factor.kept_norms(kMixedTile); });
   refused("smallest_pivot", [&] { (void)factor.smallest_pivot(); });
   refused("multiply", [&] { (void)factor.multiply(x.data); });
 }

@@ -96,6 +96,38 @@ class Oracle {
     return false;
   }
 
+  /// ‖A − L·Lᵀ‖_F over ‖A‖_F where tiles of L have these norms: each rounding, each tile and the
+  /// sum of the products that are left out of one on their own.
+  [[nodiscard]] double error(const TileNorms& met) const {
+    constexpr std::array kUnits{0x1p-53, 0x1p-24, 0x1p-11, 0x1p-4};
+    const auto norm = [&](std::int64_t i, std::int64_t j) { return met.factor[met.at(i, j)]; };
+    double total = 0;
+    for (std::int64_t i = 0; i < met.tiles; ++i) {
+      for (std::int64_t j = 0; j < met.tiles; ++j) {
+        const std::int64_t r = std::max(i, j);
+        const std::int64_t c = std::min(i, j);
+        if (stored(r, c) == P::none) {
+          total += std::pow(norm(r, c) * norm(c, c), 2);
+          continue;
+        }
+        const auto unit = [&](P p) { return kUnits[static_cast<std::size_t>(p)] / std::sqrt(b_); };
+        total += std::pow(unit(stored(r, c)) * norm(r, c) * norm(c, c), 2);
+        double left_out = 0;
+        for (std::int64_t k = 0; k < c; ++k) {
+          const double size = norm(r, k) * norm(c, k);
+          const auto [p, q] = product(r, c, k);
+          if (p == P::none) left_out += size;
+          // What both operands enter in, where one was kept finer.
+          const P used = p < q ? p : q;
+          const P kept = stored(r, k) < stored(c, k) ? stored(r, k) : stored(c, k);
+          if (p != P::none && used > kept) total += std::pow(unit(used) * size, 2);
+        }
+        total += left_out * left_out;
+      }
+    }
+    return std::sqrt(total) / met.frobenius;
+  }
+
   /// The largest entry of a tile that is kept in fp8, or that a product takes in fp8.
   [[nodiscard]] double largest_in_fp8() const {
     double most = 0;
@@ -179,6 +211,30 @@ void expect_as_the_formulas_say(const TileNorms& norms, const MixedPrecision& as
   EXPECT_TRUE(map.same_as(PrecisionMap(norms, asked)));
   EXPECT_EQ(map.finer_than(map), 0);
   for (std::size_t p = 0; p < seen.size(); ++p) seen[p] += tiles[p];
+}
+
+TEST(PrecisionMap, TheErrorOfItsOwnNormsIsWithinTheAccuracyAndGrowsWithThem) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const TileNorms norms = random_norms(1 + static_cast<std::int64_t>(seed % 9), 32, seed);
+    for (const PrecisionRule rule : {PrecisionRule::factor, PrecisionRule::paper}) {
+      for (const double accuracy : {1e-3, 1e-5, 1e-8}) {
+        const MixedPrecision asked{.accuracy = accuracy, .rule = rule};
+        const PrecisionMap map(norms, asked);
+        const Oracle oracle(norms, asked);
+        const double error = map.error_with(norms);
+        EXPECT_NEAR(error, oracle.error(norms), 1e-12 * error) << seed;
+        // Half of the tolerance for tiles, half for products, all of it for what is left out.
+        if (rule == PrecisionRule::factor) {
+          EXPECT_LE(error, std::sqrt(1.5) * accuracy) << seed;
+        }
+        TileNorms met = norms;
+        for (std::size_t at = 0; at < met.factor.size(); ++at)
+          met.factor[at] *= at % 3 == 0 ? 10 : 1;
+        EXPECT_NEAR(map.error_with(met), oracle.error(met), 1e-12 * oracle.error(met)) << seed;
+        EXPECT_GE(map.error_with(met), error) << seed;
+      }
+    }
+  }
 }
 
 TEST(PrecisionMap, IsThatOfTheFormulasForAnyNormsAndAnythingAsked) {
