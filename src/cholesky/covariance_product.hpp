@@ -1,12 +1,13 @@
 #pragma once
 // The tasks of Y ← Y − C·V, C the covariance of n points among themselves (without nugget), which
-// is generated tile by tile and never stored, V with a few columns.
+// is generated where it is used and never stored, V with a few columns.
 //
-// Contract: emits tasks only. Row m of Y belongs to the device of row m of tiles (RowOwners), which
-// generates that row of C as a whole: n² elements in all, twice the triangle, and no sum is shared
-// by devices. The columns of tiles come in ascending order for each row of Y, so the result depends
-// on the tile, on nothing else. A tile of C is used once, right after it was generated. A factor
-// and coordinates that lie on the devices stay there where there is room.
+// Contract: emits tasks only. A task takes some rows of Y and some columns of C: those of a device
+// are the rows that RowOwners gives it, so n² elements are generated in all, twice the triangle,
+// and no sum is shared by devices. Columns of C come in ascending order for each row of Y, and
+// tiles of them begin at multiples of kCovarianceRun, so the result depends on points, parameters
+// and V alone, on no tile (covariance_times.hpp). A factor and coordinates that lie on the devices
+// stay there where there is room.
 
 #include <vector>
 
@@ -19,12 +20,12 @@ namespace strata {
 
 struct ProductProblem {
   std::int64_t n = 0;
-  std::int64_t tile = 1;              ///< of C, and rows of a block of V and Y
+  std::int64_t tile = 1;              ///< rows of Y in a task
+  std::int64_t column_tile = 512;     ///< columns of C in a task: a multiple of kCovarianceRun
   std::int64_t columns = 0;           ///< of V: one block
   std::int64_t point_dimensions = 1;  ///< coordinates of a point
   int devices = 1;
-  std::vector<double> rates{};    ///< as in CholeskyProblem
-  std::int64_t rows_at_once = 1;  ///< of tiles, on all devices: as many as queues find work in
+  std::vector<double> rates{};  ///< as in CholeskyProblem
   /// The factor that may lie on the devices beside it, and what it is called from plan to plan.
   std::int64_t factor_tile = 1;
   Element factor_precision = Element::fp64;
@@ -35,21 +36,24 @@ struct ProductProblem {
   bool operator==(const ProductProblem&) const = default;
 };
 
-/// The families of the schedule, d the coordinates of a point. All but the factor are fp64.
+/// The families of the schedule, d the coordinates of a point. All but the factor are fp64. Points
+/// are there twice, in tiles of rows and of columns.
 namespace product {
-inline constexpr int kFactor = 0;      ///< not touched
-inline constexpr int kCovariance = 1;  ///< the tiles of C that exist at once; temporary
-inline constexpr int kPoints = 2;      ///< n × d
-inline constexpr int kRight = 3;       ///< V, n × columns
-inline constexpr int kProduct = 4;     ///< Y, n × columns
+inline constexpr int kFactor = 0;        ///< not touched
+inline constexpr int kRowPoints = 1;     ///< n × d
+inline constexpr int kColumnPoints = 2;  ///< n × d
+inline constexpr int kRight = 3;         ///< V, n × columns
+inline constexpr int kProduct = 4;       ///< Y, n × columns
 }  // namespace product
 
+/// Throws Error{misuse} where `column_tile` is not a multiple of kCovarianceRun.
 [[nodiscard]] Schedule covariance_product(const ProductProblem& problem);
 
-/// The tile for `problem`, whose own is not read: the factor's, so that the coordinates of the
-/// factorization are found on the devices; smaller where the factor is one tile or larger than
-/// 4096, or a task would not fit the smallest budget.
-[[nodiscard]] std::int64_t choose_product_tile(ProductProblem problem, const Machine& machine);
+/// `problem` with the tiles it should have, and with as many of its columns as fit the smallest
+/// budget at once, but at least one. The tile of rows is the factor's, so that the coordinates of
+/// the factorization are found on the devices; smaller where the factor is one tile or larger than
+/// 4096.
+[[nodiscard]] ProductProblem choose_product_tiles(ProductProblem problem, const Machine& machine);
 
 /// Plans it, from what is on the devices already. Throws as Plan does.
 [[nodiscard]] PlannedRun plan_covariance_product(const ProductProblem& problem,

@@ -15,6 +15,7 @@
 #include "cholesky/row_owners.hpp"
 #include "device/device_host.hpp"
 #include "kernels/convert.hpp"
+#include "kernels/covariance_times.hpp"
 #include "kernels/formats_host.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/syrk.hpp"
@@ -402,29 +403,25 @@ RunReport TileFactor::sum_whitened(const TargetChunk& chunk, const ProgressCallb
 }
 
 ProductProblem TileFactor::product_problem(std::int64_t columns) const {
-  const Machine& machine = planned_.plan->machine();
   ProductProblem problem;
   problem.n = problem_.n;
   problem.columns = columns;
   problem.point_dimensions = problem_.point_dimensions;
   problem.devices = problem_.devices;
   problem.rates = problem_.rates;
-  problem.rows_at_once = 0;
-  for (const DeviceModel& device : machine.devices)
-    problem.rows_at_once += std::max(device.compute_queues, 1);
   problem.factor_tile = problem_.tile;
   problem.factor_precision = problem_.precision;
   problem.factor_formats = problem_.formats;
   problem.factor_identity = problem_.factor_identity;
-  problem.tile = choose_product_tile(problem, machine);
+  problem = choose_product_tiles(problem, planned_.plan->machine());
   const bool as_factored =
       problem_.precision == Element::fp64 && problem.tile == std::min(problem_.tile, problem_.n);
   problem.points_identity = as_factored ? problem_.points_identity : 0;
   return problem;
 }
 
-RunReport TileFactor::multiply_columns(const CovarianceTimes& operands) {
-  const ProductProblem problem = product_problem(operands.v.cols);
+RunReport TileFactor::multiply_columns(const ProductProblem& problem,
+                                       const CovarianceTimes& operands) {
   const BlockTable blocks = covariance_product(problem).blocks;
   CovarianceParameters cross = *operands.parameters;
   cross.same_points = false;  // the nugget is in what Y begins with
@@ -440,13 +437,14 @@ RunReport TileFactor::multiply_columns(const CovarianceTimes& operands) {
                      [&](double element) { return -cross.nugget * element; });
     }
   };
-  MemoryStore store(blocks,
-                    {tiles_, std::make_shared<FamilyMemory>(blocks, product::kCovariance),
-                     view(product::kPoints, operands.points, std::max<std::int64_t>(problem.n, 1)),
-                     view(product::kRight, v.data, v.ld),
-                     std::make_shared<FamilyMemory>(blocks, product::kProduct, minus_nugget)});
+  const std::int64_t ld = std::max<std::int64_t>(problem.n, 1);
+  MemoryStore store(
+      blocks,
+      {tiles_, view(product::kRowPoints, operands.points, ld),
+       view(product::kColumnPoints, operands.points, ld), view(product::kRight, v.data, v.ld),
+       std::make_shared<FamilyMemory>(blocks, product::kProduct, minus_nugget)});
   RunOptions options;
-  options.values = {{covariance.name, &cross}};
+  options.values = {{covariance_times.name, &cross}};
   options.what = "multiply";
   options.progress = options_.progress;
   RunReport report = run_use(problem, store, options);
@@ -463,14 +461,16 @@ RunReport TileFactor::multiply_covariance(const CovarianceTimes& operands) {
   require(v.rows == problem_.n && y.rows == problem_.n && v.cols == y.cols, ErrorKind::misuse,
           "cholesky", "{} by {} and {} by {} do not fit a covariance of {} points", v.rows, v.cols,
           y.rows, y.cols, problem_.n);
-  // As many as fit where the factorization does, and as make generation the lesser part.
-  constexpr std::int64_t kColumnsMax = 256;
-  const std::int64_t most = std::clamp<std::int64_t>(problem_.tile, 1, kColumnsMax);
+  constexpr std::int64_t kColumnsMax = 256;  // generation is the lesser part
+  const ProductProblem widest = product_problem(std::min(v.cols, kColumnsMax));
+  const std::int64_t most = std::max<std::int64_t>(widest.columns, 1);
   RunReport total;
   for (std::int64_t first = 0; first == 0 || first < v.cols; first += most) {
-    const std::int64_t count = std::min(most, v.cols - first);
-    RunReport report = multiply_columns(
-        {points, parameters, v.block(0, first, v.rows, count), y.block(0, first, y.rows, count)});
+    ProductProblem problem = widest;
+    problem.columns = std::min(most, v.cols - first);
+    RunReport report =
+        multiply_columns(problem, {points, parameters, v.block(0, first, v.rows, problem.columns),
+                                   y.block(0, first, y.rows, problem.columns)});
     if (first == 0) {
       total = std::move(report);
     } else {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "kernels/covariance.hpp"
+#include "kernels/covariance_host.hpp"
 #include "kernels/covariance_interpolant.hpp"
 #include "kernels/covariance_lag.hpp"
 #include "kernels/operand.hpp"
@@ -66,6 +67,12 @@ void compute(const BlockView& out, const BlockView& p, const BlockView& q,
 }
 
 }  // namespace
+
+void fill_covariance(const BlockView& out, const BlockView& p, const BlockView& q,
+                     const CovarianceParameters& parameters) {
+  compute<double, double>(out, p, q, parameters);
+}
+
 }  // namespace host
 
 template <class T, class X>

@@ -9,6 +9,7 @@
 
 #include "kernels/covariance.hpp"
 #include "kernels/covariance_boost.hpp"
+#include "kernels/covariance_reference.hpp"
 #include "kernels/operand.hpp"
 
 namespace strata {
@@ -74,12 +75,25 @@ std::vector<Real> point_of(const BlockView& points, std::int64_t i) {
   return point;
 }
 
+}  // namespace
+
+template <class X>
+Real covariance_element(const CovarianceParameters& parameters, const BlockView& p, std::int64_t i,
+                        const BlockView& q, std::int64_t j) {
+  return covariance_of(parameters, point_of<X>(p, i), point_of<X>(q, j));
+}
+
+template Real covariance_element<double>(const CovarianceParameters&, const BlockView&,
+                                         std::int64_t, const BlockView&, std::int64_t);
+
+namespace {
+
 template <class T, class X>
 void compute(const BlockView& out, const BlockView& p, const BlockView& q,
              const CovarianceParameters& parameters) {
   for (std::int64_t j = 0; j < out.cols; ++j) {
     for (std::int64_t i = 0; i < out.rows; ++i) {
-      Real c = covariance_of(parameters, point_of<X>(p, i), point_of<X>(q, j));
+      Real c = covariance_element<X>(parameters, p, i, q, j);
       if (parameters.same_points && out.row + i == out.col + j) c += parameters.nugget;
       static_cast<T*>(out.data)[i + j * out.ld] = static_cast<T>(c);
     }

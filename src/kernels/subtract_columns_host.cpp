@@ -1,51 +1,11 @@
-// subtract_columns on the CPU.
-//
-// Method: 32 rows of Y stay in the second-level cache for all columns of X, of which 32 rows are in
-// eight vectors while the columns of Y go by.
+// subtract_columns on the CPU, by the loops of subtract_columns_host.hpp.
+
+#include "kernels/subtract_columns_host.hpp"
 
 #include "kernels/operand.hpp"
-#include "kernels/run_fused.hpp"
 #include "kernels/subtract_columns.hpp"
-#include "scalar/lanes.hpp"
 
 namespace strata {
-namespace {
-
-constexpr std::int64_t kRowVectors = 8;
-constexpr std::int64_t kRows = kRowVectors * kLanes;
-
-struct Subtract {
-  /// Rows of whole vectors.
-  [[gnu::always_inline]] static void tile(MatrixView<double> x, MatrixView<const double> y,
-                                          MatrixView<const double> s, std::int64_t row) {
-    for (std::int64_t k = 0; k < x.cols; ++k) {
-      double* to = x.column(k) + row;
-      Lanes values[kRowVectors];
-      for (std::int64_t v = 0; v < kRowVectors; ++v) values[v] = Lanes::load(to + v * kLanes);
-      for (std::int64_t i = 0; i < y.cols; ++i) {
-        const Lanes minus(-s(i, k));
-        const double* from = y.column(i) + row;
-        for (std::int64_t v = 0; v < kRowVectors; ++v)
-          values[v] = fused(minus, Lanes::load(from + v * kLanes), values[v]);
-      }
-      for (std::int64_t v = 0; v < kRowVectors; ++v) values[v].store(to + v * kLanes);
-    }
-  }
-  [[gnu::always_inline]] static void run(MatrixView<double> x, MatrixView<const double> y,
-                                         MatrixView<const double> s) {
-    std::int64_t row = 0;
-    for (; row + kRows <= x.rows; row += kRows) tile(x, y, s, row);
-    for (std::int64_t k = 0; k < x.cols; ++k) {
-      for (std::int64_t r = row; r < x.rows; ++r) {
-        double value = x(r, k);
-        for (std::int64_t i = 0; i < y.cols; ++i) value = fused(-s(i, k), y(r, i), value);
-        x(r, k) = value;
-      }
-    }
-  }
-};
-
-}  // namespace
 
 void subtract_columns_host(Queue& queue, const KernelCalls& calls,
                            const KernelParameters& parameters) {
@@ -53,8 +13,8 @@ void subtract_columns_host(Queue& queue, const KernelCalls& calls,
     return subtract_columns_reference(queue, calls, parameters);
   require_variant(subtract_columns, parameters.variant, 0);
   submit_each(queue, calls, [](const BlockView* x) {
-    run_fused<Subtract>(matrix_of<double>(x[0]), matrix_of<const double>(x[1]),
-                        matrix_of<const double>(x[2]));
+    run_fused<SubtractColumns>(matrix_of<double>(x[0]), matrix_of<const double>(x[1]),
+                               matrix_of<const double>(x[2]));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/covariance_times.hpp"
 #include "kernels/front_cuda.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram_cuda.hpp"
@@ -112,6 +113,7 @@ class CudaBackend final : public Backend {
                            .narrow = attempt<panel_narrow_cuda>});
     kernels_.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                  attempt<covariance_cuda<float, double>>);
+    kernels_.set(covariance_times, kCovarianceTimesElements, attempt<covariance_times_cuda>);
     (void)describe_cuda_devices();  // throws if no GPU answers
   }
   [[nodiscard]] std::string name() const override { return "cuda"; }

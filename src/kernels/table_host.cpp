@@ -4,6 +4,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/covariance_times.hpp"
 #include "kernels/front.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
@@ -69,6 +70,7 @@ const KernelTable& host_kernels() {
     add_kernels(kernels, panel_host());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_host<float, double>);
+    kernels.set(covariance_times, kCovarianceTimesElements, covariance_times_host);
     return kernels;
   }();
   return table;

@@ -4,6 +4,7 @@
 #include "kernels/column_squares.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/covariance.hpp"
+#include "kernels/covariance_times.hpp"
 #include "kernels/front.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gram.hpp"
@@ -70,6 +71,7 @@ const KernelTable& reference_kernels() {
     add_kernels(kernels, panel_reference());
     kernels.set(covariance, {Element::fp32, Element::fp64, Element::fp64},
                 covariance_reference<float, double>);
+    kernels.set(covariance_times, kCovarianceTimesElements, covariance_times_reference);
     return kernels;
   }();
   return table;

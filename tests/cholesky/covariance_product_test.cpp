@@ -5,13 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/bytes.hpp"
 #include "base/random.hpp"
 #include "cholesky/covariance_solver.hpp"
 #include "cholesky/tile_cholesky.hpp"
-#include "kernels/covariance.hpp"
+#include "kernels/covariance_times.hpp"
 #include "run/run.hpp"
 #include "store/memory_store.hpp"
 #include "strata/error.hpp"
@@ -48,15 +49,15 @@ struct CovarianceProductCase {
   Matrix<double> v;
   CovarianceParameters parameters{2.0, 0.3, 0.5, 0.0, false};
 
-  CovarianceProductCase(std::int64_t n, std::int64_t tile, std::int64_t columns, int devices,
-                        std::int64_t at_once)
+  CovarianceProductCase(std::int64_t n, std::int64_t tile, std::int64_t column_tile,
+                        std::int64_t columns, int devices)
       : points(signed_uniform_matrix(n, 2, 2)), v(signed_uniform_matrix(n, columns, 3)) {
     problem.n = n;
     problem.tile = problem.factor_tile = tile;
     problem.columns = columns;
     problem.point_dimensions = 2;
     problem.devices = devices;
-    problem.rows_at_once = at_once;
+    problem.column_tile = column_tile;
   }
 
   [[nodiscard]] std::unique_ptr<MemoryStore> make_store() const {
@@ -70,14 +71,14 @@ struct CovarianceProductCase {
     };
     return std::make_unique<MemoryStore>(
         blocks, std::vector<std::shared_ptr<FamilyMemory>>{
-                    nullptr, std::make_shared<FamilyMemory>(blocks, product::kCovariance),
-                    of(product::kPoints, points), of(product::kRight, v),
+                    nullptr, of(product::kRowPoints, points), of(product::kColumnPoints, points),
+                    of(product::kRight, v),
                     std::make_shared<FamilyMemory>(blocks, product::kProduct, zeros)});
   }
 
   [[nodiscard]] RunOptions run_options() const {
     RunOptions options;
-    options.values = {{covariance.name, &parameters}};
+    options.values = {{covariance_times.name, &parameters}};
     return options;
   }
 };
@@ -96,10 +97,10 @@ Matrix<double> product_of(MemoryStore& store, const CovarianceProductCase& c) {
 }
 
 TEST(CovarianceProduct, IsThatOfTheWholeMatrixInLongDouble) {
-  for (const std::int64_t n : {1, 15, 16, 17, 32, 75}) {
+  for (const std::int64_t n : {1, 15, 16, 17, 75, 513, 1100}) {
     for (const std::int64_t columns : {1, 3}) {
-      for (const std::int64_t at_once : {1, 2, 9}) {
-        const CovarianceProductCase c(n, 16, columns, 1, at_once);
+      for (const std::int64_t column_tile : {512, 1024}) {
+        const CovarianceProductCase c(n, n > 100 ? 100 : 16, column_tile, columns, 1);
         const auto store = c.make_store();
         run_in_order(covariance_product(c.problem), host_backend(), *store, c.run_options());
         const Matrix<double> y = product_of(*store, c);
@@ -115,19 +116,36 @@ TEST(CovarianceProduct, IsThatOfTheWholeMatrixInLongDouble) {
   }
 }
 
+TEST(CovarianceProduct, HasTheSameBitsInAnyTiles) {
+  for (const std::string& backend : test::available_backends()) {
+    std::vector<double> expected;
+    for (const auto& [tile, column_tile] :
+         {std::pair{1600, 2048}, {1600, 512}, {129, 512}, {200, 1024}, {31, 1536}}) {
+      const CovarianceProductCase c(1600, tile, column_tile, 2, 1);
+      const auto store = c.make_store();
+      run_in_order(covariance_product(c.problem), test::backend_of(backend), *store,
+                   c.run_options());
+      const Matrix<double> y = product_of(*store, c);
+      if (expected.empty()) expected = y.data;
+      EXPECT_TRUE(test::same_bits(y.data, expected))
+          << backend << ' ' << tile << ' ' << column_tile;
+    }
+  }
+}
+
 class CovarianceProductRun : public ::testing::TestWithParam<std::tuple<std::string, int, bool>> {};
 
 TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy) {
   const auto& [backend, devices, linked] = GetParam();
   const std::string text = test::devices_text(backend, devices);
   if (text.empty()) GTEST_SKIP() << "too few GPUs";
-  const CovarianceProductCase one(100, 16, 3, 1, 1);
+  const CovarianceProductCase one(600, 64, 16384, 3, 1);
   const auto expected_store = one.make_store();
   run_in_order(covariance_product(one.problem), test::backend_of(backend), *expected_store,
                one.run_options());
   const Matrix<double> expected = product_of(*expected_store, one);
-  for (const std::int64_t at_once : {1, 2 * devices, 50}) {
-    const CovarianceProductCase c(100, 16, 3, devices, at_once);
+  for (const auto& [tile, column_tile] : {std::pair{100, 512}, {77, 1024}, {600, 512}}) {
+    const CovarianceProductCase c(600, tile, column_tile, 3, devices);
     const std::int64_t least = smallest_budget_bytes(covariance_product(c.problem));
     for (const std::int64_t budget : {least, least + 2500, 3 * least, 1_MiB}) {
       for (const Policy policy : kPolicies) {
@@ -143,7 +161,7 @@ TEST_P(CovarianceProductRun, HasTheBitsOfOneDeviceInOrderForEveryBudgetAndPolicy
         const RunOutcome outcome = run(*planned.plan, set, *store, c.run_options());
         EXPECT_EQ(outcome.trace.traffic, planned.plan->totals().traffic);
         EXPECT_TRUE(test::same_bits(product_of(*store, c).data, expected.data))
-            << at_once << ' ' << budget << ' ' << planned.policy;
+            << tile << ' ' << column_tile << ' ' << budget << ' ' << planned.policy;
       }
     }
   }
@@ -159,42 +177,57 @@ INSTANTIATE_TEST_SUITE_P(Backends, CovarianceProductRun,
                          });
 
 TEST(CovarianceProduct, MovesNoTileOfTheMatrix) {
-  const CovarianceProductCase c(100, 16, 3, 1, 2);
+  const CovarianceProductCase c(1300, 200, 512, 3, 1);
   for (const Policy policy : {Policy::v1, Policy::v2, Policy::v3, Policy::opt}) {
     const PlannedRun planned =
         plan_covariance_product(c.problem, Machine::emulated(1, 1_MiB), policy);
-    EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 100 * 3 * 8) << planned.policy;
+    EXPECT_EQ(planned.plan->totals().traffic.device_to_host_bytes, 1300 * 3 * 8) << planned.policy;
+    EXPECT_EQ(planned.plan->totals().tasks, 7 * 3);
     if (policy == Policy::v1) continue;  // where inputs leave, they come again
-    EXPECT_EQ(planned.plan->totals().traffic.total(), planned.floor_bytes) << planned.policy;
+    // Points come twice, in tiles of rows and of columns.
+    EXPECT_EQ(planned.plan->totals().traffic.total(), planned.floor_bytes + 1300 * 2 * 8)
+        << planned.policy;
   }
-  EXPECT_EQ(covariance_product(c.problem).blocks.count(product::kCovariance), 3 * 3)
-      << "two rows at once with two names each, and those of a last, smaller tile";
 }
 
-TEST(CovarianceProduct, TakesATileThatFitsWhereTheFactorizationDoes) {
-  for (const std::int64_t tile : {16, 17, 32, 100, 512}) {
+TEST(CovarianceProduct, TilesOfColumnsAreWholeRuns) {
+  CovarianceProductCase c(1300, 200, 512, 3, 1);
+  c.problem.column_tile = 500;
+  EXPECT_THROW((void)covariance_product(c.problem), Error);
+  c.problem.column_tile = 0;
+  EXPECT_THROW((void)covariance_product(c.problem), Error);
+}
+
+TEST(CovarianceProduct, TakesTilesThatFitWhereTheFactorizationDoes) {
+  for (const std::int64_t tile : {32, 100, 512}) {
     CholeskyProblem factor;
     factor.n = 9 * tile - 1;
     factor.tile = tile;
     factor.point_dimensions = 2;
-    ProductProblem problem =
-        CovarianceProductCase(1, tile, std::min<std::int64_t>(tile, 256), 1, 8).problem;
+    ProductProblem problem = CovarianceProductCase(1, tile, 512, 33, 1).problem;
     problem.n = factor.n;
-    const auto tile_in = [&](std::int64_t budget) {
-      return choose_product_tile(problem, Machine::emulated(1, budget));
-    };
     const std::int64_t budget = smallest_budget_bytes(tile_cholesky(factor, {}));
-    EXPECT_EQ(tile_in(budget), tile);
-    EXPECT_LT(tile_in(budget / 3), tile);
-    problem.tile = tile_in(budget / 3);
-    EXPECT_LE(smallest_budget_bytes(covariance_product(problem)), budget / 3);
+    const ProductProblem in = choose_product_tiles(problem, Machine::emulated(1, budget));
+    EXPECT_EQ(in.tile, tile);
+    EXPECT_LE(smallest_budget_bytes(covariance_product(in)), budget);
+    const std::int64_t little = budget * 2 / 3;
+    const ProductProblem low = choose_product_tiles(problem, Machine::emulated(1, little));
+    EXPECT_LE(smallest_budget_bytes(covariance_product(low)), little);
+    EXPECT_EQ(low.column_tile % kCovarianceRun, 0);
+    EXPECT_GE(low.columns, 1);
   }
-  ProductProblem whole = CovarianceProductCase(1, 5000, 1, 1, 1).problem;  // in core
-  whole.n = 5000;
-  EXPECT_EQ(choose_product_tile(whole, Machine::emulated(1, 16_GiB)), 625);
-  whole.factor_tile = 8192;
-  whole.n = 1000000;
-  EXPECT_EQ(choose_product_tile(whole, Machine::emulated(1, 16_GiB)), 4096);
+  const auto tiles_in = [](std::int64_t n, std::int64_t factor_tile, std::int64_t budget) {
+    ProductProblem problem = CovarianceProductCase(1, factor_tile, 512, 33, 1).problem;
+    problem.n = n;
+    const ProductProblem in = choose_product_tiles(problem, Machine::emulated(1, budget));
+    return std::array{in.tile, in.column_tile, in.columns};
+  };
+  using Tiles = std::array<std::int64_t, 3>;
+  EXPECT_EQ(tiles_in(5000, 5000, 16_GiB), (Tiles{625, 16384, 33})) << "in core";
+  EXPECT_EQ(tiles_in(1000000, 8192, 16_GiB), (Tiles{4096, 16384, 33}));
+  EXPECT_EQ(tiles_in(1000000, 2048, 4_MiB), (Tiles{2048, 8192, 33}));
+  EXPECT_EQ(tiles_in(1000000, 2048, 100000), (Tiles{256, 512, 9}));
+  EXPECT_EQ(tiles_in(1000000, 2048, 100), (Tiles{1, 512, 1})) << "the plan is refused";
 }
 
 class SolverProduct : public ::testing::TestWithParam<std::string> {};
@@ -210,13 +243,14 @@ TEST_P(SolverProduct, HoldsTheNuggetAndFindsTheCoordinatesOfTheFactorization) {
   options.tile = 16;
   CovarianceSolver solver(points.view(), options);
   ASSERT_TRUE(solver.factor({1.5, 0.3, 0.5, 0.25, true}).ok);
-  const Matrix<double> v = signed_uniform_matrix(n, 40, 6);  // more than a tile has columns
+  const Matrix<double> v = signed_uniform_matrix(n, 40, 6);
   Matrix<double> y(n, 40);
   Matrix<double> x = v;
   (void)solver.solve(x.view());
   for (int i = 0; i < 3; ++i) {
     const RunReport report = solver.multiply(v.view(), y.view());
-    EXPECT_EQ(report.traffic.host_to_device_bytes, 2 * n * 40 * 8) << "V, and what Y begins with";
+    EXPECT_EQ(report.traffic.host_to_device_bytes, 2 * n * 40 * 8 + n * 2 * 8)
+        << "V, what Y begins with, and points of columns";
     EXPECT_EQ(report.traffic.device_to_host_bytes, n * 40 * 8);
     EXPECT_EQ(report.traffic, static_cast<const Traffic&>(report.planned_traffic));
     Matrix<double> again = v;

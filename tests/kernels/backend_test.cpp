@@ -13,6 +13,7 @@
 
 #include "base/bytes.hpp"
 #include "kernels/convert.hpp"
+#include "kernels/covariance_times.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/mixed_products.hpp"
 #include "kernels/panel.hpp"
@@ -71,6 +72,7 @@ TEST(Backend, HasEveryKernelInBothPrecisions) {
   // Triangles of Householder QR are in fp64 whatever they are of.
   EXPECT_EQ(fp64.erase(stacked_r.name) + fp64.erase(stacked_q.name), 2U);
   EXPECT_EQ(fp64.erase(solve_right_twice.name), 1U);  // a V of floats is solved for in other ways
+  EXPECT_EQ(fp64.erase(covariance_times.name), 1U);   // for residuals
   EXPECT_EQ(fp32, fp64);
 }
 
