@@ -16,6 +16,7 @@
 #include "geostat/information.hpp"
 #include "tests/geostat/dense_oracle.hpp"
 #include "tests/io/scratch.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/problems.hpp"
 
 namespace strata {
@@ -129,6 +130,7 @@ TEST(FitSeparation, EstimatesAreNearTheTruthOfSimulatedData) {
   for (const Recovery& c : cases) {
     SCOPED_TRACE(c.name);
     seed += 10;
+    if (test::kSanitized && c.n > 200) continue;
     const Points points = points_of(c.n, c.truth.separation, seed);
     const auto values = field_of(points, c.truth, seed + 5);
     FitOptions options = host_fit(c.truth.separation, c.estimate);
@@ -353,7 +355,7 @@ TEST(FitSeparation, ObservedAndExpectedErrorsAgreeAsLongAsTheModelIsTrue) {
   const MaternParameters timed{1.5, 500, 0.5, 0.1, {kSphere, 1, 0, TimeParameters{0.5, 0.6, 0}}};
   for (const MaternParameters& truth : {turned, timed}) {
     const bool time = truth.separation.time.has_value();
-    const Points points = points_of(150, truth.separation, 461);
+    const Points points = points_of(test::kSanitized ? 100 : 150, truth.separation, 461);
     const auto values = field_of(points, truth, 462);
     FitOptions options = host_fit(truth.separation, {time, false, false, !time, !time});
     options.smoothness = 0.5;
@@ -433,7 +435,7 @@ TEST(FitSeparation, ASeparableModelHasItsInteractionAtZero) {
 TEST(FitSeparation, AnInterruptedFitEndsWithTheSameBits) {
   const MaternParameters truth{
       1.5, 0.25, 0.5, 0.1, {kPlane, 0.5, 50, TimeParameters{0.8, 0.7, 0.5}}};
-  const Points points = points_of(130, truth.separation, 441);
+  const Points points = points_of(test::kSanitized ? 60 : 130, truth.separation, 441);
   const auto values = field_of(points, truth, 442);
   test::Scratch scratch;
   FitOptions options = host_fit(truth.separation, {true, true, true, true, true});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/geostat/dense_oracle.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -52,10 +53,17 @@ FitOptions host_fit(Mean mean) {
 class SimulatedField : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    points = random_points(400, 21);
+    points = random_points(kPoints, 21);
     values = simulate_field(points, truth, 22);
     for (double& z : values) z += 10;
   }
+  /// Of a constant mean, by default options.
+  static const FitResult& plain_fit() {
+    static const FitResult result = fit(points, values, host_fit(Mean::constant));
+    return result;
+  }
+
+  static constexpr std::size_t kPoints = test::kSanitized ? 200 : 400;
 
   static inline const MaternParameters truth{2, 0.08, 0.9, 0.05};
   static inline Points points;
@@ -64,7 +72,7 @@ class SimulatedField : public testing::Test {
 
 TEST_F(SimulatedField, EstimatesAllParameters) {
   const FitOptions options = host_fit(Mean::constant);
-  const FitResult result = fit(points, values, options);
+  const FitResult& result = plain_fit();
   EXPECT_TRUE(result.converged);
   EXPECT_GE(result.likelihood.log_likelihood, at(points, values, truth, options.mean));
   expect_local_maximum(points, values, result, options, 1e-3);
@@ -78,7 +86,7 @@ TEST_F(SimulatedField, EstimatesAllParameters) {
   EXPECT_NEAR(result.likelihood.mean_coefficients.at(0), 10, 1.5);
   EXPECT_EQ(result.evaluations, static_cast<int>(result.path.size()));
   EXPECT_LE(result.evaluations, 200) << "50, and 50 for each of three parameters";
-  EXPECT_EQ(result.likelihood.run.n, 400);
+  EXPECT_EQ(result.likelihood.run.n, std::ssize(values));
 }
 
 TEST_F(SimulatedField, ProfiledLikelihoodIsTheLikelihoodAtTheProfiledVariance) {
@@ -89,7 +97,7 @@ TEST_F(SimulatedField, ProfiledLikelihoodIsTheLikelihoodAtTheProfiledVariance) {
   for (std::size_t i = 0; i < result.path.size(); ++i) {
     const FitStep& step = result.path[i];
     best = std::max(best, step.log_likelihood);
-    if (i % 5 != 0 || !std::isfinite(step.log_likelihood)) continue;
+    if (i % (test::kSanitized ? 20 : 5) != 0 || !std::isfinite(step.log_likelihood)) continue;
     const MaternParameters p{step.variance, step.range, step.smoothness, step.nugget};
     const double again = at(points, values, p, options.mean);
     EXPECT_NEAR(step.log_likelihood, again, 1e-8 * std::fabs(again));
@@ -102,7 +110,7 @@ TEST_F(SimulatedField, ProfiledLikelihoodIsTheLikelihoodAtTheProfiledVariance) {
   }
   EXPECT_NEAR(result.likelihood.log_likelihood, best, 1e-8 * std::fabs(best));
   // rᵀΣ⁻¹r = n at the profiled variance.
-  EXPECT_NEAR(result.likelihood.quadratic_form, 400, 1e-9 * 400);
+  EXPECT_NEAR(result.likelihood.quadratic_form, kPoints, 1e-9 * kPoints);
 }
 
 TEST_F(SimulatedField, HeldParametersStay) {
@@ -168,9 +176,10 @@ TEST_F(SimulatedField, Cancels) {
 
 TEST_F(SimulatedField, BeginsOnASampleAndReachesWhatASearchFromElsewhereReaches) {
   FitOptions options = host_fit(Mean::constant);
-  const FitResult staged = fit(points, values, options);
+  const FitResult& staged = plain_fit();
   ASSERT_EQ(staged.stages.size(), 1U);
-  EXPECT_EQ(staged.stages[0].points, 400) << "few enough to look for several maxima on all of them";
+  EXPECT_EQ(staged.stages[0].points, std::ssize(values))
+      << "few enough to look for several maxima on all of them";
   EXPECT_GT(staged.stages[0].evaluations, 12);
   options.start = MaternParameters{1, 0.3, 0.5, 0.3};
   options.relative_tolerance = 1e-8;
@@ -300,9 +309,10 @@ TEST(Fit, NorthAmericanRainfall) {
   if (values.empty()) GTEST_SKIP() << "data/north_american_rainfall.csv is absent";
   ASSERT_EQ(values.size(), 1720u);
   // Every third station: the whole set takes a minute.
+  const std::size_t every = test::kSanitized ? 6 : 3;
   Points some;
   std::vector<double> some_values;
-  for (std::size_t i = 0; i < values.size(); i += 3) {
+  for (std::size_t i = 0; i < values.size(); i += every) {
     some.x.push_back(points.x[i]);
     some.y.push_back(points.y[i]);
     some_values.push_back(values[i]);

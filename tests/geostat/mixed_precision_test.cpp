@@ -12,6 +12,7 @@
 #include "geostat/point_order.hpp"
 #include "tests/geostat/dense_oracle.hpp"
 #include "tests/geostat/simulated_data.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/gaussian.hpp"
 
 namespace strata {
@@ -453,7 +454,7 @@ TEST(PrecisionDivergence, NeedsLowerPrecisionsAndACovariance) {
 // ---- fit
 
 TEST(MixedFit, EndsInFp64WhereFp64Ends) {
-  const Points points = random_points(600, 107);
+  const Points points = random_points(test::kSanitized ? 300 : 600, 107);
   const MaternParameters truth{1.5, 0.1, 0.5, 0.1};
   SimulateOptions simulation;
   simulation.options = host_options();

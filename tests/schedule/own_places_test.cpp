@@ -79,7 +79,7 @@ std::uint64_t seeds(std::uint64_t plain, std::uint64_t sanitized) {
 }
 
 TEST(OwnPlaces, PlansAreProvenInAnyBudget) {
-  for (std::uint64_t seed = 0; seed < seeds(60, 4); ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds(60, 2); ++seed) {
     const Schedule schedule = scattered(seed);
     Dice dice(seed + 1'000'000);
     const std::int64_t least = smallest_budget_bytes(schedule);
@@ -110,25 +110,28 @@ TEST(OwnPlaces, ScrambledSchedulesAreProven) {
 
 TEST(OwnPlaces, EveryWaitIsNeededOrImplied) {
   std::int64_t needed = 0;
-  for (std::uint64_t seed = 0; seed < seeds(12, 3); ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds(12, 1); ++seed) {
     const Schedule schedule = scattered(seed);
     const Plan plan = plan_within(schedule, smallest_budget_bytes(schedule) + 4096);
     needed += expect_every_needed_wait_noticed(plan).needed;
   }
-  EXPECT_GT(needed, static_cast<std::int64_t>(seeds(100, 10)));
+  EXPECT_GT(needed, static_cast<std::int64_t>(seeds(100, 3)));
 }
 
 /// With room for all, everything is loaded once; nothing moves that is used again.
 TEST(OwnPlaces, ALargeBudgetLoadsEachBlockOnce) {
-  for (std::uint64_t seed = 0; seed < seeds(50, 8); ++seed) {
+  std::uint64_t planned = 0;
+  for (std::uint64_t seed = 0; seed < 50 && planned < seeds(50, 2); ++seed) {
     Schedule schedule = scattered(seed);
     if (schedule.devices > 1) continue;
+    ++planned;
     const Plan plan = plan_within(schedule, std::int64_t{1} << 28);
     EXPECT_LE(plan.totals().loads, schedule.blocks.count(0));
     // A quarter of what that took suffices, with more copies.
     const std::int64_t least = smallest_budget_bytes(schedule);
     EXPECT_GE(plan_within(schedule, least).totals().loads, plan.totals().loads);
   }
+  EXPECT_GT(planned, 1);
 }
 
 /// A block that has to leave does so behind its last use before, not when its place is needed; one

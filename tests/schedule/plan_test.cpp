@@ -8,6 +8,7 @@
 #include "tests/schedule/plan_checker.hpp"
 #include "tests/schedule/random_schedule.hpp"
 #include "tests/schedule/small_plans.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::test {
 namespace {
@@ -228,7 +229,7 @@ TEST(PlanChecker, ProvesCholeskyPlans) {
 }
 
 TEST(PlanChecker, ProvesPlansOfRandomSchedules) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::campaign(1000, 1000, 150); ++seed) {
     const Schedule schedule = random_schedule(seed);
     Dice dice(seed + 1'000'000);
     const PlanOptions options = random_plan_options(dice);

@@ -6,6 +6,7 @@
 
 #include "strata/error.hpp"
 #include "tests/sparse/patterns.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -190,12 +191,8 @@ TEST(Analysis, OfFamiliesIsThatOfElimination) {
 }
 
 TEST(Analysis, OfRandomPatternsIsThatOfElimination) {
-#ifdef STRATA_SANITIZED
-  constexpr std::uint64_t kPatterns = 2000;  // the others take the same ways
-#else
-  constexpr std::uint64_t kPatterns = 20000;
-#endif
-  for (std::uint64_t i = 0; i < kPatterns && !testing::Test::HasFailure(); ++i) {
+  const std::uint64_t patterns = test::campaign(20000, 20000, 1000);
+  for (std::uint64_t i = 0; i < patterns && !testing::Test::HasFailure(); ++i) {
     const auto n = static_cast<std::int64_t>(1 + random_bits(1, i) % 24);
     const double density = 3 * random_uniform(2, i) * random_uniform(3, i) / std::sqrt(n);
     const SparseMatrix a = test::random_pattern(n, density, i, static_cast<test::Give>(i % 3));
@@ -267,6 +264,7 @@ TEST(Analysis, IsTheSameOnAnyNumberOfThreads) {
       AnalysisOptions options = analysis_options_of(ordering, family.matrix.rows);
       const SparseAnalysis one = analyze(family.matrix, options);
       for (const int threads : {2, 3, 8}) {
+        if (test::kSanitized && threads != 3) continue;
         SCOPED_TRACE(family.name + ", " + std::string(to_string(ordering)) + ", threads " +
                      std::to_string(threads));
         options.threads = threads;

@@ -9,6 +9,7 @@
 #include "strata/sparse_factor.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/sparse/dense_oracle.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/epsilon.hpp"
 
 namespace strata {
@@ -100,7 +101,7 @@ TEST(SparseFactor, FamiliesInAllSizes) {
 }
 
 TEST(SparseFactor, RandomPatterns) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::campaign(300, 300, 100); ++seed) {
     const auto n = static_cast<std::int64_t>(1 + random_bits(11, seed) % 40);
     const double density = std::pow(random_uniform(12, seed), 2);
     const auto give = static_cast<test::Give>(random_bits(13, seed) % 3);
@@ -119,12 +120,8 @@ TEST(SparseFactor, RandomPatterns) {
 /// each other, each with its own dense factorization.
 TEST(SparseFactor, TwentyThousandRandomPatterns) {
   constexpr std::int64_t kBeside = 100;
-#ifdef STRATA_SANITIZED
-  constexpr std::uint64_t kBatches = 20;  // a tenth of them: the others take the same ways
-#else
-  constexpr std::uint64_t kBatches = 200;
-#endif
-  for (std::uint64_t batch = 0; batch < kBatches; ++batch) {
+  const std::uint64_t batches = test::campaign(200, 200, 10);
+  for (std::uint64_t batch = 0; batch < batches; ++batch) {
     std::vector<SparseMatrix> parts;
     std::vector<std::int64_t> first{0};
     std::vector<std::int64_t> row;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -146,8 +147,8 @@ inline std::vector<Family> families() {
   };
 }
 
-/// Members that are large enough for several threads to share them.
-inline std::vector<Family> large_families(Give give) {
+/// Members that are large enough for several threads to share them, made anew.
+inline std::vector<Family> made_large_families(Give give) {
   const auto made = [give](std::int64_t n, const std::function<void(Edges&)>& fill) {
     Edges edges(n);
     fill(edges);
@@ -202,6 +203,14 @@ inline std::vector<Family> large_families(Give give) {
                                              e.add(3 * i + u / 3, 3 * a.column[at(k)] + u % 3);
                                      })},
   };
+}
+
+/// They take longer to make than many a test takes with them.
+inline const std::vector<Family>& large_families(Give give) {
+  static std::map<Give, std::vector<Family>> made;
+  auto found = made.find(give);
+  if (found == made.end()) found = made.emplace(give, made_large_families(give)).first;
+  return found->second;
 }
 
 /// A random pattern of order n in which each pair is an edge with some probability.

@@ -19,6 +19,7 @@
 #include "tests/sparse/factor_columns.hpp"
 #include "tests/sparse/front_matrices.hpp"
 #include "tests/sparse/front_sizes.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -153,6 +154,7 @@ TEST(FrontRanges, ALargeFrontIsPredictedAtTheRateOfItsProducts) {
   const Dense dense(20000);
   const double flops = std::pow(20000.0, 3) / 3;
   for (const std::int64_t gigabytes : {1, 2, 4}) {
+    if (test::kSanitized && gigabytes != 4) continue;
     const PlannedRun planned =
         plan_factorization(dense.analysis, dense.a, Machine::emulated(1, gigabytes << 30), {});
     EXPECT_GE(planned.simulated.seconds, flops / 33e12) << gigabytes;
@@ -257,6 +259,7 @@ TEST(FrontRanges, AWideTreeInASmallBudget) {
   const std::int64_t values = 8 * std::ssize(a.value);
   std::int64_t cut = 0;
   for (const double part : {1.3, 1.2, 1.15}) {
+    if (test::kSanitized && part == 1.2) continue;
     const auto budget = static_cast<std::int64_t>(part * static_cast<double>(values));
     FrontSizes sizes = front_sizes(analysis, {}, true);
     SparseAnalysis mine = analysis;

@@ -9,6 +9,7 @@
 #include "sparse/nested_dissection.hpp"
 #include "sparse/vertex_separator.hpp"
 #include "tests/sparse/patterns.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -97,6 +98,7 @@ TEST(Separator, CoarseGraphsStandForTheFiner) {
     EXPECT_EQ(total(c.graph.weight), total(fine.graph.weight)) << fine.name;
     expect_coarse(fine, c, 8);
     for (const int helpers : {1, 2, 15}) {
+      if (test::kSanitized && helpers == 1) continue;
       WorkCrew crew(helpers);
       const CoarseGraph again = coarsen(fine.graph, {}, 8, 11, crew);
       EXPECT_EQ(again.coarse, c.coarse) << fine.name;
@@ -169,6 +171,7 @@ TEST(Separator, OfLargeGraphsIsLightAndTheSameOnAnyNumberOfThreads) {
                                 {"star", graph_of(star.matrix()), 130001},
                                 {"two paths", graph_of(apart.matrix()), 2}};
   for (const Case& c : cases) {
+    if (test::kSanitized && c.at_most < 1000) continue;  // the others take the same ways
     WorkCrew one(0);
     const auto side = vertex_separator(MetisLibrary::get(), c.graph, 7, one);
     const auto weight = expect_separated(c.graph, side);
@@ -177,6 +180,7 @@ TEST(Separator, OfLargeGraphsIsLightAndTheSameOnAnyNumberOfThreads) {
       EXPECT_LE(std::max(weight[0], weight[1]), 0.61 * c.graph.size()) << c.name;
     }
     for (const int threads : {2, 3, 16}) {
+      if (test::kSanitized && threads == 2) continue;
       WorkCrew crew(threads - 1);
       EXPECT_EQ(vertex_separator(MetisLibrary::get(), c.graph, 7, crew), side) << c.name;
     }
