@@ -101,14 +101,14 @@ const FactorInfo& MixedFactor::factor(const CovarianceParameters& parameters) {
   while (asked.on()) {
     factor_with(asked, pilot.norms, parameters);
     const Verdict verdict = judge(pilot.norms);
-    report_.raised_tiles += verdict.raised;
     if (!verdict.again) {
       if (passes_probe(asked, pilot.norms, parameters)) return factor_->info();
-      if (!asked.guard) {
+      if (!asked.guard && verdict.raised == 0) {
         report_.note = "a probe found more than the accuracy allows, and the guard is off";
         return factor_->info();
       }
     }
+    report_.raised_tiles += verdict.raised;
     asked = next_try(asked, verdict, pilot.norms);
   }
   factor_in_fp64(parameters, report_.note);
@@ -144,7 +144,7 @@ MixedPrecision MixedFactor::decide(MixedPrecision asked, const TileNorms& norms,
 /// lower precisions. `norms` are those that were met.
 MixedPrecision MixedFactor::next_try(MixedPrecision asked, const Verdict& verdict,
                                      const TileNorms& norms) {
-  const bool raised = verdict.again && factor_->info().ok;
+  const bool raised = verdict.raised > 0 && factor_->info().ok;
   std::string why;
   if (raised) {
     why = "tiles kept being larger than expected";
@@ -249,12 +249,13 @@ MixedFactor::Verdict MixedFactor::judge(TileNorms& norms) const {
   if (!factor_->info().ok) return verdict;
   // With the norms that were met, and a tolerance that is wider by the slack. A tile in few bits is
   // mostly larger because of the rounding of what was subtracted from it, which no finer format of
-  // its own mends: so it counts whether all tiles together cost more than was asked for.
+  // its own mends: so it counts whether all tiles together cost more than was asked for, and
+  // otherwise what the probe finds.
   MixedPrecision wider = map.asked();
   wider.accuracy = std::min(kNormSlack * wider.accuracy, kAccuracyMax);
   const std::int64_t raised = PrecisionMap(norms, wider).finer_than(map);
+  verdict.raised += raised;
   verdict.again = verdict.again || (raised > 0 && map.error_with(norms) > wider.accuracy);
-  if (verdict.again) verdict.raised += raised;
   return verdict;
 }
 
