@@ -46,9 +46,9 @@ class CovarianceSolver {
   void copy_lower(std::int64_t first, MatrixView<double> out);
 
   /// Y ← Σ·V, V and Y n × r, Σ the covariance of the last factorization, nugget included: generated
-  /// anew in fp64 tile by tile, n² elements, and never stored. It is Σ itself, whatever the
-  /// accuracy of the factor, and needs none. In the same tiles the bits do not depend on the
-  /// budget, the policy or the number of devices; Y may be V. |error| <= γ·|Σ|·|V| element by
+  /// anew in fp64 where it is used, n² elements, and never stored. It is Σ itself, whatever the
+  /// accuracy of the factor, and needs none. The bits depend on no tile, and not on the budget, the
+  /// policy or the number of devices; Y may be V. |error| <= γ·|Σ|·|V| element by
   /// element with γ = (n + 2)·u/(1 − (n + 2)·u), u = 2⁻⁵³, for Σ as its elements are evaluated
   /// (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.5). Throws
   /// Error{misuse} if the shapes do not fit or `factor` was never called.

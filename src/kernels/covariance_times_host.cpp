@@ -1,6 +1,6 @@
 // covariance_times on the CPU.
 //
-// Method: 32 rows by 64 columns of C at a time, which covariance_host.cpp makes and which stay in
+// Method: 32 rows by 32 columns of C at a time, which covariance_host.cpp makes and which stay in
 // the first-level cache while all columns of V go by (subtract_columns_host.hpp). The negative sum
 // of a run is made in a block of its own, and then added to Y.
 
@@ -17,7 +17,7 @@ namespace host {
 namespace {
 
 constexpr std::int64_t kStripRows = SubtractColumns::kRows;
-constexpr std::int64_t kStripCols = 64;
+constexpr std::int64_t kStripCols = 32;
 static_assert(kCovarianceRun % kStripCols == 0);
 
 /// `rows` rows of a block, from `first` on.

@@ -2,7 +2,8 @@
 // The loops of subtract_columns on the CPU, for kernels whose Y is made on the way.
 //
 // Method: 32 rows of Y stay in the second-level cache for all columns of X, of which 32 rows are in
-// eight vectors while the columns of Y go by.
+// eight vectors while the columns of Y go by. Loops over vectors are unrolled, or these are not in
+// registers.
 
 #include "kernels/run_fused.hpp"
 #include "scalar/lanes.hpp"
@@ -21,13 +22,16 @@ struct SubtractColumns {
     for (std::int64_t k = 0; k < x.cols; ++k) {
       double* to = x.column(k) + row;
       Lanes values[kRowVectors];
+#pragma GCC unroll 8
       for (std::int64_t v = 0; v < kRowVectors; ++v) values[v] = Lanes::load(to + v * kLanes);
       for (std::int64_t i = 0; i < y.cols; ++i) {
         const Lanes minus(-s(i, k));
         const double* from = y.column(i) + row;
+#pragma GCC unroll 8
         for (std::int64_t v = 0; v < kRowVectors; ++v)
           values[v] = fused(minus, Lanes::load(from + v * kLanes), values[v]);
       }
+#pragma GCC unroll 8
       for (std::int64_t v = 0; v < kRowVectors; ++v) values[v].store(to + v * kLanes);
     }
   }
