@@ -10,6 +10,7 @@
 #include "cholesky/divergence.hpp"
 #include "cholesky/tridiagonal.hpp"
 #include "strata/error.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/perturbed_factor.hpp"
 
 namespace strata {
@@ -178,7 +179,7 @@ TEST(LogDeterminant, TheIntervalHoldsWhereOneEigenvalueDominates) {
       perturbed(test::exponential_covariance(n, 0.3, 0.01, 4), 6, 1e-2, 5);
   const DivergenceTruth truth(factor);
   int covered = 0;
-  constexpr int kSeeds = 400;
+  constexpr int kSeeds = test::kSanitized ? 100 : 400;
   for (int seed = 0; seed < kSeeds; ++seed) {
     const LogDeterminantCorrection out =
         estimate_log_determinant(n, operators_of(factor), {.probes = 32, .seed = 900u + seed});

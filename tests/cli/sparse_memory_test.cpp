@@ -11,7 +11,6 @@ namespace {
 
 class CliSparseMemory : public SparseSystemFiles {
  protected:
-  CliSparseMemory() { write_system(with_values(grid(20, 20, 20), 3), 1); }
   /// What the system counts as the most memory that a run had at once; standard output goes to
   /// out.json.
   [[nodiscard]] std::int64_t peak_of(const Words& words) const {
@@ -36,6 +35,7 @@ class CliSparseMemory : public SparseSystemFiles {
 
 #ifndef STRATA_SANITIZED  // which take memory of their own
 TEST_F(CliSparseMemory, IsWhatWasPlanned) {
+  write_system(with_values(grid(20, 20, 20), 3), 1);
   constexpr std::int64_t kBeside = 16 << 20;  // BLAS, libraries, indices, buffers of files
   expect_done(Words{"factor", path("A.mtx"), "-o", path("F"), "--devices", "host:1"});
   const std::int64_t least = peak_of({"analyze", path("A.mtx")});
@@ -61,12 +61,13 @@ TEST_F(CliSparseMemory, IsWhatWasPlanned) {
 #endif
 
 TEST_F(CliSparseMemory, IsRefusedBeforeAnythingIsFactored) {
+  write_system(with_values(grid(12, 12, 12), 3), 1);
   expect_done(Words{"factor", path("A.mtx"), "-o", path("F"), "--devices", "host:1"});
   for (const char* from : {"A.mtx", "F"}) {
     for (const bool selected : {false, true}) {
       Words words{
           "variances", path(from),        "-o",  path(selected ? "z.mtx" : "v.npy"), "--devices",
-          "host:1",    "--device-memory", "4MiB"};
+          "host:1",    "--device-memory", "1MiB"};
       if (selected) words.push_back("--selected");
       const json whole = expect_json(words);
       const auto planned = whole.at("host_bytes").get<std::int64_t>();

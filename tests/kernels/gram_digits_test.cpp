@@ -7,6 +7,7 @@
 #include "kernels/gram.hpp"
 #include "strata/error.hpp"
 #include "tests/kernels/block_harness.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata::testing {
 namespace {
@@ -78,8 +79,9 @@ TEST_P(DigitSumsCompared, OfWhatIsSolved) {
                                 make(Element::fp64, x.rows, x.cols, uneven),
                                 triangle(factor, x.cols), make(Element::fp64, x.cols, 1, power)};
     };
-    have_the_bits_of_the_reference(apply_gram, of);
-    have_the_bits_of_the_reference(solve_right_gram, of);
+    const bool wide = factor == Element::dd;  // with a sanitizer each operation has one of the two
+    if (!test::kSanitized || !wide) have_the_bits_of_the_reference(apply_gram, of);
+    if (!test::kSanitized || wide) have_the_bits_of_the_reference(solve_right_gram, of);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "strata/krylov.hpp"
 #include "tests/krylov/eigs_harness.hpp"
 #include "tests/krylov/matrices.hpp"
+#include "tests/support/campaign.hpp"
 
 namespace strata {
 namespace {
@@ -151,7 +152,7 @@ TEST(EigsCertificate, GradedMatricesHaveAllTheirValues) {
 
 /// Random sizes of rows, twins, signs, and zeros, by either method.
 TEST(EigsCertificate, BoundsAreTrueOnMatricesOfAllKinds) {
-  for (std::uint64_t seed = 0; seed < 45; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::campaign(45, 45, 12); ++seed) {
     const std::size_t n = 5 + seed * 3 % 60;
     Tridiagonal t{std::vector<double>(n), std::vector<double>(n - 1)};
     const double spread = static_cast<double>(seed % 5) * 4;
@@ -222,7 +223,7 @@ TEST(EigsCertificate, AFilterCostsNoMoreThanItMaySave) {
   }
   for (const std::vector<double>& d : {graded, clustered}) {
     EigsOptions options = eigs_options(5, EigenEnd::smallest, EigsMethod::lanczos);
-    options.restarts_max = 300;
+    options.restarts_max = test::kSanitized ? 100 : 300;
     const Pairs filtered = pairs(test::diagonal(d), options);
     EXPECT_LE(filtered.info.products, 300'000) << filtered.info.why;
     for (std::size_t j = 0; j < filtered.info.values.size(); ++j) {

@@ -8,6 +8,7 @@
 #include "qr/methods.hpp"
 #include "strata/error.hpp"
 #include "tests/qr/factored.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/device_memory.hpp"
 
 namespace strata {
@@ -189,7 +190,7 @@ TEST_P(QrSketchedRuns, HasItsBitsOnAnyDevicesInAnyMemory) {
     ASSERT_EQ(expected.info.steps.front().what, "sketch");
     for (int devices = 1; devices <= 3; ++devices) {
       const std::string text = test::devices_text(GetParam(), devices);
-      if (text.empty()) continue;
+      if (text.empty() || (test::kSanitized && devices == 2)) continue;
       for (const auto& [budget, policy] : {std::pair<std::int64_t, Policy>{5 << 20, Policy::opt},
                                            {5 << 20, Policy::sync},
                                            {64 << 20, Policy::opt}}) {
