@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "bench/in_place.hpp"
 #include "kernels/backend.hpp"

@@ -194,9 +194,19 @@ class TidyTest(unittest.TestCase):
     def test_headers_compile_alone(self):
         bad = {"src/run/a.hpp": TOP + "inline std::string f() { return {}; }\n"}
         self.expect_clean(bad)
-        self.expect_finding(bad, "src/run/a.hpp:1: does not compile alone", headers=True)
+        self.expect_finding(bad, "src/run/a.hpp:3: does not compile alone", headers=True)
         self.expect_clean({"src/run/a.hpp": TOP + "#include <string>\ninline std::string s;\n"},
                           headers=True)
+        self.expect_finding({"src/run/a.hpp": TOP + "inline Missing f();\n"},
+                            "src/run/a.hpp:1: does not compile alone", headers=True)
+
+    def test_what_headers_use_of_the_standard_library(self):
+        user = TOP + '#include "run/b.hpp"\ninline std::string f() { return {}; }\n'
+        self.expect_clean({"src/run/a.hpp": user, "src/run/b.hpp": TOP + "#include <string>\n"}, headers=True)
+        self.expect_finding({"src/run/a.hpp": user, "src/run/b.hpp": TOP + "#include <vector>\n"},
+                            "src/run/a.hpp:4: does not compile alone: std::string without <string>", headers=True)
+        self.expect_finding({"src/run/a.hpp": TOP + "#include <regex>\ninline std::regex r;\n"},
+                            "src/run/a.hpp:4: std::regex is not in the table", headers=True)
 
 
 if __name__ == "__main__":

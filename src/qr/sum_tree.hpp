@@ -9,6 +9,7 @@
 // (row_parts.hpp), blocks and sums are those of a PartTree.
 
 #include <memory>
+#include <utility>
 
 #include "kernels/gram.hpp"
 #include "qr/row_parts.hpp"
