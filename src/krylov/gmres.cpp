@@ -391,6 +391,10 @@ void solve(const LinearSystem& system, GivenSystem& given, std::span<const doubl
     target *= std::min(0.5, 0.5 * goal / residual);
   }
   info.ok = given.best_residual() <= goal;
+  if (info.ok) {  // as given; the scaled system ended short of its own target
+    info.breakdown = info.stagnated = false;
+    info.why.clear();
+  }
   info.seconds = method.seconds();
   info.report = method.take_report();
 }

@@ -1,6 +1,6 @@
 // eigs: bounds that are true and values that are resolved, or told not to be, on matrices whose
 // values differ in size; what a filter may cost; small orders as dense matrices; any scale. The
-// oracles: eigenvalues in closed form, and Sturm's counts in long double.
+// oracles: eigenvalues in closed form, Sturm's counts in long double, and inertia in 320 bits.
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,7 @@
 #include "tests/krylov/eigs_harness.hpp"
 #include "tests/krylov/matrices.hpp"
 #include "tests/support/campaign.hpp"
+#include "tests/support/exact_symmetric.hpp"
 
 namespace strata {
 namespace {
@@ -152,7 +153,8 @@ TEST(EigsCertificate, GradedMatricesHaveAllTheirValues) {
 
 /// Random sizes of rows, twins, signs, and zeros, by either method.
 TEST(EigsCertificate, BoundsAreTrueOnMatricesOfAllKinds) {
-  for (std::uint64_t seed = 0; seed < test::campaign(45, 45, 12); ++seed) {
+  const std::uint64_t cases = test::campaign(450, 45, 12);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const std::size_t n = 5 + seed * 3 % 60;
     Tridiagonal t{std::vector<double>(n), std::vector<double>(n - 1)};
     const double spread = static_cast<double>(seed % 5) * 4;
@@ -173,6 +175,79 @@ TEST(EigsCertificate, BoundsAreTrueOnMatricesOfAllKinds) {
       expect_certified(t, pairs(a, options), options);
     }
   }
+}
+
+/// The matrix of a seed; every third is less a multiple of the identity, of either sign.
+test::Symmetric matrix_of(std::uint64_t seed) {
+  test::Symmetric a = test::symmetric_matrix(seed, 30);
+  const std::int64_t middle = a.n / 2;
+  const double shift = a(middle, middle);
+  for (std::int64_t i = 0; i < a.n && seed % 3 == 0; ++i) a.add(i, i, -shift);
+  return a;
+}
+
+SparseMatrix all_elements_of(const test::Symmetric& a) {
+  test::Entries entries;
+  for (std::int64_t j = 0; j < a.n; ++j)
+    for (std::int64_t i = 0; i < a.n; ++i)
+      if (i == j || a(i, j) != 0) entries.add(i, j, a(i, j));
+  return entries.matrix(a.n);
+}
+
+/// There is an eigenvalue within each bound, and each value that is resolved is the one of its
+/// place, but that Lanczos' method takes values for equal that are closer than ten tolerances.
+void expect_certified(const test::Symmetric& a, const Pairs& result, const EigsOptions& options) {
+  using test::Real;
+  Real size = 0;
+  Real row_sum = 0;
+  for (std::int64_t i = 0; i < a.n; ++i) {
+    Real sum = 0;
+    for (std::int64_t j = 0; j < a.n; ++j) sum += abs(Real(a(i, j)));
+    for (std::int64_t j = 0; j < a.n; ++j) size = std::max(size, Real(abs(Real(a(i, j)))));
+    row_sum = std::max(row_sum, sum);
+  }
+  const Real equal = result.info.dense ? Real(0) : Real(10 * options.tolerance * row_sum);
+  const Real slack = size * Real("1e-40") + Real("1e-400");  // of the oracle's counts
+  for (std::size_t j = 0; j < result.info.values.size(); ++j) {
+    ASSERT_TRUE(std::isfinite(result.info.values[j]) || !result.info.ok) << j;
+    if (!std::isfinite(result.info.values[j]) || !std::isfinite(result.info.bounds[j])) continue;
+    const Real value = result.info.values[j];
+    const Real bound = Real(result.info.bounds[j]) * Real(1 + 1e-12) + slack;
+    const auto between = [&](const Real& radius) {
+      return std::pair(test::eigenvalues_below(a, value - radius),
+                       test::eigenvalues_below(a, value + radius));
+    };
+    const auto [low, high] = between(bound);
+    EXPECT_LT(low, high) << j << ": " << result.info.values[j];
+    if (!result.info.ok) continue;
+    const auto at = static_cast<std::int64_t>(j);
+    const std::int64_t place = options.which == EigenEnd::smallest ? at : a.n - 1 - at;
+    const auto [below, above] = between(2 * bound + equal);
+    EXPECT_LE(below, place) << j << ": " << result.info.values[j];
+    EXPECT_GT(above, place) << j << ": " << result.info.values[j];
+    EXPECT_TRUE(!result.info.unresolved[j]) << j;
+  }
+}
+
+TEST(EigsCertificate, IsTrueOfStructures) {
+  const std::uint64_t cases = test::campaign(2000, 80, 32);
+  std::uint64_t found = 0;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    const test::Symmetric a = matrix_of(seed);
+    const bool lanczos = a.n > 1 && seed / test::kSymmetricKinds % 3 == 1;
+    const auto k = static_cast<std::int64_t>(
+        1 + random_bits(93, seed) % static_cast<std::uint64_t>(std::min<std::int64_t>(a.n, 5)));
+    const EigenEnd which = random_uniform(94, seed) < 0.6 ? EigenEnd::smallest : EigenEnd::largest;
+    EigsOptions options = eigs_options(lanczos ? std::min(k, a.n - 1) : k, which,
+                                       lanczos ? EigsMethod::lanczos : EigsMethod::automatic);
+    options.restarts_max = 20;
+    SCOPED_TRACE(a.kind + (lanczos ? ", Lanczos" : ""));
+    const Pairs result = pairs(all_elements_of(a), options);
+    for (const double x : result.vectors) ASSERT_TRUE(std::isfinite(x));
+    expect_certified(a, result, options);
+    found += result.info.ok ? 1 : 0;
+  }
+  EXPECT_GT(found, cases / 2);
 }
 
 /// Components of a graph are zeros of its Laplacian; two of three nodes are alone or in pairs.

@@ -12,6 +12,8 @@
 #include "strata/krylov.hpp"
 #include "tests/krylov/gmres_harness.hpp"
 #include "tests/krylov/matrices.hpp"
+#include "tests/support/campaign.hpp"
+#include "tests/support/symmetric_kinds.hpp"
 
 namespace strata {
 namespace {
@@ -231,7 +233,8 @@ TEST(GmresCertificate, NoResidualIsBetterThanTheTruth) {
   const Solved third = solved(three, ones, with(1, 5, QrMethod::automatic));
   EXPECT_GT(third.info.relative_residual, 1e-18);
   expect_true(three, ones, third);
-  for (std::uint64_t seed = 0; seed < 36; ++seed) {
+  const std::uint64_t cases = test::campaign(360, 24, 12);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const std::size_t n = 4 + seed % 40;
     test::Entries entries;
     for (std::size_t i = 0; i < n; ++i) {
@@ -260,6 +263,90 @@ TEST(GmresCertificate, NoResidualIsBetterThanTheTruth) {
       EXPECT_LE(truth, 1e-13 * (1 + 1e-10));
     }
   }
+}
+
+/// Elements of 10 kinds that are not symmetric.
+double unsymmetric_element(std::uint64_t kind, std::int64_t i, std::int64_t j, std::int64_t n,
+                           const test::Draw& draw) {
+  const double convection = i == j ? 2.2 : i == j + 1 ? -1.1 : j == i + 1 ? -0.9 : 0;
+  const double scattered = draw.uniform(100 * i + j) * static_cast<double>(n) < 4
+                               ? draw.normal(10'000 + 100 * i + j)
+                               : 0.0;
+  const double dominated =
+      scattered + (i == j ? static_cast<double>(1 + draw.integer(200 + i, 3)) : 0.0);
+  const auto row = [&](std::int64_t k) { return draw.size(300 + k, -8, 8); };
+  switch (kind) {
+    case 0: return dominated;
+    case 1: return convection * row(i);
+    case 2: return convection * row(j);
+    case 3: return convection * row(i) * row(j);
+    case 4: return i == draw.integer(1, n) && n > 1 ? 0.0 : dominated;  // singular
+    case 5: return i == j ? 1 + 3 * draw.integer(400 + i, 3) : 0.0;
+    case 6:
+      return std::pow(0.1 + 0.9 * static_cast<double>(i) / static_cast<double>(n),
+                      static_cast<double>(n - 1 - j));
+    case 7: return dominated * draw.size(20'000 + 100 * i + j, -6, 6);
+    case 8: return convection + (i == j && draw.uniform(500 + i) < 0.1 ? row(i) * 1e8 : 0.0);
+    default: return 1 / (draw.uniform(600 + i) + draw.uniform(700 + j) + 1e-3);
+  }
+}
+
+/// A matrix of the kinds above, or a symmetric one, times a power of two.
+SparseMatrix structured_matrix(std::uint64_t seed) {
+  const test::Draw draw{random_bits(95, seed)};
+  const test::Symmetric symmetric = test::symmetric_matrix(seed / 2, 40);
+  const std::int64_t n = seed % 2 == 0 ? symmetric.n : 1 + draw.integer(0, 40);
+  const bool far = seed % 2 == 1 && draw.uniform(2) < 0.3;
+  const int exponent = far ? static_cast<int>(draw.integer(3, 1600) - 800) : 0;
+  test::Entries entries;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double x =
+          seed % 2 == 0 ? symmetric(i, j) : unsymmetric_element(seed / 2 % 10, i, j, n, draw);
+      if (x != 0 || i == j) entries.add(i, j, std::ldexp(x, exponent));
+    }
+  }
+  return entries.matrix(n);
+}
+
+/// Whether it was solved.
+bool expect_true_of_structure(std::uint64_t seed) {
+  const test::Draw draw{random_bits(96, seed)};
+  const SparseMatrix a = structured_matrix(seed);
+  std::vector<double> b(static_cast<std::size_t>(a.rows));
+  if (draw.uniform(0) < 0.4) b = test::row_sums(a);
+  const int exponent = draw.uniform(1) < 0.3 ? static_cast<int>(draw.integer(2, 600) - 300) : 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    if (!std::isfinite(b[i]) || b[i] == 0) b[i] = draw.normal(10 + static_cast<std::int64_t>(i));
+    const double scaled = std::ldexp(b[i], exponent);
+    if (std::isfinite(scaled)) b[i] = scaled;
+  }
+  GmresOptions options =
+      with(draw.uniform(3) < 0.3 ? 4 : 1, 4 + draw.integer(4, 40), QrMethod::automatic);
+  options.restarts_max = 8;
+  options.tolerance = draw.size(5, -14, -4);
+  options.balance = draw.uniform(6) < 0.4;
+  if (draw.uniform(7) < 0.2) options.precision = Element::fp32;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const Solved result = solved(a, b, options);
+  if (std::ranges::all_of(b, [](double x) { return x == 0; })) return result.info.ok;
+  expect_true(a, b, result);
+  if (!result.info.ok) return false;
+  EXPECT_LE(residual_in_many_digits(a, b, result.x), options.tolerance * (1 + 1e-10));
+  return true;
+}
+
+TEST(GmresCertificate, IsTrueOfStructures) {
+  const std::uint64_t cases = test::campaign(2000, 48, 24);
+  std::uint64_t solved_cases = 0;
+  for (std::uint64_t seed = 0; seed < cases; ++seed)
+    solved_cases += expect_true_of_structure(seed) ? 1 : 0;
+  EXPECT_GT(solved_cases, cases / 4);
+}
+
+/// The space of the scaled system ends when that of A and b as given is solved.
+TEST(GmresCertificate, WhatIsSolvedHasNoReasonWhyNot) {
+  for (const std::uint64_t seed : {264, 322}) EXPECT_TRUE(expect_true_of_structure(seed)) << seed;
 }
 
 }  // namespace
