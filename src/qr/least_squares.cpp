@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "base/check.hpp"
@@ -40,6 +41,7 @@ constexpr double kWideUnit = 0x1p-104;
 constexpr double kWanted = 1e-6;  ///< of the error bound
 constexpr double kContraction = 0.25;
 constexpr int kRefinementsMax = 12;
+constexpr int kLift = 100;  ///< the least double times 2 to this is far from the end of the range
 
 double length_of(const Column& x) {
   double square = 0;
@@ -92,6 +94,7 @@ class LeastSquares {
         b_(b),
         options_(options),
         scale_(static_cast<std::size_t>(a.cols() + b.cols()), 1.0),
+        lift_(scale_.size()),
         x_(static_cast<std::size_t>(b.cols())) {}
 
   LeastSquaresInfo solve(MatrixView<double> x) {
@@ -104,8 +107,10 @@ class LeastSquares {
     }
     info_.rank = n() - std::ssize(info_.dependent_columns);
     for (std::int64_t k = 0; k < b_.cols(); ++k) {
-      for (std::int64_t i = 0; i < n(); ++i)
-        x(i, k) = column(k)[static_cast<std::size_t>(i)].hi * (scale(i) / scale(n() + k));
+      for (std::int64_t i = 0; i < n(); ++i) {
+        x(i, k) = std::scalbn(column(k)[static_cast<std::size_t>(i)].hi, exponent_of(i, k));
+        if (!std::isfinite(x(i, k))) info_.residual_norm[static_cast<std::size_t>(k)] = kInfinity;
+      }
     }
     write_triangle();
     info_.ok = info_.error_bound <= kWanted && info_.dependent_columns.empty();
@@ -116,13 +121,51 @@ class LeastSquares {
   [[nodiscard]] std::int64_t n() const { return a_.cols(); }
   [[nodiscard]] double scale(std::int64_t j) const { return scale_[static_cast<std::size_t>(j)]; }
   [[nodiscard]] Column& column(std::int64_t k) { return x_[static_cast<std::size_t>(k)]; }
+  /// Element i of column k of x is 2 to this times what is computed.
+  [[nodiscard]] int exponent_of(std::int64_t i, std::int64_t k) const {
+    return std::ilogb(scale(i)) + lift(i) - std::ilogb(scale(n() + k)) - lift(n() + k);
+  }
+  [[nodiscard]] int lift(std::int64_t j) const { return lift_[static_cast<std::size_t>(j)]; }
+
+  /// Columns so small that no power of two that is a double makes them 1 are replaced, in copies of
+  /// A and b, by ones that are larger by a power of two; whether there are any.
+  bool lift_small_columns(const std::vector<double>& largest) {
+    bool any = false;
+    for (std::size_t j = 0; j < largest.size(); ++j) {
+      if (!(largest[j] > 0 && largest[j] < 0x1p-1000)) continue;
+      lift_[j] = kLift;
+      any = true;
+    }
+    if (!any) return false;
+    a_ = lifted(a_, 0, near_a_);
+    b_ = lifted(b_, n(), near_b_);
+    return true;
+  }
+  [[nodiscard]] TallInput<double> lifted(const TallInput<double>& from, std::int64_t first,
+                                         std::vector<double>& to) const {
+    const std::int64_t rows = from.rows();
+    to.resize(static_cast<std::size_t>(rows * from.cols()));
+    for (std::int64_t j = 0; j < from.cols(); ++j)
+      for (std::int64_t i = 0; i < rows; ++i)
+        to[static_cast<std::size_t>(i + j * rows)] = std::scalbn(from(i, j), lift(first + j));
+    return {MatrixView<const double>{to.data(), rows, from.cols(), rows}};
+  }
 
   // ---- normal equations
 
   /// Whether they are good enough.
   bool solve_normal_equations() {
-    PassRunner<double> runner({.from = a_, .beside = b_}, options_);
-    Gram g = gram(runner);
+    const auto make_runner = [&] {
+      return std::make_unique<PassRunner<double>>(TallColumns<double>{.from = a_, .beside = b_},
+                                                  options_);
+    };
+    auto runner = make_runner();
+    Gram g = gram(*runner);
+    if (g.n == 0) {  // the columns are others now
+      add_report(runner->take_report());
+      runner = make_runner();
+      g = gram(*runner);
+    }
     const double tolerance = 64 * static_cast<double>(n() + 1) * kWideUnit;
     // The columns of b come last; none of them may end the factorization.
     const SmallCholesky<DoubleDouble> small = small_cholesky(g, BadPivot::drop, tolerance);
@@ -137,12 +180,12 @@ class LeastSquares {
       good = info_.error_bound <= kWanted;
       if (good) {
         tell(factor);
-        residuals_by(g, runner);
+        residuals_by(g, *runner);
       } else if (factor.contraction < kContraction) {
         good = refine(factor);
       }
     }
-    add_report(runner.take_report());
+    add_report(runner->take_report());
     return good;
   }
 
@@ -158,7 +201,8 @@ class LeastSquares {
     return factor;
   }
 
-  /// Of [A b] with columns of lengths near 1, which the scales give them.
+  /// Of [A b] with columns of lengths near 1, which the scales give them; empty where columns were
+  /// lifted.
   Gram gram(PassRunner<double>& runner) {
     Gram g = runner.gram<DoubleDouble>(scale_);
     std::vector<bool> zero(scale_.size());
@@ -175,6 +219,7 @@ class LeastSquares {
         if (!std::isfinite(largest[j])) complain();
         zero[j] = largest[j] == 0;
       }
+      if (lift_small_columns(largest)) return {};
       if (!in_range()) {  // columns of zeros alone leave the sums as they have to be
         for (std::size_t j = 0; j < scale_.size(); ++j) {
           int exponent = 0;
@@ -217,6 +262,9 @@ class LeastSquares {
   /// G; else from one more reading.
   void residuals_by(const Gram& g, PassRunner<double>& runner) {
     bool told = true;
+    double lost = 0;
+    for (std::int64_t k = 0; k < b_.cols(); ++k) lost = std::max(lost, round_to_range(k));
+    info_.error_bound += lost;
     for (std::int64_t k = 0; k < b_.cols(); ++k) {
       const auto element = [&](std::int64_t i) {
         return i < n() ? column(k)[static_cast<std::size_t>(i)].hi : -1.0;
@@ -246,7 +294,26 @@ class LeastSquares {
       set_residual(k, std::sqrt(std::max(of_residuals(n() + k, n() + k).hi, 0.0)));
   }
   void set_residual(std::int64_t k, double scaled_length) {
-    info_.residual_norm[static_cast<std::size_t>(k)] = scaled_length / scale(n() + k);
+    info_.residual_norm[static_cast<std::size_t>(k)] =
+        std::scalbn(scaled_length / scale(n() + k), -lift(n() + k));
+  }
+
+  /// Column k becomes what can be written of it: an element near the lower end of the range loses
+  /// digits. Bounds how much that is beside its length; infinite where one exceeds the range.
+  double round_to_range(std::int64_t k) {
+    Column lost(column(k).size());
+    const double length = length_of(column(k));
+    for (std::int64_t i = 0; i < n(); ++i) {
+      DoubleDouble& value = column(k)[static_cast<std::size_t>(i)];
+      const double written = std::scalbn(value.hi, exponent_of(i, k));
+      if (!std::isfinite(written)) return kInfinity;
+      const double back = std::scalbn(written, -exponent_of(i, k));
+      if (back == value.hi) continue;
+      lost[static_cast<std::size_t>(i)] = DoubleDouble(value.hi - back);
+      value = DoubleDouble(back);
+    }
+    const double change = length_of(lost);
+    return change > 0 ? 2 * change / length : 0;  // columns have lengths of 1 to a factor of √2
   }
 
   // ---- by the R and Q of qr()
@@ -300,22 +367,31 @@ class LeastSquares {
     return factor;
   }
 
+  /// Of [A b].
+  [[nodiscard]] double element(std::int64_t i, std::int64_t j) const {
+    return j < n() ? a_(i, j) : b_(i, j - n());
+  }
+
   /// Scales as gram() has them, from the data.
   void scale_to_unit() {
+    std::vector<double> largest(scale_.size());
     for (std::int64_t j = 0; j < n() + b_.cols(); ++j) {
-      const TallInput<double>& of = j < n() ? a_ : b_;
-      double largest = 0;
       for (std::int64_t i = 0; i < a_.rows(); ++i) {
-        const double x = of(i, j < n() ? j : j - n());
+        const double x = element(i, j);
         if (!std::isfinite(x)) complain();
-        largest = std::max(largest, std::abs(x));
+        double& most = largest[static_cast<std::size_t>(j)];
+        most = std::max(most, std::abs(x));
       }
+    }
+    lift_small_columns(largest);
+    for (std::int64_t j = 0; j < n() + b_.cols(); ++j) {
+      const double most = std::scalbn(largest[static_cast<std::size_t>(j)], lift(j));
       int exponent = 0;
-      if (largest > 0) std::frexp(largest, &exponent);
+      if (most > 0) std::frexp(most, &exponent);
       const double power = std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
       double square = 0;
       for (std::int64_t i = 0; i < a_.rows(); ++i) {
-        const double x = of(i, j < n() ? j : j - n()) * power;
+        const double x = element(i, j) * power;
         square += x * x;
       }
       scale_[static_cast<std::size_t>(j)] = power * unit_scale(square);
@@ -358,10 +434,12 @@ class LeastSquares {
       }
     }
     column(k) = std::move(best);
+    const double lost = round_to_range(k);
     Column written;
     for (const DoubleDouble& value : column(k)) written.emplace_back(value.hi);
     set_residual(k, residual_products(a_, b_, k, scale_, scale(n() + k), written).length);
-    return bound;
+    // So far beside the length of x itself, which says nothing of that of the solution from 1 on.
+    return bound < 1 ? bound / (1 - bound) + lost : kInfinity;
   }
 
   /// The error of x beside its length, behind a step whose R·δ had the length `change`.
@@ -389,13 +467,13 @@ class LeastSquares {
   void write_triangle() {
     for (std::int64_t j = 0; j < n(); ++j)
       for (std::int64_t i = 0; i < n(); ++i)
-        info_.r.push_back(i <= j ? r_(i, j).hi / scale(j) : 0.0);
+        info_.r.push_back(i <= j ? std::scalbn(r_(i, j).hi / scale(j), -lift(j)) : 0.0);
     for (std::int64_t k = 0; k < b_.cols(); ++k) {
       for (std::int64_t i = 0; i < n(); ++i) {
         DoubleDouble sum;
         for (std::int64_t j = i; j < n(); ++j)
           sum = subtract_product(sum, -r_(i, j), column(k)[static_cast<std::size_t>(j)]);
-        info_.qtb.push_back(sum.hi / scale(n() + k));
+        info_.qtb.push_back(std::scalbn(sum.hi / scale(n() + k), -lift(n() + k)));
       }
     }
   }
@@ -421,9 +499,11 @@ class LeastSquares {
   TallInput<double> a_;
   TallInput<double> b_;
   Options options_;
-  std::vector<double> scale_;  ///< powers of two, of the columns of [A b]
-  std::vector<Column> x_;      ///< of columns as they are scaled; zeros where dependent
-  Gram r_;                     ///< the R that is told, of the same
+  std::vector<double> near_a_, near_b_;  ///< copies where columns were lifted
+  std::vector<double> scale_;            ///< powers of two, of the columns of [A b]
+  std::vector<int> lift_;                ///< and 2 to these, by which they are larger than given
+  std::vector<Column> x_;                ///< of columns as they are scaled; zeros where dependent
+  Gram r_;                               ///< the R that is told, of the same
   bool reported_ = false;
   LeastSquaresInfo info_;
 };

@@ -10,7 +10,7 @@
 #include "qr/exact_rank.hpp"
 #include "tests/qr/exact_triangle.hpp"
 #include "tests/qr/factored.hpp"
-#include "tests/qr/tall_matrices.hpp"
+#include "tests/qr/tall_kinds.hpp"
 #include "tests/support/campaign.hpp"
 
 namespace strata {
@@ -59,37 +59,15 @@ void expect_done(const test::Matrix<T>& v, const std::string& name) {
   EXPECT_TRUE(test::factored(v, test::plain()).info.ok) << name;
 }
 
-/// Powers of points from a to b, the highest first.
-template <class T>
-test::Matrix<T> vandermonde(std::int64_t m, std::int64_t n, double a, double b) {
-  return test::make_matrix<T>(m, n, [=](auto i, auto j) {
-    const double x = a + (b - a) * static_cast<double>(i) / static_cast<double>(m - 1);
-    return static_cast<T>(std::pow(x, static_cast<double>(n - 1 - j)));
-  });
-}
-
-template <class T>
-test::Matrix<T> triangle(std::int64_t m, std::int64_t n,
-                         const std::function<double(std::int64_t)>& own, std::int64_t most,
-                         std::uint64_t seed) {
-  return test::make_matrix<T>(m, n, [&](auto i, auto j) {
-    if (i > j) return T(0);
-    if (i == j) return static_cast<T>(own(j));
-    const double x = random_uniform(seed, static_cast<std::uint64_t>(i + n * j));
-    return static_cast<T>(std::floor(static_cast<double>(2 * most + 1) * x) -
-                          static_cast<double>(most));
-  });
-}
-
 TEST(Certificate, IsTrueOfMatricesWithManyNearDependencies) {
-  expect_done(vandermonde<double>(60, 60, 0, 1), "Vandermonde 60");
-  expect_done(vandermonde<double>(120, 70, -1, 1), "Vandermonde 120 x 70");
-  expect_done(vandermonde<float>(30, 30, 0, 1), "Vandermonde 30 in float");
+  expect_done(test::vandermonde<double>(60, 60, 0, 1), "Vandermonde 60");
+  expect_done(test::vandermonde<double>(120, 70, -1, 1), "Vandermonde 120 x 70");
+  expect_done(test::vandermonde<float>(30, 30, 0, 1), "Vandermonde 30 in float");
   const double exponents[] = {-17, -37, -28, -31, -21};
-  expect_done(triangle<double>(
+  expect_done(test::integers_above<double>(
                   6, 5, [&](auto j) { return std::exp2(exponents[j]); }, 3, 1),
               "powers of two");
-  expect_done(triangle<double>(
+  expect_done(test::integers_above<double>(
                   11, 10, [](auto) { return 1.0; }, 1000000, 2),
               "integers");
   const double c = 0.9;
@@ -106,58 +84,12 @@ TEST(Certificate, IsTrueOfMatricesWithManyNearDependencies) {
 TEST(Certificate, IsTrueOfStructures) {
   const std::uint64_t cases = test::campaign(20'000, 160, 40);
   for (std::uint64_t i = 0; i < cases; ++i) {
-    const auto uniform = [&](std::uint64_t which) { return random_uniform(7000 + which, i); };
-    const auto n = static_cast<std::int64_t>(2 + 12 * uniform(0));
-    const auto m = n + static_cast<std::int64_t>(12 * uniform(1));
     const std::string name = "case " + std::to_string(i);
-    const auto power = [&](double most) {
-      return [=](auto j) {
-        return std::exp2(
-            -std::floor(most * random_uniform(7100 + i, static_cast<std::uint64_t>(j))));
-      };
-    };
-    switch (i % 8) {
-      case 0:
-        expect_true(vandermonde<double>(m + 1, n, -uniform(2), uniform(3) + 0.1), name);
-        break;
-      case 1: expect_true(triangle<double>(m, n, power(45), 3, 7200 + i), name); break;
-      case 2:
-        expect_true(triangle<double>(
-                        m, n, [](auto) { return 1.0; }, 1000000, 7200 + i),
-                    name);
-        break;
-      case 3: expect_true(triangle<float>(m, n, power(20), 3, 7200 + i), name); break;
-      case 4: {  // Cauchy
-        expect_true(test::make_matrix<double>(
-                        m, n,
-                        [&](auto a, auto b) {
-                          return 1 /
-                                 (random_uniform(7300 + i, static_cast<std::uint64_t>(a)) +
-                                  random_uniform(7400 + i, static_cast<std::uint64_t>(b)) + 1e-3);
-                        }),
-                    name);
-        break;
-      }
-      case 5: {  // Krylov vectors of a diagonal matrix
-        expect_true(test::make_matrix<double>(
-                        m, n,
-                        [&](auto a, auto b) {
-                          return std::pow(random_uniform(7500 + i, static_cast<std::uint64_t>(a)),
-                                          static_cast<double>(b));
-                        }),
-                    name);
-        break;
-      }
-      case 6:
-        expect_true(test::integers_of_rank(
-                        m, n, 1 + static_cast<std::int64_t>(uniform(4) * static_cast<double>(n)),
-                        7600 + 2 * i),
-                    name);
-        break;
-      default:
-        expect_true(test::with_condition(m, n, std::pow(10.0, 18 * uniform(5)), 7700 + 3 * i),
-                    name);
-    }
+    const Tall a = test::tall_of_kind(i % 8, i);
+    if (i % 8 == 3)
+      expect_true(test::powers_of_two<float>(a.rows, a.cols, 20, i), name);
+    else
+      expect_true(a, name);
   }
 }
 
@@ -202,7 +134,7 @@ TEST(Certificate, TheRankOfIntegersIsThatOfTheirFactorsPastABlock) {
 }
 
 TEST(Certificate, EveryMethodSaysWhetherQIsOrthonormal) {
-  const Tall v = vandermonde<double>(200, 30, 0, 1);
+  const Tall v = test::vandermonde<double>(200, 30, 0, 1);
   for (const QrMethod method : {QrMethod::cholqr, QrMethod::svqr, QrMethod::mgs, QrMethod::cgs}) {
     const auto got = test::factored(v, test::plain(method));
     EXPECT_GE(test::orthogonality_of(got.q, 30), 0.1) << to_string(method);

@@ -3,13 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "strata/error.hpp"
 #include "strata/qr.hpp"
+#include "tests/qr/exact_triangle.hpp"
 #include "tests/qr/factored.hpp"
+#include "tests/qr/tall_kinds.hpp"
+#include "tests/support/campaign.hpp"
 #include "tests/support/nan.hpp"
 
 namespace strata {
@@ -17,6 +20,7 @@ namespace {
 
 using test::error_of;
 using test::kNan;
+using test::Many;
 using test::on;
 using test::plain;
 using test::Tall;
@@ -120,9 +124,6 @@ TEST(LeastSquares, DependentUnknownsAreZeroAndNamed) {
 
 /// ‖b − A·x‖ of x as it is written.
 double true_residual(const Tall& a, const Tall& b, const Tall& x) {
-  using Many = boost::multiprecision::number<
-      boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
-      boost::multiprecision::et_off>;
   Many square = 0;
   for (std::int64_t i = 0; i < a.rows; ++i) {
     Many rest = b(i, 0);
@@ -132,60 +133,67 @@ double true_residual(const Tall& a, const Tall& b, const Tall& x) {
   return static_cast<double>(Many(sqrt(square)));
 }
 
-/// x of min ‖b − A·x‖ by normal equations in 600 bits.
-std::vector<double> exact_solution(const Tall& a, const Tall& b) {
-  using Many = boost::multiprecision::number<
-      boost::multiprecision::cpp_bin_float<600, boost::multiprecision::digit_base_2>,
-      boost::multiprecision::et_off>;
+/// x of min ‖b − A·x‖ by normal equations in 600 bits; none where A is singular, or so near it
+/// that these are too few.
+std::optional<std::vector<Many>> exact_solution(const Tall& a, const Tall& b) {
   const std::int64_t n = a.cols;
-  std::vector<std::vector<Many>> g(static_cast<std::size_t>(n),
-                                   std::vector<Many>(static_cast<std::size_t>(n + 1)));
-  const auto at = [&](std::int64_t i, std::int64_t j) -> Many& {
-    return g[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-  };
+  test::ManyMatrix g(n, n + 1);
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t r = 0; r < a.rows; ++r) {
-      for (std::int64_t j = 0; j < n; ++j) at(i, j) += Many(a(r, i)) * Many(a(r, j));
-      at(i, n) += Many(a(r, i)) * Many(b(r, 0));
+      for (std::int64_t j = 0; j < n; ++j) g(i, j) += Many(a(r, i)) * Many(a(r, j));
+      g(i, n) += Many(a(r, i)) * Many(b(r, 0));
     }
   }
+  const test::ManyMatrix gram = g;
+  const Many least("1e-120");
   for (std::int64_t p = 0; p < n; ++p) {
+    if (!(g(p, p) > least * gram(p, p))) return std::nullopt;
     for (std::int64_t i = 0; i < n; ++i) {
       if (i == p) continue;
-      const Many factor = at(i, p) / at(p, p);
-      for (std::int64_t j = p; j <= n; ++j) at(i, j) -= factor * at(p, j);
+      const Many factor = g(i, p) / g(p, p);
+      for (std::int64_t j = p; j <= n; ++j) g(i, j) -= factor * g(p, j);
     }
   }
-  std::vector<double> x;
-  for (std::int64_t i = 0; i < n; ++i) x.push_back(static_cast<double>(at(i, n) / at(i, i)));
+  std::vector<Many> x;
+  for (std::int64_t i = 0; i < n; ++i) x.push_back(g(i, n) / g(i, i));
   return x;
 }
 
 /// The error of x beside the exact solution, of columns of length 1.
-double true_error(const Tall& a, const Tall& b, const Tall& x) {
-  const std::vector<double> exact = exact_solution(a, b);
-  double wrong = 0;
-  double length = 0;
+double true_error(const Tall& a, const std::vector<Many>& exact, const Tall& x) {
+  Many wrong = 0;
+  Many length = 0;
   for (std::int64_t j = 0; j < a.cols; ++j) {
-    double square = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i) square += a(i, j) * a(i, j);
-    const double e = exact[static_cast<std::size_t>(j)];
+    Many square = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) square += Many(a(i, j)) * Many(a(i, j));
+    const Many& e = exact[static_cast<std::size_t>(j)];
     wrong += square * (x(j, 0) - e) * (x(j, 0) - e);
     length += square * e * e;
   }
-  return std::sqrt(wrong / length);
+  return wrong == 0 ? 0 : static_cast<double>(Many(sqrt(Many(wrong / length))));
 }
 
 /// What is told of x is true of it.
 LeastSquaresInfo expect_true(const Tall& a, const Tall& b) {
   Tall x(a.cols, 1);
   const LeastSquaresInfo info = least_squares(a.view(), b.view(), x.view(), plain().run);
-  const double residual = true_residual(a, b, x);
-  EXPECT_NEAR(info.residual_norm[0], residual, 0.01 * residual + 1e-300);
-  if (info.dependent_columns.empty()) {
-    EXPECT_GE(info.error_bound, true_error(a, b, x));
-  }
   EXPECT_EQ(info.ok, info.error_bound <= 1e-6 && info.dependent_columns.empty());
+  if (!std::all_of(x.data.begin(), x.data.end(), [](double e) { return std::isfinite(e); })) {
+    EXPECT_FALSE(info.ok);
+    return info;
+  }
+  const double residual = true_residual(a, b, x);
+  if (std::isinf(residual)) {  // it is no double
+    EXPECT_EQ(info.residual_norm[0], residual);
+  } else {
+    EXPECT_NEAR(info.residual_norm[0], residual, 0.01 * residual + 1e-300);
+  }
+  if (!info.dependent_columns.empty()) return info;
+  if (const auto exact = exact_solution(a, b)) {
+    EXPECT_GE(info.error_bound, true_error(a, *exact, x));
+  } else if (std::ssize(test::exact_triangle_of(a).kept) < a.cols) {
+    EXPECT_FALSE(info.ok);
+  }
   return info;
 }
 
@@ -218,6 +226,71 @@ TEST(LeastSquares, TellsTheResidualOfTheXThatItWrites) {
   EXPECT_EQ(info.rank, 7);
   EXPECT_TRUE(info.ok);
   EXPECT_TRUE(info.dependent_columns.empty());
+}
+
+/// A·x of random x, with noise of any size or none.
+Tall observations(const Tall& a, std::uint64_t seed) {
+  const auto uniform = [&](std::uint64_t which) { return random_uniform(8300 + which, seed); };
+  const Tall x = test::random_tall(a.cols, 1, 8400 + seed);
+  const Tall noise = test::random_tall(a.rows, 1, 8500 + seed);
+  const double share = uniform(0) < 0.6 ? std::pow(10.0, -12 * uniform(1)) : 0;
+  Tall b(a.rows, 1);
+  double largest = 0;
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < a.cols; ++j) b(i, 0) += a(i, j) * x(j, 0) / 16;
+    largest = std::max(largest, std::abs(b(i, 0)));
+  }
+  for (std::int64_t i = 0; i < a.rows; ++i) b(i, 0) += share * largest * noise(i, 0) / 16;
+  if (largest == 0 || uniform(2) < 0.8) return b;
+  const int power = static_cast<int>(2000 * uniform(3)) - 1040 - std::ilogb(largest);
+  for (double& x : b.data) x = std::ldexp(x, power);  // x may leave the range, or have few digits
+  return b;
+}
+
+TEST(LeastSquares, IsTrueOfStructures) {
+  const std::uint64_t cases = test::campaign(20'000, 120, 36);
+  std::uint64_t solved = 0;
+  for (std::uint64_t i = 0; i < cases; ++i) {
+    const std::uint64_t kind = i % test::kTallKinds;
+    SCOPED_TRACE("case " + std::to_string(i) + ", kind " + std::to_string(kind));
+    const Tall a = test::tall_of_kind(kind, i);
+    solved += expect_true(a, observations(a, i)).ok ? 1 : 0;
+  }
+  EXPECT_GT(solved, cases / 2);
+}
+
+Tall times_power(Tall a, int power) {
+  for (double& x : a.data) x = std::ldexp(x, power);
+  return a;
+}
+
+TEST(LeastSquares, AnXThatLeavesTheRangeIsNoSolution) {
+  const Tall a = test::random_tall(20, 4, 26);
+  const Tall b = test::random_tall(20, 1, 27);
+  const LeastSquaresInfo over = expect_true(times_power(a, -600), times_power(b, 600));
+  EXPECT_FALSE(over.ok);
+  EXPECT_TRUE(std::isinf(over.error_bound));
+  EXPECT_TRUE(std::isinf(over.residual_norm[0]));
+  // Of x near 2^−1050 some 24 bits are left, near 2^−1070 four.
+  const LeastSquaresInfo few = expect_true(times_power(a, 500), times_power(b, -550));
+  EXPECT_TRUE(few.ok);
+  EXPECT_GT(few.error_bound, 1e-9);
+  EXPECT_FALSE(expect_true(times_power(a, 500), times_power(b, -570)).ok);
+  // Columns of subnormal numbers, and one of these beside others.
+  EXPECT_TRUE(expect_true(times_power(a, -1060), times_power(b, -1060)).ok);
+  EXPECT_TRUE(expect_true(times_power(a, -1060), b).error_bound > 1);
+  Tall mixed = a;
+  for (std::int64_t i = 0; i < 20; ++i) {
+    mixed(i, 1) = std::ldexp(a(i, 1), -1065);
+    mixed(i, 2) = std::ldexp(a(i, 2), 600);
+  }
+  EXPECT_TRUE(expect_true(mixed, times_power(b, -300)).ok);
+}
+
+/// A bound is one beside the exact x, which may be much smaller than what is written.
+TEST(LeastSquares, ABoundBesideAWrongXIsNone) {
+  const Tall a = test::tall_of_kind(1, 217);
+  EXPECT_TRUE(std::isinf(expect_true(a, observations(a, 217)).error_bound));
 }
 
 TEST(LeastSquares, TakesMoreColumnsThanAKernelHolds) {
