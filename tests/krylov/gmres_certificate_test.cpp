@@ -318,7 +318,8 @@ bool expect_true_of_structure(std::uint64_t seed) {
   const int exponent = draw.uniform(1) < 0.3 ? static_cast<int>(draw.integer(2, 600) - 300) : 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     if (!std::isfinite(b[i]) || b[i] == 0) b[i] = draw.normal(10 + static_cast<std::int64_t>(i));
-    b[i] = std::ldexp(b[i], exponent);
+    const double scaled = std::ldexp(b[i], exponent);
+    if (std::isfinite(scaled)) b[i] = scaled;
   }
   GmresOptions options =
       with(draw.uniform(3) < 0.3 ? 4 : 1, 4 + draw.integer(4, 40), QrMethod::automatic);
@@ -336,7 +337,7 @@ bool expect_true_of_structure(std::uint64_t seed) {
 }
 
 TEST(GmresCertificate, IsTrueOfStructures) {
-  const std::uint64_t cases = test::campaign(2000, 64, 24);
+  const std::uint64_t cases = test::campaign(2000, 48, 24);
   std::uint64_t solved_cases = 0;
   for (std::uint64_t seed = 0; seed < cases; ++seed)
     solved_cases += expect_true_of_structure(seed) ? 1 : 0;
