@@ -292,7 +292,9 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
   const int status =
       finish(common, std::move(data), object, [&] { print_lstsq(info, a.rows(), x, arguments); });
   if (info.ok) return status;
-  if (!info.dependent_columns.empty()) {
+  if (!std::all_of(x.values.begin(), x.values.end(), [](double v) { return std::isfinite(v); })) {
+    fmt::print(stderr, "strata: lstsq: numbers of x leave the range of fp64\n");
+  } else if (!info.dependent_columns.empty()) {
     fmt::print(stderr,
                "strata: lstsq: columns {} of A depend on those before them and have coefficients "
                "0: x is one of many that fit as well\n",

@@ -254,5 +254,18 @@ TEST_F(CliQr, LstsqSolvesAndNamesItsBound) {
   EXPECT_EQ(strata({"lstsq", path("V.npy"), path("b.npy"), "--r", path("R.csv")}).status, 2);
 }
 
+TEST_F(CliQr, AnXThatLeavesTheRangeIsStatusOne) {
+  const DenseMatrix<double> a{{0x1p-600, 0, 0, 0x1p-600, 0, 0}, 3, 2};
+  const DenseMatrix<double> b{{0x1p600, 1, 1}, 3, 1};
+  write_npy(path("a.npy"), a.view());
+  write_npy(path("b.npy"), b.view());
+  const Outcome outcome = strata({"lstsq", path("a.npy"), path("b.npy"), "--json"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("leave the range"), std::string::npos) << outcome.err;
+  const json told = json::parse(outcome.out)["lstsq"];
+  EXPECT_EQ(told["ok"], false);
+  EXPECT_TRUE(told["error_bound"].is_null());
+}
+
 }  // namespace
 }  // namespace strata::test
