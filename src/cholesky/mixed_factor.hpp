@@ -2,8 +2,9 @@
 // MixedFactor: a covariance factored in several precisions, safely.
 //
 // Contract: flies a pilot, makes a map of precisions of what it says, factors, compares the norms
-// that were met with those that were expected, and does it again with a finer map where larger tiles
-// cost more than was asked for in all, or a probe of the factor finds that they do. With MixedPrecision::guard a factorization that takes long in FP64 is forecast first
+// that were met with those that were expected, and does it again with a finer map where larger
+// tiles cost more than was asked for in all, or a probe of the factor finds that they do. With
+// MixedPrecision::guard a factorization that takes long in FP64 is forecast first
 // (mixed_forecast.hpp): what would take as long in lower precisions is done in FP64 at once, and
 // one that fails is followed by one other in lower precisions at most, if that is still worth it.
 // Tiles that were left out are never met, so random vectors tell whether the factor is as near as
