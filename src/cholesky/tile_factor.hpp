@@ -144,7 +144,7 @@ class TileFactor {
   const PlannedRun& plan_of_use(const UseProblem& problem);
   [[nodiscard]] SolveProblem solve_problem(std::int64_t rhs) const;
   [[nodiscard]] WhitenedProblem whitened_problem(std::int64_t targets, std::int64_t columns) const;
-  /// Of `columns` columns of V, or of as many of them as go at once.
+  /// For `columns` columns of V, or as many of them as go at once.
   [[nodiscard]] ProductProblem product_problem(std::int64_t columns) const;
   RunReport multiply_columns(const ProductProblem& problem, const CovarianceTimes& operands);
   RunReport run_use(const UseProblem& problem, MemoryStore& store, const RunOptions& options);

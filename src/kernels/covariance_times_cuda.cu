@@ -182,7 +182,7 @@ void compute(const Call& call) {
   });
 }
 
-/// Of scratch memory that the sums of a task need.
+/// Bytes of scratch memory that the sums of a task need.
 std::int64_t sum_bytes(const KernelCalls& calls) {
   std::int64_t bytes = 0;
   for (std::int64_t c = 0; c < calls.count(); ++c) {

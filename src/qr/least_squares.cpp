@@ -367,7 +367,7 @@ class LeastSquares {
     return factor;
   }
 
-  /// Of [A b].
+  /// Element (i, j) of [A b].
   [[nodiscard]] double element(std::int64_t i, std::int64_t j) const {
     return j < n() ? a_(i, j) : b_(i, j - n());
   }

@@ -108,7 +108,7 @@ inline Symmetric graph_matrix(std::int64_t n, const Draw& draw) {
   return a;
 }
 
-/// Of these eigenvalues, but for rounding: three random reflections of a diagonal.
+/// A matrix with these eigenvalues, but for rounding: three random reflections of a diagonal.
 inline Symmetric with_eigenvalues(std::int64_t n, const Draw& draw,
                                   const std::function<double(std::int64_t)>& eigenvalue) {
   Symmetric a(n, [&](auto i, auto j) { return i == j ? eigenvalue(i) : 0.0; });
