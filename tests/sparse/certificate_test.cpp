@@ -299,6 +299,14 @@ bool is_told(const SparseCholesky& factor, const SparseMatrix& a, const FactorEr
          !numerically_singular(factor.scaled_condition(a), factor.precision());
 }
 
+/// None where A is refused or is not positive definite.
+std::optional<SparseCholesky> factor_of(const SparseMatrix& a, Element precision) {
+  std::optional<SparseCholesky> made;
+  if (refused(precision, [&] { made.emplace(a, options_in(precision)); })) return std::nullopt;
+  if (!made->info().ok) return std::nullopt;
+  return made;
+}
+
 TEST_P(SparseCertificateOf, LogDeterminantsAreTrueOfStructures) {
   const std::uint64_t cases = test::campaign(2000, 96, 32);
   std::uint64_t known = 0;
@@ -306,10 +314,9 @@ TEST_P(SparseCertificateOf, LogDeterminantsAreTrueOfStructures) {
     const test::Symmetric full = test::symmetric_matrix(seed);
     SCOPED_TRACE(full.kind);
     const SparseMatrix a = lower_triangle_of(full);
-    std::optional<SparseCholesky> made;
-    if (refused(GetParam(), [&] { made.emplace(a, options_in(GetParam())); })) continue;
+    const std::optional<SparseCholesky> made = factor_of(a, GetParam());
+    if (!made) continue;
     const SparseCholesky& factor = *made;
-    if (!factor.info().ok) continue;
     const FactorErrors told = factor_errors(factor, a);
     const bool ok = is_told(factor, a, told);
     const test::ExactCholesky exact(full);
@@ -329,10 +336,9 @@ TEST_P(SparseCertificateOf, VariancesAreTrueOfStructures) {
     const test::Symmetric full = test::symmetric_matrix(seed + 10'000);
     SCOPED_TRACE(full.kind);
     const SparseMatrix a = lower_triangle_of(full);
-    std::optional<SparseCholesky> made;
-    if (refused(GetParam(), [&] { made.emplace(a, options_in(GetParam())); })) continue;
+    const std::optional<SparseCholesky> made = factor_of(a, GetParam());
+    if (!made) continue;
     const SparseCholesky& factor = *made;
-    if (!factor.info().ok) continue;
     const std::vector<double> variances = factor.inverse_diagonal();
     const FactorErrors told = factor_errors(factor, a);
     const bool ok = is_told(factor, a, told) && all_finite(variances);
