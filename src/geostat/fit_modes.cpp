@@ -16,10 +16,12 @@ namespace {
 
 using Values = FitSpace::Values;
 
-/// Ranges from half of a typical distance to a neighbour up to the extent, evenly in their
-/// logarithm and by about a factor of 4, and the shortest distance where that is much less.
-std::vector<double> ranges_of(const Scales& s) {
-  const double from = 0.5 * s.spacing.median;
+/// Ranges from that at which neighbours at half of a typical distance are as correlated as with a
+/// smoothness of 1/2 up to the extent, evenly in their logarithm and by about a factor of 4, and the
+/// shortest distance where that is much less. Correlations reach about range·√(8·smoothness)
+/// (Lindgren, Rue, Lindström 2011): the same range is much longer for a smooth process.
+std::vector<double> ranges_of(const Scales& s, double smoothness) {
+  const double from = 0.5 * s.spacing.median / std::sqrt(std::max(2 * smoothness, 1.0));
   const int steps =
       std::clamp(static_cast<int>(std::lround(std::log(s.extent / from) / 1.4)), 2, 8);
   std::vector<double> out;
@@ -141,8 +143,8 @@ std::vector<Values> turned(const FitSpace& space, Values v) {
 std::vector<Values> coarse_grid(const FitSpace& space, const Scales& scales) {
   std::vector<Values> out;
   for (Values v : begins_in_time(space, scales.time_extent)) {
-    for (const double range : choices(space, FitSpace::range, ranges_of(scales))) {
-      for (const double smoothness : choices(space, FitSpace::smoothness, {0.5, 1.2, 3})) {
+    for (const double smoothness : choices(space, FitSpace::smoothness, {0.5, 1.2, 3})) {
+      for (const double range : choices(space, FitSpace::range, ranges_of(scales, smoothness))) {
         for (const double ratio : choices(space, FitSpace::ratio, {1e-6, 1e-2, 0.3})) {
           v[FitSpace::range] = range;
           v[FitSpace::smoothness] = smoothness;

@@ -1,0 +1,50 @@
+// The grid from whose best points a fit searches has short correlations and long ones, whatever the
+// smoothness.
+
+#include "geostat/fit_modes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "tests/geostat/dense_oracle.hpp"
+
+namespace strata {
+namespace {
+
+/// The Matérn correlation at a distance, by the standard library's Bessel function.
+double correlation(double distance, double range, double smoothness) {
+  const double x = distance / range;
+  return std::pow(2, 1 - smoothness) / std::tgamma(smoothness) * std::pow(x, smoothness) *
+         std::cyl_bessel_k(smoothness, x);
+}
+
+TEST(FitModes, GridReachesFromNoCorrelationOfNeighboursToTheExtent) {
+  Points points = random_points(80, 3);
+  for (const bool stray : {false, true}) {
+    SCOPED_TRACE(stray ? "one point far away" : "uniform");
+    if (stray) points.x[5] = points.y[5] = -5000;
+    const FitSpace space = make_fit_space(points, {});
+    const Scales scales{spacing_of(points, Distance::euclidean),
+                        extent_of(points, Distance::euclidean)};
+    std::map<double, std::pair<double, double>> ranges;  // by smoothness: the least and the most
+    for (const FitSpace::Values& v : coarse_grid(space, scales)) {
+      const double range = v[FitSpace::range];
+      auto& [least, most] = ranges.try_emplace(v[FitSpace::smoothness], range, range).first->second;
+      least = std::min(least, range);
+      most = std::max(most, range);
+    }
+    ASSERT_GE(ranges.size(), 3U);
+    for (const auto& [smoothness, ends] : ranges) {
+      SCOPED_TRACE(smoothness);
+      EXPECT_LT(correlation(scales.spacing.median, ends.first, smoothness), 0.2);
+      EXPECT_GE(ends.second, 0.99 * scales.extent);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
