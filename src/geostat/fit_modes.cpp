@@ -16,10 +16,11 @@ namespace {
 
 using Values = FitSpace::Values;
 
-/// Ranges from that at which neighbours at half of a typical distance are as correlated as with a
-/// smoothness of 1/2 up to the extent, evenly in their logarithm and by about a factor of 4, and the
-/// shortest distance where that is much less. Correlations reach about range·√(8·smoothness)
-/// (Lindgren, Rue, Lindström 2011): the same range is much longer for a smooth process.
+/// Ranges from that at which neighbours are as little correlated as with a smoothness of 1/2 and
+/// half of their typical distance, up to the extent, evenly in their logarithm and by about a
+/// factor of 4, and the shortest distance where that is much less. Correlations reach about
+/// range·√(8·smoothness) (Lindgren, Rue, Lindström 2011): the same range is much longer for a
+/// smooth process.
 std::vector<double> ranges_of(const Scales& s, double smoothness) {
   const double from = 0.5 * s.spacing.median / std::sqrt(std::max(2 * smoothness, 1.0));
   const int steps =

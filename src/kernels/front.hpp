@@ -66,7 +66,7 @@
 #include <cstdint>
 
 #include "kernels/kernel_table.hpp"
-#include "kernels/shared_call.hpp"
+#include "schedule/shared_call.hpp"
 
 namespace strata {
 

@@ -19,7 +19,7 @@
 #include <cstddef>
 
 #include "kernels/front_tiles_cuda.hpp"
-#include "kernels/shared_call.hpp"
+#include "schedule/shared_call.hpp"
 
 namespace strata {
 namespace front {

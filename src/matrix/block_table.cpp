@@ -85,6 +85,14 @@ void BlockTable::list_offsets(Entry& e, int f) {
   });
 }
 
+void BlockTable::keep(int f, std::uint64_t identity, bool stays) {
+  require(identity != 0 || !stays, ErrorKind::misuse, "matrix",
+          "{}: blocks that stay on the devices need an identity", family(f).name);
+  Entry& kept = entries_[static_cast<std::size_t>(f)];
+  kept.family.identity = identity;
+  kept.family.stays = stays;
+}
+
 std::int64_t BlockTable::column_bytes(BlockId id) const {
   return extent(id).rows * bytes_of(element(id));
 }

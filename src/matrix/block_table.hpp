@@ -87,6 +87,8 @@ class BlockTable {
   /// 1, a `lower` family that is not square, a byte count past 2^62, 2^28 block rows or columns, a
   /// map of elements that has not one for each block, or a 256th family.
   int add(BlockFamily family);
+  /// Names a family for later plans (BlockFamily::identity), and says whether its blocks stay.
+  void keep(int f, std::uint64_t identity, bool stays);
 
   [[nodiscard]] int families() const noexcept { return static_cast<int>(entries_.size()); }
   [[nodiscard]] const BlockFamily& family(int f) const { return entry(f).family; }

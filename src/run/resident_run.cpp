@@ -6,212 +6,247 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
+#include "schedule/fixed_places.hpp"
 
 namespace strata {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
 /// So few bytes a GPU's driver copies at once.
 constexpr std::int64_t kFew = std::int64_t{64} << 10;
 /// Bytes of small blocks that a thread reads or writes at a time: less does not keep one busy that
 /// had to be woken.
 constexpr std::int64_t kTogether = std::int64_t{256} << 10;
+/// Queues of each of several devices behind those for tasks: for urgent tasks, copies from other
+/// devices, copies from and to the host.
+constexpr int kMoreQueues = 4;
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-/// Calls visit(task, its operands) for all tasks in their order.
-template <class Visit>
-void for_tasks(const Schedule& schedule, const Visit& visit) {
-  TaskList list;
-  for (std::int64_t step = 0; step < schedule.steps; ++step) {
-    list.clear();
-    schedule.emit(step, list);
-    for (const Task& task : std::as_const(list).tasks())
-      visit(step, task, std::as_const(list).operands(task));
+int lane_of(const PlanQueue& queue, int queues, int stride) {
+  const int first = queue.device * stride;
+  if (queue.role == QueueRole::compute) return first + queue.number;
+  if (stride == queues) return first;  // a single device's
+  switch (queue.role) {
+    case QueueRole::urgent: return first + queues;
+    case QueueRole::peer_in: return first + queues + 1;
+    case QueueRole::copy_in: return first + queues + 2;
+    default: return first + queues + 3;
   }
 }
 
-void require_sharers(const Schedule& schedule, const Task& task) {
-  const int behind = task.device + task.sharers;
-  require(task.sharers == 1 || (task.sharers > 1 && task.sharers <= kSharersMax &&
-                                behind <= schedule.devices && task.calls == 1 && task.variant == 0),
-          ErrorKind::misuse, "run", "a task of {} calls that {} devices share, from {} on, of {}",
-          task.calls, task.sharers, task.device, schedule.devices);
-}
-
-/// By device and block, where it lies; -1: nowhere. A block that no task uses lies on the first.
-std::vector<std::vector<std::int64_t>> offsets_of(const Schedule& schedule) {
-  const BlockTable& blocks = schedule.blocks;
-  const auto count = static_cast<std::size_t>(schedule.devices);
-  const auto index_of = [&](BlockId id) { return static_cast<std::size_t>(blocks.index(id)); };
-  const std::int64_t held = count == 1 ? 0 : -1;
-  std::vector<std::vector<std::int64_t>> offset(
-      count, std::vector<std::int64_t>(static_cast<std::size_t>(blocks.count()), held));
-  if (count > 1) {
-    for_tasks(schedule, [&](std::int64_t, const Task& task, std::span<const TaskOperand> operands) {
-      require_sharers(schedule, task);
-      for (std::size_t d = task.device; d < std::size_t{task.device} + task.sharers; ++d)
-        for (const TaskOperand& operand : operands) offset[d][index_of(operand.id)] = 0;
-    });
-  }
-  std::vector<std::int64_t> end(count, 0);
-  for (int f = 0; f < blocks.families(); ++f) {
-    blocks.for_each(f, [&](BlockId id) {
-      const std::size_t k = index_of(id);
-      const bool used = std::any_of(offset.begin(), offset.end(),
-                                    [&](const auto& of_device) { return of_device[k] >= 0; });
-      if (!used) offset.front()[k] = 0;
-      for (std::size_t d = 0; d < count; ++d)
-        if (offset[d][k] >= 0)
-          offset[d][k] = std::exchange(end[d], end[d] + aligned(blocks.bytes(id)));
-    });
-  }
-  return offset;
+/// Blocks that were loaded and never change.
+Residency constants_of(Residency end) {
+  for (Residency::Node& node : end.devices)
+    std::erase_if(node.blocks, [](const ResidentBlock& block) { return block.only_here; });
+  return end;
 }
 
 }  // namespace
 
-std::int64_t ResidentRun::bytes_of(const BlockTable& blocks) {
-  std::int64_t bytes = 0;
-  for (int f = 0; f < blocks.families(); ++f)
-    blocks.for_each(f, [&](BlockId id) { bytes += aligned(blocks.bytes(id)); });
-  return std::max<std::int64_t>(bytes, kAlignment);
-}
+/// What is on its way to a store.
+class ResidentRun::HomeComing {
+ public:
+  explicit HomeComing(MemoryStore& store) : store_(store) {}
 
-std::vector<std::int64_t> ResidentRun::bytes_of(const Schedule& schedule) {
-  std::vector<std::int64_t> bytes;
-  for (const std::vector<std::int64_t>& offset : offsets_of(schedule)) {
-    bytes.push_back(kAlignment);
-    for (int f = 0; f < schedule.blocks.families(); ++f)
-      schedule.blocks.for_each(f, [&](BlockId id) {
-        const std::int64_t first = offset[static_cast<std::size_t>(schedule.blocks.index(id))];
-        if (first >= 0)
-          bytes.back() = std::max(bytes.back(), first + aligned(schedule.blocks.bytes(id)));
-      });
+  [[nodiscard]] MemoryStore& store() const noexcept { return store_; }
+  /// Called for each part that a ring carries, …
+  void expect() {
+    const std::lock_guard lock(mutex_);
+    ++missing_;
   }
-  return bytes;
-}
+  /// … and when it is there.
+  void arrived(std::exception_ptr problem) {
+    const std::lock_guard lock(mutex_);
+    --missing_;
+    if (problem && !failure_) failure_ = std::move(problem);
+  }
+  /// Blocks that follow each other, by a plain copy.
+  void copy(std::span<const PlacedBlock> blocks, std::int64_t bytes, Queue& queue) {
+    Plain& plain = plain_.emplace_back();
+    plain.bytes.resize(at(bytes));
+    for (const PlacedBlock& block : blocks)
+      plain.blocks.emplace_back(block.id, block.data - blocks.front().data);
+    queue.copy(plain.bytes.data(), blocks.front().data, bytes, CopyDirection::device_to_host);
+  }
+  /// When rings and queues were waited for.
+  void end() {
+    if (failure_) std::rethrow_exception(failure_);
+    require(missing_ == 0, ErrorKind::device, "run", "{} parts of a family did not come home",
+            missing_);
+    for (const Plain& plain : plain_)
+      for (const auto& [id, offset] : plain.blocks) store_.write(id, plain.bytes.data() + offset);
+  }
 
-ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Backend& backend,
-                         std::span<const Place> devices, int queues)
+ private:
+  struct Plain {
+    std::vector<std::byte> bytes;
+    std::vector<std::pair<BlockId, std::int64_t>> blocks;
+  };
+
+  MemoryStore& store_;
+  std::vector<Plain> plain_;
+  std::mutex mutex_;  // of what follows
+  std::exception_ptr failure_;
+  std::int64_t missing_ = 0;
+};
+
+ResidentRun::ResidentRun(std::shared_ptr<const Schedule> schedule, const Machine& machine,
+                         const Backend& backend, std::span<const Place> devices, int queues)
     : schedule_(std::move(schedule)),
+      machine_(machine_of(machine, queues)),
       backend_(backend),
       places_(devices.begin(), devices.end()),
       queues_each_(queues),
-      stride_(queues + (devices.size() > 1 ? 2 : 0)) {
+      stride_(queues + (devices.size() > 1 ? kMoreQueues : 0)) {
   require(queues >= 1, ErrorKind::misuse, "run", "{} queues", queues);
   require(std::ssize(places_) == schedule_->devices, ErrorKind::misuse, "run",
           "a schedule for {} devices on {}", schedule_->devices, places_.size());
-  offset_ = offsets_of(*schedule_);
-  const std::vector<std::int64_t> bytes = bytes_of(*schedule_);
+  first_.plan = make_plan({});
+  const PlanLayout& layout = first_.plan->layout();
+  for (const PlanQueue& queue : layout.queues) lanes_.push_back(lane_of(queue, queues, stride_));
   for (std::size_t d = 0; d < places_.size(); ++d) {
-    memory_.push_back(places_[d].device->allocate(bytes[d]));
-    for (int q = 0; q < stride_; ++q)
+    memory_.push_back(places_[d].device->allocate(layout.devices[d].arena_bytes));
+    for (int q = 0; q < stride_; ++q) {
+      const bool high = q == queues || q == queues + 1;
       queues_.push_back(
-          places_[d].device->make_queue(q < queues ? QueuePriority::normal : QueuePriority::high));
+          places_[d].device->make_queue(high ? QueuePriority::high : QueuePriority::normal));
+    }
   }
 }
 
 ResidentRun::~ResidentRun() = default;
 
-bool ResidentRun::holds(BlockId id, int device) const {
-  return offset_[static_cast<std::size_t>(device)]
-                [static_cast<std::size_t>(schedule_->blocks.index(id))] >= 0;
+PlanOptions ResidentRun::plan_options(int devices, int queues) {
+  PlanOptions options;
+  options.copies_in_stream = devices == 1 && queues == 1;
+  options.urgent_queue = devices > 1;
+  return options;
 }
 
-std::byte* ResidentRun::at(BlockId id, int device) const {
-  const auto d = static_cast<std::size_t>(device);
-  return memory_[d].data() + offset_[d][static_cast<std::size_t>(schedule_->blocks.index(id))];
+Machine ResidentRun::machine_of(Machine machine, int queues) {
+  for (DeviceModel& device : machine.devices) device.compute_queues = queues;
+  return machine;
+}
+
+std::unique_ptr<const Plan> ResidentRun::make_plan(Residency start) const {
+  return std::make_unique<const Plan>(schedule_, machine_, plan_options(devices(), queues_each_),
+                                      std::move(start));
+}
+
+std::byte* ResidentRun::place_of(BlockId id, int device) const {
+  const DeviceLayout& mine = layout(device);
+  const std::int32_t number = mine.place_of[at(schedule_->blocks.index(id))];
+  return number < 0 ? nullptr : memory_[at(device)].data() + mine.slots[at(number)].offset;
 }
 
 BlockView ResidentRun::view(BlockId id, int device) const {
   const BlockExtent x = schedule_->blocks.extent(id);
-  return {at(id, device),
-          x.rows,
-          x.cols,
-          std::max<std::int64_t>(x.rows, 1),
-          x.row,
-          x.col,
-          schedule_->blocks.element(id)};
+  return {
+      place_of(id, device),         x.rows, x.cols, std::max<std::int64_t>(x.rows, 1), x.row, x.col,
+      schedule_->blocks.element(id)};
 }
 
 bool ResidentRun::has_latest(BlockId id, int device) const {
-  if (!holds(id, device)) return false;
-  const int writer = tasks_ ? tasks_->writer_of(id) : -1;
-  if (writer >= 0) return writer == device;
+  if (place_of(id, device) == nullptr) return false;
+  const auto writer = writer_of_.find(id);
+  if (writer != writer_of_.end()) return writer->second == device;
   for (int d = 0; d < device; ++d)
-    if (holds(id, d)) return false;
+    if (place_of(id, d) != nullptr) return false;
   return true;
 }
 
-template <class Has, class Part>
-void ResidentRun::for_parts(int family, int device, std::int64_t most, const Has& has,
-                            const Part& part) const {
-  const BlockTable& blocks = schedule_->blocks;
-  std::vector<Placed> placed;
-  std::byte* first = nullptr;
-  std::int64_t bytes = 0;
-  const auto flush = [&] {
-    if (!placed.empty()) part(std::span<const Placed>(placed), first, bytes);
-    placed.clear();
-  };
-  blocks.for_each(family, [&](BlockId id) {
-    if (!has(id)) return;
-    std::byte* here = at(id, device);
-    const std::int64_t size = blocks.bytes(id);
-    if (!placed.empty() && here + size - first > most) flush();
-    if (placed.empty()) first = here;
-    placed.push_back({id, here - first});
-    bytes = here + size - first;
+template <class Has>
+std::vector<PlacedBlock> ResidentRun::blocks_of(int family, int device, const Has& has) const {
+  std::vector<PlacedBlock> blocks;
+  schedule_->blocks.for_each(family, [&](BlockId id) {
+    if (has(id)) blocks.push_back({id, place_of(id, device)});
   });
-  flush();
+  return blocks;
+}
+
+template <class Part>
+void ResidentRun::for_parts(std::span<const PlacedBlock> blocks, std::int64_t most,
+                            const Part& part) const {
+  for (std::size_t first = 0; first < blocks.size();) {
+    std::size_t end = first;
+    std::int64_t bytes = 0;
+    while (end < blocks.size()) {
+      const std::int64_t more =
+          blocks[end].data + schedule_->blocks.bytes(blocks[end].id) - blocks[first].data;
+      if (end > first && more > most) break;
+      bytes = more;
+      ++end;
+    }
+    part(blocks.subspan(first, end - first), bytes);
+    first = end;
+  }
+}
+
+void ResidentRun::send_blocks(std::span<const PlacedBlock> blocks, MemoryStore& store,
+                              PinnedRing& ring, Queue& queue) const {
+  const std::int64_t slot = ring.shape().slot_bytes;
+  for_parts(blocks, slot, [&](std::span<const PlacedBlock> some, std::int64_t bytes) {
+    std::byte* first = some.front().data;
+    if (bytes > slot) {
+      if (const std::byte* home = store.lend(some.front().id))
+        return ring.send(queue, first, {home, at(bytes)});
+      std::vector<std::byte> buffer(at(bytes));
+      store.read(some.front().id, buffer.data());
+      return ring.send(queue, first, buffer);
+    }
+    const std::int64_t count = std::ssize(some);
+    const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
+    ring.send(queue, first, bytes, pieces, [&](std::int64_t k, std::byte* to) {
+      const std::size_t begin = at(count * k / pieces);
+      for (const PlacedBlock& block : some.subspan(begin, at(count * (k + 1) / pieces) - begin))
+        store.read(block.id, to + (block.data - first));
+    });
+  });
+}
+
+void ResidentRun::receive_blocks(std::span<const PlacedBlock> blocks, HomeComing& home,
+                                 PinnedRing& ring, Queue& queue) const {
+  const std::int64_t slot = ring.shape().slot_bytes;
+  MemoryStore& store = home.store();
+  const auto arrived = [&home](std::exception_ptr problem) { home.arrived(std::move(problem)); };
+  for_parts(blocks, slot, [&](std::span<const PlacedBlock> some, std::int64_t bytes) {
+    const BlockId id = some.front().id;
+    const bool too_wide = bytes > slot && schedule_->blocks.column_bytes(id) > slot;
+    if (bytes <= kFew || too_wide) return home.copy(some, bytes, queue);
+    home.expect();
+    const std::byte* first = some.front().data;
+    if (bytes > slot)
+      return ring.receive(queue, first, store, {id, 0, schedule_->blocks.extent(id).cols},
+                          [&store, arrived, id](std::exception_ptr problem) {
+                            if (!problem) store.commit(id);  // it is whole
+                            arrived(std::move(problem));
+                          });
+    const std::int64_t count = std::ssize(some);
+    const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
+    const auto take = [&store, all = std::vector<PlacedBlock>(some.begin(), some.end()), count,
+                       pieces](std::int64_t k, const std::byte* from) {
+      for (std::int64_t i = count * k / pieces; i < count * (k + 1) / pieces; ++i) {
+        const PlacedBlock& block = all[at(i)];
+        store.write(block.id, from + (block.data - all.front().data));
+      }
+    };
+    ring.receive(queue, first, bytes, pieces, take, arrived);
+  });
 }
 
 void ResidentRun::upload(int family, MemoryStore& store, PinnedRing& ring, int device) {
-  const std::int64_t slot = ring.shape().slot_bytes;
-  const auto held = [&](BlockId id) { return holds(id, device); };
-  for_parts(family, device, slot, held,
-            [&](std::span<const Placed> blocks, std::byte* first, std::int64_t bytes) {
-              if (bytes > slot) {
-                const auto size = static_cast<std::size_t>(bytes);
-                if (const std::byte* home = store.lend(blocks.front().id))
-                  return ring.send(queue(device), first, {home, size});
-                std::vector<std::byte> buffer(size);
-                store.read(blocks.front().id, buffer.data());
-                return ring.send(queue(device), first, buffer);
-              }
-              const std::int64_t count = std::ssize(blocks);
-              const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
-              ring.send(queue(device), first, bytes, pieces, [&](std::int64_t k, std::byte* to) {
-                const auto begin = static_cast<std::size_t>(count * k / pieces);
-                const auto end = static_cast<std::size_t>(count * (k + 1) / pieces);
-                for (const Placed& block : blocks.subspan(begin, end - begin))
-                  store.read(block.id, to + block.offset);
-              });
-            });
+  const auto held = [&](BlockId id) { return place_of(id, device) != nullptr; };
+  send_blocks(blocks_of(family, device, held), store, ring, queue(device));
 }
 
-void ResidentRun::upload(BlockId id, std::int64_t first_byte, std::span<const std::byte> data,
-                         PinnedRing& ring) {
-  std::byte* to = at(id, 0) + first_byte;
-  if (reaches(data.data(), std::ssize(data)))
-    queue().copy(to, data.data(), std::ssize(data), CopyDirection::device_to_device);
-  else
-    send(to, data, ring);
-}
-
-void ResidentRun::share(BlockId id) {
-  if (devices() == 1) return;
-  const Event there = queue().record();
-  for (int d = 1; d < devices(); ++d) {
-    if (!holds(id, d) || !holds(id, 0)) continue;
-    queue(d).wait(there);
-    queue(d).copy(at(id, d), at(id, 0), schedule_->blocks.bytes(id),
-                  CopyDirection::device_to_device);
-    shared_bytes_ += schedule_->blocks.bytes(id);
+void ResidentRun::download(int family, MemoryStore& store, PinnedRing& ring, int device) {
+  HomeComing home(store);
+  {
+    const RingGuard until_all_is_home(ring);
+    const auto here = [&](BlockId id) { return has_latest(id, device); };
+    receive_blocks(blocks_of(family, device, here), home, ring, queue(device));
   }
+  queue(device).synchronize();
+  home.end();
 }
 
 std::int64_t ResidentRun::largest_bytes() const noexcept {
@@ -220,11 +255,12 @@ std::int64_t ResidentRun::largest_bytes() const noexcept {
   return most;
 }
 
-void ResidentRun::send(std::byte* to, std::span<const std::byte> data, PinnedRing& ring) {
+void ResidentRun::send(Queue& queue, std::byte* to, std::span<const std::byte> data,
+                       PinnedRing& ring) {
   if (std::ssize(data) <= kFew)
-    queue().copy(to, data.data(), std::ssize(data), CopyDirection::host_to_device);
+    queue.copy(to, data.data(), std::ssize(data), CopyDirection::host_to_device);
   else
-    ring.send(queue(), to, data);
+    ring.send(queue, to, data);
 }
 
 void ResidentRun::receive(const std::byte* from, std::span<std::byte> data, PinnedRing& ring) {
@@ -239,124 +275,139 @@ void ResidentRun::finish(PinnedRing& ring) {
   queue().synchronize();
 }
 
-/// The operands of a task as they lie on a device, behind copies of what another one has made.
-std::vector<BlockView> ResidentRun::bring_operands(ResidentTasks& tasks, const Task& task,
-                                                   std::span<const TaskOperand> operands,
-                                                   int device) const {
-  std::vector<BlockView> views;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const BlockId id = operands[i].id;
-    views.push_back(view(id, device));
-    const int source = task.access_of(i) == Access::write ? -1 : tasks.source_of(id, device);
-    if (source >= 0)
-      tasks.add_copy(device * stride_ + queues_each_ + 1, id, source, view(id, source), device,
-                     views.back());
+/// The plan from what the devices hold, compiled.
+void ResidentRun::choose_program() {
+  if (ran_ && !again_) {
+    const Residency constants = constants_of(first_.plan->end());
+    again_.emplace();
+    if (!constants.empty()) again_->plan = make_plan(constants);
   }
-  return views;
+  current_ = ran_ && again_->plan != nullptr ? &*again_ : &first_;
+  if (current_->program) return;
+  std::vector<std::byte*> arenas;
+  for (Buffer& memory : memory_) arenas.push_back(memory.data());
+  current_->program.emplace(*current_->plan, backend_.kernels(), arenas, lanes_);
 }
 
-void ResidentRun::prepare() {
-  ResidentTasks tasks(schedule_->blocks, stride_, devices());
-  struct Turn {
-    std::int64_t step = -1;
-    int queue = -1;
-  };
-  std::vector<Turn> turns(places_.size());  // of each device: its last step, and on which queue
-  const auto queue_for = [&](std::int64_t step, const Task& task, int device) {
-    Turn& mine = turns[static_cast<std::size_t>(device)];
-    const bool urgent = task.urgent && devices() > 1;
-    if (mine.step != step && !urgent) mine = {step, (mine.queue + 1) % queues()};
-    return device * stride_ + (urgent ? queues() : mine.queue);
-  };
-  for_tasks(
-      *schedule_, [&](std::int64_t step, const Task& task, std::span<const TaskOperand> operands) {
-        const KernelFunction kernel =
-            kernel_of(*task.operation, elements_of(schedule_->blocks, task, operands));
-        if (task.sharers == 1) {
-          const int number = queue_for(step, task, task.device);
-          const std::vector<BlockView> views = bring_operands(tasks, task, operands, task.device);
-          return tasks.add(number, task, operands, kernel, views);
-        }
-        require_sharers(*schedule_, task);
-        std::vector<ResidentTasks::Sharer> sharers;
-        for (int device = task.device; device < task.device + task.sharers; ++device)
-          sharers.push_back({device, queue_for(step, task, device),
-                             bring_operands(tasks, task, operands, device)});
-        tasks.add_shared(sharers, task, operands, kernel);
-      });
-  tasks.finish();
-  tasks_.emplace(std::move(tasks));
-}
-
-/// What an entry waits for, and, if it is one, the copy.
-void ResidentRun::issue(const ResidentTasks::Entry& entry, std::vector<Event>& events) {
-  Queue& mine = *queues_[static_cast<std::size_t>(entry.queue)];
-  for (const ResidentTasks::Wait& wait : tasks_->waits(entry)) {
-    Event& event = events[wait.event];
-    if (wait.records) event = queues_[static_cast<std::size_t>(wait.queue)]->record();
-    mine.wait(event);
+void ResidentRun::copy(const Program::Entry& entry, Queue& queue, const Homes& homes,
+                       HomeComing& home) {
+  const std::span<const PlacedBlock> blocks = current_->program->blocks(entry);
+  switch (entry.kind) {
+    case StepKind::load:
+      if (!homes.load || !homes.load(entry.device, queue, blocks))
+        send_blocks(blocks, *homes.store, homes.ring(entry.device), queue);
+      traffic_.host_to_device_bytes += entry.bytes;
+      break;
+    case StepKind::store:
+      receive_blocks(blocks, home, homes.ring(entry.device), queue);
+      traffic_.device_to_host_bytes += entry.bytes;
+      break;
+    default: {
+      const BlockView* views = current_->program->calls(entry)[0];
+      queue.copy(views[0].data, views[1].data, entry.bytes, CopyDirection::device_to_device);
+      traffic_.device_to_device_bytes += entry.bytes;
+    }
   }
-  if (entry.operation != nullptr || entry.views == 0) return;
-  const BlockView* views = tasks_->calls(entry)[0];
-  const std::int64_t bytes = schedule_->blocks.bytes(entry.first);
-  mine.copy(views[0].data, views[1].data, bytes, CopyDirection::device_to_device);
-  copied_bytes_ += bytes;
 }
 
-double ResidentRun::run(Trace* trace) {
-  if (!tasks_) prepare();
+void ResidentRun::issue(const Homes& homes, HomeComing& home, bool traced) {
+  const Program& program = *current_->program;
+  for (int d = 0; d < devices(); ++d) {
+    const Event before = queue(d).record();
+    for (int q = 1; q < stride_; ++q) queue(d, q).wait(before);
+  }
+  std::vector<Event> events(program.events());
+  bool begun = false;
+  for (const Program::Entry& entry : program.entries()) {
+    Queue& mine = *queues_[at(entry.lane)];
+    for (const std::size_t event : program.waits(entry)) mine.wait(events[event]);
+    if (entry.kind != StepKind::compute) {
+      copy(entry, mine, homes, home);
+    } else {
+      if (!begun && entry.device == 0) begun_ = mine.record();
+      begun = begun || entry.device == 0;
+      Event before = traced ? mine.record() : Event();
+      entry.kernel(mine, program.calls(entry), {.variant = entry.variant});
+      if (traced) times_.emplace_back(std::move(before), mine.record());
+    }
+    if (entry.event >= 0) events[at(entry.event)] = mine.record();
+  }
+  if (!begun) begun_ = queue().record();
+  for (std::size_t q = 1; q < queues_.size(); ++q) queue().wait(queues_[q]->record());
+}
+
+double ResidentRun::run(const Homes& homes, Trace* trace) {
+  require(trace == nullptr || devices() == 1, ErrorKind::misuse, "run",
+          "spans of tasks on {} devices, whose clocks differ", devices());
+  choose_program();
   // Kernels that wait for each other on several devices are to find room there at once: not where
   // one device has begun with a task of this run, and another one with that of another.
   static std::mutex shared_tasks;
   std::unique_lock<std::mutex> alone;
-  if (tasks_->has_shared()) alone = std::unique_lock(shared_tasks);
-  require(trace == nullptr || devices() == 1, ErrorKind::misuse, "run",
-          "spans of tasks on {} devices, whose clocks differ", devices());
-  std::vector<Event> begin;
-  for (int d = 0; d < devices(); ++d) {
-    begin.push_back(queue(d).record());
-    for (int q = 1; q < stride_; ++q)
-      queues_[static_cast<std::size_t>(d * stride_ + q)]->wait(begin.back());
+  if (current_->program->has_shared()) alone = std::unique_lock(shared_tasks);
+  ran_ = false;  // until all is there
+  traffic_ = {};
+  times_.clear();
+  HomeComing home(*homes.store);
+  Event end;
+  try {
+    issue(homes, home, trace != nullptr);
+    end = queue().record();
+  } catch (...) {
+    const std::exception_ptr why = std::current_exception();
+    try {
+      synchronize();
+    } catch (...) {  // why it ended is told
+    }
+    for (int d = 0; d < devices(); ++d) homes.ring(d).finish();
+    std::rethrow_exception(why);
   }
-  std::vector<std::pair<Event, Event>> times;  // only with a trace
-  std::vector<Event> events(tasks_->events());
-  copied_bytes_ = std::exchange(shared_bytes_, 0);
-  for (const ResidentTasks::Entry& entry : tasks_->entries()) {
-    issue(entry, events);
-    if (entry.operation == nullptr) continue;
-    Queue& mine = *queues_[static_cast<std::size_t>(entry.queue)];
-    Event before = trace != nullptr ? mine.record() : Event();
-    entry.kernel(mine, tasks_->calls(entry), {.variant = entry.variant});
-    if (trace != nullptr) times.emplace_back(std::move(before), mine.record());
-  }
-  for (std::size_t q = 1; q < queues_.size(); ++q) queue().wait(queues_[q]->record());
-  const Event end = queue().record();
+  for (int d = 0; d < devices(); ++d) homes.ring(d).finish();
   synchronize();
-  const double zero = begin.front().seconds();
-  if (trace != nullptr) put_spans(times, zero, *trace);
+  home.end();
+  ran_ = true;
+  note_writers();
+  double zero = begun_.seconds();
+  for (const auto& [begin, done] : times_) zero = std::min(zero, begin.seconds());
+  if (trace != nullptr) put_spans(zero, *trace);
   return end.seconds() - zero;
 }
 
-void ResidentRun::put_spans(std::span<const std::pair<Event, Event>> times, double zero,
-                            Trace& trace) const {
+void ResidentRun::note_writers() {
+  if (!writer_of_.empty()) return;
+  const BlockTable& blocks = schedule_->blocks;
+  const Residency& end = current_->plan->end();
+  for (std::size_t d = 0; d < end.devices.size(); ++d) {
+    for (const ResidentBlock& block : end.devices[d].blocks) {
+      if (!block.only_here) continue;
+      int family = 0;
+      while (blocks.family(family).identity != block.identity) ++family;
+      writer_of_[BlockId(family, block.row, block.col)] = static_cast<int>(d);
+    }
+  }
+}
+
+void ResidentRun::put_spans(double zero, Trace& trace) const {
   for (int q = 0; q < queues(); ++q)
     trace.queues.push_back(
         {places_.front().device->description().name, "compute " + std::to_string(q), 0});
   for (int f = 0; f < schedule_->blocks.families(); ++f)
     trace.families.push_back(schedule_->blocks.family(f).name);
-  for (std::size_t k = 0; k < times.size(); ++k) {
-    const ResidentTasks::Entry& entry = tasks_->entries()[k];
+  std::size_t k = 0;
+  for (const Program::Entry& entry : current_->program->entries()) {
+    if (entry.kind != StepKind::compute) continue;
     Span span;
     span.family = static_cast<std::uint8_t>(entry.first.family());
     span.operation = trace.operation_number(entry.operation->name);
-    span.queue = static_cast<std::uint16_t>(entry.queue);
+    span.queue = static_cast<std::uint16_t>(entry.lane);
     span.row = static_cast<std::int32_t>(entry.first.row());
     span.col = static_cast<std::int32_t>(entry.first.col());
-    span.calls = static_cast<std::uint32_t>(tasks_->calls(entry).count());
+    span.calls = static_cast<std::uint32_t>(current_->program->calls(entry).count());
     span.flops = entry.work;
-    span.begin = times[k].first.seconds() - zero;
-    span.end = times[k].second.seconds() - zero;
+    span.begin = times_[k].first.seconds() - zero;
+    span.end = times_[k].second.seconds() - zero;
     trace.add(span);
+    ++k;
   }
 }
 
@@ -385,62 +436,6 @@ KernelFunction ResidentRun::kernel_of(const Operation& operation, const Elements
   require(kernel != nullptr, ErrorKind::device, "run", "the backend has no kernel for {} in {}",
           operation.name, to_string(elements));
   return kernel;
-}
-
-void ResidentRun::download(int family, MemoryStore& store, PinnedRing& ring, int device) {
-  const std::int64_t slot = ring.shape().slot_bytes;
-  std::mutex mutex;  // of what follows
-  std::exception_ptr failure;
-  std::int64_t missing = 0;
-  const auto arrived = [&](std::exception_ptr problem) {
-    const std::lock_guard lock(mutex);
-    --missing;
-    if (problem && !failure) failure = std::move(problem);
-  };
-  {
-    const RingGuard until_all_is_home(ring);
-    for_parts(
-        family, device, slot, [&](BlockId id) { return has_latest(id, device); },
-        [&](std::span<const Placed> blocks, const std::byte* first, std::int64_t bytes) {
-          const BlockId id = blocks.front().id;
-          const bool too_wide = bytes > slot && schedule_->blocks.column_bytes(id) > slot;
-          if (bytes <= kFew || too_wide)
-            return download_plainly(blocks, first, bytes, store, device);
-          {
-            const std::lock_guard lock(mutex);
-            ++missing;
-          }
-          if (bytes > slot)
-            return ring.receive(queue(device), first, store,
-                                {id, 0, schedule_->blocks.extent(id).cols},
-                                [&store, &arrived, id](std::exception_ptr problem) {
-                                  if (!problem) store.commit(id);  // it is whole
-                                  arrived(std::move(problem));
-                                });
-          const std::int64_t count = std::ssize(blocks);
-          const std::int64_t pieces = std::min(count, bytes / kTogether + 1);
-          const auto take = [&store, all = std::vector<Placed>(blocks.begin(), blocks.end()), count,
-                             pieces](std::int64_t k, const std::byte* from) {
-            for (std::int64_t i = count * k / pieces; i < count * (k + 1) / pieces; ++i) {
-              const Placed& block = all[static_cast<std::size_t>(i)];
-              store.write(block.id, from + block.offset);
-            }
-          };
-          ring.receive(queue(device), first, bytes, pieces, take, arrived);
-        });
-  }
-  queue(device).synchronize();
-  if (failure) std::rethrow_exception(failure);
-  require(missing == 0, ErrorKind::device, "run", "{} parts of a family did not come home",
-          missing);
-}
-
-void ResidentRun::download_plainly(std::span<const Placed> blocks, const std::byte* first,
-                                   std::int64_t bytes, MemoryStore& store, int device) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(bytes));
-  queue(device).copy(buffer.data(), first, bytes, CopyDirection::device_to_host);
-  queue(device).synchronize();
-  for (const Placed& block : blocks) store.write(block.id, buffer.data() + block.offset);
 }
 
 }  // namespace strata

@@ -108,8 +108,10 @@ void DeviceSlots::place(int number, BlockId id, std::int64_t block) {
 }
 
 void DeviceSlots::place_first(int number, BlockId id, std::int64_t block) {
-  std::deque<int>& free = classes_[static_cast<std::size_t>(slot(number).size_class)].free;
-  free.erase(std::find(free.begin(), free.end(), number));
+  if (slot(number).size_class >= 0) {
+    std::deque<int>& free = classes_[static_cast<std::size_t>(slot(number).size_class)].free;
+    free.erase(std::find(free.begin(), free.end(), number));
+  }
   place(number, id, block);
   release(number);
 }

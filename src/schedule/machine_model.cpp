@@ -146,6 +146,14 @@ KernelClock::Cost KernelClock::look_up(int device, const Operation& operation,
           kernel_share(model, operation, elements, work)};
 }
 
+LinkRate peer_link(const Machine& machine) {
+  if (machine.device_to_device.bytes_per_second > 0) return machine.device_to_device;
+  const LinkRate& in = machine.devices.front().host_to_device;
+  const LinkRate& out = machine.devices.front().device_to_host;
+  return {1 / (1 / in.bytes_per_second + 1 / out.bytes_per_second),
+          in.latency_seconds + out.latency_seconds};
+}
+
 const DeviceModel* measured_model(const Machine& rates, const DeviceModel& device) {
   const DeviceModel* found = nullptr;
   for (const DeviceModel& measured : rates.devices) {

@@ -45,6 +45,9 @@ namespace strata {
   return link.latency_seconds + static_cast<double>(bytes) / link.bytes_per_second;
 }
 
+/// What copies between devices go by: where they have no link, they pass through the host.
+[[nodiscard]] LinkRate peer_link(const Machine& machine);
+
 /// kernel_seconds and kernel_share of a machine's devices, remembered: tasks are many, and alike.
 class KernelClock {
  public:

@@ -10,7 +10,7 @@
 //   class that holds its family's blocks of its element; sizes within an eighth of each other are
 //   one class, or more where a schedule has coarse_slots and a budget does not suffice for all. Of
 //   a schedule with own_places each slot is a *stay* of one block, and slots overlap: of those that
-//   do, one at a time holds its block.
+//   do, one at a time holds its block. Of a resident schedule each block has a slot of its own.
 // * A block has one writer at a time. What another device needs travels through the host, or, where
 //   that is faster by the machine's rates, from a device that has its latest value in a slot; that
 //   slot is not written again before the copy is done. A written (dirty) block is written back as
@@ -61,10 +61,12 @@ struct Step {
   std::uint32_t calls = 0;   ///< compute; with its operation and the task's variant
   std::uint32_t variant = 0;
   const Operation* operation = nullptr;
+  bool shared = false;         ///< compute: a phase of a task of several devices
   std::uint64_t sequence = 0;  ///< 1, 2, … within its queue
   /// Into PlanWindow::operands and ::slots. Compute: the operands of every call, and the slot of
-  /// each on the device. Else one block; its slot on the device, and for a peer copy after that its
-  /// slot on the source.
+  /// each on the device; of a task that devices share, behind them what shared_call.hpp says of the
+  /// others, with slots there. Else one block; its slot on the device, and for a peer copy after
+  /// that its slot on the source.
   std::uint32_t operand_begin = 0;
   std::uint32_t operand_count = 0;
   std::uint32_t wait_begin = 0;  ///< into PlanWindow::waits
@@ -120,9 +122,9 @@ struct PlanQueue {
 /// A place for a block in the arena of a device.
 struct SlotPlace {
   std::int64_t offset = 0;      ///< bytes from the arena's start, a multiple of 256
-  std::int32_t size_class = 0;  ///< −1: this is a stay of one block (Schedule::own_places)
-  std::int64_t block = -1;      ///< of a stay: whose it is, its index
-  std::int64_t bytes = 0;       ///< of a stay
+  std::int32_t size_class = 0;  ///< −1: one block's own (Schedule::own_places, ::resident)
+  std::int64_t block = -1;      ///< of such a place: whose it is, its index
+  std::int64_t bytes = 0;       ///< of such a place
   std::int64_t from = 0;        ///< of a stay: the task with which it begins
 };
 
@@ -131,6 +133,7 @@ struct DeviceLayout {
   std::int64_t arena_bytes = 0;
   std::vector<SlotPlace> slots;         ///< by number
   std::vector<ResidentBlock> resident;  ///< what the first slots hold in the beginning
+  std::vector<std::int32_t> place_of;   ///< of a resident schedule, by block: its slot, −1: none
   int first_queue = 0;                  ///< index into PlanLayout::queues; they follow one another
   int queue_count = 0;
   int copy_in = -1;  ///< −1: there is none

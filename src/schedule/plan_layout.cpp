@@ -15,6 +15,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "schedule/fixed_places.hpp"
 #include "schedule/own_places.hpp"
 
 namespace strata {
@@ -222,15 +223,13 @@ class Placement {
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps_;
 };
 
-/// The blocks of a residency that the schedule knows, and whose slots are of a class of this plan.
-std::vector<ResidentBlock> usable(const Residency::Node& node, const Schedule& schedule,
-                                  const Classes& classes) {
-  const BlockTable& blocks = schedule.blocks;
+/// Calls visit(block, its name) for the blocks of a residency that the schedule knows.
+template <class Visit>
+void for_known(const Residency::Node& node, const BlockTable& blocks, const Visit& visit) {
   std::map<std::uint64_t, int> family_of;
   for (int f = 0; f < blocks.families(); ++f) {
     if (blocks.family(f).identity != 0) family_of[blocks.family(f).identity] = f;
   }
-  std::vector<ResidentBlock> kept;
   for (const ResidentBlock& block : node.blocks) {
     const auto found = family_of.find(block.identity);
     if (found == family_of.end()) continue;
@@ -244,9 +243,18 @@ std::vector<ResidentBlock> usable(const Residency::Node& node, const Schedule& s
             "the residency has {} as {} by {} in {}, the schedule as {} by {} in {}",
             blocks.name(id), block.rows, block.cols, to_string(block.element), x.rows, x.cols,
             to_string(blocks.element(id)));
-    const std::size_t c = classes.of(slot_bytes(blocks, id));
-    if (classes.bytes[c] == block.slot_bytes) kept.push_back(block);
+    visit(block, id);
   }
+}
+
+/// Those whose slots are of a class of this plan.
+std::vector<ResidentBlock> usable(const Residency::Node& node, const Schedule& schedule,
+                                  const Classes& classes) {
+  std::vector<ResidentBlock> kept;
+  for_known(node, schedule.blocks, [&](const ResidentBlock& block, BlockId id) {
+    const std::size_t c = classes.of(slot_bytes(schedule.blocks, id));
+    if (classes.bytes[c] == block.slot_bytes) kept.push_back(block);
+  });
   // Where there is no room for all, those that were listed last go.
   std::stable_partition(kept.begin(), kept.end(),
                         [](const ResidentBlock& block) { return block.only_here; });
@@ -334,6 +342,10 @@ std::uint64_t new_identity() noexcept {
 
 std::int64_t smallest_budget_bytes(const Schedule& schedule) {
   if (schedule.own_places) return smallest_own_places_bytes(schedule);
+  if (schedule.resident) {
+    const std::vector<std::int64_t> bytes = fixed_places_bytes(schedule);
+    return *std::max_element(bytes.begin(), bytes.end());
+  }
   return smallest_bytes(classes_within(schedule, 0));
 }
 
@@ -358,6 +370,32 @@ PlanLayout layout_of_stays(const Schedule& schedule, const Machine& machine,
   return layout;
 }
 
+/// Of a resident schedule.
+PlanLayout layout_for_good(const Schedule& schedule, const Machine& machine,
+                           const LayoutOptions& options, const Residency& start) {
+  PlanLayout layout;
+  layout.class_of_family.assign(static_cast<std::size_t>(schedule.blocks.families()), -1);
+  layout.devices = find_fixed_places(schedule);
+  for (std::size_t d = 0; d < layout.devices.size(); ++d) {
+    DeviceLayout& device = layout.devices[d];
+    const DeviceModel& model = machine.devices[d];
+    require(model.memory_bytes >= device.arena_bytes, ErrorKind::memory, "plan",
+            "{}: a device memory of {} ({} bytes) does not hold all blocks: they take {} bytes",
+            model.name, format_bytes(model.memory_bytes), model.memory_bytes, device.arena_bytes);
+    add_queues(layout, d, model.compute_queues, options.urgent_queue, schedule.devices > 1);
+    if (d >= start.devices.size()) continue;
+    for_known(start.devices[d], schedule.blocks, [&](const ResidentBlock& block, BlockId id) {
+      const std::int32_t number =
+          device.place_of[static_cast<std::size_t>(schedule.blocks.index(id))];
+      require(number >= 0 && device.slots[static_cast<std::size_t>(number)].offset == block.offset,
+              ErrorKind::misuse, "plan", "the residency has {} at another place of {}",
+              schedule.blocks.name(id), model.name);
+      device.resident.push_back(block);
+    });
+  }
+  return layout;
+}
+
 PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
                        const LayoutOptions& options, const Residency& start) {
   require(static_cast<int>(machine.devices.size()) >= schedule.devices && schedule.devices >= 1 &&
@@ -365,6 +403,7 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
           ErrorKind::misuse, "plan", "a schedule for {} devices cannot run on {}", schedule.devices,
           machine.devices.size());
   if (schedule.own_places) return layout_of_stays(schedule, machine, options, start);
+  if (schedule.resident) return layout_for_good(schedule, machine, options, start);
   const BlockTable& blocks = schedule.blocks;
   std::int64_t budget = machine.devices.front().memory_bytes;
   for (int d = 0; d < schedule.devices; ++d)

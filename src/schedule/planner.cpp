@@ -71,18 +71,18 @@ void PlanReader::Planner::set_homes() {
 
 void PlanReader::Planner::take_over_residents() {
   for (int d = 0; d < schedule_.devices; ++d) {
-    int number = 0;
+    int next = 0;
     for (const ResidentBlock& resident : device_of(d).resident) {
       int family = 0;
       while (blocks_.family(family).identity != resident.identity) ++family;
       const BlockId id(family, resident.row, resident.col);
       const std::int64_t block = blocks_.index(id);
+      const int number = schedule_.resident ? device_of(d).place_of[at(block)] : next++;
       home(block).valid = !resident.only_here;  // a residency promises it
       slots(d).place_first(number, id, block);
       slots(d).slot(number).dirty = resident.only_here;
       holders_.add(block, d);
       note_waste(d, number, blocks_.bytes(id), 1);
-      ++number;
     }
   }
 }
@@ -101,9 +101,19 @@ bool PlanReader::Planner::next(PlanWindow& window) {
 }
 
 void PlanReader::Planner::plan_task(const Lookahead::Entry& entry) {
-  const int device = entry.task->device;
+  if (options_.copies_in_stream) stream_ = least_busy_queue(entry.task->device);
+  if (entry.task->sharers != 1) return plan_shared(entry);
+  bring_operands(entry, entry.task->device);
+  for (const BlockUse& use : entry.uses) {
+    if (writes(use.access)) take_ownership(entry.task->device, use.block);
+  }
+  compute(entry);
+  finish_uses(entry);
+}
+
+/// The operands of a task into slots of a device, which are then held: number_.
+void PlanReader::Planner::bring_operands(const Lookahead::Entry& entry, int device) {
   DeviceSlots& mine = slots(device);
-  if (options_.copies_in_stream) stream_ = least_busy_queue(device);
   number_.assign(entry.uses.size(), -1);
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     number_[i] = mine.find(entry.uses[i].block);
@@ -113,14 +123,36 @@ void PlanReader::Planner::plan_task(const Lookahead::Entry& entry) {
     }
     if (number_[i] >= 0) mine.hold(number_[i]);
   }
-  for (std::size_t i = entry.uses.size(); i-- > 0;) {
+  for (std::size_t k = 0; k < entry.uses.size(); ++k) {
+    // Where places are fixed in their order, so that loads of neighbours are one copy.
+    const std::size_t i = schedule_.resident ? k : entry.uses.size() - 1 - k;
     const BlockUse& use = entry.uses[i];
     if (number_[i] < 0) number_[i] = fetch(device, use, reads(use.access));
   }
-  for (const BlockUse& use : entry.uses) {
-    if (writes(use.access)) take_ownership(device, use.block);
+}
+
+/// A task that several devices carry out: all bring its operands, and keep what is written.
+void PlanReader::Planner::plan_shared(const Lookahead::Entry& entry) {
+  const int first = entry.task->device;
+  const int behind = first + entry.task->sharers;
+  require(schedule_.resident, ErrorKind::misuse, "plan",
+          "a task that {} devices share, of a schedule that is not resident", entry.task->sharers);
+  std::vector<std::vector<int>> numbers;
+  for (int d = first; d < behind; ++d) {
+    bring_operands(entry, d);
+    numbers.push_back(number_);
   }
-  compute(entry);
+  for (const BlockUse& use : entry.uses) {
+    if (!writes(use.access)) continue;
+    holders_.for_each(use.block, [&](int d) {
+      if (d < first || d >= behind) let_go(d, slots(d).find(use.block));
+    });
+    home(use.block).valid = false;
+  }
+  compute_shared(entry, numbers);
+  for (int d = first + 1; d < behind; ++d)
+    for (const int number : numbers[at(d - first)]) slots(d).release(number);
+  number_ = numbers.front();
   finish_uses(entry);
 }
 
@@ -194,6 +226,7 @@ int PlanReader::Planner::fetch(int device, const BlockUse& use, bool value_neede
 /// A slot for a block: an empty one, or that of the block which is missed last.
 int PlanReader::Planner::make_room(int device, BlockId id) {
   DeviceSlots& mine = slots(device);
+  if (schedule_.resident) return device_of(device).place_of[at(blocks_.index(id))];
   if (schedule_.own_places) {
     Stays& stays = stays_[at(device)];
     const int stay = stays.of(blocks_.index(id), ahead_.position());
@@ -236,7 +269,8 @@ bool PlanReader::Planner::moves(int device, int number) {
 }
 
 /// The device from which a block's latest value comes faster than by the host: of those that have
-/// it in a slot, the one where it is there first. kNoDevice: by the host.
+/// it in a slot, the one where it is there first. kNoDevice: by the host. What a device of a
+/// resident schedule has always comes from there: no load waits until something is home.
 int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block) {
   if (!has_peers_ || options_.copies_in_stream) return kNoDevice;
   int source = kNoDevice;
@@ -246,7 +280,7 @@ int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block)
     if (d == device || kind(d) != kind(device)) return;
     if (source == kNoDevice || ready(d) < ready(source)) source = d;
   });
-  if (source == kNoDevice) return kNoDevice;
+  if (source == kNoDevice || schedule_.resident) return source;
   const std::int64_t bytes = blocks_.bytes(id);
   double by_host = transfer_seconds(machine_.devices[at(device)].host_to_device, bytes);
   if (!home(block).valid)
@@ -295,7 +329,7 @@ void PlanReader::Planner::flush() {
 }
 
 void PlanReader::Planner::note_waste(int device, int number, std::int64_t bytes, int sign) {
-  if (schedule_.own_places) return;  // less than the alignment
+  if (schedule_.own_places || schedule_.resident) return;  // less than the alignment
   const std::int64_t slot = layout_.class_bytes[at(slots(device).slot(number).size_class)];
   waste_ += sign * (slot - bytes);
   totals_.wasted_bytes = std::max(totals_.wasted_bytes, waste_);
@@ -319,9 +353,11 @@ Residency PlanReader::Planner::residency() const {
       if (!slot.dirty && !home_[at(slot.block)].valid) continue;
       const BlockExtent x = blocks_.extent(slot.id);
       const SlotPlace& place = layout_.devices[d].slots[at(s)];
-      node.blocks.push_back({identity, slot.id.row(), slot.id.col(), x.rows, x.cols,
-                             blocks_.element(slot.id), place.offset,
-                             layout_.class_bytes[at(place.size_class)], slot.dirty});
+      node.blocks.push_back(
+          {identity, slot.id.row(), slot.id.col(), x.rows, x.cols, blocks_.element(slot.id),
+           place.offset,
+           schedule_.resident ? slot_room(place.bytes) : layout_.class_bytes[at(place.size_class)],
+           slot.dirty});
     }
   }
   return left;

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "schedule/device_slots.hpp"
@@ -68,6 +69,8 @@ class PlanReader::Planner {
 
   // ---- a task (planner.cpp)
   void plan_task(const Lookahead::Entry& entry);
+  void plan_shared(const Lookahead::Entry& entry);
+  void bring_operands(const Lookahead::Entry& entry, int device);
   void finish_uses(const Lookahead::Entry& entry);
   [[nodiscard]] bool leaves(const BlockUse& use) const;
   void let_go(int device, int number);
@@ -91,7 +94,15 @@ class PlanReader::Planner {
   void copy_from_peer(int device, BlockId id, int number, int source);
   void store(int device, int number);
   void compute(const Lookahead::Entry& entry);
-  [[nodiscard]] int choose_queue(const Task& task, double ready, const Slot& out) const;
+  void compute_shared(const Lookahead::Entry& entry, std::span<const std::vector<int>> numbers);
+  Step& begin_task(const Lookahead::Entry& entry, int queue, std::span<const int> numbers);
+  [[nodiscard]] double ready_for(const Lookahead::Entry& entry, int device,
+                                 std::span<const int> numbers);
+  void wait_for_operands(const Step& step, const Lookahead::Entry& entry,
+                         std::span<const int> numbers);
+  void note_uses(const Step& step, const Lookahead::Entry& entry, std::span<const int> numbers,
+                 double end);
+  [[nodiscard]] int choose_queue(const Task& task, int device, double ready, const Slot& out) const;
   [[nodiscard]] int least_busy_queue(int device) const;
   Step& begin_step(StepKind kind, int queue);
   Step& begin_copy(StepKind kind, int queue, BlockId id, int number);

@@ -1,10 +1,18 @@
 // The planner, step by step: which queue does what, and what it waits for.
 
 #include <algorithm>
+#include <utility>
 
 #include "schedule/planner.hpp"
+#include "schedule/shared_call.hpp"
 
 namespace strata {
+namespace {
+
+/// A phase in which devices that share a task but meet, for the clocks of predictions.
+constexpr double kLaunchSeconds = 5e-6;
+
+}  // namespace
 
 /// The queue of a device's loads or stores: the copy queue, or the stream of the current task. (A
 /// value that another device has to hand over leaves through that device's first compute queue.)
@@ -62,7 +70,7 @@ void PlanReader::Planner::copy_from_peer(int device, BlockId id, int number, int
   wait_for_uses(step, device, number);
   add_wait(step, there.writer);
   finish_step(step);
-  const double seconds = transfer_seconds(machine_.device_to_device, step.bytes);
+  const double seconds = transfer_seconds(peer_link(machine_), step.bytes);
   slot.ready = slot.idle = advance(queue, std::max(slot.idle, there.ready), seconds);
   there.idle = std::max(there.idle, slot.ready);
   wrote(device, number, step);
@@ -93,69 +101,151 @@ void PlanReader::Planner::store(int device, int number) {
   ++totals_.stores;
 }
 
-void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
-  const Task& task = *entry.task;
-  const int device = task.device;
-  DeviceSlots& mine = slots(device);
+/// When the operands that lie in these slots may be used, by the estimates.
+double PlanReader::Planner::ready_for(const Lookahead::Entry& entry, int device,
+                                      std::span<const int> numbers) {
   double ready = 0;
-  const Slot* out = nullptr;
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
-    const Slot& slot = mine.slot(number_[i]);
-    const bool written = writes(entry.uses[i].access);
-    ready = std::max(ready, written ? slot.idle : slot.ready);
-    if (written && out == nullptr) out = &slot;
+    const Slot& slot = slots(device).slot(numbers[i]);
+    ready = std::max(ready, writes(entry.uses[i].access) ? slot.idle : slot.ready);
   }
-  const int queue = choose_queue(task, ready, out != nullptr ? *out : mine.slot(number_.front()));
+  return ready;
+}
+
+/// A computation with the operands of a task in these slots of the queue's device.
+Step& PlanReader::Planner::begin_task(const Lookahead::Entry& entry, int queue,
+                                      std::span<const int> numbers) {
   Step& step = begin_step(StepKind::compute, queue);
-  step.operation = task.operation;
-  step.variant = task.variant;
-  step.calls = task.calls;
+  step.operation = entry.task->operation;
+  step.variant = entry.task->variant;
+  step.calls = entry.task->calls;
   step.operand_count = static_cast<std::uint32_t>(entry.operands.size());
   for (std::size_t i = 0; i < entry.operands.size(); ++i) {
     window_->operands.push_back(entry.operands[i].id);
-    window_->slots.push_back(number_[entry.use_of[i]]);
+    window_->slots.push_back(numbers[entry.use_of[i]]);
   }
+  return step;
+}
+
+void PlanReader::Planner::wait_for_operands(const Step& step, const Lookahead::Entry& entry,
+                                            std::span<const int> numbers) {
+  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
+    if (writes(entry.uses[i].access))
+      wait_for_uses(step, step.device, numbers[i]);
+    else
+      add_wait(step, slots(step.device).slot(numbers[i]).writer);
+  }
+}
+
+/// The step has used the operands: what follows comes after it.
+void PlanReader::Planner::note_uses(const Step& step, const Lookahead::Entry& entry,
+                                    std::span<const int> numbers, double end) {
+  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
+    Slot& slot = slots(step.device).slot(numbers[i]);
+    if (writes(entry.uses[i].access)) {
+      wrote(step.device, numbers[i], step);
+      slot.ready = slot.idle = end;
+    } else {
+      reader(step.device, numbers[i], step.queue) = step.sequence;
+      slot.idle = std::max(slot.idle, end);
+    }
+  }
+}
+
+void PlanReader::Planner::compute(const Lookahead::Entry& entry) {
+  const Task& task = *entry.task;
+  const int device = task.device;
+  const double ready = ready_for(entry, device, number_);
+  std::size_t out = 0;  // the first that is written
+  while (out + 1 < entry.uses.size() && !writes(entry.uses[out].access)) ++out;
+  if (!writes(entry.uses[out].access)) out = 0;
+  const int queue = choose_queue(task, device, ready, slots(device).slot(number_[out]));
+  Step& step = begin_task(entry, queue, number_);
   step.work = work_of(blocks_, task, entry.operands);
   const Elements elements = elements_of(blocks_, task, entry.operands);
   if (task.seconds > 0)
-    step.seconds =
-        std::max(task.seconds, kernels_.least_seconds(device, elements, step.work / task.sharers));
+    step.seconds = std::max(task.seconds, kernels_.least_seconds(device, elements, step.work));
   step.share = task.share;
   const double end =
       advance(queue, ready,
               kernels_.cost(device, *task.operation, elements, step.work, step.seconds).seconds);
-  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
-    if (writes(entry.uses[i].access)) {
-      wait_for_uses(step, device, number_[i]);
-    } else {
-      Slot& input = mine.slot(number_[i]);
-      add_wait(step, input.writer);
-      reader(device, number_[i], queue) = step.sequence;
-      input.idle = std::max(input.idle, end);
-    }
-  }
+  wait_for_operands(step, entry, number_);
   finish_step(step);
-  for (std::size_t i = 0; i < entry.uses.size(); ++i) {
-    if (!writes(entry.uses[i].access)) continue;
-    Slot& slot = mine.slot(number_[i]);
-    wrote(device, number_[i], step);
-    slot.dirty = true;
-    slot.ready = slot.idle = end;
-  }
+  note_uses(step, entry, number_, end);
+  for (std::size_t i = 0; i < entry.uses.size(); ++i)
+    if (writes(entry.uses[i].access)) slots(device).slot(number_[i]).dirty = true;
   totals_.flops += task.operation->flops_per_work * step.work;
+  ++totals_.tasks;
+}
+
+/// Three steps on each device (shared_call.hpp), where all wait for all between one and the next.
+/// The work is the first device's step's; its time is that of each.
+void PlanReader::Planner::compute_shared(const Lookahead::Entry& entry,
+                                         std::span<const std::vector<int>> numbers) {
+  const Task& task = *entry.task;
+  const Elements elements = elements_of(blocks_, task, entry.operands);
+  const double work = work_of(blocks_, task, entry.operands);
+  const auto count = static_cast<int>(numbers.size());
+  std::vector<std::size_t> written;  // operands
+  for (std::size_t i = 0; i < entry.operands.size(); ++i)
+    if (writes(task.access_of(i))) written.push_back(i);
+  double ready = 0;
+  for (int rank = 0; rank < count; ++rank)
+    ready = std::max(ready, ready_for(entry, task.device + rank, numbers[at(rank)]));
+  std::vector<Wait> before;  // of each device, its step of the last phase
+  for (const SharePhase phase : {SharePhase::prepare, SharePhase::work, SharePhase::conclude}) {
+    std::vector<Wait> now;
+    for (int rank = 0; rank < count; ++rank) {
+      const int device = task.device + rank;
+      const std::vector<int>& mine = numbers[at(rank)];
+      const int queue = before.empty() ? choose_queue(task, device, ready,
+                                                      slots(device).slot(mine[entry.use_of[0]]))
+                                       : static_cast<int>(before[at(rank)].queue);
+      Step& step = begin_task(entry, queue, mine);
+      step.shared = true;
+      step.variant = SharedCall{phase, rank, count, static_cast<int>(written.size())}.variant();
+      for (int other = 0; other < count; ++other) {
+        for (const std::size_t i : written) {
+          if (other == rank) continue;
+          window_->operands.push_back(entry.operands[i].id);
+          window_->slots.push_back(numbers[at(other)][entry.use_of[i]]);
+          ++step.operand_count;
+        }
+      }
+      step.seconds = kLaunchSeconds;
+      if (phase == SharePhase::work) {
+        step.work = rank == 0 ? work : 0;
+        step.seconds = std::max(
+            {task.seconds, kernels_.least_seconds(device, elements, work / count), kLaunchSeconds});
+        step.share = task.share;
+      }
+      const double end = advance(queue, ready, step.seconds);
+      if (before.empty()) wait_for_operands(step, entry, mine);
+      for (const Wait& wait : before) add_wait(step, wait);
+      finish_step(step);
+      if (phase == SharePhase::conclude) note_uses(step, entry, mine, end);
+      now.push_back({step.queue, step.sequence});
+    }
+    before = std::move(now);
+  }
+  for (int rank = 0; rank < count; ++rank)
+    for (const std::size_t i : written)
+      slots(task.device + rank).slot(numbers[at(rank)][entry.use_of[i]]).dirty = rank == 0;
+  totals_.flops += task.operation->flops_per_work * work;
   ++totals_.tasks;
 }
 
 /// The urgent queue for an urgent task; else the compute queue on which the task can start first.
 /// Of several the one that is busy longest, so that a queue with nothing to do is left to tasks
 /// that have nothing to wait for; then the one that wrote its output.
-int PlanReader::Planner::choose_queue(const Task& task, double ready, const Slot& out) const {
-  const DeviceLayout& device = device_of(task.device);
+int PlanReader::Planner::choose_queue(const Task& task, int device, double ready,
+                                      const Slot& out) const {
+  const DeviceLayout& queues = device_of(device);
   if (options_.copies_in_stream) return stream_;
-  if (device.urgent >= 0 && task.urgent) return device.urgent;
-  const int first = device.first_compute;
+  if (queues.urgent >= 0 && task.urgent) return queues.urgent;
+  const int first = queues.first_compute;
   if (options_.one_queue) return first;
-  const int end = first + device.compute_queues;
+  const int end = first + queues.compute_queues;
   const int writer = static_cast<int>(out.writer.queue);  // or the queue of a copy
   const bool computes = out.writer.sequence > 0 && writer >= first && writer < end;
   const auto better = [&](int a, int b) {  // a than b

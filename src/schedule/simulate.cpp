@@ -176,11 +176,11 @@ class Simulator {
     set_pace(step.device);
   }
 
-  [[nodiscard]] const LinkRate& link_of(const Step& step) const {
+  [[nodiscard]] LinkRate link_of(const Step& step) const {
     const DeviceModel& device = plan_.machine().devices[step.device];
     return step.kind == StepKind::load    ? device.host_to_device
            : step.kind == StepKind::store ? device.device_to_host
-                                          : plan_.machine().device_to_device;
+                                          : peer_link_;
   }
 
   /// Of the next part of a staged copy; without end, until it is ready.
@@ -313,6 +313,7 @@ class Simulator {
   const PlanLayout& layout_;
   PlanReader& reader_;
   KernelClock kernels_;
+  LinkRate peer_link_ = peer_link(plan_.machine());
   std::optional<StagingClock> staging_;  // only where something may be staged
   Trace trace_;
   SpanMaker spans_;

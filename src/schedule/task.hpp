@@ -51,8 +51,9 @@ struct Task {
   bool urgent =
       false;  ///< much waits for it: it goes to a queue of high priority, where there is one
   /// Devices that carry it out together, from the first one on, which is its device: each as
-  /// kernels/shared_call.hpp has it. 1: its device alone does. A plan, for predictions alone, takes
-  /// it for a task of that one, whose `seconds` say what all of them take. Its variant is 0.
+  /// schedule/shared_call.hpp has it, and afterwards each has what was written. 1: its device alone
+  /// does. Only in resident schedules; its variant is 0, and its `seconds` are what each of them
+  /// takes.
   std::uint16_t sharers = 1;
   /// Operands behind those of the operation, of a task of one call: blocks that it writes, then
   /// blocks that it reads.
@@ -147,6 +148,10 @@ struct Schedule {
   /// Blocks are few, and of sizes so different that slots would waste memory: each lies where there
   /// is room for just it (own_places.hpp). None stays from plan to plan.
   bool own_places = false;
+  /// Devices hold all blocks that their tasks use, each at one place for good: nothing is evicted,
+  /// and families that stay are not brought home (fixed_places.hpp). Plans of such schedules are
+  /// issued again and again (run/program.hpp).
+  bool resident = false;
   /// Appends the tasks of one step, 0 <= step < steps.
   std::function<void(std::int64_t step, TaskList& tasks)> emit;
 };

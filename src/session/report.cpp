@@ -6,11 +6,14 @@
 namespace strata {
 
 RunReport make_report(const PlannedRun& planned, Trace trace) {
-  const Plan& plan = *planned.plan;
+  return make_report(*planned.plan, planned, std::move(trace));
+}
+
+RunReport make_report(const Plan& plan, const PlannedRun& planned, Trace trace) {
   RunReport report;
   report.n = planned.n;
   report.tile = planned.tile;
-  report.path = planned.in_core ? "in-core" : "planned";
+  report.path = planned.in_core ? "in-core" : plan.schedule().resident ? "resident" : "planned";
   report.policy = planned.policy;
   for (int d = 0; d < plan.schedule().devices; ++d)
     report.devices.push_back(plan.machine().devices[static_cast<std::size_t>(d)].name);

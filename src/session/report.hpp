@@ -8,6 +8,8 @@ namespace strata {
 
 /// What a planned run says of itself, with the trace that came of it.
 [[nodiscard]] RunReport make_report(const PlannedRun& planned, Trace trace);
+/// The same where the plan is somebody else's, and `figures` has all but that.
+[[nodiscard]] RunReport make_report(const Plan& plan, const PlannedRun& figures, Trace trace);
 
 /// The same of a run that was only simulated: its `seconds` are 0.
 [[nodiscard]] RunReport make_simulated_report(PlannedRun planned);

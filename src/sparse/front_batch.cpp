@@ -22,6 +22,7 @@
 #include "kernels/front_sweep.hpp"
 #include "kernels/potrf.hpp"
 #include "run/run.hpp"
+#include "schedule/fixed_places.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "session/report.hpp"
@@ -30,6 +31,7 @@
 #include "sparse/front_factor.hpp"
 #include "sparse/front_homes.hpp"
 #include "sparse/front_layout.hpp"
+#include "sparse/front_schedule.hpp"
 #include "sparse/pattern.hpp"
 
 namespace strata {
@@ -210,14 +212,15 @@ bool FrontBatch::take_resident() {
   sweep_group_ = std::clamp<std::int64_t>(kAtOnce / (n * columns * kDouble), 1, count_);
   const std::int64_t sweeps = 2 * sweep_group_ * n * columns * kDouble + n * 4 + 4096;
   if (count_ * one_->bytes() > smallest_memory(devices_->machine())) return false;
-  schedule_ = std::make_shared<const Schedule>(batch_schedule(*one_, count_, count_, 1));
-  if (ResidentRun::bytes_of(schedule_->blocks) + sweeps > smallest_memory(devices_->machine()))
+  Schedule schedule = batch_schedule(*one_, count_, count_, 1);
+  schedule.resident = true;
+  keep_for_solves(schedule.blocks);
+  schedule_ = std::make_shared<const Schedule>(std::move(schedule));
+  if (fixed_places_bytes(*schedule_).front() + sweeps > smallest_memory(devices_->machine()))
     return false;
   resident_ = std::make_unique<ResidentRun>(
-      schedule_, devices_->backend(), choose_all_devices(options_.devices).front().indices.front(),
-      devices_->device(0));
-  MemoryStore store = store_of(nullptr, nullptr);
-  resident_->upload(fronts::kStructure, store, devices_->ring(0, 0));
+      schedule_, devices_->machine(), devices_->backend(),
+      choose_all_devices(options_.devices).front().indices.front(), devices_->device(0));
   return true;
 }
 
@@ -311,56 +314,50 @@ bool FrontBatch::reaches(const double* first, std::int64_t count) const {
   return !devices_->all_on_host() && resident_->reaches(first, count * kDouble);
 }
 
-void FrontBatch::upload_values(MatrixView<const double> values, double shift) {
-  if (!reaches(values.data, values.ld * (count_ - 1) + values.rows)) {
-    check(values);
-    MemoryStore store = store_of(std::make_shared<FamilyMemory>(schedule_->blocks, fronts::kValues,
-                                                                source_of(values, shift)),
-                                 nullptr);
-    resident_->upload(fronts::kValues, store, devices_->ring(0, 0));
-    shift_there_ = shift;
-    return;
-  }
-  // By one launch; the shift only if it is another one.
+/// Values that lie in memory of the device, by one launch; null: the shift is there.
+void FrontBatch::load_values(Queue& queue, std::span<const PlacedBlock> blocks,
+                             MatrixView<const double> values, const double* shift) {
   std::vector<BlockView> views;
-  for (std::int64_t k = 0; k < count_; ++k) {
-    const BlockId id(fronts::kValues, k, 0);
-    if (shift_there_ != shift)
-      resident_->upload(id, values.rows * kDouble,
-                        std::as_bytes(std::span<const double>(&shift, 1)), devices_->ring(0, 0));
-    const BlockView to{resident_->view(id).data, 1, values.rows, 1, 0, 0, Element::fp64};
+  for (const PlacedBlock& block : blocks) {
+    if (shift != nullptr)
+      ResidentRun::send(queue, block.data + values.rows * kDouble,
+                        std::as_bytes(std::span(shift, 1)), devices_->ring(0, 0));
     // The view of an operand that other operations write.
-    auto* column = const_cast<double*>(values.column(k));
-    views.insert(views.end(), {to,
+    auto* column = const_cast<double*>(values.column(block.id.row()));
+    views.insert(views.end(), {{block.data, 1, values.rows, 1, 0, 0, Element::fp64},
                                {column, values.rows, 1, values.rows, 0, 0, Element::fp64},
                                {nullptr, 0, 1, 1, 0, 0, Element::int32}});
   }
-  resident_->call(take_rows, views);
-  shift_there_ = shift;
+  resident_->call_on(queue, take_rows, views, 0);
 }
 
 void FrontBatch::run_resident(MatrixView<const double> values, double shift) {
   const auto start = std::chrono::steady_clock::now();
   const BlockTable& blocks = schedule_->blocks;
-  upload_values(values, shift);
-  report_.trace.seconds = resident_->run();
+  const bool there = reaches(values.data, values.ld * (count_ - 1) + values.rows);
+  if (!there) check(values);
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
-  MemoryStore store = store_of(nullptr, status);
-  resident_->download(fronts::kStatus, store, devices_->ring(0, 0));
+  MemoryStore store = store_of(
+      std::make_shared<FamilyMemory>(blocks, fronts::kValues, source_of(values, shift)), status);
+  const bool same_shift = std::exchange(shift_there_, std::nullopt) == shift;
+  const auto load = [&](int, Queue& queue, std::span<const PlacedBlock> placed) {
+    const bool mine = there && placed.front().id.family() == fronts::kValues;
+    if (mine) load_values(queue, placed, values, same_shift ? nullptr : &shift);
+    return mine;
+  };
+  Trace trace;
+  const auto ring = [this](int) -> PinnedRing& { return devices_->ring(0, 0); };
+  trace.seconds = resident_->run({&store, ring, load});
+  shift_there_ = shift;
+  trace.traffic = resident_->traffic();
   read_statuses(*status);
-  Traffic traffic;
-  traffic.host_to_device_bytes = blocks.total_bytes(fronts::kValues);
-  traffic.device_to_host_bytes = blocks.total_bytes(fronts::kStatus);
-  report_.n = pattern_.rows;
-  report_.path = "resident";
-  report_.policy = "none";
-  report_.devices.push_back(devices_->device(0).description().name);
-  report_.compute_queues = 1;
-  report_.traffic = report_.trace.traffic = traffic;
-  static_cast<Traffic&>(report_.planned_traffic) = traffic;
+  PlannedRun figures;
+  figures.n = pattern_.rows;
+  figures.policy = "none";
+  report_ = make_report(resident_->plan(), figures, std::move(trace));
+  report_.devices = {devices_->device(0).description().name};
   report_.flops = one_->flops * static_cast<double>(count_);
   report_.tasks = 1;
-  report_.peak_device_bytes = ResidentRun::bytes_of(blocks);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

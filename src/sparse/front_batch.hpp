@@ -43,7 +43,8 @@ class FrontBatch {
   [[nodiscard]] bool reaches(const double* first, std::int64_t count) const;
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,
                                      std::shared_ptr<FamilyMemory> status) const;
-  void upload_values(MatrixView<const double> values, double shift);
+  void load_values(Queue& queue, std::span<const PlacedBlock> blocks,
+                   MatrixView<const double> values, const double* shift);
   void run_resident(MatrixView<const double> values, double shift);
   void run_planned(MatrixView<const double> values, double shift);
   void read_statuses(const FamilyMemory& memory);

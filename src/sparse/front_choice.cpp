@@ -9,6 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "kernels/front_program.hpp"
+#include "schedule/fixed_places.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "sparse/error_places.hpp"
@@ -151,7 +152,7 @@ std::shared_ptr<const FrontLayout> resident_layout(const SparseAnalysis& analysi
   if (in_ranges && !fit) return nullptr;
   if (resident_elements(analysis) * bytes_of(element) > devices * there) return nullptr;
   auto layout = std::make_shared<const FrontLayout>(lay_out_fronts(analysis, a, staying, element));
-  for (const std::int64_t bytes : ResidentRun::bytes_of(front_schedule(layout, devices))) {
+  for (const std::int64_t bytes : fixed_places_bytes(front_schedule(layout, devices))) {
     if (bytes + ResidentSweeps::bytes_of(analysis) <= there) continue;
     // Each of the devices that share a front has all of it.
     if (staying.shares == 0 || given) return nullptr;
@@ -268,6 +269,27 @@ PlannedRun plan_fronts(const SparseAnalysis& analysis, std::shared_ptr<const Fro
   return planned;
 }
 
+int resident_queues(const SparseCholeskyOptions& options, int devices) {
+  // Of several units a device begins one where the last fronts of another leave room.
+  constexpr int kQueues = 4;
+  if (options.batches) return options.batches->streams;
+  return devices > 1 ? kQueues : 1;
+}
+
+PlannedRun plan_resident(const SparseAnalysis& analysis, std::shared_ptr<const FrontLayout> layout,
+                         const Machine& machine, const SparseCholeskyOptions& asked) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto devices = static_cast<int>(machine.devices.size());
+  const int queues = resident_queues(asked, devices);
+  PlannedRun planned = make_planned_run(
+      std::make_shared<const Schedule>(resident_schedule(std::move(layout), devices)),
+      ResidentRun::machine_of(machine, queues), ResidentRun::plan_options(devices, queues), "none");
+  planned.n = std::ssize(analysis.order);
+  planned.host_bytes = host_bytes_of(planned, analysis, asked.inverse);
+  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return planned;
+}
+
 PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix& a,
                               const Machine& machine, const SparseCholeskyOptions& options) {
   require_devices(machine);
@@ -277,9 +299,13 @@ PlannedRun plan_factorization(const SparseAnalysis& analysis, const SparseMatrix
   std::shared_ptr<const FrontLayout> layout =
       resident_layout(analysis, a, sizes, given, options.precision, machine,
                       machine.device_to_device.bytes_per_second > 0);
-  if (layout == nullptr)
+  PlannedRun planned;
+  if (layout != nullptr) {
+    planned = plan_resident(laid_out, std::move(layout), machine, options);
+  } else {
     layout = fitting_layout(laid_out, a, sizes, given, options.precision, machine);
-  PlannedRun planned = plan_fronts(laid_out, std::move(layout), machine, options);
+    planned = plan_fronts(laid_out, std::move(layout), machine, options);
+  }
   planned.tile = sizes.tile;
   return planned;
 }

@@ -203,18 +203,10 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < devices_->count(); ++d)
     places.push_back({choices.front().indices[at(d)], &devices_->device(d)});
-  // Of several units a device begins one where the last fronts of another leave room.
-  constexpr int kQueues = 4;
-  const int queues =
-      asked_.batches ? asked_.batches->streams : (devices_->count() > 1 ? kQueues : 1);
+  const int count = devices_->count();
   resident_ = std::make_unique<ResidentRun>(
-      std::make_shared<const Schedule>(front_schedule(layout_, devices_->count())),
-      devices_->backend(), places, queues);
-  MemoryStore store = store_of(nullptr, nullptr);
-  for (int d = 0; d < devices_->count(); ++d) {
-    resident_->upload(fronts::kStructure, store, ring(d), d);
-    resident_->upload(fronts::kPlaces, store, ring(d), d);
-  }
+      std::make_shared<const Schedule>(resident_schedule(layout_, count)), devices_->machine(),
+      devices_->backend(), places, resident_queues(asked_, count));
   return true;
 }
 
@@ -337,67 +329,71 @@ void FrontFactor::factor_values(std::span<const double> values, double shift) {
   run_resident(values, nullptr);
 }
 
-/// `a` is null where only values are known: then nothing but a branch may need them.
-std::int64_t FrontFactor::upload_values(std::span<const double> values, const SparseMatrix* a) {
-  const BlockTable& blocks = layout_->blocks;
-  const BlockId raw{fronts::kValues, 0, 0};
-  const bool batched = sizes_.batch > 0;  // which has no block of values as they were given
-  if (!batched)
-    require(blocks.extent(raw).rows == std::ssize(values) + 1, ErrorKind::misuse, kFactorWhere,
-            "{} values where {} belong", values.size(), blocks.extent(raw).rows - 1);
-  const bool others = batched || blocks.count(fronts::kValues) > std::ssize(layout_->units) + 1 ||
-                      std::any_of(layout_->units.begin(), layout_->units.end(),
-                                  [](const FrontUnit& u) { return u.kind != UnitKind::branch; });
-  if (others || element_ != Element::fp64) {
-    require(a != nullptr, ErrorKind::misuse, kFactorWhere,
-            "values alone are for one branch in fp64");
-    MemoryStore store =
-        store_of(std::make_shared<FamilyMemory>(
-                     blocks, fronts::kValues,
-                     element_ == Element::fp64 ? source_of<double>(*a) : source_of<float>(*a)),
-                 nullptr);
-    for (int d = 0; d < resident_->devices(); ++d)
-      resident_->upload(fronts::kValues, store, ring(d), d);
-    return resident_->devices() * blocks.total_bytes(fronts::kValues);
-  }
-  const std::span<const double> shift{&shift_in_range_, 1};
-  resident_->upload(raw, 0, std::as_bytes(values), ring());
-  resident_->upload(raw, std::ssize(values) * std::int64_t{sizeof(double)}, std::as_bytes(shift),
-                    ring());
-  resident_->share(raw);
-  return blocks.bytes(raw);
+/// Whether values are loaded as they were given, and the shift behind them.
+bool FrontFactor::takes_raw_values() const {
+  const std::int64_t count = layout_->blocks.count(fronts::kValues);
+  return sizes_.batch == 0 && element_ == Element::fp64 &&
+         count <= std::ssize(layout_->units) + 1 &&
+         std::all_of(layout_->units.begin(), layout_->units.end(),
+                     [](const FrontUnit& u) { return u.kind == UnitKind::branch; });
 }
 
+/// `a` is null where only values are known: then nothing but a branch may need them.
 void FrontFactor::run_resident(std::span<const double> values, const SparseMatrix* a) {
   const auto start = std::chrono::steady_clock::now();
   const BlockTable& blocks = layout_->blocks;
+  const bool raw = takes_raw_values();
+  require(raw || a != nullptr, ErrorKind::misuse, kFactorWhere,
+          "values alone are for one branch in fp64");
+  const BlockId raw_id{fronts::kValues, 0, 0};
+  const std::int64_t given = blocks.extent(raw_id).rows - 1;
+  require(sizes_.batch > 0 || given == std::ssize(values), ErrorKind::misuse, kFactorWhere,
+          "{} values where {} belong", values.size(), given);
   at_home_ = false;
-  Traffic traffic;
-  traffic.host_to_device_bytes = upload_values(values, a);
-  const bool traced = asked_.batches && asked_.batches->traced;
-  const double seconds = resident_->run(traced ? &report_.trace : nullptr);
+  std::shared_ptr<FamilyMemory> entries;
+  if (!raw)
+    entries = std::make_shared<FamilyMemory>(
+        blocks, fronts::kValues,
+        element_ == Element::fp64 ? source_of<double>(*a) : source_of<float>(*a));
   auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
-  MemoryStore store = store_of(nullptr, status);
-  for (int d = 0; d < resident_->devices(); ++d) {
-    resident_->download(fronts::kStatus, store, ring(d), d);
+  MemoryStore store = store_of(std::move(entries), status);
+  const auto load = [&](int device, Queue& queue, std::span<const PlacedBlock> placed) {
+    if (!raw || placed.front().id != raw_id) return false;
+    load_raw_values(queue, placed.front().data, values, ring(device));
+    return true;
+  };
+  Trace trace;
+  const bool traced = asked_.batches && asked_.batches->traced;
+  const double seconds =
+      resident_->run({&store, [this](int device) -> PinnedRing& { return ring(device); }, load},
+                     traced ? &trace : nullptr);
+  trace.seconds = seconds;
+  trace.traffic = resident_->traffic();
+  PlannedRun figures;
+  figures.n = std::ssize(analysis_.order);
+  figures.tile = sizes_.tile;
+  figures.policy = "none";
+  figures.host_bytes = host_bytes_;
+  report_ = make_report(resident_->plan(), figures, std::move(trace));
+  report_.devices.clear();
+  for (int d = 0; d < resident_->devices(); ++d)
     report_.devices.push_back(devices_->device(d).description().name);
-  }
-  traffic.device_to_host_bytes = blocks.total_bytes(fronts::kStatus);
-  traffic.device_to_device_bytes = resident_->copied_bytes();
-  report_.n = std::ssize(analysis_.order);
-  report_.tile = sizes_.tile;
-  report_.path = "resident";
-  report_.policy = "none";
-  report_.compute_queues = resident_->queues();
-  report_.trace.seconds = seconds;
-  report_.traffic = report_.trace.traffic = traffic;
-  static_cast<Traffic&>(report_.planned_traffic) = traffic;
   report_.flops = analysis_.counts.stored_flops;
   report_.tasks = std::ssize(layout_->units);
-  report_.peak_device_bytes = resident_->largest_bytes();
-  report_.host_bytes = host_bytes_;
   read_statuses(*status);
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Behind the values there is the shift.
+void FrontFactor::load_raw_values(Queue& queue, std::byte* to, std::span<const double> values,
+                                  PinnedRing& to_device) const {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  if (resident_->reaches(bytes.data(), std::ssize(bytes)))
+    queue.copy(to, bytes.data(), std::ssize(bytes), CopyDirection::device_to_device);
+  else
+    ResidentRun::send(queue, to, bytes, to_device);
+  ResidentRun::send(queue, to + bytes.size(), std::as_bytes(std::span(&shift_in_range_, 1)),
+                    to_device);
 }
 
 void FrontFactor::bring_home() const {

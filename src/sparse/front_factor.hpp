@@ -69,6 +69,14 @@ namespace strata {
                                      std::shared_ptr<const FrontLayout> layout,
                                      const Machine& machine, const SparseCholeskyOptions& options);
 
+/// The same for a layout that stays on the machine's devices; and how many queues for tasks each
+/// has then.
+[[nodiscard]] PlannedRun plan_resident(const SparseAnalysis& analysis,
+                                       std::shared_ptr<const FrontLayout> layout,
+                                       const Machine& machine,
+                                       const SparseCholeskyOptions& options);
+[[nodiscard]] int resident_queues(const SparseCholeskyOptions& options, int devices);
+
 /// What is asked for beside the factor, for messages about host memory.
 [[nodiscard]] inline const char* beside_factor(bool inverse) {
   return inverse ? ", with entries of its inverse" : "";
@@ -164,9 +172,10 @@ class FrontFactor {
   [[nodiscard]] bool take_resident(const SparseMatrix& a);
   [[nodiscard]] bool solve_opened(MatrixView<double> b, bool forward, bool backward) const;
   [[nodiscard]] PinnedRing& ring(int device = 0) const { return devices_->ring(device, 0); }
-  /// What a factorization on the devices takes, before it begins; returns what was sent.
-  std::int64_t upload_values(std::span<const double> values, const SparseMatrix* a);
+  [[nodiscard]] bool takes_raw_values() const;
   void run_resident(std::span<const double> values, const SparseMatrix* a);
+  void load_raw_values(Queue& queue, std::byte* to, std::span<const double> values,
+                       PinnedRing& to_device) const;
   /// Of a matrix in range.
   void run_factorization(const SparseMatrix& a);
   [[nodiscard]] MemoryStore store_of(std::shared_ptr<FamilyMemory> values,

@@ -176,7 +176,8 @@ class FrontTasks {
         for (std::size_t t = 0; t < targets.size(); ++t) {
           if (turn >= gifts[t].size() || gifts[t][turn].variant != variant) continue;
           const Gift& gift = gifts[t][turn];
-          operands.insert(operands.end(), {targets[t].id, {gift.update, gift.hint}, gift.places});
+          // No hint: in turns another target may come later than the last one.
+          operands.insert(operands.end(), {targets[t].id, gift.update, gift.places});
           work += gift.work;
         }
         if (operands.empty()) continue;
@@ -348,6 +349,22 @@ Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices,
   auto tasks = std::make_shared<const FrontTasks>(std::move(layout), devices, std::move(rates));
   schedule.emit = [tasks](std::int64_t step, TaskList& list) { tasks->emit(step, list); };
   return schedule;
+}
+
+Schedule resident_schedule(std::shared_ptr<const FrontLayout> layout, int devices) {
+  Schedule schedule = front_schedule(std::move(layout), devices);
+  schedule.resident = true;
+  schedule.own_places = false;
+  keep_for_solves(schedule.blocks);
+  return schedule;
+}
+
+void keep_for_solves(BlockTable& blocks) {
+  // One schedule names its families for itself alone.
+  const auto identity_of = [](int family) { return static_cast<std::uint64_t>(family) + 1; };
+  blocks.keep(fronts::kPanels, identity_of(fronts::kPanels), true);
+  blocks.keep(fronts::kStructure, identity_of(fronts::kStructure), false);
+  blocks.keep(fronts::kPlaces, identity_of(fronts::kPlaces), false);
 }
 
 }  // namespace strata

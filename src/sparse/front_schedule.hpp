@@ -17,4 +17,10 @@ namespace strata {
 [[nodiscard]] Schedule front_schedule(std::shared_ptr<const FrontLayout> layout, int devices,
                                       std::vector<double> rates = {});
 
+/// The same for devices that hold all of it: L stays.
+[[nodiscard]] Schedule resident_schedule(std::shared_ptr<const FrontLayout> layout, int devices);
+
+/// Of the blocks of factors that are resident: L stays, and what the pattern says is loaded once.
+void keep_for_solves(BlockTable& blocks);
+
 }  // namespace strata

@@ -6,6 +6,7 @@
 
 #include "device/device_host.hpp"
 #include "kernels/front_program.hpp"
+#include "schedule/fixed_places.hpp"
 #include "session/budget.hpp"
 #include "session/policy.hpp"
 #include "sparse/front_homes.hpp"
@@ -64,16 +65,15 @@ bool OpenedSweeps::take_resident(const SparseAnalysis& analysis, const FrontSize
       sizes.devices > devices_.count())
     return false;
   const auto count = static_cast<int>(sizes.devices);
-  auto schedule = std::make_shared<const Schedule>(front_schedule(layout_, count));
+  auto schedule = std::make_shared<const Schedule>(resident_schedule(layout_, count));
   const std::int64_t there = smallest_memory(devices_.machine());
-  for (const std::int64_t bytes : ResidentRun::bytes_of(*schedule))
+  for (const std::int64_t bytes : fixed_places_bytes(*schedule))
     if (bytes + ResidentSweeps::bytes_of(analysis) > there) return false;
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < count; ++d)
     places.push_back({choices.front().indices[at(d)], &devices_.device(d)});
-  constexpr int kQueues = 4;
-  resident_ = std::make_unique<ResidentRun>(std::move(schedule), devices_.backend(), places,
-                                            count > 1 ? kQueues : 1);
+  resident_ = std::make_unique<ResidentRun>(std::move(schedule), devices_.machine(),
+                                            devices_.backend(), places, resident_queues({}, count));
   MemoryStore store(blocks, {panels_, nullptr, nullptr, structure_, nullptr, nullptr, nullptr});
   for (int d = 0; d < count; ++d) {
     for (const int family : {fronts::kPanels, fronts::kStructure})

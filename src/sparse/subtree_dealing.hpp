@@ -10,7 +10,7 @@
 // most costly first to the device that has least, would no longer end sooner; here the end is that
 // of the whole tree, in which a supernode of the top goes to the device that would be done with it
 // first, when what the others give has travelled there, or, with `shares`, to all devices together
-// (kernels/shared_call.hpp) if it is one of those with most work: how many of these is tried out.
+// (schedule/shared_call.hpp) if it is one of those with most work: how many of these is tried out.
 
 #include <cstdint>
 #include <vector>

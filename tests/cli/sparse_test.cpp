@@ -109,8 +109,8 @@ TEST(SparseProgram, PlansWithAndWithoutAnAnalysis) {
   const json half = expect_json(floats);
   EXPECT_EQ(fresh["precision"], "fp64");
   EXPECT_EQ(half["precision"], "fp32");
-  const std::int64_t home = simulated["planned_traffic"]["device_to_host_bytes"];
-  EXPECT_LT(half["simulated"]["planned_traffic"]["device_to_host_bytes"], 0.7 * home);
+  const std::int64_t there = simulated["peak_device_bytes"];
+  EXPECT_LT(half["simulated"]["peak_device_bytes"], 0.7 * there);
   expect_pieces(expect_done(floats), {"for the factor in fp32", "by rates alone, in fp64"});
   expect_complaint(run_program(Words{"plan", "sparse", file, "--precision", "fp16"} + devices), 2,
                    {"fp16"});

@@ -12,6 +12,7 @@
 
 #include "run/device_set.hpp"
 #include "run/run.hpp"
+#include "schedule/fixed_places.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/scramble.hpp"
 #include "tests/support/campaign.hpp"
@@ -47,24 +48,17 @@ Bytes blocks_of(MemoryStore& store, int family, const std::set<std::uint64_t>& w
   return some;
 }
 
-/// The same tasks on so many devices, some of them urgent; where they `share`, some of several.
-std::shared_ptr<const Schedule> on_devices(const Schedule& schedule, int count,
-                                           bool share = false) {
-  auto same = std::make_shared<Schedule>(schedule);
-  same->devices = count;
-  same->emit = [emit = schedule.emit, count, share](std::int64_t step, TaskList& tasks) {
-    emit(step, tasks);
-    for (Task& task : tasks.tasks()) {
-      task.device = static_cast<std::uint16_t>(task.device % count);
-      task.urgent = (step + task.first) % 3 == 0;
-      if (!share || count == 1 || task.calls > 1 || task.variant != 0 || task.first % 2 != 0)
-        continue;
-      const auto sharers = static_cast<int>(2 + (step + task.first) % (count - 1));
-      task.sharers = static_cast<std::uint16_t>(sharers);
-      task.device = static_cast<std::uint16_t>(task.device % (count - sharers + 1));
-    }
-  };
-  return same;
+ResidentRun::Homes homes_of(MemoryStore& store, DeviceSet& devices) {
+  return {&store, [&devices](int device) -> PinnedRing& { return devices.ring(device, 0); }};
+}
+
+/// What stays on the devices, to its home.
+void bring_home(ResidentRun& run, const BlockTable& blocks, MemoryStore& store,
+                DeviceSet& devices) {
+  for (const int family : {kMapped, kListed, kMade}) {
+    for (int d = 0; blocks.family(family).stays && d < run.devices(); ++d)
+      run.download(family, store, devices.ring(d, 0), d);
+  }
 }
 
 TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
@@ -73,7 +67,7 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     // Slots for many blocks, and some that hold but columns of one, or less.
     const RingShape ring{.slot_bytes = seed % 3 == 0 ? 64 : 4096, .slots = 2, .threads = 3};
-    const auto schedule = on_devices(scramble_pair(seed, false).first, 1);
+    const auto schedule = resident_on(scramble_pair(seed, false).first, 1);
     const auto in_order = scrambled_store(schedule->blocks, seed);
     run_in_order(*schedule, host, *in_order);
     std::set<std::uint64_t> written;
@@ -84,16 +78,14 @@ TEST(ResidentRun, IsTheScheduleInOrderOnAnyNumberOfQueues) {
       DeviceSet devices({{&host, 0}}, options);
       devices.shape_rings(ring);
       const auto store = scrambled_store(schedule->blocks, seed);
-      ResidentRun run(schedule, host, 0, devices.device(0), queues);
+      ResidentRun run(schedule, devices.machine(), host, 0, devices.device(0), queues);
       EXPECT_EQ(run.queues(), queues);
-      for (int f = 0; f < schedule->blocks.families(); ++f)
-        if (schedule->blocks.family(f).origin == Origin::stored)
-          run.upload(f, *store, devices.ring(0, 0));
       Trace trace;
-      const double seconds = run.run(&trace);
+      const double seconds = run.run(homes_of(*store, devices), &trace);
       EXPECT_GE(seconds, 0);
+      ASSERT_EQ(run.traffic(), run.plan().totals().traffic);
+      bring_home(run, schedule->blocks, *store, devices);
       for (const int family : {kMapped, kListed, kMade}) {
-        run.download(family, *store, devices.ring(0, 0));
         ASSERT_TRUE(blocks_of(*store, family, written) == blocks_of(*in_order, family, written))
             << "seed " << seed << ", " << queues << " queues, family " << family;
       }
@@ -141,32 +133,29 @@ TEST(ResidentRun, IsTheScheduleInOrderOnSeveralDevices) {
     std::set<std::uint64_t> written;
     (void)count_tasks(random, written);
     for (const int count : {1, 2, 3, 5}) {
-      const auto schedule = on_devices(random, count, seed % 2 != 0);
+      const auto schedule = resident_on(random, count, seed % 2 != 0);
       shared += shared_tasks(*schedule);
       Options options;
       options.device_memory_bytes = 4 << 20;
       DeviceSet devices(std::vector<DevicePlace>(static_cast<std::size_t>(count), {&host, 0}),
                         options);
-      const std::vector<std::int64_t> bytes = ResidentRun::bytes_of(*schedule);
+      const std::vector<std::int64_t> bytes = fixed_places_bytes(*schedule);
       std::vector<ResidentRun::Place> places;
       for (int d = 0; d < count; ++d) places.push_back({0, &devices.device(d)});
       for (const int queues : {1, 3}) {
         const auto store = scrambled_store(schedule->blocks, seed);
-        ResidentRun run(schedule, host, places, queues);
+        ResidentRun run(schedule, devices.machine(), host, places, queues);
         EXPECT_EQ(run.devices(), count);
-        for (int d = 0; d < count; ++d) {
+        for (int d = 0; d < count; ++d)
           EXPECT_EQ(devices.device(d).allocated_bytes(), bytes[static_cast<std::size_t>(d)]);
-          for (int f = 0; f < schedule->blocks.families(); ++f)
-            if (schedule->blocks.family(f).origin == Origin::stored)
-              run.upload(f, *store, devices.ring(d, 0), d);
-        }
-        EXPECT_GE(run.run(), 0);
-        copied += run.copied_bytes();
+        EXPECT_GE(run.run(homes_of(*store, devices)), 0);
+        ASSERT_EQ(run.traffic(), run.plan().totals().traffic);
+        copied += run.traffic().device_to_device_bytes;
         if (count == 1) {
-          EXPECT_EQ(run.copied_bytes(), 0);
+          EXPECT_EQ(run.traffic().device_to_device_bytes, 0);
         }
+        bring_home(run, schedule->blocks, *store, devices);
         for (const int family : {kMapped, kListed, kMade}) {
-          for (int d = 0; d < count; ++d) run.download(family, *store, devices.ring(d, 0), d);
           ASSERT_TRUE(blocks_of(*store, family, written) == blocks_of(*in_order, family, written))
               << "seed " << seed << ", " << count << " devices, " << queues << " queues";
         }
@@ -221,6 +210,7 @@ class FailingBackend final : public Backend {
 /// Eight tasks on columns of their own, of which some step is of this operation.
 std::shared_ptr<const Schedule> eight_steps(const Operation& one, const std::int64_t& at) {
   auto schedule = std::make_shared<Schedule>();
+  schedule->resident = true;
   BlockFamily family{.name = "x", .rows = 8, .cols = 8};
   family.tile_rows = 8;
   family.tile_cols = 1;
@@ -234,28 +224,42 @@ std::shared_ptr<const Schedule> eight_steps(const Operation& one, const std::int
   return schedule;
 }
 
+constexpr std::int64_t kNever = -1;
+
+Options few_bytes() {
+  Options options;
+  options.device_memory_bytes = 1 << 20;
+  return options;
+}
+
 TEST(ResidentRun, AFailureOnAnyQueueIsThrownOnce) {
   const FailingBackend backend;
-  const std::unique_ptr<Device> device = backend.make_device(0, 1 << 20);
+  DeviceSet devices({{&backend, 0}}, few_bytes());
+  Device& device = devices.device(0);
+  MemoryStore store(eight_steps(kFails, kNever)->blocks, {nullptr});
+  const ResidentRun::Homes homes = homes_of(store, devices);
   for (const std::int64_t failing : {0, 1, 4, 7}) {
     std::int64_t step = failing;
-    ResidentRun run(eight_steps(kFails, step), backend, 0, *device, 3);
-    EXPECT_THROW((void)run.run(), Error) << failing;
-    EXPECT_THROW((void)run.run(), Error) << "and again";
-    ResidentRun without(eight_steps(kNobodys, step), backend, 0, *device, 3);
-    EXPECT_THROW((void)without.run(), Error);
-    EXPECT_THROW((void)without.run(), Error) << "half a list of tasks is none";
+    ResidentRun run(eight_steps(kFails, step), devices.machine(), backend, 0, device, 3);
+    EXPECT_THROW((void)run.run(homes), Error) << failing;
+    EXPECT_THROW((void)run.run(homes), Error) << "and again";
+    EXPECT_THROW(
+        {
+          ResidentRun without(eight_steps(kNobodys, step), devices.machine(), backend, 0, device,
+                              3);
+          (void)without.run(homes);
+        },
+        Error);
   }
-  const std::int64_t never = -1;
-  EXPECT_THROW(ResidentRun(eight_steps(kFails, never), backend, 0, *device, 0), Error);
+  EXPECT_THROW(ResidentRun(eight_steps(kFails, kNever), devices.machine(), backend, 0, device, 0),
+               Error);
 }
 
 /// Of a task that devices share, and of those on devices that are not there.
 TEST(ResidentRun, AFailureOfAnySharerIsThrown) {
   const FailingBackend backend;
-  Options options;
-  options.device_memory_bytes = 1 << 20;
-  DeviceSet devices(std::vector<DevicePlace>(3, {&backend, 0}), options);
+  DeviceSet devices(std::vector<DevicePlace>(3, {&backend, 0}), few_bytes());
+  MemoryStore store(eight_steps(kFails, kNever)->blocks, {nullptr});
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < 3; ++d) places.push_back({0, &devices.device(d)});
   const std::int64_t third = 3;
@@ -267,11 +271,11 @@ TEST(ResidentRun, AFailureOfAnySharerIsThrown) {
       tasks.tasks()[0].sharers = static_cast<std::uint16_t>(sharers);
     };
     if (sharers == 2 || sharers == 3) {
-      ResidentRun run(schedule, backend, places, 2);
-      EXPECT_THROW((void)run.run(), Error);
-      EXPECT_THROW((void)run.run(), Error) << "and again";
+      ResidentRun run(schedule, devices.machine(), backend, places, 2);
+      EXPECT_THROW((void)run.run(homes_of(store, devices)), Error);
+      EXPECT_THROW((void)run.run(homes_of(store, devices)), Error) << "and again";
     } else {
-      EXPECT_THROW((void)ResidentRun::bytes_of(*schedule), Error);
+      EXPECT_THROW((void)fixed_places_bytes(*schedule), Error);
     }
   }
 }
@@ -282,6 +286,7 @@ TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
   for (const std::int64_t slot :
        {std::int64_t{1} << 10, std::int64_t{1} << 17, std::int64_t{1} << 22}) {
     auto schedule = std::make_shared<Schedule>();
+    schedule->resident = true;
     BlockFamily family{.name = "x"};
     for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {300, 400}, {1, 1}, {9000, 1}, {70000, 3}, {0, 5}, {17, 2000}})
@@ -294,7 +299,7 @@ TEST(ResidentRun, BringsBlocksHomeThroughTheRing) {
     options.device_memory_bytes = 64 << 20;
     DeviceSet devices({{&host_backend(), 0}}, options);
     devices.shape_rings({.slot_bytes = slot, .slots = 3, .threads = 3});
-    ResidentRun run(schedule, host_backend(), 0, devices.device(0));
+    ResidentRun run(schedule, devices.machine(), host_backend(), 0, devices.device(0));
     const auto store = scrambled_store(schedule->blocks, 5);
     run.upload(0, *store, devices.ring(0, 0));
     const auto memory = std::make_shared<FamilyMemory>(schedule->blocks, 0);

@@ -25,6 +25,7 @@
 
 #include "schedule/lookahead.hpp"
 #include "schedule/plan.hpp"
+#include "schedule/shared_call.hpp"
 
 namespace strata::test {
 
@@ -77,6 +78,11 @@ inline std::vector<FlatTask> tasks_of(const Schedule& schedule, std::int64_t fir
   return all;
 }
 
+/// Whether each slot is one block's own.
+inline bool has_places(const Schedule& schedule) {
+  return schedule.own_places || schedule.resident;
+}
+
 class PlanChecker {
  public:
   PlanChecker(const Schedule& schedule, const PlanLayout& layout, const PlanOptions& options = {})
@@ -98,7 +104,10 @@ class PlanChecker {
       if (flat.step.kind == StepKind::load) load();
       if (flat.step.kind == StepKind::store) store();
       if (flat.step.kind == StepKind::peer) copy_from_peer();
-      if (flat.step.kind == StepKind::compute) {
+      if (flat.step.kind == StepKind::compute && flat.step.shared) {
+        if (next_task == tasks.size()) return "a phase that is not due";
+        if (share(tasks[next_task])) ++next_task;
+      } else if (flat.step.kind == StepKind::compute) {
         if (next_task == tasks.size() || !same(tasks[next_task], flat)) complain("not due");
         if (error_.empty()) compute(tasks[next_task].task);
         if (error_.empty()) forget_temporaries(tasks[next_task]);
@@ -221,7 +230,10 @@ class PlanChecker {
         latest_.try_emplace(id, 0);
         home_.try_emplace(id, 0);
         if (layout_.devices[d].resident[s].only_here) home_[id] = -1;
-        contents_[{static_cast<int>(d), s}] = {id, latest(id)};
+        const std::size_t slot =
+            schedule_.resident ? at(layout_.devices[d].place_of[at(schedule_.blocks.index(id))])
+                               : s;
+        contents_[{static_cast<int>(d), slot}] = {id, latest(id)};
       }
     }
   }
@@ -304,10 +316,10 @@ class PlanChecker {
       return {device, 0};
     }
     const SlotPlace& here = slots[at(number)];
-    if (schedule_.own_places && here.block != schedule_.blocks.index(flat_.operands[i]))
+    if (has_places(schedule_) && here.block != schedule_.blocks.index(flat_.operands[i]))
       complain("in the place of another block");
     const std::int64_t capacity =
-        schedule_.own_places ? here.bytes : layout_.class_bytes[at(here.size_class)];
+        has_places(schedule_) ? here.bytes : layout_.class_bytes[at(here.size_class)];
     if (schedule_.blocks.bytes(flat_.operands[i]) > capacity) complain("too large for its slot");
     return {device, at(number)};
   }
@@ -395,6 +407,64 @@ class PlanChecker {
     }
   }
 
+  /// A phase of a task that devices share, one after the other in the order of the devices; whether
+  /// it was the last. What a device writes to others is ordered by the phases alone.
+  bool share(const FlatTask& flat_task) {
+    const Task& task = flat_task.task;
+    const auto count = static_cast<std::size_t>(task.sharers);
+    const std::size_t rank = phases_.size() % count;
+    const std::size_t phase = phases_.size() / count;
+    const std::size_t own = flat_task.operands.size();
+    const SharedCall call = SharedCall::of(step_.variant);
+    if (count < 2 || step_.operation != task.operation || at(step_.device) != task.device + rank ||
+        static_cast<std::size_t>(call.phase) != phase + 1 || at(call.rank) != rank ||
+        at(call.sharers) != count || flat_.operands.size() < own)
+      complain("not the phase that is due");
+    if (!error_.empty()) return false;
+    std::vector<std::size_t> written;
+    for (std::size_t i = 0; i < own; ++i) {
+      if (flat_.operands[i] != flat_task.operands[i].id) complain("not the task's operands");
+      if (strata::writes(task.access_of(i))) written.push_back(i);
+    }
+    if (at(call.written) != written.size() ||
+        flat_.operands.size() != own + (count - 1) * written.size())
+      complain("not the operands of the others");
+    for (std::size_t k = own; error_.empty() && k < flat_.operands.size(); ++k) {
+      std::size_t other = (k - own) / written.size();
+      if (other >= rank) ++other;
+      const BlockId id = flat_.operands[k];
+      if (id != flat_task.operands[written[(k - own) % written.size()]].id)
+        complain("not what another device writes");
+      (void)slot(k, static_cast<int>(task.device + other));
+    }
+    for (std::size_t other = 0; phase > 0 && other < count; ++other)
+      ordered_after(phases_[(phase - 1) * count + other], "the phase before");
+    for (std::size_t i = 0; error_.empty() && i < own; ++i) {
+      const Place place = slot(i, step_.device);
+      if (phase == 0 && strata::reads(task.access_of(i))) expect_latest(place, flat_.operands[i]);
+      if (strata::writes(task.access_of(i)))
+        writes(place);
+      else
+        reads(place);
+    }
+    phases_.push_back({step_.queue, step_.sequence});
+    if (phases_.size() < 3 * count) return false;
+    phases_.clear();
+    for (const std::size_t i : written) {
+      const BlockId id = flat_.operands[i];
+      const bool again = std::any_of(written.begin(), written.end(), [&](std::size_t k) {
+        return k < i && flat_.operands[k] == id;
+      });
+      if (!again) ++latest_.try_emplace(id, latest(id)).first->second;
+      for (std::size_t d = task.device; d < task.device + count; ++d) {
+        const std::int32_t number = layout_.devices[d].place_of[at(schedule_.blocks.index(id))];
+        contents_[{static_cast<int>(d), at(number)}] = {id, latest(id)};
+      }
+    }
+    forget_temporaries(flat_task);
+    return true;
+  }
+
   [[nodiscard]] bool overlap(const Place& a, const Place& b) const {
     if (!schedule_.own_places) return false;
     const SlotPlace& x = layout_.devices[at(std::get<0>(a))].slots[std::get<1>(a)];
@@ -421,6 +491,7 @@ class PlanChecker {
   std::map<Place, Content> contents_;
   std::map<BlockId, int> home_;
   std::map<BlockId, int> latest_;
+  std::vector<Wait> phases_;  // so far, of the task that is being shared
   std::string error_;
 };
 
@@ -453,7 +524,10 @@ inline std::string check_plan(const Plan& plan) {
         continue;
       }
       ranges.emplace_back(
-          slot.offset, slot.offset + layout.class_bytes[static_cast<std::size_t>(slot.size_class)]);
+          slot.offset,
+          slot.offset + (plan.schedule().resident
+                             ? slot.bytes
+                             : layout.class_bytes[static_cast<std::size_t>(slot.size_class)]));
     }
     std::sort(ranges.begin(), ranges.end());
     for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {

@@ -17,7 +17,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/operand.hpp"
-#include "kernels/shared_call.hpp"
+#include "schedule/shared_call.hpp"
 #include "tests/schedule/random_schedule.hpp"
 
 namespace strata::test {
@@ -370,6 +370,28 @@ inline ScramblePair scramble_pair(std::uint64_t seed, bool temporaries = true) {
   return {schedule_of(std::move(blocks), devices, most_one, std::move(steps_one)),
           schedule_of(std::move(later), devices, most_two, std::move(steps_two)),
           schedule_of(std::move(home), devices, std::vector<int>(most_two.size()), {})};
+}
+
+/// The same tasks on so many devices that hold all blocks, some of them urgent; where they `share`,
+/// some of several.
+inline std::shared_ptr<const Schedule> resident_on(const Schedule& schedule, int count,
+                                                   bool share = false) {
+  auto same = std::make_shared<Schedule>(schedule);
+  same->devices = count;
+  same->resident = true;
+  same->emit = [emit = schedule.emit, count, share](std::int64_t step, TaskList& tasks) {
+    emit(step, tasks);
+    for (Task& task : tasks.tasks()) {
+      task.device = static_cast<std::uint16_t>(task.device % count);
+      task.urgent = (step + task.first) % 3 == 0;
+      if (!share || count == 1 || task.calls > 1 || task.variant != 0 || task.first % 2 != 0)
+        continue;
+      const auto sharers = static_cast<int>(2 + (step + task.first) % (count - 1));
+      task.sharers = static_cast<std::uint16_t>(sharers);
+      task.device = static_cast<std::uint16_t>(task.device % (count - sharers + 1));
+    }
+  };
+  return same;
 }
 
 /// Budgets of their own for each device, each with room for one task and some more.

@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
 #include "schedule/plan_layout.hpp"
+#include "schedule/shared_call.hpp"
 #include "strata/error.hpp"
 #include "tests/schedule/scramble.hpp"
 #include "tests/schedule/small_plans.hpp"
@@ -20,7 +26,9 @@ void expect_totals(const Plan& plan) {
     if (flat.step.kind == StepKind::load) sums.traffic.host_to_device_bytes += flat.step.bytes;
     if (flat.step.kind == StepKind::store) sums.traffic.device_to_host_bytes += flat.step.bytes;
     if (flat.step.kind == StepKind::peer) sums.traffic.device_to_device_bytes += flat.step.bytes;
-    if (flat.step.kind == StepKind::compute) ++sums.tasks;
+    const SharedCall call = SharedCall::of(flat.step.variant);
+    const bool counts = !flat.step.shared || (call.phase == SharePhase::work && call.rank == 0);
+    if (flat.step.kind == StepKind::compute && counts) ++sums.tasks;
   }
   ASSERT_EQ(sums.traffic, plan.totals().traffic);
   ASSERT_EQ(sums.steps, plan.totals().steps);
@@ -271,6 +279,101 @@ TEST(Residency, OfNoUseIsLeftAside) {
   Residency forgotten = plan.start();
   forgotten.forget(5);
   EXPECT_EQ(plan_of(schedule, machine, {}, forgotten).totals().loads, 1);
+}
+
+/// Options with which a resident schedule is planned.
+PlanOptions resident_options(int devices, int queues) {
+  PlanOptions options;
+  options.copies_in_stream = devices == 1 && queues == 1;
+  options.urgent_queue = devices > 1;
+  return options;
+}
+
+/// A resident schedule, some of whose tasks are of several devices, on one to five.
+std::shared_ptr<const Schedule> random_resident(std::uint64_t seed) {
+  return resident_on(scramble_pair(seed, false).first, 1 + static_cast<int>(seed % 5),
+                     seed % 2 != 0);
+}
+
+Machine machine_for(const Schedule& schedule, std::uint64_t seed) {
+  Machine machine = Machine::emulated(schedule.devices, smallest_budget_bytes(schedule));
+  for (DeviceModel& device : machine.devices)
+    device.compute_queues = 1 + static_cast<int>(seed % 4);
+  if (seed % 3 == 0) machine.device_to_device = {1e15, 0};
+  return machine;
+}
+
+/// Blocks never leave, and what stays is not at home; so is the plan that goes on with the blocks
+/// that never change.
+TEST(ResidentPlan, IsProvenAndSoIsThePlanThatGoesOn) {
+  std::int64_t shared = 0;
+  std::int64_t peers = 0;
+  std::int64_t saved = 0;
+  for (std::uint64_t seed = 0; seed < test::campaign(1000, 1000, 150); ++seed) {
+    const std::shared_ptr<const Schedule> schedule = random_resident(seed);
+    const Machine machine = machine_for(*schedule, seed);
+    const PlanOptions options =
+        resident_options(schedule->devices, machine.devices.front().compute_queues);
+    const Plan first(schedule, machine, options);
+    ASSERT_EQ(check_plan(first), "") << "seed " << seed;
+    expect_totals(first);
+    Residency constants = first.end();
+    for (Residency::Node& node : constants.devices)
+      std::erase_if(node.blocks, [](const ResidentBlock& block) { return block.only_here; });
+    const Plan second(schedule, machine, options, constants);
+    ASSERT_EQ(check_plan(second), "") << "seed " << seed << ", going on";
+    expect_totals(second);
+    std::set<BlockId> loaded;
+    for (const FlatStep& flat : flatten(first)) {
+      shared += flat.step.shared ? 1 : 0;
+      if (flat.step.kind == StepKind::load) {
+        ASSERT_TRUE(loaded.insert(flat.operands[0]).second) << "it is on some device";
+      }
+    }
+    peers += first.totals().peer_copies;
+    saved += first.totals().loads - second.totals().loads;
+    Machine small = machine;
+    small.devices.back().memory_bytes = 0;
+    EXPECT_THROW(Plan(schedule, small, options), Error);
+  }
+  EXPECT_GT(shared, test::kSanitized ? 300 : 3000);
+  EXPECT_GT(peers, test::kSanitized ? 200 : 2000);
+  EXPECT_GT(saved, test::kSanitized ? 100 : 1000);
+}
+
+/// A wait, a copy or a step that is missing.
+TEST(ResidentPlan, WhatIsMissingIsNoticed) {
+  DroppedWaits waits;
+  std::int64_t steps_dropped = 0;
+  for (std::uint64_t seed = 0; seed < test::campaign(1000, 200, 40); ++seed) {
+    const std::shared_ptr<const Schedule> schedule = random_resident(seed);
+    if (schedule->devices == 1) continue;
+    const Machine machine = machine_for(*schedule, seed);
+    const Plan plan(schedule, machine,
+                    resident_options(schedule->devices, machine.devices.front().compute_queues));
+    const std::vector<FlatStep> steps = flatten(plan);
+    if (steps.size() > 150) continue;
+    const DroppedWaits some = expect_every_needed_wait_noticed(plan);
+    waits.dropped += some.dropped;
+    waits.needed += some.needed;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      std::vector<FlatStep> mutant = steps;
+      mutant.erase(mutant.begin() + static_cast<std::ptrdiff_t>(s));
+      EXPECT_NE(PlanChecker(plan.schedule(), plan.layout()).check(mutant), "")
+          << "seed " << seed << ", step " << s;
+      ++steps_dropped;
+    }
+  }
+  EXPECT_GT(waits.needed, test::kSanitized ? 200 : 1000);
+  EXPECT_GT(steps_dropped, test::kSanitized ? 500 : 3000);
+}
+
+TEST(ResidentPlan, ATaskOfSeveralDevicesIsForResidentSchedulesAlone) {
+  auto schedule = std::make_shared<Schedule>(*random_resident(7));
+  ASSERT_GT(schedule->devices, 1);
+  schedule->resident = false;
+  Machine machine = Machine::emulated(schedule->devices, std::int64_t{1} << 30);
+  EXPECT_THROW(Plan(schedule, machine, {}), Error);
 }
 
 }  // namespace

@@ -480,12 +480,17 @@ TEST(SparseFactorUse, SimulatesWithoutValues) {
   const SparseMatrix a = test::with_values(test::grid(9, 8, 7), 5);
   const SparseCholeskyOptions options = sized_options_of(24, 48, 400);
   const SparseAnalysis analysis = analyze(a, options.analysis);
-  for (const int devices : {1, 2}) {
+  // L goes home from two devices, with these sizes, and from one that does not hold it.
+  const std::int64_t factor = analysis.counts.stored_entries * 8;
+  for (const auto& [devices, memory] :
+       {std::pair{1, std::int64_t{1} << 20}, {1, factor}, {2, std::int64_t{1} << 20}}) {
     const RunReport report =
-        simulate_sparse_cholesky(analysis, a, Machine::emulated(devices, 1 << 20), options);
+        simulate_sparse_cholesky(analysis, a, Machine::emulated(devices, memory), options);
     EXPECT_GT(report.predicted_seconds.value_or(0), 0);
-    EXPECT_LE(report.peak_device_bytes, 1 << 20);
-    EXPECT_GE(report.planned_traffic.device_to_host_bytes, analysis.counts.stored_entries * 8);
+    EXPECT_LE(report.peak_device_bytes, memory);
+    const bool stays = devices == 1 && memory > factor;
+    EXPECT_EQ(report.planned_traffic.device_to_host_bytes >= factor, !stays);
+    EXPECT_GE(report.planned_traffic.host_to_device_bytes, std::ssize(a.value) * 8);
     EXPECT_NEAR(report.flops, analysis.counts.stored_flops, 0.2 * analysis.counts.stored_flops);
   }
 }

@@ -68,8 +68,8 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
   options.devices = backend;
   options.device_memory_bytes = std::int64_t{1} << 28;
   DeviceSet devices(options);
-  ResidentRun run(std::make_shared<const Schedule>(front_schedule(layout, 1)), devices.backend(), 0,
-                  devices.device(0));
+  ResidentRun run(std::make_shared<const Schedule>(resident_schedule(layout, 1)), devices.machine(),
+                  devices.backend(), 0, devices.device(0));
   const BlockTable& blocks = layout->blocks;
   const auto panels = std::make_shared<FamilyMemory>(blocks, fronts::kPanels);
   const auto status = std::make_shared<FamilyMemory>(blocks, fronts::kStatus);
@@ -80,11 +80,8 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
                              listed(*layout, fronts::kPlaces, layout->places), status, nullptr});
   // Many blocks in a slot, and blocks that no slot holds.
   devices.shape_rings({.slot_bytes = 2048, .slots = 2, .threads = 3});
-  for (const int family : {fronts::kValues, fronts::kStructure, fronts::kPlaces})
-    run.upload(family, store, devices.ring(0, 0));
-  EXPECT_GE(run.run(), 0);
+  EXPECT_GE(run.run({&store, [&](int) -> PinnedRing& { return devices.ring(0, 0); }}), 0);
   run.download(fronts::kPanels, store, devices.ring(0, 0));
-  run.download(fronts::kStatus, store, devices.ring(0, 0));
   if (found != nullptr) *found = *reinterpret_cast<const PivotStatus*>(status->data());
   std::vector<double> packed;
   for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {

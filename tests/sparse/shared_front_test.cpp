@@ -10,6 +10,7 @@
 #include "kernels/front_program.hpp"
 #include "run/device_set.hpp"
 #include "run/resident_run.hpp"
+#include "schedule/fixed_places.hpp"
 #include "sparse/front_factor.hpp"
 #include "sparse/front_program.hpp"
 #include "sparse/front_schedule.hpp"
@@ -113,8 +114,8 @@ std::vector<std::vector<double>> panels_by(const Backend& backend, const FrontSi
   DeviceSet devices(std::vector<DevicePlace>(at(count), {&backend, 0}), options);
   std::vector<ResidentRun::Place> places;
   for (int d = 0; d < count; ++d) places.push_back({0, &devices.device(d)});
-  ResidentRun run(std::make_shared<const Schedule>(front_schedule(layout, count)), backend, places,
-                  2);
+  ResidentRun run(std::make_shared<const Schedule>(resident_schedule(layout, count)),
+                  devices.machine(), backend, places, 2);
   const auto listed = [&](int family, const std::vector<std::int32_t>& list) {
     return std::make_shared<FamilyMemory>(
         blocks, family, [&list](const BlockExtent& x, std::byte* to) {
@@ -127,13 +128,16 @@ std::vector<std::vector<double>> panels_by(const Backend& backend, const FrontSi
   };
   const auto panels = std::make_shared<FamilyMemory>(blocks, fronts::kPanels);
   MemoryStore store(
-      blocks, {panels, nullptr, std::make_shared<FamilyMemory>(blocks, fronts::kValues, values),
-               listed(fronts::kStructure, layout->structure),
-               listed(fronts::kPlaces, layout->places), nullptr, nullptr});
-  for (int d = 0; d < count; ++d)
-    for (const int family : {fronts::kValues, fronts::kStructure})
-      run.upload(family, store, devices.ring(d, 0), d);
-  for (int times = 0; times < 3; ++times) run.run();
+      blocks,
+      {panels, nullptr, std::make_shared<FamilyMemory>(blocks, fronts::kValues, values),
+       listed(fronts::kStructure, layout->structure), listed(fronts::kPlaces, layout->places),
+       std::make_shared<FamilyMemory>(blocks, fronts::kStatus), nullptr});
+  for (int times = 0; times < 3; ++times) {
+    run.run({&store, [&](int d) -> PinnedRing& { return devices.ring(d, 0); }});
+    EXPECT_EQ(run.traffic(), run.plan().totals().traffic);
+    // What the pattern says is loaded once.
+    EXPECT_EQ(run.plan().start().empty(), times == 0);
+  }
   for (int d = 0; d < count; ++d) run.download(fronts::kPanels, store, devices.ring(d, 0), d);
   std::vector<std::vector<double>> found;
   for (std::int32_t s = 0; s < analysis.supernodes(); ++s) {
@@ -207,7 +211,7 @@ TEST(SharedFront, IsOnDevicesThatHaveRoom) {
                            true);
   };
   const auto bytes_of = [&](const std::shared_ptr<const FrontLayout>& layout) {
-    const std::vector<std::int64_t> bytes = ResidentRun::bytes_of(front_schedule(layout, 2));
+    const std::vector<std::int64_t> bytes = fixed_places_bytes(front_schedule(layout, 2));
     return *std::max_element(bytes.begin(), bytes.end()) + ResidentSweeps::bytes_of(analysis);
   };
   FrontSizes sizes;
@@ -223,7 +227,7 @@ TEST(SharedFront, IsOnDevicesThatHaveRoom) {
   EXPECT_EQ(shared_units(*apart), 0);
   EXPECT_EQ(layout_in(bytes_of(apart) - 1, sizes), nullptr);
   for (const auto& layout : {shared, apart}) {
-    const PlannedRun planned = plan_fronts(analysis, layout, Machine::emulated(2, 1 << 30), {});
+    const PlannedRun planned = plan_resident(analysis, layout, Machine::emulated(2, 1 << 30), {});
     EXPECT_GT(planned.predicted_seconds.value_or(0), 0);
   }
 }

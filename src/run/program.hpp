@@ -1,0 +1,77 @@
+#pragma once
+// Program: a plan that was read once, with everything that is needed to issue it again and again.
+//
+// Contract: of a plan for devices of one backend, whose blocks have places for good. Kernels are
+// found, views are made and waits are resolved when it is compiled; issuing it takes no thread, no
+// planning and no lock. Its entries are the plan's steps in their order; copies between the host
+// and neighbouring places that follow each other are one entry. The plan's queues are dealt to
+// lanes: steps of one lane wait for each other by its order alone, so that only waits between lanes
+// are left. An entry that another lane waits for is recorded.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernel_table.hpp"
+#include "schedule/plan.hpp"
+
+namespace strata {
+
+/// A block, and where it lies on a device.
+struct PlacedBlock {
+  BlockId id;
+  std::byte* data;
+};
+
+class Program {
+ public:
+  struct Entry {
+    StepKind kind = StepKind::compute;
+    std::uint16_t device = 0;
+    int lane = 0;
+    const Operation* operation = nullptr;  ///< compute
+    KernelFunction kernel = nullptr;
+    std::uint32_t variant = 0;
+    int operands = 0;                         ///< of a call
+    double work = 0;                          ///< in the operation's unit
+    BlockId first;                            ///< of its operands
+    std::size_t first_view = 0, views = 0;    ///< compute: of its calls; peer: to and from
+    std::size_t first_block = 0, blocks = 0;  ///< load, store
+    std::size_t first_wait = 0, waits = 0;
+    std::int64_t bytes = 0;   ///< that a copy moves
+    std::int64_t event = -1;  ///< recorded behind it; −1: nobody waits
+  };
+
+  /// `lanes` has a lane for each queue of the plan, `arenas` the memory of each device. Throws
+  /// Error{device} if there is no kernel.
+  Program(const Plan& plan, const KernelTable& kernels, std::span<std::byte* const> arenas,
+          std::span<const int> lanes);
+
+  [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }
+  [[nodiscard]] std::size_t events() const noexcept { return events_; }
+  /// Events of other lanes that were recorded before.
+  [[nodiscard]] std::span<const std::size_t> waits(const Entry& entry) const {
+    return std::span(waits_).subspan(entry.first_wait, entry.waits);
+  }
+  [[nodiscard]] std::span<const PlacedBlock> blocks(const Entry& entry) const {
+    return std::span(blocks_).subspan(entry.first_block, entry.blocks);
+  }
+  [[nodiscard]] KernelCalls calls(const Entry& entry) const {
+    return {std::span(views_).subspan(entry.first_view, entry.views), entry.operands};
+  }
+  /// Whether devices wait for each other within kernels.
+  [[nodiscard]] bool has_shared() const noexcept { return has_shared_; }
+
+ private:
+  class Compiler;
+
+  std::vector<Entry> entries_;
+  std::vector<std::size_t> waits_;
+  std::vector<PlacedBlock> blocks_;
+  std::vector<BlockView> views_;
+  std::size_t events_ = 0;
+  bool has_shared_ = false;
+};
+
+}  // namespace strata
