@@ -4,9 +4,8 @@
 //
 // Method: what such a sweep takes time for is reading L, and the chain of the tiles on a diagonal,
 // each of which waits for the one before it. So parts of tiles are copied to shared memory two
-// ahead of the one that is multiplied; and what a block solves goes to the others as messages: the
-// places for it hold a NaN that stands for nothing (kNothing), and who needs one reads it until it
-// is something else. A flag would take a fence on one side and a second reading on the other.
+// ahead of the one that is multiplied; and what a block solves goes to the others as messages: see
+// messages_cuda.hpp.
 //
 // Forward there are many jobs of few tiles, which wait for children and for each other: a part is
 // half of the columns of a tile, so that four blocks find room on a multiprocessor. Backward there
@@ -14,55 +13,10 @@
 // barriers.
 
 #include "kernels/front_sweep_cuda.hpp"
+#include "kernels/messages_cuda.hpp"
 #include "kernels/tile_copy_cuda.hpp"
 
 namespace strata::front {
-
-/// Numbers that one block writes and others read in the same launch.
-template <class T>
-struct Messages;
-
-template <>
-struct Messages<double> {
-  using Bits = unsigned long long;
-  static constexpr Bits kNothing = 0xfff8'6e6f'7468'696eULL;
-  __device__ static Bits read(const double* from) {
-    Bits bits = 0;
-    asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(bits) : "l"(from) : "memory");
-    return bits;
-  }
-  __device__ static void write(double* to, Bits bits) {
-    asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(bits) : "memory");
-  }
-  __device__ static Bits bits_of(double value) {
-    return static_cast<Bits>(__double_as_longlong(value));
-  }
-  __device__ static double number(Bits bits) {
-    return __longlong_as_double(static_cast<long long>(bits));
-  }
-};
-template <>
-struct Messages<float> {
-  using Bits = unsigned;
-  static constexpr Bits kNothing = 0xffc8'6f74;
-  __device__ static Bits read(const float* from) {
-    Bits bits = 0;
-    asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(bits) : "l"(from) : "memory");
-    return bits;
-  }
-  __device__ static void write(float* to, Bits bits) {
-    asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" ::"l"(to), "r"(bits) : "memory");
-  }
-  __device__ static Bits bits_of(float value) { return __float_as_uint(value); }
-  __device__ static float number(Bits bits) { return __uint_as_float(bits); }
-};
-
-/// Element t of a message; a NaN of the caller's that is kNothing becomes another NaN.
-template <class T>
-__device__ inline void send(T* place, T value) {
-  const auto bits = Messages<T>::bits_of(value);
-  Messages<T>::write(place, bits == Messages<T>::kNothing ? bits + 1 : bits);
-}
 
 /// Thread t has row t % 64 of a tile, or backward column t % 64, and a quarter of each part of it.
 template <class T, bool kForward>

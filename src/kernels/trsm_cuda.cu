@@ -3,13 +3,15 @@
 // Method: X·L⁻ᵀ, the solve of a factorization, by the fused tile kernel (fused_cuda.cu), all but
 // the solves with tiles on the diagonal being products of tiles. cuBLAS solves in steps that each
 // fill little of the GPU: 9.5 TFLOP/s at order 2048 on an H200, and half of that beside other work.
-// The others by cuBLAS.
+// L⁻¹·X and L⁻ᵀ·X with few columns, the solves with a factor, by one launch
+// (solve_columns_cuda.cu): cuBLAS takes as many steps as for many columns. The others by cuBLAS.
 
 #include <cstddef>
 
 #include "kernels/blas_cuda.hpp"
 #include "kernels/fused_cuda.hpp"
 #include "kernels/operand.hpp"
+#include "kernels/solve_columns_cuda.hpp"
 #include "kernels/trsm.hpp"
 
 namespace strata {
@@ -43,6 +45,9 @@ void trsm_cuda(Queue& queue, const KernelCalls& calls, const KernelParameters& p
     const auto l = matrix_of<const T>(calls[i][1]);
     if (right && transposed) {
       solve_fused(cuda, l, x);
+    } else if (!right && x.cols <= few_columns::kMostColumns) {
+      void* scratch = cuda.scratch(few_columns::scratch_bytes(x.rows, x.cols));
+      few_columns::solve(cuda.stream(), l, x, transposed, scratch);
     } else {
       blas::trsm(cuda.main(), right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT,
                  transposed ? CUBLAS_OP_T : CUBLAS_OP_N, l, x);

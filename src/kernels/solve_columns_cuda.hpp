@@ -1,0 +1,24 @@
+#pragma once
+// X ← L⁻¹·X or L⁻ᵀ·X in one launch, for few columns of X. For trsm_cuda.cu.
+//
+// Contract: matrices are column-major in device memory, with any leading dimension; only the lower
+// triangle of L is read. The calls enqueue and return. The bits of a column depend on L and on that
+// column alone: not on the columns beside it, nor on what runs beside. T is double or float.
+
+#include "device/device_cuda.hpp"
+#include "strata/matrix_view.hpp"
+
+namespace strata::few_columns {
+
+/// The most columns for which this is meant: L is read once for every eight.
+inline constexpr std::int64_t kMostColumns = 64;
+
+/// Device memory that a solve needs beside the matrices, used by nothing else until it is over.
+[[nodiscard]] std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols);
+
+/// X, rows × cols, becomes L⁻¹·X, or L⁻ᵀ·X if `transposed`. Throws Error{device}.
+template <class T>
+void solve(cudaStream_t stream, MatrixView<const T> l, MatrixView<T> x, bool transposed,
+           void* scratch);
+
+}  // namespace strata::few_columns
