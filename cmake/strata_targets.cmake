@@ -10,6 +10,37 @@ function(strata_folder name)
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
 endfunction()
 
+# VARIABLE ← our libraries among what a target links, directly or not, each once.
+function(strata_libraries_of target variable)
+  set(pending ${target})
+  set(found)
+  while(pending)
+    list(POP_FRONT pending library)
+    get_target_property(linked ${library} INTERFACE_LINK_LIBRARIES)
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      get_target_property(linked ${library} LINK_LIBRARIES)
+    elseif(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND found ${library})
+    endif()
+    list(FILTER linked INCLUDE REGEX "^strata")
+    list(REMOVE_ITEM linked ${found})
+    list(APPEND pending ${linked})
+    list(REMOVE_DUPLICATES pending)
+  endwhile()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+# For a program whose own files are not optimized. An inline function that was not inlined is in every object file that calls
+# it, and the linker keeps the first: without this the libraries, which are optimized, would run the program's slow ones.
+function(strata_link_libraries_first target)
+  strata_libraries_of(${target} libraries)
+  list(FILTER libraries EXCLUDE REGEX "^strata_verbs$") # not optimized either
+  list(TRANSFORM libraries REPLACE ".+" "$<TARGET_FILE:\\0>")
+  list(JOIN libraries " " libraries)
+  target_link_options(${target} PRIVATE "SHELL:-Wl,--whole-archive ${libraries} -Wl,--no-whole-archive")
+endfunction()
+
 # A shared object of CUDA sources that is loaded at run time: strata_cuda_module(TARGET SOURCES … LINK …).
 function(strata_cuda_module target)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})

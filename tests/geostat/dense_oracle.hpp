@@ -23,12 +23,18 @@ using Real = long double;
 using Vector = std::vector<Real>;
 using Matrix = std::vector<Vector>;  // rows
 
+/// 2^(1−ν)/Γ(ν), kept from one distance to the next.
+inline Real oracle_matern_factor(Real nu) {
+  thread_local std::pair<Real, Real> last{-1, 0};
+  if (last.first != nu) last = {nu, std::exp2(1 - nu) / boost::math::tgamma(nu)};
+  return last.second;
+}
+
 inline Real oracle_covariance(const MaternParameters& p, Real h) {
   if (h == 0) return p.variance;
   const Real nu = p.smoothness;
   const Real x = h / p.range;
-  return p.variance * std::exp2(1 - nu) / boost::math::tgamma(nu) * std::pow(x, nu) *
-         boost::math::cyl_bessel_k(nu, x);
+  return p.variance * oracle_matern_factor(nu) * std::pow(x, nu) * boost::math::cyl_bessel_k(nu, x);
 }
 
 /// The angle between two points of the sphere from the chords to the point and to its antipode (W.
@@ -53,6 +59,7 @@ inline Real oracle_distance(const Separation& s, const Points& a, std::size_t i,
   const Real dx = static_cast<Real>(a.x[i]) - b.x[j];
   const Real dy = static_cast<Real>(a.y[i]) - b.y[j];
   const Real dz = a.z.empty() ? 0 : static_cast<Real>(a.z[i]) - b.z[j];
+  if (s.anisotropy_ratio == 1) return std::hypot(dx, dy, dz);
   // In polar coordinates: length r at `turn` from the major axis.
   const Real r = std::hypot(dx, dy);
   const Real turn = std::atan2(dy, dx) - s.anisotropy_angle * std::acos(Real{-1}) / 180;
@@ -69,12 +76,15 @@ inline Real oracle_covariance(const MaternParameters& p, const Points& a, std::s
   return oracle_covariance(p, h / std::pow(w, time.interaction / Real{2})) / w;
 }
 
-/// L with L·Lᵀ = A.
+/// L with L·Lᵀ = A, from the lower triangle of A.
 inline Matrix oracle_cholesky(Matrix a) {
   for (std::size_t j = 0; j < a.size(); ++j) {
+    const Real* of_j = a[j].data();
     for (std::size_t i = j; i < a.size(); ++i) {
-      for (std::size_t k = 0; k < j; ++k) a[i][j] -= a[i][k] * a[j][k];
-      a[i][j] = i == j ? std::sqrt(a[j][j]) : a[i][j] / a[j][j];
+      const Real* of_i = a[i].data();
+      Real sum = of_i[j];
+      for (std::size_t k = 0; k < j; ++k) sum -= of_i[k] * of_j[k];
+      a[i][j] = i == j ? std::sqrt(sum) : sum / of_j[j];
     }
   }
   return a;
@@ -138,11 +148,11 @@ struct DenseOracle {
     const std::size_t n = values.size();
     Matrix sigma(n, Vector(n));
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) {
+      for (std::size_t j = 0; j <= i; ++j) {
         sigma[i][j] = oracle_covariance(p, points, i, points, j) + (i == j ? p.nugget : 0.0);
       }
     }
-    factor = oracle_cholesky(sigma);
+    factor = oracle_cholesky(std::move(sigma));
     for (std::size_t i = 0; i < n; ++i) log_determinant += 2 * std::log(factor[i][i]);
     residual_.assign(values.begin(), values.end());
     if (mean == Mean::sample) {
@@ -219,18 +229,30 @@ inline Points random_points(std::size_t n, std::uint64_t seed) {
   return points;
 }
 
-/// A draw from the process, by the factor of its covariance.
+/// Draws from a process, by the factor of its covariance.
+class OracleField {
+ public:
+  OracleField(const Points& points, const MaternParameters& p)
+      : factor_(
+            DenseOracle(points, std::vector<double>(points.x.size(), 0.0), p, Mean::zero).factor) {}
+
+  [[nodiscard]] std::vector<double> draw(std::uint64_t seed) const {
+    std::vector<double> out;
+    for (std::size_t i = 0; i < factor_.size(); ++i) {
+      Real sum = 0;
+      for (std::size_t k = 0; k <= i; ++k) sum += factor_[i][k] * random_normal(seed, k);
+      out.push_back(static_cast<double>(sum));
+    }
+    return out;
+  }
+
+ private:
+  Matrix factor_;
+};
+
 inline std::vector<double> simulate_field(const Points& points, const MaternParameters& p,
                                           std::uint64_t seed) {
-  const std::size_t n = points.x.size();
-  const DenseOracle oracle(points, std::vector<double>(n, 0.0), p, Mean::zero);
-  std::vector<double> out;
-  for (std::size_t i = 0; i < n; ++i) {
-    Real sum = 0;
-    for (std::size_t k = 0; k <= i; ++k) sum += oracle.factor[i][k] * random_normal(seed, k);
-    out.push_back(static_cast<double>(sum));
-  }
-  return out;
+  return OracleField(points, p).draw(seed);
 }
 
 /// Runs everything on a small host device.

@@ -101,21 +101,37 @@ std::vector<SearchedData> sets() {
   return {clusters(), drill_holes(), stray_row(), function(), line(), noisy(), pairs()};
 }
 
-/// The profile likelihood of a constant mean at a range and a noise ratio, by long double and the
-/// closed forms of smoothness 1/2 and 3/2.
-Real profile(const SearchedData& data, Real range, Real ratio) {
-  const std::size_t n = data.values.size();
-  Matrix r(n, Vector(n));
+/// The profile likelihood of a constant mean, by long double and the closed forms of smoothness 1/2
+/// and 3/2.
+class Profile {
+ public:
+  explicit Profile(const SearchedData& data) : data_(data) {
+    for (std::size_t i = 0; i < data.values.size(); ++i) {
+      distances_.emplace_back();
+      for (std::size_t j = 0; j <= i; ++j)
+        distances_.back().push_back(oracle_distance({}, data.points, i, data.points, j));
+    }
+  }
+  [[nodiscard]] Real operator()(Real range, Real ratio) const;
+
+ private:
+  const SearchedData& data_;
+  Matrix distances_;  // lower triangle
+};
+
+Real Profile::operator()(Real range, Real ratio) const {
+  const std::size_t n = data_.values.size();
+  Matrix r = distances_;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      const Real h = oracle_distance({}, data.points, i, data.points, j) / range;
-      r[i][j] = (data.smoothness == 0.5 ? 1 : 1 + h) * std::exp(-h) + (i == j ? ratio : 0);
+      const Real h = r[i][j] / range;
+      r[i][j] = (data_.smoothness == 0.5 ? 1 : 1 + h) * std::exp(-h) + (i == j ? ratio : 0);
     }
   }
   const Matrix l = oracle_cholesky(std::move(r));
   // [1 | z] whitened, and what is left of z beside 1.
   Vector one(n, 1);
-  Vector z(data.values.begin(), data.values.end());
+  Vector z(data_.values.begin(), data_.values.end());
   Real log_determinant = 0;
   for (std::size_t i = 0; i < n; ++i) {
     if (!(l[i][i] > 0)) return -INFINITY;
@@ -136,6 +152,7 @@ Real profile(const SearchedData& data, Real range, Real ratio) {
 
 /// The largest that a grid over twenty octaves and compass searches from its best points find.
 Real best_of_many(const SearchedData& data, Real shortest, Real longest) {
+  const Profile profile(data);
   struct Start {
     Real value, range, ratio;
   };
@@ -143,7 +160,7 @@ Real best_of_many(const SearchedData& data, Real shortest, Real longest) {
   std::vector<Real> ratios{0, 1e-10L, 1e-7L, 1e-4L, 1e-2L, 0.2L, 3};
   if (data.nugget) ratios = {0};
   for (Real range = shortest; range <= longest; range *= 2.2L)
-    for (const Real ratio : ratios) starts.push_back({profile(data, range, ratio), range, ratio});
+    for (const Real ratio : ratios) starts.push_back({profile(range, ratio), range, ratio});
   std::sort(starts.begin(), starts.end(),
             [](const Start& a, const Start& b) { return a.value > b.value; });
   starts.resize(std::min<std::size_t>(starts.size(), test::kSanitized ? 1 : 10));
@@ -159,7 +176,7 @@ Real best_of_many(const SearchedData& data, Real shortest, Real longest) {
                                                {-step, -step}}) {
         const Real range = std::clamp(before.range * std::exp(by_range), shortest, longest);
         const Real ratio = before.ratio * std::exp(2 * by_ratio);
-        const Real value = profile(data, range, ratio);
+        const Real value = profile(range, ratio);
         if (value > s.value) s = {value, range, ratio};
       }
       if (s.value <= before.value) step /= 2;
@@ -193,7 +210,7 @@ FitOptions options_for(const SearchedData& data) {
 /// What a fit says of its likelihood is so, to the rounding that it states.
 void expect_told(const SearchedData& data, const FitResult& result) {
   const MaternParameters& p = result.parameters;
-  const auto exact = static_cast<double>(profile(data, p.range, p.nugget / p.variance));
+  const auto exact = static_cast<double>(Profile(data)(p.range, p.nugget / p.variance));
   const double stated = result.likelihood.rounding.log_likelihood();
   EXPECT_LE(std::abs(result.likelihood.log_likelihood - exact), stated);
   EXPECT_LE(stated, result.noise);
@@ -269,8 +286,8 @@ TEST(FitSearch, HoldsTheRange) {
   EXPECT_EQ(result.parameters.range, 0.1);
   for (const FitStep& step : result.path) EXPECT_EQ(step.range, 0.1);
   for (const Real factor : {0.97L, 1.03L}) {
-    EXPECT_LE(static_cast<double>(profile(
-                  data, 0.1L, factor * result.parameters.nugget / result.parameters.variance)),
+    const Real ratio = factor * result.parameters.nugget / result.parameters.variance;
+    EXPECT_LE(static_cast<double>(Profile(data)(0.1L, ratio)),
               result.likelihood.log_likelihood + 1e-6);
   }
   // Nothing is searched: the variance alone is estimated.
@@ -278,7 +295,7 @@ TEST(FitSearch, HoldsTheRange) {
   const FitResult all = fit(data.points, data.values, options);
   EXPECT_TRUE(all.converged);
   EXPECT_EQ(all.evaluations, 1);
-  EXPECT_NEAR(all.likelihood.log_likelihood, static_cast<double>(profile(data, 0.1L, 0)), 1e-5);
+  EXPECT_NEAR(all.likelihood.log_likelihood, static_cast<double>(Profile(data)(0.1L, 0)), 1e-5);
   // So it is with a smoothness that is estimated.
   options.smoothness.reset();
   options.nugget.reset();

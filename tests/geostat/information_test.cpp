@@ -164,12 +164,13 @@ TEST(StandardErrors, AreTheSpreadOfEstimates) {
   const auto sets = static_cast<int>(test::campaign(200, 30, 3));
   const MaternParameters truth{1.5, 0.08, 1.5, 0.3};
   const Points points = random_points(250, 86);
+  const OracleField field(points, truth);
   FitOptions options = host_fit(StandardErrorMethod::expected);
   options.smoothness = 1.5;
   std::vector<std::vector<double>> logs(3);
   std::vector<double> told(3);
   for (int r = 0; r < sets; ++r) {
-    const auto values = simulate_field(points, truth, static_cast<std::uint64_t>(1000 + r));
+    const auto values = field.draw(static_cast<std::uint64_t>(1000 + r));
     const FitResult result = fit(points, values, options);
     const MaternParameters& p = result.parameters;
     const StandardErrors& e = result.standard_errors;

@@ -72,8 +72,7 @@ Plan plan_within(const Schedule& schedule, std::int64_t budget, const PlanOption
   return {std::make_shared<const Schedule>(schedule), machine, options};
 }
 
-/// How many, without a sanitizer and with one: then the search for places takes thirty times as
-/// long.
+/// How many, without a sanitizer and with one.
 std::uint64_t seeds(std::uint64_t plain, std::uint64_t sanitized) {
   return test::campaign(plain, plain, sanitized);
 }
