@@ -289,13 +289,27 @@ void ResidentRun::choose_program() {
   current_->program.emplace(*current_->plan, backend_.kernels(), arenas, lanes_);
 }
 
+void ResidentRun::load(const Program::Entry& entry, Queue& queue, const Homes& homes) const {
+  const std::span<const PlacedBlock> blocks = current_->program->blocks(entry);
+  if (!homes.load || !homes.load(entry.device, queue, blocks))
+    send_blocks(blocks, *homes.store, homes.ring(entry.device), queue);
+}
+
+void ResidentRun::preload(int family, const Homes& homes) {
+  choose_program();
+  for (const Program::Entry& entry : current_->program->entries()) {
+    if (entry.kind != StepKind::load || entry.first.family() != family) continue;
+    load(entry, *queues_[at(entry.lane)], homes);
+    preloaded_.insert(&entry);
+  }
+}
+
 void ResidentRun::copy(const Program::Entry& entry, Queue& queue, const Homes& homes,
                        HomeComing& home) {
   const std::span<const PlacedBlock> blocks = current_->program->blocks(entry);
   switch (entry.kind) {
     case StepKind::load:
-      if (!homes.load || !homes.load(entry.device, queue, blocks))
-        send_blocks(blocks, *homes.store, homes.ring(entry.device), queue);
+      if (!preloaded_.contains(&entry)) load(entry, queue, homes);
       traffic_.host_to_device_bytes += entry.bytes;
       break;
     case StepKind::store:
@@ -360,8 +374,10 @@ double ResidentRun::run(const Homes& homes, Trace* trace) {
     } catch (...) {  // why it ended is told
     }
     for (int d = 0; d < devices(); ++d) homes.ring(d).finish();
+    preloaded_.clear();
     std::rethrow_exception(why);
   }
+  preloaded_.clear();
   for (int d = 0; d < devices(); ++d) homes.ring(d).finish();
   synchronize();
   home.end();

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,6 +55,9 @@ class ResidentRun {
     /// caller has put copies of them into the queue itself.
     std::function<bool(int device, Queue& queue, std::span<const PlacedBlock> blocks)> load{};
   };
+  /// Begins the loads of a family that the next run will make, so that what the host does before it
+  /// takes place meanwhile.
+  void preload(int family, const Homes& homes);
   /// All tasks with their loads and stores; returns when they are done, and the seconds that passed
   /// on the first device since its first task began. Throws what a kernel or a source throws.
   /// `trace`, of one device, gets a span for each task.
@@ -148,6 +152,7 @@ class ResidentRun {
   [[nodiscard]] std::unique_ptr<const Plan> make_plan(Residency start) const;
   void choose_program();
   void note_writers();
+  void load(const Program::Entry& entry, Queue& queue, const Homes& homes) const;
   void copy(const Program::Entry& entry, Queue& queue, const Homes& homes, HomeComing& home);
   void issue(const Homes& homes, HomeComing& home, bool traced);
   /// When each task began and ended, by the device's clock, whose `zero` is the beginning.
@@ -169,6 +174,7 @@ class ResidentRun {
   Compiled* current_ = &first_;
   std::map<BlockId, int> writer_of_;  // of what stays: the device that made it last
   bool ran_ = false;
+  std::set<const Program::Entry*> preloaded_;
   Traffic traffic_;
   Event begun_;                                 // before the first task
   std::vector<std::pair<Event, Event>> times_;  // of tasks, only with a trace

@@ -207,6 +207,10 @@ bool FrontFactor::take_resident(const SparseMatrix& a) {
   resident_ = std::make_unique<ResidentRun>(
       std::make_shared<const Schedule>(resident_schedule(layout_, count)), devices_->machine(),
       devices_->backend(), places, resident_queues(asked_, count));
+  MemoryStore store = store_of(nullptr, nullptr);
+  const auto ring_of = [this](int device) -> PinnedRing& { return ring(device); };
+  for (const int family : {fronts::kStructure, fronts::kPlaces})
+    resident_->preload(family, {&store, ring_of});
   return true;
 }
 

@@ -76,7 +76,9 @@ class LostDevice : public ::testing::Test {
         backend().heal();
         if (!died) break;
         ++deaths;
-        if (deaths % 4 == 1) EXPECT_EQ(call(), expected) << "behind a death at " << k;
+        if (deaths % 4 == 1) {
+          EXPECT_EQ(call(), expected) << "behind a death at " << k;
+        }
       }
       EXPECT_GE(deaths, kSanitized ? 5 : 10) << "device " << d;
     }
