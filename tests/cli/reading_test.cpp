@@ -221,6 +221,19 @@ TEST_F(CliReading, AFullDiskBehindStandardOutputIsToldByAllVerbs) {
   EXPECT_EQ(Program({"--version"}, STRATA_CLI, "/dev/full").finish().status, 3);
 }
 
+TEST_F(CliReading, WhatHasNoEndIsNotRead) {
+  expect_refused(fit("plain.csv", {"--journal", "/dev/full"}), 3, {"/dev/full", "regular file"});
+  const std::string zero = "/dev/zero";
+  expect_refused(Words{"predict", zero, path("plain.csv"), "-o", path("p.csv")} + small_device(), 3,
+                 {zero, "device"});
+  expect_refused(Words{"solve", zero, zero, "-o", path("x.npy")} + small_device(), 3,
+                 {zero, "device"});
+  expect_refused(Words{"loglik", zero, "--x", "x", "--y", "y", "--value", "z", "--variance", "1",
+                       "--range", "1", "--smoothness", "0.5"} +
+                     small_device(),
+                 3, {zero, "device"});
+}
+
 TEST_F(CliReading, ADashIsNoFile) {
   const std::size_t before = scratch.files();
   const Words simulate =
