@@ -121,6 +121,11 @@ std::string first_given(const std::vector<CLI::Option*>& options) {
   return given == options.end() ? "" : (*given)->get_name();
 }
 
+void refuse_given(const std::vector<CLI::Option*>& options, const std::string& what) {
+  const std::string given = first_given(options);
+  require(given.empty(), ErrorKind::misuse, "options", "{} {}", given, what);
+}
+
 void watch_interrupt() {
   struct sigaction action {};
   action.sa_flags = SA_RESTART;
@@ -185,28 +190,33 @@ void CommonOptions::add_run_options(CLI::App& app) {
 
 void CommonOptions::add_factor_options(CLI::App& app) {
   add_run_options(app);
-  app.add_option("--host-memory", host_memory,
-                 "bound on what a run holds in host memory, e.g. 64GiB (default: what is free)");
-  app.add_option("--tile", tile,
-                 "order of a tile, or auto: the one that is predicted to be fastest")
-      ->transform(tile_order())
-      ->default_str("auto");
-  app.add_option("--host-pinning", host_pinning,
-                 "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "
-                 "background or never")
-      ->capture_default_str();
+  const auto keep = [this](CLI::Option* option) { of_factors.push_back(option); };
+  keep(app.add_option(
+      "--host-memory", host_memory,
+      "bound on what a run holds in host memory, e.g. 64GiB (default: what is free)"));
+  keep(app.add_option("--tile", tile,
+                      "order of a tile, or auto: the one that is predicted to be fastest")
+           ->transform(tile_order())
+           ->default_str("auto"));
+  keep(app.add_option("--host-pinning", host_pinning,
+                      "when the factor's host memory is pinned for GPUs: auto, ahead (of the run), "
+                      "background or never")
+           ->capture_default_str());
 }
 
 void CommonOptions::add_to(CLI::App& app) {
   add_factor_options(app);
-  app.add_option("--path", path,
-                 "auto, in-core (the whole matrix on one device, or an error) or planned")
-      ->capture_default_str();
-  app.add_option("--variant", variant, "of the factorization on a GPU: auto, fused, left or right")
-      ->capture_default_str();
-  app.add_flag("--reproducible", reproducible,
-               "the planned path, its tile by n and the kind of device, no tuning file: the same "
-               "bits whatever the memory, the number of devices and the rates");
+  const auto keep = [this](CLI::Option* option) { of_dense_factors.push_back(option); };
+  keep(app.add_option("--path", path,
+                      "auto, in-core (the whole matrix on one device, or an error) or planned")
+           ->capture_default_str());
+  keep(app.add_option("--variant", variant,
+                      "of the factorization on a GPU: auto, fused, left or right")
+           ->capture_default_str());
+  keep(app.add_flag(
+      "--reproducible", reproducible,
+      "the planned path, its tile by n and the kind of device, no tuning file: the same "
+      "bits whatever the memory, the number of devices and the rates"));
 }
 
 Options CommonOptions::to_options() const {

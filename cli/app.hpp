@@ -39,7 +39,9 @@ struct CommonOptions {
   int threads = 0;
   std::uint64_t seed = 1;
   bool json = false;
-  std::string command;  ///< the whole command line, for the report
+  std::string command;                         ///< the whole command line, for the report
+  std::vector<CLI::Option*> of_factors;        ///< that only a factor takes, of every verb
+  std::vector<CLI::Option*> of_dense_factors;  ///< and only one of a dense matrix
 
   /// Which devices, their memory and queues, --json.
   void add_device_options(CLI::App& app);
@@ -99,6 +101,9 @@ void add_examples(CLI::App& verb, const std::vector<std::string>& commands);
 
 /// The name of the first of these options that was on the command line; empty: none was.
 [[nodiscard]] std::string first_given(const std::vector<CLI::Option*>& options);
+/// Throws Error{misuse} if one of these options was given, which `what` has no use for: "--method
+/// tsqr: a method that does not look for …".
+void refuse_given(const std::vector<CLI::Option*>& options, const std::string& what);
 
 /// An option of several values: one word, in which they are separated by commas. What follows it is
 /// not its own.

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "base/input_file.hpp"
 #include "base/output_file.hpp"
 #include "base/random.hpp"
 
@@ -479,12 +480,9 @@ void write_model(const std::string& path, const ModelFile& file) {
 }
 
 ModelFile read_model(const std::string& path) {
-  std::ifstream in(path);
-  std::error_code ignored;
-  require(in.good() && !std::filesystem::is_directory(path, ignored), ErrorKind::input, "model",
-          "{}: cannot be read", path);
+  const std::string text = InputFile(path, "model").read_all();
   try {
-    const json object = json::parse(in);
+    const json object = json::parse(text);
     const json& format = object.at("format");
     require(std::count(kModelFormats.begin(), kModelFormats.end(), format) == 1 &&
                 is_mean(object.at("mean")),

@@ -29,6 +29,7 @@ struct EigsArguments {
   bool no_filter = false;
   double tolerance = 1e-10;
   BlockArguments block;
+  std::vector<CLI::Option*> of_lanczos;  // beside those of the block
 };
 
 json decision_json(const KrylovDecision& d) {
@@ -224,6 +225,9 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   options.restarts_max = a.restarts_max;
   options.products_max = a.products_max;
   options.method = parse_eigs_method(a.method);
+  if (options.method == EigsMethod::dense)
+    for (const auto& given : {a.of_lanczos, a.block.options})
+      refuse_given(given, "is an option of --method lanczos");
   options.filter = !a.no_filter;
   options.reorder = !a.block.natural_order;
   options.ghost_zones = a.block.ghost_zones;
@@ -255,7 +259,7 @@ int run_eigs(const EigsArguments& a, const CommonOptions& common) {
   if (count > 0 && !a.vectors.empty())
     write_dense(a.vectors, std::as_const(vectors).view().block(0, 0, matrix.rows, count));
   if (count > 0 && !a.values.empty())
-    write_dense(a.values, MatrixView<const double>{info.values.data(), count, 1, count});
+    write_dense(a.values, MatrixView<const double>{info.values.data(), count, 1, count}, 1);
   const int status = finish(common, std::move(data), eigs_json(info, options),
                             [&] { print_eigs(info, matrix.rows, a); });
   if (info.ok) return status;
@@ -378,7 +382,7 @@ int run_gmres(const SystemFiles& files, const GmresArguments& arguments,
   data.krylov = krylov_report(info, options.tolerance);
   data.run = info.report;
   begin_output();
-  write_dense(files.output, std::as_const(x).view());
+  write_dense(files.output, std::as_const(x).view(), b.dimensions);
   const int status = finish(common, std::move(data), gmres_json(info, options),
                             [&] { print_gmres(info, b.rows, options, files.output); });
   if (info.ok) return status;
@@ -400,18 +404,19 @@ void add_eigs(CLI::App& app, CommonOptions& common, Run& run) {
       ->capture_default_str();
   verb->add_option("-o,--output", a->vectors, "where the vectors go: .npy or .mtx");
   verb->add_option("--values", a->values, "where the eigenvalues go: .npy or .mtx");
-  verb->add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
-      ->capture_default_str();
+  const auto keep = [&a](CLI::Option* option) { a->of_lanczos.push_back(option); };
+  keep(verb->add_option("--basis-size", a->basis_size, "vectors that are held; 0: by k")
+           ->capture_default_str());
   verb->add_option("--method", a->method,
                    "lanczos, dense (all eigenvalues, on the host) or auto: dense up to an order of "
                    "1000")
       ->capture_default_str();
-  verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str();
-  verb->add_option("--products-max", a->products_max,
-                   "products with A; 0: as many as the cycles take")
-      ->capture_default_str();
-  verb->add_flag("--no-filter", a->no_filter,
-                 "products with A alone, never with a Chebyshev polynomial of it");
+  keep(verb->add_option("--restarts-max", a->restarts_max, "cycles")->capture_default_str());
+  keep(verb->add_option("--products-max", a->products_max,
+                        "products with A; 0: as many as the cycles take")
+           ->capture_default_str());
+  keep(verb->add_flag("--no-filter", a->no_filter,
+                      "products with A alone, never with a Chebyshev polynomial of it"));
   verb->add_option("--tolerance", a->tolerance, "of |A v - l v| over the largest row sum of |A|")
       ->capture_default_str();
   a->block.basis = to_string(KrylovBasis::lanczos);

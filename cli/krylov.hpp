@@ -43,8 +43,6 @@ struct GmresArguments {
   Element precision = Element::fp64;  ///< of the vectors; the verb has the option
 
   void add_to(CLI::App& verb);
-  /// The name of the first of its options that was on the command line; empty: none.
-  [[nodiscard]] std::string given() const { return first_given(block.options); }
 };
 
 struct SystemFiles {

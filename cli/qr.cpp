@@ -26,6 +26,8 @@ struct QrArguments {
   bool r_only = false;
   double rank_tolerance = 0;
   std::string wide_sums = "auto";
+  std::vector<CLI::Option*> of_automatic;  // options that only the automatic method heeds
+  std::vector<CLI::Option*> of_zeros;      // and one that a method by reflections does not
 };
 
 struct LstsqArguments {
@@ -85,12 +87,6 @@ json qr_json(const QrInfo& info, std::int64_t rows, std::int64_t cols) {
   return object;
 }
 
-/// A matrix that stays one in .npy, where it has one column.
-template <class T>
-void write_matrix(const std::string& path, MatrixView<const T> matrix) {
-  is_called(path, ".npy") ? write_npy(path, matrix) : write_dense(path, matrix);
-}
-
 std::string orthogonality_of(const QrInfo& info) {
   if (std::isnan(info.orthogonality)) return "not measured";
   return fmt::format("{:.2e} ({})", info.orthogonality, info.measured ? "measured" : "bound");
@@ -130,8 +126,10 @@ class MatrixSource {
     if (file_ && file_->precision() == element_of<T>) return;
     file_.reset();
     const DenseMatrix<double> wide = read_dense(path);
-    dense_ = {std::vector<T>(wide.values.begin(), wide.values.end()), wide.rows, wide.cols};
+    dense_ = {std::vector<T>(wide.values.begin(), wide.values.end()), wide.rows, wide.cols,
+              wide.dimensions};
   }
+  [[nodiscard]] int dimensions() const { return file_ ? file_->dimensions() : dense_.dimensions; }
   [[nodiscard]] TallInput<T> input() const {
     if (!file_) return {std::as_const(dense_).view()};
     if (file_->row_major()) return {file_->template transposed_view<T>(), true};
@@ -162,7 +160,7 @@ class MatrixPlace {
   /// The first `cols` columns become the file.
   void write(const std::string& path, std::int64_t cols) {
     if (file_) return file_->close(cols);
-    write_matrix(path, std::as_const(dense_).view().block(0, 0, dense_.rows, cols));
+    write_dense(path, std::as_const(dense_).view().block(0, 0, dense_.rows, cols));
   }
 
  private:
@@ -197,7 +195,7 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   begin_output();
   if (info.ok || options.method != QrMethod::automatic) {
     if (!a.output.empty()) q.write(a.output, kept);
-    if (!a.r.empty()) write_matrix(a.r, std::as_const(r).view().block(0, 0, kept, n));
+    if (!a.r.empty()) write_dense(a.r, std::as_const(r).view().block(0, 0, kept, n));
   }
   const int status = finish(common, std::move(data), object, [&] { print_qr(info, m, n, a); });
   if (info.ok) return status;
@@ -211,6 +209,12 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
 int run_qr(const QrArguments& a, const CommonOptions& common) {
   QrOptions options;
   options.method = parse_qr_method(a.method);
+  if (options.method != QrMethod::automatic)
+    refuse_given(a.of_automatic, "is an option of --method auto");
+  const bool reflects = options.method == QrMethod::tsqr || options.method == QrMethod::tsqr_flat;
+  if (reflects && a.dependent == "drop")
+    refuse_given(a.of_zeros, fmt::format("drop is not for --method {}, which always fills",
+                                         to_string(options.method)));
   options.dependent = a.dependent == "fill" ? DependentColumns::fill : DependentColumns::drop;
   options.verify = !a.no_verify;
   options.rank_tolerance = a.rank_tolerance;
@@ -285,10 +289,10 @@ int run_lstsq(const LstsqArguments& arguments, const CommonOptions& common) {
                   {"Error bound", fmt::format("{:.1e}", info.error_bound), "", ""}};
   data.run = info.report;
   begin_output();
-  if (!arguments.output.empty()) write_dense(arguments.output, std::as_const(x).view());
+  if (!arguments.output.empty())
+    write_dense(arguments.output, std::as_const(x).view(), b_source.dimensions());
   if (!arguments.r.empty())
-    write_matrix(arguments.r,
-                 MatrixView<const double>{info.r.data(), a.cols(), a.cols(), a.cols()});
+    write_dense(arguments.r, MatrixView<const double>{info.r.data(), a.cols(), a.cols(), a.cols()});
   const int status =
       finish(common, std::move(data), object, [&] { print_lstsq(info, a.rows(), x, arguments); });
   if (info.ok) return status;
@@ -336,20 +340,23 @@ void add_qr(CLI::App& app, CommonOptions& common, Run& run) {
   for (const QrMethod method : qr_methods())
     names += (names.empty() ? "" : ", ") + std::string(to_string(method));
   verb->add_option("--method", a->method, names)->capture_default_str();
-  verb->add_option("--dependent", a->dependent,
-                   "columns that depend on others: drop them from Q, or fill their places with "
-                   "other orthonormal ones")
-      ->check(CLI::IsMember({"drop", "fill"}))
-      ->capture_default_str();
+  a->of_zeros.push_back(
+      verb->add_option("--dependent", a->dependent,
+                       "columns that depend on others (by auto; of other methods those of zeros): "
+                       "drop them from Q, or fill their places with other orthonormal ones, as "
+                       "tsqr always does")
+          ->check(CLI::IsMember({"drop", "fill"}))
+          ->capture_default_str());
   verb->add_flag("--r-only", a->r_only,
                  "R, rank and condition alone: V is read once, or twice where it is very "
                  "ill-conditioned");
   verb->add_flag("--no-verify", a->no_verify,
                  "bound the orthogonality instead of measuring it, by auto and tsqr");
-  verb->add_option("--rank-tolerance", a->rank_tolerance,
-                   "columns that are this near, beside their length, to the span of those before "
-                   "them are dependent; 0: only those that are so exactly")
-      ->capture_default_str();
+  a->of_automatic.push_back(
+      verb->add_option("--rank-tolerance", a->rank_tolerance,
+                       "of auto: columns that are this near, beside their length, to the span of "
+                       "those before them are dependent; 0: only those that are so exactly")
+          ->capture_default_str());
   add_wide_sums(*verb, a->wide_sums);
   verb->callback([&run, &common, a] { run = [&common, a] { return run_qr(*a, common); }; });
 }

@@ -1,15 +1,11 @@
 // Numbers of rows, as options and files have them.
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/check.hpp"
+#include "base/input_file.hpp"
 #include "cli/sparse.hpp"
 
 namespace strata::cli {
@@ -17,17 +13,6 @@ namespace {
 
 constexpr std::string_view kSeparators = ", \t\r\n";
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;  // numbers of rows have 32 bits
-
-std::string read_text(const std::string& path) {
-  require(!std::filesystem::is_directory(path), ErrorKind::input, "rows", "'{}' is a directory",
-          path);
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  require(file.good() || file.eof(), ErrorKind::input, "rows", "cannot read '{}': {}", path,
-          std::strerror(errno));
-  return text;
-}
 
 /// A word as a message can show it: files that are no text hold anything, zeros too.
 std::string shown(std::string_view word) {
@@ -58,7 +43,7 @@ std::vector<std::int64_t> parse_rows(std::string_view text, const std::string& s
 
 std::vector<std::int64_t> read_rows(const std::string& path) {
   if (!is_called(path, ".npy") && !is_called(path, ".mtx"))
-    return parse_rows(read_text(path), path, ErrorKind::input);
+    return parse_rows(InputFile(path, "rows").read_all(), path, ErrorKind::input);
   const DenseMatrix<double> dense = read_dense(path);
   std::vector<std::int64_t> rows;
   rows.reserve(dense.values.size());

@@ -53,7 +53,7 @@ void print_schur(const SchurComplement& s, const json& object) {
 void write_square(const std::string& path, const SchurComplement& s) {
   const MatrixView<const double> view{s.values.data(), s.order, s.order,
                                       std::max<std::int64_t>(s.order, 1)};
-  is_called(path, ".npy") ? write_npy(path, view) : write_mtx(path, view);
+  write_dense(path, view);
 }
 
 int run_schur(const SchurArguments& a, const CommonOptions& common) {

@@ -45,6 +45,9 @@ class MatrixFile {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::int64_t rows() const noexcept { return file_ ? file_->rows() : dense_.rows; }
   [[nodiscard]] std::int64_t cols() const noexcept { return file_ ? file_->cols() : dense_.cols; }
+  [[nodiscard]] int dimensions() const noexcept {
+    return file_ ? file_->dimensions() : dense_.dimensions;
+  }
   /// Of its elements; decimal numbers count as fp64.
   [[nodiscard]] Element precision() const noexcept {
     return file_ ? file_->precision() : Element::fp64;
@@ -244,7 +247,7 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
   begin_output();
   const bool finite =
       std::all_of(x.values.begin(), x.values.end(), [](T v) { return std::isfinite(v); });
-  write_dense(output, std::as_const(x).view());
+  write_dense(output, std::as_const(x).view(), rhs.dimensions());
   (void)finish(common, std::move(data), object, [&] { print_solve(result, b.cols, output); });
   return finite ? report_solution({certificate, b.rows, singular, false})
                 : report_out_of_range(certificate.precision);
@@ -252,9 +255,8 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
 
 int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
                 const CommonOptions& common, const Options& options) {
-  const std::string sparse_only = first_given(arguments.of_sparse);
-  require(sparse_only.empty(), ErrorKind::misuse, "options",
-          "{} is an option of sparse matrices, and {} is dense", sparse_only, matrix.path());
+  refuse_given(arguments.of_sparse,
+               fmt::format("is an option of sparse matrices, and {} is dense", matrix.path()));
   const MatrixFile rhs(arguments.system.rhs);
   check_interrupt();
   check_system(matrix, rhs, arguments.factor.triangle);
@@ -266,6 +268,8 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,
                  const CommonOptions& common) {
   FactorArguments factor = arguments.factor;
+  refuse_given(common.of_dense_factors,
+               fmt::format("is an option of dense matrices, and {} is sparse", factor.matrix));
   require(file || arguments.precision == "auto", ErrorKind::misuse, "options",
           "--precision {} says how a matrix is factored, and '{}' is a factor", arguments.precision,
           factor.matrix);
@@ -279,8 +283,7 @@ int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& argume
 int solve_by_cholesky(const SolveArguments& arguments, const CommonOptions& common,
                       const Options& options) {
   const std::string& path = arguments.factor.matrix;
-  require(arguments.gmres.given().empty(), ErrorKind::misuse, "options",
-          "{} is an option of --method gmres", arguments.gmres.given());
+  refuse_given(arguments.gmres.block.options, "is an option of --method gmres");
   if (arguments.factor.is_saved()) return solve_sparse(std::nullopt, arguments, common);
   if (!is_called(path, ".mtx")) return solve_dense(MatrixFile(path), arguments, common, options);
   std::optional<MatrixMarket> entries = read_entries(path, arguments.factor.triangle);
@@ -304,9 +307,8 @@ int run_solve(const SolveArguments& arguments, const CommonOptions& common) {
   inputs.insert(inputs.end(), {system.rhs, system.matrix, common.rates});
   check_outputs(common, {{"--output", system.output}}, inputs);
   if (arguments.method != "gmres") return solve_by_cholesky(arguments, common, options);
-  const std::string of_factors = first_given(arguments.of_sparse);
-  require(of_factors.empty(), ErrorKind::misuse, "options", "{} is an option of --method cholesky",
-          of_factors);
+  for (const auto& options : {arguments.of_sparse, common.of_factors, common.of_dense_factors})
+    refuse_given(options, "is an option of --method cholesky");
   GmresArguments gmres = arguments.gmres;
   gmres.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;
   return run_gmres({arguments.factor.matrix, system.rhs, system.output, arguments.factor.triangle},

@@ -156,8 +156,10 @@ int run_variances(const VariancesArguments& a, const CommonOptions& common) {
   add_to_json(quality, object);
   object["variances"]["relative_error"] = number(quality.errors.inverse);
   if (!a.selected)
-    write_dense(a.output, MatrixView<const double>{variances.data(), f.factor.n(), 1,
-                                                   std::max<std::int64_t>(f.factor.n(), 1)});
+    write_dense(a.output,
+                MatrixView<const double>{variances.data(), f.factor.n(), 1,
+                                         std::max<std::int64_t>(f.factor.n(), 1)},
+                1);
   const int status = finish(common, report_of(f), object, [&] {
     print_run(f);
     print_factor(f);
@@ -214,8 +216,6 @@ SparseCholeskyOptions sparse_options_of(const CommonOptions& common,
                                         const FactorArguments& arguments) {
   SparseCholeskyOptions options;
   options.run = common.to_options();
-  require(options.run.path != CholeskyPath::in_core, ErrorKind::misuse, "options",
-          "--path {}: a sparse matrix is factored as planned", common.path);
   options.tile = common.tile;
   options.shift = arguments.shift;
   options.precision = arguments.precision == "fp32" ? Element::fp32 : Element::fp64;

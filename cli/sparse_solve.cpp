@@ -127,7 +127,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
         data.figures.begin(),
         {"Backward error", fmt::format("{:.1e}", certificate.backward_error), "", ""});
   begin_output();
-  write_dense(system.output, std::as_const(x).view());
+  write_dense(system.output, std::as_const(x).view(), b.dimensions);
   const int status = finish(common, std::move(data), object, [&] {
     print_run(f);
     print_solve(f, certificate, known, b.cols);

@@ -13,7 +13,7 @@
 //   c(h) = variance · 2^(1−ν)/Γ(ν) · (h/range)^ν · K_ν(h/range),   ν = smoothness,
 // h the distance of `Separation`, which may also bring in directions and time, and independent ε of
 // variance `nugget` for each observation. The range is not scaled by the smoothness, as in
-// ExaGeoStat and in Matern() of the R package fields.
+// ExaGeoStat and in Matern() of the R package fields. Units are any in which doubles hold results.
 
 #include <cstdint>
 #include <functional>

@@ -34,6 +34,7 @@ struct DenseMatrix {
   std::vector<T> values;  ///< rows · cols elements
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  int dimensions = 2;  ///< of the array that was read; 1: a vector, of one column
 
   [[nodiscard]] MatrixView<T> view() noexcept {
     return {values.data(), rows, cols, rows > 1 ? rows : 1};
@@ -189,13 +190,13 @@ using PutEntry = std::function<void(std::int64_t i, std::int64_t j, double value
 void write_symmetric_mtx(const std::string& path, std::int64_t n, std::int64_t entries,
                          const std::function<void(const PutEntry&)>& fill);
 
-/// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz). Throws Error{misuse}
-/// for any other name, else as read_npy and read_mtx.
+/// A dense matrix or vector from a .npy or .mtx file (or .npy.gz, .mtx.gz); one column of a .mtx is
+/// a vector. Throws Error{misuse} for any other name, else as read_npy and read_mtx.
 [[nodiscard]] DenseMatrix<double> read_dense(const std::string& path);
-/// Writes what read_dense reads; a matrix of one column becomes a one-dimensional .npy array. The
-/// array is fp64 or fp32 as the matrix is.
-void write_dense(const std::string& path, MatrixView<const double> matrix);
-void write_dense(const std::string& path, MatrixView<const float> matrix);
+/// Writes what read_dense reads, fp64 or fp32 as the matrix is: a matrix whatever the number of its
+/// columns is, or one column as a vector, a .npy array of one dimension, where `dimensions` is 1.
+void write_dense(const std::string& path, MatrixView<const double> matrix, int dimensions = 2);
+void write_dense(const std::string& path, MatrixView<const float> matrix, int dimensions = 2);
 
 /// What the fields of a column may be beside numbers.
 struct ColumnRules {

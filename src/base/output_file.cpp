@@ -95,7 +95,7 @@ void OutputFile::flush() {
 
 void OutputFile::write_through(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (std::exchange(long_, true)) check_writing();
+    if (pieces_++ > 0) check_writing();
     const std::string_view piece = bytes.substr(0, kPieceBytes);
     bytes.remove_prefix(piece.size());
     encode_ ? write_raw(encode_(piece, false)) : write_raw(piece);
@@ -117,6 +117,7 @@ std::byte* OutputFile::map(std::size_t bytes) {
           "cannot write '{}' as mapped memory: it is not a file of bytes as they are", path_);
   const int reason = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
   if (reason != 0) fail_errno(reason);
+  pieces_ = bytes > kPieceBytes ? 2 : 1;
   void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (address == MAP_FAILED) fail_errno(errno);
   mapping_ = address;
@@ -146,6 +147,8 @@ void OutputFile::complete() {
   if (encode_) write_raw(encode_({}, true));
   if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_errno(errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(errno);
+  // To the disk a long file may have taken seconds, in which nobody asked.
+  if (pieces_ > 1 && !temporary_.empty()) check_writing();
 }
 
 void OutputFile::publish() {

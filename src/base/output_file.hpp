@@ -5,10 +5,12 @@
 // reader sees the old file or the whole new one and a failure leaves nothing behind; without
 // commit() the destructor removes it. A symbolic link is followed, permissions are kept; what is
 // not a regular file (a pipe, /dev/stdout) is written in place. Errors are Error{storage} and name
-// the path; a long file ends with Error{cancelled} where writing is to stop (pending_path.hpp).
+// the path; a long file ends with Error{cancelled} where writing is to stop (pending_path.hpp),
+// until it is complete on the disk.
 // Destructors never throw.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -57,7 +59,7 @@ class OutputFile {
   PendingPath temporary_;  // empty if the path is written directly
   std::string buffer_;
   Encode encode_;
-  bool long_ = false;  // more than one piece was written
+  std::int64_t pieces_ = 0;  // written so far; a file of more than one is long
   int descriptor_ = -1;
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;

@@ -12,6 +12,8 @@
 namespace strata {
 namespace {
 
+constexpr double kTimeMost = 0x1p480;
+
 void check_finite(std::span<const double> values, const char* what, const char* where) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     require(std::isfinite(values[i]), ErrorKind::input, where,
@@ -31,6 +33,17 @@ void check_count(std::span<const double> coordinate, const char* name, const Poi
           "{}: {} x coordinates, but {} {} coordinates", what, points.x.size(), coordinate.size(),
           name);
   check_finite(coordinate, name, where);
+}
+
+/// The square of the time between two points does not overflow, which a covariance in time takes.
+/// (Another unit would make another scale of it, but not by a power of two.)
+void check_times(std::span<const double> times, const char* where) {
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    require(std::fabs(times[i]) <= kTimeMost, ErrorKind::input, where,
+            "t[{}] is {}, too large for the square of a difference of times, which is then out of "
+            "the range of doubles: give times in a larger unit (rows count from 0)",
+            i, times[i]);
+  }
 }
 
 void check_on_sphere(const Points& points, const char* where) {
@@ -79,6 +92,7 @@ void check_points(const Points& points, const char* what, const char* where) {
   check_finite(points.y, "y", where);
   check_count(points.z, "z", points, what, where);
   check_count(points.t, "t", points, what, where);
+  check_times(points.t, where);
   for (std::size_t k = 0; k < points.covariates.size(); ++k) {
     const std::vector<double>& covariate = points.covariates[k];
     require(covariate.size() == points.x.size(), ErrorKind::misuse, where,

@@ -26,6 +26,7 @@
 #include "geostat/likelihood_rounding.hpp"
 #include "geostat/point_sets.hpp"
 #include "geostat/refined_solver.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -225,23 +226,29 @@ CrossValidation leave_one_out(const Points& points, std::span<const double> valu
   const std::int64_t n = points.size();
   require(n >= 2, ErrorKind::misuse, kCrossValidationWhere,
           "{} points are too few to leave one out", n);
+  const Units units(points, parameters, kCrossValidationWhere);
+  const MaternParameters used = units.of(parameters);
+  const std::vector<double> data = units.of(values);
   CrossValidation out;
   const Inverse inverse =
-      invert(OrderedPoints(points, options, &parameters), values, parameters, mean, options, out);
-  const double centre = mean == Mean::sample ? sample_mean(values) : 0;
+      invert(OrderedPoints(units.of(points), options, &used), data, used, mean, options, out);
+  const double centre = mean == Mean::sample ? sample_mean(data) : 0;
   double largest = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < data.size(); ++i) {
     const double q = inverse.diagonal[i];
     double error = inverse.weighted[i] / q;
     if (mean == Mean::sample)
-      error += (values[i] - centre) / static_cast<double>(n - 1) * inverse.ones[i] / q;
-    out.mean.push_back(values[i] - error);
+      error += (data[i] - centre) / static_cast<double>(n - 1) * inverse.ones[i] / q;
+    out.mean.push_back(data[i] - error);
     out.standard_error.push_back(1 / std::sqrt(q));
     largest = std::max(largest, std::abs(error));
   }
   // An error that was divided by Q_ii is off by as much of itself, to first order and a bit.
   if (out.certificate)
-    out.certificate->mean_error += 1.1 * out.certificate->variance_error * largest;
+    out.certificate->mean_error =
+        units.value(out.certificate->mean_error + 1.1 * out.certificate->variance_error * largest);
+  units.restore(out.mean);
+  units.restore(out.standard_error);
   out.scores = scores(values, out.mean, out.standard_error);
   return out;
 }

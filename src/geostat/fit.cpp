@@ -35,6 +35,7 @@
 #include "geostat/information.hpp"
 #include "geostat/minimize.hpp"
 #include "geostat/small_matrix.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -548,8 +549,14 @@ FitResult Fit::run() {
 }  // namespace
 
 FitResult fit(const Points& points, std::span<const double> values, const FitOptions& options) {
-  check_fit(points, values, options);
-  return Fit(points, values, options).run();
+  const Units units = check_fit(points, values, options);
+  if (units.as_given()) return Fit(points, values, options).run();
+  const Points safe_points = units.of(points);
+  const std::vector<double> safe_values = units.of(values);
+  const FitOptions safe_options = units.of(options);
+  FitResult out = Fit(safe_points, safe_values, safe_options).run();
+  units.restore(out, points.size(), options.mean);
+  return out;
 }
 
 }  // namespace strata

@@ -109,9 +109,11 @@ void check_variation(const Points& points, std::span<const double> values, Mean 
 
 }  // namespace
 
-void check_fit(const Points& points, std::span<const double> values, const FitOptions& options) {
+Units check_fit(const Points& points, std::span<const double> values, const FitOptions& options) {
   check_options(points, values, options);
-  check_variation(points, values, options.mean, options.separation.distance);
+  const Units units(points, values, options, kFitWhere);
+  check_variation(units.of(points), units.of(values), options.mean, options.separation.distance);
+  return units;
 }
 
 }  // namespace strata

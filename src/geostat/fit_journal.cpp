@@ -8,11 +8,11 @@
 #include <bit>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/input_file.hpp"
 #include "base/output_file.hpp"
 #include "base/random.hpp"
 
@@ -166,12 +166,13 @@ FitJournal::FitJournal(std::string path, const Points& points, std::span<const d
 }
 
 void FitJournal::read() {
+  require_regular_or_absent(path_, kFitJournalWhere);
   std::error_code ignored;
   if (!std::filesystem::exists(path_, ignored)) {
     OutputFile probe(path_);  // a place that cannot be written is noticed before the work
     return;
   }
-  std::ifstream in(path_);
+  std::istringstream in(InputFile(path_, kFitJournalWhere).read_all());
   std::string line;
   for (const std::string& expected : header_) {
     const bool there = static_cast<bool>(std::getline(in, line));

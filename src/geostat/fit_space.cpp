@@ -82,6 +82,11 @@ void add_time(FitSpace& space, const Points& points, const FitOptions& options) 
   require(length > 0, ErrorKind::numerical, kFitWhere,
           "all {} points have the same time, which says nothing of the covariance in time",
           points.size());
+  constexpr double kTimeLeast = 0x1p-480;
+  require(length >= kTimeLeast, ErrorKind::input, kFitWhere,
+          "the times differ by {:.3g} at most, too little for the inverse of its square, which the "
+          "scale in time is like: give times in a smaller unit",
+          length);
   std::optional<TimeParameters> start;
   if (options.start) start = options.start->separation.time;
   if (estimate.time_scale) {

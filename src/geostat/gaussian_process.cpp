@@ -16,6 +16,7 @@
 #include "geostat/checks.hpp"
 #include "geostat/likelihood_rounding.hpp"
 #include "geostat/refined_solver.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 
@@ -198,21 +199,23 @@ double gaussian_log_likelihood(std::int64_t n, double log_determinant, double qu
   return -0.5 * (static_cast<double>(n) * log_two_pi + log_determinant + quadratic_form);
 }
 
-Likelihood log_likelihood(const Points& points, std::span<const double> values,
-                          const MaternParameters& parameters, Mean mean, const Options& options) {
-  const char* where = "log_likelihood";
-  check_points(points, "points", where);
-  check_values(points, values, where);
-  check_mean(mean, points, where);
-  check_parameters(parameters, where);
-  check_separation(parameters.separation, points, where);
-  if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);
+namespace {
+
+constexpr const char* kLikelihoodWhere = "log_likelihood";
+
+Likelihood likelihood_in_safe_units(const Points& points, std::span<const double> values,
+                                    const MaternParameters& parameters, Mean mean,
+                                    const Options& options) {
   GaussianProcess process(points, values, mean, parameters.separation.distance, options,
                           &parameters);
-  const auto evaluation = process.evaluate(parameters, where);
+  const auto evaluation = process.evaluate(parameters, kLikelihoodWhere);
   Likelihood out;
   out.factor = evaluation.factor;
   out.quadratic_form = evaluation.quadratic_form;
+  require(!out.factor.ok || std::isfinite(out.quadratic_form), ErrorKind::numerical,
+          kLikelihoodWhere,
+          "the values are too large for this variance and nugget: their quadratic form, and with "
+          "it the log-likelihood, is out of the range of doubles");
   out.log_likelihood =
       out.factor.ok
           ? gaussian_log_likelihood(process.n(), out.factor.log_determinant, out.quadratic_form)
@@ -221,6 +224,25 @@ Likelihood log_likelihood(const Points& points, std::span<const double> values,
   out.certificate = evaluation.certificate;
   if (out.factor.ok) out.rounding = process.rounding(parameters, evaluation);
   out.run = process.report();
+  return out;
+}
+
+}  // namespace
+
+Likelihood log_likelihood(const Points& points, std::span<const double> values,
+                          const MaternParameters& parameters, Mean mean, const Options& options) {
+  const char* where = kLikelihoodWhere;
+  check_points(points, "points", where);
+  check_values(points, values, where);
+  check_mean(mean, points, where);
+  check_parameters(parameters, where);
+  check_separation(parameters.separation, points, where);
+  if (parameters.nugget == 0) check_distinct(points, parameters.separation.distance, where);
+  const Units units(points, parameters, where);
+  if (units.as_given()) return likelihood_in_safe_units(points, values, parameters, mean, options);
+  Likelihood out = likelihood_in_safe_units(units.of(points), units.of(values),
+                                            units.of(parameters), mean, options);
+  units.restore(out, points.size(), mean);
   return out;
 }
 

@@ -71,14 +71,16 @@ void check_targets(const Model& model, const Points& targets, const char* where)
 
 Kriging::Kriging(const Model& model, std::int64_t targets, std::int64_t chunk,
                  const Options& options, const char* where)
-    : model_(checked(model, where)),
+    : units_(checked(model, where).points, model.parameters, where),
+      safe_(units_.as_given() ? std::nullopt : std::optional(units_.of(model))),
+      model_(safe_ ? *safe_ : model),
       where_(where),
-      points_(model.points, options, &model.parameters),
-      basis_(model.mean, points_.points(), model.parameters.separation.distance),
+      points_(model_.points, options, &model_.parameters),
+      basis_(model_.mean, points_.points(), model_.parameters.separation.distance),
       solver_(covariance_solver(points_.points(), points_.options_of(options))),
-      coefficients_(model.mean_coefficients) {
+      coefficients_(model_.mean_coefficients) {
   solver_.reserve_for_targets(chunk > 0 ? std::min(chunk, targets) : targets, basis_.columns() + 1);
-  factor_or_fail(solver_, model.parameters, where);
+  factor_or_fail(solver_, model_.parameters, where);
   report_ = solver_.report();
   whiten();
 }
@@ -139,6 +141,12 @@ void Kriging::whiten_refined(MatrixView<const double> w) {
 }
 
 std::optional<PredictionCertificate> Kriging::certificate() const {
+  std::optional<PredictionCertificate> out = certificate_in_units();
+  if (out) units_.restore(*out);
+  return out;
+}
+
+std::optional<PredictionCertificate> Kriging::certificate_in_units() const {
   std::optional<PredictionCertificate> out = certificate_;
   if (out)
     out->variance_error =
@@ -212,6 +220,13 @@ void Kriging::predict_one(const Points& targets, std::size_t t, const double* pr
 }
 
 Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
+  if (units_.as_given()) return predict_in_units(targets, chunk);
+  Prediction out = predict_in_units(units_.of(targets), chunk);
+  units_.restore(out);
+  return out;
+}
+
+Prediction Kriging::predict_in_units(const Points& targets, std::int64_t chunk) {
   const std::int64_t n = model_.points.size();
   const std::int64_t m = targets.size();
   const std::int64_t columns = basis_.columns() + 1;
@@ -229,7 +244,7 @@ Prediction Kriging::predict(const Points& targets, std::int64_t chunk) {
     predict_one(targets, k, row.data(), squares[k], out);
   }
   if (certificate_ && m > 0) note_rounding(targets, out);
-  out.certificate = certificate();
+  out.certificate = certificate_in_units();
   return out;
 }
 
@@ -270,7 +285,9 @@ void Kriging::subtract_means(MatrixView<double> values,
   if (refined) solver_.multiply_lower_transposed(values);
 }
 
-std::vector<double> Kriging::interpolate(MatrixView<const double> values, const Points& targets) {
+/// The values keep the unit in which they are given: only how they combine is needed.
+std::vector<double> Kriging::interpolate(MatrixView<const double> values, const Points& given) {
+  const Points targets = units_.of(given);
   // Few enough that they are small beside the factor, many enough that the covariances of a target
   // are computed for many columns at once.
   constexpr std::int64_t kColumns = 128;

@@ -12,6 +12,7 @@
 #include "cholesky/refinement.hpp"
 #include "geostat/ordered_points.hpp"
 #include "geostat/regression.hpp"
+#include "geostat/units.hpp"
 #include "strata/geostat.hpp"
 
 namespace strata {
@@ -52,10 +53,14 @@ class Kriging {
   void note(const Refinement& refinement);
   void note_rounding(const Points& targets, const Prediction& part);
   void subtract_means(MatrixView<double> values, std::vector<std::vector<double>>& coefficients);
+  [[nodiscard]] Prediction predict_in_units(const Points& targets, std::int64_t chunk);
+  [[nodiscard]] std::optional<PredictionCertificate> certificate_in_units() const;
   void predict_one(const Points& targets, std::size_t t, const double* products, double square,
                    Prediction& out) const;
 
-  const Model& model_;
+  Units units_;
+  std::optional<Model> safe_;  ///< the model in units_, unless these are the given ones
+  const Model& model_;         ///< in units_, as all that follows
   const char* where_;
   OrderedPoints points_;
   MeanBasis basis_;

@@ -11,6 +11,7 @@
 #include "geostat/checks.hpp"
 #include "geostat/gaussian_process.hpp"
 #include "geostat/refined_solver.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -58,13 +59,13 @@ void estimate(CovarianceSolver& solver, const Probing& probing, PrecisionDiverge
 
 }  // namespace
 
-PrecisionDivergence precision_divergence(const Points& points, const MaternParameters& parameters,
+PrecisionDivergence precision_divergence(const Points& points, const MaternParameters& given,
                                          const Options& options, DivergenceMethod method) {
   check_points(points, "points", kPrecisionDivergenceWhere);
-  check_parameters(parameters, kPrecisionDivergenceWhere);
-  check_separation(parameters.separation, points, kPrecisionDivergenceWhere);
-  if (parameters.nugget == 0)
-    check_distinct(points, parameters.separation.distance, kPrecisionDivergenceWhere);
+  check_parameters(given, kPrecisionDivergenceWhere);
+  check_separation(given.separation, points, kPrecisionDivergenceWhere);
+  if (given.nugget == 0)
+    check_distinct(points, given.separation.distance, kPrecisionDivergenceWhere);
   require(options.mixed.on(), ErrorKind::misuse, kPrecisionDivergenceWhere,
           "the accuracy is {}, but a divergence from FP64 is one of lower precisions",
           options.mixed.accuracy);
@@ -72,16 +73,20 @@ PrecisionDivergence precision_divergence(const Points& points, const MaternParam
   if (method == DivergenceMethod::automatic) {
     method = points.size() <= kExactOrderMax ? DivergenceMethod::exact : DivergenceMethod::estimate;
   }
-  const OrderedPoints ordered(points, options, &parameters);
+  const Units units(points, given, kPrecisionDivergenceWhere);
+  const MaternParameters parameters = units.of(given);
+  const OrderedPoints ordered(units.of(points), options, &parameters);
   PrecisionDivergence out;
   out.divergence = out.log_determinant_difference = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> l;
   if (method == DivergenceMethod::exact) {
     l = exact_factor(ordered.points(), parameters, options, out.factor);
+    units.restore(out.factor, points.size());
     if (!out.factor.ok) return out;
   }
   CovarianceSolver solver = covariance_solver(ordered.points(), ordered.options_of(options));
   out.factor = solver.factor(covariance_of(parameters));
+  units.restore(out.factor, points.size());
   out.run = solver.report();
   if (!out.factor.ok) return out;
   out.divergence = out.log_determinant_difference = 0;

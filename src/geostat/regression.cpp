@@ -11,6 +11,7 @@
 
 #include "base/check.hpp"
 #include "geostat/point_sets.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -36,9 +37,9 @@ void back_substitute(MatrixView<const double> r, std::vector<double>& c) {
 }
 
 double deviation(std::span<const double> values, double centre) {
-  double square = 0;
-  for (const double v : values) square += (v - centre) * (v - centre);
-  return std::sqrt(square / static_cast<double>(values.size()));
+  std::vector<double> from_centre;
+  for (const double v : values) from_centre.push_back(v - centre);
+  return root_mean_square(from_centre);
 }
 
 /// A coordinate of the unit vector that points to a place of the sphere, where longitudes that

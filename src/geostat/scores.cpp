@@ -4,8 +4,10 @@
 // absolute error.
 
 #include <cmath>
+#include <vector>
 
 #include "base/check.hpp"
+#include "geostat/units.hpp"
 #include "strata/geostat.hpp"
 
 namespace strata {
@@ -33,6 +35,7 @@ Scores scores(std::span<const double> observed, std::span<const double> mean,
           standard_error.size());
   constexpr double half_width95 = 1.9599639845400542355;  // Φ⁻¹(0.975)
   Scores out;
+  std::vector<double> errors;
   for (std::size_t i = 0; i < n; ++i) {
     const double error = observed[i] - mean[i];
     const double sigma = standard_error[i];
@@ -40,13 +43,13 @@ Scores scores(std::span<const double> observed, std::span<const double> mean,
             "row {} (counting from 0) holds what is not a finite number: {}, {}, {}", i,
             observed[i], mean[i], sigma);
     require(sigma >= 0, ErrorKind::misuse, where, "standard_error[{}] is {}, below 0", i, sigma);
-    out.rmse += error * error;
+    errors.push_back(error);
     out.mae += std::fabs(error);
     out.crps += continuous_ranked_probability_score(error, sigma);
     out.coverage95 += std::fabs(error) <= half_width95 * sigma ? 1 : 0;
   }
   const auto count = static_cast<double>(n);
-  out.rmse = std::sqrt(out.rmse / count);
+  out.rmse = root_mean_square(errors);
   out.mae /= count;
   out.crps /= count;
   out.coverage95 /= count;

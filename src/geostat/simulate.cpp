@@ -21,6 +21,7 @@
 #include "geostat/gaussian_process.hpp"
 #include "geostat/kriging.hpp"
 #include "geostat/point_sets.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -51,9 +52,10 @@ void check_coefficients(const Points& points, Distance distance,
 /// L·ε, n × realizations, with the reports of its two halves.
 Simulation centred_field(const Points& points, const MaternParameters& parameters,
                          const SimulateOptions& options) {
-  const OrderedPoints ordered(points, options.options);
+  const Units units(points, parameters, kSimulateWhere);
+  const OrderedPoints ordered(units.of(points), options.options);
   CovarianceSolver solver = covariance_solver(ordered.points(), options.options);
-  factor_or_fail(solver, parameters, kSimulateWhere);
+  factor_or_fail(solver, units.of(parameters), kSimulateWhere);
   Simulation out;
   out.run = solver.report();
   const std::int64_t n = points.size();
@@ -63,6 +65,7 @@ Simulation centred_field(const Points& points, const MaternParameters& parameter
   const MatrixView<double> fields{out.values.data(), n, options.realizations, n};
   out.multiply = solver.multiply_lower(fields);
   ordered.restore(fields);
+  units.restore(out.values);
   return out;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/constants.hpp"
 #include "geostat/point_sets.hpp"
+#include "geostat/units.hpp"
 
 namespace strata {
 namespace {
@@ -180,10 +181,12 @@ Spacing spacing_of(const Points& points, Distance distance) {
   return {*std::min_element(distances.begin(), distances.end()), *middle};
 }
 
-std::optional<ClosePoints> find_nearly_coincident_points(const Points& points, Distance distance,
+std::optional<ClosePoints> find_nearly_coincident_points(const Points& given, Distance distance,
                                                          double smoothness) {
-  if (const auto pair = find_coincident_points(points, distance))
+  if (const auto pair = find_coincident_points(given, distance))
     return ClosePoints{pair->first, pair->second, 0};
+  const Units units(given, distance);
+  const Points points = units.of(given);
   const double close = closeness_of(points, distance, smoothness);
   // All times are as far apart as all places.
   const double time_extent = time_extent_of(points);
@@ -196,7 +199,8 @@ std::optional<ClosePoints> find_nearly_coincident_points(const Points& points, D
   const double away = std::sqrt(neighbours[best].square);
   if (!(away <= close)) return std::nullopt;
   const auto [low, high] = std::minmax(best, neighbours[best].at);
-  return ClosePoints{static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), away};
+  return ClosePoints{static_cast<std::int64_t>(low), static_cast<std::int64_t>(high),
+                     units.length(away)};
 }
 
 }  // namespace strata

@@ -17,9 +17,9 @@ Format format_of(const std::string& path) {
 }
 
 template <class T>
-void write(const std::string& path, MatrixView<const T> matrix) {
+void write(const std::string& path, MatrixView<const T> matrix, int dimensions) {
   const bool npy = format_of(path) == Format::npy;
-  if (npy && matrix.cols == 1) {
+  if (npy && matrix.cols == 1 && dimensions == 1) {
     write_npy(path, std::span(matrix.data, static_cast<std::size_t>(matrix.rows)));
   } else if (npy) {
     write_npy(path, matrix);
@@ -31,10 +31,17 @@ void write(const std::string& path, MatrixView<const T> matrix) {
 }  // namespace
 
 DenseMatrix<double> read_dense(const std::string& path) {
-  return format_of(path) == Format::npy ? read_npy(path) : read_mtx(path).to_dense();
+  if (format_of(path) == Format::npy) return read_npy(path);
+  DenseMatrix<double> dense = read_mtx(path).to_dense();
+  if (dense.cols == 1) dense.dimensions = 1;
+  return dense;
 }
 
-void write_dense(const std::string& path, MatrixView<const double> matrix) { write(path, matrix); }
-void write_dense(const std::string& path, MatrixView<const float> matrix) { write(path, matrix); }
+void write_dense(const std::string& path, MatrixView<const double> matrix, int dimensions) {
+  write(path, matrix, dimensions);
+}
+void write_dense(const std::string& path, MatrixView<const float> matrix, int dimensions) {
+  write(path, matrix, dimensions);
+}
 
 }  // namespace strata

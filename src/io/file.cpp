@@ -1,86 +1,17 @@
 #include "io/file.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/input_file.hpp"
 #include "io/text.hpp"
 
 namespace strata {
-namespace {
-
-constexpr std::size_t kBufferBytes = 1 << 20;
-
-// A regular file, a pipe or a device, open for reading.
-class InputFile {
- public:
-  explicit InputFile(const std::string& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_.value < 0 || ::fstat(descriptor_.value, &status_) != 0) fail_errno(errno);
-    if (S_ISDIR(status_.st_mode)) fail_errno(EISDIR);
-  }
-
-  // The length of a regular file, 0 for anything else.
-  [[nodiscard]] std::size_t length() const {
-    return S_ISREG(status_.st_mode) ? static_cast<std::size_t>(status_.st_size) : 0;
-  }
-
-  // Reads until the end, whatever the length was said to be.
-  [[nodiscard]] std::string read_all() const {
-    std::string bytes;
-    bytes.resize(length() + 1);
-    std::size_t filled = 0;
-    for (;;) {
-      if (filled == bytes.size()) bytes.resize(std::max(2 * filled, kBufferBytes));
-      const ssize_t got = ::read(descriptor_.value, bytes.data() + filled, bytes.size() - filled);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail_errno(errno);
-      if (got == 0) break;
-      filled += static_cast<std::size_t>(got);
-    }
-    bytes.resize(filled);
-    return bytes;
-  }
-
-  // nullptr if this file cannot be mapped.
-  [[nodiscard]] const char* map() const {
-    if (length() == 0) return nullptr;
-    void* address = ::mmap(nullptr, length(), PROT_READ, MAP_PRIVATE, descriptor_.value, 0);
-    return address == MAP_FAILED ? nullptr : static_cast<const char*>(address);
-  }
-
- private:
-  // A member, so that it is closed also when the constructor throws.
-  struct Descriptor {
-    explicit Descriptor(int descriptor) : value(descriptor) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() {
-      if (value >= 0) ::close(value);
-    }
-    int value;
-  };
-
-  [[noreturn]] void fail_errno(int reason) const {
-    fail(ErrorKind::input, "file", "cannot read {}: {}", path_, std::strerror(reason));
-  }
-
-  const std::string& path_;
-  Descriptor descriptor_;
-  struct stat status_ {};
-};
-
-}  // namespace
 
 FileBytes::FileBytes(std::string bytes, std::string name)
     : held_(std::move(bytes)), name_(std::move(name)) {}

@@ -194,6 +194,7 @@ DenseMatrix<double> NpyFile::to_dense() const try {
   DenseMatrix<double> dense;
   dense.rows = rows();
   dense.cols = cols();
+  dense.dimensions = dimensions();
   const std::int64_t count = checked_elements(rows(), cols(), 8, "npy", name());
   if (row_major()) {
     dense.values.resize(static_cast<std::size_t>(count));

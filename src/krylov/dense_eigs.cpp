@@ -105,4 +105,10 @@ SymmetricEigen dense_eigen(const CertifiedMatrix& of, const EigsOptions& options
                                               : taken(by_reduction, first);
 }
 
+/// The dense matrix, the vectors by reduction, and those, the matrix and the rotations of Jacobi's
+/// method.
+std::int64_t dense_eigen_bytes(std::int64_t n) {
+  return 5 * n * n * static_cast<std::int64_t>(sizeof(double));
+}
+
 }  // namespace strata

@@ -1,6 +1,7 @@
 #pragma once
 // eigs() of a matrix of small order: all its eigenpairs, as of a dense matrix on the host.
 
+#include <cstdint>
 #include <functional>
 
 #include "base/work_crew.hpp"
@@ -15,5 +16,8 @@ namespace strata {
 /// converge. Throws Error{cancelled}.
 [[nodiscard]] SymmetricEigen dense_eigen(const CertifiedMatrix& of, const EigsOptions& options,
                                          WorkCrew& crew);
+
+/// What it holds in host memory at most, beside the matrix and the vectors it was given.
+[[nodiscard]] std::int64_t dense_eigen_bytes(std::int64_t n);
 
 }  // namespace strata

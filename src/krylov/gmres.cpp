@@ -489,8 +489,15 @@ GmresInfo gmres_observed(const SparseMatrix& a, std::span<const double> b, std::
   info.seconds.host =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() -
       info.seconds.total();
-  if (!info.ok && info.why.empty())
-    info.why = fmt::format("{} cycles did not reach the tolerance", info.restarts);
+  if (!info.ok && info.why.empty()) {
+    // It ended before its last cycle where its own residual is small enough, again and again, and
+    // that of A and b as given is not.
+    const bool limited = info.restarts >= options.restarts_max;
+    info.why = fmt::format("{} cycle{} {}", info.restarts, info.restarts == 1 ? "" : "s",
+                           limited ? "did not reach the tolerance"
+                                   : "brought the residual to where rounding keeps it: more cannot "
+                                     "help, a larger tolerance can");
+  }
   return info;
 }
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/work_crew.hpp"
 #include "device/device_host.hpp"
@@ -166,7 +167,8 @@ void certify(const LinearSystem& system, const CertifiedMatrix& of, MatrixView<d
 }
 
 /// What of the values is not resolved, and what would do.
-std::string why_unresolved(const EigsInfo& info, const EigsOptions& options, double norm) {
+std::string why_unresolved(const EigsInfo& info, const EigsOptions& options, double norm,
+                           std::int64_t n) {
   const auto at =
       static_cast<std::size_t>(std::ranges::find(info.unresolved, true) - info.unresolved.begin());
   const auto count = std::ranges::count(info.unresolved, true);
@@ -178,12 +180,17 @@ std::string why_unresolved(const EigsInfo& info, const EigsOptions& options, dou
   constexpr double kRounding = 64 * std::numeric_limits<double>::epsilon();
   if (!info.dense && needed >= kRounding && needed < options.tolerance)
     return why + fmt::format(": a tolerance of {:.0e} may do", needed);
-  return why + fmt::format(": beside {:.2g}, the largest row sum of |A|, they are rounding or zero",
-                           norm);
+  why +=
+      fmt::format(": beside {:.2g}, the largest row sum of |A|, they are rounding or zero", norm);
+  if (!info.dense && n <= kDenseEigsOrderMax)
+    why +=
+        fmt::format(" to Lanczos' method; the dense one (--method dense) may resolve them, in {}",
+                    format_bytes(dense_eigen_bytes(n)));
+  return why;
 }
 
 /// Whether what was found is what was promised, and why not.
-void judge(EigsInfo& info, const EigsOptions& options, double norm) {
+void judge(EigsInfo& info, const EigsOptions& options, double norm, std::int64_t n) {
   const auto say = [&info](const std::string& what) {
     info.why += (info.why.empty() ? "" : "; ") + what;
   };
@@ -196,7 +203,7 @@ void judge(EigsInfo& info, const EigsOptions& options, double norm) {
   if (info.converged < options.k && info.why.empty())
     say(fmt::format("{} of {} pairs are within {:.1e} of the largest row sum of |A|",
                     info.converged, options.k, options.tolerance));
-  if (!resolved) say(why_unresolved(info, options, norm));
+  if (!resolved) say(why_unresolved(info, options, norm, n));
 }
 
 }  // namespace
@@ -229,7 +236,7 @@ EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptio
   const std::int64_t found = dense ? find_dense(of, vectors, options, crew, info)
                                    : find_by_lanczos(system, vectors, options, crew, info);
   certify(system, of, vectors, found, options, crew, info);
-  judge(info, options, std::ldexp(of.norm, -system.exponent()));
+  judge(info, options, std::ldexp(of.norm, -system.exponent()), a.rows);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (info.dense) info.report.seconds = seconds;

@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
@@ -104,6 +107,37 @@ TEST(PendingPaths, ALongFileStopsBetweenItsPieces) {
   output.commit();
   EXPECT_EQ(test::slurp(scratch.path("short")), "x");
   stop_writing_when(nullptr);
+}
+
+std::string watched;
+std::uintmax_t watched_bytes = 0;
+
+/// All bytes of a file are there, under some name.
+bool is_there() {
+  for (const auto& entry : fs::directory_iterator(watched))
+    if (entry.file_size() >= watched_bytes) return true;
+  return false;
+}
+
+TEST(PendingPaths, ALongFileStopsUntilItIsSeen) {
+  const Scratch scratch;
+  const std::string much(std::size_t{9} << 20, 'x');
+  watched = fs::path(scratch.path("long")).parent_path();
+  watched_bytes = much.size();
+  stop_writing_when(is_there);
+  {
+    OutputFile output(scratch.path("long"));
+    output.write(much);
+    test::expect_error(ErrorKind::cancelled, {"cancelled"}, [&] { output.commit(); });
+  }
+  {
+    OutputFile output(scratch.path("mapped"));
+    std::fill_n(output.map(much.size()), much.size(), std::byte{1});
+    test::expect_error(ErrorKind::cancelled, {"cancelled"},
+                       [&] { output.commit_mapped(much.size()); });
+  }
+  stop_writing_when(nullptr);
+  EXPECT_EQ(scratch.files(), 0U);
 }
 
 }  // namespace

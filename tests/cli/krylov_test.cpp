@@ -208,6 +208,40 @@ TEST_F(CliKrylov, FindsEigenvalues) {
 }
 
 /// An identity has all of its pairs, and a number is a matrix.
+TEST_F(CliKrylov, ArraysHaveTheDimensionsOfWhatTheyAre) {
+  const auto dimensions = [&](const std::string& name) { return NpyFile(path(name)).dimensions(); };
+  const Words eigs{"eigs", path("S.mtx"),  "--k",      "1",
+                   "-o",   path("V1.npy"), "--values", path("w1.npy")};
+  ASSERT_EQ(strata(eigs).status, 0);
+  EXPECT_EQ(dimensions("V1.npy"), 2) << "one vector is a matrix of one column";
+  EXPECT_EQ(dimensions("w1.npy"), 1);
+  const std::vector<double> b(kOrder, 1.0);
+  write_npy(path("b1.npy"), b);
+  write_npy(path("b2.npy"), MatrixView<const double>{b.data(), kOrder, 1, kOrder});
+  for (const int d : {1, 2}) {
+    for (const char* method : {"cholesky", "gmres"}) {
+      const Outcome solved = strata({"solve", path("S.mtx"), path("b" + std::to_string(d) + ".npy"),
+                                     "-o", path("xd.npy"), "--method", method});
+      ASSERT_TRUE(std::filesystem::exists(path("xd.npy"))) << solved.err;
+      EXPECT_EQ(dimensions("xd.npy"), d) << method;
+      std::filesystem::remove(path("xd.npy"));
+    }
+  }
+}
+
+TEST_F(CliKrylov, AnOptionThatTheMethodDoesNotHeedIsRefused) {
+  const Words eigs{"eigs", path("S.mtx"), "--k", "2", "--method", "dense"};
+  EXPECT_EQ(strata(eigs).status, 0);
+  for (const Words& option :
+       {Words{"--s", "2"}, Words{"--basis-size", "20"}, Words{"--no-filter"},
+        Words{"--restarts-max", "5"}, Words{"--orth", "cgs2"}, Words{"--products-max", "9"}}) {
+    const Outcome refused = strata(eigs + option);
+    EXPECT_EQ(refused.status, 2) << option[0];
+    EXPECT_NE(refused.err.find(option[0] + " is an option of --method lanczos"), std::string::npos)
+        << refused.err;
+  }
+}
+
 TEST_F(CliKrylov, FindsAllEigenvalues) {
   for (const std::int64_t n : {1, 3}) {
     std::ofstream file(path("I.mtx"));
@@ -243,6 +277,9 @@ TEST_F(CliKrylov, AValueThatIsNotResolvedIsStatusOneWithItsBound) {
   EXPECT_EQ(lanczos.status, 1);
   EXPECT_NE(lanczos.err.find("not resolved"), std::string::npos) << lanczos.err;
   EXPECT_NE(lanczos.out.find("not resolved"), std::string::npos) << lanczos.out;
+  // 40 bytes for each element of a matrix of order 100.
+  EXPECT_NE(lanczos.err.find("--method dense"), std::string::npos) << lanczos.err;
+  EXPECT_NE(lanczos.err.find("391 KiB"), std::string::npos) << lanczos.err;
   EXPECT_TRUE(std::filesystem::exists(path("w.npy")));
 }
 

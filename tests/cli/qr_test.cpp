@@ -182,6 +182,13 @@ TEST_F(CliQr, TakesSketchesBySeedAndAToleranceForRank) {
   EXPECT_EQ(json::parse(first.out)["qr"]["numerical_rank"], 5);
   EXPECT_EQ(strata({"qr", path("V.npy"), "--seed", "300000000"}).status, 2);
   EXPECT_EQ(strata({"qr", path("V.npy"), "--rank-tolerance", "2"}).status, 2);
+  // Methods that know nothing of these say so.
+  for (const char* method : {"tsqr", "cholqr2", "mgs"})
+    expect_refused({"qr", path("V.npy"), "--method", method, "--rank-tolerance", "1e-10"}, 2,
+                   {"--rank-tolerance is an option of --method auto"});
+  expect_refused({"qr", path("V.npy"), "--method", "tsqr", "--dependent", "drop"}, 2,
+                 {"--dependent drop", "tsqr"});
+  EXPECT_EQ(strata({"qr", path("V.npy"), "--method", "tsqr", "--dependent", "fill"}).status, 0);
   const Outcome near = strata({"qr", path("V.npy"), "--rank-tolerance", "1e-12", "--json"});
   ASSERT_EQ(near.status, 0) << near.err;
   EXPECT_EQ(json::parse(near.out)["qr"]["rank"], 5);
@@ -218,6 +225,20 @@ TEST_F(CliQr, BadInputIsNamed) {
   write_npy(path("wide.npy"), wide.view());
   EXPECT_EQ(strata({"qr", path("wide.npy")}).status, 2);
   EXPECT_EQ(strata({"qr", path("V.npy"), "-o", path("Q.csv")}).status, 2);
+}
+
+TEST_F(CliQr, XHasTheDimensionsOfB) {
+  const DenseMatrix<double> a = random_columns(30, 3, 5);
+  write_npy(path("A.npy"), a.view());
+  write_npy(path("b1.npy"), std::span<const double>(a.values.data(), 30));
+  write_npy(path("b2.npy"), MatrixView<const double>{a.values.data(), 30, 1, 30});
+  for (const int d : {1, 2}) {
+    ASSERT_EQ(
+        strata({"lstsq", path("A.npy"), path(d == 1 ? "b1.npy" : "b2.npy"), "-o", path("xd.npy")})
+            .status,
+        0);
+    EXPECT_EQ(NpyFile(path("xd.npy")).dimensions(), d);
+  }
 }
 
 TEST_F(CliQr, LstsqSolvesAndNamesItsBound) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "tests/cli/program.hpp"
@@ -219,6 +220,21 @@ TEST_F(CliReading, AFullDiskBehindStandardOutputIsToldByAllVerbs) {
   }
   EXPECT_EQ(Program({"--help"}, STRATA_CLI, "/dev/full").finish().status, 3);
   EXPECT_EQ(Program({"--version"}, STRATA_CLI, "/dev/full").finish().status, 3);
+}
+
+TEST_F(CliReading, WhatHasNoEndIsNotRead) {
+  expect_refused(fit("plain.csv", {"--journal", "/dev/full"}), 3, {"/dev/full", "regular file"});
+  const std::string zero = "/dev/zero";
+  const std::string named = path("zero.npy");
+  std::filesystem::create_symlink(zero, named);
+  expect_refused(Words{"predict", zero, path("plain.csv"), "-o", path("p.csv")} + small_device(), 3,
+                 {zero, "device"});
+  expect_refused(Words{"solve", named, named, "-o", path("x.npy")} + small_device(), 3,
+                 {"zero.npy", "device"});
+  expect_refused(Words{"loglik", zero, "--x", "x", "--y", "y", "--value", "z", "--variance", "1",
+                       "--range", "1", "--smoothness", "0.5"} +
+                     small_device(),
+                 3, {zero, "device"});
 }
 
 TEST_F(CliReading, ADashIsNoFile) {

@@ -247,7 +247,12 @@ TEST_F(CliSparseFactor, RefusesMatricesAndShapes) {
     refuse(verb("factor", "bad.mtx", "F"), status, pieces);
   }
   refuse(solve("absent.mtx"), 3, {"absent.mtx"});
-  refuse(solve() + Words{"--path", "in-core"}, 2, {"in-core"});
+  for (const Words& dense :
+       {Words{"--path", "in-core"}, Words{"--variant", "left"}, Words{"--reproducible"}}) {
+    refuse(solve() + dense, 2, {dense[0], "A.mtx is sparse"});
+    refuse(solve() + Words{"--method", "gmres"} + dense, 2, {dense[0], "cholesky"});
+  }
+  refuse(solve() + Words{"--method", "gmres", "--tile", "64"}, 2, {"--tile", "cholesky"});
   refuse(solve() + Words{"--s", "4"}, 2, {"--s", "gmres"});
   refuse(solve() + Words{"--method", "gmres", "--shift", "1"}, 2, {"--shift", "cholesky"});
   const Words factor{"logdet", path("A.mtx"), "--devices", "host"};

@@ -166,6 +166,13 @@ TEST_F(FitJournalTest, ThatIsNoneIsRefused) {
   ASSERT_NE(line, std::string::npos);
   moved.replace(line, 12, "evaluation 1");
   refused(moved, "made elsewhere");
+  // What has no end is not read.
+  for (const char* place : {"/dev/zero", "/dev/null"}) {
+    options.journal = place;
+    std::string message;
+    EXPECT_EQ(kind_of_error([&] { (void)run(); }, &message), ErrorKind::input) << place;
+    EXPECT_NE(message.find(place), std::string::npos) << message;
+  }
   options.journal = scratch.path("absent/j.txt");
   EXPECT_EQ(kind_of_error([&] { (void)run(); }), ErrorKind::storage);
 }

@@ -92,6 +92,9 @@ TEST(FileBytes, NamesWhatItCannotRead) {
   expect_error(ErrorKind::input, {missing, "No such file"}, [&] { (void)read_mtx(missing); });
   expect_error(ErrorKind::input, {missing, "No such file"}, [&] { (void)NpyFile(missing); });
   fs::create_directory(scratch.path("folder"));
+  // It has no end.
+  for (const auto& read : {FileBytes::read, FileBytes::map})
+    expect_error(ErrorKind::input, {"/dev/zero", "a device"}, [&] { (void)read("/dev/zero"); });
   expect_error(ErrorKind::input, {"folder", "directory"},
                [&] { (void)FileBytes::read(scratch.path("folder")); });
 }

@@ -324,10 +324,18 @@ TEST(Npy, WritesWhatTheFormatSays) {
   write_npy(scratch.path("f.npy"), MatrixView<const float>{floats.data(), 3, 2, 3});
   EXPECT_EQ(test::slurp(scratch.path("f.npy")),
             raw_npy(1, dictionary("<f4", true, "(3, 2)"), packed(floats, false)));
-  write_dense(scratch.path("w.npy"), MatrixView<const float>{floats.data(), 6, 1, 6});
-  EXPECT_EQ(test::slurp(scratch.path("w.npy")),
-            raw_npy(1, dictionary("<f4", true, "(6,)"), packed(floats, false)));
-  EXPECT_EQ(scratch.files(), 4U);
+  for (const int dimensions : {1, 2}) {
+    write_dense(scratch.path("w.npy"), MatrixView<const float>{floats.data(), 6, 1, 6}, dimensions);
+    EXPECT_EQ(test::slurp(scratch.path("w.npy")),
+              raw_npy(1, dictionary("<f4", true, dimensions == 1 ? "(6,)" : "(6, 1)"),
+                      packed(floats, false)));
+    EXPECT_EQ(read_dense(scratch.path("w.npy")).dimensions, dimensions);
+  }
+  write_dense(scratch.path("m.npy"), MatrixView<const float>{floats.data(), 3, 2, 3}, 1);
+  EXPECT_EQ(read_dense(scratch.path("m.npy")).dimensions, 2) << "two columns are no vector";
+  write_mtx(scratch.path("w.mtx"), std::vector<double>{7, 8});
+  EXPECT_EQ(read_dense(scratch.path("w.mtx")).dimensions, 1);
+  EXPECT_EQ(scratch.files(), 6U);
 }
 
 TEST(Npy, WritesPartsOfLargerMatrices) {

@@ -359,6 +359,20 @@ TEST(Gmres, TooFewCyclesAreTold) {
   EXPECT_NEAR(result.info.relative_residual, residual_of(a, test::row_sums(a), result.x), 1e-9);
 }
 
+/// 3·fl(1/3) is 1 in doubles, and 2⁻⁵⁴ off in truth: no cycle can do anything about it.
+TEST(Gmres, AToleranceBelowRoundingIsToldFromTooFewCycles) {
+  const SparseMatrix a = test::diagonal({3.0});
+  GmresOptions options = with(1, 30, QrMethod::automatic);
+  options.tolerance = 1e-20;
+  const Solved got = solved(a, {1.0}, options);
+  EXPECT_FALSE(got.info.ok);
+  EXPECT_LT(got.info.restarts, options.restarts_max);
+  EXPECT_GT(got.info.relative_residual, 1e-17);
+  EXPECT_LT(got.info.relative_residual, 1e-15);
+  EXPECT_NE(got.info.why.find("where rounding keeps it"), std::string::npos) << got.info.why;
+  EXPECT_EQ(got.info.why.find("1 cycles"), std::string::npos) << got.info.why;
+}
+
 TEST(Gmres, AMatrixSmallerThanARestartIsSolved) {
   const SparseMatrix a = test::grid(2, 2, 1);
   for (const std::int64_t s : {1, 30}) {
