@@ -6,7 +6,9 @@
 // it is below the rounding of the planes; in syrk, where its sign is always the same, it is not);
 // the products are added up in fp32, in any order, over the inner extent of one call, and the sum
 // is subtracted from C, where C is fp64 with one rounding of its own. Is one of A and B in fp64, so
-// is the arithmetic. Values: TileScales. The variant as in gemm.
+// is the arithmetic; and on a GPU the bits of a column of C then depend on A and that column alone,
+// among at most kMostColumnsOfProducts (multiply_columns_cuda.hpp). Values: TileScales. The variant
+// as in gemm.
 
 #include <array>
 

@@ -5,7 +5,8 @@
 // hi·lo + lo·hi, the smaller terms first; lo·lo is added where all have one sign, on the diagonal
 // (syrk). Where C is fp64 the product is formed in fp32 beside it and subtracted. syrk forms the
 // whole square: the tensor cores know no triangle. Where a shape has no kernel in fp8 (a last tile
-// of odd extents) the operands are widened to binary16.
+// of odd extents) the operands are widened to binary16. Where B is fp64, products with few columns
+// are one launch (multiply_columns_cuda.cu), and for many A is widened.
 
 #include <algorithm>
 
@@ -13,6 +14,7 @@
 #include "kernels/formats_cuda.hpp"
 #include "kernels/fp8_product_cuda.hpp"
 #include "kernels/mixed_products.hpp"
+#include "kernels/multiply_columns_cuda.hpp"
 #include "kernels/operand.hpp"
 #include "kernels/planes_cuda.hpp"
 
@@ -86,9 +88,11 @@ void update(CudaQueue& cuda, const BlockView& c, const BlockView& a, const Block
   add(cuda.stream(), matrix_of<double>(c), product.data, lower);
 }
 
-/// C ← C − op(A)·op(B) in fp64, A widened.
+/// C ← C − op(A)·op(B) in fp64: A as it lies for few columns, widened for many.
 void update_wide(CudaQueue& cuda, const BlockView* x, const TileScales& scales,
                  std::uint32_t variant) {
+  if (x[0].cols <= few_columns::kMostColumnsOfProducts)
+    return few_columns::subtract_product(cuda.stream(), x[0], x[1], x[2], scales, variant);
   const bool transposed = (variant & kTransposeA) != 0;
   BlockView wide = x[1];
   wide.element = Element::fp64;

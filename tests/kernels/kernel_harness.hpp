@@ -282,4 +282,50 @@ Matrix<T> lower_only(Matrix<T> matrix) {
   return matrix;
 }
 
+/// op(L)·x = b, solved twice by substitution, with sums in any order and divisions or products with
+/// reciprocals: a bound of |x₁ − x₂|, element by element. `sizes`: |x₁| + |x₂|.
+///
+/// Each x solves a system with L + E exactly, |E| ≤ γ·|L|, γ = (n + 1)·u / (1 − (n + 1)·u) (Higham,
+/// Accuracy and Stability of Numerical Algorithms, theorem 8.5; a reciprocal is a rounding more).
+/// So |x₁ − x₂| ≤ γ·|op(L)⁻¹|·|op(L)|·sizes; and |op(L)⁻¹| is no more than the inverse of the
+/// matrix with |l_ii| on the diagonal and −|l_ij| beside it (theorem 8.12), whose solves add up
+/// numbers of one sign.
+template <class T>
+[[nodiscard]] std::vector<double> solve_difference(const Matrix<T>& l, bool transposed,
+                                                   const std::vector<double>& sizes) {
+  const std::int64_t n = l.rows;
+  const auto roundings =
+      static_cast<double>(n + 1) * static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  const double gamma = roundings / (1 - roundings);
+  std::vector<double> bound(sizes.size());
+  for (std::int64_t step = 0; step < n; ++step) {
+    const std::int64_t i = transposed ? n - 1 - step : step;
+    const auto pivot = std::fabs(static_cast<double>(l(i, i)));
+    double sum = gamma * pivot * sizes[static_cast<std::size_t>(i)];
+    for (std::int64_t k = transposed ? i + 1 : 0; k < (transposed ? n : i); ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      sum += std::fabs(static_cast<double>(transposed ? l(k, i) : l(i, k))) *
+             (gamma * sizes[at] + bound[at]);
+    }
+    bound[static_cast<std::size_t>(i)] = sum / pivot;
+  }
+  return bound;
+}
+
+/// at(i): element i of both solutions.
+template <class T, class At>
+void expect_near_solutions(const Matrix<T>& l, bool transposed, At&& at) {
+  std::vector<double> sizes;
+  for (std::int64_t i = 0; i < l.rows; ++i) {
+    const std::pair<double, double> both = at(i);
+    sizes.push_back(std::fabs(both.first) + std::fabs(both.second));
+  }
+  const std::vector<double> bound = solve_difference(l, transposed, sizes);
+  for (std::int64_t i = 0; i < l.rows; ++i) {
+    const std::pair<double, double> both = at(i);
+    ASSERT_NEAR(both.first, both.second, bound[static_cast<std::size_t>(i)])
+        << "element " << i << " of " << l.rows << (transposed ? ", transposed" : "");
+  }
+}
+
 }  // namespace strata::testing
