@@ -92,6 +92,9 @@ std::string orthogonality_of(const QrInfo& info) {
   return fmt::format("{:.2e} ({})", info.orthogonality, info.measured ? "measured" : "bound");
 }
 
+/// What auto could not make is not written; what other methods lose is theirs.
+bool writes_result(const QrInfo& info) { return info.ok || info.method != QrMethod::automatic; }
+
 void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const QrArguments& a) {
   const RunReport& run = info.report;
   fmt::print("{} {} by {} in {} {} with {} ({}, blocks of {} rows)\n",
@@ -112,6 +115,7 @@ void print_qr(const QrInfo& info, std::int64_t rows, std::int64_t cols, const Qr
   if (info.rescaled) fmt::print("  columns were scaled first: their squares leave the range\n");
   fmt::print("  time              {:.3g} s\n", run.seconds);
   print_traffic(run);
+  if (!writes_result(info)) return;
   if (!a.output.empty()) fmt::print("Q written to {}\n", a.output);
   if (!a.r.empty()) fmt::print("R written to {}\n", a.r);
 }
@@ -193,7 +197,7 @@ int factor_tall_file(const QrArguments& a, const CommonOptions& common, const Qr
   data.qr_steps = info.steps;
   data.run = info.report;
   begin_output();
-  if (info.ok || options.method != QrMethod::automatic) {
+  if (writes_result(info)) {
     if (!a.output.empty()) q.write(a.output, kept);
     if (!a.r.empty()) write_dense(a.r, std::as_const(r).view().block(0, 0, kept, n));
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/krylov.hpp"
 #include "cli/sparse.hpp"
 
@@ -25,15 +27,17 @@ int run_shift(const ShiftArguments& a, const CommonOptions& common) {
                         {"steps", a.steps},
                         {"precision", a.factor.precision}};
   add_to_json(found, object);
-  return finish(common, {}, object, [&] {
+  const int status = finish(common, {}, object, [&] {
     fmt::print("order {}\n", file.matrix.rows);
     if (found.least_row >= 0 && found.least_diagonal <= 0)
       fmt::print("  diagonal          {:.6g} in row {}\n", found.least_diagonal, found.least_row);
     fmt::print("  definite shift    {}: {} ({})\n", found.shift,
-               found.shift > 0 ? "A plus this on the diagonal is positive definite"
-                               : "A is positive definite as it is",
+               std::isinf(found.shift) ? "none makes A positive definite"
+               : found.shift > 0       ? "A plus this on the diagonal is positive definite"
+                                       : "A is positive definite as it is",
                known_by(found));
   });
+  return std::isinf(found.shift) ? kNumbersSaidNo : status;
 }
 
 }  // namespace

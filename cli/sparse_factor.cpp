@@ -282,7 +282,7 @@ void add_to_json(const FactorQuality& quality, json& object) {
 
 void print_condition(double scaled_condition) {
   if (std::isnan(scaled_condition)) return;
-  fmt::print("  condition         {:.2e} with a unit diagonal (an estimate)\n", scaled_condition);
+  fmt::print("  condition         {:.2e} of the matrix scaled to a unit diagonal (an estimate)\n", scaled_condition);
 }
 
 int report_singular(double scaled_condition, Element precision, bool of_factor) {
@@ -350,12 +350,14 @@ std::string known_by(const DefiniteShift& shift) {
   if (shift.factored)
     return fmt::format("factored, {} factorization{}", shift.factorizations,
                        shift.factorizations == 1 ? "" : "s");
-  return "proven by Gershgorin's discs";
+  return shift.proven ? "proven by Gershgorin's discs" : "no double is large enough";
 }
 
 void add_to_json(const DefiniteShift& shift, json& object) {
   object["definite_shift"] = number(shift.shift);
-  object["definite_shift_known_by"] = shift.factored ? "factorization" : "discs";
+  object["definite_shift_known_by"] = shift.factored ? json("factorization")
+                                      : shift.proven ? json("discs")
+                                                     : json(nullptr);
   object["factorizations"] = shift.factorizations;
   object["least_diagonal"] = {{"row", shift.least_row}, {"value", number(shift.least_diagonal)}};
 }
@@ -370,9 +372,10 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
   std::string what = failure.what;
   if (failure.shift != 0) what += fmt::format(" + {:.6g} I", failure.shift);
   if (single) what += " in fp32";
-  std::string advice =
-      fmt::format("; --shift {} would make it so ({})", shift.shift, known_by(shift));
-  if (!shift.factored) advice += ", and 'strata shift' finds a smaller one";
+  std::string advice = "; no shift that a double can hold would make it so";
+  if (std::isfinite(shift.shift))
+    advice = fmt::format("; --shift {} would make it so ({})", shift.shift, known_by(shift));
+  if (shift.proven) advice += ", and 'strata shift' finds a smaller one";
   if (shift.least_row >= 0 && shift.least_diagonal <= 0) {
     advice =
         fmt::format("; the diagonal has {:.6g} in row {}", shift.least_diagonal, shift.least_row) +

@@ -207,7 +207,7 @@ struct SchurComplement {
 
 /// A shift that makes a matrix positive definite, and how that is known.
 struct DefiniteShift {
-  double shift = 0;             ///< 0: A is positive definite as it is
+  double shift = 0;  ///< 0: A is positive definite as it is; infinite: no double is large enough
   bool factored = false;        ///< A + shift·I was factored, and is not numerically singular
   bool proven = false;          ///< it is positive definite by the discs of Gershgorin
   int factorizations = 0;       ///< that were tried

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "krylov/linear_system.hpp"
@@ -59,9 +60,16 @@ CertifiedPair certified(const CertifiedMatrix& of, std::span<const double> v, do
   pair.bound += kTwofold * terms + kUnderflow;
   const double small = kZero * tolerance * terms;
   const bool zero = std::max({magnitude, pair.bound, kMargin * of.margin}) <= small ||
-                    pair.bound <= kTwofold * of.norm;
+                    pair.bound <= kTwofold * of.smallest;
   pair.unresolved = !((told_apart && pair.bound <= kEigsResolved * magnitude) || zero);
   return pair;
+}
+
+double smallest_of(const SparseMatrix& a, int exponent) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const double value : a.value)
+    if (value != 0) least = std::min(least, std::abs(value));
+  return std::isinf(least) ? 1 : std::ldexp(least, exponent);
 }
 
 double asymmetry_of(const SparseMatrix& a) {

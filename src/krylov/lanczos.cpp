@@ -230,7 +230,8 @@ EigsInfo eigs(const SparseMatrix& a, MatrixView<double> vectors, const EigsOptio
   const LinearSystem system(a, {.reorder = options.reorder, .what = "eigs"});
   const bool dense = is_dense(options, a.rows);
   const CertifiedMatrix of{system.matrix(), system.norm(), asymmetry_of(system.matrix()),
-                           dense ? 0 : margin_of(options, system.norm())};
+                           dense ? 0 : margin_of(options, system.norm()),
+                           smallest_of(a, system.exponent())};
   EigsInfo info;
   WorkCrew crew(describe_host().compute_queues - 1);
   const std::int64_t found = dense ? find_dense(of, vectors, options, crew, info)

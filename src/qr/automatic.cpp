@@ -20,7 +20,8 @@
 //   seen by the pass behind it.
 // * The solve with the shifted R is wide, so a column that depends on others exactly comes out as
 //   zero but for the rounding of what is stored, 1e-16, while one at a distance of 1e-20 comes out
-//   at 1e-7: the rank is told by what lies between. Dependent columns are zeros from there on.
+//   at 1e-7: the rank is told by what lies between; of floats, whose wide sums tell less, by exact
+//   arithmetic. Dependent columns are zeros from there on.
 // * Where columns are many, a sum in double-double costs more than all the rest, and V is much
 // longer
 //   than a sketch of it: there the first R is that of a sketch (by CountSketch, its Gram matrix in
@@ -273,7 +274,7 @@ class Automatic {
     std::vector<double> weights;
     for (std::int64_t j = 0; j < p_.n(); ++j) weights.push_back(p_.is_zero(j) ? 1.0 : r(j, j).hi);
     const Drops drops = drops_of(b, weights, Limits<T>::kDependent);
-    if (!tells(drops, r)) {
+    if (!tells(drops, r) || (untouched && !is_exact(drops))) {
       if (untouched && p_.wanted() != Wanted::implicit_q) return false;
       told_ = false;
     }
@@ -301,6 +302,15 @@ class Automatic {
       if (!(lost <= 0.25 * p_.promise() * std::sqrt(unit_square(r, k)))) return false;
     }
     return true;
+  }
+  /// What a Gram matrix in doubles tells of floats is not less than 1e-12 of a length; one element
+  /// of 1e15 beside others leaves independent columns as near as that. The stored numbers tell.
+  [[nodiscard]] bool is_exact(const Drops& drops) {
+    if (std::is_same_v<T, double> || drops.small.dependent.empty()) return true;
+    std::vector<std::int64_t> dropped = p_.zero_columns();
+    dropped.insert(dropped.end(), drops.small.dependent.begin(), drops.small.dependent.end());
+    std::sort(dropped.begin(), dropped.end());
+    return dropped == exactly_dependent();
   }
   [[nodiscard]] static double unit_square(const Gram& r, std::int64_t j) {
     double square = 0;

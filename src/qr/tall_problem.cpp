@@ -56,7 +56,25 @@ QrInfo TallProblem<T>::take_info() {
   info_.condition = condition();
   info_.passes = runner_.passes();
   info_.report = runner_.take_report();
+  const double lost = lost_at_the_end_of_the_range();
+  info_.residual += lost;
+  if (lost > Limits<T>::kUnit) info_.ok = info_.ok && !(info_.residual > residual_promise());
   return std::move(info_);
+}
+
+/// What columns of R whose elements are subnormal numbers of T, or 0, have lost by that: half a
+/// unit each, twice, since powers of two may have made them so before.
+template <class T>
+double TallProblem<T>::lost_at_the_end_of_the_range() const {
+  double most = 0;
+  for (std::int64_t j = 0; j < n(); ++j) {
+    double length = 0;
+    for (std::int64_t i = 0; i <= j; ++i) length = std::hypot(length, r_(i, j).hi);
+    if (length > 0)
+      most = std::max(most, std::sqrt(static_cast<double>(j + 1)) *
+                                (double{std::numeric_limits<T>::denorm_min()} / length));
+  }
+  return most;
 }
 
 template <class T>

@@ -47,7 +47,7 @@ struct Limits<float> {
   static constexpr double kWideEpsilon = 0x1p-52;
   static constexpr double kOneSolve = 2.3e4;
   static constexpr double kUnshifted = 9e6;
-  static constexpr double kDependent = 1e-12;
+  static constexpr double kDependent = 1e-12;  ///< found by this and confirmed in exact arithmetic
   static constexpr double kPromise = 1e-5;
   static constexpr double kWideUnit = 0x1p-53;
   static constexpr double kLengthMin = 0x1p-120;
@@ -243,6 +243,7 @@ class TallProblem {
   void accumulate_factor(const Gram& r, const std::vector<double>& scales);
   void note_error(const Gram& factor, const Gram& before, const std::vector<double>& scales,
                   bool wide, const Gram& sum, const KnownOfSolve& known);
+  [[nodiscard]] double lost_at_the_end_of_the_range() const;
   [[nodiscard]] double condition();
   [[nodiscard]] double condition_by_wide_factor() const;
   [[nodiscard]] std::vector<std::int64_t> columns_of_nothing() const;

@@ -332,7 +332,13 @@ void ResidentRun::issue(const Homes& homes, HomeComing& home, bool traced) {
   }
   std::vector<Event> events(program.events());
   bool begun = false;
+  // A copy to memory that is not page-locked holds up who issues it: behind everything else.
+  std::vector<const Program::Entry*> stores;
   for (const Program::Entry& entry : program.entries()) {
+    if (entry.kind == StepKind::store && entry.event < 0) {
+      stores.push_back(&entry);
+      continue;
+    }
     Queue& mine = *queues_[at(entry.lane)];
     for (const std::size_t event : program.waits(entry)) mine.wait(events[event]);
     if (entry.kind != StepKind::compute) {
@@ -345,6 +351,11 @@ void ResidentRun::issue(const Homes& homes, HomeComing& home, bool traced) {
       if (traced) times_.emplace_back(std::move(before), mine.record());
     }
     if (entry.event >= 0) events[at(entry.event)] = mine.record();
+  }
+  for (const Program::Entry* store : stores) {
+    Queue& mine = *queues_[at(store->lane)];
+    for (const std::size_t event : program.waits(*store)) mine.wait(events[event]);
+    copy(*store, mine, homes, home);
   }
   if (!begun) begun_ = queue().record();
   for (std::size_t q = 1; q < queues_.size(); ++q) queue().wait(queues_[q]->record());

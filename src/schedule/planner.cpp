@@ -41,6 +41,7 @@ PlanReader::Planner::Planner(const Plan& plan)
   }
   for (const DeviceLayout& device : layout_.devices)
     peers_.emplace_back(has_peers_ ? device.slots.size() * layout_.devices.size() : 0, 0);
+  turns_.assign(layout_.devices.size(), 0);
   home_loads_.resize(at(blocks_.count()) * loading_queues(), 0);
   for (const DeviceLayout& device : layout_.devices)
     stays_.emplace_back(schedule_.own_places ? device.slots : std::vector<SlotPlace>{});

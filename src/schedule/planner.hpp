@@ -102,7 +102,7 @@ class PlanReader::Planner {
                          std::span<const int> numbers);
   void note_uses(const Step& step, const Lookahead::Entry& entry, std::span<const int> numbers,
                  double end);
-  [[nodiscard]] int choose_queue(const Task& task, int device, double ready, const Slot& out) const;
+  [[nodiscard]] int choose_queue(const Task& task, int device, double ready, const Slot& out);
   [[nodiscard]] int least_busy_queue(int device) const;
   Step& begin_step(StepKind kind, int queue);
   Step& begin_copy(StepKind kind, int queue, BlockId id, int number);
@@ -139,6 +139,7 @@ class PlanReader::Planner {
   std::vector<std::vector<std::uint64_t>> readers_;  // by device: by slot and queue of the device
   std::vector<std::vector<std::uint64_t>> peers_;    // by device: by slot and device
   std::vector<int> number_;  // of the task being planned: the slot of each use
+  std::vector<int> turns_;   // of a resident schedule, by device: tasks so far
   int stream_ = 0;           // the current task's queue, if its copies go through it
   std::int64_t waste_ = 0;
   bool has_peers_ = false;

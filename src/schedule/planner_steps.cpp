@@ -238,13 +238,16 @@ void PlanReader::Planner::compute_shared(const Lookahead::Entry& entry,
 /// The urgent queue for an urgent task; else the compute queue on which the task can start first.
 /// Of several the one that is busy longest, so that a queue with nothing to do is left to tasks
 /// that have nothing to wait for; then the one that wrote its output.
-int PlanReader::Planner::choose_queue(const Task& task, int device, double ready,
-                                      const Slot& out) const {
+/// Tasks of several devices that hold all of their blocks take turns instead: when another device
+/// will have sent what they wait for is known too badly.
+int PlanReader::Planner::choose_queue(const Task& task, int device, double ready, const Slot& out) {
   const DeviceLayout& queues = device_of(device);
   if (options_.copies_in_stream) return stream_;
   if (queues.urgent >= 0 && task.urgent) return queues.urgent;
   const int first = queues.first_compute;
   if (options_.one_queue) return first;
+  if (schedule_.resident && schedule_.devices > 1)
+    return first + turns_[at(device)]++ % queues.compute_queues;
   const int end = first + queues.compute_queues;
   const int writer = static_cast<int>(out.writer.queue);  // or the queue of a copy
   const bool computes = out.writer.sequence > 0 && writer >= first && writer < end;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -16,7 +17,6 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "cholesky/tridiagonal.hpp"
-#include "scalar/safe_range.hpp"
 #include "sparse/entry_checks.hpp"
 #include "sparse/pattern.hpp"
 #include "sparse/symmetric_system.hpp"
@@ -79,23 +79,20 @@ class ShiftSearch {
         options_(options),
         factor_(std::move(factor)),
         n_(system.n()),
-        floor_((precision == Element::fp32 ? 0x1p-22 : 0x1p-51) * system.norm()) {
+        floor_(least_shift(system.norm(), precision)) {
     find_discs();
-    const std::vector<double>& diagonal = system_.diagonal();
-    const auto least = std::min_element(diagonal.begin(), diagonal.end());
-    result_.least_diagonal = *least;
-    result_.least_row = least - diagonal.begin();
   }
 
   /// `failed`: shifts up to this are known not to do.
   DefiniteShift run(std::optional<double> failed) {
     if (options_.factorizations_max == 0) return proven();
-    const double needed =
-        std::max(-ritz_ends(n_, options_.steps, by_matrix()).low, -result_.least_diagonal);
+    const std::vector<double>& diagonal = system_.diagonal();
+    const double needed = std::max(-*std::min_element(diagonal.begin(), diagonal.end()),
+                                   -ritz_ends(n_, options_.steps, by_matrix()).low);
     if (!failed && needed < 0 && succeeds(0)) return found(0);
     double most_failed = std::max(failed.value_or(0), 0.0);
     const SparseCholesky* factor = nullptr;
-    double shift = std::max(kShiftMargin * needed, floor_);
+    double shift = std::max(floor_, kShiftMargin * needed);
     bool first = needed > 0;
     for (double low = floor_; factor == nullptr; low *= 16) {
       if (shift > most_failed) {
@@ -112,7 +109,7 @@ class ShiftSearch {
     if (first) return found(shift);
     double sharp = kShiftMargin * needed_by(*factor, shift);
     for (int tries = 0; tries < 4; ++tries) {
-      sharp = std::max(sharp, floor_);
+      sharp = std::max(floor_, sharp);
       if (sharp <= most_failed) sharp = std::sqrt(most_failed * shift);
       if (sharp >= shift / kShiftMargin) break;
       factor = succeeds(sharp);
@@ -127,6 +124,11 @@ class ShiftSearch {
   }
 
  private:
+  /// Below this a shift is rounding. A matrix of zeros has no size: any shift does, 1 is taken.
+  [[nodiscard]] static double least_shift(double norm, Element precision) {
+    return norm > 0 ? (precision == Element::fp32 ? 0x1p-22 : 0x1p-51) * norm : 1;
+  }
+
   [[nodiscard]] std::function<void(const Vector&, Vector&)> by_matrix() const {
     return [this](const Vector& v, Vector& w) {
       const SparseMatrix& a = system_.matrix();
@@ -183,10 +185,27 @@ class ShiftSearch {
   DefiniteShiftOptions options_;
   std::function<const SparseCholesky*(double)> factor_;
   std::int64_t n_;
-  double floor_;  ///< below this a shift is rounding
+  double floor_;  ///< least_shift()
   double discs_ = 0;
   DefiniteShift result_;
 };
+
+/// The power of two by which A is divided, so that products of its vectors stay in the range.
+int search_exponent(double largest) {
+  constexpr int kInRange = 400;
+  if (!(largest > 0)) return 0;
+  const int exponent = std::ilogb(largest);
+  return std::abs(exponent) <= kInRange ? 0 : exponent / 2 * 2;
+}
+
+/// 2^exponent·shift or the next double above: a smaller shift may not do. Infinite beyond the
+/// range.
+double rounded_up(double shift, int exponent) {
+  const double near = std::scalbn(shift, exponent);
+  return std::scalbn(near, -exponent) < shift
+             ? std::nextafter(near, std::numeric_limits<double>::infinity())
+             : near;
+}
 
 /// `factored`: that of A + shift·I, whatever became of it.
 DefiniteShift search(const SparseMatrix& a, Element precision, const DefiniteShiftOptions& options,
@@ -197,19 +216,25 @@ DefiniteShift search(const SparseMatrix& a, Element precision, const DefiniteShi
   WorkCrew crew(checking_threads() - 1);
   require_symmetric(a, "shift", crew);
   if (a.rows == 0) return {.factored = true};
-  const int exponent = exponent_out_of_range(largest_magnitude(a.value, crew), Element::fp64);
+  const int exponent = search_exponent(largest_magnitude(a.value, crew));
   const SymmetricSystem system(a, 0, exponent);
   if (failed) failed = std::scalbn(*failed, -exponent);
   ShiftSearch shifts(
       system, exponent, precision, options, [&](double shift) -> const SparseCholesky* {
-        const SparseCholesky& factor = factored(std::scalbn(shift, exponent));
+        const double in_units_of_a = rounded_up(shift, exponent);
+        if (!std::isfinite(in_units_of_a)) return nullptr;
+        const SparseCholesky& factor = factored(in_units_of_a);
         const bool fine = factor.info().ok &&
                           !numerically_singular(factor.scaled_condition(a), factor.precision());
         return fine ? &factor : nullptr;
       });
   DefiniteShift result = shifts.run(failed);
-  result.shift = std::scalbn(result.shift, exponent);
-  result.least_diagonal = std::scalbn(result.least_diagonal, exponent);
+  result.shift = rounded_up(result.shift, exponent);
+  result.proven = result.proven && std::isfinite(result.shift);
+  const std::vector<double> diagonal = SymmetricSystem(a, 0, 0).diagonal();
+  const auto least = std::min_element(diagonal.begin(), diagonal.end());
+  result.least_diagonal = *least;
+  result.least_row = least - diagonal.begin();
   return result;
 }
 

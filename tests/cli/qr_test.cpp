@@ -241,6 +241,19 @@ TEST_F(CliQr, XHasTheDimensionsOfB) {
   }
 }
 
+/// R cannot have the digits that a column of subnormal numbers asks for.
+TEST_F(CliQr, WhatIsNotMadeIsNotWritten) {
+  for (std::int64_t i = 0; i < kRows; ++i) v.view()(i, 3) *= 1e-318;
+  write_npy(path("tiny.npy"), std::as_const(v).view());
+  const Outcome outcome =
+      strata({"qr", path("tiny.npy"), "-o", path("none.npy"), "--r", path("no_r.npy")});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("residual"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.out.find("written"), std::string::npos) << outcome.out;
+  EXPECT_FALSE(std::filesystem::exists(path("none.npy")));
+  EXPECT_FALSE(std::filesystem::exists(path("no_r.npy")));
+}
+
 TEST_F(CliQr, LstsqSolvesAndNamesItsBound) {
   DenseMatrix<double> b{std::vector<double>(kRows), kRows, 1};
   for (std::int64_t i = 0; i < kRows; ++i) b.view()(i, 0) = 2 * v.view()(i, 0) - 3 * v.view()(i, 5);

@@ -1,5 +1,7 @@
 // strata shift beside eigenvalues that are known in closed form.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 #include <tuple>
@@ -130,6 +132,24 @@ TEST_F(CliShift, SmallOrdersAndEmptyDiagonals) {
   // (0 1; 1 0) has −1 among its eigenvalues.
   (void)scratch.put("A.mtx", banner + "2 2 1\n2 1 1\n");
   EXPECT_NEAR(told(), kMargin, 1e-14);
+}
+
+TEST_F(CliShift, OfZerosAndBeyondTheRange) {
+  const std::string banner = "%%MatrixMarket matrix coordinate real symmetric\n";
+  for (const char* entries : {"1 1 1\n1 1 0\n", "1 1 0\n", "4 4 1\n3 3 -0.0\n"}) {
+    SCOPED_TRACE(entries);
+    (void)scratch.put("A.mtx", banner + entries);
+    expect_pieces(expect_done(shift()), {"definite shift    1: A plus"});
+    expect_done(verb("logdet", "A.mtx") + Words{"--shift", "1"});
+    for (const Words& words : {verb("logdet", "A.mtx"), verb("variances", "A.mtx", "v.npy"),
+                               verb("factor", "A.mtx", "F")})
+      refuse(words, 1, {"not positive definite", "the diagonal has", "--shift 1 would"});
+  }
+  (void)scratch.put("A.mtx", banner + "1 1 1\n1 1 -5e-324\n");
+  expect_done(verb("logdet", "A.mtx") + Words{"--shift", fmt::format("{}", told())});
+  (void)scratch.put("A.mtx", banner + "3 3 3\n2 1 -1e308\n3 1 -1e308\n3 2 -1e308\n");
+  refuse(verb("logdet", "A.mtx"), 1, {"no shift that a double can hold"});
+  EXPECT_EQ(run_program(shift()).status, 1);
 }
 
 TEST_F(CliShift, RefusesWhatIsNoSymmetricMatrix) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/random.hpp"
@@ -125,6 +126,46 @@ TEST(EigsCertificate, PenaltiesLeaveSmallValuesTheirDigits) {
     EXPECT_FALSE(result.info.ok);
     EXPECT_NE(result.info.why.find("not resolved"), std::string::npos) << result.info.why;
     EXPECT_EQ(std::ssize(result.info.values), 5);
+  }
+}
+
+/// Values that are lost beside the largest element, in the range of doubles too, are not resolved;
+/// zeros of a matrix that has nothing as small are.
+TEST(EigsCertificate, OfDiagonalsAsWideAsTheRange) {
+  for (const std::vector<double>& diagonal : {std::vector<double>{1e-20, 1e300},
+                                              {1e-40, 1e280},
+                                              {1e-10, 1e308},
+                                              {1e-300, 1e300},
+                                              {1e-30, 1, 7, 3e285},
+                                              {0, 1e300},
+                                              {0, 0},
+                                              {0, 1e-300},
+                                              {1e-40, 1},
+                                              {-1e-20, 1e-5, 1e280}}) {
+    SCOPED_TRACE(testing::PrintToString(diagonal));
+    const auto n = diagonal.size();
+    test::Entries entries;
+    for (std::size_t i = 0; i < n; ++i)
+      entries.add(static_cast<std::int64_t>(i), static_cast<std::int64_t>(i), diagonal[i]);
+    const Pairs result = pairs(entries.matrix(static_cast<std::int64_t>(n)),
+                               eigs_options(static_cast<std::int64_t>(n), EigenEnd::smallest));
+    ASSERT_EQ(result.info.values.size(), n);
+    bool resolved = true;
+    for (std::size_t j = 0; j < n; ++j) {
+      const double value = result.info.values[j];
+      double off = std::numeric_limits<double>::infinity();
+      for (const double exact : diagonal) off = std::min(off, std::abs(value - exact));
+      EXPECT_LE(off, result.info.bounds[j]) << j;
+      if (result.info.unresolved[j]) {
+        resolved = false;
+      } else {
+        EXPECT_LE(std::abs(value - diagonal[j]), 0.01 * std::abs(diagonal[j])) << j;
+      }
+    }
+    EXPECT_EQ(result.info.ok, resolved) << result.info.why;
+    if (diagonal[0] == 0 || diagonal.back() == 1) {
+      EXPECT_TRUE(result.info.ok) << result.info.why;
+    }
   }
 }
 

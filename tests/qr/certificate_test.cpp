@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "base/random.hpp"
 #include "qr/exact_rank.hpp"
 #include "tests/qr/exact_triangle.hpp"
 #include "tests/qr/factored.hpp"
@@ -57,6 +58,45 @@ template <class T>
 void expect_done(const test::Matrix<T>& v, const std::string& name) {
   expect_true(v, name);
   EXPECT_TRUE(test::factored(v, test::plain()).info.ok) << name;
+}
+
+/// One row that is long beside the others, as a sentinel in a file of data: columns are nearly
+/// parallel, and independent.
+template <class T>
+test::Matrix<T> with_stray_row(double size, std::uint64_t seed) {
+  return test::make_matrix<T>(40, 10, [&](auto i, auto j) {
+    return random_normal(seed, static_cast<std::uint64_t>(40 * j + i)) * (i == 7 ? size : 1.0);
+  });
+}
+
+TEST(Certificate, IsTrueOfStrayRows) {
+  for (const double size : {1e6, 1e8, 1e9, 1e10, 1e12, 1e15, 1e18}) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const std::string name = std::to_string(std::log10(size));
+      expect_true(with_stray_row<float>(size, seed), name + " in float");
+      EXPECT_EQ(test::factored(with_stray_row<float>(size, seed), test::plain()).info.rank, 10);
+      expect_done(with_stray_row<double>(size, seed), name);
+      // Copies of columns beside that.
+      test::Matrix<float> v = with_stray_row<float>(size, seed);
+      for (std::int64_t i = 0; i < v.rows; ++i) v(i, 6) = v(i, 2);
+      EXPECT_EQ(test::factored(v, test::plain()).info.rank, 9) << name;
+    }
+  }
+}
+
+/// R has such numbers as the columns have, with as few digits.
+TEST(Certificate, IsTrueOfSubnormalColumns) {
+  for (const int down : {0, 4, 20, 36, 50}) {
+    const auto column = [&](double small) {
+      return [small](auto i, auto j) {
+        return random_normal(3, static_cast<std::uint64_t>(30 * j + i)) * (j == 1 ? small : 1.0);
+      };
+    };
+    expect_true(test::make_matrix<double>(30, 3, column(std::ldexp(1.0, -1022 - down))),
+                std::to_string(down));
+    expect_true(test::make_matrix<float>(30, 3, column(std::ldexp(1.0, -126 - down / 3))),
+                std::to_string(down) + " in float");
+  }
 }
 
 TEST(Certificate, IsTrueOfMatricesWithManyNearDependencies) {

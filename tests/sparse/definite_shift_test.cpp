@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "strata/error.hpp"
@@ -135,6 +136,67 @@ TEST(DefiniteShift, OfSingularDefiniteAndExtremeMatrices) {
   }
   EXPECT_EQ(definite_shift(sparse_from_entries(0, 0, {}, {}, {})).shift, 0);
   EXPECT_THROW((void)definite_shift(cycle, {.steps = 0}), Error);
+}
+
+/// A symmetric matrix of order n with these entries in its lower triangle.
+struct Entry {
+  std::int64_t row, col;
+  double value;
+};
+SparseMatrix matrix_of(std::int64_t n, const std::vector<Entry>& entries) {
+  std::vector<std::int64_t> row, col;
+  std::vector<double> value;
+  for (const Entry& e : entries)
+    row.push_back(e.row), col.push_back(e.col), value.push_back(e.value);
+  return sparse_from_entries(n, n, row, col, value);
+}
+
+/// What is advised is the same, or says that there is none, after a failure and without one.
+void expect_definite_with_shift(const SparseMatrix& a) {
+  for (const int most : {0, 40}) {
+    const DefiniteShift found =
+        definite_shift(a, {.factorizations_max = most}, options_in(Element::fp64));
+    EXPECT_TRUE(found.factored || found.proven);
+    EXPECT_GT(found.shift, 0);
+    ASSERT_TRUE(std::isfinite(found.shift));
+    EXPECT_EQ(DenseOracle(test::dense_of(a, found.shift), a.rows).bad_column, -1) << found.shift;
+    SparseCholesky failed(a, options_in(Element::fp64));
+    ASSERT_FALSE(failed.info().ok);
+    const DefiniteShift advised = definite_shift(failed, a, {.factorizations_max = most});
+    EXPECT_EQ(DenseOracle(test::dense_of(a, advised.shift), a.rows).bad_column, -1);
+  }
+}
+
+TEST(DefiniteShift, OfMatricesWithoutSize) {
+  for (const double zero : {0.0, -0.0}) {
+    expect_definite_with_shift(matrix_of(1, {{0, 0, zero}}));
+    expect_definite_with_shift(
+        matrix_of(4, {{0, 0, zero}, {1, 1, zero}, {2, 2, zero}, {3, 3, zero}, {2, 0, zero}}));
+  }
+  expect_definite_with_shift(matrix_of(1, {}));
+  expect_definite_with_shift(matrix_of(4, {}));
+}
+
+/// Squares of such numbers leave the range, and shifts of subnormal ones are rounded.
+TEST(DefiniteShift, AtTheEndsOfTheRange) {
+  for (const double size : {5e-324, 1.5e-323, 1e-320, 1e-250, 1e-200, 1e160, 1e200, 1e260}) {
+    SCOPED_TRACE(size);
+    expect_definite_with_shift(matrix_of(1, {{0, 0, -size}}));
+    expect_definite_with_shift(matrix_of(2, {{0, 0, 0.0}, {1, 0, size}}));
+    SparseMatrix a = laplacian(6, 6, 8);
+    for (double& v : a.value) v *= size;
+    expect_definite_with_shift(a);
+  }
+  // −λ_min is twice the largest double.
+  const double most = std::numeric_limits<double>::max();
+  const SparseMatrix a = matrix_of(3, {{1, 0, -most}, {2, 0, -most}, {2, 1, -most}});
+  for (const int factorizations : {0, 40}) {
+    const DefiniteShift none =
+        definite_shift(a, {.factorizations_max = factorizations}, options_in(Element::fp64));
+    EXPECT_FALSE(none.factored);
+    EXPECT_FALSE(none.proven);
+    EXPECT_TRUE(std::isinf(none.shift));
+  }
 }
 
 }  // namespace
