@@ -1,5 +1,6 @@
 // strata solve, against residuals and a log-determinant computed here, and what it refuses.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
