@@ -282,7 +282,8 @@ void add_to_json(const FactorQuality& quality, json& object) {
 
 void print_condition(double scaled_condition) {
   if (std::isnan(scaled_condition)) return;
-  fmt::print("  condition         {:.2e} of the matrix scaled to a unit diagonal (an estimate)\n", scaled_condition);
+  fmt::print("  condition         {:.2e} of the matrix scaled to a unit diagonal (an estimate)\n",
+             scaled_condition);
 }
 
 int report_singular(double scaled_condition, Element precision, bool of_factor) {
