@@ -75,27 +75,22 @@ class MatrixFile {
   DenseMatrix<double> dense_;
 };
 
-/// A copy in another precision. Throws Error{input} naming an element that it cannot hold: too
-/// large, or the largest of its column and no normal number, so without its digits.
-template <class To, class From>
-DenseMatrix<To> converted(MatrixView<const From> a, const MatrixFile& file) {
-  DenseMatrix<To> copy{std::vector<To>(static_cast<std::size_t>(a.size())), a.rows, a.cols};
+/// Throws Error{input} naming an element that fp32 cannot hold: too large, or the largest of its
+/// column and no normal number, so without its digits.
+void require_held_in_fp32(MatrixView<const double> a, const MatrixFile& file) {
   for (std::int64_t j = 0; j < a.cols; ++j) {
     check_interrupt();
     std::int64_t largest = 0;
     for (std::int64_t i = 1; i < a.rows; ++i)
       if (std::abs(a(i, j)) > std::abs(a(largest, j))) largest = i;
     for (std::int64_t i = 0; i < a.rows; ++i) {
-      const auto value = static_cast<To>(a(i, j));
+      const auto value = static_cast<float>(a(i, j));
       const bool digits =
-          i != largest || static_cast<From>(value) == a(i, j) || std::isnormal(value);
+          i != largest || static_cast<double>(value) == a(i, j) || std::isnormal(value);
       require(std::isfinite(value) && digits, ErrorKind::input, "solve",
-              "{}: element ({}, {}) is {}, which {} cannot hold", file.path(), i, j, a(i, j),
-              to_string(element_of<To>));
-      copy.view()(i, j) = value;
+              "{}: element ({}, {}) is {}, which fp32 cannot hold", file.path(), i, j, a(i, j));
     }
   }
-  return copy;
 }
 
 /// Whether anything but zeros stands below and above the diagonal of the file.
@@ -200,31 +195,20 @@ DenseMatrix<T> transposed(MatrixView<const T> a) {
   return copy;
 }
 
-template <class T>
-int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArguments& arguments,
-             const CommonOptions& common, const Options& options) {
+/// A solution in T of A as it is stored, or as it was widened.
+template <class T, class A>
+int solve_in(MatrixView<const A> a, const MatrixFile& matrix, const MatrixFile& rhs,
+             const SolveArguments& arguments, const CommonOptions& common, const Options& options) {
   const std::string& output = arguments.system.output;
-  DenseMatrix<T> copy;  // of a matrix that is in another precision
-  MatrixView<const T> a = [&] {
-    if (matrix.precision() == element_of<T>) return matrix.stored<T>();
-    using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
-    copy = converted<T>(matrix.stored<Other>(), matrix);
-    return std::as_const(copy).view();
-  }();
   // The lower triangle of what is stored is what is read.
   const std::string& triangle = arguments.factor.triangle;
+  DenseMatrix<A> copy;
   if (!triangle.empty() && (triangle == "upper") != matrix.transposed()) {
     copy = transposed(a);
     a = std::as_const(copy).view();
   }
-  const DenseMatrix<T> b = [&]() -> DenseMatrix<T> {
-    const DenseMatrix<double> wide = rhs.dense();
-    if constexpr (std::is_same_v<T, double>) {
-      return wide;
-    } else {
-      return converted<T>(wide.view(), rhs);
-    }
-  }();
+  const DenseMatrix<double> b = rhs.dense();
+  if constexpr (std::is_same_v<T, float>) require_held_in_fp32(b.view(), rhs);
   check_interrupt();
   DenseMatrix<T> x{std::vector<T>(b.values.size()), b.rows, b.cols};
   const SolveResult result = solve(a, b.view(), x.view(), options);
@@ -236,6 +220,8 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
   object["solve"] = to_json(result.solve);
   const bool singular = numerically_singular(certificate.scaled_condition, certificate.precision);
   object["numerically_singular"] = singular;
+  const SolutionCheck check{certificate, b.rows, singular, false};
+  add_to_json(check, object);
   ReportData data;
   data.title = fmt::format("A system of {} unknowns, solved", b.rows);
   data.subtitle =
@@ -249,8 +235,7 @@ int solve_in(const MatrixFile& matrix, const MatrixFile& rhs, const SolveArgumen
       std::all_of(x.values.begin(), x.values.end(), [](T v) { return std::isfinite(v); });
   write_dense(output, std::as_const(x).view(), rhs.dimensions());
   (void)finish(common, std::move(data), object, [&] { print_solve(result, b.cols, output); });
-  return finite ? report_solution({certificate, b.rows, singular, false})
-                : report_out_of_range(certificate.precision);
+  return finite ? report_solution(check) : report_out_of_range(certificate.precision);
 }
 
 int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
@@ -260,9 +245,21 @@ int solve_dense(const MatrixFile& matrix, const SolveArguments& arguments,
   const MatrixFile rhs(arguments.system.rhs);
   check_interrupt();
   check_system(matrix, rhs, arguments.factor.triangle);
-  return precision_for(arguments.precision, matrix, rhs) == Element::fp32
-             ? solve_in<float>(matrix, rhs, arguments, common, options)
-             : solve_in<double>(matrix, rhs, arguments, common, options);
+  const bool single = matrix.precision() == Element::fp32;
+  if (precision_for(arguments.precision, matrix, rhs) == Element::fp32) {
+    if (single)
+      return solve_in<float>(matrix.stored<float>(), matrix, rhs, arguments, common, options);
+    require_held_in_fp32(matrix.stored<double>(), matrix);
+    return solve_in<float>(matrix.stored<double>(), matrix, rhs, arguments, common, options);
+  }
+  if (!single)
+    return solve_in<double>(matrix.stored<double>(), matrix, rhs, arguments, common, options);
+  const MatrixView<const float> narrow = matrix.stored<float>();
+  DenseMatrix<double> wide{std::vector<double>(static_cast<std::size_t>(narrow.size())),
+                           narrow.rows, narrow.cols};
+  for (std::int64_t j = 0; j < narrow.cols; ++j)
+    std::copy_n(narrow.column(j), narrow.rows, wide.view().column(j));
+  return solve_in<double>(std::as_const(wide).view(), matrix, rhs, arguments, common, options);
 }
 
 int solve_sparse(std::optional<SymmetricFile> file, const SolveArguments& arguments,

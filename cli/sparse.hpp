@@ -145,8 +145,9 @@ int report_not_definite(const CommonOptions& common, const NotDefinite& failure,
 /// The same with the shift that `f` finds, which then is another factor.
 int report_not_definite(const CommonOptions& common, SparseFactorization& f, nlohmann::json object);
 
-/// What is said of a solution that is not what was promised, 4ε·√n as a backward error, of a
-/// singular matrix, and of numbers that left the range; the exit status.
+/// What is said of a solution that is not what was promised, 4ε·√n as a backward error and a
+/// forward error of solution_error_wanted() at most, of a singular matrix, and of numbers that left
+/// the range; the exit status.
 struct SolutionCheck {
   const Certificate& certificate;
   std::int64_t n = 0;
@@ -154,6 +155,8 @@ struct SolutionCheck {
   bool of_factor = false;  ///< the precision is that of a factor, and x is in fp64
 };
 int report_solution(const SolutionCheck& check);
+/// Field `ok` of `certificate`: whether it is what was promised; and `why`, where it is not.
+void add_to_json(const SolutionCheck& check, nlohmann::json& object);
 int report_out_of_range(Element precision);
 /// Backward errors, condition and the bound of the error.
 void print_certificate(const Certificate& certificate);

@@ -51,6 +51,34 @@ bool all_finite(const DenseMatrix<double>& x) {
   return std::all_of(x.values.begin(), x.values.end(), [](double v) { return std::isfinite(v); });
 }
 
+/// Why a solution is not what was promised; empty if it is.
+std::string complaint_of(const SolutionCheck& check) {
+  const Certificate& c = check.certificate;
+  const bool single = c.precision == Element::fp32;
+  const double epsilon = single && !check.of_factor ? std::numeric_limits<float>::epsilon()
+                                                    : std::numeric_limits<double>::epsilon();
+  const double promised = 4 * epsilon * std::sqrt(static_cast<double>(check.n));
+  if (check.n == 0) return {};
+  const std::string advice =
+      single ? fmt::format("; {} in fp32 is not enough for this matrix: --precision fp64",
+                           check.of_factor ? "a factor" : "a solution")
+             : "";
+  const double wanted = solution_error_wanted(check.of_factor ? Element::fp64 : c.precision);
+  if (std::isinf(c.forward_error)) return fmt::format("not a digit of x is known{}", advice);
+  if (c.forward_error > wanted)
+    return fmt::format(
+        "the error of x may be {:.1e} of its largest element, and {:.0e} is what is wanted{}",
+        c.forward_error, wanted, advice);
+  // Row by row, or as far as x itself goes.
+  const bool near =
+      c.componentwise_backward_error <= promised || c.forward_error <= promised || !check.of_factor;
+  if (c.backward_error <= promised && near) return {};
+  return fmt::format(
+      "refinement ended at a backward error of {:.2e} in the norm and {:.2e} row by row, above "
+      "{:.1e}{}",
+      c.backward_error, c.componentwise_backward_error, promised, check.of_factor ? advice : "");
+}
+
 }  // namespace
 
 void print_certificate(const Certificate& c) {
@@ -71,25 +99,20 @@ int report_out_of_range(Element precision) {
   return kNumbersSaidNo;
 }
 
+void add_to_json(const SolutionCheck& check, json& object) {
+  std::string why = complaint_of(check);
+  if (check.singular && check.n > 0) why = "numerically singular";
+  object["certificate"]["ok"] = why.empty();
+  if (!why.empty()) object["certificate"]["why"] = why;
+}
+
 int report_solution(const SolutionCheck& check) {
   const Certificate& c = check.certificate;
-  const bool single = c.precision == Element::fp32;
-  const double epsilon = single && !check.of_factor ? std::numeric_limits<float>::epsilon()
-                                                    : std::numeric_limits<double>::epsilon();
-  const double promised = 4 * epsilon * std::sqrt(static_cast<double>(check.n));
   if (check.n == 0) return kDone;
   if (check.singular) return report_singular(c.scaled_condition, c.precision, check.of_factor);
-  // Row by row, or as far as x itself goes.
-  const bool near =
-      c.componentwise_backward_error <= promised || c.forward_error <= promised || !check.of_factor;
-  if (c.backward_error <= promised && near) return kDone;
-  fmt::print(stderr,
-             "strata: solve: refinement ended at a backward error of {:.2e} in the norm and {:.2e} "
-             "row by row, above {:.1e}{}\n",
-             c.backward_error, c.componentwise_backward_error, promised,
-             single && check.of_factor
-                 ? "; a factor in fp32 is not enough for this matrix: --precision fp64"
-                 : "");
+  const std::string why = complaint_of(check);
+  if (why.empty()) return kDone;
+  fmt::print(stderr, "strata: solve: {}\n", why);
   return kNumbersSaidNo;
 }
 
@@ -118,6 +141,8 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
   const double condition = system.condition ? f.factor.condition(f.file.matrix) : 0;
   object["certificate"] = to_json(certificate);
   add_to_json(quality, object);
+  const SolutionCheck check{certificate, b.rows, quality.singular, true};
+  if (known) add_to_json(check, object);
   if (system.condition) object["condition"] = number(condition);
   ReportData data = report_of(f);
   data.title = fmt::format("A sparse system of {} unknowns, solved", b.rows);
@@ -139,7 +164,7 @@ int run_sparse_solve(std::optional<SymmetricFile> file, const SparseSystem& syst
   });
   if (!all_finite(x)) return report_out_of_range(Element::fp64);
   if (!known) return status;
-  return report_solution({certificate, b.rows, quality.singular, true});
+  return report_solution(check);
 }
 
 }  // namespace strata::cli

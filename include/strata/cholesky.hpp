@@ -55,6 +55,11 @@ struct [[nodiscard]] Certificate {
 /// Whether A is numerically singular: a condition from there on, or one that is no number.
 [[nodiscard]] bool numerically_singular(double condition, Element precision) noexcept;
 
+/// What is wanted of Certificate::forward_error, by the precision of the solution: above 1e-6 in
+/// fp64 and 0.1 in fp32, which holds seven digits, x is refined further, and if that does not help
+/// it counts as no solution.
+[[nodiscard]] double solution_error_wanted(Element precision) noexcept;
+
 /// A Cholesky factor A = L·Lᵀ in packed tiles in host memory. Move-only.
 class CholeskyFactor {
  public:
@@ -100,13 +105,19 @@ struct SolveResult {
 
 /// Solves A·X = B for n × nrhs right-hand sides; X may not overlap A or B. If A is not positive
 /// definite, X is left as it was and certificate.factor.ok is false. One step of iterative
-/// refinement is taken if it improves. The float overload factors and solves in fp32; its
-/// residuals, so its certificate and its refinement, are fp64. Where A or a column of B is near the
+/// refinement is taken if it improves, further ones, with residuals in double-double, where
+/// forward_error is above solution_error_wanted(). With an X in fp32 the system is factored and
+/// solved in fp32; residuals, so the certificate and the refinement, are those of A and B as they
+/// are given, in fp64. Where A or a column of B is near the
 /// ends of the range, a power of two times it is solved with. Elements of X that leave the range
 /// all the same are not finite, and then backward_error is NaN. The condition takes a few solves.
 [[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
                                 MatrixView<double> x, const Options& options = {});
 [[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const float> b,
+                                MatrixView<float> x, const Options& options = {});
+[[nodiscard]] SolveResult solve(MatrixView<const double> a, MatrixView<const double> b,
+                                MatrixView<float> x, const Options& options = {});
+[[nodiscard]] SolveResult solve(MatrixView<const float> a, MatrixView<const double> b,
                                 MatrixView<float> x, const Options& options = {});
 
 /// What `cholesky` of order n would do on `machine`, without any data: the planned traffic, and a

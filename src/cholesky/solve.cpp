@@ -4,6 +4,10 @@
 // it from the residual r of the x that is handed back, in fp64, and t = |A|·|x| + |b|. Rounding in
 // r is at most γ·t, γ = (n + 2)·2⁻⁵³, so with D = diag(A)^(−1/2), S = D·A·D and f = |r| + γ·t
 //   |x − A⁻¹·b|_i <= D_i·‖S⁻¹‖∞·‖D·f‖∞.
+// Where that says too little of x, as it does where elements of x are small in units of their rows,
+// r in double-double gives a correction d, and with η, a bound of what corrections shrink by,
+//   |x − A⁻¹·b|_i <= |d_i| + D_i·η/(1 − η)·max_j |d_j|/D_j;
+// d is then added to x as long as that is halved (as of sparse systems: sparse_refinement.cpp).
 // A whose elements are near the ends of the range is solved as 2^(−k)·A, k even, and a column of B
 // likewise; what is certified is x as it was rounded on its way back.
 
@@ -35,6 +39,9 @@ struct OwnedColumns {
   [[nodiscard]] MatrixView<T> view() {
     return {values.data(), rows, cols, std::max<std::int64_t>(rows, 1)};
   }
+  [[nodiscard]] MatrixView<const T> view() const {
+    return {values.data(), rows, cols, std::max<std::int64_t>(rows, 1)};
+  }
 };
 
 template <class From, class To>
@@ -53,8 +60,8 @@ OwnedColumns<T> divided(MatrixView<const T> a, int exponent) {
   return copy;
 }
 
-template <class T>
-void check_solve_shapes(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> x) {
+template <class T, class A, class B>
+void check_solve_shapes(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x) {
   require(b.rows == a.rows, ErrorKind::misuse, "solve",
           "a right-hand side of {} rows does not fit a {} by {} matrix", b.rows, a.rows, a.cols);
   require(x.rows == b.rows && x.cols == b.cols, ErrorKind::misuse, "solve",
@@ -62,16 +69,44 @@ void check_solve_shapes(MatrixView<const T> a, MatrixView<const T> b, MatrixView
           b.rows, b.cols);
 }
 
-/// A system in a range where neither factor nor residuals overflow or lose digits.
-template <class T>
-struct System {
-  MatrixView<const T> a;
-  MatrixView<const T> b;
-  std::vector<int> back;  ///< by column: x times 2 to this is the solution of what was given
+/// What elements lost that became subnormal numbers by a power of two; of all others nothing.
+struct Loss {
+  double relative = 0;     ///< the most that an element did, beside itself
+  double scaled_norm = 0;  ///< ‖·‖∞ of all that was lost, divided by roots of the diagonal
 };
 
-/// What is known of a solution.
 template <class T>
+Loss loss_of(MatrixView<const T> a, MatrixView<const T> divided, int exponent) {
+  Loss loss;
+  std::vector<double> sum(at(a.rows));
+  const auto root = [&](std::int64_t i) { return std::sqrt(static_cast<double>(a(i, i))); };
+  for (std::int64_t j = 0; j < a.cols; ++j) {
+    for (std::int64_t i = j; i < a.rows; ++i) {
+      const double value = a(i, j);
+      const double off = std::abs(value - double{std::scalbn(divided(i, j), exponent)});
+      if (off == 0) continue;
+      loss.relative = std::max(loss.relative, off / std::abs(value));
+      sum[at(i)] += off / root(i) / root(j);
+      if (i != j) sum[at(j)] += off / root(i) / root(j);
+    }
+  }
+  loss.scaled_norm = norm_inf(a.rows, sum.data());
+  return loss;
+}
+
+/// A system in a range where neither factor nor residuals overflow or lose digits: A as it was
+/// given, whatever it is factored in.
+template <class A>
+struct System {
+  MatrixView<const A> a;
+  MatrixView<const double> b;
+  std::vector<int> back;  ///< by column: x times 2 to this is the solution of what was given
+  Loss loss;
+};
+
+using Columns = OwnedColumns<double>;
+
+/// What is known of a solution.
 struct Measured {
   std::vector<double> r, terms;  ///< b − A·x, |A|·|x| + |b|: n × nrhs
   double normwise = 0;
@@ -79,12 +114,12 @@ struct Measured {
   double condition_norm = 0;  ///< ‖S‖∞
 };
 
-template <class T>
-Measured<T> measure(const System<T>& system, MatrixView<const T> x,
-                    const std::vector<double>& scale) {
+template <class A>
+Measured measure(const System<A>& system, MatrixView<const double> x,
+                 const std::vector<double>& scale) {
   const std::int64_t n = x.rows;
   const std::int64_t ld = std::max<std::int64_t>(n, 1);
-  Measured<T> m;
+  Measured m;
   for (std::int64_t j = 0; j < x.cols; ++j)
     m.r.insert(m.r.end(), system.b.column(j), system.b.column(j) + n);
   const MatrixView<double> r{m.r.data(), n, x.cols, ld};
@@ -92,8 +127,7 @@ Measured<T> measure(const System<T>& system, MatrixView<const T> x,
   // |A|·[|x|, ones, diag(A)^(−1/2)]
   DenseBlock vectors(n, x.cols + 2);
   for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t i = 0; i < n; ++i)
-      vectors.column(j)[i] = std::abs(static_cast<double>(x(i, j)));
+    for (std::int64_t i = 0; i < n; ++i) vectors.column(j)[i] = std::abs(x(i, j));
   std::fill_n(vectors.column(x.cols), n, 1.0);
   std::copy(scale.begin(), scale.end(), vectors.column(x.cols + 1));
   DenseBlock sums(n, x.cols + 2);
@@ -102,40 +136,64 @@ Measured<T> measure(const System<T>& system, MatrixView<const T> x,
     m.condition_norm = std::max(m.condition_norm, scale[at(i)] * sums.column(x.cols + 1)[i]);
   m.terms.assign(sums.column(0), sums.column(0) + n * x.cols);
   for (std::int64_t j = 0; j < x.cols; ++j)
-    for (std::int64_t i = 0; i < n; ++i)
-      m.terms[at(i + j * n)] += std::abs(static_cast<double>(system.b(i, j)));
+    for (std::int64_t i = 0; i < n; ++i) m.terms[at(i + j * n)] += std::abs(system.b(i, j));
   m.normwise = backward_error(norm_inf(n, sums.column(x.cols)), system.b, x, r);
   m.componentwise = componentwise_backward_error(r, {m.terms.data(), n, x.cols, ld});
   return m;
 }
 
-/// x as the caller will have it: 2^back·x may have fewer digits, or be no number.
+/// x as the caller will have it: 2^back·x in T may have fewer digits, or be no number.
 template <class T>
-void round_to_range(const System<T>& system, MatrixView<T> x) {
+void round_to_range(const std::vector<int>& back, MatrixView<double> x) {
   for (std::int64_t j = 0; j < x.cols; ++j) {
-    const int back = system.back[at(j)];
-    if (back == 0) continue;
+    const int exponent = back[at(j)];
+    if (exponent == 0 && std::is_same_v<T, double>) continue;
     for (std::int64_t i = 0; i < x.rows; ++i)
-      x(i, j) = std::scalbn(std::scalbn(x(i, j), back), -back);
+      x(i, j) = std::scalbn(static_cast<double>(static_cast<T>(std::scalbn(x(i, j), exponent))),
+                            -exponent);
   }
 }
 
-/// One step of refinement, kept where it is better. Returns the steps that were kept.
+/// A⁻¹·B by a factor in T, columns of B in the middle of the range of T.
 template <class T>
-int refine(CholeskyFactor& factor, const System<T>& system, MatrixView<T> x,
-           const std::vector<double>& scale, Measured<T>& now, SolveResult& result) {
-  OwnedColumns<T> better{x.rows, x.cols, {now.r.begin(), now.r.end()}};
-  accumulate(result.solve, factor.solve(better.view()));
+Columns solved(CholeskyFactor& factor, const std::vector<double>& b, std::int64_t columns,
+               SolveResult& result) {
+  const std::int64_t n = factor.n();
+  OwnedColumns<T> d{n, columns};
+  std::vector<int> exponent(at(columns));
+  for (std::int64_t j = 0; j < columns; ++j) {
+    exponent[at(j)] = exponent_out_of_range(norm_inf(n, b.data() + j * n), element_of<T>);
+    for (std::int64_t i = 0; i < n; ++i)
+      d.view()(i, j) = static_cast<T>(std::scalbn(b[at(i + j * n)], -exponent[at(j)]));
+  }
+  RunReport run = factor.solve(d.view());
+  if (result.solve.path.empty()) {
+    result.solve = std::move(run);
+  } else {
+    accumulate(result.solve, run);
+  }
+  Columns x{n, columns};
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      x.view()(i, j) = std::scalbn(static_cast<double>(d.view()(i, j)), exponent[at(j)]);
+  return x;
+}
+
+/// One step of refinement, kept where it is better. Returns the steps that were kept.
+template <class T, class A>
+int refine(CholeskyFactor& factor, const System<A>& system, MatrixView<double> x,
+           const std::vector<double>& scale, Measured& now, SolveResult& result) {
+  Columns better = solved<T>(factor, now.r, x.cols, result);
   for (std::int64_t j = 0; j < x.cols; ++j)
     for (std::int64_t i = 0; i < x.rows; ++i) better.view()(i, j) += x(i, j);
-  round_to_range(system, better.view());
-  Measured<T> next = measure<T>(system, better.view(), scale);
+  round_to_range<T>(system.back, better.view());
+  Measured next = measure(system, std::as_const(better).view(), scale);
   constexpr double kEnough = 4.0 * std::numeric_limits<T>::epsilon();
   const bool sooner = next.normwise < now.normwise && next.normwise > kEnough;
   const bool finer =
       next.normwise <= std::max(now.normwise, kEnough) && next.componentwise < now.componentwise;
   if (!sooner && !finer) return 0;
-  copy_columns<T, T>(better.view(), x);
+  copy_columns<double, double>(std::as_const(better).view(), x);
   now = std::move(next);
   return 1;
 }
@@ -158,53 +216,153 @@ double scaled_inverse_norm(CholeskyFactor& factor, const std::vector<double>& sc
   });
 }
 
-/// The bound of the head of this file, relative to ‖x‖∞.
-template <class T>
-double forward_bound(const Measured<T>& m, MatrixView<const T> x, const std::vector<double>& scale,
-                     double inverse_norm) {
+/// The bound of the head of this file by column, relative to ‖x‖∞.
+std::vector<double> forward_bounds(const Measured& m, MatrixView<const double> x,
+                                   const std::vector<double>& scale, double inverse_norm) {
   const std::int64_t n = x.rows;
   const double gamma = static_cast<double>(n + 2) * 0x1p-53;
   const double lost = static_cast<double>(n + 2) * std::numeric_limits<double>::denorm_min();
   const double largest_scale = norm_inf(n, scale.data());
-  double worst = 0;
+  std::vector<double> bounds;
   for (std::int64_t j = 0; j < x.cols; ++j) {
     double residual = 0;
     double size = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const std::size_t k = at(i + j * n);
       residual = std::max(residual, scale[at(i)] * (std::abs(m.r[k]) + gamma * m.terms[k] + lost));
-      size = std::max(size, std::abs(static_cast<double>(x(i, j))));
+      size = std::max(size, std::abs(x(i, j)));
     }
     const double bound = largest_scale * inverse_norm * residual;
-    if (bound > 0) worst = std::max(worst, bound / size);
+    bounds.push_back(bound > 0 ? bound / size : 0);
   }
-  return worst;
+  return bounds;
 }
 
-template <class T>
-void certify(CholeskyFactor& factor, const System<T>& system, MatrixView<T> x,
+/// What the bounds of the columns leave out: D_i·‖S⁻¹‖∞·‖lost, scaled‖∞·max_j |x_j|/D_j.
+void add_loss(const Loss& loss, MatrixView<const double> x, const std::vector<double>& scale,
+              double inverse_norm, std::vector<double>& bounds) {
+  if (loss.scaled_norm == 0) return;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    double size = 0;
+    for (std::int64_t i = 0; i < x.rows; ++i)
+      size = std::max(size, std::abs(x(i, j)) / scale[at(i)]);
+    if (size > 0)
+      bounds[at(j)] += norm_inf(x.rows, scale.data()) * inverse_norm * loss.scaled_norm *
+                       (size / norm_inf(x.rows, x.column(j)));
+  }
+}
+
+/// Columns of which too little is known, with residuals of twice the digits.
+template <class T, class A>
+class NearerSolution {
+ public:
+  /// `contraction`: a bound of what corrections by the factor shrink by.
+  NearerSolution(CholeskyFactor& factor, const System<A>& system, const std::vector<double>& scale,
+                 double contraction, SolveResult& result)
+      : factor_(factor),
+        system_(system),
+        scale_(scale),
+        contraction_(contraction),
+        result_(result) {}
+
+  /// One column of B and its x; the bound of its error, which was `bound`. Counts the steps.
+  double column(std::int64_t j, MatrixView<double> x, double bound, int& steps) {
+    constexpr int kStepsMax = 20;
+    const MatrixView<const double> b = system_.b.block(0, j, x.rows, 1);
+    const std::vector<int> back{system_.back[at(j)]};
+    Columns d = correction(b, x);
+    double shrinks = contraction_;
+    bound = std::min(bound, bound_of(d, x, shrinks));
+    while (bound > solution_error_wanted(element_of<T>) && std::isfinite(bound) &&
+           steps < kStepsMax) {
+      Columns next{x.rows, 1};
+      for (std::int64_t i = 0; i < x.rows; ++i) next.view()(i, 0) = x(i, 0) + d.view()(i, 0);
+      round_to_range<T>(back, next.view());
+      Columns left = correction(b, std::as_const(next).view());
+      if (size_of(d) > 8 * double{std::numeric_limits<T>::epsilon()} * size_of(next))
+        shrinks = std::max(shrinks, 2 * size_of(left) / size_of(d));
+      const double nearer = bound_of(left, std::as_const(next).view(), shrinks);
+      if (!(nearer < bound / 2)) break;
+      copy_columns<double, double>(std::as_const(next).view(), x);
+      d = std::move(left);
+      bound = nearer;
+      ++steps;
+    }
+    return bound;
+  }
+
+ private:
+  Columns correction(MatrixView<const double> b, MatrixView<const double> x) {
+    std::vector<double> r(at(x.rows));
+    symmetric_residual_dd(system_.a, b, x,
+                          {r.data(), x.rows, 1, std::max<std::int64_t>(x.rows, 1)});
+    return solved<T>(factor_, r, 1, result_);
+  }
+  /// max |v_i|/D_i.
+  [[nodiscard]] double size_of(const Columns& v) const {
+    double most = 0;
+    for (std::size_t i = 0; i < scale_.size(); ++i)
+      most = std::max(most, std::abs(v.values[i]) / scale_[i]);
+    return most;
+  }
+  [[nodiscard]] double bound_of(const Columns& d, MatrixView<const double> x,
+                                double shrinks) const {
+    constexpr double kUnknown = std::numeric_limits<double>::infinity();
+    if (!(shrinks < 0.9)) return kUnknown;
+    const double spread = shrinks / (1 - shrinks) * size_of(d);
+    double error = 0;
+    for (std::size_t i = 0; i < scale_.size(); ++i)
+      error = std::max(error, std::abs(d.values[i]) * (1 + 0x1p-52) + spread * scale_[i]);
+    const double forward = error == 0 ? 0 : error / norm_inf(x.rows, x.data);
+    return std::isnan(forward) ? kUnknown : forward;
+  }
+
+  CholeskyFactor& factor_;
+  const System<A>& system_;
+  const std::vector<double>& scale_;
+  double contraction_;
+  SolveResult& result_;
+};
+
+template <class T, class A>
+void certify(CholeskyFactor& factor, const System<A>& system, MatrixView<double> x,
              SolveResult& result) {
   Certificate& c = result.certificate;
   std::vector<double> scale;  // diag(A)^(−1/2)
   for (std::int64_t i = 0; i < x.rows; ++i)
     scale.push_back(1 / std::sqrt(static_cast<double>(system.a(i, i))));
-  round_to_range(system, x);
-  Measured<T> m = measure<T>(system, x, scale);
+  round_to_range<T>(system.back, x);
+  Measured m = measure<A>(system, x, scale);
   // A Cholesky solve is backward stable in the norm; what is left to gain is worth a step only
   // above a few ulps, row by row above what sums of n terms have.
   const double ulp = std::numeric_limits<T>::epsilon();
   if (m.normwise > 4 * ulp ||
       m.componentwise > std::sqrt(static_cast<double>(std::max<std::int64_t>(x.rows, 16))) * ulp)
-    c.refinement_steps = refine(factor, system, x, scale, m, result);
-  c.backward_error = m.normwise;
-  c.componentwise_backward_error = m.componentwise;
+    c.refinement_steps = refine<T>(factor, system, x, scale, m, result);
   const double inverse_norm = scaled_inverse_norm<T>(factor, scale, result);
   c.scaled_condition = x.rows == 0 ? 1 : m.condition_norm * inverse_norm;
   // The factor's S⁻¹ is that of a matrix nearby.
-  const double nearby = 2 * c.scaled_condition * std::numeric_limits<T>::epsilon();
+  const double nearby = 2 * c.scaled_condition * ulp;
   const double inflated =
       nearby < 1 ? inverse_norm / (1 - nearby) : std::numeric_limits<double>::infinity();
-  c.forward_error = forward_bound<T>(m, x, scale, inflated);
+  std::vector<double> bounds = forward_bounds(m, x, scale, inflated);
+  NearerSolution<T, A> nearer(factor, system, scale, nearby, result);
+  bool changed = false;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    double& bound = bounds[at(j)];
+    if (bound <= solution_error_wanted(element_of<T>) || std::isnan(m.normwise) ||
+        numerically_singular(c.scaled_condition, element_of<T>))
+      continue;
+    int steps = 0;
+    bound = nearer.column(j, x.block(0, j, x.rows, 1), bound, steps);
+    changed = changed || steps > 0;
+    c.refinement_steps = std::max(c.refinement_steps, steps);
+  }
+  if (changed) m = measure<A>(system, x, scale);
+  add_loss(system.loss, x, scale, inflated, bounds);
+  c.backward_error = m.normwise + system.loss.relative;
+  c.componentwise_backward_error = m.componentwise + system.loss.relative;
+  c.forward_error = bounds.empty() ? 0 : *std::max_element(bounds.begin(), bounds.end());
   if (std::isnan(c.backward_error)) c.forward_error = std::numeric_limits<double>::infinity();
 }
 
@@ -217,45 +375,61 @@ double largest_diagonal(MatrixView<const T> a) {
   return largest;
 }
 
-/// What is solved, in a range where that can be done, and the memory of what had to be copied.
-template <class T>
+/// What is solved, in a range where that can be done, and the memory of what had to be copied: A in
+/// the range of T as it was given, and in T.
+template <class T, class A>
 struct Scaled {
-  OwnedColumns<T> near_a, near_b;
+  OwnedColumns<A> near_a;
+  OwnedColumns<T> narrow_a;
+  Columns near_b;
   int exponent = 0;  ///< A is 2 to this times what is factored
-  System<T> system;
+  System<A> system;
 
-  Scaled(MatrixView<const T> a, MatrixView<const T> b)
+  template <class B>
+  Scaled(MatrixView<const A> a, MatrixView<const B> b)
       : exponent(exponent_out_of_range(largest_diagonal(a), element_of<T>)),
-        system{a, b, std::vector<int>(at(b.cols), -exponent)} {
+        system{a, {}, std::vector<int>(at(b.cols), -exponent), {}} {
     if (exponent != 0) {
       near_a = divided(a, exponent);
-      system.a = near_a.view();
+      system.a = std::as_const(near_a).view();
+      system.loss = loss_of(a, system.a, exponent);
     }
+    near_b = {b.rows, b.cols};
+    copy_columns<B, double>(b, near_b.view());
+    system.b = near_b.view();
     for (std::int64_t j = 0; j < b.cols; ++j) {
-      const std::vector<double> column(b.column(j), b.column(j) + b.rows);
-      const int of_column = exponent_out_of_range(norm_inf(b.rows, column.data()), element_of<T>);
+      const int of_column =
+          exponent_out_of_range(norm_inf(b.rows, near_b.view().column(j)), element_of<T>);
       if (of_column == 0) continue;
-      if (near_b.values.empty()) {
-        near_b = {b.rows, b.cols};
-        copy_columns<T, T>(b, near_b.view());
-        system.b = near_b.view();
-      }
       system.back[at(j)] += of_column;
       for (std::int64_t i = 0; i < b.rows; ++i)
-        near_b.view()(i, j) = std::scalbn(b(i, j), -of_column);
+        near_b.view()(i, j) = std::scalbn(near_b.view()(i, j), -of_column);
+    }
+  }
+
+  /// What is factored.
+  [[nodiscard]] MatrixView<const T> factored() {
+    if constexpr (std::is_same_v<T, A>) {
+      return system.a;
+    } else {
+      narrow_a = {system.a.rows, system.a.cols};
+      for (std::int64_t j = 0; j < system.a.cols; ++j)
+        for (std::int64_t i = j; i < system.a.rows; ++i)
+          narrow_a.view()(i, j) = static_cast<T>(system.a(i, j));
+      return std::as_const(narrow_a).view();
     }
   }
 };
 
-template <class T>
-SolveResult solve_system(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> x,
+template <class T, class A, class B>
+SolveResult solve_system(MatrixView<const A> a, MatrixView<const B> b, MatrixView<T> x,
                          const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   check_solve_shapes(a, b, x);
-  const Scaled<T> scaled(a, b);
-  const System<T>& system = scaled.system;
+  Scaled<T, A> scaled(a, b);
+  const System<A>& system = scaled.system;
   SolveResult result;
-  CholeskyFactor factor = cholesky(system.a, options);
+  CholeskyFactor factor = cholesky(scaled.factored(), options);
   result.factor = factor.report();
   FactorInfo& info = result.certificate.factor;
   info = factor.info();
@@ -266,13 +440,11 @@ SolveResult solve_system(MatrixView<const T> a, MatrixView<const T> b, MatrixVie
   }
   result.certificate.precision = element_of<T>;
   if (info.ok) {
-    OwnedColumns<T> y{b.rows, b.cols};
-    copy_columns<T, T>(system.b, y.view());
-    result.solve = factor.solve(y.view());
+    Columns y = solved<T>(factor, scaled.near_b.values, b.cols, result);
     certify<T>(factor, system, y.view(), result);
     for (std::int64_t j = 0; j < b.cols; ++j)
       for (std::int64_t i = 0; i < b.rows; ++i)
-        x(i, j) = std::scalbn(y.view()(i, j), system.back[at(j)]);
+        x(i, j) = static_cast<T>(std::scalbn(y.view()(i, j), system.back[at(j)]));
   }
   result.certificate.bytes_moved = result.factor.traffic.total() + result.solve.traffic.total();
   result.certificate.seconds =
@@ -290,11 +462,24 @@ bool numerically_singular(double condition, Element precision) noexcept {
   return !(condition < singular_condition(precision));
 }
 
+double solution_error_wanted(Element precision) noexcept {
+  return precision == Element::fp32 ? 0.1 : 1e-6;
+}
+
 SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> x,
                   const Options& options) {
   return solve_system(a, b, x, options);
 }
 SolveResult solve(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> x,
+                  const Options& options) {
+  return solve_system(a, b, x, options);
+}
+
+SolveResult solve(MatrixView<const double> a, MatrixView<const double> b, MatrixView<float> x,
+                  const Options& options) {
+  return solve_system(a, b, x, options);
+}
+SolveResult solve(MatrixView<const float> a, MatrixView<const double> b, MatrixView<float> x,
                   const Options& options) {
   return solve_system(a, b, x, options);
 }

@@ -12,6 +12,7 @@
 #include "base/work_crew.hpp"
 #include "kernels/blas_host.hpp"
 #include "kernels/blas_table.hpp"
+#include "scalar/double_double.hpp"
 
 namespace strata {
 namespace {
@@ -72,29 +73,55 @@ void magnitudes(MatrixView<const T> a, MatrixView<const double> x, MatrixView<do
 }
 
 /// The largest magnitude in a column; NaN if there is one.
-template <class T>
-double largest_in(MatrixView<T> a, std::int64_t j) {
+double largest_in(MatrixView<const double> a, std::int64_t j) {
   double largest = 0;
   for (std::int64_t i = 0; i < a.rows; ++i) {
-    const double value = std::abs(static_cast<double>(a(i, j)));
+    const double value = std::abs(a(i, j));
     if (std::isnan(value)) return value;
     largest = std::max(largest, value);
   }
   return largest;
 }
 
+/// The products of every kStrips-th column of blocks from s on, with what mirrors them, are taken
+/// off `sum`.
 template <class T>
-double worst_error(double norm_a, MatrixView<const T> b, MatrixView<const T> x,
-                   MatrixView<const double> r) {
-  double worst = 0;
-  for (std::int64_t j = 0; j < x.cols; ++j) {
-    const double residual = largest_in(r, j);
-    const double scale = norm_a * largest_in(x, j) + largest_in(b, j);
-    const double error = residual == 0 && scale == 0 ? 0 : residual / scale;
-    if (std::isnan(error)) return error;
-    worst = std::max(worst, error);
+void subtract_products(MatrixView<const T> a, std::int64_t s, const double* x,
+                       std::vector<DoubleDouble>& sum) {
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  for (std::int64_t first = s * kBlock; first < a.cols; first += kStrips * kBlock) {
+    for (std::int64_t j = first; j < std::min(first + kBlock, a.cols); ++j) {
+      DoubleDouble of_column = sum[at(j)] - two_product(static_cast<double>(a(j, j)), x[j]);
+      for (std::int64_t i = j + 1; i < a.rows; ++i) {
+        const auto value = static_cast<double>(a(i, j));
+        sum[at(i)] = sum[at(i)] - two_product(value, x[j]);
+        of_column = of_column - two_product(value, x[i]);
+      }
+      sum[at(j)] = of_column;
+    }
   }
-  return worst;
+}
+
+template <class T>
+void residual_dd(MatrixView<const T> a, MatrixView<const double> b, MatrixView<const double> x,
+                 MatrixView<double> r) {
+  const std::int64_t strips = std::clamp<std::int64_t>((a.cols + kBlock - 1) / kBlock, 1, kStrips);
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  WorkCrew crew(static_cast<int>(std::min(strips, cores) - 1));
+  for (std::int64_t c = 0; c < x.cols; ++c) {
+    std::vector<std::vector<DoubleDouble>> sums(static_cast<std::size_t>(strips));
+    crew.share(strips, [&](std::int64_t s) {
+      std::vector<DoubleDouble>& sum = sums[static_cast<std::size_t>(s)];
+      sum.assign(static_cast<std::size_t>(a.rows), DoubleDouble());
+      subtract_products(a, s, x.column(c), sum);
+    });
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      DoubleDouble total(b(i, c));
+      for (const std::vector<DoubleDouble>& sum : sums)
+        total = total + sum[static_cast<std::size_t>(i)];
+      r(i, c) = total.hi;
+    }
+  }
 }
 
 }  // namespace
@@ -107,14 +134,9 @@ void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                      static_cast<int>(x.ld), 1.0, r.data, static_cast<int>(r.ld));
 }
 
-void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x,
+void symmetric_residual(MatrixView<const float> a, MatrixView<const double> x,
                         MatrixView<double> r) {
   if (r.rows == 0 || r.cols == 0) return;
-  std::vector<double> wide_x;
-  wide_x.reserve(static_cast<std::size_t>(x.size()));
-  for (std::int64_t j = 0; j < x.cols; ++j)
-    wide_x.insert(wide_x.end(), x.column(j), x.column(j) + x.rows);
-  const MatrixView<const double> wide{wide_x.data(), x.rows, x.cols, x.rows};
   std::vector<double> block(static_cast<std::size_t>(kBlock * kBlock));
   for (std::int64_t j = 0; j < a.cols; j += kBlock) {
     const std::int64_t cols = std::min(kBlock, a.cols - j);
@@ -127,16 +149,25 @@ void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x,
       }
       const MatrixView<const double> b{block.data(), rows, cols, rows};
       const MatrixView<double> r_i = r.block(i, 0, rows, r.cols);
-      const MatrixView<const double> x_j = wide.block(j, 0, cols, x.cols);
+      const MatrixView<const double> x_j = x.block(j, 0, cols, x.cols);
       if (i == j) {
         symmetric_residual(b, x_j, r_i);
         continue;
       }
       blas::gemm_minus(CblasNoTrans, CblasNoTrans, cols, b, x_j, r_i);
-      blas::gemm_minus<double>(CblasTrans, CblasNoTrans, rows, b, wide.block(i, 0, rows, x.cols),
+      blas::gemm_minus<double>(CblasTrans, CblasNoTrans, rows, b, x.block(i, 0, rows, x.cols),
                                r.block(j, 0, cols, r.cols));
     }
   }
+}
+
+void symmetric_residual_dd(MatrixView<const double> a, MatrixView<const double> b,
+                           MatrixView<const double> x, MatrixView<double> r) {
+  residual_dd(a, b, x, r);
+}
+void symmetric_residual_dd(MatrixView<const float> a, MatrixView<const double> b,
+                           MatrixView<const double> x, MatrixView<double> r) {
+  residual_dd(a, b, x, r);
 }
 
 void symmetric_magnitudes(MatrixView<const double> a, MatrixView<const double> x,
@@ -163,11 +194,15 @@ double componentwise_backward_error(MatrixView<const double> r, MatrixView<const
 
 double backward_error(double norm_a, MatrixView<const double> b, MatrixView<const double> x,
                       MatrixView<const double> r) {
-  return worst_error(norm_a, b, x, r);
-}
-double backward_error(double norm_a, MatrixView<const float> b, MatrixView<const float> x,
-                      MatrixView<const double> r) {
-  return worst_error(norm_a, b, x, r);
+  double worst = 0;
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    const double residual = largest_in(r, j);
+    const double scale = norm_a * largest_in(x, j) + largest_in(b, j);
+    const double error = residual == 0 && scale == 0 ? 0 : residual / scale;
+    if (std::isnan(error)) return error;
+    worst = std::max(worst, error);
+  }
+  return worst;
 }
 
 }  // namespace strata

@@ -1,18 +1,27 @@
 #pragma once
 // Products with a whole symmetric matrix in host memory, for checking an answer.
 //
-// Contract: matrices may be fp64 or fp32; everything is summed up in fp64. In fp32 a product of two
-// elements is then exact, so that a residual far below the rounding of its terms has digits.
+// Contract: A may be fp64 or fp32; everything is summed up in fp64 or wider. In fp32 a product of
+// two elements is then exact, so that a residual far below the rounding of its terms has digits.
 // Throws nothing but std::bad_alloc.
 
 #include "strata/matrix_view.hpp"
 
 namespace strata {
 
-/// R ← R − A·X, A n × n symmetric by its lower triangle, X and R n × m.
+/// R ← R − A·X, A n × n symmetric by its lower triangle, X and R n × m. Of an A in fp32 X should
+/// hold numbers of fp32, too, so that products are exact.
 void symmetric_residual(MatrixView<const double> a, MatrixView<const double> x,
                         MatrixView<double> r);
-void symmetric_residual(MatrixView<const float> a, MatrixView<const float> x, MatrixView<double> r);
+void symmetric_residual(MatrixView<const float> a, MatrixView<const double> x,
+                        MatrixView<double> r);
+
+/// R ← B − A·X, summed up in double-double and then rounded. The same bits on any number of
+/// threads.
+void symmetric_residual_dd(MatrixView<const double> a, MatrixView<const double> b,
+                           MatrixView<const double> x, MatrixView<double> r);
+void symmetric_residual_dd(MatrixView<const float> a, MatrixView<const double> b,
+                           MatrixView<const double> x, MatrixView<double> r);
 
 /// Y ← |A|·X, A n × n symmetric by its lower triangle, X >= 0 and Y n × m: with a column of ones
 /// the row sums of |A|, whose largest is ‖A‖∞. The same bits on any number of threads.
@@ -35,7 +44,5 @@ void symmetric_magnitudes(MatrixView<const float> a, MatrixView<const double> x,
 /// system", J. ACM 14 (1967), 543-548.
 [[nodiscard]] double backward_error(double norm_a, MatrixView<const double> b,
                                     MatrixView<const double> x, MatrixView<const double> r);
-[[nodiscard]] double backward_error(double norm_a, MatrixView<const float> b,
-                                    MatrixView<const float> x, MatrixView<const double> r);
 
 }  // namespace strata

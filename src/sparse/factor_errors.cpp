@@ -140,7 +140,13 @@ FactorErrors factor_errors(const SparseCholesky& factor, const SparseMatrix& a) 
   require_factored(factor, a);
   if (factor.n() == 0) return {};
   const Loss loss(factor, a);
-  const LossNorms norms = norms_of(loss);
+  LossNorms norms = norms_of(loss);
+  if (const double lost = loss.system().loss().scaled_norm; lost > 0) {
+    // ‖L⁻¹·E·L⁻ᵀ‖₂ of digits E that the range took is at most that of E, scaled, times ‖S⁻¹‖.
+    const double of_inverse = lost * factor.scaled_condition(a);
+    norms.norm += of_inverse;
+    norms.trace += static_cast<double>(factor.n()) * of_inverse;
+  }
   const double norm = kRoundingMargin * (norms.norm + kUnitRoundoff);
   if (!(norm < 0.5)) {
     constexpr double kUnknown = std::numeric_limits<double>::infinity();

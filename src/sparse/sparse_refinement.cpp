@@ -8,6 +8,11 @@
 //   |x − A⁻¹·b|_i <= |d_i| + D_i·η/(1 − η)·max_j |d_j|/D_j,  D = diag(A)^(−1/2)
 // (Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapter 12; Demmel, Hida, Kahan,
 // Li, Mukherjee, Riedy, "Error bounds from extra-precise iterative refinement", ACM TOMS 32, 2006).
+// A κ that is hardly one that M can tell says too little. There what was lost in L is measured:
+// with φ = ‖L⁻¹·A·L⁻ᵀ − I‖₂ (factor_errors), |(A⁻¹)_ii| <= D_i²·κ/(1 − φ) and dᵀ·M·d = dᵀ·r,
+//   |x − A⁻¹·b|_i <= |d_i| + D_i·√κ·φ·(1 − φ)^(−3/2)·√(dᵀ·r).
+// Where the bound is above what is wanted, d is added to x as long as that halves it: elements of x
+// that are small in units of their own rows are not seen by backward errors.
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +24,7 @@
 #include "base/check.hpp"
 #include "base/constants.hpp"
 #include "base/work_crew.hpp"
+#include "cholesky/dense_block.hpp"
 #include "scalar/safe_range.hpp"
 #include "sparse/error_places.hpp"
 #include "sparse/pattern.hpp"
@@ -43,13 +49,22 @@ struct Column {
   int back = 0;  ///< x times 2 to this solves what was given
 };
 
+/// What corrections by a factor leave.
+struct Corrections {
+  double contraction = 0;  ///< what they shrink by, at most: 2·u·κ
+  double loss = 0;         ///< φ·√κ·(1 − φ)^(−3/2), where it was measured
+};
+
 /// A few right-hand sides.
 class Refiner {
  public:
-  Refiner(const SparseCholesky& factor, const SymmetricSystem& system, WorkCrew& crew)
+  /// `unseen`: a bound of the scaled error by digits of A that its range took.
+  Refiner(const SparseCholesky& factor, const SymmetricSystem& system, double unseen,
+          WorkCrew& crew)
       : factor_(factor),
         system_(system),
         crew_(crew),
+        unseen_(unseen),
         n_(system.n()),
         norm_(system.norm()),
         roots_(system.roots()),
@@ -79,28 +94,17 @@ class Refiner {
     }
   }
 
-  /// Fills Column::forward. One solve of all columns.
-  void bound_errors(double condition) {
-    const double unit = factor_.precision() == Element::fp64 ? kUnitRoundoff : 0x1p-24;
+  /// Fills Column::forward, one solve of all
+  /// columns, and further ones, with a step each, of those whose bound is above what is wanted.
+  void bound_errors(const Corrections& known) {
     std::vector<double> d = r_;
     solve(d, std::ssize(columns_));
     for (std::int64_t c = 0; c < std::ssize(columns_); ++c) {
       Column& column = columns_[at(c)];
-      const double* correction = d.data() + c * n_;
-      // Where a contraction was seen, it says more than an estimate from above.
-      const double known = 2 * condition * unit;
-      const double eta =
-          std::max(2 * column.contraction, column.steps > 0 ? std::min(known, 0.25) : known);
-      const double spread = eta < 0.9 ? eta / (1 - eta) * scaled_size(correction)
-                                      : std::numeric_limits<double>::infinity();
-      double error = 0;
-      for (std::int64_t i = 0; i < n_; ++i)
-        error = std::max(error, std::abs(correction[i]) * (1 + 2 * kUnitRoundoff) +
-                                    (spread == 0 ? 0 : spread / roots_[at(i)]));
-      const double size = largest_of(x_of(c), n_);
-      column.forward = error == 0 ? 0 : error / size;
-      if (std::isnan(column.forward) || std::isnan(column.normwise))
-        column.forward = std::numeric_limits<double>::infinity();
+      column.forward = forward_error(c, d.data() + c * n_, known);
+      column.goes_on = wants_less(column);
+    }
+    while (nearer_step(d, known)) {
     }
   }
 
@@ -133,6 +137,11 @@ class Refiner {
     return column.componentwise > kEnough;
   }
 
+  /// Whether its bound is one, and above what is wanted.
+  [[nodiscard]] static bool wants_less(const Column& column) {
+    return std::isfinite(column.forward) && column.forward > solution_error_wanted(Element::fp64);
+  }
+
   void solve(std::vector<double>& b, std::int64_t count) const {
     factor_.solve_in_range({b.data(), n_, count, std::max<std::int64_t>(n_, 1)});
   }
@@ -161,6 +170,59 @@ class Refiner {
         if (std::isnan(error)) break;
       }
     });
+  }
+
+  /// The bound of the head of this file, relative to max |x_i|; d is the correction of x.
+  [[nodiscard]] double forward_error(std::int64_t c, const double* d, const Corrections& known) {
+    constexpr double kUnknown = std::numeric_limits<double>::infinity();
+    const Column& column = columns_[at(c)];
+    const double eta = std::max(2 * column.contraction, known.contraction);
+    double spread = eta < 0.9 ? eta / (1 - eta) * scaled_size(d) : kUnknown;
+    if (known.loss > 0)
+      spread = std::max(spread, known.loss * std::sqrt(std::abs(dot(n_, d, r_.data() + c * n_))));
+    spread += unseen_ > 0 ? unseen_ * scaled_size(x_of(c)) : 0;
+    double error = 0;
+    for (std::int64_t i = 0; i < n_; ++i)
+      error = std::max(error, std::abs(d[i]) * (1 + 2 * kUnitRoundoff) +
+                                  (spread == 0 ? 0 : spread / roots_[at(i)]));
+    const double forward = error == 0 ? 0 : error / largest_of(x_of(c), n_);
+    return std::isnan(forward) || std::isnan(column.normwise) ? kUnknown : forward;
+  }
+
+  /// Adds its correction d to each column that goes on, where that halves the bound of its error;
+  /// d becomes the next corrections. False if none goes on.
+  bool nearer_step(std::vector<double>& d, const Corrections& known) {
+    std::vector<std::int64_t> active;
+    for (std::int64_t c = 0; c < std::ssize(columns_); ++c)
+      if (columns_[at(c)].goes_on) active.push_back(c);
+    if (active.empty()) return false;
+    const std::vector<double> x_before = x_;
+    const std::vector<Column> before = columns_;
+    for (const std::int64_t c : active)
+      for (std::int64_t i = 0; i < n_; ++i) x_of(c)[i] += d[at(i + c * n_)];
+    measure();
+    std::vector<double> next;
+    for (const std::int64_t c : active)
+      next.insert(next.end(), r_.begin() + c * n_, r_.begin() + (c + 1) * n_);
+    solve(next, std::ssize(active));
+    for (std::size_t k = 0; k < active.size(); ++k) {
+      const std::int64_t c = active[k];
+      Column& now = columns_[at(c)];
+      const double* correction = next.data() + k * at(n_);
+      now.forward = forward_error(c, correction, known);
+      const Column& last = before[at(c)];
+      if (!(now.forward < last.forward / 2) || now.normwise > std::max(last.normwise, kEnough) ||
+          now.componentwise > std::max(last.componentwise, kEnough)) {
+        std::copy_n(x_before.begin() + c * n_, n_, x_.begin() + c * n_);
+        now = last;
+        now.goes_on = false;
+        continue;
+      }
+      std::copy_n(correction, n_, d.begin() + c * n_);
+      ++now.steps;
+      now.goes_on = wants_less(now) && now.steps < 2 * steps_max_;
+    }
+    return true;
   }
 
   /// A step of those that go on; false if none does.
@@ -219,6 +281,7 @@ class Refiner {
   const SparseCholesky& factor_;
   const SymmetricSystem& system_;
   WorkCrew& crew_;
+  double unseen_;
   std::int64_t n_;
   double norm_;
   std::vector<double> roots_;
@@ -226,6 +289,20 @@ class Refiner {
   std::vector<Column> columns_;
   std::vector<double> b_, x_, r_, terms_;
 };
+
+Corrections corrections_of(const SparseCholesky& factor, const SparseMatrix& a, double condition) {
+  constexpr double kTells = 0x1p-4;
+  Corrections known;
+  known.contraction =
+      2 * condition * (factor.precision() == Element::fp64 ? kUnitRoundoff : 0x1p-24);
+  if (known.contraction <= kTells) return known;
+  const double inverse = factor_errors(factor, a).inverse;  // φ/(1 − φ)
+  if (std::isinf(inverse)) return {.contraction = 1};
+  known.loss = inverse * std::sqrt(condition * (1 + inverse));
+  // Beyond that κ the loss alone tells.
+  if (numerically_singular(condition, factor.precision())) known.contraction = 0;
+  return known;
+}
 
 /// The larger, or a NaN.
 void raise(double& most, double value) {
@@ -263,18 +340,21 @@ Certificate refine(const SparseCholesky& factor, const SparseMatrix& a, MatrixVi
   const SymmetricSystem system(a, factor.shift(), factor.exponent());
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   WorkCrew crew(static_cast<int>(std::clamp<std::int64_t>(b.cols - 1, 0, cores - 1)));
-  Refiner refiner(factor, system, crew);
+  const double lost = system.loss().relative;
+  const double unseen = lost > 0 ? 2 * scaled_condition * system.loss().scaled_norm : 0;
+  Refiner refiner(factor, system, unseen, crew);
+  const Corrections known = bounded ? corrections_of(factor, a, scaled_condition) : Corrections{};
   for (std::int64_t first = 0; first < b.cols; first += kRefinedColumnsAtOnce) {
     const std::int64_t count = std::min(kRefinedColumnsAtOnce, b.cols - first);
     const MatrixView<double> part = x.block(0, first, x.rows, count);
     refiner.begin(b.block(0, first, b.rows, count), part, factor.exponent());
     refiner.refine();
-    if (bounded) refiner.bound_errors(scaled_condition);
+    if (bounded) refiner.bound_errors(known);
     refiner.put_back(part);
     for (const Column& column : refiner.columns()) {
       certificate.refinement_steps = std::max(certificate.refinement_steps, column.steps);
-      raise(certificate.backward_error, column.normwise);
-      raise(certificate.componentwise_backward_error, column.componentwise);
+      raise(certificate.backward_error, column.normwise + lost);
+      raise(certificate.componentwise_backward_error, column.componentwise + lost);
       if (bounded) raise(certificate.forward_error, column.forward);
     }
   }

@@ -20,6 +20,24 @@ SymmetricSystem::SymmetricSystem(const SparseMatrix& a, double shift, int expone
   for_symmetric_entries(*a_, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
     if (i == j) diagonal_[at(i)] += a_->value[at(k)];
   });
+  if (exponent != 0) find_loss(a, shift, exponent);
+}
+
+void SymmetricSystem::find_loss(const SparseMatrix& a, double shift, int exponent) {
+  const SymmetricSystem given(a, shift, 0);
+  const std::vector<double> root = given.roots();
+  std::vector<double> sum(at(n()));
+  for_symmetric_entries(a, [&](std::int32_t i, std::int32_t j, std::int64_t k) {
+    const double value = i == j ? given.diagonal()[at(i)] : a.value[at(k)];
+    const double kept = i == j ? diagonal_[at(i)] : a_->value[at(k)];
+    const double off = std::abs(value - std::scalbn(kept, exponent));
+    if (off == 0) return;
+    loss_.relative = std::max(loss_.relative, off / std::abs(value));
+    const double scaled = off / root[at(i)] / root[at(j)];
+    sum[at(i)] += scaled;
+    if (i != j) sum[at(j)] += scaled;
+  });
+  if (!sum.empty()) loss_.scaled_norm = *std::max_element(sum.begin(), sum.end());
 }
 
 double SymmetricSystem::norm() const {

@@ -30,16 +30,26 @@ class SymmetricSystem {
   /// The norm of the matrix so scaled.
   [[nodiscard]] double scaled_norm() const;
 
+  /// What elements lost that became subnormal numbers by the power of two; of all others nothing.
+  struct Loss {
+    double relative = 0;     ///< the most that an element did, beside itself
+    double scaled_norm = 0;  ///< ‖·‖∞ of all that was lost, divided by roots of the diagonal
+  };
+  [[nodiscard]] const Loss& loss() const noexcept { return loss_; }
+
   /// r ← b − (A + shift·I)·x, summed in double-double, and terms ← |A + shift·I|·|x| + |b|.
   void residual(const double* b, const double* x, double* r, double* terms) const;
   /// Y ← (A + shift·I)·V, summed in double-double.
   void multiply(MatrixView<const double> v, MatrixView<double> y) const;
 
  private:
+  void find_loss(const SparseMatrix& a, double shift, int exponent);
+
   SparseMatrix scaled_;  // empty unless there is an exponent
   const SparseMatrix* a_;
   double shift_;
   std::vector<double> diagonal_;  // of A + shift·I, rounded
+  Loss loss_;
 };
 
 }  // namespace strata

@@ -149,7 +149,18 @@ TYPED_TEST(SolveCertificate, IsNeverBetterThanTheTruth) {
     // An error of the residual is at most n + 2 roundings of fp64 of the terms.
     const double resolution = static_cast<double>(n + 2) * 0x1p-53;
     EXPECT_NEAR(c.componentwise_backward_error, t.componentwise, resolution) << seed;
-    EXPECT_GE(c.forward_error, t.forward) << seed << ": n = " << n;
+    // Of x that was refined long doubles do not tell the error.
+    const test::Symmetric exact_a(n, [&](auto i, auto j) { return double{p.a(i, j)}; });
+    const test::ExactCholesky exact(exact_a);
+    for (const std::int64_t column : {0, 1}) {
+      const std::vector<double> of_b(p.b.data.begin() + column * n,
+                                     p.b.data.begin() + (column + 1) * n);
+      const std::vector<double> of_x(x.data.begin() + column * n,
+                                     x.data.begin() + (column + 1) * n);
+      EXPECT_GE(c.forward_error,
+                test::solution_errors(exact_a, exact, of_b.data(), of_x.data()).forward)
+          << seed << ": n = " << n;
+    }
     const double nearby = 8 * c.scaled_condition * std::numeric_limits<T>::epsilon();
     EXPECT_LE(c.scaled_condition, t.condition * (1 + nearby)) << seed;
     EXPECT_GE(c.scaled_condition, t.condition * (1 - nearby) / 3) << seed;
@@ -215,6 +226,87 @@ TYPED_TEST(SolveCertificate, IsTrueOfStructures) {
     solved += expect_true_of_structure<TypeParam>(seed) ? 1 : 0;
   }
   EXPECT_GT(solved, cases / 4);
+}
+
+/// A and b in doubles, x in T, and what is true of it beside what is said.
+template <class T>
+void expect_true_of_doubles(const test::Symmetric& a, const std::vector<double>& b, double wanted) {
+  const std::int64_t n = a.n;
+  const auto of_a = test::make_matrix<double>(n, n, [&](auto i, auto j) { return a(i, j); });
+  const auto of_b = test::make_matrix<double>(n, 1, [&](auto i, auto) { return b[at(i)]; });
+  Matrix<T> x(n, 1);
+  const Certificate c = solve(of_a.view(), of_b.view(), x.view(), host_options()).certificate;
+  if (!c.factor.ok) return;
+  const std::vector<double> wide(x.data.begin(), x.data.end());
+  const test::SolutionErrors errors =
+      test::solution_errors(a, test::ExactCholesky(a), b.data(), wide.data());
+  const double resolution = static_cast<double>(n + 2) * 0x1p-53;
+  EXPECT_EQ(c.precision, element_of<T>);
+  EXPECT_LE(errors.normwise, c.backward_error + resolution);
+  EXPECT_LE(errors.componentwise, c.componentwise_backward_error + resolution);
+  EXPECT_LE(errors.forward, c.forward_error);
+  EXPECT_LE(c.forward_error, wanted) << c.scaled_condition;
+}
+
+/// An x in floats is one of the A and b that are given, not of floats near them.
+TEST(SolveCertificate, InFloatsIsOneOfTheDoublesThatAreGiven) {
+  const double none = std::numeric_limits<double>::infinity();
+  const auto expect_close = [](const std::vector<double>& full, const std::vector<double>& b) {
+    const auto n = std::ssize(b);
+    expect_true_of_doubles<float>({n, [&](auto i, auto j) { return full[at(i + j * n)]; }}, b,
+                                  1e-2);
+  };
+  expect_close({1, 0, 0, 1}, {0.1, 0.3});
+  expect_close({1.1, 0.1, 0.1, 1.3}, {0.7, 0.9});
+  expect_close({1.1, 1.0999, 1.0999, 1.1}, {0.7, 0.9});
+  expect_close({1e10, 0.1, 0.2, 0.1, 1, 0, 0.2, 0, 1}, {1.1, 0.7, 0.3});
+  for (std::uint64_t seed = 0; seed < test::campaign(2000, 96, 32); ++seed) {
+    const test::Symmetric a = test::symmetric_matrix(seed, 30, Element::fp32);
+    const std::vector<double> b = test::right_hand_side(a, seed);
+    const bool finite =
+        std::all_of(b.begin(), b.end(), [](double x) { return std::abs(x) < 1e30; });
+    if (finite && test::ExactCholesky(a).definite()) expect_true_of_doubles<float>(a, b, none);
+  }
+}
+
+/// Where the range of A takes digits of its small elements, bounds say so.
+TEST(SolveCertificate, OfDigitsThatTheRangeTakes) {
+  const double none = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& diagonal : {std::vector<double>{1e300, 1e-20},
+                                              {1e280, 1e-40},
+                                              {1e308, 1e-10},
+                                              {1e290, 1e-29, 1, 1},
+                                              {3e285, 1e-30, 7, 1},
+                                              {1e300, 1e290, 3e280},
+                                              {1e300, 1e-300}}) {
+    const test::Symmetric a(std::ssize(diagonal),
+                            [&](auto i, auto j) { return i == j ? diagonal[at(i)] : 0.0; });
+    expect_true_of_doubles<double>(a, diagonal, none);
+  }
+}
+
+/// Up to conditions that no factor tells.
+TEST(SolveCertificate, NothingIsSaidBeyondTheFactor) {
+  const double none = std::numeric_limits<double>::infinity();
+  for (std::int64_t n = 8; n <= 48; ++n) {
+    SCOPED_TRACE(n);
+    const test::Symmetric a = test::moler(n);
+    expect_true_of_doubles<double>(a, test::row_sums(a), none);
+    expect_true_of_doubles<float>(a, test::row_sums(a), none);
+  }
+}
+
+/// A backward error of a few ulps leaves no digit of such an x: it is refined on.
+TEST(SolveCertificate, SolutionsInWideUnitsAreRefined) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    const test::Symmetric wide = test::in_wide_units(seed, 8, 18);
+    expect_true_of_doubles<double>(wide, test::row_sums(wide),
+                                   solution_error_wanted(Element::fp64));
+    const test::Symmetric narrow = test::in_wide_units(seed, 8, 8);
+    expect_true_of_doubles<float>(narrow, test::row_sums(narrow),
+                                  solution_error_wanted(Element::fp32));
+  }
 }
 
 /// Singular matrices that rounding lets pass.

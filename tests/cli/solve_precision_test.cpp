@@ -3,10 +3,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "tests/cli/program.hpp"
 #include "tests/support/problems.hpp"
+#include "tests/support/symmetric_kinds.hpp"
 
 namespace strata::test {
 namespace {
@@ -184,6 +186,45 @@ TEST_F(CliPrecision, SymmetricIsWhatTheFilesDigitsCanSay) {
 TEST_F(CliPrecision, AMatrixThatIsNotSquareIsNamedAsTheFileHasIt) {
   (void)scratch.put("wide.npy", npy_of<float>(random_columns(n, n + 1, 3)));
   expect_refused(command("wide.npy", "b4.npy"), 2, {"wide.npy", "90 by 91", "not square"});
+}
+
+/// Backward errors of a few ulps, and no digit of the element in the largest unit: doubles are
+/// refined until there are, floats cannot always be.
+TEST_F(CliPrecision, AnXOfWhichNothingIsKnownIsNoSolution) {
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    const Symmetric wide = in_wide_units(seed, 8, 18);
+    const DenseMatrix<double> matrix{wide.full, 8, 8};
+    const DenseMatrix<double> rhs{row_sums(wide), 8, 1};
+    (void)scratch.put("W8.npy", npy_of<double>(matrix));
+    (void)scratch.put("w8.npy", npy_of<double>(rhs));
+    (void)scratch.put("W4.npy", npy_of<float>(matrix));
+    (void)scratch.put("w4.npy", npy_of<float>(rhs));
+    write_mtx(path("W.mtx"), matrix.view());
+    for (const Words& words : {command("W8.npy", "w8.npy"), command("W.mtx", "w8.npy")}) {
+      const json certificate = expect_json(words).at("certificate");
+      EXPECT_EQ(certificate.at("ok"), true);
+      EXPECT_LE(certificate.at("forward_error").get<double>(), 1e-6);
+    }
+    for (const Words& words : {command("W4.npy", "w4.npy"),
+                               command("W8.npy", "w8.npy") + Words{"--precision", "fp32"}}) {
+      std::filesystem::remove(path("x.npy"));
+      const Outcome outcome = run_program(words + Words{"--json"});
+      EXPECT_EQ(read_dense(path("x.npy")).rows, 8) << "written in any case";
+      const json certificate = json::parse(outcome.out, nullptr, false).at("certificate");
+      const json& forward = certificate.at("forward_error");
+      const bool known = !forward.is_null() && forward.get<double>() <= 0.1;
+      EXPECT_LE(certificate.at("componentwise_backward_error").get<double>(), 1e-6);
+      EXPECT_EQ(certificate.at("ok"), known);
+      EXPECT_EQ(outcome.status, known ? 0 : 1);
+      if (known) continue;
+      ++refused;
+      EXPECT_NE(certificate.at("why").get<std::string>().find("of x"), std::string::npos);
+      expect_complaint(run_program(words), 1, {"of x", "--precision fp64"});
+    }
+  }
+  EXPECT_GT(refused, 2);
 }
 
 TEST_F(CliPrecision, TextNamesIt) {

@@ -41,8 +41,9 @@ TYPED_TEST(HostResidual, IsThatOfTheWholeMatrixInFp64) {
   for (const std::int64_t n : {1, 2, 255, 256, 257, 300, 513}) {
     for (const std::int64_t columns : {0, 1, 3}) {
       const auto a = test::random_spd_matrix<TypeParam>(n, 21);
-      const auto x = test::make_matrix<TypeParam>(
-          n, columns, [](auto i, auto j) { return std::sin(static_cast<double>(1 + 5 * i + j)); });
+      const auto x = test::make_matrix<double>(n, columns, [](auto i, auto j) {
+        return static_cast<TypeParam>(std::sin(static_cast<double>(1 + 5 * i + j)));
+      });
       const auto b = test::make_matrix<TypeParam>(
           n, columns, [](auto i, auto j) { return std::cos(static_cast<double>(2 + i + 3 * j)); });
       Matrix<double> r(n, columns);
@@ -68,16 +69,43 @@ TYPED_TEST(HostResidual, IsThatOfTheWholeMatrixInFp64) {
   }
 }
 
-template <class T>
-double error_of(double norm_a, const Matrix<T>& b, const Matrix<T>& x, const Matrix<double>& r) {
-  return backward_error(norm_a, b.view(), x.view(), r.view());
+/// Residuals of a solution that is as good as doubles are: all digits of their sums cancel.
+TYPED_TEST(HostResidual, InDoubleDoubleHasDigitsBelowRounding) {
+  __extension__ using Quad = __float128;
+  for (const std::int64_t n : {1, 2, 255, 257, 300, 2100}) {
+    const auto a = test::make_matrix<TypeParam>(n, n, [](auto i, auto j) {
+      return std::sin(static_cast<double>(1 + std::max(i, j) + 7 * std::min(i, j)));
+    });
+    const auto x = test::make_matrix<double>(
+        n, 2, [](auto i, auto j) { return std::cos(static_cast<double>(3 * i + j)); });
+    Matrix<double> b(n, 2);
+    Matrix<double> r(n, 2);
+    std::vector<Quad> expected(b.data.size());
+    for (std::int64_t c = 0; c < 2; ++c) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        Quad sum = 0;
+        for (std::int64_t j = 0; j < n; ++j)
+          sum += static_cast<Quad>(a(i, j)) * static_cast<Quad>(x(j, c));
+        b(i, c) = static_cast<double>(sum);
+        expected[static_cast<std::size_t>(i + c * n)] = static_cast<Quad>(b(i, c)) - sum;
+      }
+    }
+    Matrix<TypeParam> padded(0, 0);
+    symmetric_residual_dd(lower_of(a, padded), b.view(), x.view(), r.view());
+    for (std::size_t k = 0; k < r.data.size(); ++k)
+      ASSERT_NEAR(r.data[k], static_cast<double>(expected[k]),
+                  static_cast<double>(n * n) * 0x1p-100);
+  }
 }
 
-template <class T>
-Matrix<T> column(const std::vector<double>& values) {
-  Matrix<T> m(static_cast<std::int64_t>(values.size()), 1);
-  for (std::size_t i = 0; i < values.size(); ++i) m.data[i] = static_cast<T>(values[i]);
+Matrix<double> column(const std::vector<double>& values) {
+  Matrix<double> m(static_cast<std::int64_t>(values.size()), 1);
+  m.data = values;
   return m;
+}
+double error_of(double norm_a, const Matrix<double>& b, const Matrix<double>& x,
+                const Matrix<double>& r) {
+  return backward_error(norm_a, b.view(), x.view(), r.view());
 }
 
 TYPED_TEST(HostResidual, MagnitudesAreThoseOfBothTriangles) {
@@ -104,16 +132,16 @@ TYPED_TEST(HostResidual, MagnitudesAreThoseOfBothTriangles) {
 }
 
 TEST(ComponentwiseBackwardError, IsTheLargestQuotient) {
-  const Matrix<double> r = column<double>({0, 1e-3, -4, 0});
-  const Matrix<double> terms = column<double>({0, 1e-2, 100, 5});
+  const Matrix<double> r = column({0, 1e-3, -4, 0});
+  const Matrix<double> terms = column({0, 1e-2, 100, 5});
   EXPECT_DOUBLE_EQ(componentwise_backward_error(r.view(), terms.view()), 0.1);
-  EXPECT_EQ(componentwise_backward_error(column<double>({1}).view(), column<double>({0}).view()),
+  EXPECT_EQ(componentwise_backward_error(column({1}).view(), column({0}).view()),
             std::numeric_limits<double>::infinity());
-  EXPECT_TRUE(std::isnan(componentwise_backward_error(column<double>({1, kNan}).view(),
-                                                      column<double>({1, 1}).view())));
+  EXPECT_TRUE(
+      std::isnan(componentwise_backward_error(column({1, kNan}).view(), column({1, 1}).view())));
 }
 
-TYPED_TEST(HostResidual, BackwardErrorHasEachOfItsTerms) {
+TEST(BackwardError, HasEachOfItsTerms) {
   struct Case {
     const char* what;
     double norm_a;
@@ -130,46 +158,44 @@ TYPED_TEST(HostResidual, BackwardErrorHasEachOfItsTerms) {
       {"A large, x small", 4096, {0, -1, 0}, {0, -0.125, 0}, {0, -1, 0}, 1.0L / (512 + 1)},
       {"equal terms", 8, {0, 16, 3}, {1, 2, 1}, {0, 4, 1}, 4.0L / (16 + 16)}};
   for (const Case& c : cases) {
-    const double error =
-        error_of(c.norm_a, column<TypeParam>(c.b), column<TypeParam>(c.x), column<double>(c.r));
+    const double error = error_of(c.norm_a, column(c.b), column(c.x), column(c.r));
     // A product, a sum and a quotient: rounded three times.
     const auto expected = static_cast<double>(c.expected);
     EXPECT_NEAR(error, expected, 3 * kEpsilon * expected) << c.what;
   }
 }
 
-TYPED_TEST(HostResidual, BackwardErrorIsTheWorstColumns) {
+TEST(BackwardError, IsTheWorstColumns) {
   // Column by column the errors are 1/4096, 3/8 and 1/16; norms over all columns would mix them.
-  Matrix<TypeParam> b(2, 3), x(2, 3);
-  Matrix<double> r(2, 3);
+  Matrix<double> b(2, 3), x(2, 3), r(2, 3);
   b(0, 0) = 4096, r(1, 0) = 1;
   b(1, 1) = 6, x(0, 1) = 1, r(0, 1) = -3;
   b(0, 2) = 12, x(1, 2) = -2, r(1, 2) = 1;
   EXPECT_EQ(error_of(2, b, x, r), 0.375);
 }
 
-TYPED_TEST(HostResidual, BackwardErrorOfNothingIsZeroAndOfANanIsOne) {
-  const auto one = column<TypeParam>({1, 1, 1});
-  const auto zero = column<TypeParam>({0, 0, 0});
-  EXPECT_EQ(error_of(1, zero, zero, column<double>({0, 0, 0})), 0);
-  EXPECT_EQ(error_of(1, Matrix<TypeParam>(0, 2), Matrix<TypeParam>(0, 2), Matrix<double>(0, 2)), 0);
-  EXPECT_EQ(error_of(0, zero, zero, column<double>({0, 1, 0})), kInfinity);
-  EXPECT_TRUE(std::isnan(error_of(kNan, one, one, column<double>({1, 1, 1}))));
+TEST(BackwardError, OfNothingIsZeroAndOfANanIsOne) {
+  const auto one = column({1, 1, 1});
+  const auto zero = column({0, 0, 0});
+  EXPECT_EQ(error_of(1, zero, zero, column({0, 0, 0})), 0);
+  EXPECT_EQ(error_of(1, Matrix<double>(0, 2), Matrix<double>(0, 2), Matrix<double>(0, 2)), 0);
+  EXPECT_EQ(error_of(0, zero, zero, column({0, 1, 0})), kInfinity);
+  EXPECT_TRUE(std::isnan(error_of(kNan, one, one, column({1, 1, 1}))));
   // Wherever it is, and whatever comes after it.
   for (std::int64_t column = 0; column < 3; ++column) {
     for (std::int64_t row = 0; row < 3; ++row) {
       const auto ones = [](auto, auto) { return 1.0; };
-      auto b = test::make_matrix<TypeParam>(3, 3, ones);
+      auto b = test::make_matrix<double>(3, 3, ones);
       auto x = b;
       auto r = test::make_matrix<double>(3, 3, ones);
       EXPECT_EQ(error_of(1, b, x, r), 0.5);
       r(row, column) = kNan;
       EXPECT_TRUE(std::isnan(error_of(1, b, x, r))) << row << "," << column;
       r(row, column) = 1;
-      x(row, column) = static_cast<TypeParam>(kNan);
+      x(row, column) = kNan;
       EXPECT_TRUE(std::isnan(error_of(1, b, x, r))) << row << "," << column;
       x(row, column) = 1;
-      b(row, column) = static_cast<TypeParam>(kNan);
+      b(row, column) = kNan;
       EXPECT_TRUE(std::isnan(error_of(1, b, x, r))) << row << "," << column;
     }
   }

@@ -247,6 +247,14 @@ bool refused(Element precision, F&& f) {
   return false;
 }
 
+/// None where A is refused or is not positive definite.
+std::optional<SparseCholesky> factor_of(const SparseMatrix& a, Element precision) {
+  std::optional<SparseCholesky> made;
+  if (refused(precision, [&] { made.emplace(a, options_in(precision)); })) return std::nullopt;
+  if (!made->info().ok) return std::nullopt;
+  return made;
+}
+
 bool expect_true_solution(std::uint64_t seed, Element precision) {
   const test::Symmetric full = test::symmetric_matrix(seed);
   const std::int64_t n = full.n;
@@ -275,11 +283,79 @@ bool expect_true_solution(std::uint64_t seed, Element precision) {
         test::solution_errors(full, exact, &b[at(column * n)], &x[at(column * n)]);
     EXPECT_LE(errors.normwise, c.backward_error + 1e-3 * kEpsilon);
     EXPECT_LE(errors.componentwise, c.componentwise_backward_error + 1e-3 * kEpsilon);
-    if (solved) {
-      EXPECT_LE(errors.forward, c.forward_error * (1 + 1e-6)) << c.scaled_condition;
-    }
+    EXPECT_LE(errors.forward, c.forward_error * (1 + 1e-6)) << c.scaled_condition;
   }
   return solved;
+}
+
+/// One right-hand side, and what is true of x beside what is said.
+struct Told {
+  Certificate certificate;
+  test::SolutionErrors truth;
+};
+Told told_of(const test::Symmetric& full, const std::vector<double>& b, Element precision) {
+  std::vector<double> x(b.size());
+  Told told;
+  told.certificate = solve(lower_triangle_of(full), columns_of(b, full.n), columns_of(x, full.n),
+                           options_in(precision))
+                         .certificate;
+  if (told.certificate.factor.ok)
+    told.truth = test::solution_errors(full, test::ExactCholesky(full), b.data(), x.data());
+  return told;
+}
+
+/// A backward error of a few ulps row by row leaves no digit of such an x: it is refined on.
+TEST_P(SparseCertificateOf, SolutionsInWideUnitsAreRefined) {
+  if (GetParam() == Element::fp32) GTEST_SKIP() << "floats do not hold such units";
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const test::Symmetric full = test::in_wide_units(seed, 8, 18);
+    const Told told = told_of(full, test::row_sums(full), GetParam());
+    ASSERT_TRUE(told.certificate.factor.ok);
+    EXPECT_LT(told.certificate.scaled_condition, 100);
+    EXPECT_LE(told.truth.forward, told.certificate.forward_error) << seed;
+    EXPECT_LE(told.certificate.forward_error, solution_error_wanted(Element::fp64)) << seed;
+  }
+}
+
+/// What corrections shrink by says nothing of directions that the factor does not have.
+TEST_P(SparseCertificateOf, NothingIsSaidBeyondTheFactor) {
+  int unknown = 0;
+  for (std::int64_t n = 8; n <= 48; ++n) {
+    const test::Symmetric full = test::moler(n);
+    const Told told = told_of(full, test::row_sums(full), GetParam());
+    if (!told.certificate.factor.ok) continue;
+    EXPECT_LE(told.truth.forward, told.certificate.forward_error * (1 + 1e-6)) << n;
+    unknown += std::isinf(told.certificate.forward_error) ? 1 : 0;
+  }
+  EXPECT_GT(unknown, 0);
+}
+
+/// Where the range of A takes digits of its small elements, bounds say so.
+TEST(SparseCertificate, OfDigitsThatTheRangeTakes) {
+  int lost = 0;
+  for (const std::vector<double>& diagonal : {std::vector<double>{1e300, 1e-20},
+                                              {1e280, 1e-40},
+                                              {1e308, 1e-10},
+                                              {1e290, 1e-29, 1, 1},
+                                              {3e285, 1e-30, 7, 1},
+                                              {1e300, 1e290, 3e280}}) {
+    const auto n = std::ssize(diagonal);
+    const test::Symmetric full(n, [&](auto i, auto j) { return i == j ? diagonal[at(i)] : 0.0; });
+    const SparseMatrix a = lower_triangle_of(full);
+    const std::optional<SparseCholesky> factor = factor_of(a, Element::fp64);
+    if (!factor) continue;
+    const test::ExactCholesky exact(full);
+    const FactorErrors told = factor_errors(*factor, a);
+    const auto off =
+        static_cast<double>(std::abs(factor->info().log_determinant - exact.log_determinant()));
+    EXPECT_LE(off, told.log_determinant);
+    lost += told.log_determinant > 1e-9 ? 1 : 0;
+    const Told solution = told_of(full, diagonal, Element::fp64);
+    EXPECT_LE(solution.truth.forward, solution.certificate.forward_error);
+    EXPECT_LE(solution.truth.componentwise,
+              solution.certificate.componentwise_backward_error + 1e-3 * kEpsilon);
+  }
+  EXPECT_GT(lost, 0);
 }
 
 TEST_P(SparseCertificateOf, SolutionsAreTrueOfStructures) {
@@ -297,14 +373,6 @@ bool is_told(const SparseCholesky& factor, const SparseMatrix& a, const FactorEr
   if (!std::isfinite(told.inverse)) return false;
   return factor.precision() == Element::fp32 ||
          !numerically_singular(factor.scaled_condition(a), factor.precision());
-}
-
-/// None where A is refused or is not positive definite.
-std::optional<SparseCholesky> factor_of(const SparseMatrix& a, Element precision) {
-  std::optional<SparseCholesky> made;
-  if (refused(precision, [&] { made.emplace(a, options_in(precision)); })) return std::nullopt;
-  if (!made->info().ok) return std::nullopt;
-  return made;
 }
 
 TEST_P(SparseCertificateOf, LogDeterminantsAreTrueOfStructures) {

@@ -306,4 +306,33 @@ inline std::vector<double> right_hand_side(const Symmetric& a, std::uint64_t see
   return b;
 }
 
+/// D·M·D, M of a condition of about 10, with units D over so many decades: a solution that is well
+/// known row by row, beside which backward errors see nothing of its elements in large units.
+inline Symmetric in_wide_units(std::uint64_t seed, std::int64_t n, double decades) {
+  std::vector<double> unit;
+  for (std::int64_t i = 0; i < n; ++i)
+    unit.push_back(
+        std::pow(10.0, decades * (random_uniform(seed, static_cast<std::uint64_t>(i)) - 0.5)));
+  return {n, [&](std::int64_t i, std::int64_t j) {
+            const double element =
+                i == j ? 2.0 : random_normal(seed + 1, static_cast<std::uint64_t>(i + j * n)) / n;
+            return element * unit[static_cast<std::size_t>(i)] * unit[static_cast<std::size_t>(j)];
+          }};
+}
+
+/// Moler's: L·Lᵀ for a unit lower triangle of −1, integers; its condition grows like 4^n.
+inline Symmetric moler(std::int64_t n) {
+  return {n, [](std::int64_t i, std::int64_t j) {
+            return static_cast<double>(i == j ? i + 1 : std::min(i, j) - 1);
+          }};
+}
+
+/// A·1, rounded.
+inline std::vector<double> row_sums(const Symmetric& a) {
+  std::vector<double> b(static_cast<std::size_t>(a.n));
+  for (std::int64_t i = 0; i < a.n; ++i)
+    for (std::int64_t j = 0; j < a.n; ++j) b[static_cast<std::size_t>(i)] += a(i, j);
+  return b;
+}
+
 }  // namespace strata::test
