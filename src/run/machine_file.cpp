@@ -1,11 +1,10 @@
 // Rates of a machine as JSON. See strata/calibrate.hpp.
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/check.hpp"
+#include "base/input_file.hpp"
 #include "base/output_file.hpp"
 #include "schedule/operation.hpp"
 #include "strata/calibrate.hpp"
@@ -126,12 +125,9 @@ void write_machine(const std::string& path, const Machine& machine) {
 }
 
 Machine read_machine(const std::string& path) {
-  std::ifstream in(path);
-  require(in.good(), ErrorKind::input, "machine", "{}: cannot be read", path);
-  std::ostringstream text;
-  text << in.rdbuf();  // a directory opens, but reads as nothing
+  const std::string text = InputFile(path, "machine").read_all();
   try {
-    const json file = json::parse(text.str());
+    const json file = json::parse(text);
     require(file.at("format") == "strata machine 2", ErrorKind::input, "machine",
             "is not a file of rates");
     Machine machine;

@@ -7,11 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/check.hpp"
+#include "base/input_file.hpp"
 #include "base/output_file.hpp"
 
 namespace strata {
@@ -59,13 +58,10 @@ std::vector<PotrfTuning> read_tables(const std::string& path, std::string& sourc
   source = "none";
   std::error_code error;
   if (path.empty() || !fs::exists(path, error)) return {};
-  std::ifstream in(path);
-  require(in.good(), ErrorKind::input, "tuning", "{}: cannot be read", path);
-  std::ostringstream text;
-  text << in.rdbuf();  // a directory opens, but reads as nothing
-  source = path + " " + tuning_checksum(text.str());
+  const std::string text = InputFile(path, "tuning").read_all();
+  source = path + " " + tuning_checksum(text);
   try {
-    const json file = json::parse(text.str());
+    const json file = json::parse(text);
     require(file.at("format") == kFormat, ErrorKind::input, "tuning", "is not a tuning table");
     std::vector<PotrfTuning> tables;
     for (const json& table : file.at("tables")) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -80,9 +81,11 @@ class ChecksumWriter {
 class ChecksumReader {
  public:
   ChecksumReader(const std::string& path, const FileFormat& format)
-      : path_(path), where_(format.where), file_(path, std::ios::binary) {
-    require(file_.good() && std::filesystem::is_regular_file(path), ErrorKind::input, where_,
-            "cannot read '{}'", path);
+      : path_(path), where_(format.where) {
+    // Looked at before it is opened: to open a pipe waits for its writer.
+    std::error_code error;
+    if (std::filesystem::is_regular_file(path, error)) file_.open(path, std::ios::binary);
+    require(file_.is_open(), ErrorKind::input, where_, "cannot read '{}'", path);
     left_ = static_cast<std::int64_t>(std::filesystem::file_size(path));
     XXH3_64bits_reset(&hash_);
     const std::string line = format.line();

@@ -235,6 +235,14 @@ TEST_F(CliReading, WhatHasNoEndIsNotRead) {
                        "--range", "1", "--smoothness", "0.5"} +
                      small_device(),
                  3, {zero, "device"});
+  expect_refused(Words{"plan", "cholesky", "--n", "256", "--rates", zero} + small_device(), 3,
+                 {zero, "device"});
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  (void)scratch.put("A.mtx",
+                    "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1\n2 2 1\n");
+  expect_refused(Words{"factor", path("A.mtx"), "-o", path("F"), "--analysis", pipe}, 3,
+                 {"cannot read", "pipe"});
 }
 
 TEST_F(CliReading, ADashIsNoFile) {
