@@ -93,6 +93,12 @@ void BlockTable::keep(int f, std::uint64_t identity, bool stays) {
   kept.family.stays = stays;
 }
 
+void BlockTable::place(int f, std::uint64_t identity) {
+  BlockFamily& family = entries_[static_cast<std::size_t>(f)].family;
+  family.placed = family.stays = true;
+  family.identity = identity;
+}
+
 std::int64_t BlockTable::column_bytes(BlockId id) const {
   return extent(id).rows * bytes_of(element(id));
 }

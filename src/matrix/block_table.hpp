@@ -55,6 +55,10 @@ struct BlockFamily {
   /// Blocks that a task has written stay on their devices as long as there is room, in the next
   /// plan too, and go home only if they have to leave. With an identity only.
   bool stays = false;
+  /// Blocks lie where the caller says, in memory of the devices whose tasks use them and with a
+  /// leading dimension of its own; only in resident schedules, and they stay. Without an identity
+  /// stored ones are there when a run begins, each on one device.
+  bool placed = false;
   /// Of each block its own element, in the order of BlockTable::index; empty: `element` for all.
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.
@@ -89,6 +93,8 @@ class BlockTable {
   int add(BlockFamily family);
   /// Names a family for later plans (BlockFamily::identity), and says whether its blocks stay.
   void keep(int f, std::uint64_t identity, bool stays);
+  /// Says that the blocks of a family lie where the caller has them (BlockFamily::placed).
+  void place(int f, std::uint64_t identity = 0);
 
   [[nodiscard]] int families() const noexcept { return static_cast<int>(entries_.size()); }
   [[nodiscard]] const BlockFamily& family(int f) const { return entry(f).family; }

@@ -4,14 +4,18 @@
 #include <chrono>
 #include <exception>
 #include <map>
-#include <thread>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/index.hpp"
 #include "kernels/run_fused.hpp"
 #include "kernels/sketch.hpp"
 #include "qr/tsqr_passes.hpp"
+#include "run/issued_program.hpp"
 #include "scalar/dispatch.hpp"
+#include "schedule/plan_layout.hpp"
 #include "session/report.hpp"
 
 namespace strata {
@@ -23,203 +27,17 @@ constexpr std::int64_t kBlockElements = std::int64_t{1} << 27;
 /// tree, of a few panels each, are few.
 constexpr std::int64_t kTasksOfAGroup = 1024;
 constexpr int kQueuesOfPart = 2;
-
-/// Puts the tasks of a pass into queues, and keeps when each was done.
-template <class T>
-class Tasks {
- public:
-  Tasks(const Schedule& schedule, const std::vector<PlacedRows<T>>& parts,
-        const std::vector<Lane>& lanes, SmallBlocks& small)
-      : schedule_(schedule), parts_(parts), lanes_(lanes), small_(small) {}
-
-  /// Behind what is in the first queue of each memory.
-  void start() {
-    for (const Lane& lane : lanes_) {
-      if (lane.memory == start_.size()) {
-        start_.push_back(lane.queue->record());
-      } else {
-        lane.queue->wait(start_[lane.memory]);
-      }
-    }
-    for (std::int64_t step = 0; step < schedule_.steps; ++step) {
-      TaskList tasks;
-      schedule_.emit(step, tasks);
-      for (const Task& task : std::as_const(tasks).tasks())
-        put(task, std::as_const(tasks).operands(task));
-    }
-  }
-  /// What is put into the first queue of a memory from now on comes behind all tasks there.
-  void join() {
-    std::vector<std::size_t> last(lanes_.size(), done_.size());
-    for (std::size_t i = 0; i < done_.size(); ++i) last[done_[i].span.queue] = i;
-    std::size_t first = 0;
-    for (std::size_t q = 0; q < lanes_.size(); ++q) {
-      if (lanes_[q].memory != lanes_[first].memory) first = q;
-      if (q != first && last[q] < done_.size()) lanes_[first].queue->wait(done_[last[q]].end);
-    }
-  }
-  /// Returns when all are done. A pass of a moment asks nobody.
-  void finish(const ProgressCallback& progress) {
-    Progress state{.what = "qr"};
-    for (const Done& done : done_) state.total += done.span.flops;
-    const auto begin = std::chrono::steady_clock::now();
-    auto nap = std::chrono::microseconds(100);
-    for (const Done& done : done_) {
-      for (; progress && !done.end.done(); nap = std::min(2 * nap, kNapMost)) {
-        std::this_thread::sleep_for(nap);
-        state.seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        if (nap == kNapMost && !progress(state)) abandon();
-      }
-      state.done += done.span.flops;
-    }
-    for (const Lane& lane : lanes_) lane.queue->synchronize();
-  }
-  /// Of tasks that are done.
-  [[nodiscard]] Trace trace() const {
-    Trace trace;
-    std::size_t first_lane = 0;
-    for (std::size_t q = 0; q < lanes_.size(); ++q) {
-      if (lanes_[q].memory != lanes_[first_lane].memory) first_lane = q;
-      trace.queues.push_back({lanes_[q].site->device->description().name,
-                              "compute " + std::to_string(q - first_lane),
-                              static_cast<std::uint16_t>(lanes_[q].memory)});
-    }
-    for (int f = 0; f < schedule_.blocks.families(); ++f)
-      trace.families.push_back(schedule_.blocks.family(f).name);
-    // Devices have clocks of their own, which begin with the pass.
-    std::vector<double> start;
-    for (const Event& event : start_) start.push_back(event.seconds());
-    const auto end_of = [&](const Done& done) {
-      return done.end.seconds() - start[lanes_[done.span.queue].memory];
-    };
-    std::vector<double> before(lanes_.size());
-    for (const Done& done : done_) {
-      Span span = done.span;
-      double& end = before[span.queue];
-      for (const std::size_t of_other : done.waits) end = std::max(end, end_of(done_[of_other]));
-      span.operation = trace.operation_number(done.operation->name);
-      span.begin = end;
-      end = std::max(end, end_of(done));
-      span.end = end;
-      trace.seconds = std::max(trace.seconds, end);
-      trace.add(span);
-    }
-    return trace;
-  }
-
- private:
-  static constexpr auto kNapMost = std::chrono::microseconds(20'000);
-
-  struct Done {
-    const Operation* operation;
-    Span span;
-    std::vector<std::size_t> waits;  ///< tasks of other queues
-    Event end;
-  };
-  /// The last task of a queue that touched a block.
-  struct Use {
-    std::size_t task;
-    bool writes;  ///< or one before it in its queue, since the last that waited for it
-  };
-
-  [[noreturn]] void abandon() {
-    for (const Lane& lane : lanes_) lane.queue->abandon();
-    for (const Lane& lane : lanes_) lane.queue->synchronize();
-    fail(ErrorKind::cancelled, "qr", "cancelled in a pass; V may hold anything");
-  }
-
-  /// In a memory.
-  [[nodiscard]] BlockView view(BlockId id, std::size_t memory) const {
-    const BlockExtent x = schedule_.blocks.extent(id);
-    const Element element = schedule_.blocks.element(id);
-    if (id.family() == rows::kMatrix) {
-      std::int64_t before = 0;
-      for (std::size_t p = 0; p < memory; ++p) before += parts_[p].v.rows;
-      const PlacedRows<T>& part = parts_[memory];
-      const bool of_v = x.col < part.v.cols;
-      const MatrixView<T>& there = of_v ? part.v : part.beside;
-      T* first = there.column(of_v ? x.col : x.col - part.v.cols) + (x.row - before);
-      return {first, x.rows, x.cols, there.ld, x.row, x.col, element};
-    }
-    return {small_.address(id, memory),
-            x.rows,
-            x.cols,
-            std::max<std::int64_t>(x.rows, 1),
-            x.row,
-            x.col,
-            element};
-  }
-
-  /// The tasks that a task of queue q has to wait for, because of one operand. Who waits for it
-  /// later waits for those of its queue before it, too.
-  void depend(BlockId id, Access access, std::uint16_t q, std::vector<std::size_t>& waits) {
-    std::vector<Use>& uses = uses_[id];
-    bool written = writes(access);
-    for (const Use& use : uses) {
-      const bool same = done_[use.task].span.queue == q;
-      if (!same && (use.writes || writes(access))) waits.push_back(use.task);
-      written = written || (same && use.writes);
-    }
-    std::erase_if(
-        uses, [&](const Use& use) { return writes(access) || done_[use.task].span.queue == q; });
-    uses.push_back({done_.size(), written});
-  }
-
-  void put(const Task& task, std::span<const TaskOperand> operands) {
-    Done done{task.operation, {}, {}, {}};
-    const Lane& lane = lanes_[task.device];
-    const auto access = [&](std::size_t i) {
-      return task.operation->access[i % static_cast<std::size_t>(task.operation->operands)];
-    };
-    std::vector<BlockView> views;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      views.push_back(view(operands[i].id, lane.memory));
-      if (schedule_.devices > 1) depend(operands[i].id, access(i), task.device, done.waits);
-    }
-    const Elements elements = elements_of(schedule_.blocks, task, operands);
-    const Backend& backend = *lane.site->backend;
-    const KernelFunction kernel = backend.kernels().find(task.operation->name, elements);
-    require(kernel != nullptr, ErrorKind::device, "qr", "{} has no {} in {}", backend.name(),
-            task.operation->name, to_string(elements));
-    Queue& queue = *lane.queue;
-    for (const std::size_t other : done.waits) queue.wait(done_[other].end);
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i].id.family() != rows::kMatrix && reads(access(i)))
-        small_.read(operands[i].id, lane.memory);
-    }
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i].id.family() != rows::kMatrix && writes(access(i)))
-        small_.write(operands[i].id, lane.memory);
-    }
-    kernel(queue, {views, task.operation->operands}, {.variant = task.variant});
-    done.span.queue = task.device;
-    done.span.family = static_cast<std::uint8_t>(operands[0].id.family());
-    done.span.row = static_cast<std::int32_t>(operands[0].id.row());
-    done.span.col = static_cast<std::int32_t>(operands[0].id.col());
-    done.span.calls = task.calls;
-    done.span.flops = work_of(schedule_.blocks, task, operands);
-    done.end = queue.record();
-    done_.push_back(std::move(done));
-  }
-
-  const Schedule& schedule_;
-  const std::vector<PlacedRows<T>>& parts_;
-  const std::vector<Lane>& lanes_;
-  SmallBlocks& small_;
-  std::vector<Event> start_;  ///< of each memory
-  std::vector<Done> done_;
-  std::map<BlockId, std::vector<Use>> uses_;
-};
+/// The name of the triangles of TSQR from one pass to the next.
+constexpr std::uint64_t kTriangles = 1;
 
 /// What is in queues uses memory of the host; nothing is left in them when a pass ends.
 class Drained {
  public:
-  explicit Drained(const std::vector<Lane>& lanes) : lanes_(lanes) {}
+  explicit Drained(const std::vector<ProgramLane>& lanes) : lanes_(lanes) {}
   Drained(const Drained&) = delete;
   Drained& operator=(const Drained&) = delete;
   ~Drained() {
-    for (const Lane& lane : lanes_) {
+    for (const ProgramLane& lane : lanes_) {
       try {
         lane.queue->synchronize();
       } catch (const std::exception&) {  // told by who waited before, or by what ended the pass
@@ -228,7 +46,61 @@ class Drained {
   }
 
  private:
-  const std::vector<Lane>& lanes_;
+  const std::vector<ProgramLane>& lanes_;
+};
+
+/// Blocks on their way between the host and the devices, in the staging memory of the sites.
+class StagedBlocks {
+ public:
+  /// The packed values of a block that is loaded.
+  using Source = std::function<const std::byte*(BlockId id)>;
+
+  /// sites: of each device of the program.
+  StagedBlocks(const BlockTable& blocks, const Program& program,
+               const std::vector<DeviceSite*>& sites, Source source)
+      : blocks_(blocks), program_(program), source_(std::move(source)) {
+    std::vector<std::int64_t> bytes(sites.size());
+    for (const Program::Entry& entry : program.entries()) {
+      if (entry.kind != StepKind::load && entry.kind != StepKind::store) continue;
+      for (const PlacedBlock& block : program.blocks(entry))
+        bytes[entry.device] += slot_room(blocks.bytes(block.id));
+    }
+    for (std::size_t d = 0; d < sites.size(); ++d)
+      next_.push_back(bytes[d] > 0 ? sites[d]->staging(bytes[d]) : nullptr);
+  }
+  void copy(const Program::Entry& entry, Queue& queue) {
+    for (const PlacedBlock& block : program_.blocks(entry)) {
+      const std::int64_t bytes = blocks_.bytes(block.id);
+      std::byte* staged = next_[entry.device];
+      next_[entry.device] += slot_room(bytes);
+      if (entry.kind == StepKind::load) {
+        std::copy_n(source_(block.id), bytes, staged);
+        queue.copy(block.data, staged, bytes, CopyDirection::host_to_device);
+      } else {
+        stored_[block.id] = staged;
+        queue.copy(staged, block.data, bytes, CopyDirection::device_to_host);
+      }
+    }
+  }
+  /// When the program is done: null where the block was not stored.
+  [[nodiscard]] const std::byte* stored(BlockId id) const {
+    const auto found = stored_.find(id);
+    return found == stored_.end() ? nullptr : found->second;
+  }
+  /// The stored blocks of a family, packed.
+  void take(int f, std::byte* to) const {
+    blocks_.for_each(f, [&](BlockId id) {
+      const std::byte* from = stored(id);
+      if (from != nullptr) to = std::copy_n(from, blocks_.bytes(id), to);
+    });
+  }
+
+ private:
+  const BlockTable& blocks_;
+  const Program& program_;
+  Source source_;
+  std::vector<std::byte*> next_;  // by device
+  std::map<BlockId, const std::byte*> stored_;
 };
 
 struct AddElements {
@@ -238,40 +110,28 @@ struct AddElements {
   }
 };
 
-/// Sums of several devices' blocks, which the host adds up as gram_sum does.
-class LateSums {
- public:
-  /// Puts the copies of what is added up into queues.
-  LateSums(const std::vector<PartTree::Join>& joins, SmallBlocks& small)
-      : joins_(joins), small_(small) {
-    std::vector<int> made;
-    for (const PartTree::Join& join : joins_) {
-      for (const int name : {join.left, join.right}) {
-        if (std::find(made.begin(), made.end(), name) == made.end()) small_.fetch(block(name));
-      }
-      made.push_back(join.to);
-    }
+/// Sums of several devices' blocks, which the host adds up as gram_sum does; bytes: of a sum.
+void add_late_sums(const std::vector<PartTree::Join>& joins, const StagedBlocks& staged,
+                   Element element, std::int64_t bytes, std::byte* whole) {
+  std::map<int, std::vector<std::byte>> made;
+  const auto at = [&](int name) {
+    const auto found = made.find(name);
+    return found != made.end() ? found->second.data()
+                               : staged.stored(BlockId(rows::kParts, name, 0));
+  };
+  for (const PartTree::Join& join : joins) {
+    const std::byte* left = at(join.left);
+    const std::byte* right = at(join.right);
+    std::vector<std::byte> sum(join.to < 0 ? std::size_t{0} : static_cast<std::size_t>(bytes));
+    std::byte* to = join.to < 0 ? whole : sum.data();
+    dispatch(element, [&]<class W>(std::type_identity<W>) {
+      run_fused<AddElements>(reinterpret_cast<const W*>(left), reinterpret_cast<const W*>(right),
+                             reinterpret_cast<W*>(to),
+                             bytes / static_cast<std::int64_t>(sizeof(W)));
+    });
+    if (join.to >= 0) made[join.to] = std::move(sum);
   }
-  /// When they are there; bytes: of a sum.
-  void add(Element element, std::int64_t bytes, std::byte* whole) const {
-    for (const PartTree::Join& join : joins_) {
-      dispatch(element, [&]<class W>(std::type_identity<W>) {
-        const auto at = [&](int name) {
-          return reinterpret_cast<W*>(name < 0 ? whole : small_.on_host(block(name)));
-        };
-        run_fused<AddElements>(static_cast<const W*>(at(join.left)),
-                               static_cast<const W*>(at(join.right)), at(join.to),
-                               bytes / static_cast<std::int64_t>(sizeof(W)));
-      });
-    }
-  }
-
- private:
-  [[nodiscard]] static BlockId block(int name) { return {rows::kParts, name, 0}; }
-
-  const std::vector<PartTree::Join>& joins_;
-  SmallBlocks& small_;
-};
+}
 
 /// Behind all else.
 void add_sums_of_host(Trace& trace, std::size_t count, double seconds) {
@@ -286,29 +146,60 @@ void add_sums_of_host(Trace& trace, std::size_t count, double seconds) {
   trace.add(span);
 }
 
+/// The largest magnitudes in the columns of all blocks.
+void take_maxima(const BlockTable& blocks, const StagedBlocks& staged, std::int64_t cols,
+                 double* maxima) {
+  blocks.for_each(rows::kMaxima, [&](BlockId id) {
+    const auto* of_block = reinterpret_cast<const double*>(staged.stored(id));
+    keep_larger(std::vector<double>(of_block, of_block + cols), maxima);
+  });
+}
+
+/// A span for each task, of queues that are named by their device's compute queues.
+Trace trace_of(const IssuedProgram& issued, const Plan& plan, int queues) {
+  Trace trace;
+  std::vector<std::uint16_t> of_lane;
+  for (int d = 0; d < plan.schedule().devices; ++d) {
+    for (int q = 0; q < queues; ++q) {
+      of_lane.push_back(static_cast<std::uint16_t>(trace.queues.size()));
+      trace.queues.push_back({plan.machine().devices[at(d)].name, "compute " + std::to_string(q),
+                              static_cast<std::uint16_t>(d)});
+    }
+  }
+  for (int f = 0; f < plan.schedule().blocks.families(); ++f)
+    trace.families.push_back(plan.schedule().blocks.family(f).name);
+  issued.put_spans(of_lane, trace);
+  return trace;
+}
+
+/// What the pass up the tree of TSQR has left, for the pass down, whose triangles are side by side.
+Residency triangles_of_next(Residency left) {
+  for (Residency::Node& node : left.devices)
+    for (ResidentBlock& block : node.blocks) std::swap(block.row, block.col);
+  return left;
+}
+
+/// What a resident plan of devices in whose memory V lies goes by; its rates are not read.
+Machine machine_of(const std::vector<DeviceSite*>& sites, int queues) {
+  constexpr std::int64_t kAsMuchAsThereIs = std::int64_t{1} << 60;
+  Machine machine = Machine::emulated(static_cast<int>(sites.size()), kAsMuchAsThereIs);
+  for (std::size_t p = 0; p < sites.size(); ++p) {
+    machine.devices[p].name = sites[p]->device->description().name;
+    machine.devices[p].kind = sites[p]->backend->kind();
+    machine.devices[p].compute_queues = queues;
+  }
+  return machine;
+}
+
 }  // namespace
 
 template <class T>
 InPlacePasses<T>::InPlacePasses(std::vector<PlacedRows<T>> parts, const Options& options)
-    : parts_(std::move(parts)), progress_(options.progress), options_(options) {
-  const int queues = parts_.size() > 1 ? kQueuesOfPart : queues_of(*parts_[0].site, options);
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    for (int q = 0; q < queues; ++q)
-      lanes_.push_back({parts_[p].site, &parts_[p].site->queue_at(q), p});
-  }
-}
+    : parts_(std::move(parts)), progress_(options.progress), options_(options) {}
 
-/// Of parts one or all of the queues of each.
 template <class T>
-std::vector<Lane> InPlacePasses<T>::lanes_of(const RowProblem& problem) const {
-  std::vector<Lane> lanes;
-  int of_memory = 0;
-  for (const Lane& lane : lanes_) {
-    const bool first = lanes.empty() || lanes.back().memory != lane.memory;
-    of_memory = first ? 1 : of_memory + 1;
-    if (parts_.size() == 1 || of_memory <= problem.queues_of_part) lanes.push_back(lane);
-  }
-  return lanes;
+int InPlacePasses<T>::queues_of(const RowProblem& problem) const {
+  return parts_.size() > 1 ? problem.queues_of_part : queues_of(*parts_[0].site, options_);
 }
 
 template <class T>
@@ -350,7 +241,7 @@ RowProblem InPlacePasses<T>::completed(RowProblem problem) const {
   // What one queue of a device has copied from another device the other queue does not know of.
   const bool alone = problem.late_sums_elsewhere || problem.pass == RowPass::solve;
   problem.queues_of_part = parts_.size() > 1 && alone ? kQueuesOfPart : 1;
-  problem.devices = static_cast<int>(lanes_of(problem).size());
+  problem.devices = static_cast<int>(parts_.size()) * queues_of(problem);
   problem.identity = 0;
   problem.stays = false;
   problem.block_elements =
@@ -367,13 +258,13 @@ RunReport InPlacePasses<T>::run(RowProblem asked, const PassData<T>& data) {
     if (!RowBlocks(problem).parts().late_joins().empty()) return run_count_gram(problem, data);
     problem.late_sums_elsewhere = false;  // C is on one device, and so is its Gram matrix
     problem.queues_of_part = 1;
-    problem.devices = static_cast<int>(lanes_of(problem).size());
+    problem.devices = static_cast<int>(parts_.size()) * queues_of(problem);
   }
   return run_tasks(problem, data);
 }
 
 /// C, which is a few thousand rows, is added up by the host and goes to the first device for its
-/// Gram matrix. In the memory that is kept for TSQR, which is another method.
+/// Gram matrix.
 template <class T>
 RunReport InPlacePasses<T>::run_count_gram(const RowProblem& problem, const PassData<T>& data) {
   const std::int64_t rows = sketch_buckets(problem.n);
@@ -381,86 +272,129 @@ RunReport InPlacePasses<T>::run_count_gram(const RowProblem& problem, const Pass
   PassData<T> of_c = data;
   of_c.sum = reinterpret_cast<std::byte*>(c.data());
   RunReport report = run_tasks(problem, of_c);
-  DeviceSite& site = *parts_[0].site;
-  const auto bytes = static_cast<std::int64_t>(c.size() * sizeof(double));
-  std::byte* there = site.kept(bytes);
-  std::copy_n(reinterpret_cast<const std::byte*>(c.data()), bytes, site.staging(bytes));
-  site.queue->copy(there, site.staging(bytes), bytes, CopyDirection::host_to_device);
-  site.queue->synchronize();  // before the staging memory is that of the next pass
-  const MatrixView<double> v{reinterpret_cast<double*>(there), rows, problem.n, rows};
+  InPlacePasses<double> passes(
+      {PlacedRows<double>{
+          .site = parts_[0].site, .v = {c.data(), rows, problem.n, rows}, .on_host = true}},
+      options_);
   RowProblem gram{.pass = RowPass::gram, .m = rows, .n = problem.n, .sum = problem.sum};
-  InPlacePasses<double> passes({PlacedRows<double>{.site = &site, .v = v}}, options_);
-  RunReport of_gram = passes.run(gram, {.scales = data.scales + problem.n, .sum = data.sum});
-  of_gram.traffic.host_to_device_bytes += bytes;
-  of_gram.trace.traffic.host_to_device_bytes += bytes;
-  of_gram.planned_traffic.host_to_device_bytes += bytes;
-  accumulate_with_trace(report, of_gram);
+  accumulate_with_trace(report,
+                        passes.run(gram, {.scales = data.scales + problem.n, .sum = data.sum}));
   return report;
+}
+
+/// The tasks of a pass as those of a resident schedule, whose devices have parts of V.
+template <class T>
+std::shared_ptr<const Schedule> InPlacePasses<T>::schedule_of(const RowProblem& problem) const {
+  auto schedule = std::make_shared<Schedule>(row_pass(problem));
+  const int queues = queues_of(problem);
+  schedule->devices = static_cast<int>(parts_.size());
+  schedule->resident = true;
+  if (!parts_[0].on_host) schedule->blocks.place(rows::kMatrix);
+  BlockId whole;  // of TSQR, the triangle of all of V
+  if (problem.pass == RowPass::triangles) {
+    schedule->blocks.place(rows::kSum, kTriangles);
+    whole = BlockId(rows::kSum, schedule->blocks.count(rows::kSum) - 1, 0);
+  }
+  if (problem.pass == RowPass::orthogonal) schedule->blocks.place(rows::kFactor, kTriangles);
+  schedule->emit = [emit = std::move(schedule->emit), queues, whole](std::int64_t step,
+                                                                     TaskList& tasks) {
+    const std::size_t before = tasks.tasks().size();
+    emit(step, tasks);
+    for (Task& task : tasks.tasks().subspan(before)) {
+      task.queue = static_cast<std::int16_t>(task.device % queues);
+      task.device = static_cast<std::uint16_t>(task.device / queues);
+      for (TaskOperand& operand : tasks.operands(task)) {
+        if (operand.id == whole) operand.hint = operand.hint | Hint::home;
+      }
+    }
+  };
+  return schedule;
+}
+
+/// Where a block lies that does not lie in the arena of its part's site.
+template <class T>
+CallersPlace InPlacePasses<T>::place_of(const BlockTable& blocks, BlockId id,
+                                        std::size_t part) const {
+  const BlockExtent x = blocks.extent(id);
+  if (id.family() != rows::kMatrix) {  // triangles, and room for what they are multiplied by
+    const std::int64_t count = blocks.count(id.family()) + (id.family() == rows::kSum ? 1 : 0);
+    const std::int64_t bytes = slot_room(blocks.bytes(id));
+    const std::int64_t number = id.row() + id.col();
+    return {parts_[part].site->kept(count * bytes) + number * bytes, x.rows};
+  }
+  std::int64_t before = 0;
+  for (std::size_t p = 0; p < part; ++p) before += parts_[p].v.rows;
+  const PlacedRows<T>& of = parts_[part];
+  const bool of_v = x.col < of.v.cols;
+  const MatrixView<T>& there = of_v ? of.v : of.beside;
+  T* first = there.column(of_v ? x.col : x.col - of.v.cols) + (x.row - before);
+  return {reinterpret_cast<std::byte*>(first), there.ld};
 }
 
 template <class T>
 RunReport InPlacePasses<T>::run_tasks(const RowProblem& problem, const PassData<T>& data) {
   const auto begin = std::chrono::steady_clock::now();
-  const Schedule schedule = row_pass(problem);
-  const BlockTable& blocks = schedule.blocks;
-  int kept = 0;
-  if (problem.pass == RowPass::triangles) kept = rows::kSum;
-  if (problem.pass == RowPass::orthogonal) kept = rows::kFactor;
-  const bool maxima = blocks.count(rows::kMaxima) > 0;
+  const auto seconds = [](auto from) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  };
+  const int queues = queues_of(problem);
+  std::vector<DeviceSite*> sites;
+  for (const PlacedRows<T>& part : parts_) sites.push_back(part.site);
+  const std::shared_ptr<const Schedule> schedule = schedule_of(problem);
+  const BlockTable& blocks = schedule->blocks;
+  PlanOptions options;
+  options.copies_in_stream = sites.size() == 1 && queues == 1;
+  const Plan plan(schedule, machine_of(sites, queues), options, std::exchange(triangles_, {}));
+  std::vector<std::byte*> arenas;
+  std::vector<ProgramLane> lanes;
+  for (std::size_t p = 0; p < sites.size(); ++p) {
+    arenas.push_back(sites[p]->work(plan.layout().devices[p].arena_bytes));
+    for (int q = 0; q < queues; ++q) lanes.push_back({&sites[p]->queue_at(q), static_cast<int>(p)});
+  }
+  std::vector<int> lane_of;  // copies go through the first of each site
+  for (const PlanQueue& queue : plan.layout().queues)
+    lane_of.push_back(queue.device * queues +
+                      (queue.role == QueueRole::compute ? queue.number : 0));
+  const Program program(plan, sites[0]->backend->kernels(), arenas, lane_of,
+                        [&](BlockId id, std::size_t part) { return place_of(blocks, id, part); });
+  StagedBlocks staged(blocks, program, sites, [&](BlockId id) -> const std::byte* {
+    switch (id.family()) {
+      case rows::kMatrix: return reinterpret_cast<const std::byte*>(parts_[0].v.data);
+      case rows::kScales:
+        return reinterpret_cast<const std::byte*>(data.scales) + blocks.byte_offset(id);
+      default:  // of TSQR what triangles are multiplied by alone is the host's
+        return data.factor + (problem.pass == RowPass::orthogonal ? 0 : blocks.byte_offset(id));
+    }
+  });
+  const double planning = seconds(begin);
+  const Drained drained(lanes);
+  IssuedProgram issued(program, lanes, IssuedProgram::Times::ends);
+  issued.issue([&](const Program::Entry& entry, Queue& queue) { staged.copy(entry, queue); });
+  if (data.meanwhile) data.meanwhile();
+  issued.wait(progress_, "qr");
   std::vector<PartTree::Join> late;
   if (problem.late_sums_elsewhere) late = RowBlocks(problem).parts().late_joins();
-  const bool sum_there = data.sum != nullptr && late.empty();  // on a device
-  const std::vector<Lane> lanes = lanes_of(problem);
-  std::vector<Lane> of_memories;
-  for (const Lane& lane : lanes) {
-    if (lane.memory == of_memories.size()) of_memories.push_back(lane);
-  }
-  SmallBlocks small(
-      blocks, std::move(of_memories), kept,
-      {false, data.scales != nullptr, data.factor != nullptr, !late.empty(), sum_there, maxima},
-      std::exchange(kept_, {}));
-  const Drained drained(lanes);
-  if (data.scales != nullptr)
-    small.load(rows::kScales, reinterpret_cast<const std::byte*>(data.scales));
-  if (data.factor != nullptr) small.load(rows::kFactor, data.factor);
-  Tasks<T> tasks(schedule, parts_, lanes, small);
-  tasks.start();
-  tasks.join();
-  if (sum_there) small.fetch(rows::kSum);
-  LateSums sums(late, small);
-  if (maxima) small.fetch(rows::kMaxima);
-  if (data.meanwhile) data.meanwhile();
-  tasks.finish(progress_);
-  if (sum_there) small.take(rows::kSum, data.sum);
   const auto sums_begin = std::chrono::steady_clock::now();
-  if (!late.empty()) {
-    const BlockId part(rows::kParts, 0, 0);
-    sums.add(blocks.element(part), blocks.bytes(part), data.sum);
-  }
-  const std::chrono::duration<double> of_sums = std::chrono::steady_clock::now() - sums_begin;
-  if (maxima && data.maxima != nullptr) {
-    std::vector<double> of_blocks(static_cast<std::size_t>(blocks.total_bytes(rows::kMaxima) / 8));
-    small.take(rows::kMaxima, reinterpret_cast<std::byte*>(of_blocks.data()));
-    for (auto first = of_blocks.begin(); first != of_blocks.end(); first += problem.n)
-      keep_larger(std::vector<double>(first, first + problem.n), data.maxima);
-  }
-  if (kept == rows::kSum) kept_ = small.take_held();
-  RunReport report;
-  report.n = problem.n;
-  report.tile = block_rows(problem);
+  if (!late.empty())
+    add_late_sums(late, staged, blocks.family(rows::kParts).element,
+                  blocks.capacity_bytes(rows::kParts), data.sum);
+  else if (data.sum != nullptr)
+    staged.take(rows::kSum, data.sum);
+  const double of_sums = seconds(sums_begin);
+  if (data.maxima != nullptr && blocks.count(rows::kMaxima) > 0)
+    take_maxima(blocks, staged, problem.n, data.maxima);
+  if (problem.pass == RowPass::triangles) triangles_ = triangles_of_next(plan.end());
+  Trace trace = trace_of(issued, plan, queues);
+  if (!late.empty()) add_sums_of_host(trace, late.size(), of_sums);
+  trace.traffic = issued.traffic();
+  PlannedRun figures;
+  figures.n = problem.n;
+  figures.tile = block_rows(problem);
+  figures.policy = "none";
+  figures.seconds = planning;
+  RunReport report = make_report(plan, figures, std::move(trace));
   report.path = "in place";
-  report.policy = "none";
-  for (const PlacedRows<T>& part : parts_)
-    report.devices.push_back(part.site->device->description().name);
-  report.compute_queues = static_cast<int>(lanes.size() / parts_.size());
-  report.trace = tasks.trace();
-  if (!late.empty()) add_sums_of_host(report.trace, late.size(), of_sums.count());
-  report.trace.traffic = small.traffic();
-  report.flops = report.trace.flops;
-  report.tasks = report.trace.spans_added;
-  report.traffic = small.traffic();
-  static_cast<Traffic&>(report.planned_traffic) = small.traffic();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = seconds(begin);
   return report;
 }
 

@@ -1,20 +1,22 @@
 #pragma once
-// InPlacePasses: passes over a tall matrix that lies in the memory of devices, without a plan.
+// InPlacePasses: passes over a tall matrix that lies in the memory of devices.
 //
-// Contract: as pass_executor.hpp. The tasks of row_pass() are put into queues of the sites in
-// program order, on a GPU into one, on a CPU into one for each core, whose blocks are those of a
-// device; a task waits for those of other queues that touch its blocks. V is where its caller has
-// it, with its leading dimension, and is not copied; it may lie in parts, ranges of its rows, on
-// several sites of one backend, of which each has a queue or two. The small blocks beside it are in
-// memory that the sites keep; what a task of one site needs of another is copied there first. The
-// report has the bytes that crossed the links, which are those of small blocks, and a span for each
-// task. `progress` is asked while tasks run; Error{cancelled} if it says so.
+// Contract: as pass_executor.hpp. The tasks of row_pass() are a resident schedule, whose plan is
+// compiled and issued (run/program.hpp). V is placed: it is where its caller has it, with its
+// leading dimension, and is not copied; it may lie in parts, ranges of its rows, on several sites
+// of one backend. On a GPU tasks have one queue, or two of each part, on a CPU one for each core.
+// The small blocks beside V are in memory that the sites keep, and go to and from the host through
+// their staging memory. The report has the bytes that crossed the links, which are those of small
+// blocks, and a span for each task. `progress` is asked while tasks run; Error{cancelled} if it
+// says so.
 
+#include <memory>
 #include <vector>
 
 #include "qr/pass_executor.hpp"
-#include "qr/small_blocks.hpp"
 #include "run/device_site.hpp"
+#include "run/program.hpp"
+#include "schedule/residency.hpp"
 
 namespace strata {
 
@@ -25,12 +27,17 @@ struct PlacedRows {
   MatrixView<T> v{};
   /// Columns of V that lie beside those; no block of a pass has columns of both.
   MatrixView<T> beside{};
+  /// V is one block in host memory, packed, that passes load and do not write.
+  bool on_host = false;
 };
+
+/// Parts that V may have.
+inline constexpr std::size_t kPartsMax = 32;
 
 template <class T>
 class InPlacePasses final : public PassExecutor<T> {
  public:
-  /// At least one part, at most kMemoriesMax; the mutex of each site is held as long as this lives.
+  /// At least one part, at most kPartsMax; the mutex of each site is held as long as this lives.
   InPlacePasses(std::vector<PlacedRows<T>> parts, const Options& options);
 
   [[nodiscard]] std::int64_t rows() const override;
@@ -44,15 +51,16 @@ class InPlacePasses final : public PassExecutor<T> {
  private:
   [[nodiscard]] static int queues_of(const DeviceSite& site, const Options& options);
   [[nodiscard]] RowProblem completed(RowProblem problem) const;
-  [[nodiscard]] std::vector<Lane> lanes_of(const RowProblem& problem) const;
+  [[nodiscard]] int queues_of(const RowProblem& problem) const;
+  [[nodiscard]] std::shared_ptr<const Schedule> schedule_of(const RowProblem& problem) const;
+  [[nodiscard]] CallersPlace place_of(const BlockTable& blocks, BlockId id, std::size_t part) const;
   [[nodiscard]] RunReport run_tasks(const RowProblem& problem, const PassData<T>& data);
   [[nodiscard]] RunReport run_count_gram(const RowProblem& problem, const PassData<T>& data);
 
   std::vector<PlacedRows<T>> parts_;
-  std::vector<Lane> lanes_;
   ProgressCallback progress_;
   Options options_;
-  std::vector<HeldBlock> kept_;  ///< of the blocks that a pass leaves to the next
+  Residency triangles_;  ///< that a pass leaves to the next
 };
 
 }  // namespace strata

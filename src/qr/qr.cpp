@@ -122,8 +122,8 @@ std::vector<MatrixView<T>> with_leading_dimensions(std::span<const MatrixView<T>
 template <class T>
 MatrixView<T> whole_of(std::span<const MatrixView<T>> parts) {
   require(!parts.empty(), ErrorKind::misuse, "qr", "V has no parts");
-  require(parts.size() <= kMemoriesMax, ErrorKind::misuse, "qr", "V in {} parts: {} are the most",
-          parts.size(), kMemoriesMax);
+  require(parts.size() <= kPartsMax, ErrorKind::misuse, "qr", "V in {} parts: {} are the most",
+          parts.size(), kPartsMax);
   MatrixView<T> whole = parts[0];
   const std::int64_t multiple = qr_part_multiple(whole.cols);
   std::size_t last = parts.size() - 1;  // that has rows

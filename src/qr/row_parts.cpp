@@ -142,7 +142,7 @@ void PartTree::join(int node, std::vector<Join>& into) {
   const Node& right = nodes_[static_cast<std::size_t>(sum.right)];
   sum.name = sum.parent < 0 ? -1 : take_name(sum.part);
   sum.ready = true;
-  into.push_back({sum.name, left.name, right.name, sum.part * queues_});
+  into.push_back({sum.name, left.name, right.name, sum.part * queues_, is_late(node)});
   for (const Node* done : {&left, &right}) {
     if (done->part == sum.part && !sum.spans)
       idle_[static_cast<std::size_t>(sum.part)].push_back(done->name);

@@ -33,6 +33,7 @@ class PartTree {
     int left = 0;
     int right = 0;
     int device = 0;
+    bool late = false;  ///< its sum is added up behind all blocks
   };
 
   /// Devices of tasks are queues, so many of each part's device: its blocks take turns, so that one
@@ -48,6 +49,11 @@ class PartTree {
   }
   /// Where the sum of a block goes; −1: it is the whole.
   [[nodiscard]] int name(std::int64_t b) const { return names_[static_cast<std::size_t>(b)]; }
+  /// Whether the sum of a block is added up behind all blocks.
+  [[nodiscard]] bool is_late(std::int64_t b) const {
+    const int parent = nodes_[static_cast<std::size_t>(b)].parent;
+    return parent >= 0 && nodes_[static_cast<std::size_t>(parent)].spans;
+  }
   /// Sums of blocks of one device that the task of block b, which is in the order above, completes.
   [[nodiscard]] const std::vector<Join>& joins(std::int64_t b) const {
     return joins_[static_cast<std::size_t>(b)];

@@ -52,7 +52,8 @@ SumTree::Node SumTree::node(std::int64_t level, std::int64_t number) const {
 
 TaskOperand SumTree::part(std::int64_t b, const TaskOperand& result) const {
   if (blocks_ == 1) return result;
-  if (of_parts_ != nullptr) return {BlockId(parts_, of_parts_->name(b), 0)};
+  if (of_parts_ != nullptr)
+    return {BlockId(parts_, of_parts_->name(b), 0), hint_of(of_parts_->is_late(b))};
   return {name(node(0, b))};
 }
 
@@ -64,7 +65,8 @@ void SumTree::sum(const TaskOperand& to, const Node& left, const Node& right,
 
 void SumTree::add_parts(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const {
   const auto put = [&](const PartTree::Join& join) {
-    const TaskOperand to = join.to < 0 ? whole : TaskOperand(BlockId(parts_, join.to, 0));
+    const TaskOperand to =
+        join.to < 0 ? whole : TaskOperand(BlockId(parts_, join.to, 0), hint_of(join.late));
     tasks.add(gram_sum, join.device,
               {to,
                {BlockId(parts_, join.left, 0), Hint::last_use},

@@ -63,6 +63,8 @@ class SumTree {
   [[nodiscard]] bool waits_for_others(const Node& node) const;
   [[nodiscard]] BlockId name(const Node& node) const;
   [[nodiscard]] Node node(std::int64_t level, std::int64_t number) const;
+  /// What is added up elsewhere goes home.
+  [[nodiscard]] Hint hint_of(bool late) const { return late && !late_ ? Hint::home : Hint::none; }
   void add_parts(std::int64_t b, const TaskOperand& whole, TaskList& tasks) const;
   void sum(const TaskOperand& to, const Node& left, const Node& right, TaskList& tasks) const;
 

@@ -12,13 +12,15 @@ namespace strata {
 class Program::Compiler {
  public:
   Compiler(Program& out, const Plan& plan, const KernelTable& kernels,
-           std::span<std::byte* const> arenas, std::span<const int> lanes)
+           std::span<std::byte* const> arenas, std::span<const int> lanes,
+           const CallersPlaces& callers)
       : out_(out),
         blocks_(plan.schedule().blocks),
         layout_(plan.layout()),
         kernels_(kernels),
         arenas_(arenas),
         lanes_(lanes),
+        callers_(callers),
         entry_of_(layout_.queues.size()) {
     PlanReader reader(plan);
     PlanWindow window;
@@ -30,13 +32,16 @@ class Program::Compiler {
   [[nodiscard]] const SlotPlace& place(std::size_t device, std::int32_t slot) const {
     return layout_.devices[device].slots[at(slot)];
   }
-  [[nodiscard]] std::byte* address(std::size_t device, std::int32_t slot) const {
-    return arenas_[device] + place(device, slot).offset;
-  }
   [[nodiscard]] BlockView view(BlockId id, std::size_t device, std::int32_t slot) const {
     const BlockExtent x = blocks_.extent(id);
-    return {address(device, slot), x.rows, x.cols, std::max<std::int64_t>(x.rows, 1), x.row, x.col,
-            blocks_.element(id)};
+    CallersPlace at{arenas_[device] + place(device, slot).offset,
+                    std::max<std::int64_t>(x.rows, 1)};
+    if (blocks_.family(id.family()).placed) at = callers_(id, device);
+    return {at.data, x.rows, x.cols, at.ld, x.row, x.col, blocks_.element(id)};
+  }
+  [[nodiscard]] PlacedBlock block(const PlanWindow& window, const Step& step) const {
+    const BlockId id = window.block_of(step);
+    return {id, static_cast<std::byte*>(view(id, step.device, *window.slots_of(step)).data)};
   }
 
   void add(const PlanWindow& window, const Step& step) {
@@ -44,7 +49,7 @@ class Program::Compiler {
     for (const Wait& wait : window.waits_of(step)) wait_for(lanes_[step.queue], wait);
     if (out_.waits_.size() == first_wait && joins(window, step)) {
       Entry& last = out_.entries_.back();
-      out_.blocks_.push_back({window.block_of(step), address(step.device, *window.slots_of(step))});
+      out_.blocks_.push_back(block(window, step));
       ++last.blocks;
       last.bytes += step.bytes;
     } else {
@@ -70,8 +75,9 @@ class Program::Compiler {
     if (step.kind != StepKind::load && step.kind != StepKind::store) return false;
     if (out_.entries_.empty()) return false;
     const Entry& last = out_.entries_.back();
-    if (last.kind != step.kind || last_queue_ != step.queue || last.event >= 0 ||
-        last.first.family() != window.block_of(step).family())
+    if (last.kind != step.kind || last_queue_ != step.queue || last.awaited ||
+        last.first.family() != window.block_of(step).family() ||
+        blocks_.family(last.first.family()).placed)
       return false;
     const SlotPlace& before = place(step.device, last_slot_);
     return before.offset + slot_room(before.bytes) ==
@@ -79,10 +85,10 @@ class Program::Compiler {
   }
 
   void wait_for(int lane, const Wait& wait) {
-    Entry& awaited = out_.entries_[entry_of_[wait.queue][wait.sequence - 1]];
-    if (awaited.lane == lane) return;
-    if (awaited.event < 0) awaited.event = static_cast<std::int64_t>(out_.events_++);
-    out_.waits_.push_back(at(awaited.event));
+    const std::size_t other = entry_of_[wait.queue][wait.sequence - 1];
+    if (out_.entries_[other].lane == lane) return;
+    out_.entries_[other].awaited = true;
+    out_.waits_.push_back(other);
   }
 
   void add_copy(Entry& entry, const PlanWindow& window, const Step& step) {
@@ -97,7 +103,7 @@ class Program::Compiler {
     }
     entry.first_block = out_.blocks_.size();
     entry.blocks = 1;
-    out_.blocks_.push_back({id, address(step.device, slots[0])});
+    out_.blocks_.push_back(block(window, step));
   }
 
   void add_calls(Entry& entry, const PlanWindow& window, const Step& step) {
@@ -137,16 +143,17 @@ class Program::Compiler {
   const KernelTable& kernels_;
   std::span<std::byte* const> arenas_;
   std::span<const int> lanes_;
+  const CallersPlaces& callers_;
   std::vector<std::vector<std::size_t>> entry_of_;  // by queue: of each of its steps
   std::int32_t last_slot_ = -1;
   int last_queue_ = -1;
 };
 
 Program::Program(const Plan& plan, const KernelTable& kernels, std::span<std::byte* const> arenas,
-                 std::span<const int> lanes) {
+                 std::span<const int> lanes, const CallersPlaces& callers) {
   require(plan.schedule().resident, ErrorKind::misuse, "run",
           "a program of a schedule whose blocks have no places for good");
-  Compiler(*this, plan, kernels, arenas, lanes);
+  Compiler(*this, plan, kernels, arenas, lanes, callers);
 }
 
 }  // namespace strata

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,13 @@ struct PlacedBlock {
   BlockId id;
   std::byte* data;
 };
+
+/// Where the caller has a block on a device (BlockFamily::placed): address and leading dimension.
+struct CallersPlace {
+  std::byte* data = nullptr;
+  std::int64_t ld = 0;
+};
+using CallersPlaces = std::function<CallersPlace(BlockId id, std::size_t device)>;
 
 class Program {
  public:
@@ -39,18 +47,17 @@ class Program {
     std::size_t first_view = 0, views = 0;    ///< compute: of its calls; peer: to and from
     std::size_t first_block = 0, blocks = 0;  ///< load, store
     std::size_t first_wait = 0, waits = 0;
-    std::int64_t bytes = 0;   ///< that a copy moves
-    std::int64_t event = -1;  ///< recorded behind it; −1: nobody waits
+    std::int64_t bytes = 0;  ///< that a copy moves
+    bool awaited = false;    ///< by an entry of another lane
   };
 
-  /// `lanes` has a lane for each queue of the plan, `arenas` the memory of each device. Throws
-  /// Error{device} if there is no kernel.
+  /// `lanes` has a lane for each queue of the plan, `arenas` the memory of each device; `callers`
+  /// is asked for blocks that the caller has. Throws Error{device} if there is no kernel.
   Program(const Plan& plan, const KernelTable& kernels, std::span<std::byte* const> arenas,
-          std::span<const int> lanes);
+          std::span<const int> lanes, const CallersPlaces& callers = {});
 
   [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }
-  [[nodiscard]] std::size_t events() const noexcept { return events_; }
-  /// Events of other lanes that were recorded before.
+  /// Entries of other lanes, which have been issued before.
   [[nodiscard]] std::span<const std::size_t> waits(const Entry& entry) const {
     return std::span(waits_).subspan(entry.first_wait, entry.waits);
   }
@@ -70,7 +77,6 @@ class Program {
   std::vector<std::size_t> waits_;
   std::vector<PlacedBlock> blocks_;
   std::vector<BlockView> views_;
-  std::size_t events_ = 0;
   bool has_shared_ = false;
 };
 

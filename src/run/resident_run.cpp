@@ -304,60 +304,14 @@ void ResidentRun::preload(int family, const Homes& homes) {
   }
 }
 
-void ResidentRun::copy(const Program::Entry& entry, Queue& queue, const Homes& homes,
-                       HomeComing& home) {
-  const std::span<const PlacedBlock> blocks = current_->program->blocks(entry);
-  switch (entry.kind) {
-    case StepKind::load:
+void ResidentRun::issue(IssuedProgram& issued, const Homes& homes, HomeComing& home) {
+  issued.issue([&](const Program::Entry& entry, Queue& queue) {
+    if (entry.kind == StepKind::load) {
       if (!preloaded_.contains(&entry)) load(entry, queue, homes);
-      traffic_.host_to_device_bytes += entry.bytes;
-      break;
-    case StepKind::store:
-      receive_blocks(blocks, home, homes.ring(entry.device), queue);
-      traffic_.device_to_host_bytes += entry.bytes;
-      break;
-    default: {
-      const BlockView* views = current_->program->calls(entry)[0];
-      queue.copy(views[0].data, views[1].data, entry.bytes, CopyDirection::device_to_device);
-      traffic_.device_to_device_bytes += entry.bytes;
-    }
-  }
-}
-
-void ResidentRun::issue(const Homes& homes, HomeComing& home, bool traced) {
-  const Program& program = *current_->program;
-  for (int d = 0; d < devices(); ++d) {
-    const Event before = queue(d).record();
-    for (int q = 1; q < stride_; ++q) queue(d, q).wait(before);
-  }
-  std::vector<Event> events(program.events());
-  bool begun = false;
-  // A copy to memory that is not page-locked holds up who issues it: behind everything else.
-  std::vector<const Program::Entry*> stores;
-  for (const Program::Entry& entry : program.entries()) {
-    if (entry.kind == StepKind::store && entry.event < 0) {
-      stores.push_back(&entry);
-      continue;
-    }
-    Queue& mine = *queues_[at(entry.lane)];
-    for (const std::size_t event : program.waits(entry)) mine.wait(events[event]);
-    if (entry.kind != StepKind::compute) {
-      copy(entry, mine, homes, home);
     } else {
-      if (!begun && entry.device == 0) begun_ = mine.record();
-      begun = begun || entry.device == 0;
-      Event before = traced ? mine.record() : Event();
-      entry.kernel(mine, program.calls(entry), {.variant = entry.variant});
-      if (traced) times_.emplace_back(std::move(before), mine.record());
+      receive_blocks(current_->program->blocks(entry), home, homes.ring(entry.device), queue);
     }
-    if (entry.event >= 0) events[at(entry.event)] = mine.record();
-  }
-  for (const Program::Entry* store : stores) {
-    Queue& mine = *queues_[at(store->lane)];
-    for (const std::size_t event : program.waits(*store)) mine.wait(events[event]);
-    copy(*store, mine, homes, home);
-  }
-  if (!begun) begun_ = queue().record();
+  });
   for (std::size_t q = 1; q < queues_.size(); ++q) queue().wait(queues_[q]->record());
 }
 
@@ -371,12 +325,15 @@ double ResidentRun::run(const Homes& homes, Trace* trace) {
   std::unique_lock<std::mutex> alone;
   if (current_->program->has_shared()) alone = std::unique_lock(shared_tasks);
   ran_ = false;  // until all is there
-  traffic_ = {};
-  times_.clear();
+  std::vector<ProgramLane> lanes;
+  for (std::size_t q = 0; q < queues_.size(); ++q)
+    lanes.push_back({queues_[q].get(), static_cast<int>(q) / stride_});
+  IssuedProgram issued(*current_->program, std::move(lanes),
+                       trace != nullptr ? IssuedProgram::Times::both : IssuedProgram::Times::none);
   HomeComing home(*homes.store);
   Event end;
   try {
-    issue(homes, home, trace != nullptr);
+    issue(issued, homes, home);
     end = queue().record();
   } catch (...) {
     const std::exception_ptr why = std::current_exception();
@@ -393,11 +350,10 @@ double ResidentRun::run(const Homes& homes, Trace* trace) {
   synchronize();
   home.end();
   ran_ = true;
+  traffic_ = issued.traffic();
   note_writers();
-  double zero = begun_.seconds();
-  for (const auto& [begin, done] : times_) zero = std::min(zero, begin.seconds());
-  if (trace != nullptr) put_spans(zero, *trace);
-  return end.seconds() - zero;
+  if (trace != nullptr) put_spans(issued, *trace);
+  return end.seconds() - issued.began();
 }
 
 void ResidentRun::note_writers() {
@@ -414,28 +370,16 @@ void ResidentRun::note_writers() {
   }
 }
 
-void ResidentRun::put_spans(double zero, Trace& trace) const {
-  for (int q = 0; q < queues(); ++q)
+void ResidentRun::put_spans(const IssuedProgram& issued, Trace& trace) const {
+  std::vector<std::uint16_t> queues;
+  for (int q = 0; q < this->queues(); ++q) {
+    queues.push_back(static_cast<std::uint16_t>(trace.queues.size()));
     trace.queues.push_back(
         {places_.front().device->description().name, "compute " + std::to_string(q), 0});
+  }
   for (int f = 0; f < schedule_->blocks.families(); ++f)
     trace.families.push_back(schedule_->blocks.family(f).name);
-  std::size_t k = 0;
-  for (const Program::Entry& entry : current_->program->entries()) {
-    if (entry.kind != StepKind::compute) continue;
-    Span span;
-    span.family = static_cast<std::uint8_t>(entry.first.family());
-    span.operation = trace.operation_number(entry.operation->name);
-    span.queue = static_cast<std::uint16_t>(entry.lane);
-    span.row = static_cast<std::int32_t>(entry.first.row());
-    span.col = static_cast<std::int32_t>(entry.first.col());
-    span.calls = static_cast<std::uint32_t>(current_->program->calls(entry).count());
-    span.flops = entry.work;
-    span.begin = times_[k].first.seconds() - zero;
-    span.end = times_[k].second.seconds() - zero;
-    trace.add(span);
-    ++k;
-  }
+  issued.put_spans(queues, trace);
 }
 
 void ResidentRun::synchronize() {

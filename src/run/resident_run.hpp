@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "run/issued_program.hpp"
 #include "run/pinned_ring.hpp"
 #include "run/program.hpp"
 #include "schedule/plan.hpp"
@@ -153,10 +154,8 @@ class ResidentRun {
   void choose_program();
   void note_writers();
   void load(const Program::Entry& entry, Queue& queue, const Homes& homes) const;
-  void copy(const Program::Entry& entry, Queue& queue, const Homes& homes, HomeComing& home);
-  void issue(const Homes& homes, HomeComing& home, bool traced);
-  /// When each task began and ended, by the device's clock, whose `zero` is the beginning.
-  void put_spans(double zero, Trace& trace) const;
+  void issue(IssuedProgram& issued, const Homes& homes, HomeComing& home);
+  void put_spans(const IssuedProgram& issued, Trace& trace) const;
   /// Waits for all queues; throws the first failure.
   void synchronize();
 
@@ -176,8 +175,6 @@ class ResidentRun {
   bool ran_ = false;
   std::set<const Program::Entry*> preloaded_;
   Traffic traffic_;
-  Event begun_;                                 // before the first task
-  std::vector<std::pair<Event, Event>> times_;  // of tasks, only with a trace
 };
 
 }  // namespace strata

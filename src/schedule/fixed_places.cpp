@@ -11,6 +11,11 @@
 namespace strata {
 namespace {
 
+/// Whether callers have its blocks on the devices when a run begins.
+bool is_there(const BlockFamily& family) {
+  return family.placed && family.identity == 0 && family.origin == Origin::stored;
+}
+
 /// By device and block: whether a task of that device uses it.
 std::vector<std::vector<char>> used_blocks(const Schedule& schedule) {
   const BlockTable& blocks = schedule.blocks;
@@ -27,12 +32,33 @@ std::vector<std::vector<char>> used_blocks(const Schedule& schedule) {
           used[at(d)][at(blocks.index(operand.id))] = 1;
     }
   }
+  // What callers have has a place on every device, which takes none of its memory.
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (!blocks.family(f).placed || is_there(blocks.family(f))) continue;
+    blocks.for_each(f, [&](BlockId id) {
+      for (std::vector<char>& mine : used) mine[at(blocks.index(id))] = 1;
+    });
+  }
   for (std::size_t k = 0; k < used.front().size(); ++k) {
     const bool any =
         std::any_of(used.begin(), used.end(), [k](const auto& mine) { return mine[k] != 0; });
     if (!any) used.front()[k] = 1;
   }
   return used;
+}
+
+/// What callers have on the devices when a run begins is on one of them.
+void require_one_place(const BlockTable& blocks, const std::vector<std::vector<char>>& used) {
+  for (int f = 0; f < blocks.families(); ++f) {
+    if (!is_there(blocks.family(f))) continue;
+    blocks.for_each(f, [&](BlockId id) {
+      const auto users = std::count_if(used.begin(), used.end(), [&](const auto& mine) {
+        return mine[at(blocks.index(id))] != 0;
+      });
+      require(users == 1, ErrorKind::misuse, "plan",
+              "{} lies where the caller has it, and {} devices use it", blocks.name(id), users);
+    });
+  }
 }
 
 }  // namespace
@@ -48,6 +74,7 @@ void require_sharers(const Schedule& schedule, const Task& task) {
 std::vector<DeviceLayout> find_fixed_places(const Schedule& schedule) {
   const BlockTable& blocks = schedule.blocks;
   const std::vector<std::vector<char>> used = used_blocks(schedule);
+  require_one_place(blocks, used);
   std::vector<DeviceLayout> devices(used.size());
   for (std::size_t d = 0; d < used.size(); ++d) {
     DeviceLayout& device = devices[d];
@@ -62,7 +89,10 @@ std::vector<DeviceLayout> find_fixed_places(const Schedule& schedule) {
         place.size_class = -1;
         place.block = block;
         place.bytes = blocks.bytes(id);
-        device.arena_bytes += slot_room(place.bytes);
+        if (blocks.family(f).placed)
+          place.offset = 0;
+        else
+          device.arena_bytes += slot_room(place.bytes);
       });
     }
     device.arena_bytes = std::max(device.arena_bytes, slot_room(1));

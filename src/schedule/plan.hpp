@@ -121,7 +121,9 @@ struct PlanQueue {
 
 /// A place for a block in the arena of a device.
 struct SlotPlace {
-  std::int64_t offset = 0;      ///< bytes from the arena's start, a multiple of 256
+  /// Bytes from the arena's start, a multiple of 256; 0 where the caller has the block
+  /// (BlockFamily::placed).
+  std::int64_t offset = 0;
   std::int32_t size_class = 0;  ///< −1: one block's own (Schedule::own_places, ::resident)
   std::int64_t block = -1;      ///< of such a place: whose it is, its index
   std::int64_t bytes = 0;       ///< of such a place

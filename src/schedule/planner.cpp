@@ -48,6 +48,7 @@ PlanReader::Planner::Planner(const Plan& plan)
   if (!layout_.devices.empty()) stream_ = device_of(0).first_compute;  // if there is no task
   set_homes();
   take_over_residents();
+  take_over_placed();
 }
 
 /// What is at home before the first step: stored blocks, and what the steps before it wrote.
@@ -85,6 +86,25 @@ void PlanReader::Planner::take_over_residents() {
       holders_.add(block, d);
       note_waste(d, number, blocks_.bytes(id), 1);
     }
+  }
+}
+
+/// What callers have on the devices when a run begins.
+void PlanReader::Planner::take_over_placed() {
+  for (int f = 0; f < blocks_.families(); ++f) {
+    const BlockFamily& family = blocks_.family(f);
+    if (!family.placed || family.identity != 0 || family.origin != Origin::stored) continue;
+    blocks_.for_each(f, [&](BlockId id) {
+      const std::int64_t block = blocks_.index(id);
+      home(block).valid = false;
+      for (int d = 0; d < schedule_.devices; ++d) {
+        const int number = device_of(d).place_of[at(block)];
+        if (number < 0) continue;
+        slots(d).place_first(number, id, block);
+        slots(d).slot(number).dirty = true;
+        holders_.add(block, d);
+      }
+    });
   }
 }
 
@@ -163,8 +183,8 @@ void PlanReader::Planner::finish_uses(const Lookahead::Entry& entry) {
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
     const BlockUse& use = entry.uses[i];
     if (!writes(use.access) || has(use.hint, Hint::last_use)) continue;
-    const bool goes_home =
-        has(use.hint, Hint::last_write) && !blocks_.family(use.id.family()).stays;
+    const bool goes_home = has(use.hint, Hint::home) || (has(use.hint, Hint::last_write) &&
+                                                         !blocks_.family(use.id.family()).stays);
     if (goes_home || options_.keep == Keep::nothing) store(device, number_[i]);
   }
   for (std::size_t i = 0; i < entry.uses.size(); ++i) {
@@ -270,8 +290,8 @@ bool PlanReader::Planner::moves(int device, int number) {
 }
 
 /// The device from which a block's latest value comes faster than by the host: of those that have
-/// it in a slot, the one where it is there first. kNoDevice: by the host. What a device of a
-/// resident schedule has always comes from there: no load waits until something is home.
+/// it in a slot, the one where it is there first. kNoDevice: by the host. What tasks of a
+/// resident schedule made always comes from a device: no load waits until something is home.
 int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block) {
   if (!has_peers_ || options_.copies_in_stream) return kNoDevice;
   int source = kNoDevice;
@@ -281,12 +301,13 @@ int PlanReader::Planner::peer_source(int device, BlockId id, std::int64_t block)
     if (d == device || kind(d) != kind(device)) return;
     if (source == kNoDevice || ready(d) < ready(source)) source = d;
   });
-  if (source == kNoDevice || schedule_.resident) return source;
+  const bool rests_at_home = home(block).valid && home(block).store.sequence == 0;
+  if (source == kNoDevice || (schedule_.resident && !rests_at_home)) return source;
   const std::int64_t bytes = blocks_.bytes(id);
   double by_host = transfer_seconds(machine_.devices[at(device)].host_to_device, bytes);
   if (!home(block).valid)
     by_host += transfer_seconds(machine_.devices[at(source)].device_to_host, bytes);
-  return transfer_seconds(machine_.device_to_device, bytes) < by_host ? source : kNoDevice;
+  return transfer_seconds(peer_link(machine_), bytes) < by_host ? source : kNoDevice;
 }
 
 /// A value that only another device has, and that is to go by the host, is written back first.

@@ -66,6 +66,7 @@ class PlanReader::Planner {
 
   void set_homes();
   void take_over_residents();
+  void take_over_placed();
 
   // ---- a task (planner.cpp)
   void plan_task(const Lookahead::Entry& entry);

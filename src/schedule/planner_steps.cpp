@@ -246,6 +246,7 @@ int PlanReader::Planner::choose_queue(const Task& task, int device, double ready
   if (queues.urgent >= 0 && task.urgent) return queues.urgent;
   const int first = queues.first_compute;
   if (options_.one_queue) return first;
+  if (task.queue >= 0) return first + task.queue % queues.compute_queues;
   if (schedule_.resident && schedule_.devices > 1)
     return first + turns_[at(device)]++ % queues.compute_queues;
   const int end = first + queues.compute_queues;

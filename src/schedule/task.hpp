@@ -25,6 +25,7 @@ enum class Hint : std::uint8_t {
   retain = 2,  ///< from now on the block should stay on the device as long as others can leave, …
   release = 4,   ///< … until a task says this
   last_use = 8,  ///< no later task uses a temporary block: its value need not be kept
+  home = 16,     ///< the value that the task writes goes home, also if its family stays
 };
 [[nodiscard]] constexpr Hint operator|(Hint a, Hint b) noexcept {
   return static_cast<Hint>(static_cast<int>(a) | static_cast<int>(b));
@@ -55,6 +56,8 @@ struct Task {
   /// does. Only in resident schedules; its variant is 0, and its `seconds` are what each of them
   /// takes.
   std::uint16_t sharers = 1;
+  /// The compute queue of its device that carries it out; −1: the planner chooses.
+  std::int16_t queue = -1;
   /// Operands behind those of the operation, of a task of one call: blocks that it writes, then
   /// blocks that it reads.
   std::uint16_t more_written = 0;
