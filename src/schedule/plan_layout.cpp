@@ -402,9 +402,13 @@ PlanLayout make_layout(const Schedule& schedule, const Machine& machine,
               schedule.devices <= kDevicesMax,
           ErrorKind::misuse, "plan", "a schedule for {} devices cannot run on {}", schedule.devices,
           machine.devices.size());
-  if (schedule.own_places) return layout_of_stays(schedule, machine, options, start);
   if (schedule.resident) return layout_for_good(schedule, machine, options, start);
   const BlockTable& blocks = schedule.blocks;
+  for (int f = 0; f < blocks.families(); ++f)
+    require(!blocks.family(f).placed, ErrorKind::misuse, "plan",
+            "{} lies where the caller has it, in a schedule that is not resident",
+            blocks.family(f).name);
+  if (schedule.own_places) return layout_of_stays(schedule, machine, options, start);
   std::int64_t budget = machine.devices.front().memory_bytes;
   for (int d = 0; d < schedule.devices; ++d)
     budget = std::min(budget, machine.devices[static_cast<std::size_t>(d)].memory_bytes);

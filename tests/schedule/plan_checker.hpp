@@ -83,6 +83,15 @@ inline bool has_places(const Schedule& schedule) {
   return schedule.own_places || schedule.resident;
 }
 
+/// Whether a place is not in the arena.
+inline bool lies_with_caller(const Schedule& schedule, const SlotPlace& slot) {
+  if (!schedule.resident) return false;
+  std::int64_t block = slot.block;
+  int family = 0;
+  while (block >= schedule.blocks.count(family)) block -= schedule.blocks.count(family++);
+  return schedule.blocks.family(family).placed;
+}
+
 class PlanChecker {
  public:
   PlanChecker(const Schedule& schedule, const PlanLayout& layout, const PlanOptions& options = {})
@@ -110,6 +119,7 @@ class PlanChecker {
       } else if (flat.step.kind == StepKind::compute) {
         if (next_task == tasks.size() || !same(tasks[next_task], flat)) complain("not due");
         if (error_.empty()) compute(tasks[next_task].task);
+        if (error_.empty()) note_asked_home(tasks[next_task]);
         if (error_.empty()) forget_temporaries(tasks[next_task]);
         ++next_task;
       }
@@ -122,6 +132,8 @@ class PlanChecker {
       if (family.stays && lies_somewhere(block, version)) continue;
       if (home_of_block(block) != version) return schedule_.blocks.name(block) + " is not at home";
     }
+    for (const auto& [block, version] : asked_home_)
+      if (home_of_block(block) < version) return schedule_.blocks.name(block) + " was to go home";
     return "";
   }
 
@@ -235,6 +247,19 @@ class PlanChecker {
                                : s;
         contents_[{static_cast<int>(d), slot}] = {id, latest(id)};
       }
+    }
+    for (int f = 0; f < schedule_.blocks.families(); ++f) {
+      const BlockFamily& family = schedule_.blocks.family(f);
+      if (family.placed && family.identity == 0 && family.origin == Origin::stored)
+        schedule_.blocks.for_each(f, [&](BlockId id) { place_with_caller(id); });
+    }
+  }
+  /// Its value is where its device has it, and at home there is none.
+  void place_with_caller(BlockId id) {
+    home_[id] = -1;
+    for (std::size_t d = 0; d < layout_.devices.size(); ++d) {
+      const std::int32_t slot = layout_.devices[d].place_of[at(schedule_.blocks.index(id))];
+      if (slot >= 0) contents_[{static_cast<int>(d), at(slot)}] = {id, latest(id)};
     }
   }
 
@@ -380,6 +405,11 @@ class PlanChecker {
   /// Every operand is its block at its latest version in a slot of its own; a block that some
   /// operand writes is written once, whatever the others do.
   void compute(const Task& task) {
+    const DeviceLayout& device = layout_.devices[step_.device];
+    if (task.queue >= 0 &&
+        step_.queue != device.first_compute + task.queue % device.compute_queues &&
+        !options_.copies_in_stream && !(task.urgent && device.urgent >= 0))
+      complain("on another queue than its task's");
     std::map<Place, BlockId> blocks;
     std::map<Place, bool> written;
     for (std::size_t i = 0; i < flat_.operands.size(); ++i) {
@@ -478,6 +508,15 @@ class PlanChecker {
       if (has(operand.hint, Hint::last_use)) latest_.erase(operand.id);
     }
   }
+  /// What a task writes and says goes home is there in the end, at this version or a later one.
+  void note_asked_home(const FlatTask& task) {
+    for (std::size_t i = 0; i < task.operands.size(); ++i) {
+      const TaskOperand& operand = task.operands[i];
+      if (strata::writes(task.task.access_of(i)) && has(operand.hint, Hint::home) &&
+          !has(operand.hint, Hint::last_use))
+        asked_home_[operand.id] = latest(operand.id);
+    }
+  }
 
   const Schedule& schedule_;
   const PlanLayout& layout_;
@@ -490,6 +529,7 @@ class PlanChecker {
   std::map<Place, Uses> uses_;
   std::map<Place, Content> contents_;
   std::map<BlockId, int> home_;
+  std::map<BlockId, int> asked_home_;
   std::map<BlockId, int> latest_;
   std::vector<Wait> phases_;  // so far, of the task that is being shared
   std::string error_;
@@ -521,6 +561,10 @@ inline std::string check_plan(const Plan& plan) {
       if (plan.schedule().own_places) {
         if (slot.offset < 0 || slot.offset + slot.bytes > device.arena_bytes)
           return "a place past the arena";
+        continue;
+      }
+      if (lies_with_caller(plan.schedule(), slot)) {
+        if (slot.offset != 0) return "a place in the arena of what the caller has";
         continue;
       }
       ranges.emplace_back(

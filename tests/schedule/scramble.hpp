@@ -394,6 +394,33 @@ inline std::shared_ptr<const Schedule> resident_on(const Schedule& schedule, int
   return same;
 }
 
+/// A resident schedule with families that lie with the caller: tiles or panels, which are there
+/// from the beginning and on one device, and what is generated; with tasks that name their queue,
+/// and some values that go home though their family stays.
+inline std::shared_ptr<const Schedule> placed_on(const Schedule& schedule, std::uint64_t seed) {
+  auto same = std::make_shared<Schedule>(schedule);
+  const auto there = static_cast<int>(seed % 2);
+  same->blocks.place(there);
+  if (seed % 3 == 0) same->blocks.place(2, 907);
+  const auto device = static_cast<std::uint16_t>(seed / 2 % static_cast<unsigned>(same->devices));
+  same->emit = [emit = schedule.emit, there, device](std::int64_t step, TaskList& tasks) {
+    emit(step, tasks);
+    for (Task& task : tasks.tasks()) {
+      const std::span<TaskOperand> operands = tasks.operands(task);
+      const bool touches = std::any_of(operands.begin(), operands.end(), [&](const TaskOperand& o) {
+        return o.id.family() == there;
+      });
+      if (touches) task.device = device;
+      if (touches) task.sharers = 1;
+      if (task.sharers == 1) task.queue = static_cast<std::int16_t>((step + task.first) % 5 - 1);
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (task.sharers == 1 && (step + task.first + i) % 4 == 0)
+          operands[i].hint = operands[i].hint | Hint::home;
+    }
+  };
+  return same;
+}
+
 /// Budgets of their own for each device, each with room for one task and some more.
 inline Machine scramble_machine(Dice& dice, const Schedule& schedule) {
   Machine machine = Machine::emulated(schedule.devices, 0);

@@ -289,10 +289,12 @@ PlanOptions resident_options(int devices, int queues) {
   return options;
 }
 
-/// A resident schedule, some of whose tasks are of several devices, on one to five.
+/// A resident schedule, some of whose tasks are of several devices, on one to five; of each three
+/// one has blocks that lie with the caller.
 std::shared_ptr<const Schedule> random_resident(std::uint64_t seed) {
-  return resident_on(scramble_pair(seed, false).first, 1 + static_cast<int>(seed % 5),
-                     seed % 2 != 0);
+  std::shared_ptr<const Schedule> schedule =
+      resident_on(scramble_pair(seed, false).first, 1 + static_cast<int>(seed % 5), seed % 2 != 0);
+  return seed % 3 == 1 ? placed_on(*schedule, seed / 3) : schedule;
 }
 
 Machine machine_for(const Schedule& schedule, std::uint64_t seed) {
@@ -309,6 +311,7 @@ TEST(ResidentPlan, IsProvenAndSoIsThePlanThatGoesOn) {
   std::int64_t shared = 0;
   std::int64_t peers = 0;
   std::int64_t saved = 0;
+  std::int64_t placed = 0;
   for (std::uint64_t seed = 0; seed < test::campaign(1000, 1000, 150); ++seed) {
     const std::shared_ptr<const Schedule> schedule = random_resident(seed);
     const Machine machine = machine_for(*schedule, seed);
@@ -323,12 +326,22 @@ TEST(ResidentPlan, IsProvenAndSoIsThePlanThatGoesOn) {
     const Plan second(schedule, machine, options, constants);
     ASSERT_EQ(check_plan(second), "") << "seed " << seed << ", going on";
     expect_totals(second);
-    std::set<BlockId> loaded;
+    std::set<BlockId> made;
     for (const FlatStep& flat : flatten(first)) {
       shared += flat.step.shared ? 1 : 0;
+      const BlockFamily& family = schedule->blocks.family(flat.operands[0].family());
+      const bool there = family.placed && family.identity == 0;
       if (flat.step.kind == StepKind::load) {
-        ASSERT_TRUE(loaded.insert(flat.operands[0]).second) << "it is on some device";
+        ASSERT_FALSE(made.contains(flat.operands[0])) << "it is on some device";
+        ASSERT_FALSE(there) << "the caller has it";
       }
+      if (flat.step.kind == StepKind::peer) ASSERT_FALSE(there) << "it is on one device";
+      placed += flat.step.kind == StepKind::compute && there ? 1 : 0;
+      if (flat.step.kind != StepKind::compute) continue;
+      const Operation& operation = *flat.step.operation;
+      for (std::size_t i = 0; i < flat.operands.size(); ++i)
+        if (writes(operation.access[i % static_cast<std::size_t>(operation.operands)]))
+          made.insert(flat.operands[i]);
     }
     peers += first.totals().peer_copies;
     saved += first.totals().loads - second.totals().loads;
@@ -339,6 +352,26 @@ TEST(ResidentPlan, IsProvenAndSoIsThePlanThatGoesOn) {
   EXPECT_GT(shared, test::kSanitized ? 300 : 3000);
   EXPECT_GT(peers, test::kSanitized ? 200 : 2000);
   EXPECT_GT(saved, test::kSanitized ? 100 : 1000);
+  EXPECT_GT(placed, test::kSanitized ? 200 : 2000);
+}
+
+TEST(ResidentPlan, WhatTheCallerHasIsOnOneDevice) {
+  BlockTable blocks;
+  blocks.add({.name = "V", .rows = 8, .cols = 4, .tile_rows = 4, .tile_cols = 4});
+  blocks.place(0);
+  const BlockId v(0, 1, 0);
+  auto schedule = std::make_shared<Schedule>(schedule_of(
+      std::move(blocks), 2, {1}, {{flat_task(scramble_u, {v}), flat_task(scramble_u, {v}, 1)}}));
+  schedule->resident = true;
+  try {
+    (void)Plan(schedule, Machine::emulated(2, 4096), {});
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::misuse);
+    EXPECT_NE(std::string(error.what()).find("V(1,0) lies where the caller has it, and 2 devices"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 /// A wait, a copy or a step that is missing.
@@ -368,12 +401,15 @@ TEST(ResidentPlan, WhatIsMissingIsNoticed) {
   EXPECT_GT(steps_dropped, test::kSanitized ? 500 : 3000);
 }
 
-TEST(ResidentPlan, ATaskOfSeveralDevicesIsForResidentSchedulesAlone) {
-  auto schedule = std::make_shared<Schedule>(*random_resident(7));
-  ASSERT_GT(schedule->devices, 1);
-  schedule->resident = false;
-  Machine machine = Machine::emulated(schedule->devices, std::int64_t{1} << 30);
-  EXPECT_THROW(Plan(schedule, machine, {}), Error);
+/// Tasks of several devices, and what the caller has.
+TEST(ResidentPlan, WhatOnlyResidentSchedulesMayHaveIsRefusedElsewhere) {
+  for (const std::uint64_t seed : {3, 7}) {
+    auto schedule = std::make_shared<Schedule>(*random_resident(seed));
+    ASSERT_GT(schedule->devices, 1);
+    schedule->resident = false;
+    const Machine machine = Machine::emulated(schedule->devices, std::int64_t{1} << 30);
+    EXPECT_THROW(Plan(schedule, machine, {}), Error) << "seed " << seed;
+  }
 }
 
 }  // namespace
