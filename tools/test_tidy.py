@@ -37,6 +37,21 @@ class TidyTest(unittest.TestCase):
     def include(self, path, target):
         return {path: (TOP if path.endswith("hpp") else "") + f'#include "{target}"\n'}
 
+    def test_documents_name_what_is_there(self):
+        here = {"src/base/a.hpp": TOP, "docs/a.md": "# A\n"}
+        self.expect_clean({**here, "README.md": "[a](docs/a.md#top) [b](https://b.org/c.md) `gone.hpp`\n",
+                           "ARCHITECTURE.md": "`a.hpp`, `src/base/a.hpp`\n",
+                           "src/base/README.md": "`a.hpp`, `_host.cpp`, `tile_*.hpp`, `src/base/a.hpp`\n"})
+        self.expect_finding({**here, "README.md": "\n[a](docs/b.md)\n"}, "README.md:2: links to docs/b.md")
+        self.expect_finding({**here, "ARCHITECTURE.md": "`b.hpp`\n"}, "names b.hpp")
+        self.expect_finding({**here, "src/base/README.md": "`src/run/a.hpp`\n"}, "names src/run/a.hpp")
+        self.expect_finding({**here, "src/run/README.md": "`a.hpp`\n"}, "names a.hpp")
+
+    def test_documents_that_are_read_first_are_short(self):
+        self.expect_clean({"README.md": "a\n" * 120, "docs/a.md": "a\n" * 121})
+        self.expect_finding({"README.md": "a\n" * 121}, "README.md:121: longer than 120 lines")
+        self.expect_finding({"ARCHITECTURE.md": "a\n" * 121}, "longer than 120 lines")
+
     def test_constants_that_hide_those_of_headers(self):
         header = TOP + "namespace strata {\ninline constexpr int kMost = 8;\n}  // namespace strata\n"
         inner = TOP + "namespace strata {\nnamespace a {\ninline constexpr int kMost = 8;\n}\n}\n"
