@@ -69,7 +69,7 @@ class CholeskyFactor {
 
   [[nodiscard]] std::int64_t n() const noexcept;
   [[nodiscard]] const FactorInfo& info() const noexcept;
-  /// Of the factorization.
+  /// What the factorization did: times, traffic, memory.
   [[nodiscard]] const RunReport& report() const noexcept;
 
   /// B ← A⁻¹·B for n × nrhs right-hand sides, in the factor's precision. Throws Error{misuse} if

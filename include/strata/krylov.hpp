@@ -57,8 +57,8 @@ enum class BlockOrthogonalization : std::uint8_t {
 [[nodiscard]] std::string_view to_string(BlockOrthogonalization block) noexcept;
 [[nodiscard]] BlockOrthogonalization parse_block_orthogonalization(const std::string& name);
 
-/// Of the methods that gmres() takes for blocks of s > 1 vectors (GmresOptions) those that go with
-/// `block`: with pythagorean automatic and those by Gram matrices, with two_stage such as have one
+/// Whether gmres() with blocks of s > 1 vectors (GmresOptions) takes `method` together with
+/// `block`: pythagorean takes automatic and the methods by Gram matrices, two_stage those with one
 /// pass.
 [[nodiscard]] bool goes_with(BlockOrthogonalization block, QrMethod method) noexcept;
 
@@ -85,12 +85,13 @@ struct RightPreconditioner {
   /// (i + 1)·block_size − 1 and these columns. They are those of A as it is given, whatever order
   /// it is solved in. A block that is singular to working precision is Error{input} with its rows.
   std::int64_t block_size = 32;
-  /// Of custom: y ← M⁻¹·x, both in host memory, as long as A has rows, numbered and scaled as A, b
-  /// and x of the caller are. M⁻¹ has to be one linear map in all calls of a solve, and to give the
-  /// same bits for the same x if the history is to have them. Called from the thread that called
-  /// gmres(), once for each product with A and a few times more; x is finite, and y that is not is
-  /// Error{misuse} with its first such element. The vectors travel to the host and back, which is
-  /// counted in the traffic. What it throws ends the solve.
+  /// The preconditioner of `custom`: y ← M⁻¹·x, both in host memory, with as many elements as A has
+  /// rows, numbered and scaled as the caller's A, b and x. M⁻¹ has to be one linear map in all
+  /// calls of a solve, and to give the same bits for the same x if the history is to have them. It
+  /// is called from the thread that called gmres(), once for each product with A and a few times
+  /// more. x is finite; a y that is not is Error{misuse}, which names its first such element. The
+  /// vectors travel to the host and back, which is counted in the traffic. What it throws ends the
+  /// solve.
   std::function<void(std::span<const double> x, std::span<double> y)> apply;
 };
 
@@ -164,7 +165,7 @@ struct KrylovDecision {
   /// panel has the one of the second stage.
   std::int64_t reductions = 0;
   double condition = 0;  ///< of the projected block with unit columns; infinite: beyond the sums
-  /// Of the vector before the block: the largest |QᵀQ − I| in its column. NaN: not measured.
+  /// Largest |QᵀQ − I| in the column of the vector before the block. NaN: not measured.
   double loss = 0;
   std::string
       what;  ///< "shrink: …", "grow: …", "wide: …", "projected: …"; empty: as the block before
@@ -291,8 +292,8 @@ struct EigsOptions {
 /// What is known behind one cycle.
 struct EigsCycle {
   std::int64_t locked = 0;  ///< pairs that were found by then
-  /// Of the pairs that are sought and not locked, the largest ‖A·v − λ·v‖₂ by the projected
-  /// problem, over the largest row sum of |A|; 0: there is none.
+  /// Largest ‖A·v − λ·v‖₂ over the wanted pairs that are not locked, estimated from the projected
+  /// problem, relative to the largest row sum of |A|; 0: no such pair is left.
   double estimated_residual = 0;
 };
 

@@ -77,7 +77,7 @@ struct Machine {
   /// From any device to any other of its kind, as if each pair had a link of its own; without a
   /// rate there is none, and what devices have to tell each other goes through the host.
   LinkRate device_to_device;
-  /// Of page-locking host memory beside a run; without a rate it takes no time.
+  /// Rate of page-locking host memory during a run; without a rate it takes no time.
   double pinning_bytes_per_second = 0;
   std::int64_t host_memory_bytes = 0;
   std::vector<std::string> storage;

@@ -76,7 +76,8 @@ struct ReportHoldOut {
 
   std::vector<double> observed;
   std::vector<double> predicted;
-  /// Of a new observation (nugget included), as long as `predicted`; empty: no intervals are drawn.
+  /// Standard error of a new observation (with nugget), as long as `predicted`; empty: no intervals
+  /// are drawn.
   std::vector<double> standard_error;
   std::string unit;
   double rmse = kAbsent;      ///< root mean squared error
@@ -137,8 +138,8 @@ struct ReportKrylov {
 struct ReportPrecisionMap {
   std::string title;       ///< "A", "L"
   std::int64_t tiles = 0;  ///< rows of tiles, as many as columns
-  /// Of the tiles·(tiles + 1)/2 tiles on and below the diagonal, column by column; of a tile that
-  /// is zero, `none`.
+  /// Elements of the tiles·(tiles + 1)/2 tiles on and below the diagonal, column by column; `none`
+  /// for a tile that is zero.
   std::vector<Element> elements;
 };
 

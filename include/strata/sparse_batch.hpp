@@ -43,7 +43,7 @@ class SparseCholeskyBatch {
   /// Error{misuse} for other shapes, naming the matrix and its entries Error{input} where they are
   /// not finite and Error{numerical} where not symmetric, after which the factors are gone.
   std::span<const FactorInfo> factor(MatrixView<const double> values, double shift = 0);
-  /// Of the last factorization; not ok before the first one.
+  /// Outcomes of the last factorization, one for each matrix; not ok before the first one.
   [[nodiscard]] std::span<const FactorInfo> infos() const noexcept;
   [[nodiscard]] const RunReport& report() const noexcept;
 

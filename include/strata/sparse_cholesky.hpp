@@ -81,11 +81,11 @@ struct AnalysisCounts {
   std::int64_t widest = 0;
   std::int64_t largest_panel_bytes = 0;
   std::int64_t largest_update_bytes = 0;
-  /// Of a multifrontal factorization in postorder: the most that update matrices and the panel that
-  /// is being computed take together; panels are gone when they are done (Liu 1986).
+  /// Memory of a multifrontal factorization in postorder: the most that update matrices and the
+  /// current panel take together, in bytes; a panel leaves when it is done (Liu 1986).
   std::int64_t stack_bytes = 0;
-  /// Of a left-looking one: the largest product that one supernode adds to another, beside the
-  /// factor.
+  /// Memory of a left-looking factorization beside the factor: the largest product that one
+  /// supernode adds to another, in bytes.
   std::int64_t product_bytes = 0;
   std::int64_t height = 0;                 ///< supernodes on the longest way from a leaf to a root
   double critical_flops = 0;               ///< the most stored_flops on such a way
@@ -108,7 +108,8 @@ struct SparseAnalysis {
   std::vector<std::int32_t> order;  ///< n: row of A that is eliminated as the k-th
   /// Supernode s has the columns first[s] … first[s + 1] − 1 of L; one more than supernodes.
   std::vector<std::int32_t> first{0};
-  /// Of each supernode; −1: a root. All rows of a supernode are columns or rows of its parent.
+  /// Parent of each supernode; −1: a root. All rows of a supernode are columns or rows of its
+  /// parent.
   std::vector<std::int32_t> parent;
   /// Rows of supernode s below its columns: row_start[s] … row_start[s + 1] − 1 of `row`, which
   /// holds numbers of columns of L, ascending.
@@ -135,7 +136,7 @@ struct SparseAnalysis {
     return std::span(row).subspan(static_cast<std::size_t>(row_start[static_cast<std::size_t>(s)]),
                                   static_cast<std::size_t>(row_count(s)));
   }
-  /// Of the panel of s as a rectangle of doubles.
+  /// Bytes of the panel of s, stored as a rectangle of doubles.
   [[nodiscard]] std::int64_t panel_bytes(std::int32_t s) const {
     return (width(s) + row_count(s)) * width(s) * 8;
   }

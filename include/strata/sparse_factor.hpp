@@ -48,10 +48,10 @@ struct SparseCholeskyOptions {
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
-  /// Of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make solutions
-  /// of fp64 as long as the condition is below about 1e7; A has to be in the range of floats.
-  /// Vectors and results are always double; log-determinants and inverses have the digits that the
-  /// factor has.
+  /// Precision of the factor: fp64, or fp32 in half the memory, for which refine() and solve() make
+  /// solutions of fp64 as long as the condition is below about 1e7; A has to be in the range of
+  /// floats. Vectors and results are always double; log-determinants and inverses have the digits
+  /// that the factor has.
   Element precision = Element::fp64;
   /// Which fronts are cut into tiles, and of what order; how large branches are at most. 0: as it
   /// suits CPUs. Tiles change rounding, branches nothing. At most 46,340, but for branches.
@@ -91,7 +91,7 @@ class SparseCholesky {
   [[nodiscard]] const SparseAnalysis& analysis() const noexcept;
   /// first_bad_pivot is a row of A.
   [[nodiscard]] const FactorInfo& info() const noexcept;
-  /// Of the last factorization.
+  /// What the last factorization did.
   [[nodiscard]] const RunReport& report() const noexcept;
   [[nodiscard]] double shift() const noexcept;
   [[nodiscard]] Element precision() const noexcept;
