@@ -105,8 +105,8 @@ class Lanczos {
     });
   }
 
-  /// Of the products with the probes themselves, in pairs of neighbours: all pairs would say little
-  /// more, and of many rows take longer than a product.
+  /// Asymmetry from the products with the probes, in pairs of neighbours: all pairs would say
+  /// little more, and with many rows take longer than a product.
   [[nodiscard]] double asymmetry() {
     const DenseBlock& first = basis_.front();
     const auto n = static_cast<double>(n_);

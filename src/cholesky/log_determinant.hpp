@@ -31,8 +31,8 @@ struct ProbeOptions {
 struct LogDeterminantCorrection {
   /// Estimate of log|Σ| − log|L̃·L̃ᵀ|; NaN if a Ritz value of G was not positive.
   double correction = 0;
-  /// Of the mean over the probes, from their spread: √(Σ(xᵢ − x̄)²/(k·(k − 1))). 0 where log G is
-  /// diagonal: there each probe alone is exact.
+  /// Standard error of the mean over the probes, from their spread: √(Σ(xᵢ − x̄)²/(k·(k − 1))). 0
+  /// where log G is diagonal: there each probe alone is exact.
   double standard_error = 0;
   /// How much the last step of Lanczos changed the mean. The quadrature's error falls at least
   /// geometrically, by ((√κ − 1)/(√κ + 1))² a step for G of condition κ (Ubaru, Chen, Saad 2017,

@@ -30,7 +30,7 @@ class MixedFactor {
 
   /// Factors the covariance of the points.
   const FactorInfo& factor(const CovarianceParameters& parameters);
-  /// Of the last factorization; before the first one there is none.
+  /// The factor of the last factorization; not to be called before the first one.
   [[nodiscard]] TileFactor& tiles() { return *factor_; }
   [[nodiscard]] const MixedReport& report() const noexcept { return report_; }
   /// ‖A‖∞ as the probe of the last factorization came by it, for an A without negative elements; 0

@@ -41,9 +41,9 @@ namespace strata {
 namespace {
 
 constexpr std::int64_t kCurvatureOrderMax = 500;
-/// Of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen with
-/// exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to 0.21
-/// and ε from 1e-5 to 1e-3.
+/// Rounding of a log-likelihood whose quadratic form is refined, relative to n·ε: as much was seen
+/// with exponential covariances of 300 to 1500 random points of the unit square, ranges 0.026 to
+/// 0.21 and ε from 1e-5 to 1e-3.
 constexpr double kRoundingOfLikelihood = 0.02;
 constexpr double kRoughGain = 0.2;  ///< of log-likelihood: a good part of a standard error
 

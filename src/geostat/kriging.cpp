@@ -248,8 +248,8 @@ Prediction Kriging::predict_in_units(const Points& targets, std::int64_t chunk) 
   return out;
 }
 
-/// Of each column of values, in the order of the matrix: takes its estimated mean off, and makes it
-/// what the whitened covariances of a target are multiplied with.
+/// Subtracts from each column of values, in the order of the matrix, its estimated mean, and makes
+/// it what the whitened covariances of a target are multiplied with.
 void Kriging::subtract_means(MatrixView<double> values,
                              std::vector<std::vector<double>>& coefficients) {
   const std::int64_t n = values.rows;

@@ -68,7 +68,7 @@ class KdTree {
     split(0, order_.size());
   }
 
-  /// Of the place `i`, another one.
+  /// The nearest place other than `i`.
   [[nodiscard]] Neighbour nearest(std::size_t i) const {
     Neighbour best;
     look(i, 0, order_.size(), best);

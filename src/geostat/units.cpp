@@ -172,7 +172,7 @@ FitOptions Units::of(FitOptions options) const {
 Model Units::of(Model model) const {
   if (as_given()) return model;
   model.parameters = of(model.parameters);
-  // Of x and y, where there are coefficients of them: before the covariates.
+  // Coefficients of x and y, where there are any, stand before those of the covariates.
   const std::size_t covariates = model.points.covariates.size();
   for (std::size_t k = 0; k < model.mean_coefficients.size(); ++k) {
     const bool slope =

@@ -55,7 +55,7 @@ struct BlockFamily {
   /// Blocks that a task has written stay on their devices as long as there is room, in the next
   /// plan too, and go home only if they have to leave. With an identity only.
   bool stays = false;
-  /// Of each block its own element, in the order of BlockTable::index; empty: `element` for all.
+  /// The element of each block, in the order of BlockTable::index; empty: `element` for all.
   std::vector<Element> elements{};
   /// A listed family: the extent of each block. The rest of the geometry above is not read.
   std::vector<BlockExtent> listed{};
