@@ -71,7 +71,7 @@ struct AddUpperProduct {
           store(load(column + i, column + low + i) + load(of_r + i, of_r + low + i) * by,
                 column + i, column + low + i);
         if (i > k) continue;
-        // Of the last lanes those up to the diagonal of R alone.
+        // The last lanes end at the diagonal of R.
         const DdLanes sum =
             load(column + i, column + low + i) + load(of_r + i, of_r + low + i) * by;
         const std::size_t bytes = static_cast<std::size_t>(k + 1 - i) * sizeof(double);

@@ -60,12 +60,13 @@ __device__ inline DigitWords digits_in_doubles(double x, int exponent) {
        static_cast<unsigned>(first >> 24) ^ 0x80808080U}};
 }
 
-/// Of a number that is 0 or not below 2^-31 of the largest one, whose last two digits are 0; `high`
-/// and `low` are its words, `field` the biased exponent of the largest. In integers.
+/// Digits, by integer arithmetic, of a number that is 0 or at least 2^-31 of the largest one, so
+/// that its last two digits are 0. `high` and `low` are its words, `field` the biased exponent of
+/// the largest.
 __device__ inline DigitWords digits_of_large(unsigned high, unsigned low, int field) {
   const unsigned sign = static_cast<unsigned>(static_cast<int>(high) >> 31);
-  // Of a negative number −z the digits are those of the complement: 127 is added to each of z, and
-  // their bits are turned.
+  // The digits of a negative number −z are those of the complement: 127 is added to each digit of
+  // z, and the bits are inverted.
   const unsigned half = sign ^ 0x80808080U;
   const unsigned mantissa = __funnelshift_l(low, (high & 0xfffffU) | 0x100000U, 2);
   const int shift = static_cast<int>((high & 0x7fffffffU) >> 20) + 31 - field;
@@ -208,7 +209,7 @@ struct DigitSums {
   }
 };
 
-/// Of an integer of less than 51 bits.
+/// Converts an integer of less than 51 bits.
 __device__ inline double to_double(long long x) {
   return rounded_sum(__longlong_as_double(x + 0x4338000000000000LL), -6755399441055744.0);
 }

@@ -80,17 +80,18 @@ struct BranchProgram {
   std::int32_t backward_jobs;  ///< column j of tiles; i < 0: a small front
   std::int32_t backward_count;
   std::int64_t rows;  ///< of all updates, and of those of others that come in
-  /// Of the work memory: the first element behind all updates, where kProgramBytes of bookkeeping,
-  /// a double for each column, places of as many for messages of solves, and the flags lie, then
-  /// kSolveFlags of each front; a multiple of 32.
+  /// First element of the work memory behind all updates; a multiple of 32. There lie kProgramBytes
+  /// of bookkeeping, a double for each column, places of as many for messages of solves, the flags,
+  /// and kSolveFlags of each front.
   std::int64_t bookkeeping;
-  /// Of P: the first element behind all panels, where kDiagonalInverses numbers for each tile on a
-  /// diagonal lie, so that they go where L goes; a multiple of 32 if there are any. Solves on GPUs
-  /// need them.
+  /// First element of P behind all panels; a multiple of 32 if there are inverses. There lie
+  /// kDiagonalInverses numbers for each tile on a diagonal, so that they go where L goes. Solves on
+  /// GPUs need them.
   std::int64_t first_inverse;
   std::int32_t first_column;  ///< of L, the branch's first
-  /// Of a front that several devices make together, the place of how many jobs those before each
-  /// device have, and all: jobs are listed device by device. 0: there is no such front.
+  /// Where a front that several devices make together has its job counts: for each device how many
+  /// jobs those before it have, then all; jobs are listed device by device. 0: there is no such
+  /// front.
   std::int32_t shares;
 };
 /// Which of the devices makes the tiles of column j: in turn, so that all have work to the end.
@@ -116,7 +117,7 @@ inline constexpr std::int64_t kSweepColumns = 16;
   return program.rows * kSweepColumns <= program.bookkeeping ? kSweepColumns : 1;
 }
 
-/// Of a sweep over a range (sweep_range) the bookkeeping lies behind m numbers for each row.
+/// In a sweep over a range (sweep_range) the bookkeeping lies behind m numbers for each row.
 [[nodiscard]] constexpr std::int64_t range_bookkeeping(const BranchProgram& program,
                                                        std::int64_t m) {
   constexpr std::int64_t kAlignment = 32;

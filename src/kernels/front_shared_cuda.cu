@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(kConcludeThreads)
   *status = first;
 }
 
-/// Of the others, those whose memory is on this GPU: all of them are to be at work at once.
+/// How many of the others have their memory on this GPU: all of them are to be at work at once.
 template <class T>
 int others_here(const Others<T>& others) {
   int gpu = 0;

@@ -185,7 +185,7 @@ class Worker {
       }
     }
   }
-  /// Of the rows of a child in tile rows i and j: the first of each, and behind the last.
+  /// The first row of a child in tile row i and in tile row j, and the row behind the last in each.
   [[nodiscard]] __device__ int4 cuts_of(const FrontRecord& front, const ChildRecord& child, int c,
                                         int i, int j) const {
     if (c >= front.child_count) return {0, 0, 0, 0};
@@ -194,7 +194,7 @@ class Worker {
             min(cuts[j + 1], child.last_column)};
   }
 
-  /// Of a front as a matrix of tiles of one size.
+  /// A front as a matrix of tiles of one size.
   [[nodiscard]] __device__ Arguments<T> arguments_of(const FrontRecord& front) const {
     Arguments<T> arguments{};
     arguments.l = part_.panel_of(front);

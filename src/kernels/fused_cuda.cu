@@ -218,7 +218,7 @@ std::int64_t zeroed_bytes(std::int64_t rows, int tile) {
 }
 
 std::int64_t scratch_bytes(std::int64_t rows, std::int64_t cols, int tile) {
-  // Of doubles; those of floats take half of it.
+  // The inverses in doubles; in floats they take half of it.
   constexpr std::int64_t kBytes = kInverses * static_cast<std::int64_t>(sizeof(double));
   return zeroed_bytes(rows, tile) + (tile == 64 ? (cols + tile - 1) / tile * kBytes : 0);
 }

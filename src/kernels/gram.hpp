@@ -104,8 +104,8 @@ struct SumShape {
   return variant == kDigitSums ? kExtraction : variant;
 }
 
-/// Of column_dots and column_update: column j and the columns first … first + count − 1, each of
-/// fewer than 1024.
+/// Variant of column_dots and column_update: column j and the columns first … first + count − 1,
+/// each of fewer than 1024.
 inline constexpr std::uint32_t kNormalize = 1U << 30;
 [[nodiscard]] constexpr std::uint32_t column_variant(std::int64_t j, std::int64_t first,
                                                      std::int64_t count) noexcept {
@@ -210,7 +210,7 @@ inline constexpr Elements kGramElements[] = {{Element::fp64, Element::fp64, Elem
                                              {Element::dd, Element::fp64, Element::fp64},
                                              {Element::fp64, Element::fp32, Element::fp64},
                                              {Element::fp32, Element::fp32, Element::fp64}};
-/// Of apply_gram and solve_right_gram: B, V, R, d.
+/// Elements of apply_gram and solve_right_gram: B, V, R, d.
 inline constexpr Elements kSolveGramElements[] = {
     {Element::fp64, Element::fp64, Element::fp64, Element::fp64},
     {Element::dd, Element::fp64, Element::fp64, Element::fp64},
@@ -236,7 +236,7 @@ inline constexpr Elements kGramSumElements[] = {
 inline constexpr Elements kColumnMaxElements[] = {{Element::fp64, Element::fp64},
                                                   {Element::fp64, Element::fp32}};
 
-/// Of column_dots and column_update.
+/// Elements of column_dots and column_update.
 inline constexpr Elements kColumnElements[] = {Elements(2, Element::fp64),
                                                Elements(2, Element::fp32)};
 

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Of four lanes that lie side by side in shared memory.
+/// The sum of four lanes that lie side by side in shared memory.
 template <class W>
 __device__ W lanes_of(const W* lanes) {
   return sum_of(sum_of(lanes[0], lanes[1]), sum_of(lanes[2], lanes[3]));

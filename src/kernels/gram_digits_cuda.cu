@@ -55,7 +55,7 @@ struct Job {
   [[nodiscard]] __host__ __device__ int bytes() const {
     return kRing * kPiece * 8 * groups() + kBuffers * buffer() * 4 + squares * kValues * 32 * 16;
   }
-  /// Of a group the number of its first column in V.
+  /// The first column of a group in V.
   [[nodiscard]] __device__ std::int64_t column(int group) const {
     return group < lefts ? left + kDigitGroup * group : right + kDigitGroup * (group - lefts);
   }
@@ -281,7 +281,7 @@ class Block {
     }
   }
 
-  // Of the warps that add up.
+  // Functions of the warps that add up:
 
   __device__ void begin_unit() const {
 #pragma unroll

@@ -42,7 +42,7 @@ class Solver {
   __device__ Solver(const SolvedLaunch& l, const Factor& factor, const double* scales)
       : l_(l), factor_(factor), scales_(scales), bad_(l.factor->bad != 0) {}
 
-  /// Of a stage of so many tiles.
+  /// Solves for the rows of a stage of `tiles` tiles.
   __device__ void solve(double* stage, int tiles) const {
     constexpr int kGroups = kGramTileRows / kGroupRows;  // of a tile
     for (int g = tile::warp(); g < tiles * kGroups; g += Deal<S>::kWarps) {

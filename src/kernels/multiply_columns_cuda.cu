@@ -124,7 +124,7 @@ struct Eight {
 
 // ---- a thread block -----------------------------------------------------------------------------
 
-/// Of a thread block, in shared memory, for kGroups times eight columns.
+/// Shared memory of a thread block, for kGroups times eight columns.
 template <int kGroups>
 struct Memory {
   static constexpr int kColumns = kEight * kGroups;

@@ -83,7 +83,7 @@ struct SmallTask {
   double logarithm = 0;  ///< 2·log L(i, i) of this lane's rows
   int own = lane() % kColumns;
 
-  /// Of the lower triangle; of the unit matrix outside.
+  /// An element of the lower triangle; outside of it one of the unit matrix.
   __device__ double element(int row, int col) const {
     return row < n && col <= row ? static_cast<double>(a[row + col * ld])
                                  : (row == col ? 1.0 : 0.0);

@@ -110,11 +110,11 @@ enum class SketchStream : std::uint8_t { normal, bucket, sign, sample };
                                        static_cast<std::uint64_t>(buckets - kSketchCountRows + 1) >>
                                    32);
 }
-/// Of the rows of a tile of count, a bit each: set where the sign is negative.
+/// Signs of the rows of a tile of count, a bit each: set where the sign is negative.
 [[nodiscard]] constexpr std::uint32_t sketch_signs(std::uint64_t seed, std::int64_t tile) noexcept {
   return static_cast<std::uint32_t>(random_bits(seed, static_cast<std::uint64_t>(tile)) >> 32);
 }
-/// Of row `row` of a transform.
+/// Sign of row `row` of a transform.
 [[nodiscard]] constexpr double sketch_sign(std::uint64_t seed, std::int64_t row) noexcept {
   return (random_bits(seed, static_cast<std::uint64_t>(row)) >> 63) != 0 ? -1.0 : 1.0;
 }

@@ -58,7 +58,7 @@ struct Arguments {
   T* messages;  ///< X by groups of columns, and in each row by row
 };
 
-/// Of a thread block, in shared memory.
+/// Shared memory of a thread block.
 template <class T, int kColumns>
 struct Memory {
   static constexpr int kLd = kRows + 1;  // neither rows nor columns have bank conflicts
@@ -117,7 +117,7 @@ class BlockSolve {
 
   [[nodiscard]] __device__ static int half() { return warp() % kHalves; }
   [[nodiscard]] __device__ static int group() { return warp() / kHalves; }
-  /// Of the block of X that is solved in this step.
+  /// First row of the block of X that is solved in this step.
   [[nodiscard]] __device__ int begin_of(int step) const {
     return (kForward ? step : arguments_.blocks - 1 - step) * kRows;
   }
@@ -141,8 +141,8 @@ class BlockSolve {
     }
   }
 
-  /// Of op(L)(output, inner) in a slice. A warp reads a column of it at a time; columns of L are
-  /// rows of Lᵀ.
+  /// Place of op(L)(output, inner) in a slice. A warp reads a column of it at a time; columns of L
+  /// are rows of Lᵀ.
   [[nodiscard]] __device__ static int place_of(int output, int inner) {
     return kForward ? output + inner * kWarp : inner + output * (kDepth + 1);
   }

@@ -29,7 +29,7 @@ struct StripBlock {
       : at(x + lane() / 4 * 2 + lane() % 4 * ld),
         other((other_column(lane() % 4) - lane() % 4) * ld) {}
 
-  /// Of the block `offset` elements further.
+  /// Reads the block `offset` elements further.
   __device__ void read(double (&value)[4], int offset) const {
     const double2 left = read_pair(at + offset);
     const double2 right = read_pair(at + offset + other);
