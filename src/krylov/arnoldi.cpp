@@ -134,7 +134,8 @@ void Arnoldi::read_single(std::int64_t j, const std::vector<PanelSum>& sums,
   errors_.push_back(options_.limits.unit * options_.norm);
 }
 
-/// Of w_0 … w_k in the basis that the block was projected against and has become part of, with R.
+/// Coordinates of w_0 … w_k, with R, in the basis that the block was projected against and has
+/// become part of.
 Arnoldi::Columns Arnoldi::coordinates(const Block& block, const Gram& r) {
   const std::int64_t c = block.column;
   const std::int64_t k = block.count;

@@ -131,7 +131,7 @@ void Arnoldi::generate(Block& block) {
   const std::int64_t c = block.column;
   if (options_.symmetric) block.known = known_products();
   const std::int64_t known = std::ssize(block.known);
-  // Of a vector that continues a recurrence there is but one.
+  // A vector that continues a recurrence has one known product that is not 0, the last.
   const auto first =
       std::find_if(block.known.begin(), block.known.end(), [](double x) { return x != 0; }) -
       block.known.begin();
@@ -279,7 +279,8 @@ Arnoldi::Look Arnoldi::look(const Block& block, const PanelSum& sum, Element ele
   return seen;
 }
 
-/// Of the first `most` vectors those with which A·Q = Q·H holds as it is asked for, but one.
+/// How many of the first `most` vectors satisfy A·Q = Q·H as closely as is asked for; the first is
+/// kept unchecked.
 std::int64_t Arnoldi::related(const Block& block, const Look& seen, std::int64_t most) const {
   Block part = block;
   part.count = most;

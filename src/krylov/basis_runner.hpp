@@ -81,14 +81,14 @@ class BasisRunner {
   [[nodiscard]] std::int64_t rows() const noexcept { return slabs_.rows; }
   [[nodiscard]] std::int64_t scripts() const noexcept { return scripts_; }
   [[nodiscard]] const RowSlabs& slabs() const noexcept { return slabs_; }
-  /// Of all scripts.
+  /// What was exchanged by all scripts so far.
   [[nodiscard]] const HaloReport& halo() const noexcept { return halo_; }
   [[nodiscard]] RunReport take_report() { return std::move(report_); }
   /// Into the trace, behind the scripts so far.
   void note(std::string text) {
     report_.trace.notes.push_back({report_.trace.seconds, std::move(text)});
   }
-  /// Of all scripts so far; what the host does besides is not in them.
+  /// Seconds of all scripts so far; what the host does besides is not in them.
   [[nodiscard]] const KrylovSeconds& seconds() const noexcept { return seconds_; }
 
  private:

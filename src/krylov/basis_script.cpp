@@ -236,7 +236,7 @@ class Emitter {
     product(slabs_, matrix, last, columns, kSpmvOfLast);
   }
 
-  /// Of column `of` with one of the two matrices.
+  /// Emits the product of one of the two matrices with column `of`.
   void product(const RowSlabs& slabs, const MatrixFamilies& matrix, std::int64_t of,
                const PanelColumns& columns, std::uint32_t flags) {
     for (std::int64_t l = 0; l < std::ssize(slabs.links); ++l) {

@@ -119,7 +119,7 @@ class BasisScript {
   std::vector<Sum> sums;
   std::vector<PanelFactor> factors;
   std::vector<Given> given;
-  /// Of the products; those of one column `to` are the same.
+  /// Coefficients of the products; products to the same column `to` have the same.
   std::vector<Coefficients> coefficients;
   struct Range {
     std::int64_t first = 0, count = 0;

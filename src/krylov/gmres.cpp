@@ -41,8 +41,8 @@ constexpr std::array kPreconditioners{
     NamedPreconditioner{Preconditioner::block_jacobi, "block-jacobi"},
     NamedPreconditioner{Preconditioner::custom, "custom"}};
 
-/// Of the residual at the beginning of a cycle, with vectors in fp32: beyond that only the estimate
-/// would fall.
+/// Least share of the residual at the beginning of a cycle that a cycle with vectors in fp32 aims
+/// at: beyond that only the estimate would fall.
 constexpr double kSingleGain = 1e-6;
 /// The residual has to fall by this in so many cycles.
 constexpr std::int64_t kPatience = 20;
