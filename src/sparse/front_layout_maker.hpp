@@ -133,7 +133,7 @@ class LayoutMaker {
   [[nodiscard]] FrontTiles tiles_of(std::int32_t s) const {
     return {static_cast<std::int32_t>(a_.width(s)), static_cast<std::int32_t>(a_.row_count(s))};
   }
-  /// Of the work of a front that is cut, by the products of its tiles.
+  /// Share of the unit in the work of a front that is cut, by the products of its tiles.
   [[nodiscard]] double share_of(const FrontUnit& unit) const {
     if (unit.first_tile < 0) return 1;
     const FrontTiles tiles = tiles_of(unit.first);

@@ -164,7 +164,7 @@ std::vector<char> choose_rows(const SymmetricPattern& p, CompressedGraph& result
   return kept;
 }
 
-/// Of each block the number of its first vertex, or place of its first edge; the last: of all.
+/// The number of each block's first vertex, or the place of its first edge; the last entry: of all.
 using FirstOfBlock = std::vector<std::int64_t>;
 
 /// Numbers the rows that stand for a vertex, −1 for others, and counts edges.

@@ -30,7 +30,7 @@ class OpenedSweeps {
   [[nodiscard]] bool resident() const noexcept { return resident_ != nullptr; }
   /// As StreamedSweeps::solve(); never false where L stays.
   [[nodiscard]] bool solve(MatrixView<double> b, bool forward, bool backward);
-  /// Of the last solve; only where L streams.
+  /// What the last solve did; only where L streams.
   [[nodiscard]] const RunReport& report() const noexcept { return streamed_->report(); }
 
  private:

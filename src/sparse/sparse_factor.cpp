@@ -29,8 +29,8 @@ namespace {
 
 constexpr FileFormat kFactorFormat{.name = "factor", .version = 7, .where = kFactorWhere};
 
-/// Of the order of elimination and the rows of supernodes: what the numbers of a factor belong to.
-/// A pattern alone has many of them.
+/// Hash of the order of elimination and the rows of supernodes, which the numbers of a factor
+/// belong to. A pattern alone has many of them.
 std::uint64_t structure_hash(const SparseAnalysis& a) {
   std::uint64_t hash = 0;
   const auto add = [&hash](const auto& list) {

@@ -12,9 +12,9 @@
 namespace strata {
 namespace {
 
-/// Of a place in the memory of a device.
+/// Bytes to which places in the memory of a device are aligned.
 constexpr std::int64_t kAlignment = 256;
-/// Numbers of a column of a block that is cut into such.
+/// Elements in a column of a block that is cut into columns.
 constexpr std::int64_t kOneColumn = 65536;
 
 std::int64_t work_of(const BranchProgram& program, std::int64_t m, std::int64_t element) {

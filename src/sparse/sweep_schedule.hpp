@@ -62,7 +62,7 @@ struct SweepRanges {
   std::int64_t work_many = 0;   ///< with kSweepColumns of them
 };
 
-/// Of a layout of `analysis` in ranges (FrontLayout::ranges), or of one branch that is the tree.
+/// The ranges of a layout of `analysis` (FrontLayout::ranges), or of one branch that is the tree.
 [[nodiscard]] SweepRanges sweep_ranges(const SparseAnalysis& analysis, const FrontLayout& layout);
 
 /// What is to be solved for.
