@@ -30,7 +30,7 @@ struct GmresBench {
   std::vector<BlockOrthogonalization> blocks{BlockOrthogonalization::classical};
   std::int64_t panel = 0;  ///< of two_stage, as of GmresOptions
   std::vector<Preconditioner> preconditioners{Preconditioner::none};
-  /// Of the vectors; the yardsticks are in the first of them, and are run once.
+  /// Elements of the vectors; the yardsticks are in the first of them, and are run once.
   std::vector<Element> precisions{Element::fp64};
   std::int64_t block_size = 32;  ///< of block_jacobi
   double tolerance = 1e-6;

@@ -20,7 +20,7 @@ struct MethodCounts {
   std::string kernel;           ///< what it runs on
   std::string bound;  ///< of ‖I − QᵀQ‖, κ the condition of V, ε that of its precision
 };
-/// Of a random matrix of n columns and of so many rows as two blocks have.
+/// Counts for a random matrix of n columns with as many rows as two blocks have.
 [[nodiscard]] std::vector<MethodCounts> count_methods(std::int64_t n);
 
 /// Figures 5 to 13: a method applied to V, and to its own Q again.

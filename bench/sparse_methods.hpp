@@ -22,7 +22,7 @@ inline constexpr std::int64_t kTraceParts = 200;
 struct SparseMethod {
   std::string name;       ///< "CPU", "one by one", "batches", "programs"
   SparseTiming refactor;  ///< other values in host memory, with the checks of the pattern
-  /// Of the device alone, the median; 0 where the factor does not stay on it.
+  /// Median seconds of the device alone; 0 where the factor does not stay on it.
   double device_seconds = 0;
   double log_determinant = 0;
   Trace trace;                  ///< of another run, of those that go level by level; …
@@ -41,7 +41,7 @@ struct SparseMethod {
 /// How many tasks of a trace are at work, on average in each of `parts` equal parts of its time.
 [[nodiscard]] std::vector<double> tasks_at_work(const Trace& trace, std::int64_t parts);
 
-/// Of fronts of order n whose first n / 2 columns are eliminated; or of products of order n.
+/// Rate of fronts of order n whose first n / 2 columns are eliminated, or of products of order n.
 struct SmallRate {
   std::int64_t order = 0;
   std::int64_t batch = 0;  ///< of a call

@@ -48,7 +48,7 @@ class MatrixFile {
   [[nodiscard]] int dimensions() const noexcept {
     return file_ ? file_->dimensions() : dense_.dimensions;
   }
-  /// Of its elements; decimal numbers count as fp64.
+  /// Precision of its elements; decimal numbers count as fp64.
   [[nodiscard]] Element precision() const noexcept {
     return file_ ? file_->precision() : Element::fp64;
   }
