@@ -107,7 +107,7 @@ TEST_F(CliSparsePrecision, SaysHowAccurateTheRestIs) {
   expect_pieces(expect_done(verb("logdet", "A.mtx") + kFp32), {"at most about", "absolute"});
   expect_pieces(expect_done(verb("variances", "A.mtx", "z.mtx") + kFp32 + Words{"--selected"}),
                 {"at most about", "relative", "condition"});
-  // Of a saved factor nobody knows A.
+  // A saved factor does not know A.
   expect_done(verb("factor", "A.mtx", "F") + kFp32);
   EXPECT_TRUE(expect_json(verb("logdet", "F")).at("log_determinant_error").is_null());
   EXPECT_TRUE(
