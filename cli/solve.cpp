@@ -162,8 +162,8 @@ void check_system(const MatrixFile& a, const MatrixFile& b, const std::string& t
           b.path(), b.rows(), a.path(), a.rows());
 }
 
-/// What was asked for; by itself fp32 only if both files hold it: fp64 holds whatever is in either,
-/// and nobody's digits are dropped without being asked.
+/// The precision that was asked for; for auto fp32 only if both files hold it: fp64 holds whatever
+/// is in either, and no digits are dropped unasked.
 Element precision_for(const std::string& asked, const MatrixFile& a, const MatrixFile& b) {
   if (asked != "auto") return asked == "fp32" ? Element::fp32 : Element::fp64;
   const bool both = a.precision() == Element::fp32 && b.precision() == Element::fp32;

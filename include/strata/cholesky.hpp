@@ -37,10 +37,10 @@ struct [[nodiscard]] Certificate {
   /// small beside others. 0/0 counts as 0.
   double componentwise_backward_error = 0;
   /// An estimate of ‖S‖∞·‖S⁻¹‖∞, S = D·A·D with D = diag(A)^(−1/2): the condition that bad scaling
-  /// does not raise. Estimates are from below, mostly exact to a digit. NaN: nobody asked.
+  /// does not raise. Estimates are from below, mostly exact to a digit. NaN: not asked for.
   double scaled_condition = std::numeric_limits<double>::quiet_NaN();
   /// max over columns of a bound on ‖x − A⁻¹·b‖∞ / ‖x‖∞, A and b as they were given; as reliable as
-  /// the estimates it takes. 0/0 counts as 0. Inf: not a digit is known. NaN: nobody asked.
+  /// the estimates it takes. 0/0 counts as 0. Inf: not a digit is known. NaN: not asked for.
   double forward_error = std::numeric_limits<double>::quiet_NaN();
   int refinement_steps = 0;
   Element precision = Element::fp64;  ///< of the factor and the solution

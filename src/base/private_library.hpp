@@ -21,10 +21,9 @@ struct PrivateLibrary {
   std::string why;         ///< then
 };
 
-/// Makes the calls of `function` that the library of `handle` makes, and those of nobody else, go
-/// to `target`. It must have been loaded with all its symbols bound, as open_private_copy does, and
-/// not run yet. False if it calls no function of that name in another library, or cannot be
-/// changed.
+/// Redirects to `target` the calls of `function` by the library of `handle`, and by no other. It
+/// must have been loaded with all its symbols bound, as open_private_copy does, and not run yet.
+/// False if it calls no function of that name in another library, or cannot be changed.
 [[nodiscard]] bool redirect_calls(void* handle, const std::string& function, void* target);
 
 /// Loads a private instance of the file `path`. What it depends on is shared, and is found more

@@ -344,8 +344,8 @@ void Fit::search_samples() {
   }
 }
 
-/// Where a search has ended at a nugget of 0, or so near to it that nobody can tell: goes on to the
-/// other side if that is better by `gain`; 0 is preferred to what is as good.
+/// Continues a search that ended at a nugget of 0, or indistinguishably near to it, on the other
+/// side if that is better by `gain`; 0 is preferred to what is as good.
 bool Fit::continue_across(const Call& call, FitObjective& objective, double gain) {
   learn(objective);
   const FitStep best = objective.path()[*objective.best()];

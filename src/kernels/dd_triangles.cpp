@@ -30,7 +30,7 @@ constexpr std::int64_t whole_lanes(std::int64_t n) { return (n + kLanes - 1) / k
 }
 
 /// Row j of R, then the products of it. Lanes that stick out of a column at its ends are of rows
-/// that are done, or below the diagonal: nobody reads them.
+/// that are done, or below the diagonal: they are not read.
 struct EliminateRow {
   [[gnu::always_inline]] static void run(double* hi, double* lo, std::int64_t n,
                                          std::int64_t stride, std::int64_t j, DoubleDouble root,

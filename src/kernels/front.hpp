@@ -52,8 +52,8 @@
 //   branch that is not the whole tree: forward, `work` holds what rows below other branches' fronts
 //   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
 //   backward, the columns of X that are rows of its fronts are solved already.
-// * sweep_range: X has all rows of the matrix, and `work` is nobody's before and afterwards: it has
-//   room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
+// * sweep_range: X has all rows of the matrix, and `work` holds nothing before and afterwards: it
+//   has room for m numbers for each row of BranchProgram, and the bookkeeping (range_bookkeeping).
 //   Forward, what others give are the operands behind these that it reads, what it gives to others
 //   those that it writes, each some columns of m numbers. The extent of such a block says where
 //   they lie among the rows of updates: its row of who gives them, its column of who takes them.

@@ -9,8 +9,7 @@
 // it is on the diagonal. Most fronts are narrow: of their columns only as many as there are, by
 // eights, are treated.
 //
-// Sharing says who else needs the tiles: Alone, nobody but this launch. What it does changes no
-// bit.
+// Sharing says who else needs the tiles; Alone: only this launch. It changes no bit.
 
 #include <algorithm>
 

@@ -13,8 +13,7 @@
 // of the grid the GPU has room for beside other work. The chain (below) is the first ticket. It
 // waits for tiles with later ones, so it needs a second block: one is enough (fused_order.hpp). A
 // kernel of which only the chain has a place waits for a multiprocessor, as if it had not begun;
-// nobody could give it one only if as many such kernels as there are multiprocessors each held a
-// single one.
+// it gets none only if as many such kernels as there are multiprocessors each hold a single one.
 //
 // Tiles of 128 keep the tensor cores busiest. With tiles of 64, for small n, where latency rules,
 // the critical path, the chain of diagonal tiles and the tiles below them, belongs to one block

@@ -8,7 +8,7 @@
 // instructions a product, which on a processor with two units for fused multiply-adds and two for
 // additions takes one cycle for four rows. Substitution multiplies by rounded reciprocals and mends
 // what is not rounded correctly, since a division takes as long as many products. fp32 → fp32 takes
-// the reference's way: nobody is in a hurry for fewer digits than fp64 gives at the same speed.
+// the reference's way: fp64 gives more digits at the same speed.
 
 #include <algorithm>
 #include <optional>

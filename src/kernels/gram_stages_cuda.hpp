@@ -247,7 +247,7 @@ struct Sums {
         if constexpr (kWhich < S::kCount) {
           constexpr Product kProduct = S::at(kWhich);
           constexpr int kA = kProduct.a;
-          constexpr int kBehind = kA + 1 < S::kEights ? kA + 1 : kA;  // rows that nobody reads
+          constexpr int kBehind = kA + 1 < S::kEights ? kA + 1 : kA;  // rows that are not read
           tile::multiply_add(part[which][0], now[kA].x, now[kBehind].x, now[kProduct.b].x);
           tile::multiply_add(part[which][1], now[kA].y, now[kBehind].y, now[kProduct.b].y);
         }

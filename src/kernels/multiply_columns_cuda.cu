@@ -168,7 +168,7 @@ class BlockProduct {
       const double sum = ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7]));
       *place = c[n] + arguments_.factor * sum;
     });
-    cluster_.sync();  // nobody leaves while its sums are read
+    cluster_.sync();  // no block leaves while its sums are read
   }
 
  private:

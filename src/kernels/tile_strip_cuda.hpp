@@ -111,7 +111,7 @@ __device__ inline void subtract(double (&rest)[4], const double (&sum)[4]) {
   for (int e = 0; e < 4; ++e) rest[e] -= sum[e];
 }
 
-/// Where nobody follows what is done while it is done.
+/// The progress of work that no other warp follows.
 struct NoProgress {
   __device__ void operator()(int) const {}
 };

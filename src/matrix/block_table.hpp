@@ -24,8 +24,8 @@ namespace strata {
 enum class Origin : std::uint8_t {
   stored,     ///< it rests in a BlockStore and is read from there
   generated,  ///< a task writes it where it is first needed: no transfer
-  /// The same, and nobody needs the value when the tasks are done: it goes home only if it has to
-  /// leave a device before its last use.
+  /// The same, and the value is not needed when the tasks are done: it is written back only if it
+  /// is evicted before its last use.
   temporary,
 };
 

@@ -97,7 +97,7 @@ struct FrontUnit {
   std::vector<std::int64_t> given;
   struct Taken {
     std::int64_t block;
-    bool last;  ///< nobody needs it afterwards
+    bool last;  ///< no unit needs it afterwards
   };
   std::vector<Taken> taken;
   std::int64_t source = -1;

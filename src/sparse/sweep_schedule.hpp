@@ -11,7 +11,7 @@
 // each range that takes some. If there is a way back, the last ranges stay on the device, as many
 // as leave room for three others: one that is swept, the next one on its way, and what does not fit
 // between. The panels of the others are another family on the way back, at the same home: so a plan
-// knows that nobody uses them again, and where to let the next ones in.
+// knows that they are not used again, and where to let the next ones in.
 
 #include <cstdint>
 #include <memory>

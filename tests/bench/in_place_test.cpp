@@ -26,7 +26,7 @@ void PrintTo(const Case& c, std::ostream* stream) { *stream << c.name << " " << 
 
 class HostInPlace : public testing::TestWithParam<Case> {
  protected:
-  /// Two matrices, each with two rows of padding that nobody may touch.
+  /// Two matrices, each with two rows of padding that must not be touched.
   HostInPlace()
       : matrix_{.kind = GetParam().kind, .seed = 11, .condition = 1e4, .smoothness = 1.5},
         n_(GetParam().n),

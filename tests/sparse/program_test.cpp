@@ -98,7 +98,7 @@ std::vector<double> factor_by(const std::string& backend, const SparseAnalysis& 
   return packed;
 }
 
-/// Carries out the program of the only branch; in NaN what nobody has written.
+/// Carries out the program of the only branch; what no job has written is NaN.
 class Interpreter {
  public:
   Interpreter(const FrontLayout& layout, const SparseMatrix& a, double shift)
