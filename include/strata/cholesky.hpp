@@ -3,8 +3,8 @@
 //
 // Contract: only the lower triangle of A is read; A is never modified. One call serves matrices
 // that fit on the device and matrices that do not. On the planned path, and with a tile of the
-// caller's, the factor is bit-identical whatever the budget, the policy and the number of devices;
-// by itself a call takes the fastest tile, and may factor in core what a single GPU holds
+// caller's, the factor is bit-identical whatever the budget, the policy and the number of devices.
+// By itself a call takes the fastest tile, and may factor in core what a single GPU holds
 // (options.hpp: path, tile). T is double or float.
 
 #include <cstdint>

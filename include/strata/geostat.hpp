@@ -3,9 +3,9 @@
 //
 // Contract: exact (no approximation of the covariance), on the factorization of cholesky.hpp, so n
 // is bounded by host memory and not by the device's. Data are in memory; row numbers in messages
-// and results count from 0. Every function checks its data first: a coordinate, covariate or value
-// that is not finite is Error{input} and names its row; lengths that do not fit, no data, or a
-// parameter outside its domain are Error{misuse}; coincident points where there is no nugget are
+// and results count from 0. Every function checks its data first. A coordinate, covariate or value
+// that is not finite is Error{input} and names its row. Lengths that do not fit, no data, or a
+// parameter outside its domain are Error{misuse}. Coincident points where there is no nugget are
 // Error{numerical} and name the two rows.
 //
 // Model: z(p) = m(p) + w(p) + ε, with the mean m of `Mean`, covariates included, the process w of
@@ -353,7 +353,7 @@ struct FitResult {
 /// n. A factorization that fails on the way counts as a very bad value. An estimated angle comes
 /// out in [0, 180). Throws also Error{numerical} if the values do not vary about their mean, points
 /// are nearly coincident and the nugget is held at 0, all points coincide, in space or (where a
-/// parameter of time is estimated) in time, or no covariance on the way was positive definite;
+/// parameter of time is estimated) in time, or no covariance was positive definite. Throws
 /// Error{cancelled} if progress says so.
 [[nodiscard]] FitResult fit(const Points& points, std::span<const double> values,
                             const FitOptions& options = {});

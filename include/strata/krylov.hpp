@@ -101,15 +101,15 @@ struct GmresOptions {
   std::int64_t s = 1;
   KrylovBasis basis = KrylovBasis::newton;
   /// How a block of s vectors is made orthonormal: automatic, cholqr (sums in fp64), cholqr2,
-  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), svqr, svqr_wide (the
-  /// triangle by the eigenvalues of such sums, in fp64 and double-double, so that no pivot fails),
-  /// cgs, cgs2 or mgs. The block is projected against the vectors before it once, or twice where
-  /// the method has two passes; of cgs2 each column a second time. With s = 1: cgs2 (automatic
-  /// too), cgs or mgs. `automatic` decides block by block about precision, passes and s, from the
-  /// condition and the loss of orthogonality that it sees. Any other method of qr() is
-  /// Error{misuse} naming these: Householder's (tsqr) would need tasks of another kind on each
-  /// block of rows, for an orthogonality that automatic and cholqr_wide2 have, and a sketch stands
-  /// for a Gram matrix that is dear, which one of s columns is not.
+  /// cholqr_wide (sums in double-double), cholqr_wide2 (those, then in fp64), svqr, svqr_wide, cgs,
+  /// cgs2 or mgs. svqr and svqr_wide take the triangle from the eigenvalues of sums in fp64 and in
+  /// double-double, so that no pivot fails. The block is projected against the vectors before it
+  /// once, or twice where the method has two passes; of cgs2 each column a second time. With s = 1:
+  /// cgs2 (automatic too), cgs or mgs. `automatic` decides block by block about precision, passes
+  /// and s, from the condition and the loss of orthogonality that it sees. Any other method of qr()
+  /// is Error{misuse} naming these. Householder's (tsqr) would need tasks of another kind on each
+  /// block of rows, for an orthogonality that automatic and cholqr_wide2 have. A sketch replaces a
+  /// Gram matrix that is expensive, which one of s columns is not.
   QrMethod orthogonalization = QrMethod::automatic;
   /// For s > 1 and methods by Gram matrices, that is not for cgs, cgs2 and mgs. With `pythagorean`
   /// the automatic method projects first where Pythagoras would lose too much, and says so;

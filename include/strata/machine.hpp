@@ -1,11 +1,10 @@
 #pragma once
 // Machine: what plan() and simulate() know of the hardware. Pure data.
 //
-// Contract: budgets bound what a plan may use; rates serve prediction only. What is predicted
-// decides which tile and how many queues are fastest, where a caller leaves that open, and whether
-// GPUs, CPUs or both of them factor a sparse matrix, where both are named: a tile and a backend
-// change the rounding of a result, and nothing else here does. All sizes are bytes, all times
-// seconds.
+// Contract: budgets bound what a plan may use; rates serve prediction only. Predictions decide
+// which tile and how many queues are fastest, where a caller leaves that open, and whether GPUs,
+// CPUs or both of them factor a sparse matrix, where both are named. A tile and a backend change
+// the rounding of a result; nothing else here does. All sizes are bytes, all times seconds.
 
 #include <array>
 #include <cstdint>

@@ -176,10 +176,9 @@ struct ReportData {
   std::int64_t device_memory_bytes = 0;  ///< the budget of a device; 0: not shown
 };
 
-/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length,
-/// a bar or a row of a table has not as many entries as it should, a grid has not nx·ny values, a
-/// precision map has not one element for each of its tiles or a node of a tree stands behind its
-/// parent.
+/// The page as text (UTF-8). Throws Error{misuse} if vectors that belong together differ in length:
+/// in a bar, a row of a table, a grid (nx·ny values) or a precision map (one element for each of
+/// its tiles). Likewise if a node of a tree stands behind its parent.
 [[nodiscard]] std::string render_report(const ReportData& data);
 
 /// Writes the page; an existing file is replaced once the new one is whole. Throws as

@@ -20,7 +20,7 @@ namespace strata {
 
 class SparseCholeskyBatch {
  public:
-  /// For `count` matrices of the pattern of `pattern`, whose values are not read. Of the options
+  /// For `count` matrices of the pattern of `pattern`, whose values are not read. The options
   /// `analysis` and `shift` are not read. The factors stay on a GPU if one is asked for and holds
   /// all of them; elsewhere they come home, a few at a time in the memory that devices have. Throws
   /// Error{misuse} for an analysis of another pattern, sizes of parts, a precision other than fp64

@@ -48,11 +48,10 @@ struct AnalysisOptions {
   int threads = 0;         ///< of nested dissection; 0: one for each core
   /// Amalgamation: a supernode is joined with its parent if the panel of both holds at most
   /// (1 + relax_bytes) times the entries that its columns have in L, and s more, and is factored in
-  /// at most (1 + relax_flops) times their operations, and s² more: s is `relax_entries`, and
-  /// `relax_rows` for each row below its columns, up to kRelaxRowsMax of them: what a small
-  /// supernode costs beside its operations grows with its update. So these bound the factor as a
-  /// whole, too. Four zeros: no zero is stored. The defaults are measured on a GPU
-  /// (docs/benchmarks.md).
+  /// at most (1 + relax_flops) times their operations, and s² more. Here s is `relax_entries`, and
+  /// `relax_rows` for each row below its columns, up to kRelaxRowsMax of them: the overhead of a
+  /// small supernode grows with its update. So these bound the factor as a whole, too. Four zeros:
+  /// no zero is stored. The defaults are measured on a GPU (docs/benchmarks.md).
   static constexpr std::int64_t kRelaxRowsMax = 512;
   double relax_bytes = 0.2;
   double relax_flops = 0.2;

@@ -40,11 +40,11 @@ struct LevelBatches {
 
 struct SparseCholeskyOptions {
   /// Devices, their budgets, rates and progress; tiles are those of `tile`. Where one GPU holds L
-  /// and all updates, or several do between them, L stays there until it is asked for. Of GPUs
-  /// and CPUs ("cuda:0+host:1") those of one kind factor unless a plan for all of them is predicted
-  /// to end sooner, which follows from the pattern, the rates and the memory of the devices: so
-  /// there the backend, and with it the bits, may change from machine to machine. Names of one kind
-  /// do not.
+  /// and all updates, or several do between them, L stays there until it is asked for. Where GPUs
+  /// and CPUs are named ("cuda:0+host:1"), those of one kind factor unless a plan for all of them
+  /// is predicted to end sooner. That follows from the pattern, the rates and the memory of the
+  /// devices: the backend, and with it the bits, may change from machine to machine. With names of
+  /// one kind they do not.
   Options run;
   AnalysisOptions analysis;
   double shift = 0;  ///< σ: A + σI is factored
@@ -146,7 +146,7 @@ class SparseCholesky {
   /// Writes both into a directory, which is made: both or none. Throws Error{storage, cancelled}.
   void save(const std::string& directory) const;
   /// Reads both back; it can solve at once. With a factor that GPUs made the GPUs of `options`
-  /// solve if they are named, or if L has 256 MiB or more: from the first solve on it stays on them
+  /// solve if they are named, or if L has 256 MiB or more. From the first solve on L stays on them
   /// if it is in fp64, stayed where it was made, and as many GPUs hold it and all updates; else it
   /// streams. With others, and where memory is too short for that, the host solves. Throws
   /// Error{input} for what is damaged, truncated or none of these, Error{memory}.
