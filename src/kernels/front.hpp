@@ -48,8 +48,8 @@
 // * sweep_branch: the branch has a program, and was made by factor_branch. X holds m right-hand
 //   sides by rows: m × n, its columns in the order of elimination, from the branch's first one on.
 //   m is at most sweep_columns(). The variant is one of kSweepForward and kSweepBackward. Updates
-//   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. Of a
-//   branch that is not the whole tree: forward, `work` holds what rows below other branches' fronts
+//   in `work` are gone afterwards, the inverses that factor_branch left in P are needed. If the
+//   branch is not the whole tree: forward, `work` holds what rows below other branches' fronts
 //   give, each where ChildRecord::rows_before says, and what its own give is there afterwards;
 //   backward, the columns of X that are rows of its fronts are solved already.
 // * sweep_range: X has all rows of the matrix, and `work` holds nothing before and afterwards: it

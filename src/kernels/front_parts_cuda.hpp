@@ -76,7 +76,7 @@ struct Branch {
   [[nodiscard]] __device__ T* inverses(int call = 0) const {
     return panels + call * to_panels + program().first_inverse;
   }
-  /// Of L, a number for each column.
+  /// The diagonal of L, a number for each column.
   [[nodiscard]] __device__ double* diagonal(int call = 0) const {
     return reinterpret_cast<double*>(bookkeeping(call) + kProgramBytes);
   }

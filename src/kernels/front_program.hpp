@@ -28,9 +28,9 @@ inline constexpr std::int32_t kTinyFront = 32;
 
 /// Updates have no room above their diagonal tiles: column b of one, of the columns of tiles of
 /// which each has `step` rows less than the one before, `ld` being those of the first. Element
-/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square. Of any update
-/// whose elements 32 bits count (places_fit()): what does not fit on the way is taken off again,
-/// so numbers are taken modulo 2³².
+/// (a, b), a >= b, is at update_column(…) + a. Steps are kFrontTile, or 0: a square. Right for any
+/// update whose elements 32 bits count (places_fit()): intermediate numbers that do not fit cancel,
+/// so all are taken modulo 2³².
 [[nodiscard]] constexpr std::int32_t update_column(std::int32_t ld, std::int32_t step,
                                                    std::int32_t b) {
   using Modular = std::uint32_t;
@@ -148,8 +148,9 @@ struct FrontRecord {
   std::int32_t flag;         ///< number of its first flag: signals of children; then one a tile row
   std::int32_t expected;     ///< signals of children until all of their updates are there
   std::int32_t expected_rows;  ///< the same of a forward sweep, of tile rows
-  /// Tile columns of it that are made here, first_tile … last_tile − 1. Of columns of its update
-  /// alone the panel is done, and panel_place tells where it is as `place` does; else that is 0.
+  /// Tile columns of it that are made here, first_tile … last_tile − 1. If they are all columns of
+  /// its update, the panel is done, and panel_place tells where it is as `place` does; else that is
+  /// 0.
   std::int32_t first_tile;
   std::int32_t last_tile;
   std::int32_t panel_place;

@@ -139,8 +139,8 @@ class Worker {
     return reinterpret_cast<T*>(scratch_ + kFactorScratch);
   }
 
-  /// Ends behind a barrier. Of as many columns as there are, by sixteens; outside of the matrix
-  /// zero, with ones on the diagonal of a diagonal tile.
+  /// Assembles the columns that there are, by sixteens; outside of the matrix zero, with ones on
+  /// the diagonal of a diagonal tile. Ends behind a barrier.
   __device__ void assemble(const FrontRecord& front, const FrontTiles& tiles, int i, int j) const {
     T* x = assembled();
     const int row = tiles.begin(i);

@@ -30,7 +30,7 @@ namespace {
 template <class W>
 class UnitTree {
  public:
-  /// Of `count` sums side by side.
+  /// Begins `count` sums side by side.
   void start(std::size_t count) {
     newest_.assign(count, W{});
     units_ = 0;

@@ -12,9 +12,9 @@
 // the sign that comes out. What is not finite in X gives an R that is not.
 //
 // Contract. Nothing depends on the backend, because the order of every sum is fixed:
-// * X is cut into panels of householder_panel_rows(n) rows. Of their triangles, one below the
-//   other, householder_stack(n) at a time are the next panels, until one is left. Q·C goes the way
-//   back: the rows of a panel are its Q times the n rows that the panel above has for it.
+// * X is cut into panels of householder_panel_rows(n) rows. Their triangles, one below the other,
+//   householder_stack(n) at a time, are the next panels, until one is left. Q·C goes the way back:
+//   the rows of a panel are its Q times the n rows that the panel above has for it.
 // * A panel is factored column by column (Golub and Van Loan, Matrix Computations, 5.1 and 5.2). In
 //   column j, x its elements from row j on and 2^e the power of two of the largest: y = x·2^-e,
 //   σ = Σ_{r>j} y_r². Then v_r = y_r·s below row j, v_j = 1, and 0 above. If σ = 0 there is no

@@ -44,7 +44,8 @@ inline constexpr std::array kMixedGemmsOfHost{
     Elements{Element::fp64, Element::fp16, Element::fp32},
     Elements{Element::fp64, Element::fp32, Element::fp64},
 };
-/// Of C and A, for which all backends have syrk; those on the host have it with A in fp32, too.
+/// The elements of C and A for which all backends have syrk; those on the host have it with A in
+/// fp32, too.
 inline constexpr std::array kMixedSyrks{
     Elements{Element::fp64, Element::fp16x2},
     Elements{Element::fp64, Element::fp16},

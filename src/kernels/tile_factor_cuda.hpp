@@ -149,7 +149,7 @@ __device__ inline void clear_above_diagonal(double (&value)[4], int block) {
 /// Barriers of factor_strips, two of each, for even and odd steps.
 enum class StripBarrier : int { solved = 5, inverted = 7 };
 
-/// Of `warps` warps; those that come wait, the leader only says that it was there.
+/// A barrier of `warps` warps: come() waits for all, come_and_go(), the leader's, only arrives.
 __device__ inline void come(StripBarrier barrier, int step, int warps) {
   asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(barrier) + step % 2), "r"(warps * kWarp)
                : "memory");
@@ -182,7 +182,7 @@ __device__ inline void put_late(T* x, int ld, const T* inverses, const StripSink
 }
 
 /// The 16 × 16 block on the diagonal in scratch memory, as the leader of factor_strips treats it:
-/// three blocks of 8 × 8. Of each 16 lanes the first 8 have a row of the block below each, the
+/// three blocks of 8 × 8. The first 8 of each 16 lanes have a row of the block below each, the
 /// others one of the unit matrix, which becomes a column of the inverse.
 template <class T>
 struct Corner {

@@ -41,7 +41,7 @@ struct RoundingLimits {
 struct ArnoldiOptions {
   std::int64_t s = 1;
   QrMethod method = QrMethod::automatic;
-  /// Of A, about: a product that is rounding beside it is zero. 0: only what is zero is.
+  /// Approximate norm of A: a product that is rounding beside it counts as zero. 0: only zeros do.
   double norm = 0;
   Element element = Element::fp64;  ///< of the vectors; the limits are those of it
   RoundingLimits limits = rounding_limits(element);

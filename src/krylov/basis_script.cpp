@@ -168,7 +168,7 @@ constexpr MatrixFamilies kOfMatrix{basis::kStarts, basis::kColumns, basis::kValu
 constexpr MatrixFamilies kOfInverse{
     basis::kInverseStarts, basis::kInverseColumns, basis::kInverseValues, basis::kInverseHalo,
     basis::kInverseIndex,  basis::kInversePacked,  basis::kVectors,       basis::kThree};
-/// Of W: where the entries are is known already.
+/// Families for W: the places of the entries are those of the families above.
 constexpr MatrixFamilies kOfWide{basis::kStarts,   basis::kColumns,  basis::kWideValues,
                                  basis::kWideHalo, basis::kIndex,    basis::kWidePacked,
                                  basis::kWide,     basis::kWideThree};

@@ -61,7 +61,7 @@ struct SplitAnalysis {
 inline constexpr std::int64_t kRawValues = 1;
 
 /// The largest order of a front as one panel without a program, whose update is a square: places
-/// in a block are of 32 bits. Of ranges see places_fit() (kernels/front_program.hpp).
+/// in a block are of 32 bits. For ranges see places_fit() (kernels/front_program.hpp).
 inline constexpr std::int64_t kPanelOrderMax = 46340;
 
 /// Families of the schedule, in this order.
