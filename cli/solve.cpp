@@ -55,7 +55,7 @@ class MatrixFile {
   /// Whether stored() is the transpose.
   [[nodiscard]] bool transposed() const noexcept { return file_ && file_->row_major(); }
 
-  /// The elements without a copy, T as precision() says. Of a row-major file the transpose: a
+  /// The elements without a copy, T as precision() says. For a row-major file the transpose: a
   /// symmetric matrix equals it.
   template <class T>
   [[nodiscard]] MatrixView<const T> stored() const {

@@ -28,7 +28,7 @@ class Relation : public ::testing::Test {
  protected:
   static constexpr std::int64_t kVectors = 24;
 
-  /// The worst of |QᵀQ − I| and |A·Q − Q·H|. Of a symmetric A errors are followed.
+  /// The worst of |QᵀQ − I| and |A·Q − Q·H|. With a symmetric A errors are followed.
   void measure(const Expected& expected, std::int64_t s, const Recurrence& recurrence,
                const std::string& what, bool symmetric = false) {
     const auto n = static_cast<std::size_t>(a.rows);
