@@ -4,9 +4,9 @@
 //
 // Contract: as front_program.hpp has it. A tile is assembled in shared memory, each child's part
 // pulled by the block that owns the tile, so that nothing is added by atomics and a tile is written
-// once; then it is what a tile of the fused dense kernel is (fused_task_cuda.hpp): products on the
-// tensor cores as soon as the tiles to the left are there, then the solve, or the factorization if
-// it is on the diagonal. Most fronts are narrow: of their columns only as many as there are, by
+// once. Then it is treated as a tile of the fused dense kernel (fused_task_cuda.hpp): products on
+// the tensor cores as soon as the tiles to the left are there, then the solve, or the factorization
+// if it is on the diagonal. Most fronts are narrow: of their columns only as many as there are, by
 // eights, are treated.
 //
 // Sharing says who else needs the tiles; Alone: only this launch. It changes no bit.

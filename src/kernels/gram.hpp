@@ -20,25 +20,25 @@
 // * Row r of the block belongs to unit r div 1024, to tile r div 128 and to lane r mod 4; rows that
 //   a last tile lacks are zeros. The lanes of a unit are added as (0 + 1) + (2 + 3), and units in a
 //   binary tree: the sum of u > 1 units is that of the first h plus that of the others, h < u the
-//   largest power of two; for dd all by the addition of IEEE's kind, as gram_sum does it. So blocks
-//   of 2^k units each that are summed up in such a tree give the sum of the whole, whatever k is.
+//   largest power of two. For dd all additions are of IEEE's kind, as in gram_sum. So blocks of 2^k
+//   units each that are summed up in such a tree give the sum of the whole, whatever k is.
 // * T → fp64 or fp32 (W = T, or fp64 of fp32, where products are exact): within a tile a lane is a
-//   sum by fused multiply-adds from the first row to the last, starting at 0; the sums of the tiles
+//   sum by fused multiply-adds from the first row to the last, starting at 0. The sums of the tiles
 //   of a unit are added in their order.
 // * fp64 → dd by extraction (Rump, Ogita, Oishi, "Accurate floating-point summation", 2008, applied
 //   to products): within a tile a lane starts at a = 1.5·2^k, k = e_i + e_j + 6, where every |x| of
-//   the tile's column j is below 2^e_j, and for each row t = fma(x, y, a), q = t − a,
-//   l ← l + fma(x, y, −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their
-//   sum s are exact and only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
+//   the tile's column j is below 2^e_j. For each row t = fma(x, y, a), q = t − a, l ← l + fma(x, y,
+//   −q), a ← t. With 32 rows a lane t stays in the binade of a, so q and their sum s are exact and
+//   only l is rounded. Then (hi, lo) ← (hi, lo) + (s, l) by Cray's addition.
 // * fp64 → dd by digits (kDigitSums, of gram, apply_gram and solve_right_gram), for the integer
 //   tensor cores of a GPU: without lanes. Rows of a unit come 32 at a time; the exponent e_j of
 //   column j (gram_digits.hpp) is that of the largest magnitude from the first row of the unit to
 //   the last of these. Digits of the rows are multiplied, and the products of each weight w = i + j
-//   summed up exactly, over all rows that follow each other with the same e_i and e_j; with S_w
-//   these sums, A = S₀·2²⁴ + S₁·2¹⁶ + S₂·2⁸ + S₃, B, and C = S₈·2¹⁶ + S₉·2⁸ + S₁₀ and D = S₁₁·2⁸ +
-//   S₁₂ likewise, h = A·2³² + B, rounded, l = (B − (h − A·2³²)) + (C·2^-24 + D·2^-40), each sum
-//   rounded, (hi, lo) ← (hi, lo) + (h, l)·2^(e_i + e_j − 68) by Cray's addition. NaN where a column
-//   has a number that is not finite.
+//   summed up exactly, over all rows that follow each other with the same e_i and e_j. With S_w
+//   these sums: A = S₀·2²⁴ + S₁·2¹⁶ + S₂·2⁸ + S₃, B, C = S₈·2¹⁶ + S₉·2⁸ + S₁₀ and D = S₁₁·2⁸ + S₁₂
+//   likewise. Then h = A·2³² + B, rounded, l = (B − (h − A·2³²)) + (C·2^-24 + D·2^-40), each sum
+//   rounded, and (hi, lo) ← (hi, lo) + (h, l)·2^(e_i + e_j − 68) by Cray's addition. NaN where a
+//   column has a number that is not finite.
 // * The variants kCray, kIeee and kDot2 of gram and inner add products of doubles to the (hi, lo)
 // of
 //   a lane, by the two additions, or by Ogita, Rump and Oishi's Dot2 (2005); for comparison.

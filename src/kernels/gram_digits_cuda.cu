@@ -6,12 +6,11 @@
 // digits there, four rows a word, so that mma.m16n8k32 has its operands as they lie. While the
 // digits of one piece are multiplied those of the next one are made, between the same two barriers;
 // half of the warps begin with the one, half with the other. A warp has 16 × 8 pairs of columns, of
-// each of which thirteen sums of products of digits are in registers, one for each weight; where an
-// exponent becomes another one, and at the end of a unit, they become a part of its sum, which lies
-// in shared memory. Where the numbers of a piece are alike its last four digits are zeros and left
-// out, which changes no sum. More than 64 columns are taken in panels, the second of two in halves.
-// Digits are made of words of integers: doubles share a pipe with these tensor cores, and wait for
-// it.
+// each of which thirteen sums of products of digits are in registers, one for each weight. Where an
+// exponent changes, and at the end of a unit, they are added to its sum, which lies in shared
+// memory. Where the numbers of a piece are alike its last four digits are zeros and left out, which
+// changes no sum. More than 64 columns are taken in panels, the second of two in halves. Digits are
+// made of words of integers: doubles share a pipe with these tensor cores, and wait for it.
 
 #include <algorithm>
 #include <bit>

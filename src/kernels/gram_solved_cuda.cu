@@ -1,8 +1,9 @@
 // Gram matrices of X·R⁻¹, which is not stored, in fp64 on the tensor cores of a GPU.
 //
 // Method: gram_stages_cuda.hpp, but that the warps of a thread block solve for the rows of a stage,
-// sixteen at a time and in place (row_factor_cuda.hpp), before they add them up; if there are more
-// than two stages for one stage ahead, so that they need not meet at each. So V is read once.
+// sixteen at a time and in place (row_factor_cuda.hpp), before they add them up. If there are more
+// than two stages they solve one stage ahead, so that they need not meet at each. So V is read
+// once.
 
 #include "kernels/gram_stages_cuda.hpp"
 #include "kernels/row_factor_cuda.hpp"

@@ -27,7 +27,7 @@
 //   based on the compact WY representation", SIAM J. Sci. Stat. Comput. 13, 1992). b_j is c_j and
 //   then b_j ← fma(v_rj, c_r, b_j) for r = j + 1 … p − 1; for k = p − 1 … 0, w_k = τ_k·b_k and
 //   b_j ← fma(−G_jk, w_k, b_j) for all j < k. A row of −V·W is a chain of fma(−v_rk, w_k, ·) from 0
-//   on for k = 0 … p − 1; that of C is added last, so that most roundings are those of numbers
+//   on for k = 0 … p − 1. That of C is added last, so that most roundings are those of numbers
 //   smaller than it: from c_r on, the residual of 140 columns was three times as large.
 // * Σ over rows, and those of G, are over all rows of the panel in 32 lanes, row r of the panel in
 //   lane r mod 32: a chain of fused multiply-adds from 0 on. Lanes are added by halves, i and

@@ -7,10 +7,10 @@
 // (messages_cuda.hpp), eight at a time. It waits for lower tickets only, which are in the hands of
 // blocks that run: nothing can wait in a circle, whatever part of the grid the GPU has room for.
 //
-// What takes time is the chain from one block on the diagonal to the next: L is on its way two
-// blocks ahead, and each warp waits for just the sixteen rows of X that it multiplies with, so that
-// there is no barrier of a thread block between the first product and the last. A warp then solves
-// a column with the block on the diagonal, eight rows at a time: every lane finds all eight in its
+// What takes time is the chain from one block on the diagonal to the next. L is loaded two blocks
+// ahead, and each warp waits for just the sixteen rows of X that it multiplies with, so that there
+// is no barrier of a thread block between the first product and the last. A warp then solves a
+// column with the block on the diagonal, eight rows at a time: every lane finds all eight in its
 // registers and subtracts their products from the rows that it has. Pivots enter as reciprocals;
 // where one of those is not a normal number, a block is solved row by row with divisions.
 //

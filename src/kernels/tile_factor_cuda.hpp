@@ -346,9 +346,9 @@ __device__ __forceinline__ void lead(T* strip, int ld, double* scratch, T* inver
 }
 
 /// As factor_columns, but right-looking, with the rows of each warp in its registers, as in
-/// solve_columns, and by one leader for every two steps of eight columns, the warp with the rows of
-/// the two blocks on the diagonal: it factors and inverts them and waits for no other warp, since
-/// its rows end there; the others follow in its shadow and do the rest. They are at most two steps
+/// solve_columns. Every two steps of eight columns have one leader, the warp with the rows of the
+/// two blocks on the diagonal. It factors and inverts them and waits for no other warp, since its
+/// rows end there; the others follow in its shadow and do the rest. They are at most two steps
 /// behind: the next leader has followed this one to its end. Results go to X and to the sink, the
 /// inverses of the blocks on the diagonal to `inverses`, all behind no barrier; for the sink and
 /// progress(pair) see factor_panel. A bad pivot goes to report(column, pivot). A warp leaves when
