@@ -7,7 +7,7 @@
 //
 // Method: the dynamic loader knows a library by its file and by its name (DT_SONAME). So the file
 // is copied into memory (memfd_create, as much memory as the file is large), and the name of the
-// copy is overwritten with DT_SYMBOLIC, by which the library's own symbols come first when it looks
+// copy is overwritten with DT_SYMBOLIC. With it the library's own symbols come first when it looks
 // for them, before those of a twin in the global scope. RTLD_DEEPBIND would do that too, but takes
 // malloc from the program's dependencies as well, which sanitizers and allocators cannot bear;
 // dlmopen would bring a second C library.

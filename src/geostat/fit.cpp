@@ -8,12 +8,12 @@
 // edge of the domain with maxima of its own: there the search goes on without it, and where it ends
 // near the edge, or on it, the other side is tried.
 //
-// The expected information (information.hpp) on at most kCurvatureOrderMax of the points says
-// how far the next optimum may be and which changes of the parameters compensate each other: it is
+// The expected information (information.hpp) on at most kCurvatureOrderMax of the points says how
+// far the next optimum may be and which changes of the parameters compensate each other. It is
 // taken to grow with the points, and the next search goes in coordinates u, x = x₀ + C·u with C·Cᵀ
 // the covariance expected of x, in which the objective is about |u|²/2. A quadratic model of it is
 // right after 2k + 1 evaluations. Near a bound of range, smoothness or ratio the search stays in x,
-// so that the bound is one of the search, with the same radii; parameters of time and the
+// so that the bound is one of the search, with the same radii. Parameters of time and the
 // anisotropy, which have narrow domains and are often at their ends, may lie there in any search.
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which units: those in which extent and range lie on both sides of 1, as far as there are both;
-// where they are further apart than 2⁸⁰⁰, those of the extent, with the range at a distance that
+// Which units: those in which extent and range lie on both sides of 1, as far as there are both.
+// Where they are further apart than 2⁸⁰⁰, those of the extent, with the range at a distance that
 // makes every correlation 0 or 1 to rounding. For a unit of values u, z/u has the log-likelihood of
 // z and n·log u more.
 
