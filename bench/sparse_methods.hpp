@@ -1,7 +1,7 @@
 #pragma once
 // Ways to factor one matrix, side by side in one process: on CPUs, level by level as Rennich,
-// Stosic and Davis do it, one by one and in batches, and by the programs of branches; and how fast
-// fronts that are small become by batches and streams alone.
+// Stosic and Davis do it, one by one and in batches, and by the programs of branches. And how fast
+// small fronts become by batches and streams alone.
 //
 // Contract: all factor the same values by the same analysis. What a device has no memory for is
 // left out. Operations are those of L with the zeros that supernodes store.

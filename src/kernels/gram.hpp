@@ -46,8 +46,8 @@
 //   ascending, each step fused (in dd: subtract_product); q is rounded to T when it is complete,
 //   and the Gram matrix is of what was rounded.
 // * Where all is in fp64, columns 8k … 8k + 7 lose those before them in that way, which leaves y.
-//   With the triangle R = D·U of these columns (that of the identity where there are none), U_ij
-//   the rounded R_ij/R_ii and T near the inverse of U (eight_solve.hpp): q ← y·T, e ← y − q·U,
+//   Let R = D·U be the triangle of these columns (that of the identity where there are none), U_ij
+//   the rounded R_ij/R_ii and T near the inverse of U (eight_solve.hpp). Then q ← y·T, e ← y − q·U,
 //   q ← q + e·T, each a chain of fused multiply-adds, rows of T and U ascending, from 0, y and q
 //   on; q_j times the rounded 1/R_jj is the quotient. If T is not good, or an element of D is far
 //   from 1, they are solved for by substitution.

@@ -9,8 +9,8 @@
 // eigenvalue that comes several times. That goes on until the best pair of what is left is not
 // among the k best.
 //
-// Blocks may break down: errors of A·Q = Q·T that grow from cycle to cycle make Ritz values beyond
-// the norm of A, polynomials of such values let the vectors overflow, and a fixed method that meets
+// Blocks may break down. Errors of A·Q = Q·T that grow from cycle to cycle make Ritz values beyond
+// the norm of A, and polynomials of such values let the vectors overflow. A fixed method that meets
 // a pivot that is not positive leaves vectors that are not orthonormal. Then what is not locked is
 // given up, and the method begins anew, vector by vector, with projections twice.
 //
@@ -18,7 +18,7 @@
 // they are in error by from cycle to cycle, and so do the vectors; how much a block multiplies that
 // by depends on its polynomials, so errors are followed (arnoldi_symmetric.cpp) and blocks are kept
 // as long as that allows. The polynomials of the `lanczos` basis are those that are orthogonal in
-// the inner product of the last cycle at the same place: a block of them is nearly orthonormal, and
+// the inner product of the last cycle at the same place. A block of them is nearly orthonormal, and
 // has next to nothing in the vectors before it, as long as cycles resemble each other.
 
 #include "krylov/thick_restart.hpp"

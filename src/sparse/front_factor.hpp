@@ -88,10 +88,10 @@ namespace strata {
                                             const Machine& machine,
                                             const SparseCholeskyOptions& options);
 
-/// A machine's devices of one kind; and those by which a factorization is predicted to end as soon
-/// as by GPUs and CPUs together, none if it is not: GPUs by themselves have programs and keep what
-/// they made, while together they have panels and tiles for the kernels of dense matrices, and L at
-/// home. None where all are alike.
+/// only(): a machine's devices of one kind. sooner_alone(): the kind of devices that is predicted
+/// to factor as soon as GPUs and CPUs together; none if that is not so, or where all are alike.
+/// GPUs by themselves have programs and keep what they made, while together they have panels and
+/// tiles for the kernels of dense matrices, and L at home.
 [[nodiscard]] Machine only(Machine machine, DeviceKind kind);
 [[nodiscard]] std::optional<DeviceKind> sooner_alone(const SparseAnalysis& analysis,
                                                      const SparseMatrix& a, const Machine& machine,

@@ -3,7 +3,7 @@
 //
 // Contract: follows from an analysis, FrontSizes, the element and where A has entries. Supernodes
 // are dealt to *units*, in postorder: a *branch* is whole subtrees of small supernodes with one
-// parent, factored by one call, or, with range_bytes, any range of the postorder; above branches a
+// parent, factored by one call, or, with range_bytes, any range of the postorder. Above branches a
 // supernode whose front is small is a unit with one *panel*; a large one is cut into *tiles*, as
 // dense matrices are. How a front is factored, so every bit of L, depends on its own size alone and
 // not on how branches are cut.

@@ -3,7 +3,7 @@
 //
 // Method: the top of the recursion is ours, so that the parts, which have nothing to do with each
 // other, are ordered by several threads, which also share the search for the separators of large
-// parts (vertex_separator.cpp); where a part is small METIS goes on by itself, with separators of
+// parts (vertex_separator.cpp). Where a part is small METIS goes on by itself, with separators of
 // its own and minimum degree at the bottom. Each part has a seed of its own, by the path to it.
 // Rows with very many neighbours would be in all separators; they go last, as in AMD, beyond 10·√n
 // neighbours (Amestoy, Davis, Duff 1996).

@@ -65,7 +65,7 @@ void require_columns(MatrixView<const double> b, std::int64_t n) {
           b.cols, b.ld, n);
 }
 
-/// Right-hand sides in the order of elimination and in the type of the factor, each column
+/// Right-hand sides in the order of elimination and in the type of the factor. Each column is
 /// multiplied by a power of two that makes its largest element about 1 where floats, which hold
 /// less than doubles, or doubles near the ends of their range ask for it.
 template <class T>
