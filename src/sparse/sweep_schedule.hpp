@@ -76,7 +76,7 @@ struct SweepPass {
   [[nodiscard]] std::int64_t columns_of(std::int64_t k) const;
 };
 
-/// Bytes of a device with which a range may come while another one is swept.
+/// Bytes of device memory with which one range is loaded while another one is swept.
 [[nodiscard]] std::int64_t comfortable_bytes(const SweepRanges& ranges, const SweepPass& pass,
                                              Element element);
 
