@@ -58,7 +58,7 @@ class Tasks {
       if (q != first && last[q] < done_.size()) lanes_[first].queue->wait(done_[last[q]].end);
     }
   }
-  /// Returns when all are done. A pass of a moment asks nobody.
+  /// Returns when all are done. A short pass reports no progress.
   void finish(const ProgressCallback& progress) {
     Progress state{.what = "qr"};
     for (const Done& done : done_) state.total += done.span.flops;
@@ -75,7 +75,7 @@ class Tasks {
     }
     for (const Lane& lane : lanes_) lane.queue->synchronize();
   }
-  /// Of tasks that are done.
+  /// Trace of the tasks that are done.
   [[nodiscard]] Trace trace() const {
     Trace trace;
     std::size_t first_lane = 0;
@@ -298,7 +298,7 @@ InPlacePasses<T>::InPlacePasses(std::vector<PlacedRows<T>> parts, const Options&
   }
 }
 
-/// Of parts one or all of the queues of each.
+/// The lanes for a pass: with one part all of its queues, with several queues_of_part of each.
 template <class T>
 std::vector<Lane> InPlacePasses<T>::lanes_of(const RowProblem& problem) const {
   std::vector<Lane> lanes;

@@ -3,7 +3,7 @@
 //
 // Contract: as pass_executor.hpp. The tasks of row_pass() are put into queues of the sites in
 // program order, on a GPU into one, on a CPU into one for each core, whose blocks are those of a
-// device; a task waits for those of other queues that touch its blocks. V is where its caller has
+// device. A task waits for those of other queues that touch its blocks. V is where its caller has
 // it, with its leading dimension, and is not copied; it may lie in parts, ranges of its rows, on
 // several sites of one backend, of which each has a queue or two. The small blocks beside it are in
 // memory that the sites keep; what a task of one site needs of another is copied there first. The

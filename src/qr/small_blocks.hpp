@@ -66,7 +66,7 @@ class SmallBlocks {
   void write(BlockId id, std::size_t memory) {
     held(id) = {1U << memory, static_cast<std::uint32_t>(memory)};
   }
-  /// Of the kept family.
+  /// Which memories hold the blocks of the kept family; they are given up.
   [[nodiscard]] std::vector<HeldBlock> take_held() { return std::move(held_[at(kept_)]); }
   [[nodiscard]] const Traffic& traffic() const noexcept { return traffic_; }
 

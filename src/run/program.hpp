@@ -40,7 +40,7 @@ class Program {
     std::size_t first_block = 0, blocks = 0;  ///< load, store
     std::size_t first_wait = 0, waits = 0;
     std::int64_t bytes = 0;   ///< that a copy moves
-    std::int64_t event = -1;  ///< recorded behind it; −1: nobody waits
+    std::int64_t event = -1;  ///< recorded behind it; −1: no step waits for it
   };
 
   /// `lanes` has a lane for each queue of the plan, `arenas` the memory of each device. Throws

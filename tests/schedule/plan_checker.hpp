@@ -9,7 +9,7 @@
 //    write, are ordered by that knowledge (a copy between devices reads the one and writes the
 //    other). It suffices to compare with the last write and the reads since: older ones are ordered
 //    before those.
-// 3. So the outcome is that of the plan read from top to bottom; there, the computations are the
+// 3. So the outcome is that of the plan read from top to bottom. There, the computations are the
 //    schedule's tasks in program order, every operand is its block at its latest version, and at
 //    the end every block that was written rests at home at its latest version.
 
